@@ -1,0 +1,90 @@
+# The commands a person needs: make demo, make test. The rest serves these two.
+
+SHELL := /bin/bash
+BIN   := $(CURDIR)/bin
+GO    ?= go
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X weir.dev/weir/internal/app.Version=$(VERSION)
+
+# The tools of the build, each pinned; they live in bin/, apart from go.mod.
+GOLANGCI_LINT_VERSION  := v2.15.0
+CONTROLLER_GEN_VERSION := v0.23.0
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build weir and weirlab into bin/
+	@mkdir -p $(BIN)
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
+
+.PHONY: kubelab
+kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3 minutes)
+	@tools/kubelab/build.sh
+
+.PHONY: demo
+demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of a minute (STAY=1 keeps it)
+	@$(BIN)/weirlab demo $(if $(STAY),--stay)
+
+.PHONY: test
+test: check generated kubelab build unit ## Everything that CI runs
+	@echo "weir: all green"
+
+.PHONY: check
+check: ## gofmt, vet, golangci-lint
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	  if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi
+	@echo "weir: go vet"
+	@$(GO) vet ./...
+	@$(MAKE) --no-print-directory $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+	@echo "weir: golangci-lint"
+	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
+
+.PHONY: generate
+generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Regenerate deep copies and CRDs from api/
+	@$< object paths=./api/...
+	@$< crd paths=./api/... output:crd:dir=config/crd
+
+.PHONY: generated
+generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
+	@echo "weir: generated files"
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && \
+	  $< object paths=./api/... output:object:dir=$$tmp && \
+	  $< crd paths=./api/... output:crd:dir=$$tmp && \
+	  diff -u api/v1alpha1/zz_generated.deepcopy.go $$tmp/zz_generated.deepcopy.go && \
+	  diff -u config/crd/weir.dev_backendpools.yaml $$tmp/weir.dev_backendpools.yaml || \
+	  { echo "weir: generated files are behind api/: run make generate"; exit 1; }
+
+.PHONY: unit
+unit: kubelab build
+	@echo "weir: tests with the race detector, those against the real kube-apiserver included"
+	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -race -timeout 20m ./...
+
+.PHONY: bench
+bench: ## Benchmarks, allocations reported
+	@$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: fuzz
+fuzz: ## Fuzz every parser for 30 s each
+	@for pkg in $$($(GO) list ./internal/...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "weir: $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg || exit 1; \
+	  done; done
+
+# A tool is kept under its version's name, so that a new version is built and an
+# old one is never taken for it.
+$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
+	@echo "weir: building golangci-lint $(GOLANGCI_LINT_VERSION), once; about 3 minutes on 2 cores"
+	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@mv $(BIN)/.install/golangci-lint $@
+
+$(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION):
+	@echo "weir: building controller-gen $(CONTROLLER_GEN_VERSION)"
+	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN_VERSION)
+	@mv $(BIN)/.install/controller-gen $@
+
+.PHONY: clean
+clean: ## Remove bin/
+	@rm -rf $(BIN)

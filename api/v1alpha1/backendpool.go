@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// BackendPool has Weir keep one backend address pool of an Azure load balancer
+// level with the cluster. Its status is the durable record of what Weir wrote, and
+// where to look when a pool is not level.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=bp,categories=weir
+// +kubebuilder:printcolumn:name="Load balancer",type=string,JSONPath=`.spec.loadBalancer.name`
+// +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.poolName`
+// +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.serviceRef.name`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
+// +kubebuilder:printcolumn:name="Observed",type=integer,JSONPath=`.status.observed`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Synced")].message`
+type BackendPool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec BackendPoolSpec `json:"spec"`
+	// +optional
+	Status BackendPoolStatus `json:"status,omitzero"`
+}
+
+// BackendPoolList is a list of BackendPools.
+//
+// +kubebuilder:object:root=true
+type BackendPoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []BackendPool `json:"items"`
+}
+
+// BackendPoolSpec says which pool, and where its members come from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.serviceRef) != has(self.nodes)",message="set exactly one of serviceRef and nodes"
+// +kubebuilder:validation:XValidation:rule="self.loadBalancer == oldSelf.loadBalancer && self.poolName == oldSelf.poolName && self.ipFamily == oldSelf.ipFamily",message="loadBalancer, poolName and ipFamily cannot change: delete this BackendPool, which takes its addresses out of the pool, and create another"
+type BackendPoolSpec struct {
+	// serviceRef names a Service of the same namespace, of type LoadBalancer or
+	// NodePort: the members are the nodes that host its endpoints.
+	// +optional
+	ServiceRef *ServiceReference `json:"serviceRef,omitempty"`
+
+	// nodes makes all nodes that match members, whatever runs on them.
+	// +optional
+	Nodes *NodeMembers `json:"nodes,omitempty"`
+
+	// loadBalancer is the Azure load balancer that has the pool.
+	// +required
+	LoadBalancer LoadBalancerReference `json:"loadBalancer"`
+
+	// poolName is the name of the backend address pool. It has to exist.
+	// +required
+	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z]([0-9A-Za-z_.-]*[0-9A-Za-z_])?$`
+	PoolName string `json:"poolName"`
+
+	// ipFamily is the family of the pool's addresses.
+	// +optional
+	// +kubebuilder:default=IPv4
+	// +kubebuilder:validation:Enum=IPv4;IPv6
+	IPFamily string `json:"ipFamily,omitempty"`
+
+	// paused leaves the pool in Azure as it is until it is unset.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// ServiceReference names a Service of the same namespace.
+type ServiceReference struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+}
+
+// NodeMembers selects nodes.
+type NodeMembers struct {
+	// selector selects nodes by their labels; an empty one selects all. Nodes that
+	// are excluded from external load balancers never match.
+	// +required
+	Selector metav1.LabelSelector `json:"selector"`
+}
+
+// LoadBalancerReference names an Azure load balancer.
+type LoadBalancerReference struct {
+	// +required
+	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z]([0-9A-Za-z_.-]*[0-9A-Za-z_])?$`
+	Name string `json:"name"`
+	// resourceGroup is that of azure.json (loadBalancerResourceGroup, else
+	// resourceGroup) when absent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=90
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_().-]*[0-9A-Za-z_()-]$`
+	ResourceGroup string `json:"resourceGroup,omitempty"`
+	// subscriptionID is that of azure.json when absent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z-]+$`
+	SubscriptionID string `json:"subscriptionID,omitempty"`
+}
+
+// Types of conditions.
+const (
+	// ConditionSynced is True while the pool is known to be level; its reason is
+	// the state that people read first.
+	ConditionSynced = "Synced"
+	// ConditionParked is True while Azure asked for patience: no call is made for
+	// the pool before the time in nextEligibleAt.
+	ConditionParked = "Parked"
+	// ConditionPaused is True while spec.paused is set.
+	ConditionPaused = "Paused"
+)
+
+// Reasons of the Synced condition.
+const (
+	// ReasonLevel: the pool holds what the cluster wants.
+	ReasonLevel = "Level"
+	// ReasonPending: nothing has been read from Azure yet.
+	ReasonPending = "Pending"
+	// ReasonUpdating: a write has been recorded and is on its way.
+	ReasonUpdating = "Updating"
+	// ReasonRetrying: the last attempt failed and another follows.
+	ReasonRetrying = "Retrying"
+	// ReasonFailed: the last attempt failed and none follows until something changes.
+	ReasonFailed = "Failed"
+	// ReasonPaused: spec.paused is set.
+	ReasonPaused = "Paused"
+	// ReasonLoadBalancerNotFound: Azure has no such load balancer.
+	ReasonLoadBalancerNotFound = "LoadBalancerNotFound"
+	// ReasonPoolNotFound: the load balancer has no such pool.
+	ReasonPoolNotFound = "PoolNotFound"
+	// ReasonNICPool: the pool holds network interfaces, which Weir does not write.
+	ReasonNICPool = "NICPool"
+	// ReasonDuplicate: an older BackendPool holds the same pool.
+	ReasonDuplicate = "Duplicate"
+	// ReasonServiceNotFound: the Service does not exist and never filled the pool.
+	ReasonServiceNotFound = "ServiceNotFound"
+	// ReasonServiceUnfit: the Service has no node ports and never filled the pool.
+	ReasonServiceUnfit = "ServiceUnfit"
+	// ReasonInvalid: the spec cannot name a pool in Azure.
+	ReasonInvalid = "Invalid"
+)
+
+// Finalizer keeps a BackendPool until its addresses are out of the pool.
+const Finalizer = "weir.dev/backend-pool"
+
+// BackendPoolStatus is what Weir knows of the pool.
+type BackendPoolStatus struct {
+	// conditions are Synced, Parked and Paused.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// desired is how many addresses the cluster wants in the pool.
+	// +optional
+	Desired *int32 `json:"desired,omitempty"`
+
+	// observed is how many of its addresses Azure showed last, foreign ones included.
+	// +optional
+	Observed *int32 `json:"observed,omitempty"`
+
+	// foreign is how many of the observed addresses somebody else put there.
+	// +optional
+	Foreign *int32 `json:"foreign,omitempty"`
+
+	// retriesUsed of the budget for the current change.
+	// +optional
+	RetriesUsed *int32 `json:"retriesUsed,omitempty"`
+
+	// nextEligibleAt is when a parked pool may be tried again.
+	// +optional
+	NextEligibleAt *metav1.Time `json:"nextEligibleAt,omitempty"`
+
+	// lastOutcome is how the last attempt ended.
+	// +optional
+	LastOutcome *AttemptOutcome `json:"lastOutcome,omitempty"`
+
+	// lastWrite is when Azure last took a write.
+	// +optional
+	LastWrite *metav1.Time `json:"lastWrite,omitempty"`
+
+	// poolID is the ARM id of the pool that writtenAddresses speaks of. It is set
+	// when Weir first takes the pool.
+	// +optional
+	PoolID string `json:"poolID,omitempty"`
+
+	// writtenAddresses are the addresses that Weir put into the pool. It is
+	// extended before a write and trimmed after it; whatever else the pool holds
+	// is foreign and is never touched.
+	// +optional
+	// +listType=set
+	WrittenAddresses []string `json:"writtenAddresses,omitempty"`
+}
+
+// AttemptOutcome is how an attempt ended.
+type AttemptOutcome struct {
+	// class is Written, Unchanged, Stale, Retriable, Terminal or Refused.
+	// +required
+	Class string `json:"class"`
+	// code is Azure's error code, or Weir's own where Azure has none.
+	// +optional
+	Code string `json:"code,omitempty"`
+	// since is when an attempt first ended in this way.
+	// +required
+	Since metav1.Time `json:"since"`
+}

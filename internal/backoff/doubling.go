@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backoff
+
+import "time"
+
+// Doubling is a delay that starts at First and doubles up to Max.
+type Doubling struct {
+	First time.Duration
+	Max   time.Duration
+}
+
+// After returns the delay after the n-th failure in a row, n from 1.
+// Anything below 1 is no failure and no delay.
+func (d Doubling) After(n int) time.Duration {
+	if n < 1 {
+		return 0
+	}
+	delay := d.First
+	for i := 1; i < n && delay < d.Max; i++ {
+		delay *= 2
+	}
+	return min(delay, d.Max)
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package internal_test keeps the rooms of the house apart.
+package internal_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "weir.dev/weir/"
+
+// rule says what a package, and all below it, may not import.
+type rule struct {
+	from   string
+	forbid []string
+	// except are import paths that are allowed all the same.
+	except []string
+	why    string
+}
+
+const (
+	k8s   = "k8s.io/"
+	sigs  = "sigs.k8s.io/"
+	azure = "github.com/Azure/"
+)
+
+var (
+	ground = []string{"internal/lb", "internal/fault", "internal/backoff", "internal/membership"}
+	rooms  = []string{"internal/poolupdate"}
+	// adapters know the outside; only the roof knows them.
+	adapters = []string{"internal/azure", "internal/kube", "internal/armemu"}
+	roof     = []string{"internal/app", "internal/config"}
+)
+
+func rules() []rule {
+	var all []rule
+	for _, pkg := range ground {
+		all = append(all,
+			rule{pkg, []string{"."}, nil, "the ground floor imports the standard library and itself only"},
+			rule{pkg, within(slices.Concat(rooms, adapters, roof)), nil, "the ground floor carries the house"},
+			rule{pkg, []string{"net", "os", "log", "log/slog", "context", "sync"}, nil, "the ground floor does no I/O and shares nothing"})
+	}
+	for _, pkg := range rooms {
+		all = append(all,
+			rule{pkg, []string{"."}, nil, "rooms reach the outside only through interfaces of their own"},
+			rule{pkg, within(slices.Concat(adapters, roof)), nil, "rooms do not know who serves them"},
+			rule{pkg, []string{"net", "net/http", "os", "os/exec"}, nil, "rooms do no I/O"})
+	}
+	for _, pkg := range adapters {
+		others := slices.DeleteFunc(slices.Clone(adapters), func(a string) bool { return a == pkg })
+		all = append(all, rule{pkg, within(slices.Concat(others, roof)), nil, "adapters never import each other, nor the roof"})
+	}
+	return append(all,
+		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
+		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},
+		rule{"internal/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
+		rule{"internal/config", []string{azure, k8s}, nil, "a setting is a value"},
+		rule{"api", within([]string{"internal"}), nil, "the API is for others to import"},
+		rule{"cmd", []string{azure}, nil, "commands wire through internal/app"},
+	)
+}
+
+func within(pkgs []string) []string {
+	paths := make([]string, len(pkgs))
+	for i, p := range pkgs {
+		paths[i] = module + p
+	}
+	return paths
+}
+
+func TestForbiddenImports(t *testing.T) {
+	imports := listImports(t)
+	for _, r := range rules() {
+		for pkg, imported := range imports {
+			if !under(pkg, module+r.from) {
+				continue
+			}
+			for _, path := range imported {
+				if forbidden(r, path) {
+					t.Errorf("%s imports %s: %s", strings.TrimPrefix(pkg, module), path, r.why)
+				}
+			}
+		}
+	}
+}
+
+// TestEveryPackageHasRules fails when a package is added that no rule speaks of.
+func TestEveryPackageHasRules(t *testing.T) {
+	known := slices.Concat(ground, rooms, adapters, roof, []string{"api", "cmd", "test", "internal"})
+	for pkg := range listImports(t) {
+		if !slices.ContainsFunc(known, func(k string) bool { return under(pkg, module+k) && (k != "internal" || pkg == module+k) }) {
+			t.Errorf("%s is in none of the lists of deps_test.go: say which floor it is on", pkg)
+		}
+	}
+}
+
+func forbidden(r rule, path string) bool {
+	if slices.ContainsFunc(r.except, func(e string) bool { return under(path, e) }) {
+		return false
+	}
+	return slices.ContainsFunc(r.forbid, func(f string) bool {
+		switch {
+		case f == ".": // everything that is not the standard library, nor this module
+			first, _, _ := strings.Cut(path, "/")
+			return strings.Contains(first, ".") && !strings.HasPrefix(path, module)
+		case strings.HasSuffix(f, "/"):
+			return strings.HasPrefix(path, f)
+		case strings.HasPrefix(f, module):
+			return under(path, f)
+		}
+		return path == f
+	})
+}
+
+func under(path, parent string) bool {
+	return path == parent || strings.HasPrefix(path, parent+"/")
+}
+
+// listImports returns the imports of every package, those of its tests left out.
+func listImports(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	imports := map[string][]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		imports[fields[0]] = fields[1:]
+	}
+	if len(imports) < len(ground) {
+		t.Fatalf("go list names %d packages", len(imports))
+	}
+	return imports
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Answer describes how an attempt failed, in the terms that the table needs.
+type Answer struct {
+	// Status is the HTTP status of the answer, 0 if there was none.
+	Status int
+	// Codes are Azure's error code and those of its details, outermost first.
+	Codes []string
+	// TargetGone is true for a 404 to the pool's own GET or PUT that names the
+	// load balancer or the pool; a 404 for anything else is an ordinary error.
+	TargetGone bool
+	// OperationEnded is true when a long-running operation that Azure had
+	// accepted ended as Failed or Canceled.
+	OperationEnded bool
+	// OutcomeUnknown is true when a write was sent and nothing tells what became
+	// of it: a lost answer, a poll that failed, a success that shows something else.
+	OutcomeUnknown bool
+	// GateClosed is true when the request met a closed local gate and never left.
+	GateClosed bool
+	// Unreachable is true when no server answered a request that changes nothing.
+	Unreachable bool
+	// RetryAt is the server's Retry-After, or the gate's time; zero if unknown.
+	RetryAt time.Time
+}
+
+// Rule is one row of the table. The first that matches decides.
+type Rule struct {
+	Name  string
+	Match func(Answer) bool
+	Class Class
+	Why   string
+}
+
+// Rules is the table. Order matters: what is known of the write's fate comes
+// before what its status says.
+var Rules = []Rule{
+	{"gate closed", func(a Answer) bool { return a.GateClosed },
+		Retriable, "a local gate was closed under way; the request never left"},
+	{"operation ended, retriable code", func(a Answer) bool { return a.OperationEnded && slices.ContainsFunc(a.Codes, retriableCode) },
+		Retriable, "another write overtook ours, or Azure asks to come again; a fresh read settles it"},
+	{"operation ended, other code", func(a Answer) bool { return a.OperationEnded },
+		Terminal, "Azure worked on the write and refused it"},
+	{"outcome unknown", func(a Answer) bool { return a.OutcomeUnknown },
+		Retriable, "the write may have landed; the next read tells"},
+	{"pool or load balancer gone", func(a Answer) bool { return a.Status == http.StatusNotFound && a.TargetGone },
+		Stale, "there is nothing left to keep level"},
+	{"429", func(a Answer) bool { return a.Status == http.StatusTooManyRequests },
+		Retriable, "Azure throttles or holds a lock; no other layer retries it"},
+	{"409 or 412", func(a Answer) bool {
+		return a.Status == http.StatusConflict || a.Status == http.StatusPreconditionFailed
+	},
+		Retriable, "somebody else wrote; a fresh read settles it"},
+	{"408, 500, 502, 503, 504", func(a Answer) bool { return slices.Contains(retriedBelow, a.Status) },
+		Terminal, "the SDK has spent its retries on it"},
+	{"no answer to a read", func(a Answer) bool { return a.Unreachable },
+		Terminal, "the SDK has spent its retries on it"},
+	{"anything else", func(Answer) bool { return true },
+		Terminal, "trying again cannot help"},
+}
+
+// retriedBelow are the statuses that the API call layer retries.
+var retriedBelow = []int{
+	http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
+	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// retriableCode says which codes of an ended operation ask for another try.
+func retriableCode(code string) bool {
+	return strings.Contains(code, "Superseded") ||
+		strings.HasPrefix(code, "RetryableError") ||
+		strings.HasPrefix(code, "Precondition") ||
+		code == "AnotherOperationInProgress" ||
+		code == "TooManyRequests"
+}
+
+// Classify looks the answer up in Rules and wraps err, which may be nil.
+func Classify(a Answer, err error) *Fault {
+	for _, rule := range Rules {
+		if rule.Match(a) {
+			return &Fault{Class: rule.Class, Code: code(a), RetryAt: a.RetryAt, Err: err}
+		}
+	}
+	panic("fault: the last rule matches everything")
+}
+
+// code picks the word for metrics and messages. The innermost code of Azure says
+// most: RetryableError tells less than RetryableErrorDueToAnotherOperation.
+func code(a Answer) string {
+	switch {
+	case a.GateClosed:
+		return CodeGateClosed
+	case a.OutcomeUnknown && !a.OperationEnded:
+		return CodeOutcomeUnknown
+	case len(a.Codes) > 0:
+		return a.Codes[len(a.Codes)-1]
+	case a.Unreachable:
+		return CodeUnreachable
+	case a.Status != 0:
+		return http.StatusText(a.Status)
+	}
+	return CodeUnclassified
+}

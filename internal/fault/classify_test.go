@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+)
+
+// Every row of the table is driven by at least one answer, and each answer names
+// the row that has to decide it: order matters, so most answers match a later row, too.
+func TestClassify(t *testing.T) {
+	retryAt := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name   string
+		answer Answer
+		rule   string
+		class  Class
+		code   string
+	}{
+		{"closed gate", Answer{GateClosed: true, RetryAt: retryAt}, "gate closed", Retriable, CodeGateClosed},
+		{"closed gate says so before anything else", Answer{GateClosed: true, Status: 404, TargetGone: true}, "gate closed", Retriable, CodeGateClosed},
+		{"operation superseded", Answer{OperationEnded: true, Status: 200, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, "operation ended, retriable code", Retriable, "CanceledAndSupersededDueToAnotherOperation"},
+		{"operation asks to come again", Answer{OperationEnded: true, Codes: []string{"RetryableError"}}, "operation ended, retriable code", Retriable, "RetryableError"},
+		{"operation met another", Answer{OperationEnded: true, Codes: []string{"AnotherOperationInProgress"}}, "operation ended, retriable code", Retriable, "AnotherOperationInProgress"},
+		{"operation throttled", Answer{OperationEnded: true, Codes: []string{"TooManyRequests"}}, "operation ended, retriable code", Retriable, "TooManyRequests"},
+		{"operation met a newer etag", Answer{OperationEnded: true, Codes: []string{"PreconditionFailed"}}, "operation ended, retriable code", Retriable, "PreconditionFailed"},
+		{"operation failed", Answer{OperationEnded: true, Status: 200, Codes: []string{"InvalidParameter"}}, "operation ended, other code", Terminal, "InvalidParameter"},
+		{"operation failed without a word", Answer{OperationEnded: true, Status: 200}, "operation ended, other code", Terminal, "OK"},
+		{"operation throttled as a detail of a failure", Answer{OperationEnded: true, Codes: []string{"Failed", "TooManyRequests"}}, "operation ended, retriable code", Retriable, "TooManyRequests"},
+		{"lost answer", Answer{OutcomeUnknown: true}, "outcome unknown", Retriable, CodeOutcomeUnknown},
+		{"a 404 to a poll says nothing of the pool", Answer{OutcomeUnknown: true, Status: 404, TargetGone: true}, "outcome unknown", Retriable, CodeOutcomeUnknown},
+		{"a 500 to a poll", Answer{OutcomeUnknown: true, Status: 500}, "outcome unknown", Retriable, CodeOutcomeUnknown},
+		{"pool gone", Answer{Status: 404, TargetGone: true, Codes: []string{"NotFound"}}, "pool or load balancer gone", Stale, "NotFound"},
+		{"network missing", Answer{Status: 404, Codes: []string{"ResourceNotFound"}}, "anything else", Terminal, "ResourceNotFound"},
+		{"429 with time", Answer{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}, RetryAt: retryAt}, "429", Retriable, "RetryableErrorDueToAnotherOperation"},
+		{"429 without a body", Answer{Status: 429}, "429", Retriable, "Too Many Requests"},
+		{"409", Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}}, "409 or 412", Retriable, "AnotherOperationInProgress"},
+		{"412", Answer{Status: 412, Codes: []string{"PreconditionFailed", "PreconditionFailedEtagMismatch"}}, "409 or 412", Retriable, "PreconditionFailedEtagMismatch"},
+		{"408", Answer{Status: 408}, "408, 500, 502, 503, 504", Terminal, "Request Timeout"},
+		{"500", Answer{Status: 500}, "408, 500, 502, 503, 504", Terminal, "Internal Server Error"},
+		{"502", Answer{Status: 502}, "408, 500, 502, 503, 504", Terminal, "Bad Gateway"},
+		{"503", Answer{Status: 503, RetryAt: retryAt}, "408, 500, 502, 503, 504", Terminal, "Service Unavailable"},
+		{"504", Answer{Status: 504}, "408, 500, 502, 503, 504", Terminal, "Gateway Timeout"},
+		{"no server answered a read", Answer{Unreachable: true}, "no answer to a read", Terminal, CodeUnreachable},
+		{"400", Answer{Status: 400, Codes: []string{"DuplicateResourceName"}}, "anything else", Terminal, "DuplicateResourceName"},
+		{"403", Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}, "anything else", Terminal, "AuthorizationFailed"},
+		{"501 is none of the SDK's", Answer{Status: 501}, "anything else", Terminal, "Not Implemented"},
+		{"a retriable code outside an operation decides nothing", Answer{Status: 400, Codes: []string{"RetryableError"}}, "anything else", Terminal, "RetryableError"},
+		{"nothing known", Answer{}, "anything else", Terminal, CodeUnclassified},
+	}
+	driven := map[string]bool{}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			driven[tt.rule] = true
+			if got := deciding(tt.answer); got != tt.rule {
+				t.Errorf("decided by %q, want %q", got, tt.rule)
+			}
+			cause := fmt.Errorf("attempt: %w", io.ErrUnexpectedEOF)
+			f := Classify(tt.answer, cause)
+			if f.Class != tt.class || f.Code != tt.code || !f.RetryAt.Equal(tt.answer.RetryAt) {
+				t.Errorf("got %s %q at %v, want %s %q at %v", f.Class, f.Code, f.RetryAt, tt.class, tt.code, tt.answer.RetryAt)
+			}
+			if !errors.Is(f, io.ErrUnexpectedEOF) {
+				t.Error("the cause is not in the chain")
+			}
+			if got := From(fmt.Errorf("lane: %w", f)); got != f {
+				t.Errorf("From found %v in a wrapped fault", got)
+			}
+		})
+	}
+	for _, rule := range Rules {
+		if !driven[rule.Name] {
+			t.Errorf("no test drives rule %q", rule.Name)
+		}
+		if rule.Why == "" {
+			t.Errorf("rule %q gives no reason", rule.Name)
+		}
+	}
+}
+
+func deciding(a Answer) string {
+	for _, rule := range Rules {
+		if rule.Match(a) {
+			return rule.Name
+		}
+	}
+	return ""
+}
+
+func TestFromAnErrorThatNobodyClassified(t *testing.T) {
+	if From(nil) != nil {
+		t.Error("no error is no fault")
+	}
+	f := From(io.EOF)
+	if f.Class != Terminal || f.Code != CodeUnclassified || !errors.Is(f, io.EOF) {
+		t.Errorf("got %+v, want a terminal fault around it", f)
+	}
+}
+
+func TestMessage(t *testing.T) {
+	if got := Classify(Answer{Status: 409}, io.EOF).Error(); got != "EOF" {
+		t.Errorf("got %q, want the cause's own words", got)
+	}
+	if got := Classify(Answer{Status: 409}, nil).Error(); got != "Conflict (Retriable)" {
+		t.Errorf("got %q, want code and class", got)
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fault says what a failed attempt to change Azure means: which of the
+// retry layers owns it and when it may be tried again. An adapter describes what
+// came back as an Answer; Classify is the one table that turns it into a Fault;
+// only a Fault travels back into the rooms.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class says what becomes of the operations behind a failed attempt.
+type Class string
+
+const (
+	// Stale means that the pool or its load balancer is gone: nothing to do, nothing to report.
+	Stale Class = "Stale"
+	// Retriable means that the pool lane tries again while the budget lasts.
+	Retriable Class = "Retriable"
+	// Terminal means that trying again at this layer cannot help, or that the
+	// layer below has already done so.
+	Terminal Class = "Terminal"
+)
+
+// Fault is a classified failure.
+type Fault struct {
+	Class Class
+	// Code is a stable word for metrics and messages: Azure's error code where
+	// there is one, otherwise one of the Code constants.
+	Code string
+	// RetryAt is the server's Retry-After as a time; zero if it named none.
+	RetryAt time.Time
+	// Err is what came back, for people.
+	Err error
+}
+
+// Codes of failures for which Azure has no word.
+const (
+	CodeOutcomeUnknown = "OutcomeUnknown"
+	CodeGateClosed     = "GateClosed"
+	CodeUnreachable    = "Unreachable"
+	CodeUnclassified   = "Unclassified"
+)
+
+// Error returns the message of what came back.
+func (f *Fault) Error() string {
+	if f.Err == nil {
+		return fmt.Sprintf("%s (%s)", f.Code, f.Class)
+	}
+	return f.Err.Error()
+}
+
+// Unwrap returns what came back.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// From returns the Fault in err's chain, or a terminal one around err: an error
+// that nobody classified is nobody's to retry. It returns nil for nil.
+func From(err error) *Fault {
+	if err == nil {
+		return nil
+	}
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f
+	}
+	return &Fault{Class: Terminal, Code: CodeUnclassified, Err: err}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lb
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// LoadBalancerID names an Azure load balancer. Azure compares the parts
+// without regard to case, so compare Keys, never IDs.
+type LoadBalancerID struct {
+	SubscriptionID string
+	ResourceGroup  string
+	Name           string
+}
+
+// PoolID names a backend address pool of a load balancer.
+type PoolID struct {
+	LoadBalancer LoadBalancerID
+	Name         string
+}
+
+// LoadBalancerKey is a LoadBalancerID folded for use as a map key.
+type LoadBalancerKey string
+
+// PoolKey is a PoolID folded for use as a map key.
+type PoolKey string
+
+// String returns the ARM resource id. Only a validated id is fit for a URL.
+func (id LoadBalancerID) String() string {
+	return "/subscriptions/" + id.SubscriptionID +
+		"/resourceGroups/" + id.ResourceGroup +
+		"/providers/Microsoft.Network/loadBalancers/" + id.Name
+}
+
+// Key returns the id folded to lower case.
+func (id LoadBalancerID) Key() LoadBalancerKey {
+	return LoadBalancerKey(strings.ToLower(id.String()))
+}
+
+// String returns the ARM resource id. Only a validated id is fit for a URL.
+func (id PoolID) String() string {
+	return id.LoadBalancer.String() + "/backendAddressPools/" + id.Name
+}
+
+// Key returns the id folded to lower case.
+func (id PoolID) Key() PoolKey { return PoolKey(strings.ToLower(id.String())) }
+
+// Azure's naming rules for Microsoft.Network and Microsoft.Resources:
+// https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
+// Resource groups may hold further letters; the rule here is the ASCII part of it.
+var (
+	subscriptionRule  = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+	resourceGroupRule = regexp.MustCompile(`^[0-9A-Za-z_().-]{0,89}[0-9A-Za-z_()-]$`)
+	nameRule          = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
+)
+
+// Validate reports the first part that Azure would not take as a name.
+// Nothing that fails it may become part of a request.
+func (id LoadBalancerID) Validate() error {
+	switch {
+	case !subscriptionRule.MatchString(id.SubscriptionID):
+		return fmt.Errorf("subscription id %q: want letters, digits and hyphens", id.SubscriptionID)
+	case !resourceGroupRule.MatchString(id.ResourceGroup):
+		return fmt.Errorf("resource group %q: want 1 to 90 letters, digits, '_', '-', '.', '(' or ')', not ending in '.'", id.ResourceGroup)
+	case !nameRule.MatchString(id.Name):
+		return fmt.Errorf("load balancer name %q: want 1 to 80 letters, digits, '_', '-' or '.', starting with a letter or digit, ending with a letter, digit or '_'", id.Name)
+	}
+	return nil
+}
+
+// Validate reports the first part that Azure would not take as a name.
+func (id PoolID) Validate() error {
+	if err := id.LoadBalancer.Validate(); err != nil {
+		return err
+	}
+	if !nameRule.MatchString(id.Name) {
+		return fmt.Errorf("pool name %q: want 1 to 80 letters, digits, '_', '-' or '.', starting with a letter or digit, ending with a letter, digit or '_'", id.Name)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lb is the vocabulary of Azure load balancers: ids, backend pools and
+// backend addresses. It holds values alone; it does no I/O and reads no clock.
+package lb
+
+import "net/netip"
+
+// Family is the IP family of a backend pool. Azure keeps one family a pool.
+type Family string
+
+// The two families, spelled as Kubernetes spells them.
+const (
+	IPv4 Family = "IPv4"
+	IPv6 Family = "IPv6"
+)
+
+// Of reports whether addr belongs to the family.
+func (f Family) Of(addr netip.Addr) bool {
+	if f == IPv6 {
+		return addr.Is6() && !addr.Is4In6()
+	}
+	return f == IPv4 && addr.Is4()
+}
+
+// Pool is a backend pool as Azure shows it, or as it shall become.
+// The zero Etag means that it was never read.
+type Pool struct {
+	ID   PoolID
+	Etag string
+	// VirtualNetwork is the ARM id set at the pool itself; empty where the
+	// addresses carry their own, or where the pool is empty.
+	VirtualNetwork string
+	Addresses      []Address
+	// NIC is true for a pool whose entries are network interfaces. Azure does
+	// not mix them with IP addresses in one pool.
+	NIC bool
+	// Origin is the adapter's own decoding of what it read. It travels with the
+	// pool so that a write preserves the fields that Weir does not model; only
+	// the adapter that made it looks inside.
+	Origin any
+}
+
+// Address is one entry of an IP-based backend pool.
+type Address struct {
+	// Name is unique within the pool; Weir uses the node's name.
+	Name string
+	IP   netip.Addr
+	// VirtualNetwork is the ARM id set at this address; empty where the pool has one.
+	VirtualNetwork string
+	// AdminState is what Azure shows: "", "None", "Up" or "Down".
+	AdminState string
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package membership decides which nodes belong in a backend pool. It is pure:
+// slices and nodes go in as values, and an address set comes out.
+package membership
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Slice is one EndpointSlice of a Service.
+type Slice struct {
+	// Family is the slice's address type; empty for one that holds no IP
+	// addresses (FQDN), which never makes a node a member.
+	Family    lb.Family
+	Endpoints []Endpoint
+}
+
+// Endpoint is one endpoint of a slice, with the nil conditions of the API
+// already resolved.
+type Endpoint struct {
+	// Node is empty if the API does not say where the endpoint runs.
+	Node        string
+	Ready       bool
+	Serving     bool
+	Terminating bool
+}
+
+// Takes reports whether the endpoint makes its node a member. One that is
+// terminating but still serving drains open connections; the failing
+// healthCheckNodePort already keeps new flows away from it.
+func (e Endpoint) Takes() bool { return e.Ready || e.Terminating && e.Serving }
+
+// Node is a node of the cluster.
+type Node struct {
+	Name string
+	// IPs are the InternalIP addresses in the order of the node's status.
+	IPs []netip.Addr
+	// Excluded says why the node never takes traffic from a load balancer;
+	// empty for one that may.
+	Excluded string
+}
+
+// address returns the node's first address of a family.
+func (n Node) address(family lb.Family) (netip.Addr, bool) {
+	for _, ip := range n.IPs {
+		if family.Of(ip) {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Set is the membership of a pool.
+type Set struct {
+	// Addresses are sorted by name; neither a name nor an IP occurs twice.
+	Addresses []lb.Address
+	// Absent are the nodes that host an endpoint, or were selected, and are not
+	// in Addresses all the same, sorted by name.
+	Absent []Absence
+	// Homeless counts endpoints that take traffic and name no node.
+	Homeless int
+	// Unfit counts slices that hold no IP addresses (FQDN).
+	Unfit int
+}
+
+// Absence says why a node is not a member.
+type Absence struct {
+	Node string
+	Why  string
+}
+
+// String returns "node: why".
+func (a Absence) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Why) }
+
+// OfService returns the nodes that host, in any of a Service's slices of the
+// pool's family, an endpoint that takes traffic. node looks a node up by name.
+// No slices means no members, never all nodes.
+func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Family) Set {
+	var set Set
+	hosts := make(map[string]struct{})
+	for _, s := range slcs {
+		if s.Family == "" {
+			set.Unfit++
+		}
+		if s.Family != family {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			if !e.Takes() {
+				continue
+			}
+			if e.Node == "" {
+				set.Homeless++
+				continue
+			}
+			hosts[e.Node] = struct{}{}
+		}
+	}
+	b := builder{set: set, family: family, byIP: make(map[netip.Addr]string, len(hosts))}
+	for _, name := range sortedKeys(hosts) {
+		if n, ok := node(name); ok {
+			b.add(n)
+		} else {
+			b.absent(name, "the cluster has no node of that name yet")
+		}
+	}
+	return b.set
+}
+
+// OfNodes returns all given nodes that may take traffic.
+func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
+	sorted := slices.SortedFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	b := builder{family: family, byIP: make(map[netip.Addr]string, len(sorted))}
+	for _, n := range sorted {
+		b.add(n)
+	}
+	return b.set
+}
+
+// builder adds nodes, in the order of their names, to a set.
+type builder struct {
+	set    Set
+	family lb.Family
+	byIP   map[netip.Addr]string
+}
+
+func (b *builder) add(n Node) {
+	if n.Excluded != "" {
+		b.absent(n.Name, n.Excluded)
+		return
+	}
+	ip, ok := n.address(b.family)
+	if !ok {
+		b.absent(n.Name, fmt.Sprintf("it has no InternalIP of family %s", b.family))
+		return
+	}
+	if other, taken := b.byIP[ip]; taken {
+		b.absent(n.Name, fmt.Sprintf("its address %s is also that of node %s", ip, other))
+		return
+	}
+	b.byIP[ip] = n.Name
+	b.set.Addresses = append(b.set.Addresses, lb.Address{Name: n.Name, IP: ip})
+}
+
+func (b *builder) absent(node, why string) {
+	b.set.Absent = append(b.set.Absent, Absence{Node: node, Why: why})
+}
+
+// Fingerprint is equal for equal sets of addresses. It serves to recognise that an
+// endpoint change did not change the membership, without keeping the addresses.
+func Fingerprint(addresses []lb.Address) uint64 {
+	h := fnv.New64a()
+	var length [4]byte
+	for _, a := range addresses {
+		binary.LittleEndian.PutUint32(length[:], uint32(len(a.Name)))
+		_, _ = h.Write(length[:]) // a hash's Write returns no error
+		_, _ = h.Write([]byte(a.Name))
+		ip := a.IP.As16()
+		_, _ = h.Write(ip[:])
+	}
+	return h.Sum64()
+}
+
+func sortedKeys(m map[string]struct{}) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+)
+
+// cluster is a node list with the look-up that OfService wants.
+type cluster []membership.Node
+
+func (c cluster) find(name string) (membership.Node, bool) {
+	i := slices.IndexFunc(c, func(n membership.Node) bool { return n.Name == name })
+	if i < 0 {
+		return membership.Node{}, false
+	}
+	return c[i], true
+}
+
+func node(name string, ips ...string) membership.Node {
+	n := membership.Node{Name: name}
+	for _, ip := range ips {
+		n.IPs = append(n.IPs, netip.MustParseAddr(ip))
+	}
+	return n
+}
+
+func slice(family lb.Family, endpoints ...membership.Endpoint) membership.Slice {
+	return membership.Slice{Family: family, Endpoints: endpoints}
+}
+
+func ready(node string) membership.Endpoint {
+	return membership.Endpoint{Node: node, Ready: true, Serving: true}
+}
+func notReady(node string) membership.Endpoint { return membership.Endpoint{Node: node} }
+func draining(node string) membership.Endpoint {
+	return membership.Endpoint{Node: node, Serving: true, Terminating: true}
+}
+func dying(node string) membership.Endpoint {
+	return membership.Endpoint{Node: node, Terminating: true}
+}
+
+// show prints a set as one line: "n1=10.0.0.1 n2=10.0.0.2 | absent: …".
+func show(s membership.Set) string {
+	var parts []string
+	for _, a := range s.Addresses {
+		parts = append(parts, a.Name+"="+a.IP.String())
+	}
+	for _, a := range s.Absent {
+		parts = append(parts, "| "+a.String())
+	}
+	if s.Homeless > 0 {
+		parts = append(parts, fmt.Sprintf("| %d without node", s.Homeless))
+	}
+	if s.Unfit > 0 {
+		parts = append(parts, fmt.Sprintf("| %d unfit", s.Unfit))
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestOfService(t *testing.T) {
+	nodes := cluster{
+		node("n1", "10.0.0.1", "fd00::1"), node("n2", "10.0.0.2"), node("n3"),
+		{Name: "n4", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.4")}, Excluded: "it is labelled so"},
+		node("n5", "10.0.0.1"),
+	}
+	tests := []struct {
+		name   string
+		slices []membership.Slice
+		family lb.Family
+		want   string
+	}{
+		{"no slice means nobody, never everybody", nil, lb.IPv4, ""},
+		{"a node is a member while any slice of the Service has an endpoint on it",
+			[]membership.Slice{slice(lb.IPv4, ready("n1")), slice(lb.IPv4, notReady("n1"), ready("n2"))}, lb.IPv4, "n1=10.0.0.1 n2=10.0.0.2"},
+		{"many endpoints on a node are one address", []membership.Slice{slice(lb.IPv4, ready("n1"), ready("n1")), slice(lb.IPv4, ready("n1"))}, lb.IPv4, "n1=10.0.0.1"},
+		{"an endpoint that is not ready keeps no node in the pool", []membership.Slice{slice(lb.IPv4, notReady("n1"), ready("n2"))}, lb.IPv4, "n2=10.0.0.2"},
+		{"one that is terminating and still serving does", []membership.Slice{slice(lb.IPv4, draining("n1"))}, lb.IPv4, "n1=10.0.0.1"},
+		{"one that is terminating and serves no more does not", []membership.Slice{slice(lb.IPv4, dying("n1"))}, lb.IPv4, ""},
+		{"families do not mix", []membership.Slice{slice(lb.IPv4, ready("n2")), slice(lb.IPv6, ready("n1"))}, lb.IPv6, "n1=fd00::1"},
+		{"a node without an address of the family is named", []membership.Slice{slice(lb.IPv6, ready("n2"))}, lb.IPv6, "| node n2: it has no InternalIP of family IPv6"},
+		{"a node without any address is named", []membership.Slice{slice(lb.IPv4, ready("n3"))}, lb.IPv4, "| node n3: it has no InternalIP of family IPv4"},
+		{"excluded nodes never", []membership.Slice{slice(lb.IPv4, ready("n4"))}, lb.IPv4, "| node n4: it is labelled so"},
+		{"a node that is not there yet is named", []membership.Slice{slice(lb.IPv4, ready("n9"))}, lb.IPv4, "| node n9: the cluster has no node of that name yet"},
+		{"two nodes with one address are one member", []membership.Slice{slice(lb.IPv4, ready("n5"), ready("n1"))}, lb.IPv4, "n1=10.0.0.1 | node n5: its address 10.0.0.1 is also that of node n1"},
+		{"endpoints without node are counted", []membership.Slice{slice(lb.IPv4, ready(""), ready(""), notReady(""))}, lb.IPv4, "| 2 without node"},
+		{"FQDN slices are counted and ignored", []membership.Slice{slice("", ready("n1"))}, lb.IPv4, "| 1 unfit"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := show(membership.OfService(tt.slices, nodes.find, tt.family)); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOfNodes(t *testing.T) {
+	nodes := cluster{node("b", "10.0.0.2"), node("a", "10.0.0.1"), {Name: "c", Excluded: "no"}}
+	want := "a=10.0.0.1 b=10.0.0.2 | node c: no"
+	if got := show(membership.OfNodes(slices.Values(nodes), lb.IPv4)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestExcluded(t *testing.T) {
+	tests := []struct {
+		labels       map[string]string
+		controlPlane bool
+		excluded     bool
+	}{
+		{nil, true, false},
+		{map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": ""}, false, true},
+		{map[string]string{"kubernetes.azure.com/managed": "False"}, false, true},
+		{map[string]string{"kubernetes.azure.com/managed": "true"}, true, false},
+		{map[string]string{"node-role.kubernetes.io/control-plane": ""}, true, true},
+		{map[string]string{"node-role.kubernetes.io/control-plane": ""}, false, false},
+		{map[string]string{"node-role.kubernetes.io/master": "true"}, true, true},
+		{map[string]string{"kubernetes.io/role": "master"}, true, true},
+		{map[string]string{"kubernetes.io/role": "agent"}, true, false},
+	}
+	for _, tt := range tests {
+		if got := membership.Excluded(tt.labels, tt.controlPlane); (got != "") != tt.excluded {
+			t.Errorf("Excluded(%v, %v) = %q", tt.labels, tt.controlPlane, got)
+		}
+	}
+}
+
+// The membership does not depend on how endpoints are spread over slices, nor on
+// their order, and equal memberships have equal fingerprints.
+func TestMembershipIgnoresOrderAndSlicing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var nodes cluster
+		for i := range rapid.IntRange(0, 6).Draw(t, "nodes") {
+			nodes = append(nodes, node(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.0.%d", i+1)))
+		}
+		endpoints := rapid.SliceOf(rapid.Custom(func(t *rapid.T) membership.Endpoint {
+			return membership.Endpoint{
+				Node:  rapid.SampledFrom([]string{"", "n0", "n1", "n2", "n3", "n4", "n5"}).Draw(t, "node"),
+				Ready: rapid.Bool().Draw(t, "ready"), Serving: rapid.Bool().Draw(t, "serving"), Terminating: rapid.Bool().Draw(t, "terminating"),
+			}
+		})).Draw(t, "endpoints")
+		whole := membership.OfService([]membership.Slice{slice(lb.IPv4, endpoints...)}, nodes.find, lb.IPv4)
+
+		shuffled := rapid.Permutation(endpoints).Draw(t, "order")
+		cut := rapid.IntRange(0, len(shuffled)).Draw(t, "cut")
+		parts := membership.OfService([]membership.Slice{slice(lb.IPv4, shuffled[:cut]...), slice(lb.IPv4, shuffled[cut:]...)}, nodes.find, lb.IPv4)
+		if show(whole) != show(parts) {
+			t.Fatalf("whole %s\nparts %s", show(whole), show(parts))
+		}
+		if membership.Fingerprint(whole.Addresses) != membership.Fingerprint(parts.Addresses) {
+			t.Fatal("equal memberships, different fingerprints")
+		}
+		if len(whole.Addresses) > 0 && membership.Fingerprint(whole.Addresses) == membership.Fingerprint(whole.Addresses[1:]) {
+			t.Fatal("different memberships, equal fingerprints")
+		}
+	})
+}
+
+// BenchmarkOfService: 5,000 endpoints in 50 slices on 500 nodes.
+func BenchmarkOfService(b *testing.B) {
+	nodes := map[string]membership.Node{}
+	for i := range 500 {
+		name := fmt.Sprintf("aks-pool-%03d", i)
+		nodes[name] = node(name, fmt.Sprintf("10.%d.%d.4", i/256, i%256))
+	}
+	var slcs []membership.Slice
+	for s := range 50 {
+		var endpoints []membership.Endpoint
+		for e := range 100 {
+			endpoints = append(endpoints, ready(fmt.Sprintf("aks-pool-%03d", (s*100+e)%500)))
+		}
+		slcs = append(slcs, slice(lb.IPv4, endpoints...))
+	}
+	find := func(name string) (membership.Node, bool) { n, ok := nodes[name]; return n, ok }
+	b.ReportAllocs()
+	for b.Loop() {
+		if set := membership.OfService(slcs, find, lb.IPv4); len(set.Addresses) != 500 {
+			b.Fatalf("%d addresses", len(set.Addresses))
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const (
+	// debounce is how long a fresh change waits for company. It is counted from
+	// the first operation and never extended.
+	debounce = 250 * time.Millisecond
+	// burst is how many passes a quiet pool has in hand; one more comes each interval.
+	burst = 3
+)
+
+// passes is a pool's stock of passes. The zero value is a full stock.
+type passes struct {
+	taken  int       // how many of the burst are spent
+	refill time.Time // when the last one came back, or the first was taken
+}
+
+// at returns the stock at now: one pass comes back each interval.
+func (p passes) at(now time.Time, interval time.Duration) passes {
+	if p.taken == 0 {
+		return passes{}
+	}
+	back := min(int(now.Sub(p.refill)/interval), p.taken)
+	if back > 0 {
+		p.taken -= back
+		p.refill = p.refill.Add(time.Duration(back) * interval)
+	}
+	return p
+}
+
+// take spends a pass at now.
+func (p passes) take(now time.Time, interval time.Duration) passes {
+	p = p.at(now, interval)
+	if p.taken == 0 {
+		p.refill = now
+	}
+	p.taken++
+	return p
+}
+
+// nextAt returns when a pass is there: the zero time if one is now.
+func (p passes) nextAt(interval time.Duration) time.Time {
+	if p.taken < burst {
+		return time.Time{}
+	}
+	return p.refill.Add(time.Duration(p.taken-burst+1) * interval)
+}
+
+// history is what a lane remembers of a pool.
+type history struct {
+	passes      passes
+	lastAttempt time.Time
+	// holdUntil is set while something of our own was not ready.
+	holdUntil time.Time
+	postponed int
+}
+
+// group is the operations of one pool, as far as admission looks at them.
+type group struct {
+	pool        lb.PoolKey
+	fresh       bool
+	retry       bool
+	firstQueued time.Time
+	parkedUntil time.Time
+	history     history
+}
+
+// summarize builds the group of a pool's operations. The most restrictive member
+// decides for all: a fresh operation never takes a parked one along early.
+func summarize(pool lb.PoolKey, ops []Operation, h history) group {
+	g := group{pool: pool, history: h}
+	for _, op := range ops {
+		if op.fresh() {
+			g.fresh = true
+		} else {
+			g.retry = true
+		}
+		if g.firstQueued.IsZero() || op.queuedAt.Before(g.firstQueued) {
+			g.firstQueued = op.queuedAt
+		}
+		g.parkedUntil = later(g.parkedUntil, op.nextEligibleAt)
+	}
+	return g
+}
+
+// readyAt returns when the group may be attempted. Retry-After only ever delays.
+func (g group) readyAt(now time.Time, interval time.Duration) time.Time {
+	t := later(g.parkedUntil, g.history.holdUntil)
+	if g.retry {
+		return later(t, g.history.lastAttempt.Add(interval))
+	}
+	t = later(t, g.firstQueued.Add(debounce))
+	return later(t, g.history.passes.at(now, interval).nextAt(interval))
+}
+
+// before orders groups that are ready: fresh work before retries, then the oldest,
+// then by name so that the same input gives the same order.
+func (g group) before(other group) bool {
+	if g.retry != other.retry {
+		return !g.retry
+	}
+	if !g.firstQueued.Equal(other.firstQueued) {
+		return g.firstQueued.Before(other.firstQueued)
+	}
+	return g.pool < other.pool
+}
+
+// admit picks the group to attempt now; if there is none, it returns when to ask
+// again: zero if only a new operation can change the answer. gate is when the last
+// closed gate of the load balancer opens.
+func admit(groups []group, gate, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, askAt time.Time) {
+	var best group
+	for _, g := range groups {
+		ready := later(g.readyAt(now, interval), gate)
+		switch {
+		case ready.After(now):
+			if askAt.IsZero() || ready.Before(askAt) {
+				askAt = ready
+			}
+		case !ok || g.before(best):
+			best, ok = g, true
+		}
+	}
+	return best.pool, ok, askAt
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const interval = 30 * time.Second
+
+var start = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+
+func seconds(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+
+func TestReadyAt(t *testing.T) {
+	tests := []struct {
+		name string
+		ops  []Operation
+		h    history
+		want time.Time
+	}{
+		{"a fresh change waits for company, once",
+			[]Operation{{queuedAt: seconds(0)}, {queuedAt: seconds(0.2)}}, history{}, seconds(0.25)},
+		{"with a pass in hand a busy pool does not wait either",
+			[]Operation{{queuedAt: seconds(1)}}, history{passes: passes{taken: 2, refill: seconds(0)}, lastAttempt: seconds(0)}, seconds(1.25)},
+		{"without one it waits for the next to come back",
+			[]Operation{{queuedAt: seconds(1)}}, history{passes: passes{taken: 3, refill: seconds(0)}}, seconds(30)},
+		{"a retry waits one interval from the attempt before it",
+			[]Operation{{queuedAt: seconds(0), retryCount: 1}}, history{lastAttempt: seconds(4)}, seconds(34)},
+		{"Retry-After delays it further",
+			[]Operation{{queuedAt: seconds(0), retryCount: 1, nextEligibleAt: seconds(90)}}, history{lastAttempt: seconds(4)}, seconds(90)},
+		{"but never brings it forward",
+			[]Operation{{queuedAt: seconds(0), retryCount: 1, nextEligibleAt: seconds(5)}}, history{lastAttempt: seconds(4)}, seconds(34)},
+		{"a fresh operation never takes a parked one along early",
+			[]Operation{{queuedAt: seconds(1), retryCount: 1, nextEligibleAt: seconds(90)}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(90)},
+		{"what is held waits, fresh or not",
+			[]Operation{{queuedAt: seconds(0)}}, history{holdUntil: seconds(8)}, seconds(8)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := summarize("p", tt.ops, tt.h).readyAt(seconds(1), interval); !got.Equal(tt.want) {
+				t.Errorf("got +%s, want +%s", got.Sub(start), tt.want.Sub(start))
+			}
+		})
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	retry := group{pool: "retry", retry: true, firstQueued: seconds(0), history: history{lastAttempt: seconds(1)}}
+	fresh := group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
+	older := group{pool: "older", fresh: true, firstQueued: seconds(29)}
+	waits := group{pool: "waits", fresh: true, firstQueued: seconds(39.9)}
+	tests := []struct {
+		name   string
+		groups []group
+		gate   time.Time
+		pick   lb.PoolKey
+		askAt  time.Time
+	}{
+		{"nothing to do, nothing to wait for", nil, time.Time{}, "", time.Time{}},
+		{"fresh work goes before retries", []group{retry, fresh}, time.Time{}, "fresh", time.Time{}},
+		{"the oldest fresh work goes first", []group{fresh, retry, older}, time.Time{}, "older", time.Time{}},
+		{"one that waits holds up nobody", []group{waits, retry}, time.Time{}, "retry", seconds(40.15)},
+		{"a closed gate postpones all", []group{fresh, retry}, seconds(55), "", seconds(55)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pick, ok, askAt := admit(tt.groups, tt.gate, seconds(40), interval)
+			if pick != tt.pick || ok != (tt.pick != "") || !askAt.Equal(tt.askAt) {
+				t.Errorf("admit = %q, %v, +%s", pick, ok, askAt.Sub(start))
+			}
+		})
+	}
+}
+
+// Over any stretch of n intervals a pool gets at most three passes and one more
+// an interval, and if it always asks it gets exactly these.
+func TestPassesLaw(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now, p := start, passes{}
+		var taken []time.Time
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "wait")) * time.Second)
+			if p.at(now, interval).nextAt(interval).After(now) {
+				continue
+			}
+			p = p.take(now, interval)
+			taken = append(taken, now)
+			for i := range taken {
+				span := now.Sub(taken[i])
+				if got, most := len(taken)-i, burst+int(span/interval)+1; got > most {
+					t.Fatalf("%d passes within %s", got, span)
+				}
+			}
+		}
+	})
+	p, n := passes{}, 0
+	for now := start; now.Before(start.Add(10 * interval)); now = now.Add(time.Second) {
+		if !p.at(now, interval).nextAt(interval).After(now) {
+			p, n = p.take(now, interval), n+1
+		}
+	}
+	if n != burst+9 {
+		t.Errorf("a pool that always asks got %d passes in ten intervals", n)
+	}
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+)
+
+// attemptDeadline bounds one attempt. What it leaves behind is settled by the next read.
+const attemptDeadline = 10 * time.Minute
+
+// errNotReady marks what kept an attempt from starting or from going on before
+// anything was written, and is not Azure's: nobody's budget pays for it.
+var errNotReady = errors.New("not ready")
+
+// result is what an attempt found out.
+type result struct {
+	outcome  Outcome
+	fault    *fault.Fault
+	wanted   []lb.Address
+	observed int
+	foreign  int
+	written  []netip.Addr
+}
+
+// settled reports whether the pool is known to be level.
+func (r result) settled() bool { return r.outcome == Written || r.outcome == Unchanged }
+
+// level returns the fingerprint of the membership that the pool now holds, or nil.
+func (r result) level() *uint64 {
+	if !r.settled() {
+		return nil
+	}
+	return new(membership.Fingerprint(r.wanted))
+}
+
+// attempt brings one pool level: it reads the pool, computes what it has to become
+// from the newest membership, records what it is about to write, and writes.
+func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID) result {
+	within, cancel := context.WithTimeout(ctx, attemptDeadline)
+	defer cancel()
+	r := result{observed: -1}
+	err := c.bringLevel(within, ref, pool, &r)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		r.outcome = Shutdown
+	case errors.Is(err, errNotReady):
+		r.outcome, r.fault = Postponed, &fault.Fault{Class: fault.Retriable, Code: "NotReady", Err: err}
+	case within.Err() != nil:
+		r.fault = fault.Classify(fault.Answer{OutcomeUnknown: true},
+			fmt.Errorf("no end within %s: %w", attemptDeadline, err))
+		r.outcome = outcomeOf(r.fault)
+	case r.outcome == Refused:
+		r.fault = &fault.Fault{Class: fault.Terminal, Code: CodeNICPool, Err: err}
+	default:
+		r.fault = fault.From(err)
+		r.outcome = outcomeOf(r.fault)
+	}
+	return r
+}
+
+// CodeNICPool is the fault code of a pool that holds network interfaces.
+const CodeNICPool = "NICPool"
+
+func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *result) error {
+	observed, err := c.Azure.Get(ctx, pool)
+	if err != nil {
+		return err
+	}
+	r.observed = len(observed.Addresses)
+	if observed.NIC {
+		r.outcome = Refused
+		return fmt.Errorf("pool %s holds network interfaces; Weir writes pools of IP addresses only", pool.Name)
+	}
+	want := c.Cluster.Wanted(ref)
+	r.wanted = want.Addresses
+
+	written, taken, err := c.ownership(ctx, ref, observed, want)
+	if err != nil {
+		return err
+	}
+	todo := apply(observed, want.Addresses, written)
+	r.foreign = todo.foreign
+	r.written = sortedIPs(want.Addresses)
+	if todo.none() {
+		r.outcome = Unchanged
+		return nil
+	}
+	if err := c.record(ctx, ref, *r, todo, written, taken); err != nil {
+		return err
+	}
+	shown, err := c.Azure.Put(ctx, todo.next)
+	if err != nil {
+		return err
+	}
+	r.observed = len(shown.Addresses)
+	if !shows(shown, todo.next) {
+		return fault.Classify(fault.Answer{OutcomeUnknown: true},
+			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written",
+				pool.Name, len(shown.Addresses), len(todo.next.Addresses)))
+	}
+	r.outcome = Written
+	return nil
+}
+
+// ownership returns which addresses are ours: those of the ledger, or, when Weir
+// first takes the pool, those that the cluster calls ours.
+func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want Wanted) (map[netip.Addr]struct{}, bool, error) {
+	recorded, taken, err := c.Ledger.Written(ctx, ref)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: cannot read which addresses are ours: %w", errNotReady, err)
+	}
+	written := make(map[netip.Addr]struct{}, len(recorded)+len(want.Addresses))
+	for _, ip := range recorded {
+		written[ip] = struct{}{}
+	}
+	if !taken {
+		for _, a := range observed.Addresses {
+			if want.Ours(a.IP) {
+				written[a.IP] = struct{}{}
+			}
+		}
+	}
+	return written, taken, nil
+}
+
+// record extends the ledger by what is about to be written, unless it holds all of
+// it already. It is trimmed after the write, by the report.
+func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, written map[netip.Addr]struct{}, taken bool) error {
+	before := len(written)
+	for _, a := range r.wanted {
+		written[a.IP] = struct{}{}
+	}
+	if taken && len(written) == before {
+		return nil
+	}
+	err := c.Ledger.Record(ctx, ref, Intent{
+		Written: slices.SortedFunc(maps.Keys(written), netip.Addr.Compare),
+		Desired: len(r.wanted), Observed: r.observed, Add: todo.add, Remove: todo.remove,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: cannot record which addresses are about to be ours: %w", errNotReady, err)
+	}
+	return nil
+}

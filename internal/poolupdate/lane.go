@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/lb"
+)
+
+// lane is the one path by which a load balancer's pools are written: one goroutine,
+// and a lock for whoever else has to write that load balancer.
+type lane struct {
+	id    lb.LoadBalancerID
+	cfg   *Config
+	queue *queue
+	// slot is the lane's lock. It is a channel, not a mutex, because it is held
+	// while Azure works, which takes seconds.
+	slot chan struct{}
+}
+
+func newLane(id lb.LoadBalancerID, cfg *Config) *lane {
+	return &lane{id: id, cfg: cfg, queue: newQueue(), slot: make(chan struct{}, 1)}
+}
+
+// lock takes the lane, or returns the context's error.
+func (l *lane) lock(ctx context.Context) error {
+	select {
+	case l.slot <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *lane) unlock() { <-l.slot }
+
+// run attempts what admission picks until the context is done.
+func (l *lane) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		pool, ok, askAt := l.queue.next(l.cfg.Azure.OpenAt(l.id), time.Now(), l.cfg.Interval)
+		if ok {
+			l.pass(ctx, pool)
+			continue
+		}
+		var due <-chan time.Time
+		if !askAt.IsZero() {
+			timer.Reset(time.Until(askAt))
+			due = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.queue.wake:
+		case <-due:
+		}
+	}
+}
+
+// pass makes one attempt for one pool and settles it.
+func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
+	if l.lock(ctx) != nil {
+		return
+	}
+	defer l.unlock()
+
+	ops, h, told := l.queue.take(pool)
+	ops = l.relevant(ops)
+	if len(ops) == 0 {
+		l.queue.done(pool, nil, h, nil, nil)
+		return
+	}
+	start := time.Now()
+	ref, id := ops[0].Ref, ops[0].Pool
+	r := l.cfg.attempt(ctx, ref, id)
+	if r.outcome == Shutdown {
+		return
+	}
+	now := time.Now()
+	h = l.remember(h, r.outcome, slices.ContainsFunc(ops, Operation.fresh), start, now)
+
+	var retryAt time.Time
+	if r.fault != nil {
+		retryAt = r.fault.RetryAt
+	}
+	changedAt := oldestChange(ops)
+	if r.outcome != Written && r.outcome != Unchanged {
+		ops = l.relevant(ops)
+	}
+	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, told)
+	l.log(ctx, id, r)
+	l.cfg.Reporter.Report(ctx, Report{
+		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
+		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
+		Written: r.written, Settled: r.settled(),
+		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
+		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
+		NextEligibleAt: parkedUntil(v.requeue), ChangedAt: changedAt, At: now,
+	})
+	l.queue.done(pool, v.requeue, h, r.level(), v.told)
+}
+
+// relevant drops the operations that have nobody left to serve.
+func (l *lane) relevant(ops []Operation) []Operation {
+	return slices.DeleteFunc(ops, func(op Operation) bool { return !l.cfg.Cluster.Relevant(op) })
+}
+
+// remember brings a pool's history up to date. A pass is spent by fresh work alone:
+// a retry has waited its interval already.
+func (l *lane) remember(h history, outcome Outcome, fresh bool, start, now time.Time) history {
+	if outcome == Postponed {
+		h.postponed++
+		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
+		return h
+	}
+	h.postponed, h.holdUntil, h.lastAttempt = 0, time.Time{}, start
+	if fresh {
+		h.passes = h.passes.take(start, l.cfg.Interval)
+	}
+	return h
+}
+
+func (l *lane) log(ctx context.Context, id lb.PoolID, r result) {
+	attrs := []any{"loadBalancer", id.LoadBalancer.Name, "pool", id.Name, "outcome", string(r.outcome),
+		"desired", len(r.wanted), "observed", r.observed}
+	switch {
+	case r.fault != nil:
+		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
+	case r.outcome == Written:
+		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
+	default:
+		l.cfg.Log.Log(ctx, slog.LevelDebug, "pool level", attrs...)
+	}
+}
+
+func oldestChange(ops []Operation) time.Time {
+	var oldest time.Time
+	for _, op := range ops {
+		if oldest.IsZero() || op.ChangedAt.Before(oldest) {
+			oldest = op.ChangedAt
+		}
+	}
+	return oldest
+}
+
+func parkedUntil(ops []Operation) time.Time {
+	var t time.Time
+	for _, op := range ops {
+		t = later(t, op.nextEligibleAt)
+	}
+	return t
+}

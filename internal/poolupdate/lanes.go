@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Config is what the lanes work with. All fields are needed.
+type Config struct {
+	// Interval is the pace at which a busy pool is written, and the distance
+	// between retries.
+	Interval time.Duration
+	// MaxRetries is how many retries an operation may consume; 0 turns them off.
+	MaxRetries int
+	Azure      Azure
+	Cluster    Cluster
+	Ledger     Ledger
+	Reporter   Reporter
+	Log        *slog.Logger
+}
+
+// Lanes are the lanes of all load balancers. Its methods may be called from any
+// goroutine, at any time.
+type Lanes struct {
+	cfg Config
+
+	mu    sync.Mutex
+	lanes map[lb.LoadBalancerKey]*lane
+	// start runs a lane in the background; nil before Run and after it.
+	start func(*lane)
+}
+
+// New returns Lanes that take operations at once and work on them during Run.
+func New(cfg Config) *Lanes {
+	return &Lanes{cfg: cfg, lanes: map[lb.LoadBalancerKey]*lane{}}
+}
+
+// Run works until the context is done, and returns when no attempt is under way
+// any more. What is still queued then is dropped without a word.
+func (ls *Lanes) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	ls.mu.Lock()
+	ls.start = func(l *lane) { running.Go(func() { l.run(ctx) }) }
+	for _, l := range ls.lanes {
+		ls.start(l)
+	}
+	ls.mu.Unlock()
+
+	<-ctx.Done()
+	ls.mu.Lock()
+	ls.start = nil
+	ls.mu.Unlock()
+	running.Wait()
+}
+
+// Add queues an operation and wakes its lane. It does not wait for anything.
+func (ls *Lanes) Add(op Operation) {
+	ls.lane(op.Pool.LoadBalancer).queue.add(op, time.Now())
+}
+
+// RemoveService takes out what waits for a Service, parked or not, and returns how
+// many operations that were.
+func (ls *Lanes) RemoveService(name ServiceName) int {
+	n := 0
+	for _, l := range ls.all() {
+		n += l.queue.remove(func(op Operation) bool { return op.Service == name })
+	}
+	return n
+}
+
+// Forget drops a pool and all that is remembered of it.
+func (ls *Lanes) Forget(pool lb.PoolID) {
+	ls.lane(pool.LoadBalancer).queue.forget(pool.Key())
+}
+
+// LevelAs reports whether a pool is known to hold the membership of this
+// fingerprint, with nothing queued or under way that could change that: a new
+// operation would only read.
+func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
+	return ls.lane(pool.LoadBalancer).queue.levelAs(pool.Key(), fingerprint)
+}
+
+// Lock takes a load balancer's lane for somebody else who writes that load
+// balancer. No pool of it is written until unlock is called.
+func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
+	l := ls.lane(id)
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
+	return l.unlock, nil
+}
+
+// Depth returns how many operations wait.
+func (ls *Lanes) Depth() int {
+	n := 0
+	for _, l := range ls.all() {
+		n += l.queue.len()
+	}
+	return n
+}
+
+func (ls *Lanes) lane(id lb.LoadBalancerID) *lane {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.lanes[id.Key()]
+	if l == nil {
+		l = newLane(id, &ls.cfg)
+		ls.lanes[id.Key()] = l
+		if ls.start != nil {
+			ls.start(l)
+		}
+	}
+	return l
+}
+
+func (ls *Lanes) all() []*lane {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	all := make([]*lane, 0, len(ls.lanes))
+	for _, l := range ls.lanes {
+		all = append(all, l)
+	}
+	return all
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var web, api = poolID("kubernetes", "web"), poolID("kubernetes", "api")
+
+func TestAnIsolatedChangeGoesAtOnceAndIsRecordedBeforeItIsWritten(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "vm=10.9.9.9")
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1 10.0.0.2]", "+250ms PUT web vm=10.9.9.9 n1=10.0.0.1 n2=10.0.0.2")
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+func TestChangesWithinTheDebounceAreOneWriteOfTheNewestMembership(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		for i := range 20 {
+			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i, i))
+			w.wait(10 * time.Millisecond)
+		}
+		if got := w.lanes.Depth(); got != 1 {
+			t.Errorf("%d operations wait, want 1: equal fresh ones coalesce", got)
+		}
+		w.wait(5 * time.Second)
+		w.expectPool(web, "n19=10.0.0.19")
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+func TestAnUnchangedPoolIsNotWrittenAndNobodyIsTold(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "n1=10.0.0.1")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.expectCalls("+250ms GET web")
+		w.expectReports("web Unchanged")
+		if !w.lanes.LevelAs(web, membership.Fingerprint(w.wanted["web"])) {
+			t.Error("the pool is not known to be level")
+		}
+	})
+}
+
+func TestAChangeDuringAWriteIsWrittenNext(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second) // the write is under way
+		w.change(web, "n2=10.0.0.2")
+		if w.lanes.LevelAs(web, membership.Fingerprint(w.wanted["web"])) {
+			t.Error("a pool with a write under way passes for level")
+		}
+		w.wait(10 * time.Second)
+		w.expectPool(web, "n2=10.0.0.2")
+		w.expectReports("web Written Updated:web", "web Written Updated:web")
+	})
+}
+
+func TestSteadyChurnCostsOneWriteAnInterval(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		for i := range 600 { // ten minutes, a change a second
+			w.change(web, fmt.Sprintf("n%d=10.0.%d.%d", i, i/256, i%256))
+			w.wait(time.Second)
+		}
+		w.wait(2 * interval)
+		w.expectPool(web, "n599=10.0.2.87")
+		if n := len(w.reports); n < 20 || n > 3+20+2 {
+			t.Errorf("%d writes in ten minutes of churn, want about one an interval of 30 s", n)
+		}
+		w.reports = nil
+	})
+}
+
+func TestABusyPoolCostsItsNeighbourNothingButTheLanesTime(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.pool(api, "")
+		for i := range 8 { // web spends its passes
+			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i, i))
+			w.wait(3 * time.Second)
+		}
+		began := time.Now()
+		w.change(api, "n1=10.0.0.1")
+		w.wait(w.writeTime + debounce)
+		w.expectPool(api, "n1=10.0.0.1")
+		if lag := time.Since(began); lag > 3*time.Second {
+			t.Errorf("api waited %s", lag)
+		}
+	})
+}
+
+func TestLanesOfTwoLoadBalancersRunSideBySide(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		one, two := poolID("one", "first"), poolID("two", "second")
+		w.pool(one, "")
+		w.pool(two, "")
+		w.change(one, "n1=10.0.0.1")
+		w.change(two, "n1=10.0.0.1")
+		w.wait(debounce + w.writeTime)
+		w.expectPool(one, "n1=10.0.0.1")
+		w.expectPool(two, "n1=10.0.0.1")
+	})
+}
+
+func TestPoolsOfOneLoadBalancerAreNeverWrittenAtOnce(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.pool(api, "")
+		w.change(web, "n1=10.0.0.1")
+		w.change(api, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectCalls("+250ms GET api", "+250ms RECORD api [10.0.0.1]", "+250ms PUT api n1=10.0.0.1",
+			"+2.25s GET web", "+2.25s RECORD web [10.0.0.1]", "+2.25s PUT web n1=10.0.0.1")
+	})
+}
+
+func TestWhoeverHoldsTheLaneKeepsItsPoolsFromBeingWritten(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectCalls()
+		unlock()
+		w.wait(3 * time.Second)
+		w.expectPool(web, "n1=10.0.0.1")
+	})
+}
+
+func TestFirstTakingABoundPoolRemovesThisClustersNodesAlone(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.change(web, "old=10.0.0.7") // makes 10.0.0.7 a node of this cluster
+		w.wait(time.Second)
+		w.set(func() { w.pool(web, "old=10.0.0.7 vm=10.9.9.9") })
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.expectPool(web, "vm=10.9.9.9 n1=10.0.0.1")
+	})
+}
+
+func TestALedgerThatCannotBeWrittenKeepsThePoolUnwrittenAndCostsNoRetry(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		w.pool(web, "")
+		broken := true
+		w.fail = func(call string, _ lb.PoolID) error {
+			if broken && call == "RECORD" {
+				return errors.New("the API server is away")
+			}
+			return nil
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(20 * time.Second)
+		w.expectPool(web, "")
+		w.set(func() { broken = false })
+		w.wait(interval)
+		w.expectPool(web, "n1=10.0.0.1")
+		for _, r := range w.reports[:len(w.reports)-1] {
+			if r.Outcome != Postponed {
+				t.Errorf("outcome %s, want Postponed", r.Outcome)
+			}
+		}
+		if tries := len(w.reports); tries > 7 {
+			t.Errorf("%d tries: they have to back off", tries)
+		}
+	})
+}
+
+func TestAConflictIsRetriedOneIntervalLaterAfterAFreshRead(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		var once sync.Once
+		w.fail = func(call string, _ lb.PoolID) (err error) {
+			if call == "PUT" {
+				once.Do(func() { w.pool(web, "vm=10.9.9.9"); w.pools[web.Key()].Etag = "7" })
+			}
+			return nil
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(interval)
+		w.expectReports("web Retriable Retrying:web")
+		w.wait(5 * time.Second)
+		w.expectPool(web, "vm=10.9.9.9 n1=10.0.0.1")
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+func TestABudgetIsSpentAndThenThePoolIsLeft(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.pool(web, "")
+		w.fail = func(string, lb.PoolID) error { return fault.Classify(fault.Answer{Status: 409}, errors.New("busy")) }
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * interval)
+		w.expectReports("web Retriable Retrying:web", "web Retriable Retrying:web", "web Retriable Failed:web")
+		if w.lanes.Depth() != 0 {
+			t.Error("the queue is not empty")
+		}
+	})
+}
+
+func TestASuccessThatShowsSomethingElseIsNotDone(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		emptied := false
+		w.lanes.cfg.Azure = emptying{w, &emptied}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.expectReports("web Retriable Retrying:web")
+		w.wait(interval)
+		w.expectPool(web, "n1=10.0.0.1")
+	})
+}
+
+// emptying reports success for the first write and leaves the pool empty.
+type emptying struct {
+	*world
+	done *bool
+}
+
+func (e emptying) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+	if !*e.done {
+		*e.done = true
+		p.Addresses = nil
+	}
+	return e.world.Put(ctx, p)
+}
+
+func TestAnAttemptWithoutEndIsLeftAfterTenMinutes(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		w.pool(web, "")
+		w.writeTime = time.Hour
+		w.change(web, "n1=10.0.0.1")
+		w.wait(11 * time.Minute)
+		w.expectReports("web Retriable Failed:web")
+	})
+}
+
+func TestWhatNobodyCaresForAnyMoreIsDroppedQuietly(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.set(func() { w.gone["web"] = true })
+		w.wait(interval)
+		w.expectCalls()
+		w.expectReports()
+	})
+}
+
+func TestRemoveServiceTakesParkedOperationsToo(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		until := time.Now().Add(time.Hour)
+		w.fail = func(string, lb.PoolID) error {
+			return fault.Classify(fault.Answer{Status: 429, RetryAt: until}, errors.New("slow down"))
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		if n := w.lanes.RemoveService(ServiceName{Name: "web"}); n != 1 {
+			t.Errorf("%d operations removed, want 1", n)
+		}
+		w.wait(2 * time.Hour)
+		w.expectReports("web Retriable Retrying:web")
+	})
+}
+
+func TestAMissingPoolIsReportedWithoutAWordToTheService(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.change(web, "n1=10.0.0.1")
+		w.wait(interval)
+		w.expectReports("web Stale")
+	})
+}
+
+func TestStoppingInTheMiddleOfAWriteReportsNothing(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.writeTime = time.Hour
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		t.Cleanup(func() {
+			if len(w.reports) != 0 {
+				t.Errorf("reports after stop: %v", w.reports)
+			}
+		})
+	})
+}
+
+// Postponed over and over while changes come, the queue stays bounded.
+func TestTheQueueIsBounded(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.fail = func(call string, _ lb.PoolID) error {
+			if strings.Contains(call, "LEDGER") {
+				return errors.New("away")
+			}
+			return fault.Classify(fault.Answer{Status: 409}, errors.New("busy"))
+		}
+		for i := range 500 {
+			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i%9, i%9+1))
+			w.wait(time.Second)
+			if got := w.lanes.Depth(); got > 1+3 {
+				t.Fatalf("%d operations for one pool, want at most 1 + maxRetries", got)
+			}
+		}
+	})
+}
+
+// BenchmarkAdd: sixteen goroutines add changes of a hundred pools while the lane
+// of their load balancer takes them out.
+func BenchmarkAdd(b *testing.B) {
+	w := &world{}
+	lanes := New(Config{Interval: interval, Azure: w})
+	var ops []Operation
+	for i := range 100 {
+		id := poolID("kubernetes", fmt.Sprintf("pool-%d", i))
+		ops = append(ops, Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}})
+	}
+	b.ReportAllocs()
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			lanes.Add(ops[i%len(ops)])
+			if i%100 == 0 {
+				lanes.lane(ops[0].Pool.LoadBalancer).queue.take(ops[i%len(ops)].Pool.Key())
+			}
+		}
+	})
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Ref names one BackendPool object. The UID tells it from a later one of its name.
+type Ref struct {
+	Namespace, Name, UID string
+}
+
+// ServiceName names a Kubernetes Service; the zero value is no Service.
+type ServiceName struct {
+	Namespace, Name string
+}
+
+// Operation says that a pool's membership has to be applied.
+type Operation struct {
+	Ref  Ref
+	Pool lb.PoolID
+	// Service is whom the outcome is told to, by an event; zero for a pool of
+	// nodes and for the removal of what a gone Service left behind.
+	Service ServiceName
+	// ChangedAt is when the change that this operation stands for was seen.
+	ChangedAt time.Time
+
+	// retryCount is how many retriable failures the operation has consumed.
+	retryCount int
+	// nextEligibleAt is what a Retry-After asked for: no call before it.
+	nextEligibleAt time.Time
+	// queuedAt is when the operation, or the first it stands for, was added.
+	queuedAt time.Time
+}
+
+// fresh reports whether the operation has not failed yet.
+func (o Operation) fresh() bool { return o.retryCount == 0 }
+
+// covers reports whether an operation of the same pool already says what p says:
+// for the same object and Service, with no retry consumed. One that has consumed
+// retries keeps its own counter beside a fresh one.
+func (o Operation) covers(p Operation) bool {
+	return o.fresh() && p.fresh() && o.Ref == p.Ref && o.Service == p.Service
+}

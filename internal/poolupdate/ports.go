@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// Azure reads and writes backend pools. Its errors carry a *fault.Fault.
+// It is called from several lanes at once.
+type Azure interface {
+	// Get reads a pool.
+	Get(ctx context.Context, id lb.PoolID) (lb.Pool, error)
+	// Put writes a pool that came from Get with other Addresses, guarded by its
+	// Etag, waits until Azure is done, and returns what Azure then shows.
+	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	// OpenAt returns when the last closed gate that a call for this load balancer
+	// would meet opens; zero if none is closed.
+	OpenAt(id lb.LoadBalancerID) time.Time
+}
+
+// Cluster answers from the newest snapshot of the cluster, without waiting.
+type Cluster interface {
+	// Relevant reports whether an operation still has anyone to serve: the same
+	// BackendPool, not paused, holder of that pool, and its Service still there.
+	// An operation that is not is dropped quietly.
+	Relevant(op Operation) bool
+	// Wanted returns what the pool of a BackendPool has to hold now.
+	Wanted(ref Ref) Wanted
+}
+
+// Wanted is the membership of a pool, as the cluster wants it.
+type Wanted struct {
+	Addresses []lb.Address
+	// Ours reports whether an address that stands in the pool when Weir first
+	// takes it is one of ours: all of them in a pool that Weir made, those of
+	// this cluster's nodes in a pool that somebody else did.
+	Ours func(netip.Addr) bool
+}
+
+// Ledger keeps which addresses of a pool Weir wrote, durably, so that a crash
+// leaves no orphan. It is called under the lane's lock of the pool.
+type Ledger interface {
+	// Written returns the addresses recorded for a BackendPool, and whether the
+	// pool was ever taken.
+	Written(ctx context.Context, ref Ref) (addresses []netip.Addr, taken bool, err error)
+	// Record replaces what is recorded, and says what is about to be written.
+	Record(ctx context.Context, ref Ref, intent Intent) error
+}
+
+// Intent is recorded before a write.
+type Intent struct {
+	Written           []netip.Addr
+	Desired, Observed int
+	Add, Remove       int
+}
+
+// Reporter tells people what became of an attempt. It is called once per attempt,
+// under the lane's lock, and never for operations that were dropped quietly.
+type Reporter interface {
+	Report(ctx context.Context, r Report)
+}
+
+// Report is what became of one attempt to bring a pool level.
+type Report struct {
+	Ref     Ref
+	Pool    lb.PoolID
+	Outcome Outcome
+	// Fault is set for every outcome that is a failure.
+	Fault *fault.Fault
+	// Retrying, Failed and Updated are the Services to be told so, each once.
+	Retrying, Failed, Updated []ServiceName
+	// Written are the addresses that are ours from now on. It is meant for the
+	// ledger if Settled.
+	Written []netip.Addr
+	// Settled is true when the pool is known to be level.
+	Settled bool
+	// Observed and Desired count addresses; Observed includes foreign ones and is
+	// -1 if the pool was not read.
+	Desired, Observed, Foreign int
+	// RetriesUsed is the highest count among the operations, of Budget allowed.
+	RetriesUsed, Budget int
+	// NextEligibleAt is when a parked pool may be tried again; zero if not parked.
+	NextEligibleAt time.Time
+	// ChangedAt is when the oldest change that the attempt carried was seen, and
+	// At is when the attempt ended.
+	ChangedAt, At time.Time
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSettle writes a group as "service:retries", and what becomes of it as the
+// queue afterwards and what the Services are told.
+func TestSettle(t *testing.T) {
+	const maxRetries = 3
+	tests := []struct {
+		outcome Outcome
+		group   string
+		last    word
+		want    string
+	}{
+		{Written, "a:0 a:2 b:1", wordNone, "queue: | Updated: a b"},
+		{Unchanged, "a:0", wordNone, "queue:"},
+		{Unchanged, "a:1", wordRetrying, "queue: | Updated: a"},
+		{Unchanged, "a:0", wordFailed, "queue: | Updated: a"},
+		{Unchanged, "a:0", wordUpdated, "queue:"},
+		{Stale, "a:0 b:3", wordNone, "queue:"},
+		{Refused, "a:0", wordNone, "queue:"},
+		{Shutdown, "a:0 b:3", wordNone, "queue:"},
+		{Retriable, "a:0", wordNone, "queue: a:1 | Retrying: a"},
+		{Retriable, "a:0 a:1 b:2", wordNone, "queue: a:1 a:2 b:3 | Retrying: a b"},
+		{Retriable, "a:3", wordNone, "queue: | Failed: a"},
+		{Retriable, "a:3 b:0", wordNone, "queue: b:1 | Retrying: b | Failed: a"},
+		{Terminal, "a:0 b:3", wordNone, "queue: | Failed: a b"},
+		{Postponed, "a:0 b:3", wordNone, "queue: a:0 b:3"},
+		{Retriable, "-:0", wordNone, "queue: -:1"},
+		{Written, "-:0", wordNone, "queue:"},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s %s", tt.outcome, tt.group), func(t *testing.T) {
+			last := map[ServiceName]word{}
+			var ops []Operation
+			for field := range strings.FieldsSeq(tt.group) {
+				op := Operation{}
+				name, retries, _ := strings.Cut(field, ":")
+				op.Service.Name = strings.Trim(name, "-")
+				_, _ = fmt.Sscan(retries, &op.retryCount)
+				ops = append(ops, op)
+				last[op.Service] = tt.last
+			}
+			v := settle(tt.outcome, time.Time{}, ops, maxRetries, last)
+			if got := spellVerdict(v); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func spellVerdict(v verdict) string {
+	out := "queue:"
+	for _, op := range v.requeue {
+		name := op.Service.Name
+		if name == "" {
+			name = "-"
+		}
+		out += fmt.Sprintf(" %s:%d", name, op.retryCount)
+	}
+	for _, w := range []word{wordUpdated, wordRetrying, wordFailed} {
+		if len(v.told[w]) > 0 {
+			out += " | " + string(w) + ":"
+			for _, s := range v.told[w] {
+				out += " " + s.Name
+			}
+		}
+	}
+	return out
+}
+
+func TestSettleParksByRetryAfter(t *testing.T) {
+	until := seconds(90)
+	v := settle(Retriable, until, []Operation{{}}, 3, nil)
+	if !v.requeue[0].nextEligibleAt.Equal(until) {
+		t.Errorf("parked until %s, want %s", v.requeue[0].nextEligibleAt, until)
+	}
+	// The next failure without a Retry-After is no longer parked.
+	if v = settle(Retriable, time.Time{}, v.requeue, 3, nil); !v.requeue[0].nextEligibleAt.IsZero() {
+		t.Errorf("still parked until %s", v.requeue[0].nextEligibleAt)
+	}
+}
+
+func TestEveryOutcomeIsSettled(t *testing.T) {
+	for _, o := range []Outcome{Written, Unchanged, Stale, Retriable, Terminal, Refused, Postponed, Shutdown} {
+		if _, ok := settlement[o]; !ok {
+			t.Errorf("outcome %s is not in the table", o)
+		}
+	}
+}

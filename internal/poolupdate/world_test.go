@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// world is the outside of the room, in virtual time: an Azure whose writes take
+// writeTime, a cluster, a ledger and a reporter. Everything runs in one synctest
+// bubble and is looked at only when the lanes wait, so it needs no lock; the lanes
+// themselves, one a load balancer, are what -race watches.
+type world struct {
+	t         *testing.T
+	lanes     *Lanes
+	start     time.Time
+	writeTime time.Duration
+
+	mu      sync.Mutex // the lanes of several load balancers call at once
+	pools   map[lb.PoolKey]*lb.Pool
+	wanted  map[string][]lb.Address // by BackendPool name
+	gone    map[string]bool         // BackendPools nobody cares for any more
+	nodes   map[netip.Addr]bool     // addresses of the cluster's nodes
+	ledger  map[string][]netip.Addr
+	taken   map[string]bool
+	gates   time.Time
+	reports []Report
+	calls   []string // "+1.25s PUT web n1=10.0.0.1"
+	fail    func(call string, pool lb.PoolID) error
+}
+
+func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{
+			t: t, start: time.Now(), writeTime: 2 * time.Second,
+			pools: map[lb.PoolKey]*lb.Pool{}, wanted: map[string][]lb.Address{}, gone: map[string]bool{},
+			nodes: map[netip.Addr]bool{}, ledger: map[string][]netip.Addr{}, taken: map[string]bool{},
+			fail: func(string, lb.PoolID) error { return nil },
+		}
+		w.lanes = New(Config{Interval: interval, MaxRetries: maxRetries, Azure: w, Cluster: w, Ledger: w, Reporter: w, Log: slog.New(slog.DiscardHandler)})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { w.lanes.Run(ctx); close(ended) }()
+		story(w)
+		stop()
+		<-ended
+	})
+}
+
+func poolID(lbName, name string) lb.PoolID {
+	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: lbName}, Name: name}
+}
+
+func (w *world) pool(id lb.PoolID, members string) {
+	w.pools[id.Key()] = &lb.Pool{ID: id, Etag: "1", Addresses: addresses(members)}
+}
+
+// set changes the world while lanes are at work.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// change makes a Service want other members, and tells its lane.
+func (w *world) change(id lb.PoolID, members string) {
+	w.mu.Lock()
+	w.wanted[id.Name] = addresses(members)
+	for _, a := range w.wanted[id.Name] {
+		w.nodes[a.IP] = true
+	}
+	w.mu.Unlock()
+	w.lanes.Add(Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, ChangedAt: time.Now()})
+}
+
+// wait lets virtual time pass until nothing moves any more.
+func (w *world) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (w *world) expectPool(id lb.PoolID, want string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := spell(w.pools[id.Key()].Addresses); got != want {
+		w.t.Errorf("pool %s holds %q, want %q", id.Name, got, want)
+	}
+}
+
+func (w *world) expectCalls(want ...string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if fmt.Sprint(w.calls) != fmt.Sprint(want) {
+		w.t.Errorf("calls:\ngot  %q\nwant %q", w.calls, want)
+	}
+	w.calls = nil
+}
+
+func (w *world) expectReports(want ...string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var got []string
+	for _, r := range w.reports {
+		line := r.Ref.Name + " " + string(r.Outcome)
+		for _, told := range []struct {
+			word word
+			to   []ServiceName
+		}{{wordUpdated, r.Updated}, {wordRetrying, r.Retrying}, {wordFailed, r.Failed}} {
+			for _, s := range told.to {
+				line += " " + string(told.word) + ":" + s.Name
+			}
+		}
+		got = append(got, line)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		w.t.Errorf("reports:\ngot  %q\nwant %q", got, want)
+	}
+	w.reports = nil
+}
+
+func (w *world) called(call string, id lb.PoolID, rest string) error {
+	w.calls = append(w.calls, fmt.Sprintf("+%s %s %s%s", time.Since(w.start), call, id.Name, rest))
+	return w.fail(call, id)
+}
+
+func (w *world) Get(_ context.Context, id lb.PoolID) (lb.Pool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.called("GET", id, ""); err != nil {
+		return lb.Pool{}, err
+	}
+	p, ok := w.pools[id.Key()]
+	if !ok {
+		return lb.Pool{}, fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("gone"))
+	}
+	return *p, nil
+}
+
+func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+	if err := w.accept(p); err != nil {
+		return lb.Pool{}, err
+	}
+	select {
+	case <-time.After(w.writeTime):
+	case <-ctx.Done():
+		return lb.Pool{}, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := w.pools[p.ID.Key()]
+	n, _ := strconv.Atoi(held.Etag)
+	p.Etag = strconv.Itoa(n + 1)
+	*held = p
+	return p, nil
+}
+
+func (w *world) accept(p lb.Pool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.called("PUT", p.ID, " "+spell(p.Addresses)); err != nil {
+		return err
+	}
+	if w.pools[p.ID.Key()].Etag != p.Etag {
+		return fault.Classify(fault.Answer{Status: 412}, errors.New("etag"))
+	}
+	return nil
+}
+
+func (w *world) OpenAt(lb.LoadBalancerID) time.Time { return w.gates }
+
+func (w *world) Relevant(op Operation) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.gone[op.Ref.Name]
+}
+
+func (w *world) Wanted(ref Ref) Wanted {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Wanted{Addresses: w.wanted[ref.Name], Ours: func(ip netip.Addr) bool { return w.nodes[ip] }}
+}
+
+func (w *world) Written(_ context.Context, ref Ref) ([]netip.Addr, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ledger[ref.Name], w.taken[ref.Name], w.fail("READ LEDGER", lb.PoolID{})
+}
+
+func (w *world) Record(_ context.Context, ref Ref, in Intent) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.called("RECORD", poolID("", ref.Name), fmt.Sprint(" ", in.Written)); err != nil {
+		return err
+	}
+	w.ledger[ref.Name], w.taken[ref.Name] = in.Written, true
+	return nil
+}
+
+func (w *world) Report(_ context.Context, r Report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reports = append(w.reports, r)
+	if r.Settled {
+		w.ledger[r.Ref.Name], w.taken[r.Ref.Name] = r.Written, true
+	}
+}
