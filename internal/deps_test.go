@@ -34,7 +34,7 @@ var (
 	ground = []string{"internal/lb", "internal/fault", "internal/backoff", "internal/membership"}
 	rooms  = []string{"internal/poolupdate"}
 	// adapters know the outside; only the roof knows them.
-	adapters = []string{"internal/azure", "internal/kube", "internal/armemu"}
+	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics"}
 	roof     = []string{"internal/app", "internal/config"}
 )
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/controller-manager/pkg/informerfactory"
+	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/controller/endpointslice"
+	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	"k8s.io/kubernetes/pkg/controller/namespace"
+	"k8s.io/kubernetes/pkg/controller/replicaset"
+)
+
+const (
+	// workers is how many objects each controller works on at once: what
+	// kube-controller-manager gives the Deployment controller.
+	workers = 5
+	// maxEndpointsPerSlice and burstReplicas are kube-controller-manager's own.
+	maxEndpointsPerSlice = 100
+	burstReplicas        = replicaset.BurstReplicas
+	// discoveryPeriod is how soon the garbage collector learns of a new kind
+	// from a CRD. Production waits 30 s; a demo should not have to.
+	discoveryPeriod = 5 * time.Second
+)
+
+// startControllers starts the controllers and the fake kubelet, which run
+// until ctx is done, and returns when they have seen all that exists, or
+// starting is done.
+func startControllers(ctx, starting context.Context, config *rest.Config, dualStack bool) error {
+	client, err := kubernetes.NewForConfig(unlimited(config, "kubelab-controllers"))
+	if err != nil {
+		return err
+	}
+	shared := informers.NewSharedInformerFactory(client, 0)
+	core, apps := shared.Core().V1(), shared.Apps().V1()
+
+	deployments, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client)
+	if err != nil {
+		return err
+	}
+	replicaSets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, burstReplicas)
+	endpointSlices := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(),
+		shared.Discovery().V1().EndpointSlices(), maxEndpointsPerSlice, client, 0)
+	runNamespaces, err := newNamespaceController(ctx, config, shared)
+	if err != nil {
+		return fmt.Errorf("namespace controller: %w", err)
+	}
+	runGarbage, err := newGarbageCollector(ctx, config, shared)
+	if err != nil {
+		return fmt.Errorf("garbage collector: %w", err)
+	}
+	kubelets, err := newKubelet(client, core.Pods(), core.Nodes(), dualStack)
+	if err != nil {
+		return fmt.Errorf("fake kubelet: %w", err)
+	}
+
+	shared.Start(ctx.Done())
+	if err := waitSynced(starting, shared); err != nil {
+		return err
+	}
+	go deployments.Run(ctx, workers)
+	go replicaSets.Run(ctx, workers)
+	go endpointSlices.Run(ctx, workers)
+	go runNamespaces(ctx)
+	go runGarbage(ctx)
+	return kubelets.start(ctx, starting)
+}
+
+func waitSynced(ctx context.Context, shared informers.SharedInformerFactory) error {
+	for kind, synced := range shared.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return fmt.Errorf("the list of %s did not arrive in time", kind)
+		}
+	}
+	return nil
+}
+
+// newNamespaceController makes the controller that empties a deleted
+// namespace; without it one stays Terminating for good.
+func newNamespaceController(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory) (func(context.Context), error) {
+	config = unlimited(config, "kubelab-namespaces")
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	c := namespace.NewNamespaceController(ctx, client, objects, client.Discovery().ServerPreferredNamespacedResources,
+		shared.Core().V1().Namespaces(), 5*time.Minute, corev1.FinalizerKubernetes)
+	return func(ctx context.Context) { c.Run(ctx, workers) }, nil
+}
+
+// newGarbageCollector makes the collector that deletes what belonged to an
+// object that is gone: the EndpointSlices of a Service, the ReplicaSets of a
+// Deployment, the pods of a ReplicaSet.
+func newGarbageCollector(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory) (func(context.Context), error) {
+	config = unlimited(config, "kubelab-garbage-collector")
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	// The collector adds informers of its own, and waits with them until it
+	// is told that the shared ones run.
+	started := make(chan struct{})
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	c, err := garbagecollector.NewGarbageCollector(ctx, client, objects, mapper,
+		garbagecollector.DefaultIgnoredResources(),
+		informerfactory.NewInformerFactory(shared, metadatainformer.NewSharedInformerFactory(objects, 0)), started)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		close(started)
+		go c.Sync(ctx, client.Discovery(), discoveryPeriod)
+		c.Run(ctx, workers, discoveryPeriod)
+	}, nil
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// deadMark is the label or annotation that, set to "true" on a Node,
+	// takes its machine away: nothing reports for it or its pods any more.
+	deadMark = "kubelab.weir.dev/dead"
+	// drainTime is how long a pod goes on serving after it was told to stop,
+	// if its own grace period allows that much. Real pods take longer; what
+	// matters is that endpoints are seen terminating and still serving.
+	drainTime = time.Second
+	// evictAfter is how long the pods of a dead node stay. Kubernetes waits
+	// five minutes; a demo has one.
+	evictAfter = 3 * time.Second
+)
+
+// podStep is what the fake kubelet does with a pod next.
+type podStep string
+
+const (
+	podRest   podStep = "rest"
+	podBind   podStep = "bind"   // give it a node
+	podServe  podStep = "serve"  // report it running and ready
+	podSilent podStep = "silent" // report it not ready: nobody hears from its node
+	podRemove podStep = "remove" // delete it without grace
+)
+
+// podSituation is all that decides about a pod.
+type podSituation struct {
+	pod         *corev1.Pod
+	node        *corev1.Node  // that of spec.nodeName; nil if there is none, or not seen yet
+	nodeGone    bool          // the node it ran on has certainly been deleted
+	terminating time.Duration // since it was first seen being deleted
+	nodeDead    time.Duration // since its node was first seen dead
+}
+
+// nextPodStep says what to do with a pod, and after what time to look again;
+// 0 is not before it changes.
+func nextPodStep(s podSituation) (podStep, time.Duration) {
+	deleted := s.pod.DeletionTimestamp != nil
+	finished := s.pod.Status.Phase == corev1.PodSucceeded || s.pod.Status.Phase == corev1.PodFailed
+	switch {
+	case s.nodeGone:
+		return podRemove, 0
+	case deleted && (finished || s.pod.Spec.NodeName == ""):
+		return podRemove, 0
+	case finished:
+		return podRest, 0
+	case s.pod.Spec.NodeName == "":
+		return podBind, 0
+	case s.node == nil:
+		return podRest, 0
+	case isDead(s.node) && s.nodeDead >= evictAfter:
+		return podRemove, 0
+	case isDead(s.node) && hasCondition(s.pod, corev1.PodReady):
+		return podSilent, evictAfter - s.nodeDead
+	case isDead(s.node):
+		return podRest, evictAfter - s.nodeDead
+	case deleted && s.terminating >= drain(s.pod):
+		return podRemove, 0
+	case deleted:
+		return podRest, drain(s.pod) - s.terminating
+	case !serves(s.pod):
+		return podServe, 0
+	}
+	return podRest, 0
+}
+
+func drain(pod *corev1.Pod) time.Duration {
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		return min(drainTime, time.Duration(*grace)*time.Second)
+	}
+	return drainTime
+}
+
+// serves says whether the pod's status is what podServe would report.
+func serves(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" &&
+		hasCondition(pod, corev1.ContainersReady) && hasCondition(pod, corev1.PodReady) == gatesOpen(pod)
+}
+
+// gatesOpen says whether every readiness gate of the pod is true; a pod
+// without gates has none that is closed.
+func gatesOpen(pod *corev1.Pod) bool {
+	for _, gate := range pod.Spec.ReadinessGates {
+		if !hasCondition(pod, gate.ConditionType) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
+}
+
+// isDead says whether the node carries the mark of a lost machine.
+func isDead(node *corev1.Node) bool {
+	return node.Labels[deadMark] == "true" || node.Annotations[deadMark] == "true"
+}
+
+// pickNode returns the node for a pod: the first by name after last, round and
+// round, among those that are ready, schedulable, wanted by the pod's node
+// selector and affinity, and without a taint that it does not tolerate. It
+// returns false if there is none.
+func pickNode(nodes []*corev1.Node, last string, pod *corev1.Pod) (*corev1.Node, bool) {
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !takes(n, pod) })
+	if len(nodes) == 0 {
+		return nil, false
+	}
+	byName := func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(nodes, byName)
+	after := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name > last })
+	return nodes[max(after, 0)], true
+}
+
+func takes(node *corev1.Node, pod *corev1.Pod) bool {
+	if node.Spec.Unschedulable || node.DeletionTimestamp != nil || isDead(node) || nodeReady(node) != corev1.ConditionTrue {
+		return false
+	}
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !ok {
+		return false
+	}
+	repels := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	_, repelled := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, repels, true)
+	return !repelled
+}
+
+func nodeReady(node *corev1.Node) corev1.ConditionStatus {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// wantedNode says what the node's Ready condition and taints should be: those
+// that the API server puts on a new node are taken off it, and a dead one gets
+// those that Kubernetes puts on a node it does not hear from.
+func wantedNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
+	ours := func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+	}
+	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), ours)
+	if !isDead(node) {
+		return corev1.ConditionTrue, taints
+	}
+	return corev1.ConditionUnknown, append(taints,
+		corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+		corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
+}
+
+// sameTaints compares without the time at which a taint was added.
+func sameTaints(a, b []corev1.Taint) bool {
+	return slices.EqualFunc(a, b, func(x, y corev1.Taint) bool {
+		return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
+	})
+}
+
+// podAddresses hands out pod addresses: the n-th is 10.244.0.0 + n and
+// fd00:10:244:: + n. An address is used again only after all others have been.
+type podAddresses struct {
+	last   uint16
+	holder map[uint16]types.UID
+	held   map[types.UID]uint16
+}
+
+func newPodAddresses() *podAddresses {
+	return &podAddresses{holder: map[uint16]types.UID{}, held: map[types.UID]uint16{}}
+}
+
+// take returns the pod's number, a new one if it has none, and false if all
+// are in use.
+func (a *podAddresses) take(pod types.UID) (uint16, bool) {
+	if n, ok := a.held[pod]; ok {
+		return n, true
+	}
+	for range 1 << 16 {
+		a.last++
+		if _, used := a.holder[a.last]; !used && a.last != 0 {
+			a.holder[a.last], a.held[pod] = pod, a.last
+			return a.last, true
+		}
+	}
+	return 0, false
+}
+
+// adopt notes an address that the pod has from an earlier run.
+func (a *podAddresses) adopt(pod types.UID, ip string) {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil || !addr.Is4() || addr.As4()[0] != 10 || addr.As4()[1] != 244 {
+		return // that of a host, not one of ours
+	}
+	n := uint16(addr.As4()[2])<<8 | uint16(addr.As4()[3])
+	if _, used := a.holder[n]; used {
+		return
+	}
+	a.holder[n], a.held[pod], a.last = pod, n, max(a.last, n)
+}
+
+func (a *podAddresses) release(pod types.UID) {
+	if n, ok := a.held[pod]; ok {
+		delete(a.held, pod)
+		delete(a.holder, n)
+	}
+}
+
+// podIPs are the addresses with a number, IPv4 first.
+func podIPs(n uint16, dualStack bool) []corev1.PodIP {
+	high, low := byte(n>>8), byte(n)
+	ips := []corev1.PodIP{{IP: netip.AddrFrom4([4]byte{10, 244, high, low}).String()}}
+	if dualStack {
+		ips = append(ips, corev1.PodIP{IP: netip.AddrFrom16([16]byte{0xfd, 0, 0, 0x10, 0x02, 0x44, 14: high, 15: low}).String()})
+	}
+	return ips
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestNextPodStep(t *testing.T) {
+	pending := &corev1.Pod{}
+	bound := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
+	running := bound.DeepCopy()
+	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.244.0.1", Conditions: []corev1.PodCondition{
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+	}}
+	silent := running.DeepCopy()
+	silent.Status.Conditions[1].Status = corev1.ConditionFalse
+	gated := running.DeepCopy()
+	gated.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/lb"}}
+	gatedSilent := silent.DeepCopy()
+	gatedSilent.Spec.ReadinessGates = gated.Spec.ReadinessGates
+	done := bound.DeepCopy()
+	done.Status.Phase = corev1.PodSucceeded
+	deleted := func(pod *corev1.Pod, grace int64) *corev1.Pod {
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), &grace
+		return pod
+	}
+	alive, dead := readyNode("n"), readyNode("n")
+	dead.Annotations = map[string]string{deadMark: "true"}
+
+	for name, test := range map[string]struct {
+		situation podSituation
+		step      podStep
+		again     time.Duration
+	}{
+		"new pod":                              {podSituation{pod: pending}, podBind, 0},
+		"new pod, deleted":                     {podSituation{pod: deleted(pending, 30)}, podRemove, 0},
+		"bound to a node not yet seen":         {podSituation{pod: bound}, podRest, 0},
+		"bound":                                {podSituation{pod: bound, node: alive}, podServe, 0},
+		"running":                              {podSituation{pod: running, node: alive}, podRest, 0},
+		"running, its gate still closed":       {podSituation{pod: gated, node: alive}, podServe, 0},
+		"unready for its gate":                 {podSituation{pod: gatedSilent, node: alive}, podRest, 0},
+		"node deleted":                         {podSituation{pod: running, nodeGone: true}, podRemove, 0},
+		"node deleted, its name taken again":   {podSituation{pod: running, node: alive, nodeGone: true}, podRemove, 0},
+		"node just died":                       {podSituation{pod: running, node: dead}, podSilent, 3 * time.Second},
+		"node dead for a second":               {podSituation{pod: silent, node: dead, nodeDead: time.Second}, podRest, 2 * time.Second},
+		"node dead too long":                   {podSituation{pod: silent, node: dead, nodeDead: evictAfter}, podRemove, 0},
+		"deleted on a dead node":               {podSituation{pod: deleted(silent, 30), node: dead, terminating: time.Hour}, podRest, 3 * time.Second},
+		"node came back":                       {podSituation{pod: silent, node: alive}, podServe, 0},
+		"just deleted, still serving":          {podSituation{pod: deleted(running, 30), node: alive}, podRest, time.Second},
+		"deleted 400 ms ago":                   {podSituation{pod: deleted(running, 30), node: alive, terminating: 400 * time.Millisecond}, podRest, 600 * time.Millisecond},
+		"drained":                              {podSituation{pod: deleted(running, 30), node: alive, terminating: time.Second}, podRemove, 0},
+		"deleted without grace":                {podSituation{pod: deleted(running, 0), node: alive}, podRemove, 0},
+		"finished":                             {podSituation{pod: done, node: alive}, podRest, 0},
+		"finished, deleted":                    {podSituation{pod: deleted(done, 30), node: alive}, podRemove, 0},
+		"deleted before it ran is not started": {podSituation{pod: deleted(bound, 30), node: alive}, podRest, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step, again := nextPodStep(test.situation)
+			if step != test.step || again != test.again {
+				t.Errorf("got %s, again in %v; want %s, %v", step, again, test.step, test.again)
+			}
+		})
+	}
+}
+
+func readyNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+func TestNodesTakePodsInTurn(t *testing.T) {
+	nodes := []*corev1.Node{readyNode("c"), readyNode("a"), readyNode("b")}
+	last, got := "", ""
+	for range 7 {
+		node, ok := pickNode(nodes, last, &corev1.Pod{})
+		if !ok {
+			t.Fatal("no node takes the pod")
+		}
+		last = node.Name
+		got += last
+	}
+	if got != "abcabca" {
+		t.Errorf("pods went to %s in turn, want abcabca", got)
+	}
+	if nodes[0].Name != "c" {
+		t.Error("picking a node reordered the list it was given")
+	}
+}
+
+func TestNodesThatTakeNoPod(t *testing.T) {
+	plain := corev1.PodSpec{}
+	for name, test := range map[string]struct {
+		change func(*corev1.Node)
+		pod    corev1.PodSpec
+		want   bool
+	}{
+		"ready":              {func(*corev1.Node) {}, plain, true},
+		"cordoned":           {func(n *corev1.Node) { n.Spec.Unschedulable = true }, plain, false},
+		"being deleted":      {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Now()) }, plain, false},
+		"dead by label":      {func(n *corev1.Node) { n.Labels = map[string]string{deadMark: "true"} }, plain, false},
+		"dead by annotation": {func(n *corev1.Node) { n.Annotations = map[string]string{deadMark: "true"} }, plain, false},
+		"marked not dead":    {func(n *corev1.Node) { n.Labels = map[string]string{deadMark: "false"} }, plain, true},
+		"unknown":            {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, plain, false},
+		"never reported":     {func(n *corev1.Node) { n.Status.Conditions = nil }, plain, false},
+		"tainted":            {taint(corev1.TaintEffectNoSchedule), plain, false},
+		"tainted, preferred": {taint(corev1.TaintEffectPreferNoSchedule), plain, true},
+		"tainted, tolerated": {taint(corev1.TaintEffectNoSchedule), corev1.PodSpec{
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		}, true},
+		"not selected": {func(*corev1.Node) {}, corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, false},
+		"selected": {func(n *corev1.Node) { n.Labels = map[string]string{"disk": "ssd"} },
+			corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := readyNode("n")
+			test.change(node)
+			if _, got := pickNode([]*corev1.Node{node}, "", &corev1.Pod{Spec: test.pod}); got != test.want {
+				t.Errorf("takes the pod: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func taint(effect corev1.TaintEffect) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: effect}} }
+}
+
+func TestWantedNodeKeepsForeignTaints(t *testing.T) {
+	foreign := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule}
+	node := readyNode("n")
+	node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}, foreign}
+	ready, taints := wantedNode(node)
+	if ready != corev1.ConditionTrue || !sameTaints(taints, []corev1.Taint{foreign}) {
+		t.Errorf("a live node: Ready %s, taints %v", ready, taints)
+	}
+	node.Labels = map[string]string{deadMark: "true"}
+	ready, node.Spec.Taints = wantedNode(node)
+	if ready != corev1.ConditionUnknown || len(node.Spec.Taints) != 3 {
+		t.Errorf("a dead node: Ready %s, taints %v", ready, node.Spec.Taints)
+	}
+	if _, again := wantedNode(node); !sameTaints(again, node.Spec.Taints) {
+		t.Errorf("a dead node is not left alone: %v after %v", again, node.Spec.Taints)
+	}
+	node.Labels = nil
+	if _, taints := wantedNode(node); !sameTaints(taints, []corev1.Taint{foreign}) {
+		t.Errorf("a node that came back: taints %v", taints)
+	}
+}
+
+func TestPodAddressesAreUnique(t *testing.T) {
+	a := newPodAddresses()
+	a.adopt("old", "10.244.0.2")
+	a.adopt("host", "10.224.0.4") // a host's: nothing to note
+	got := map[types.UID]uint16{}
+	for _, pod := range []types.UID{"p", "q", "p", "old"} {
+		n, ok := a.take(pod)
+		if !ok {
+			t.Fatalf("no address for %s", pod)
+		}
+		got[pod] = n
+	}
+	if want := (map[types.UID]uint16{"p": 3, "q": 4, "old": 2}); got["p"] != want["p"] || got["q"] != want["q"] || got["old"] != want["old"] {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	a.release("p")
+	if n, _ := a.take("r"); n != 5 {
+		t.Errorf("a freed address was used again at once: r has number %d", n)
+	}
+	if ips := podIPs(258, true); ips[0].IP != "10.244.1.2" || ips[1].IP != "fd00:10:244::102" {
+		t.Errorf("number 258 is %v", ips)
+	}
+}
+
+func TestPodAddressesRunOutAndComeBack(t *testing.T) {
+	a := newPodAddresses()
+	for n := range uint16(65535) {
+		a.holder[n+1] = "x"
+	}
+	a.held["y"] = 7
+	if n, ok := a.take("z"); ok {
+		t.Fatalf("took %d though all are in use", n)
+	}
+	a.release("y")
+	if n, ok := a.take("z"); !ok || n != 7 {
+		t.Errorf("took %d, %v; want the freed 7", n, ok)
+	}
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+const (
+	nodeNameIndex  = "spec.nodeName"
+	kubeletWorkers = 8
+)
+
+// objectRef names a pod, or a node if namespace is empty.
+type objectRef struct{ namespace, name string }
+
+// kubelet stands in for the scheduler and for the kubelet of every node. It
+// looks at one object at a time and does what nextPodStep and wantedNode say.
+type kubelet struct {
+	client     kubernetes.Interface
+	dualStack  bool
+	pods       corelisters.PodLister
+	podsByNode cache.Indexer
+	nodes      corelisters.NodeLister
+	queue      workqueue.TypedRateLimitingInterface[objectRef]
+	handlers   []cache.ResourceEventHandlerRegistration
+
+	mu        sync.Mutex // guards what follows
+	lastNode  string     // the one that got the last pod
+	addresses *podAddresses
+	// since is when a pod was first seen being deleted, or a node dead. An
+	// object's own deletionTimestamp is in whole seconds: too coarse here.
+	since map[types.UID]time.Time
+	// orphans are pods whose node was deleted, so that they go even when a
+	// new node takes its name at once.
+	orphans map[types.UID]bool
+}
+
+func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nodes coreinformers.NodeInformer, dualStack bool) (*kubelet, error) {
+	k := &kubelet{
+		client: client, dualStack: dualStack,
+		pods: pods.Lister(), podsByNode: pods.Informer().GetIndexer(), nodes: nodes.Lister(),
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[objectRef](10*time.Millisecond, 5*time.Second)),
+		addresses: newPodAddresses(),
+		since:     map[types.UID]time.Time{},
+		orphans:   map[types.UID]bool{},
+	}
+	err := pods.Informer().AddIndexers(cache.Indexers{nodeNameIndex: func(obj any) ([]string, error) {
+		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	podHandler, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { k.podSeen(obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { k.podSeen(obj.(*corev1.Pod)) },
+		DeleteFunc: func(obj any) {
+			if pod, ok := deletedObject[*corev1.Pod](obj); ok {
+				k.podGone(pod.UID)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	nodeHandler, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { k.nodeSeen(obj.(*corev1.Node).Name) },
+		UpdateFunc: func(old, obj any) {
+			if before, now := old.(*corev1.Node), obj.(*corev1.Node); before.UID != now.UID {
+				k.nodeGone(before)
+			}
+			k.nodeSeen(obj.(*corev1.Node).Name)
+		},
+		DeleteFunc: func(obj any) {
+			if node, ok := deletedObject[*corev1.Node](obj); ok {
+				k.nodeGone(node)
+			}
+		},
+	})
+	k.handlers = []cache.ResourceEventHandlerRegistration{podHandler, nodeHandler}
+	return k, err
+}
+
+// deletedObject unwraps what a delete event carries: the object, or its last
+// known state if the watch missed the deletion.
+func deletedObject[T any](obj any) (T, bool) {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = unknown.Obj
+	}
+	object, ok := obj.(T)
+	return object, ok
+}
+
+// start runs the workers until ctx is done. It returns once every pod and
+// node that exists is in the queue, or starting is done.
+func (k *kubelet) start(ctx, starting context.Context) error {
+	for _, h := range k.handlers {
+		if !cache.WaitForCacheSync(starting.Done(), h.HasSynced) {
+			return errors.New("pods and nodes did not arrive in time")
+		}
+	}
+	context.AfterFunc(ctx, k.queue.ShutDown)
+	for range kubeletWorkers {
+		go func() {
+			for k.work(ctx) {
+			}
+		}()
+	}
+	return nil
+}
+
+func (k *kubelet) work(ctx context.Context) bool {
+	ref, shutdown := k.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer k.queue.Done(ref)
+	var err error
+	if ref.namespace == "" {
+		err = k.syncNode(ctx, ref.name)
+	} else {
+		err = k.syncPod(ctx, ref)
+	}
+	switch {
+	case err == nil:
+		k.queue.Forget(ref)
+	case ctx.Err() == nil:
+		// A conflict or a missing object means that the cache is behind.
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			klog.ErrorS(err, "Fake kubelet tries again", "namespace", ref.namespace, "name", ref.name)
+		}
+		k.queue.AddRateLimited(ref)
+	}
+	return true
+}
+
+func (k *kubelet) podSeen(pod *corev1.Pod) {
+	if pod.Status.PodIP != "" {
+		k.mu.Lock()
+		k.addresses.adopt(pod.UID, pod.Status.PodIP)
+		k.mu.Unlock()
+	}
+	k.queue.Add(objectRef{pod.Namespace, pod.Name})
+}
+
+func (k *kubelet) podGone(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.addresses.release(uid)
+	delete(k.since, uid)
+	delete(k.orphans, uid)
+}
+
+// nodeSeen queues a node, its pods, and the pods that wait for any node.
+func (k *kubelet) nodeSeen(name string) {
+	k.queue.Add(objectRef{name: name})
+	for _, pod := range append(k.podsOn(name), k.podsOn("")...) {
+		k.queue.Add(objectRef{pod.Namespace, pod.Name})
+	}
+}
+
+func (k *kubelet) nodeGone(node *corev1.Node) {
+	pods := k.podsOn(node.Name)
+	k.mu.Lock()
+	delete(k.since, node.UID)
+	for _, pod := range pods {
+		k.orphans[pod.UID] = true
+	}
+	k.mu.Unlock()
+	for _, pod := range pods {
+		k.queue.Add(objectRef{pod.Namespace, pod.Name})
+	}
+}
+
+func (k *kubelet) podsOn(node string) []*corev1.Pod {
+	objects, err := k.podsByNode.ByIndex(nodeNameIndex, node)
+	if err != nil {
+		panic(err) // the index is made in newKubelet
+	}
+	pods := make([]*corev1.Pod, len(objects))
+	for i, obj := range objects {
+		pods[i] = obj.(*corev1.Pod)
+	}
+	return pods
+}
+
+// syncPod does the next step of one pod.
+func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
+	pod, err := k.pods.Pods(ref.namespace).Get(ref.name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	situation, err := k.situation(ctx, pod)
+	if err != nil {
+		return err
+	}
+	step, again := nextPodStep(situation)
+	if again > 0 {
+		k.queue.AddAfter(ref, again)
+	}
+	switch step {
+	case podBind:
+		return k.bind(ctx, pod)
+	case podServe:
+		return k.serve(ctx, pod, situation.node)
+	case podSilent:
+		return k.patchPod(ctx, pod, corev1.PodStatus{Conditions: []corev1.PodCondition{
+			condition(corev1.PodReady, corev1.ConditionFalse, "NodeStatusUnknown"),
+		}})
+	case podRemove:
+		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		})
+		return ignoreGone(err)
+	}
+	return nil
+}
+
+// situation collects what decides about a pod.
+func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podSituation, error) {
+	s := podSituation{pod: pod}
+	if name := pod.Spec.NodeName; name != "" {
+		node, err := k.nodes.Get(name)
+		if apierrors.IsNotFound(err) {
+			// The cache may not have seen a new node yet: ask before a pod
+			// is deleted for want of one.
+			_, err = k.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+			if s.nodeGone = apierrors.IsNotFound(err); s.nodeGone {
+				err = nil
+			}
+			node = nil
+		}
+		if err != nil {
+			return s, fmt.Errorf("node %s of pod %s/%s: %w", name, pod.Namespace, pod.Name, err)
+		}
+		s.node = node
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s.nodeGone = s.nodeGone || k.orphans[pod.UID]
+	if pod.DeletionTimestamp != nil {
+		s.terminating = k.sinceFirst(pod.UID)
+	}
+	if s.node != nil && isDead(s.node) {
+		s.nodeDead = k.sinceFirst(s.node.UID)
+	}
+	return s, nil
+}
+
+// sinceFirst is the time since it was first asked about uid. It needs k.mu.
+func (k *kubelet) sinceFirst(uid types.UID) time.Duration {
+	first, ok := k.since[uid]
+	if !ok {
+		first = time.Now()
+		k.since[uid] = first
+	}
+	return time.Since(first)
+}
