@@ -86,7 +86,7 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 	want := c.Cluster.Wanted(ref)
 	r.wanted = want.Addresses
 
-	written, taken, err := c.ownership(ctx, ref, observed, want)
+	written, err := c.ownership(ctx, ref, observed, want)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 		r.outcome = Unchanged
 		return nil
 	}
-	if err := c.record(ctx, ref, *r, todo, written, taken); err != nil {
+	if err := c.record(ctx, ref, *r, todo, written); err != nil {
 		return err
 	}
 	shown, err := c.Azure.Put(ctx, todo.next)
@@ -116,10 +116,10 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 
 // ownership returns which addresses are ours: those of the ledger, or, when Weir
 // first takes the pool, those that the cluster calls ours.
-func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want Wanted) (map[netip.Addr]struct{}, bool, error) {
+func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want Wanted) (map[netip.Addr]struct{}, error) {
 	recorded, taken, err := c.Ledger.Written(ctx, ref)
 	if err != nil {
-		return nil, false, fmt.Errorf("%w: cannot read which addresses are ours: %w", errNotReady, err)
+		return nil, fmt.Errorf("%w: cannot read which addresses are ours: %w", errNotReady, err)
 	}
 	written := make(map[netip.Addr]struct{}, len(recorded)+len(want.Addresses))
 	for _, ip := range recorded {
@@ -132,17 +132,17 @@ func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want 
 			}
 		}
 	}
-	return written, taken, nil
+	return written, nil
 }
 
 // record extends the ledger by what is about to be written, unless it holds all of
 // it already. It is trimmed after the write, by the report.
-func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, written map[netip.Addr]struct{}, taken bool) error {
+func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, written map[netip.Addr]struct{}) error {
 	before := len(written)
 	for _, a := range r.wanted {
 		written[a.IP] = struct{}{}
 	}
-	if taken && len(written) == before {
+	if len(written) == before {
 		return nil
 	}
 	err := c.Ledger.Record(ctx, ref, Intent{

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -132,6 +131,36 @@ func TestPoolsOfOneLoadBalancerAreNeverWrittenAtOnce(t *testing.T) {
 		w.wait(10 * time.Second)
 		w.expectCalls("+250ms GET api", "+250ms RECORD api [10.0.0.1]", "+250ms PUT api n1=10.0.0.1",
 			"+2.25s GET web", "+2.25s RECORD web [10.0.0.1]", "+2.25s PUT web n1=10.0.0.1")
+	})
+}
+
+func TestAWriteUnderWayKeepsTheLane(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second) // the write ends at 2.25 s
+		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		if got := time.Since(w.start); got != debounce+w.writeTime {
+			t.Errorf("got the lane after %s, want it when the write has ended", got)
+		}
+	})
+}
+
+func TestAChangeThatIsTakenBackDuringAWriteIsNotLost(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		before := membership.Fingerprint(w.wanted["web"])
+		w.change(web, "n2=10.0.0.2")
+		w.wait(time.Second) // the write is under way, and the endpoints go back
+		if w.lanes.LevelAs(web, before) {
+			t.Error("a pool passes for level as it was before the write under way")
+		}
 	})
 }
 
@@ -308,24 +337,29 @@ func TestStoppingInTheMiddleOfAWriteReportsNothing(t *testing.T) {
 	})
 }
 
-// Postponed over and over while changes come, the queue stays bounded.
+// However often a pool is put off while changes come, the queue stays bounded by
+// one fresh operation and one for each count of retries.
 func TestTheQueueIsBounded(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
-		w.pool(web, "")
-		w.fail = func(call string, _ lb.PoolID) error {
-			if strings.Contains(call, "LEDGER") {
-				return errors.New("away")
-			}
-			return fault.Classify(fault.Answer{Status: 409}, errors.New("busy"))
-		}
-		for i := range 500 {
-			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i%9, i%9+1))
-			w.wait(time.Second)
-			if got := w.lanes.Depth(); got > 1+3 {
-				t.Fatalf("%d operations for one pool, want at most 1 + maxRetries", got)
-			}
-		}
-	})
+	for _, broken := range []string{"READ LEDGER", "RECORD", "GET", "PUT"} {
+		t.Run(broken, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.pool(web, "")
+				w.fail = func(call string, _ lb.PoolID) error {
+					if call == broken {
+						return fault.Classify(fault.Answer{Status: 409}, errors.New("busy"))
+					}
+					return nil
+				}
+				for i := range 500 {
+					w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i%9, i%9+1))
+					w.wait(time.Second)
+					if got := w.lanes.Depth(); got > 1+3 {
+						t.Fatalf("%d operations for one pool after %d changes, want at most 1 + maxRetries", got, i+1)
+					}
+				}
+			})
+		})
+	}
 }
 
 // BenchmarkAdd: sixteen goroutines add changes of a hundred pools while the lane

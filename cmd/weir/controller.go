@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/config"
+)
+
+func newController() *cobra.Command {
+	var opts app.Options
+	var logFormat string
+	var verbosity int
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the controller",
+		Long: `Runs the controller until it is told to stop. It needs the CRDs of config/crd in the
+cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
+		Example: `  # Outside a cluster, against Azure:
+  weir controller --kubeconfig ~/.kube/config --config azure.json
+
+  # Against an emulator on this machine:
+  weirlab emulator --listen 127.0.0.1:9443 &
+  weir controller --kubeconfig kubeconfig --config azure.json --azure-endpoint http://127.0.0.1:9443`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &app.UsageError{Err: fmt.Errorf("weir controller takes flags only, got %q", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := app.NewLog(os.Stderr, logFormat, verbosity)
+			if err != nil {
+				return &app.UsageError{Err: err}
+			}
+			opts.Log = log
+			return app.Run(cmd.Context(), opts)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
+	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
+	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
+	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
+	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the leader's lease; empty: the pod's own, outside a cluster kube-system")
+	f.StringVar(&opts.MetricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address of /metrics; 0 is off")
+	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
+	f.StringVar(&logFormat, "log-format", "auto", "auto, text or json")
+	f.IntVarP(&verbosity, "verbosity", "v", 0, "0 for operators; 1 says also why nothing was done")
+	return cmd
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command weir keeps Azure Load Balancers level with a Kubernetes cluster.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+// run returns the exit code: 0 for a clean end, 2 for what the caller has to
+// correct (flags, files), 1 for everything else.
+func run(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "weir: %v\n", err)
+	if _, ok := errors.AsType[*app.UsageError](err); ok {
+		return 2
+	}
+	return 1
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "Keeps Azure Load Balancers level with a Kubernetes cluster",
+		Long: `Weir keeps the backend pools of Azure Load Balancers level with the endpoints of a
+Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools says
+why a pool is not level yet.
+
+Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &app.UsageError{Err: fmt.Errorf("there is no command %q: run weir --help", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
+	})
+	root.AddCommand(newController(), newVersion())
+	return root
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), app.Version)
+			return err
+		},
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/metrics"
+)
+
+// loadConfig reads azure.json and names, in one warning, the keys without effect.
+func loadConfig(o Options) (config.Config, error) {
+	cfg, ignored, err := config.Load(o.ConfigFile)
+	if err != nil {
+		return config.Config{}, &UsageError{fmt.Errorf("--config: %w", err)}
+	}
+	if warning := ignored.Warning(); warning != "" {
+		o.Log.Warn(warning, "config", o.ConfigFile)
+	}
+	return cfg, nil
+}
+
+// newAzure returns the client for the Azure that azure.json means, or for the
+// emulator that the flag names. It sends nothing yet.
+func newAzure(o Options, cfg config.Config, arm *metrics.ARM) (*azure.Client, error) {
+	opts := azure.Options{
+		UserAgent:        "weir/" + Version,
+		VirtualNetworkID: cfg.VirtualNetworkID(),
+		Observe:          arm.Observe,
+	}
+	var err error
+	if o.AzureEndpoint != "" {
+		opts.Endpoint, opts.Credential, err = azure.Emulator(o.AzureEndpoint)
+		if err != nil {
+			return nil, &UsageError{fmt.Errorf("--azure-endpoint: %w", err)}
+		}
+		return azure.New(opts)
+	}
+	env, err := config.LoadEnvironment(os.Getenv(config.EnvironmentVariable))
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	opts.Endpoint, err = azure.EndpointOf(cfg.Name, azure.Overrides{
+		ResourceManager: cfg.Endpoint(env), Audience: env.TokenAudience, Authority: env.ActiveDirectoryEndpoint,
+	})
+	if err != nil {
+		return nil, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+	}
+	opts.Credential, err = azure.Credentials{
+		TenantID: cfg.TenantID, ClientID: cfg.AADClientID,
+		WorkloadIdentity: cfg.WorkloadIdentity(), FederatedTokenFile: cfg.AADFederatedTokenFile,
+		ManagedIdentity: cfg.ManagedIdentity(), UserAssignedIdentityID: cfg.UserAssignedIdentityID,
+		ClientSecret:    cfg.AADClientSecret.Reveal(),
+		CertificatePath: cfg.AADClientCertPath, CertificatePassword: cfg.AADClientCertPassword.Reveal(),
+	}.Token(opts.Endpoint, nil)
+	if err != nil {
+		return nil, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+	}
+	return azure.New(opts)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app wires the rooms together. It is the only place that knows everyone.
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Options are the flags of the controller.
+type Options struct {
+	// Kubeconfig is a file; empty is the pod's service account, else the default
+	// loading rules of kubectl.
+	Kubeconfig string
+	// ConfigFile is azure.json.
+	ConfigFile  string
+	ClusterName string
+	// AzureEndpoint is an emulator's URL on a loopback address; empty is Azure.
+	AzureEndpoint string
+
+	LeaderElect          bool
+	LeaderElectNamespace string
+	// MetricsAddress and HealthAddress are host:port; "0" is off.
+	MetricsAddress, HealthAddress string
+
+	Log *slog.Logger
+}
+
+// UsageError is what the caller has to correct: a flag or a file.
+type UsageError struct{ Err error }
+
+// Error returns the message of what is wrong.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// clusterNameRule keeps the name fit for names of Azure resources made from it.
+var clusterNameRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
+
+func (o Options) validate() error {
+	if !clusterNameRule.MatchString(o.ClusterName) {
+		return &UsageError{fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
+	}
+	for flag, address := range map[string]string{"--metrics-bind-address": o.MetricsAddress, "--health-probe-bind-address": o.HealthAddress} {
+		if address == "0" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return &UsageError{fmt.Errorf("%s %q: want host:port, or 0 for off", flag, address)}
+		}
+	}
+	return nil
+}
+
+// restConfig returns how to reach the API server, and whether this is a pod of it.
+func (o Options) restConfig() (*rest.Config, bool, error) {
+	if o.Kubeconfig == "" {
+		if cfg, err := rest.InClusterConfig(); err == nil {
+			return cfg, true, nil
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, false, &UsageError{fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)}
+	}
+	return cfg, false, nil
+}
+
+const (
+	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	systemNamespace  = "kube-system"
+)
+
+// leaseNamespace returns where the leader's lease lives.
+func (o Options) leaseNamespace(inCluster bool) string {
+	if o.LeaderElectNamespace != "" {
+		return o.LeaderElectNamespace
+	}
+	if inCluster {
+		if name, err := os.ReadFile(podNamespaceFile); err == nil {
+			return strings.TrimSpace(string(name))
+		}
+	}
+	return systemNamespace
+}
