@@ -38,6 +38,8 @@ func TestReadyAt(t *testing.T) {
 			[]Operation{{queuedAt: seconds(0), retryCount: 1, nextEligibleAt: seconds(5)}}, history{lastAttempt: seconds(4)}, seconds(34)},
 		{"a fresh operation never takes a parked one along early",
 			[]Operation{{queuedAt: seconds(1), retryCount: 1, nextEligibleAt: seconds(90)}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(90)},
+		{"nor one that waits for its interval",
+			[]Operation{{queuedAt: seconds(1), retryCount: 1}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(34)},
 		{"what is held waits, fresh or not",
 			[]Operation{{queuedAt: seconds(0)}}, history{holdUntil: seconds(8)}, seconds(8)},
 	}

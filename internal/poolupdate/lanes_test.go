@@ -344,6 +344,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 		t.Run(broken, func(t *testing.T) {
 			inWorld(t, 3, func(w *world) {
 				w.pool(web, "")
+				w.readTime = 2500 * time.Millisecond // changes come during an attempt
 				w.fail = func(call string, _ lb.PoolID) error {
 					if call == broken {
 						return fault.Classify(fault.Answer{Status: 409}, errors.New("busy"))

@@ -26,6 +26,7 @@ type world struct {
 	t         *testing.T
 	lanes     *Lanes
 	start     time.Time
+	readTime  time.Duration
 	writeTime time.Duration
 
 	mu      sync.Mutex // the lanes of several load balancers call at once
@@ -139,6 +140,7 @@ func (w *world) called(call string, id lb.PoolID, rest string) error {
 }
 
 func (w *world) Get(_ context.Context, id lb.PoolID) (lb.Pool, error) {
+	time.Sleep(w.readTime)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.called("GET", id, ""); err != nil {
