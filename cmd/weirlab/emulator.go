@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// servedCalls is how many calls a served emulator remembers.
+const servedCalls = 100_000
+
+// badInput is an error that the user can repair by asking differently; the
+// process ends with code 2.
+type badInput struct{ error }
+
+func (badInput) ExitCode() int   { return 2 }
+func (b badInput) Unwrap() error { return b.error }
+
+type emulatorFlags struct {
+	listen, adminListen string
+	exposed             bool
+	tls                 bool
+	certificate         string
+	faults, seedFile    string
+	latencyScale        float64
+	overlap, throttle   string
+	lockSilent          bool
+	seed                uint64
+	token               string
+	output              string
+	exitWithStdin       bool
+}
+
+func newEmulatorCommand() *cobra.Command {
+	var f emulatorFlags
+	cmd := &cobra.Command{
+		Use:   "emulator",
+		Short: "Serve an emulated Azure Resource Manager for load balancers",
+		Long: `Serves the part of Azure Resource Manager that Weir talks to: load balancers with
+their backend pools, virtual networks and subnets. It models etags, If-Match,
+long-running operations, overlapping writes, throttling and validation, and
+injects faults from a script. Nothing is kept when it ends.
+
+The admin API under /_emu/ has a listener of its own: call log, statistics,
+snapshots, fault scripts. See docs/reference/emulator.md.`,
+		Example: `  weirlab emulator
+  weirlab emulator --latency-scale 0.1 --overlap lock-429 --faults faults.yaml
+  curl -H 'Authorization: Bearer any' \
+    'http://127.0.0.1:8900/subscriptions/s/providers/Microsoft.Network/loadBalancers?api-version=2025-05-01'
+  curl http://127.0.0.1:8901/_emu/calls`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return badInput{err}
+			}
+			return nil
+		},
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return f.run(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	f.register(cmd)
+	return cmd
+}
+
+func (f *emulatorFlags) register(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.StringVar(&f.listen, "listen", "127.0.0.1:8900", "address of the ARM endpoint; port 0 takes any free one")
+	set.StringVar(&f.adminListen, "admin-listen", "127.0.0.1:8901", "address of the admin API; port 0 takes any free one")
+	set.BoolVar(&f.exposed, "anyone-on-the-network-may-change-state", false,
+		"allow addresses that are not loopback: whoever reaches them can read and rewrite everything")
+	set.BoolVar(&f.tls, "tls", false, "serve HTTPS with a self-signed certificate made in memory")
+	set.StringVar(&f.certificate, "tls-certificate-out", "", "with --tls, write the certificate (not its key) to this file for clients to trust")
+	set.StringVar(&f.faults, "faults", "", "fault script to start with (YAML)")
+	set.StringVar(&f.seedFile, "seed-file", "", `resources to start with: a snapshot, a JSON array of {"id","body"}`)
+	set.Float64Var(&f.latencyScale, "latency-scale", 1, "1 is the latency model, 0 completes operations at once")
+	set.StringVar(&f.overlap, "overlap", string(armemu.Supersede), fmt.Sprintf("what a write meets while another runs on its load balancer: one of %v", armemu.Overlaps()))
+	set.BoolVar(&f.lockSilent, "lock-without-retry-after", false, "with --overlap lock-429, leave Retry-After off its answers")
+	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")
+	set.Uint64Var(&f.seed, "seed", 1, "makes etags, latencies and fault probabilities repeatable")
+	set.StringVar(&f.token, "token", "", "bearer token that requests must carry (any token when empty)")
+	set.StringVarP(&f.output, "output", "o", "text", "how to print the endpoints: text, or json for one line")
+	set.BoolVar(&f.exitWithStdin, "exit-with-stdin", false, "end when standard input closes, as it does when the parent process ends")
+}
+
+// build checks the flags and returns the emulator they describe.
+func (f *emulatorFlags) build() (*armemu.Emulator, error) {
+	overlap, err := armemu.ParseOverlap(f.overlap)
+	if err != nil {
+		return nil, fmt.Errorf("--overlap: %w", err)
+	}
+	opts := armemu.Options{Seed: f.seed, Token: f.token, Overlap: overlap, LockWithoutRetryAfter: f.lockSilent, CallLogCap: servedCalls}
+	switch f.throttle {
+	case "on":
+		opts.Throttle = armemu.AzureLimits()
+	case "off":
+	default:
+		return nil, fmt.Errorf("--throttle %q: use on or off", f.throttle)
+	}
+	if f.output != "text" && f.output != "json" {
+		return nil, fmt.Errorf("--output %q: use text or json", f.output)
+	}
+	if f.certificate != "" && !f.tls {
+		return nil, errors.New("--tls-certificate-out needs --tls: there is no certificate without it")
+	}
+	emu := armemu.New(opts)
+	if err := emu.SetLatencyScale(f.latencyScale); err != nil {
+		return nil, fmt.Errorf("--latency-scale: %w", err)
+	}
+	if err := load(f.seedFile, emu.Restore); err != nil {
+		return nil, fmt.Errorf("--seed-file: %w", err)
+	}
+	if err := load(f.faults, func(raw []byte) error { return emu.SetFaults(string(raw)) }); err != nil {
+		return nil, fmt.Errorf("--faults: %w", err)
+	}
+	return emu, nil
+}
+
+func load(file string, into func([]byte) error) error {
+	if file == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(file) //nolint:gosec // the user names it
+	if err != nil {
+		return err
+	}
+	if err := into(raw); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// loopback checks an address before anything listens on it.
+func (f *emulatorFlags) loopback(flag, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w: write host:port", flag, address, err)
+	}
+	if f.exposed || host == "localhost" || net.ParseIP(host).IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%s %q is not a loopback address: anyone on the network could read and rewrite the emulator's state; "+
+		"listen on 127.0.0.1, or accept that with --anyone-on-the-network-may-change-state", flag, address)
+}
+
+func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer) error {
+	if err := errors.Join(f.loopback("--listen", f.listen), f.loopback("--admin-listen", f.adminListen)); err != nil {
+		return badInput{err}
+	}
+	emu, err := f.build()
+	if err != nil {
+		return badInput{err}
+	}
+	var lc net.ListenConfig
+	arm, err := lc.Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	admin, err := lc.Listen(ctx, "tcp", f.adminListen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("--admin-listen: %w", err), arm.Close())
+	}
+	scheme := "http"
+	if f.tls {
+		scheme = "https"
+		config, err := selfSigned(f.certificate, arm.Addr(), admin.Addr())
+		if err != nil {
+			return errors.Join(err, arm.Close(), admin.Close())
+		}
+		arm, admin = tls.NewListener(arm, config), tls.NewListener(admin, config)
+	}
+	if err := f.announce(out, scheme+"://"+arm.Addr().String(), scheme+"://"+admin.Addr().String()+"/_emu/"); err != nil {
+		return errors.Join(err, arm.Close(), admin.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if f.exitWithStdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, stdin)
+			cancel()
+		}()
+	}
+	return serve(ctx, map[net.Listener]http.Handler{arm: emu, admin: emu.Admin()})
+}
+
+// announce says where the emulator is, once it is there.
+func (f *emulatorFlags) announce(out io.Writer, endpoint, admin string) error {
+	if f.output == "json" {
+		return json.NewEncoder(out).Encode(map[string]string{"endpoint": endpoint, "admin": admin})
+	}
+	token := "any bearer token"
+	if f.token != "" {
+		token = "the bearer token of --token"
+	}
+	_, err := fmt.Fprintf(out, `ARM emulator
+  endpoint  %s
+  admin     %s
+  accepts   %s
+  overlap   %s
+  latency   x%g
+  throttle  %s
+  seed      %d
+Ctrl-C stops it; its state is not kept.
+`, endpoint, admin, token, f.overlap, f.latencyScale, f.throttle, f.seed)
+	return err
+}
+
+// serve runs the handlers until the context ends or one fails, and then ends
+// them all. Requests see the context, so a delay does not hold up the end.
+func serve(ctx context.Context, handlers map[net.Listener]http.Handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(handlers))
+	var servers []*http.Server
+	for listener, handler := range handlers {
+		server := &http.Server{
+			Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+			BaseContext: func(net.Listener) context.Context { return ctx },
+		}
+		servers = append(servers, server)
+		go func() { ended <- server.Serve(listener) }()
+	}
+	var failure error
+	waiting := len(handlers)
+	select {
+	case <-ctx.Done():
+	case failure = <-ended:
+		waiting--
+		cancel()
+	}
+	grace, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer done()
+	for _, server := range servers {
+		if server.Shutdown(grace) != nil {
+			_ = server.Close() // what would not end in time is cut off
+		}
+	}
+	for range waiting {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			failure = errors.Join(failure, err)
+		}
+	}
+	return failure
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command weirlab holds all that needs no Azure.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run returns the exit code: 0 done, 1 failed, 2 asked for something that
+// cannot be.
+func run(args []string) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "weirlab:", err)
+	if coded, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		return coded.ExitCode()
+	}
+	return 1
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weirlab",
+		Short: "Try Weir without Azure",
+		Long: `Tools that need no Azure: an emulated Azure Resource Manager, and what is built
+on it.
+
+Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
+		Example:       "  weirlab emulator --latency-scale 0.1",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return badInput{fmt.Errorf("unknown command %q: see weirlab --help", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	root.AddCommand(newEmulatorCommand())
+	return root
+}

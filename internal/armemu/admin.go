@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Admin returns the handler of the admin API under /_emu/. Whoever reaches it
+// can read and change everything, so it belongs on a listener of its own on a
+// loopback address. docs/reference/emulator.md describes it.
+func (e *Emulator) Admin() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /_emu/healthz", func(w http.ResponseWriter, _ *http.Request) { reply200(w, fields{"status": "ok"}) })
+	mux.HandleFunc("GET /_emu/calls", e.adminCalls)
+	mux.HandleFunc("DELETE /_emu/calls", func(w http.ResponseWriter, _ *http.Request) {
+		e.ClearCalls()
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("GET /_emu/stats", func(w http.ResponseWriter, _ *http.Request) { reply200(w, e.Stats()) })
+	mux.HandleFunc("GET /_emu/snapshot", func(w http.ResponseWriter, _ *http.Request) {
+		replyRaw(w, "application/json", e.Snapshot())
+	})
+	mux.HandleFunc("PUT /_emu/snapshot", replace(e.Restore))
+	mux.HandleFunc("GET /_emu/faults", func(w http.ResponseWriter, _ *http.Request) {
+		replyRaw(w, "application/yaml", []byte(e.Faults()))
+	})
+	mux.HandleFunc("PUT /_emu/faults", replace(func(body []byte) error { return e.SetFaults(string(body)) }))
+	mux.HandleFunc("DELETE /_emu/faults", replace(func([]byte) error { return e.SetFaults("") }))
+	mux.HandleFunc("GET /_emu/config", func(w http.ResponseWriter, _ *http.Request) { reply200(w, e.config()) })
+	mux.HandleFunc("PUT /_emu/config", replace(e.configure))
+	return mux
+}
+
+// maxAdminBody bounds what a PUT may carry, in bytes.
+const maxAdminBody = 64 << 20
+
+// replace is a handler that hands the request's body on: 204, or 400 with the
+// reason.
+func replace(with func([]byte) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxAdminBody))
+		if err == nil {
+			err = with(body)
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(encode(fields{"error": err.Error()}))
+}
+
+func reply200(w http.ResponseWriter, v any) { replyRaw(w, "application/json", encode(v)) }
+
+func replyRaw(w http.ResponseWriter, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body)
+}
+
+func (e *Emulator) adminCalls(w http.ResponseWriter, req *http.Request) {
+	keep, err := callFilters(req.URL.Query())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	_ = WriteCalls(w, e.Calls(keep...)) // a reader that has gone away misses the rest
+}
+
+// callFilters reads the query of GET /_emu/calls.
+func callFilters(query url.Values) ([]func(Call) bool, error) {
+	var keep []func(Call) bool
+	for name := range query {
+		value := query.Get(name)
+		switch name {
+		case "method":
+			keep = append(keep, func(c Call) bool { return c.Method == value })
+		case "kind":
+			keep = append(keep, OfKind(Kind(value)))
+		case "path":
+			glob, err := compileGlob(value)
+			if err != nil {
+				return nil, fmt.Errorf("path: %w", err)
+			}
+			keep = append(keep, func(c Call) bool { return glob == nil || glob.MatchString(c.Path) })
+		case "since":
+			after, err := parseSince(value)
+			if err != nil {
+				return nil, err
+			}
+			keep = append(keep, after)
+		default:
+			return nil, fmt.Errorf("query parameter %q is unknown: use method, kind, path, since", name)
+		}
+	}
+	return keep, nil
+}
+
+// parseSince takes a time, or the sequence number of the last call seen.
+func parseSince(value string) (func(Call) bool, error) {
+	if seq, err := strconv.ParseUint(value, 10, 64); err == nil {
+		return func(c Call) bool { return c.Seq > seq }, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return nil, fmt.Errorf("since: %q is neither a sequence number nor a time such as 2026-01-02T15:04:05Z", value)
+	}
+	return Since(t), nil
+}
+
+// settings are what PUT /_emu/config changes; absent ones stay.
+type settings struct {
+	Overlap      *string  `json:"overlap,omitempty"`
+	LatencyScale *float64 `json:"latencyScale,omitempty"`
+}
+
+func (e *Emulator) config() settings {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return settings{Overlap: new(string(e.opts.Overlap)), LatencyScale: new(e.opts.LatencyScale)}
+}
+
+func (e *Emulator) configure(body []byte) error {
+	var want settings
+	if err := strict(body, &want); err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if want.Overlap == nil && want.LatencyScale == nil {
+		return errors.New("config: nothing to change: set overlap or latencyScale")
+	}
+	before := e.config()
+	if want.LatencyScale != nil {
+		if err := e.SetLatencyScale(*want.LatencyScale); err != nil {
+			return err
+		}
+	}
+	if want.Overlap != nil {
+		if err := e.SetOverlap(Overlap(*want.Overlap)); err != nil {
+			return errors.Join(err, e.SetLatencyScale(*before.LatencyScale))
+		}
+	}
+	return nil
+}

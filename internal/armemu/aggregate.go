@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"maps"
+	"strings"
+)
+
+// Provisioning states.
+const (
+	stateSucceeded = "Succeeded"
+	stateUpdating  = "Updating"
+	stateDeleting  = "Deleting"
+	stateFailed    = "Failed"
+)
+
+// An aggregate is one versioned resource: a load balancer with all its
+// children, or a virtual network with its subnets.
+type aggregate struct {
+	id   resourceID
+	body fields // as stored: without ids, etags, states and back-references
+	etag string
+	// guid is the resourceGuid.
+	guid string
+	// state is the provisioning state of the resource last written; touched is
+	// that resource. All others are Succeeded.
+	state   string
+	touched resourceID
+	op      *operation // running, or nil
+}
+
+// has tells whether the aggregate holds the resource.
+func (a *aggregate) has(id resourceID) bool {
+	return id.child == nil || findChild(a.body, id) != nil
+}
+
+func findChild(root fields, id resourceID) fields {
+	list := objects(properties(root), id.child.collection)
+	if i := indexByName(list, id.childName); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// withChildBody returns root with that child put in its place or at the end; a
+// nil body removes it.
+func withChildBody(root fields, id resourceID, body fields) fields {
+	list := objects(properties(root), id.child.collection)
+	i := indexByName(list, id.childName)
+	switch {
+	case body == nil && i >= 0:
+		list = append(list[:i:i], list[i+1:]...)
+	case body != nil && i >= 0:
+		list[i] = with(body, "name", text(list[i], "name"))
+	case body != nil:
+		list = append(list, body)
+	}
+	return with(root, "properties", with(properties(root), id.child.collection, array(list)))
+}
+
+// keepServerState carries what a write cannot change from before into after.
+func keepServerState(kind *rootKind, before, after fields) fields {
+	for _, k := range kind.children {
+		if len(k.kept) == 0 {
+			continue
+		}
+		list := objects(properties(after), k.collection)
+		old := objects(properties(before), k.collection)
+		for i, c := range list {
+			if j := indexByName(old, text(c, "name")); j >= 0 {
+				list[i] = keepProperties(k, old[j], c)
+			}
+		}
+		after = with(after, "properties", with(properties(after), k.collection, array(list)))
+	}
+	return after
+}
+
+func keepProperties(k *childKind, before, after fields) fields {
+	for _, key := range k.kept {
+		if v, ok := properties(before)[key]; ok {
+			after = with(after, "properties", with(properties(after), key, v))
+		}
+	}
+	return after
+}
+
+// render returns the resource as an answer shows it.
+func (a *aggregate) render(id resourceID) fields {
+	back := backReferences(a)
+	if id.child != nil {
+		return a.renderChild(id.child, findChild(a.body, id), back)
+	}
+	out := with(a.body, "id", a.id.String())
+	out["etag"], out["type"] = a.etag, a.id.typeName()
+	props := with(properties(a.body), "provisioningState", a.stateOf(a.id))
+	if a.guid != "" {
+		props["resourceGuid"] = a.guid
+	}
+	for _, k := range a.id.root.children {
+		list := objects(props, k.collection)
+		for i, c := range list {
+			list[i] = a.renderChild(k, c, back)
+		}
+		props[k.collection] = array(list)
+	}
+	out["properties"] = props
+	return out
+}
+
+func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields) fields {
+	id := a.id.withChild(k, text(c, "name"))
+	state := a.stateOf(id)
+	out := with(c, "id", id.String())
+	out["etag"], out["type"] = a.etag, id.typeName()
+	props := with(properties(c), "provisioningState", state)
+	maps.Copy(props, back[id.key()])
+	if k == poolKind {
+		list := objects(props, addresses)
+		for i, addr := range list {
+			list[i] = a.renderAddress(id, addr, state)
+		}
+		props[addresses] = array(list)
+	}
+	out["properties"] = props
+	return out
+}
+
+func (a *aggregate) renderAddress(pool resourceID, addr fields, state string) fields {
+	out := with(addr, "id", pool.String()+"/"+addresses+"/"+text(addr, "name"))
+	out["etag"], out["type"] = a.etag, pool.typeName()+"/"+addresses
+	out["properties"] = with(properties(addr), "provisioningState", state)
+	return out
+}
+
+// stateOf: a write of the root touches all its children, a write of a child
+// touches the child and the root.
+func (a *aggregate) stateOf(id resourceID) string {
+	if id.child == nil {
+		if a.touched.child != nil && a.state == stateDeleting {
+			return stateUpdating
+		}
+		return a.state
+	}
+	if a.touched.child == nil || a.touched.key() == id.key() {
+		return a.state
+	}
+	return stateSucceeded
+}
+
+// backReferences finds, by lower-cased id, which rules name which pools,
+// frontends and probes.
+func backReferences(a *aggregate) map[string]fields {
+	back := map[string]fields{}
+	for _, collection := range []string{lbRules, outRules, natRules, natPools} {
+		k := a.id.root.child(collection)
+		if k == nil {
+			continue
+		}
+		for _, rule := range objects(properties(a.body), collection) {
+			self := fields{"id": a.id.withChild(k, text(rule, "name")).String()}
+			for target := range referencedIDs(rule) {
+				if back[target] == nil {
+					back[target] = fields{}
+				}
+				list, _ := back[target][collection].([]any)
+				back[target][collection] = append(list, self)
+			}
+		}
+	}
+	return back
+}
+
+// referencedIDs is the set of lower-cased ids that a child of a load balancer
+// names. A rule that names its pool twice, as backendAddressPool and in
+// backendAddressPools, refers to it once.
+func referencedIDs(child fields) map[string]bool {
+	ids := map[string]bool{}
+	for _, key := range references {
+		if id := text(object(properties(child), key), "id"); id != "" {
+			ids[strings.ToLower(id)] = true
+		}
+		for _, ref := range objects(properties(child), key) {
+			if id := text(ref, "id"); id != "" {
+				ids[strings.ToLower(id)] = true
+			}
+		}
+	}
+	return ids
+}

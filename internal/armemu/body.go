@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// fields is a JSON object. Bodies that are stored are never changed in place:
+// a write copies along the path that it changes, so that an older version can
+// be kept by keeping a pointer.
+type fields = map[string]any
+
+func object(m fields, key string) fields {
+	o, _ := m[key].(fields)
+	return o
+}
+
+func text(m fields, key string) string {
+	s, _ := m[key].(string)
+	return s
+}
+
+func properties(m fields) fields { return object(m, "properties") }
+
+// objects returns the objects of an array property; absent and null are empty.
+func objects(m fields, key string) []fields {
+	list, _ := m[key].([]any)
+	out := make([]fields, 0, len(list))
+	for _, v := range list {
+		if o, ok := v.(fields); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func array(list []fields) []any {
+	out := make([]any, len(list))
+	for i, o := range list {
+		out[i] = o
+	}
+	return out
+}
+
+// with returns a copy of m in which key is v.
+func with(m fields, key string, v any) fields {
+	c := maps.Clone(m)
+	if c == nil {
+		c = fields{}
+	}
+	c[key] = v
+	return c
+}
+
+func sameName(a, b string) bool { return strings.EqualFold(a, b) }
+
+func indexByName(list []fields, name string) int {
+	return slices.IndexFunc(list, func(o fields) bool { return sameName(text(o, "name"), name) })
+}
+
+// parseBody decodes one JSON object and keeps numbers as they were written.
+func parseBody(raw []byte) (fields, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var m fields
+	if err := dec.Decode(&m); err != nil {
+		return nil, fmt.Errorf("not a JSON object: %w", err)
+	}
+	if m == nil {
+		return nil, errors.New("not a JSON object: null")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	return m, nil
+}
+
+// checkShape refuses bodies whose known properties have another JSON type, so
+// that rules and rendering need not ask.
+func checkShape(id resourceID, body fields) error {
+	if id.child != nil {
+		return checkChildShape(id.child, body, id.child.collection)
+	}
+	if err := wantObject(body, "properties", id.root.collection); err != nil {
+		return err
+	}
+	if err := wantObject(body, "sku", id.root.collection); err != nil {
+		return err
+	}
+	for _, k := range id.root.children {
+		if err := wantObjects(properties(body), k.collection, id.root.collection); err != nil {
+			return err
+		}
+		for i, c := range objects(properties(body), k.collection) {
+			if err := checkChildShape(k, c, fmt.Sprintf("%s[%d]", k.collection, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkChildShape(k *childKind, body fields, where string) error {
+	if err := wantText(body, "name", where); err != nil {
+		return err
+	}
+	if err := wantObject(body, "properties", where); err != nil {
+		return err
+	}
+	if k != poolKind {
+		return nil
+	}
+	if err := wantObjects(properties(body), addresses, where); err != nil {
+		return err
+	}
+	for i, a := range objects(properties(body), addresses) {
+		at := fmt.Sprintf("%s.%s[%d]", where, addresses, i)
+		if err := errors.Join(wantText(a, "name", at), wantObject(a, "properties", at),
+			wantText(properties(a), "ipAddress", at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wantObject(m fields, key, where string) error {
+	if v, ok := m[key]; ok && v != nil && object(m, key) == nil {
+		return fmt.Errorf("%s: %s must be an object", where, key)
+	}
+	return nil
+}
+
+func wantText(m fields, key, where string) error {
+	if v, ok := m[key]; ok && v != nil {
+		if _, isText := v.(string); !isText {
+			return fmt.Errorf("%s: %s must be a string", where, key)
+		}
+	}
+	return nil
+}
+
+func wantObjects(m fields, key, where string) error {
+	v, ok := m[key]
+	if !ok || v == nil {
+		return nil
+	}
+	list, isList := v.([]any)
+	if !isList || len(objects(m, key)) != len(list) {
+		return fmt.Errorf("%s: %s must be an array of objects", where, key)
+	}
+	return nil
+}
+
+// clean takes a body that was just decoded, drops what only the server may set
+// and returns it as it is stored.
+func (e *Emulator) clean(id resourceID, body fields) fields {
+	if id.child != nil {
+		return e.cleanChild(id.child, body, id.childName)
+	}
+	body = without(body, "id", "etag", "type")
+	body["name"] = id.name
+	props := without(properties(body), "provisioningState", "resourceGuid")
+	for _, k := range id.root.children {
+		list := objects(props, k.collection)
+		for i, c := range list {
+			list[i] = e.cleanChild(k, c, text(c, "name"))
+		}
+		props[k.collection] = array(list)
+	}
+	body["properties"] = props
+	return body
+}
+
+func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
+	body = without(body, "id", "etag", "type")
+	body["name"] = name
+	props := without(properties(body), append([]string{"provisioningState"}, k.derived...)...)
+	for _, key := range k.kept {
+		delete(props, key)
+	}
+	if k == poolKind {
+		list := objects(props, addresses)
+		for i, a := range list {
+			a = without(a, "id", "etag", "type")
+			if text(a, "name") == "" {
+				a["name"] = e.guid()
+			}
+			a["properties"] = without(properties(a), "provisioningState")
+			list[i] = a
+		}
+		props[addresses] = array(list)
+	}
+	body["properties"] = props
+	return body
+}
+
+func without(m fields, keys ...string) fields {
+	c := fields{}
+	for k, v := range m {
+		if v != nil && !slices.Contains(keys, k) {
+			c[k] = v
+		}
+	}
+	return c
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A firedFault is the rule that acts on one request.
+type firedFault struct {
+	rule string
+	*faultAction
+}
+
+// arm starts the script: counters at zero, and for each rule a generator of its
+// own, so that one rule's draws do not depend on another's.
+func (s *faultScript) arm(seed uint64, now time.Time) {
+	s.armed = now
+	for i, r := range s.rules {
+		r.random = rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // repeatable on purpose
+		r.seen, r.fired = 0, 0
+	}
+}
+
+// fire finds the rule that acts on the request.
+func (s *faultScript) fire(method, path string, kind Kind, now time.Time) *firedFault {
+	var acting *firedFault
+	for _, r := range s.rules {
+		if r.fits(method, path, kind, now.Sub(s.armed)) && acting == nil && r.due() {
+			r.fired++
+			acting = &firedFault{rule: r.Name, faultAction: &r.Action}
+		}
+	}
+	return acting
+}
+
+// fits counts the request if it is of the kind the rule is about.
+func (r *faultRule) fits(method, path string, kind Kind, age time.Duration) bool {
+	m := r.Match
+	if m.Method != "" && m.Method != method || m.Kind != "" && m.Kind != kind {
+		return false
+	}
+	if r.glob != nil && !r.glob.MatchString(path) {
+		return false
+	}
+	if age < time.Duration(m.After) || m.Until > 0 && age >= time.Duration(m.Until) {
+		return false
+	}
+	r.seen++
+	return true
+}
+
+func (r *faultRule) due() bool {
+	m := r.Match
+	switch {
+	case m.MaxMatches > 0 && r.fired >= m.MaxMatches:
+		return false
+	case m.Nth > 0 && r.seen != m.Nth:
+		return false
+	case m.Every > 0 && r.seen%m.Every != 0:
+		return false
+	}
+	return m.Probability == nil || r.random.Float64() < *m.Probability
+}
+
+// applyFault is the fault stage. It waits without the lock.
+func (e *Emulator) applyFault(x *exchange) *Problem {
+	e.mu.Lock()
+	if e.faults != nil {
+		x.fault = e.faults.fire(x.req.Method, x.req.URL.Path, x.route.kind, time.Now())
+	}
+	e.mu.Unlock()
+	f := x.fault
+	if f == nil {
+		return nil
+	}
+	x.call.Fault = f.rule
+	if f.Delay > 0 {
+		wait := time.NewTimer(time.Duration(f.Delay))
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-x.req.Context().Done():
+			x.done = true
+			return nil
+		}
+	}
+	if f.BumpEtag {
+		e.bumpEtag(x.route)
+	}
+	if f.Applied {
+		return nil
+	}
+	x.done = f.Drop || f.Status != 0
+	f.answer(x)
+	return nil
+}
+
+// bumpEtag is another writer who was faster.
+func (e *Emulator) bumpEtag(r route) {
+	if r.id.root == nil || r.id.name == "" {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if agg := e.aggregates[r.id.rootKey()]; agg != nil {
+		agg.etag = e.newEtag()
+	}
+}
+
+// answer replaces whatever the answer is by the one the rule states.
+func (f *firedFault) answer(x *exchange) {
+	if f.Status == 0 {
+		return
+	}
+	x.status, x.body = f.Status, nil
+	x.header = http.Header{}
+	switch {
+	case f.Body != nil:
+		x.raw = []byte(*f.Body)
+	case f.Status >= 400 || f.Code != "":
+		p := problemOr(f.Status, f.Code, f.Message, f.rule)
+		p.Details = f.Details
+		x.body, x.call.ErrorCode = p.body(), p.Code
+	default:
+		x.raw = []byte{}
+	}
+}
+
+// afterApply answers a write that happened with the error the rule states.
+func (x *exchange) afterApply() {
+	if x.fault.Applied {
+		x.fault.answer(x)
+	}
+}
+
+func (f *firedFault) polls() *pollFault {
+	if f.Polls == nil {
+		return nil
+	}
+	mine := *f.Polls
+	return &mine
+}
+
+func (p *pollFault) problem() *Problem {
+	problem := problemOr(p.Status, p.Code, p.Message, "polls")
+	problem.RetryAfter = time.Duration(p.RetryAfter)
+	return problem
+}
+
+func (o *operationFault) stuck() bool { return o != nil && o.Stuck }
+
+func (o *operationFault) failure() *Problem {
+	if o == nil || o.Fail == nil {
+		return nil
+	}
+	p := problemOr(0, o.Fail.Code, o.Fail.Message, "operation.fail")
+	p.Details = o.Fail.Details
+	return p
+}
+
+func problemOr(status int, code, message, rule string) *Problem {
+	if code == "" {
+		code = strings.ReplaceAll(http.StatusText(status), " ", "")
+	}
+	if message == "" {
+		message = fmt.Sprintf("The fault script asks for this error (%s).", rule)
+	}
+	return &Problem{Status: status, Code: code, Message: message}
+}

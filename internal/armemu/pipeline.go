@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxBody is ARM's limit on a request body, in bytes.
+const maxBody = 4 << 20
+
+// An exchange is one request on its way through the stages.
+type exchange struct {
+	req     *http.Request
+	now     time.Time
+	route   route
+	payload []byte
+	caller  string // digest of the bearer token
+	fault   *firedFault
+	call    Call
+
+	// The answer.
+	status int
+	header http.Header
+	body   any
+	raw    []byte // sent instead of body when not nil
+	done   bool   // no later stage runs
+}
+
+// A stage may end the exchange by returning a problem or by setting done.
+type stage struct {
+	name string
+	run  func(*Emulator, *exchange) *Problem
+}
+
+// The stages in order. The emulator's lock is held from "ARM buckets" to the
+// call log, so that a precondition and the write behind it are one step. It is
+// not held before, because a fault may ask for a delay.
+var (
+	outerStages = []stage{
+		{"auth", (*Emulator).authenticate},
+		{"api-version", (*Emulator).checkVersion},
+		{"fault script", (*Emulator).applyFault},
+	}
+	innerStages = []stage{
+		{"ARM buckets", (*Emulator).takeToken},
+		{"network window", (*Emulator).takeWindow},
+		{"route", (*Emulator).find},
+		{"precondition", (*Emulator).precondition},
+		{"validation and commit", (*Emulator).write},
+	}
+)
+
+// answer runs the stages. An error means that the request's context ended while
+// it was being answered; nothing is sent then.
+func (e *Emulator) answer(req *http.Request) (*reply, error) {
+	x := &exchange{req: req, header: http.Header{}, route: parseRoute(req.Method, req.URL)}
+	payload, err := readPayload(req)
+	if err != nil {
+		return nil, err
+	}
+	x.payload = payload
+	problem := runStages(e, x, outerStages)
+	if err := context.Cause(req.Context()); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x.now = time.Now()
+	e.settle(x.now)
+	x.before(e)
+	if problem == nil && !x.done {
+		problem = runStages(e, x, innerStages)
+	}
+	return e.finish(x, problem), nil
+}
+
+func runStages(e *Emulator, x *exchange, stages []stage) *Problem {
+	for _, s := range stages {
+		if problem := s.run(e, x); problem != nil || x.done {
+			return problem
+		}
+	}
+	return nil
+}
+
+func readPayload(req *http.Request) ([]byte, error) {
+	if req.Body == nil {
+		return nil, nil
+	}
+	payload, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
+	closeErr := req.Body.Close()
+	if err = errors.Join(err, closeErr); err != nil {
+		return nil, fmt.Errorf("reading the request body: %w", err)
+	}
+	return payload, nil
+}
+
+func (e *Emulator) authenticate(x *exchange) *Problem {
+	header := x.req.Header.Get("Authorization")
+	scheme, token, found := strings.Cut(header, " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return &Problem{
+			Status: http.StatusUnauthorized, Code: "AuthenticationFailed",
+			Message: "Authentication failed. The 'Authorization' header is missing or does not carry a bearer token.",
+		}
+	}
+	// The token itself is neither kept nor logged.
+	sum := sha256.Sum256([]byte(token))
+	x.caller = hex.EncodeToString(sum[:8])
+	if e.opts.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(e.opts.Token)) != 1 {
+		return &Problem{
+			Status: http.StatusUnauthorized, Code: "InvalidAuthenticationToken",
+			Message: "The access token is invalid: it is not the one this emulator was started with.",
+		}
+	}
+	return nil
+}
+
+// apiVersions of Microsoft.Network that the emulator answers alike.
+var apiVersions = []string{
+	"2020-11-01", "2021-02-01", "2021-03-01", "2021-05-01", "2021-08-01", "2022-01-01", "2022-05-01",
+	"2022-07-01", "2022-09-01", "2022-11-01", "2023-02-01", "2023-04-01", "2023-05-01", "2023-06-01",
+	"2023-09-01", "2023-11-01", "2024-01-01", "2024-03-01", "2024-05-01", "2024-07-01", "2024-10-01",
+	"2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01",
+}
+
+func (e *Emulator) checkVersion(x *exchange) *Problem {
+	version := x.req.URL.Query().Get("api-version")
+	if version == "" {
+		return bad("MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
+	}
+	if !slices.Contains(apiVersions, version) {
+		return bad("NoRegisteredProviderFound", fmt.Sprintf(
+			"No registered resource provider found for API version %q in the namespace %q. The supported api-versions are '%s'.",
+			version, provider, strings.Join(apiVersions, ", ")))
+	}
+	return nil
+}
+
+// find answers what the path alone decides: paths that lead nowhere, reads,
+// polls, and writes below a parent that does not exist.
+func (e *Emulator) find(x *exchange) *Problem {
+	r := x.route
+	if r.problem != nil {
+		return r.problem
+	}
+	switch r.kind {
+	case KindPoll:
+		x.done = true
+		return e.poll(x)
+	case KindList:
+		x.done = true
+		return e.list(x)
+	case KindGet:
+		x.done = true
+		return e.get(x)
+	case KindPut:
+		if r.id.child != nil && e.aggregates[r.id.rootKey()] == nil {
+			return missing(r.id.rootID())
+		}
+	}
+	return nil
+}
+
+func (e *Emulator) get(x *exchange) *Problem {
+	agg := e.aggregates[x.route.id.rootKey()]
+	if agg == nil {
+		return missing(x.route.id.rootID())
+	}
+	if !agg.has(x.route.id) {
+		return missing(x.route.id)
+	}
+	x.status, x.body = http.StatusOK, agg.render(x.route.id)
+	x.header.Set("Etag", agg.etag)
+	return nil
+}
+
+func (e *Emulator) list(x *exchange) *Problem {
+	r := x.route
+	values := []any{}
+	if r.list != nil {
+		agg := e.aggregates[r.id.rootKey()]
+		if agg == nil {
+			return missing(r.id)
+		}
+		for _, c := range objects(properties(agg.body), r.list.collection) {
+			values = append(values, agg.render(r.id.withChild(r.list, text(c, "name"))))
+		}
+	} else {
+		for _, agg := range e.sorted() {
+			if agg.id.root == r.id.root && sameName(agg.id.subscription, r.id.subscription) &&
+				(r.id.group == "" || sameName(agg.id.group, r.id.group)) {
+				values = append(values, agg.render(agg.id))
+			}
+		}
+	}
+	x.status, x.body = http.StatusOK, fields{"value": values}
+	return nil
+}
+
+// missing: Azure answers ResourceNotFound for a resource of its own and, it is
+// assumed, NotFound for a child.
+func missing(id resourceID) *Problem {
+	if id.child != nil {
+		return notFound("NotFound", fmt.Sprintf("Resource %s not found.", id))
+	}
+	return notFound("ResourceNotFound", fmt.Sprintf(
+		"The Resource '%s/%s' under resource group '%s' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
+		id.typeName(), id.name, id.group))
+}
+
+// write validates and commits a PUT or DELETE.
+func (e *Emulator) write(x *exchange) *Problem {
+	if len(x.payload) > maxBody {
+		return &Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "RequestContentTooLarge",
+			Message: fmt.Sprintf("The request content size exceeds the maximum size of %d bytes.", maxBody),
+		}
+	}
+	p, problem := e.propose(x)
+	if problem == nil {
+		problem = validate(p)
+	}
+	if problem == nil {
+		problem = e.commit(x, p)
+	}
+	return problem
+}

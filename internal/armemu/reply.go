@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+)
+
+// A reply is a finished answer, still to be put on a wire.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+	drop   bool // close the connection instead of answering
+	cut    int  // send only so many bytes of the body; -1 sends all
+}
+
+// finish turns the exchange into a reply and logs it. The lock is held.
+func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
+	if problem == nil && x.fault != nil {
+		x.afterApply()
+	}
+	if problem != nil {
+		x.status, x.body = problem.Status, problem.body()
+		problem.header(x.header)
+		x.call.ErrorCode = problem.Code
+	}
+	r := &reply{status: x.status, header: x.header, cut: -1}
+	switch {
+	case x.raw != nil:
+		r.body = x.raw
+	case x.body != nil:
+		r.body = encode(x.body)
+	}
+	r.header.Set("Content-Type", "application/json; charset=utf-8")
+	r.header.Set("x-ms-request-id", e.guid())
+	r.header.Set("x-ms-correlation-request-id", e.guid())
+	if x.fault != nil {
+		r.drop = x.fault.Drop
+		if x.fault.TruncateBody != nil {
+			r.cut = min(*x.fault.TruncateBody, len(r.body))
+		}
+		for k, v := range x.fault.Headers {
+			r.header.Set(k, v)
+		}
+	}
+	x.call.Status, x.call.Dropped = r.status, r.drop
+	if r.drop {
+		x.call.Status = 0
+	}
+	e.calls.add(x.call)
+	return r
+}
+
+// ServeHTTP answers as Azure Resource Manager would. It never serves /_emu/.
+func (e *Emulator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r, err := e.answer(req)
+	if err != nil || r.drop {
+		// The connection closes without an answer; net/http logs nothing for
+		// this value.
+		panic(http.ErrAbortHandler)
+	}
+	for k, v := range r.header {
+		w.Header()[k] = v
+	}
+	if r.status != http.StatusNoContent {
+		w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
+	}
+	w.WriteHeader(r.status)
+	if r.cut >= 0 {
+		_, _ = w.Write(r.body[:r.cut])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(r.body) // a client that has gone away misses its answer
+}
+
+// Transport carries requests to an Emulator in memory. It has the shape of
+// azcore's policy.Transporter.
+type Transport struct{ emulator *Emulator }
+
+// Transport returns a transport without sockets or goroutines, fit for a
+// testing/synctest bubble.
+func (e *Emulator) Transport() *Transport { return &Transport{emulator: e} }
+
+// Do answers the request. A connection that a fault drops is an error that
+// wraps syscall.ECONNRESET; a context that ends is its own error.
+func (t *Transport) Do(req *http.Request) (*http.Response, error) {
+	if err := context.Cause(req.Context()); err != nil {
+		return nil, err
+	}
+	r, err := t.emulator.answer(req)
+	if err != nil {
+		return nil, err
+	}
+	if r.drop {
+		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+	resp := &http.Response{
+		StatusCode: r.status, Status: strconv.Itoa(r.status) + " " + http.StatusText(r.status),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: r.header, ContentLength: int64(len(r.body)), Request: req,
+		Body: io.NopCloser(bytes.NewReader(r.body)),
+	}
+	if r.cut >= 0 {
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(r.body[:r.cut]), brokenReader{}))
+	}
+	return resp, nil
+}
+
+// RoundTrip lets the transport stand in an http.Client.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) { return t.Do(req) }
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// A resourceID is the parsed ARM id of a modelled resource. The case of its
+// names is the one it was written in; keys are lower case.
+type resourceID struct {
+	subscription, group string
+	root                *rootKind
+	name                string
+	child               *childKind // nil for the root itself
+	childName           string
+}
+
+func (r resourceID) rootID() resourceID {
+	r.child, r.childName = nil, ""
+	return r
+}
+
+func (r resourceID) withChild(k *childKind, name string) resourceID {
+	r.child, r.childName = k, name
+	return r
+}
+
+func (r resourceID) String() string {
+	s := "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group +
+		"/providers/" + provider + "/" + r.root.collection + "/" + r.name
+	if r.child != nil {
+		s += "/" + r.child.collection + "/" + r.childName
+	}
+	return s
+}
+
+func (r resourceID) key() string     { return strings.ToLower(r.String()) }
+func (r resourceID) rootKey() string { return r.rootID().key() }
+
+func (r resourceID) typeName() string {
+	if r.child != nil {
+		return provider + "/" + r.root.collection + "/" + r.child.collection
+	}
+	return provider + "/" + r.root.collection
+}
+
+func (r resourceID) leaf() string {
+	if r.child != nil {
+		return r.childName
+	}
+	return r.name
+}
+
+func (r resourceID) scope() Scope {
+	if r.child != nil {
+		return r.child.scope
+	}
+	return r.root.scope
+}
+
+// Kind is what a request asks for.
+type Kind string
+
+// The kinds of request.
+const (
+	KindGet    Kind = "get"
+	KindList   Kind = "list"
+	KindPut    Kind = "put"
+	KindDelete Kind = "delete"
+	KindPoll   Kind = "poll" // of a long-running operation
+	KindOther  Kind = "other"
+)
+
+// Kinds lists every kind.
+func Kinds() []Kind {
+	return []Kind{KindGet, KindList, KindPut, KindDelete, KindPoll, KindOther}
+}
+
+// A route is a parsed request path.
+type route struct {
+	kind         Kind
+	subscription string
+	id           resourceID // of the resource, or of the parent whose children are listed
+	list         *childKind // children listed; nil lists roots of id.root
+	operation    string     // operation polled
+	result       bool       // polled by Location rather than Azure-AsyncOperation
+	problem      *Problem   // why the path leads nowhere
+}
+
+func (r route) resource() string {
+	if r.kind == KindGet || r.kind == KindPut || r.kind == KindDelete {
+		return r.id.String()
+	}
+	return ""
+}
+
+// parseRoute reads the path. The escaped form is split, so that an escaped
+// slash in a name cannot make it another resource's id.
+func parseRoute(method string, u *url.URL) route {
+	r := route{kind: KindOther}
+	var seg []string
+	for s := range strings.SplitSeq(strings.Trim(u.EscapedPath(), "/"), "/") {
+		plain, err := url.PathUnescape(s)
+		if err != nil || plain == "" || strings.Contains(plain, "/") {
+			r.problem = notFound("NotFound", "The request path has an empty or malformed segment.")
+			return r
+		}
+		seg = append(seg, plain)
+	}
+	if len(seg) < 2 || !strings.EqualFold(seg[0], "subscriptions") {
+		r.problem = notFound("NotFound", "The request path does not begin with /subscriptions/{id}.")
+		return r
+	}
+	r.subscription = seg[1]
+	r.id.subscription = seg[1]
+	rest := seg[2:]
+	if len(rest) >= 2 && strings.EqualFold(rest[0], "resourceGroups") {
+		r.id.group, rest = rest[1], rest[2:]
+	}
+	if len(rest) < 3 || !strings.EqualFold(rest[0], "providers") || !strings.EqualFold(rest[1], provider) {
+		r.problem = notFound("InvalidResourceNamespace", "The emulator models the resource namespace "+provider+" only.")
+		return r
+	}
+	r.under(method, rest[2:])
+	return r
+}
+
+// under reads the part of the path below the provider.
+func (r *route) under(method string, seg []string) {
+	if r.id.group == "" && strings.EqualFold(seg[0], "locations") && len(seg) == 4 {
+		r.operation = strings.ToLower(seg[3])
+		r.result = strings.EqualFold(seg[2], "operationResults")
+		if r.result || strings.EqualFold(seg[2], "operations") {
+			r.byMethod(method, KindPoll)
+			return
+		}
+	}
+	r.id.root = rootByCollection(seg[0])
+	if r.id.root == nil {
+		r.problem = unknownType(seg[0])
+		return
+	}
+	if len(seg) == 1 {
+		r.byMethod(method, KindList)
+		return
+	}
+	if r.id.group == "" {
+		r.problem = notFound("NotFound", "A single resource lies below /resourceGroups/{name}.")
+		return
+	}
+	r.id.name = seg[1]
+	switch len(seg) {
+	case 2:
+		r.byMethod(method, KindGet, KindPut, KindDelete)
+	case 3, 4:
+		child := r.id.root.child(seg[2])
+		if child == nil || !child.addressable {
+			r.problem = unknownType(seg[0] + "/" + seg[2])
+			return
+		}
+		if len(seg) == 3 {
+			r.list = child
+			r.byMethod(method, KindList)
+			return
+		}
+		r.id = r.id.withChild(child, seg[3])
+		r.byMethod(method, KindGet, KindPut, KindDelete)
+	default:
+		r.problem = unknownType(strings.Join(seg, "/"))
+	}
+}
+
+func (r *route) byMethod(method string, allowed ...Kind) {
+	for _, k := range allowed {
+		want := http.MethodGet
+		switch k {
+		case KindPut:
+			want = http.MethodPut
+		case KindDelete:
+			want = http.MethodDelete
+		}
+		if method == want {
+			r.kind = k
+			return
+		}
+	}
+	r.problem = &Problem{
+		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
+		Message: fmt.Sprintf("The emulator does not model the method %q on this path.", method),
+	}
+}
+
+func unknownType(name string) *Problem {
+	return notFound("InvalidResourceType", fmt.Sprintf(
+		"The resource type %q could not be found in the namespace %q. The emulator models %s.", name, provider, modelledTypes()))
+}
+
+// parseID parses an ARM id of a modelled resource.
+func parseID(id string) (resourceID, error) {
+	r := parseRoute(http.MethodGet, &url.URL{Path: id})
+	if r.problem != nil {
+		return resourceID{}, fmt.Errorf("resource id %q: %s", id, r.problem.Message)
+	}
+	if r.kind != KindGet {
+		return resourceID{}, fmt.Errorf("resource id %q names no single resource: give the id of one of %s", id, modelledTypes())
+	}
+	return r.id, nil
+}

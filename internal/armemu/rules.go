@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Tag says how sure something about Azure is.
+type Tag string
+
+// The tags.
+const (
+	Documented Tag = "documented" // in Azure's documentation or in the API's own description
+	Observed   Tag = "observed"   // in an answer of the real service that someone published
+	Assumed    Tag = "assumed"    // nothing public found; a choice of this emulator
+)
+
+// Scope is the type of resource a rule looks at.
+type Scope string
+
+// The scopes.
+const (
+	ScopeLoadBalancer   Scope = "load balancer"
+	ScopePool           Scope = "backend pool"
+	ScopeVirtualNetwork Scope = "virtual network"
+	ScopeSubnet         Scope = "subnet"
+)
+
+// A Rule is one entry of the validation table. A write that breaks it is
+// refused with status 400 and changes nothing.
+type Rule struct {
+	Name     string
+	On       Kind // KindPut or KindDelete
+	Scopes   []Scope
+	Requires string // what must hold, one sentence
+	Code     string // of the ARM error
+	CodeTag  Tag    // how sure the code is
+	Tag      Tag    // how sure the rule is
+	Source   string
+	// check returns what is wrong, or nothing.
+	check func(*subject) string
+}
+
+// A proposal is the state that a write asks for, still to be validated.
+type proposal struct {
+	e      *Emulator
+	id     resourceID
+	on     Kind
+	before fields // root body that the write builds on; nil when there is none
+	root   fields // root body as it would be
+}
+
+// A subject is one resource of a proposal, seen by a rule.
+type subject struct {
+	*proposal
+	self  resourceID
+	scope Scope
+	body  fields
+}
+
+// Rules returns the validation table, in the order in which it is applied.
+func Rules() []Rule {
+	rules := nameRules()
+	rules = append(rules, poolRules()...)
+	rules = append(rules, loadBalancerRules()...)
+	return append(rules, deleteRules()...)
+}
+
+// table is Rules, built once.
+var table = Rules()
+
+func validate(p *proposal) *Problem {
+	subjects := p.subjects()
+	for i := range table {
+		rule := &table[i]
+		for _, s := range subjects {
+			if !rule.looksAt(s) {
+				continue
+			}
+			if wrong := rule.check(s); wrong != "" {
+				return &Problem{Status: http.StatusBadRequest, Code: rule.Code, Message: wrong}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Rule) looksAt(s *subject) bool {
+	if r.On != s.on {
+		return false
+	}
+	for _, scope := range r.Scopes {
+		if scope == s.scope {
+			return true
+		}
+	}
+	return false
+}
+
+// subjects: a write of a root is one of its addressable children as well.
+func (p *proposal) subjects() []*subject {
+	if p.id.child != nil {
+		return []*subject{{proposal: p, self: p.id, scope: p.id.child.scope, body: findChild(p.root, p.id)}}
+	}
+	out := []*subject{{proposal: p, self: p.id, scope: p.id.root.scope, body: p.root}}
+	if p.on == KindDelete {
+		return out
+	}
+	for _, k := range p.id.root.children {
+		if !k.addressable {
+			continue
+		}
+		for _, c := range objects(properties(p.root), k.collection) {
+			out = append(out, &subject{proposal: p, self: p.id.withChild(k, text(c, "name")), scope: k.scope, body: c})
+		}
+	}
+	return out
+}
+
+func (s *subject) addresses() []fields { return objects(properties(s.body), addresses) }
+
+// exists tells whether an id names a resource of the emulator.
+func (e *Emulator) exists(id string) bool {
+	parsed, err := parseID(id)
+	if err != nil {
+		return false
+	}
+	agg := e.aggregates[parsed.rootKey()]
+	return agg != nil && agg.has(parsed)
+}
+
+func sku(root fields) string {
+	if name := text(object(root, "sku"), "name"); name != "" {
+		return name
+	}
+	return "Basic"
+}
+
+func isNIC(addr fields) bool {
+	return text(object(properties(addr), "networkInterfaceIPConfiguration"), "id") != ""
+}
+
+func isFrontend(addr fields) bool {
+	return text(object(properties(addr), "loadBalancerFrontendIPConfiguration"), "id") != ""
+}
+
+// RulesMarkdown renders the validation table for the reference.
+func RulesMarkdown() string {
+	var b strings.Builder
+	b.WriteString("| Rule | On | Requires | Rule is | Error code | Code is | Source |\n")
+	b.WriteString("|---|---|---|---|---|---|---|\n")
+	for _, r := range Rules() {
+		var scopes []string
+		for _, s := range r.Scopes {
+			scopes = append(scopes, string(s))
+		}
+		fmt.Fprintf(&b, "| `%s` | %s of %s | %s | %s | `%s` | %s | %s |\n", r.Name,
+			strings.ToUpper(string(r.On)), strings.Join(scopes, ", "), r.Requires, r.Tag, r.Code, r.CodeTag, r.Source)
+	}
+	return b.String()
+}

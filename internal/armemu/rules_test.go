@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// A breach is a request that breaks one rule of the validation table, and one
+// beside it that does not.
+type breach struct {
+	rule            string
+	prepare         func(t *testing.T, emu *armemu.Emulator)
+	method, id      string
+	bad, good       string
+	goodID, message string
+}
+
+func in(network, name, ip string) string {
+	return `{"name":"` + name + `","properties":{"ipAddress":"` + ip + `","virtualNetwork":{"id":"` + network + `"}}}`
+}
+
+func poolWith(pool string, entries ...string) string {
+	return `{"properties":{` + pool + `"loadBalancerBackendAddresses":[` + strings.Join(entries, ",") + `]}}`
+}
+
+func repeat(n int, format string) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = strings.ReplaceAll(format, "%", fmt.Sprint(i))
+	}
+	return strings.Join(list, ",")
+}
+
+const (
+	inVNet  = `"virtualNetwork":{"id":"` + vnetID + `"},`
+	nicAddr = `{"name":"nic","properties":{"ipAddress":"10.0.0.9","networkInterfaceIPConfiguration":{"id":"/nic"}}}`
+	basicID = group + "/loadBalancers/basic"
+)
+
+func withBasic(t *testing.T, emu *armemu.Emulator) {
+	put(t, emu, basicID, `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":"p"}]}}`)
+}
+
+func withSecondNetwork(t *testing.T, emu *armemu.Emulator) {
+	put(t, emu, vnetID+"2", `{"location":"eastus"}`)
+}
+
+var manyAddresses = func(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"name":"n%d","properties":{"ipAddress":"10.0.%d.%d"}}`, i, i/250, i%250)
+	}
+	return poolWith(inVNet, list...)
+}
+
+func lb(sku, props string) string {
+	return `{"location":"eastus","sku":{"name":"` + sku + `"},"properties":{` + props + `}}`
+}
+
+func poolBreaches() []breach {
+	return []breach{
+		{rule: "address-names-unique", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), in(vnetID, "A", "10.0.0.2")), good: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), in(vnetID, "b", "10.0.0.2")), message: "same name (A)"},
+		{rule: "pool-size", bad: manyAddresses(1001), good: manyAddresses(1000), message: "1001"},
+		{rule: "address-has-target", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.256")), good: poolWith(inVNet, in(vnetID, "a", "10.0.0.255")), message: `"10.0.0.256"`},
+		{rule: "address-has-target", bad: poolWith(inVNet, `{"name":"a"}`), good: poolWith("", nicAddr), message: `""`},
+		{rule: "address-ips-unique", bad: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00:0::1")), good: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00::2")), message: "fd00::1"},
+		{rule: "admin-state", bad: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Drain"}}`), good: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Down"}}`), message: "Drain"},
+		{rule: "ip-and-nic-not-mixed", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), nicAddr), good: poolWith("", nicAddr), message: "both"},
+		{
+			rule: "ip-and-nic-not-mixed", bad: poolBody("10.0.0.1"), good: poolBody(), message: "both",
+			prepare: func(t *testing.T, emu *armemu.Emulator) {
+				put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"/nic"}]}}`)
+			},
+		},
+		{rule: "ip-pool-needs-standard", prepare: withBasic, id: basicID + "/backendAddressPools/p", bad: poolBody("10.0.0.1"), goodID: poolID, good: poolBody("10.0.0.1"), message: "Basic"},
+		{rule: "address-needs-network", bad: poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1"}}`), good: poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1","subnet":{"id":"`+vnetID+`/subnets/nodes"}}}`), message: "Address a"},
+		{rule: "one-network", prepare: withSecondNetwork, bad: poolWith("", in(vnetID, "a", "10.0.0.1"), in(vnetID+"2", "b", "10.0.0.2")), good: poolWith("", in(vnetID, "a", "10.0.0.1"), in(vnetID, "b", "10.0.0.2")), message: "vnet2"},
+		{rule: "one-network", prepare: withSecondNetwork, bad: poolWith(inVNet, in(vnetID+"2", "b", "10.0.0.2")), good: poolWith("", in(vnetID+"2", "b", "10.0.0.2")), message: "vnet2"},
+		{rule: "network-exists", bad: strings.ReplaceAll(poolBody("10.0.0.1"), vnetID, vnetID+"9"), good: poolBody("10.0.0.1"), message: "vnet9"},
+	}
+}
+
+func rootBreaches() []breach {
+	limit := func(n int) func(t *testing.T, emu *armemu.Emulator) {
+		return func(t *testing.T, emu *armemu.Emulator) {
+			for i := range n {
+				put(t, emu, fmt.Sprintf("%s/loadBalancers/filler%d", group, i), `{"location":"westus"}`)
+			}
+		}
+	}
+	other := group + "/loadBalancers/other"
+	return []breach{
+		{rule: "resource-name", id: group + "/loadBalancers/-bad", bad: lb("Standard", ""), goodID: group + "/loadBalancers/a.b_", good: lb("Standard", ""), message: `"-bad"`},
+		{rule: "resource-name", id: lbID, bad: lbBody(`{"name":"web"},{"name":"a%20b"}`), good: lbBody(`{"name":"web"},{"name":"ab"}`), message: "a%20b"},
+		{rule: "location", id: other, bad: `{"sku":{"name":"Standard"}}`, good: lb("Standard", ""), message: "location"},
+		{rule: "child-names", id: other, bad: lb("Standard", `"probes":[{}]`), good: lb("Standard", `"probes":[{"name":"a"}]`), message: "probes[0]"},
+		{rule: "child-names-unique", id: lbID, bad: lbBody(`{"name":"web"},{"name":"WEB"}`), good: lbBody(`{"name":"web"}`), message: "(WEB)"},
+		{rule: "sku-fixed", prepare: withBasic, id: basicID, bad: lb("Standard", ""), good: lb("Basic", ""), message: "from Basic to Standard"},
+		{rule: "rule-limit", id: other, bad: lb("Standard", `"loadBalancingRules":[`+repeat(1501, `{"name":"r%"}`)+`]`), good: lb("Standard", `"loadBalancingRules":[`+repeat(1500, `{"name":"r%"}`)+`]`), message: "1501"},
+		{rule: "rule-limit", id: other, bad: lb("Basic", `"loadBalancingRules":[`+repeat(251, `{"name":"r%"}`)+`]`), good: lb("Basic", `"loadBalancingRules":[`+repeat(250, `{"name":"r%"}`)+`]`), message: "251"},
+		{rule: "frontend-limit", id: other, bad: lb("Standard", `"frontendIPConfigurations":[`+repeat(601, `{"name":"f%"}`)+`]`), good: lb("Standard", `"frontendIPConfigurations":[`+repeat(600, `{"name":"f%"}`)+`]`), message: "601"},
+		{rule: "load-balancer-limit", prepare: limit(1000), id: other, bad: strings.Replace(lb("Standard", ""), "eastus", "westus", 1), good: lb("Standard", ""), message: "1000 load balancers in westus"},
+		{rule: "references-exist", id: lbID, bad: lbBody(`{"name":"spare"}`), good: lbBody(`{"name":"web"}`), message: "loadBalancingRules/r"},
+	}
+}
+
+func deleteBreaches() []breach {
+	used := func(t *testing.T, emu *armemu.Emulator) {
+		put(t, emu, vnetID+"/subnets/idle", `{}`)
+		put(t, emu, poolID, poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1","subnet":{"id":"`+vnetID+`/subnets/nodes"}}}`))
+		withSecondNetwork(t, emu)
+	}
+	return []breach{
+		{rule: "pool-not-in-use", method: http.MethodDelete, id: poolID, goodID: lbID + "/backendAddressPools/spare", message: "loadBalancingRules/r"},
+		{rule: "subnet-not-in-use", prepare: used, method: http.MethodDelete, id: vnetID + "/subnets/nodes", goodID: vnetID + "/subnets/idle", message: "backendAddressPools/web"},
+		{rule: "network-not-in-use", prepare: used, method: http.MethodDelete, id: vnetID, goodID: vnetID + "2", message: "backendAddressPools/web"},
+	}
+}
+
+// Every rule of the table refuses what breaks it, with its own code and naming
+// the culprit, and lets pass what just keeps it. Every rule has a case.
+func TestValidationTable(t *testing.T) {
+	codes, untested := map[string]string{}, map[string]bool{}
+	for _, r := range armemu.Rules() {
+		codes[r.Name], untested[r.Name] = r.Code, true
+	}
+	var all []breach
+	all = append(append(append(all, poolBreaches()...), rootBreaches()...), deleteBreaches()...)
+	for _, b := range all {
+		delete(untested, b.rule)
+		t.Run(b.rule, func(t *testing.T) { b.run(t, codes[b.rule]) })
+	}
+	for name := range untested {
+		t.Errorf("rule %s has no case", name)
+	}
+}
+
+func (b breach) run(t *testing.T, code string) {
+	if b.method == "" {
+		b.method = http.MethodPut
+	}
+	if b.id == "" {
+		b.id = poolID
+	}
+	if b.goodID == "" {
+		b.goodID = b.id
+	}
+	emu := newCloud(t, armemu.Options{})
+	if b.prepare != nil {
+		b.prepare(t, emu)
+	}
+	before := string(emu.Snapshot())
+	a := send(t, emu, b.method, b.id, b.bad)
+	if a.status != http.StatusBadRequest || a.code() != code || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
+		t.Errorf("got %d %.600s\nwant 400 %s naming %s", a.status, a.raw, code, b.message)
+	}
+	if string(emu.Snapshot()) != before {
+		t.Error("a refused write changed the cloud")
+	}
+	if a := send(t, emu, b.method, b.goodID, b.good); a.status >= 300 {
+		t.Errorf("what keeps the rule is refused: %d %.600s", a.status, a.raw)
+	}
+}
+
+func TestMalformedBodies(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	for _, body := range []string{
+		``, `null`, `[]`, `{`, `{} {}`, `{"properties":[]}`, `{"name":3}`,
+		`{"properties":{"loadBalancerBackendAddresses":{}}}`,
+		`{"properties":{"loadBalancerBackendAddresses":[7]}}`,
+		`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":7}}]}}`,
+	} {
+		if a := send(t, emu, http.MethodPut, poolID, body); a.status != 400 || a.code() != "InvalidRequestFormat" {
+			t.Errorf("%s: %d %s", body, a.status, a.raw)
+		}
+	}
+	huge := `{"x":"` + strings.Repeat("a", 5<<20) + `"}`
+	if a := send(t, emu, http.MethodPut, poolID, huge); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("5 MiB: %d", a.status)
+	}
+}
+
+// The reference shows the table as it is.
+func TestReferenceShowsTheTable(t *testing.T) {
+	const file = "../../docs/reference/emulator.md"
+	const begin, end = "<!-- rules: begin, rendered by go test ./internal/armemu -run Reference -rewrite -->\n", "<!-- rules: end -->"
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(raw), begin)
+	shown, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has lost its markers", file)
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(head+begin+armemu.RulesMarkdown()+end+tail), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown != armemu.RulesMarkdown() {
+		t.Errorf("%s differs from the table: run go test ./internal/armemu -run Reference -rewrite", file)
+	}
+}

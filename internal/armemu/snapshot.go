@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stored is one resource in a snapshot: a load balancer with all its children,
+// or a virtual network with its subnets.
+type stored struct {
+	ID   string          `json:"id"`
+	Body json.RawMessage `json:"body"`
+}
+
+// sorted returns the aggregates in the order of their ids.
+func (e *Emulator) sorted() []*aggregate {
+	out := make([]*aggregate, 0, len(e.aggregates))
+	for _, key := range slices.Sorted(maps.Keys(e.aggregates)) {
+		out = append(out, e.aggregates[key])
+	}
+	return out
+}
+
+// Put makes a resource be as body says, at once: no validation beyond the
+// body's shape, no operation, a new etag. Properties that only the server sets
+// and that are state, such as a pool's backendIPConfigurations, are taken from
+// the body. A running operation on the resource is cancelled, as if another
+// writer had come.
+func (e *Emulator) Put(id string, body []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(time.Now())
+	return e.install(id, body, false)
+}
+
+func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
+	parsed, err := parseID(id)
+	if err != nil {
+		return err
+	}
+	body, err := parseBody(raw)
+	if err == nil {
+		err = checkShape(parsed, body)
+	}
+	if err != nil {
+		return fmt.Errorf("resource %s: %w", id, err)
+	}
+	agg := e.aggregates[parsed.rootKey()]
+	if agg == nil && parsed.child != nil {
+		return fmt.Errorf("resource %s: its parent %s does not exist: put that first", id, parsed.rootID())
+	}
+	if agg == nil {
+		agg = &aggregate{id: parsed.rootID()}
+		e.aggregates[parsed.rootKey()] = agg
+	}
+	if agg.op != nil {
+		e.cancelRunning(agg, &operation{name: "Put" + operationName(parsed) + "Operation", id: e.guid()})
+		agg.op = nil
+	}
+	etag, guid := text(body, "etag"), text(properties(body), "resourceGuid")
+	agg.body = e.installed(parsed, agg.body, body)
+	agg.state, agg.touched = stateSucceeded, parsed.rootID()
+	if parsed.child == nil && parsed.root.guid {
+		agg.guid = guid
+		if guid == "" {
+			agg.guid = e.guid()
+		}
+	}
+	if !keepEtag || parsed.child == nil && etag == "" {
+		etag = e.newEtag()
+	}
+	if parsed.child == nil || !keepEtag {
+		agg.etag = etag
+	}
+	return nil
+}
+
+// installed returns the root body with the resource in it and its server-owned
+// state as given.
+func (e *Emulator) installed(id resourceID, root, body fields) fields {
+	clean := e.clean(id, body)
+	if id.child != nil {
+		return withChildBody(root, id, keepProperties(id.child, body, clean))
+	}
+	return keepServerState(id.root, body, clean)
+}
+
+// Get returns the resource as a GET would answer it, and whether it exists.
+// Reading here is no call: it leaves the log and the limits alone.
+func (e *Emulator) Get(id string) (json.RawMessage, bool) {
+	parsed, err := parseID(id)
+	if err != nil {
+		return nil, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(time.Now())
+	agg := e.aggregates[parsed.rootKey()]
+	if agg == nil || !agg.has(parsed) {
+		return nil, false
+	}
+	return encode(agg.render(parsed)), true
+}
+
+// Snapshot returns all resources as JSON: an array of {"id", "body"} in the
+// order of their ids. What a running operation wrote is in it; the operation
+// is not.
+func (e *Emulator) Snapshot() []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(time.Now())
+	all := []stored{}
+	for _, agg := range e.sorted() {
+		all = append(all, stored{ID: agg.id.String(), Body: encode(agg.render(agg.id))})
+	}
+	return encode(all)
+}
+
+// Restore replaces all resources by a snapshot's, etags included, and forgets
+// all operations. Resources come back Succeeded, whatever they were. Children
+// may be listed on their own, after or before their parent. A snapshot that
+// does not parse, or holds a type that is not modelled, changes nothing.
+func (e *Emulator) Restore(snapshot []byte) error {
+	var all []stored
+	if err := json.Unmarshal(snapshot, &all); err != nil {
+		return fmt.Errorf(`snapshot: want a JSON array of {"id", "body"}: %w`, err)
+	}
+	slices.SortStableFunc(all, func(a, b stored) int { return strings.Count(a.ID, "/") - strings.Count(b.ID, "/") })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	fresh := New(e.opts)
+	fresh.random = e.random
+	var errs []error
+	for _, r := range all {
+		errs = append(errs, fresh.install(r.ID, r.Body, true))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
+	return nil
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// base is the aggregate's body that a write builds on.
+func (e *Emulator) base(agg *aggregate) fields {
+	if agg == nil {
+		return nil
+	}
+	if e.opts.Overlap == SupersedeDiscard && agg.op != nil && agg.op.before != nil {
+		return agg.op.before
+	}
+	return agg.body
+}
+
+// propose builds the state that the request asks for, without changing any.
+func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
+	id := x.route.id
+	agg := e.aggregates[id.rootKey()]
+	p := &proposal{e: e, id: id, on: x.route.kind, before: e.base(agg)}
+	if x.route.kind == KindDelete {
+		p.root = p.before
+		return p, nil
+	}
+	body, err := parseBody(x.payload)
+	if err == nil {
+		err = checkShape(id, body)
+	}
+	if err != nil {
+		return nil, &Problem{
+			Status: http.StatusBadRequest, Code: "InvalidRequestFormat", Message: "Cannot parse the request.",
+			Details: []Detail{{Code: "InvalidJson", Message: err.Error()}},
+		}
+	}
+	clean := e.clean(id, body)
+	if id.child != nil {
+		if old := findChild(p.before, id); old != nil {
+			clean = keepProperties(id.child, old, clean)
+		}
+		p.root = withChildBody(p.before, id, clean)
+		return p, nil
+	}
+	p.root = clean
+	if p.before != nil {
+		p.root = keepServerState(id.root, p.before, clean)
+	}
+	return p, nil
+}
+
+// commit accepts a validated write, unless another runs and the policy says no.
+func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
+	id := x.route.id
+	agg := e.aggregates[id.rootKey()]
+	if agg != nil {
+		if problem := e.refuseOverlap(x, agg); problem != nil {
+			return problem
+		}
+	}
+	x.status = http.StatusCreated
+	if agg != nil && agg.has(id) {
+		x.status = http.StatusOK
+	}
+	if agg == nil {
+		agg = &aggregate{id: id.rootID()}
+		if id.root.guid {
+			agg.guid = e.guid()
+		}
+		e.aggregates[id.rootKey()] = agg
+	}
+	op := e.start(x, agg, p.root, p.before)
+	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
+	x.header.Set("Azure-AsyncOperation", operationURL(x, op, "operations"))
+	x.header.Set("Retry-After", wholeSeconds(e.pollAfter()))
+	if op.remove {
+		x.status = http.StatusAccepted
+		x.header.Set("Location", operationURL(x, op, "operationResults"))
+		return nil
+	}
+	x.header.Set("Etag", agg.etag)
+	x.body = agg.render(id)
+	return nil
+}
+
+// refuseOverlap is the policy for a write while another runs.
+func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
+	run := agg.op
+	if run == nil {
+		return nil
+	}
+	wait := max(run.deadline.Sub(x.now), 1)
+	if run.stuck {
+		wait = max(pollEvery, e.pollAfter())
+	}
+	switch e.opts.Overlap {
+	case Lock:
+		p := &Problem{
+			Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
+			Details: []Detail{{
+				Code: "RetryableErrorDueToAnotherOperation",
+				Message: fmt.Sprintf("Operation %s (%s) is updating resource %s. The call can be retried in %s seconds.",
+					run.name, run.id, agg.id, wholeSeconds(wait)),
+			}},
+		}
+		if !e.opts.LockWithoutRetryAfter {
+			p.RetryAfter = wait
+		}
+		return p
+	case Conflict:
+		return &Problem{
+			Status: http.StatusConflict, Code: "AnotherOperationInProgress",
+			Message: "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: " +
+				operationURL(x, run, "operations"),
+		}
+	}
+	return nil
+}
+
+// precondition is If-Match and If-None-Match against the aggregate's etag.
+func (e *Emulator) precondition(x *exchange) *Problem {
+	if x.route.kind != KindPut && x.route.kind != KindDelete {
+		return nil
+	}
+	id := x.route.id
+	agg := e.aggregates[id.rootKey()]
+	exists := agg != nil && agg.has(id)
+	if !exists && x.route.kind == KindDelete {
+		x.status, x.done = http.StatusNoContent, true
+		return nil
+	}
+	match := x.req.Header.Get("If-Match")
+	if x.req.Header.Get("If-None-Match") == "*" && exists {
+		return preconditionFailed("ResourceAlreadyExists", fmt.Sprintf("Resource %s exists, and If-None-Match * asks that it does not.", id))
+	}
+	if match == "" || exists && match == "*" {
+		return nil
+	}
+	if !exists {
+		return preconditionFailed("PreconditionFailedEtagMismatch", fmt.Sprintf(
+			"Etag provided in if-match header %s does not match: resource %s does not exist in NRP data store.", match, id))
+	}
+	for tag := range strings.SplitSeq(match, ",") {
+		if strings.TrimSpace(tag) == agg.etag {
+			return nil
+		}
+	}
+	return preconditionFailed("PreconditionFailedEtagMismatch", fmt.Sprintf(
+		"Etag provided in if-match header %s does not match etag %s of resource %s in NRP data store.", match, agg.etag, agg.id))
+}
+
+func preconditionFailed(code, message string) *Problem {
+	return &Problem{
+		Status: http.StatusPreconditionFailed, Code: "PreconditionFailed", Message: "Precondition failed.",
+		Details: []Detail{{Code: code, Message: message}},
+	}
+}
