@@ -188,7 +188,8 @@ func addUntilTaken(ctx context.Context, pools *armnetwork.LoadBalancerBackendAdd
 				list = append(list, a)
 			}
 		}
-		pool.Properties.LoadBalancerBackendAddresses = append(list, address("n-"+ip, ip))
+		list = append(list, address("n-"+ip, ip))
+		pool.Properties.LoadBalancerBackendAddresses = list
 		time.Sleep(time.Duration(random.IntN(60)) * time.Second)
 		_, err = putPool(ctx, pools, "web", pool)
 		if err == nil {

@@ -55,13 +55,6 @@ func (r resourceID) leaf() string {
 	return r.name
 }
 
-func (r resourceID) scope() Scope {
-	if r.child != nil {
-		return r.child.scope
-	}
-	return r.root.scope
-}
-
 // Kind is what a request asks for.
 type Kind string
 

@@ -77,7 +77,7 @@ func TestSameSeedSameAnswers(t *testing.T) {
 		a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		return a.raw + a.header.Get("Azure-AsyncOperation") + a.header.Get("x-ms-request-id")
 	}
-	if run(4) != run(4) {
+	if first, second := run(4), run(4); first != second {
 		t.Error("seed 4 gave two different answers")
 	}
 	if run(4) == run(5) {

@@ -186,7 +186,9 @@ func TestLifeOfAPoolOverTCP(t *testing.T) {
 	if err := server.Shutdown(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
 	if n := len(emu.Calls(armemu.OfKind(armemu.KindPoll))); n < 6 {
 		t.Errorf("%d polls came over TCP, want one for each of 6 operations at least", n)
 	}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// A pool with everything that Azure may show, ours or not.
+const richPool = `{
+  "name": "shop-web", "id": "/subscriptions/s1/x", "type": "Microsoft.Network/loadBalancers/backendAddressPools", "etag": "W/\"e1\"",
+  "properties": {
+    "provisioningState": "Succeeded", "drainPeriodInSeconds": 30, "location": "eastus", "syncMode": "Automatic",
+    "tunnelInterfaces": [{"port": 10800, "identifier": 900, "protocol": "VXLAN", "type": "Internal"}],
+    "virtualNetwork": {"id": "/v"},
+    "loadBalancingRules": [{"id": "/r"}], "outboundRule": {"id": "/o"}, "outboundRules": [{"id": "/o"}], "inboundNatRules": [{"id": "/i"}],
+    "loadBalancerBackendAddresses": [
+      {"name": "n1", "properties": {"ipAddress": "10.0.0.4", "adminState": "Down", "inboundNatRulesPortMapping": [{"frontendPort": 1}], "networkInterfaceIPConfiguration": {"id": "/nic"}}},
+      {"name": "theirs", "properties": {"ipAddress": "10.9.0.1", "subnet": {"id": "/s"}, "adminState": "Up"}},
+      {"name": "regional", "properties": {"loadBalancerFrontendIPConfiguration": {"id": "/f"}}},
+      {"name": "odd", "properties": {"ipAddress": "not-an-address"}}
+    ]}}`
+
+// What is sent when n1 stays, n2 comes and the rest is somebody else's.
+const richWrite = `{
+  "properties": {
+    "drainPeriodInSeconds": 30, "location": "eastus", "syncMode": "Automatic",
+    "tunnelInterfaces": [{"port": 10800, "identifier": 900, "protocol": "VXLAN", "type": "Internal"}],
+    "virtualNetwork": {"id": "/v"},
+    "loadBalancerBackendAddresses": [
+      {"name": "n1", "properties": {"ipAddress": "10.0.0.4", "adminState": "Down"}},
+      {"name": "theirs", "properties": {"ipAddress": "10.9.0.1", "subnet": {"id": "/s"}, "adminState": "Up"}},
+      {"name": "regional", "properties": {"loadBalancerFrontendIPConfiguration": {"id": "/f"}}},
+      {"name": "odd", "properties": {"ipAddress": "not-an-address"}},
+      {"name": "n2", "properties": {"ipAddress": "10.0.0.5"}}
+    ]}}`
+
+func canonical(t *testing.T, text string) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	out, _ := json.MarshalIndent(v, "", " ")
+	return string(out)
+}
+
+func readBody(t *testing.T, body string) lb.Pool {
+	t.Helper()
+	pool, err := newClient(t, &fakeARM{answer: in(reply{status: 200, body: body})}).Get(t.Context(), webPool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// written returns the body that a Put sends.
+func written(t *testing.T, pool lb.Pool, change ...func(*Options)) (string, error) {
+	t.Helper()
+	wire := &fakeARM{answer: in(shown)}
+	_, err := newClient(t, wire, change...).Put(t.Context(), pool)
+	if wire.count(http.MethodPut) == 0 {
+		return "", err
+	}
+	return wire.calls[0].body, err
+}
+
+func TestAWriteKeepsWhatItDoesNotModel(t *testing.T) {
+	pool := readBody(t, richPool)
+	want := []lb.Address{
+		{Name: "n1", IP: netip.MustParseAddr("10.0.0.4"), AdminState: "Down"},
+		{Name: "theirs", IP: netip.MustParseAddr("10.9.0.1"), AdminState: "Up"},
+		{Name: "regional"}, {Name: "odd"},
+	}
+	if diff := cmp.Diff(want, pool.Addresses, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || pool.VirtualNetwork != "/v" || pool.NIC {
+		t.Errorf("read %+v\n%s", pool, diff)
+	}
+	before, _ := json.Marshal(pool.Origin)
+	next := pool
+	next.Addresses = append(slices.Clone(pool.Addresses), address("n2", "10.0.0.5"))
+	body, err := written(t, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(canonical(t, richWrite), canonical(t, body)); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	if after, _ := json.Marshal(pool.Origin); string(after) != string(before) {
+		t.Error("the write changed what the caller holds")
+	}
+}
+
+// The SDK leaves out an array that is nil, and Azure would keep the addresses.
+func TestRemovingTheLastAddressIsSaid(t *testing.T) {
+	for _, none := range [][]lb.Address{nil, {}} {
+		pool := read(t)
+		pool.Addresses = none
+		body, err := written(t, pool)
+		if err != nil || !strings.Contains(body, `"loadBalancerBackendAddresses":[]`) {
+			t.Errorf("sent %s, %v", body, err)
+		}
+	}
+}
+
+func TestAnAdminStateTravelsWithItsAddress(t *testing.T) {
+	pool := read(t)
+	pool.Addresses = slices.Clone(pool.Addresses)
+	pool.Addresses[0].AdminState = "Down"
+	body, err := written(t, pool)
+	if err != nil || !strings.Contains(body, `"adminState":"Down"`) {
+		t.Errorf("sent %s, %v", body, err)
+	}
+	moved := read(t)
+	moved.Addresses = []lb.Address{address(moved.Addresses[0].Name, "10.0.0.9")}
+	body, err = written(t, moved)
+	if err != nil || strings.Contains(body, "adminState") || !strings.Contains(body, "10.0.0.9") || strings.Contains(body, `"ipAddress":"10.0.0.4"`) {
+		t.Errorf("a node's new address is a new entry: sent %s, %v", body, err)
+	}
+}
+
+func TestVirtualNetworkOfAWrite(t *testing.T) {
+	entry := func(extra string) string {
+		return `{"name":"old","properties":{"ipAddress":"10.0.0.4"` + extra + `}}`
+	}
+	body := func(network, entries string) string {
+		return `{"etag":"e","properties":{` + network + `"loadBalancerBackendAddresses":[` + entries + `]}}`
+	}
+	tests := []struct {
+		name, shown    string
+		known          string // by azure.json
+		pool, newEntry string // ids in what is sent
+	}{
+		{"the pool's own stays", body(`"virtualNetwork":{"id":"/own"},`, entry("")), vnet, "/own", ""},
+		{"entries bear theirs", body("", entry(`,"virtualNetwork":{"id":"/theirs"}`)), vnet, "", "/theirs"},
+		{"entries bear a subnet", body("", entry(`,"subnet":{"id":"/net/v/subnets/s"}`)), vnet, "", "/net/v"},
+		{"an empty pool gets azure.json's", body("", ""), vnet, vnet, ""},
+		{"properties are missing", `{"etag":"e"}`, vnet, vnet, ""},
+		{"nobody knows", body("", ""), "", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pool := readBody(t, tt.shown)
+			pool.Addresses = append(slices.Clone(pool.Addresses), address("new", "10.0.0.5"))
+			text, err := written(t, pool, func(o *Options) { o.VirtualNetworkID = tt.known })
+			if tt.pool+tt.newEntry == "" {
+				f := wantFault(t, err, fault.Terminal, codeNoVirtualNetwork)
+				if !strings.Contains(f.Error(), "pool kubernetes/shop-web") || !strings.Contains(f.Error(), "set vnetName") {
+					t.Errorf("message %q names neither the pool nor the way out", f.Error())
+				}
+				return
+			}
+			var sent armnetwork.BackendAddressPool
+			if err := json.Unmarshal([]byte(text), &sent); err != nil {
+				t.Fatal(err)
+			}
+			entries := sent.Properties.LoadBalancerBackendAddresses
+			if got := subResourceID(sent.Properties.VirtualNetwork); got != tt.pool {
+				t.Errorf("pool's network %q, want %q", got, tt.pool)
+			}
+			if got := subResourceID(entries[len(entries)-1].Properties.VirtualNetwork); got != tt.newEntry {
+				t.Errorf("new entry's network %q, want %q", got, tt.newEntry)
+			}
+		})
+	}
+	t.Run("an empty pool that stays empty needs none", func(t *testing.T) {
+		if _, err := written(t, readBody(t, body("", "")), func(o *Options) { o.VirtualNetworkID = "" }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhichPoolsHoldNetworkInterfaces(t *testing.T) {
+	const nic = `"networkInterfaceIPConfiguration":{"id":"/nic"}`
+	tests := map[string]struct {
+		properties string
+		want       bool
+	}{
+		"configurations alone":           {`"backendIPConfigurations":[{"id":"/nic"}]`, true},
+		"entries that refer to one":      {`"loadBalancerBackendAddresses":[{"name":"a","properties":{` + nic + `}}]`, true},
+		"entries with nothing but names": {`"backendIPConfigurations":[{"id":"/nic"}],"loadBalancerBackendAddresses":[{"name":"a"}]`, true},
+		"addresses":                      {`"loadBalancerBackendAddresses":[{"name":"a","properties":{"ipAddress":"10.0.0.4"}}]`, false},
+		"addresses, and whose they are":  {`"backendIPConfigurations":[{"id":"/nic"}],"loadBalancerBackendAddresses":[{"name":"a","properties":{"ipAddress":"10.0.0.4",` + nic + `}}]`, false},
+		"nothing":                        {``, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := readBody(t, `{"etag":"e","properties":{`+tt.properties+`}}`).NIC; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Laws of a write, whatever the pool holds: what it is asked to hold it holds, in
+// order; entries that stay keep what a client may set; and what was read is as it was.
+func TestEncodeLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shown := drawPool(t)
+		before, _ := json.Marshal(shown)
+		pool := decode(webPool, shown)
+		var next []lb.Address
+		for _, a := range pool.Addresses {
+			if rapid.Bool().Draw(t, "stays") {
+				next = append(next, a)
+			}
+		}
+		for i := range rapid.IntRange(0, 3).Draw(t, "new") {
+			next = append(next, address(fmt.Sprintf("new%d", i), fmt.Sprintf("10.1.0.%d", i+1)))
+		}
+		sent, err := encode(shown, next, vnet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := decode(webPool, &sent)
+		if len(got.Addresses) != len(next) {
+			t.Fatalf("sent %d addresses of %d", len(got.Addresses), len(next))
+		}
+		for i, a := range next {
+			b := got.Addresses[i]
+			if identity(a) != identity(b) || a.AdminState != b.AdminState {
+				t.Fatalf("address %d: sent %+v for %+v", i, b, a)
+			}
+			if !strings.HasPrefix(a.Name, "new") && a.VirtualNetwork != b.VirtualNetwork {
+				t.Fatalf("address %d that stays changed its network from %q to %q", i, a.VirtualNetwork, b.VirtualNetwork)
+			}
+		}
+		if after, _ := json.Marshal(shown); string(after) != string(before) {
+			t.Fatal("what was read was changed")
+		}
+	})
+}
+
+func drawPool(t *rapid.T) *armnetwork.BackendAddressPool {
+	maybe := func(label string, value string) *armnetwork.SubResource {
+		if !rapid.Bool().Draw(t, label) {
+			return nil
+		}
+		return &armnetwork.SubResource{ID: &value}
+	}
+	p := &armnetwork.BackendAddressPoolPropertiesFormat{VirtualNetwork: maybe("pool network", "/v")}
+	for i := range rapid.IntRange(0, 5).Draw(t, "observed") {
+		name, ip := fmt.Sprintf("Old%d", i), fmt.Sprintf("10.0.0.%d", i+1)
+		e := &armnetwork.LoadBalancerBackendAddressPropertiesFormat{
+			Subnet: maybe("subnet", "/v/subnets/s"), LoadBalancerFrontendIPConfiguration: maybe("frontend", "/f"),
+		}
+		if p.VirtualNetwork == nil {
+			e.VirtualNetwork = maybe("network", "/v")
+		}
+		if rapid.Bool().Draw(t, "has an address") {
+			e.IPAddress = &ip
+		}
+		if rapid.Bool().Draw(t, "admin state") {
+			e.AdminState = new(armnetwork.LoadBalancerBackendAddressAdminStateDown)
+		}
+		p.LoadBalancerBackendAddresses = append(p.LoadBalancerBackendAddresses, &armnetwork.LoadBalancerBackendAddress{Name: &name, Properties: e})
+	}
+	return &armnetwork.BackendAddressPool{Properties: p}
+}
+
+func TestIPv6Addresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := read(t)
+		pool.Addresses = []lb.Address{address("n6", "fd00:0:0::4")}
+		body, err := written(t, pool)
+		if err != nil || !strings.Contains(body, `"ipAddress":"fd00::4"`) {
+			t.Errorf("sent %s, %v", body, err)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+)
+
+// Credentials are the identities that azure.json can name. It holds secrets: it
+// has no String that shows them.
+type Credentials struct {
+	TenantID string
+	ClientID string
+
+	// WorkloadIdentity exchanges a Kubernetes service account token.
+	WorkloadIdentity bool
+	// FederatedTokenFile holds that token; empty is AZURE_FEDERATED_TOKEN_FILE. An
+	// empty ClientID and TenantID come from the environment likewise.
+	FederatedTokenFile string
+
+	// ManagedIdentity asks the machine, or IDENTITY_ENDPOINT where that is set.
+	ManagedIdentity bool
+	// UserAssignedIdentityID is a client id or an ARM id; empty is the system's identity.
+	UserAssignedIdentityID string
+
+	// ClientSecret is the application's password.
+	ClientSecret string
+	// CertificatePath names a PEM or PKCS#12 file with certificate and key.
+	CertificatePath string
+	// CertificatePassword opens a PKCS#12 file.
+	CertificatePassword string
+}
+
+// String names no secret.
+func (c Credentials) String() string { return "azure credentials of client " + c.ClientID }
+
+// GoString names no secret.
+func (c Credentials) GoString() string { return c.String() }
+
+// Token returns the credential for the first identity that is configured: workload
+// identity, managed identity, client secret, certificate. It sends nothing.
+// A nil transport is the SDK's.
+func (c Credentials) Token(e Endpoint, transport Transport) (azcore.TokenCredential, error) {
+	options := azcore.ClientOptions{Cloud: e.configuration()}
+	if transport != nil {
+		options.Transport = transport
+	}
+	switch {
+	case c.WorkloadIdentity:
+		cred, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
+			ClientOptions: options, ClientID: c.ClientID, TenantID: c.TenantID,
+			TokenFilePath: c.FederatedTokenFile, DisableInstanceDiscovery: e.Private,
+		})
+		return named(cred, err, "workload identity (useFederatedWorkloadIdentityExtension): set aadClientId, tenantId and aadFederatedTokenFile, or have the webhook set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_FEDERATED_TOKEN_FILE")
+	case c.ManagedIdentity:
+		cred, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{
+			ClientOptions: options, ID: c.managedID(),
+		})
+		return named(cred, err, "managed identity (useManagedIdentityExtension)")
+	case c.ClientSecret != "":
+		cred, err := azidentity.NewClientSecretCredential(c.TenantID, c.ClientID, c.ClientSecret, &azidentity.ClientSecretCredentialOptions{
+			ClientOptions: options, DisableInstanceDiscovery: e.Private,
+		})
+		return named(cred, err, "client secret: check tenantId, aadClientId and aadClientSecret")
+	case c.CertificatePath != "":
+		return c.certificate(e, options)
+	}
+	return nil, errors.New("no identity is configured: set useFederatedWorkloadIdentityExtension, useManagedIdentityExtension, or aadClientId with aadClientSecret or aadClientCertPath")
+}
+
+// named turns a typed nil into an untyped one and says which identity failed.
+func named[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", what, oneLine(err.Error()))
+	}
+	return cred, nil
+}
+
+func (c Credentials) managedID() azidentity.ManagedIDKind {
+	switch {
+	case c.UserAssignedIdentityID == "":
+		return nil
+	case strings.HasPrefix(c.UserAssignedIdentityID, "/"):
+		return azidentity.ResourceID(c.UserAssignedIdentityID)
+	}
+	return azidentity.ClientID(c.UserAssignedIdentityID)
+}
+
+func (c Credentials) certificate(e Endpoint, options azcore.ClientOptions) (azcore.TokenCredential, error) {
+	certs, key, err := readCertificate(c.CertificatePath, c.CertificatePassword)
+	if err != nil {
+		return nil, fmt.Errorf("aadClientCertPath: %w", err)
+	}
+	cred, err := azidentity.NewClientCertificateCredential(c.TenantID, c.ClientID, certs, key, &azidentity.ClientCertificateCredentialOptions{
+		ClientOptions: options, DisableInstanceDiscovery: e.Private,
+	})
+	return named(cred, err, "client certificate: check tenantId, aadClientId and aadClientCertPath")
+}
+
+func readCertificate(path, password string) ([]*x509.Certificate, crypto.PrivateKey, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	var pass []byte
+	if password != "" {
+		pass = []byte(password)
+	}
+	certs, key, err := azidentity.ParseCertificates(content, pass)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: want a PEM or PKCS#12 file with a certificate and its key: %s", path, oneLine(err.Error()))
+	}
+	return certs, key, nil
+}
+
+// Emulator returns the endpoint and credential for an emulator on this host. Its
+// static token would be nothing to anyone else, and is refused to anyone else:
+// the address must be http or https, a loopback IP or localhost, and a port.
+func Emulator(raw string) (Endpoint, azcore.TokenCredential, error) {
+	want := func(problem string) (Endpoint, azcore.TokenCredential, error) {
+		return Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redact(raw), problem)
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Opaque != "":
+		return want("is no URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return want("is neither http nor https")
+	case u.User != nil:
+		return want("holds a user name")
+	case !loopback(u.Hostname()):
+		return want("is not a loopback address, and a static token goes nowhere else")
+	case u.Port() == "" || u.Port() == "0":
+		return want("has no port")
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return want("has a path, a query or a fragment")
+	}
+	base := u.Scheme + "://" + u.Host
+	return Endpoint{ResourceManager: base, Audience: base}, staticToken{}, nil
+}
+
+// staticToken authorizes requests to an emulator.
+type staticToken struct{}
+
+// GetToken implements azcore.TokenCredential.
+func (staticToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "weir-emulator", ExpiresOn: time.Now().Add(24 * time.Hour)}, nil
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"net/netip"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// decode turns what Azure shows into the vocabulary. An entry whose address is no
+// IP address (a frontend of another load balancer, say) is kept with a zero IP: it
+// is somebody else's, and a write sends it back as it was.
+func decode(id lb.PoolID, shown *armnetwork.BackendAddressPool) lb.Pool {
+	pool := lb.Pool{ID: id, Etag: value(shown.Etag), Origin: shown}
+	if shown.Properties == nil {
+		return pool
+	}
+	pool.VirtualNetwork = subResourceID(shown.Properties.VirtualNetwork)
+	pool.NIC = holdsInterfaces(shown.Properties)
+	for _, entry := range shown.Properties.LoadBalancerBackendAddresses {
+		if entry == nil {
+			continue
+		}
+		pool.Addresses = append(pool.Addresses, decodeAddress(entry))
+	}
+	return pool
+}
+
+func decodeAddress(entry *armnetwork.LoadBalancerBackendAddress) lb.Address {
+	a := lb.Address{Name: value(entry.Name)}
+	if p := entry.Properties; p != nil {
+		a.IP, _ = netip.ParseAddr(value(p.IPAddress)) // zero if it is none
+		a.VirtualNetwork = subResourceID(p.VirtualNetwork)
+		a.AdminState = string(value(p.AdminState))
+	}
+	return a
+}
+
+// holdsInterfaces reports whether a pool's entries are network interfaces. Those
+// have a reference to the interface in place of an address; an entry with an
+// address is an IP entry even if Azure adds whose interface bears it (assumed).
+func holdsInterfaces(p *armnetwork.BackendAddressPoolPropertiesFormat) bool {
+	addresses := 0
+	for _, entry := range p.LoadBalancerBackendAddresses {
+		switch {
+		case entry == nil || entry.Properties == nil:
+		case value(entry.Properties.IPAddress) != "":
+			addresses++
+		case entry.Properties.NetworkInterfaceIPConfiguration != nil:
+			return true
+		}
+	}
+	return len(p.BackendIPConfigurations) > 0 && addresses == 0
+}
+
+func subResourceID(r *armnetwork.SubResource) string {
+	if r == nil {
+		return ""
+	}
+	return value(r.ID)
+}
+
+// value returns what p points to, or zero.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package azure speaks to Azure Resource Manager: it reads and writes backend
+// pools, and turns whatever comes back into a fault.Fault. It is the only package
+// that imports the Azure SDK.
+//
+//	options.go     New: endpoint, credential and settings → Client
+//	pools.go       Get and Put
+//	decode.go      what Azure shows → lb.Pool
+//	encode.go      lb.Pool → what Azure shall be sent
+//	wait.go        follows an accepted write until Azure is done
+//	pipeline.go    which requests are retried, watched and kept off plain HTTP
+//	gate.go        what a 429 closes, and what a closed gate refuses
+//	fault.go       an error → fault.Answer → fault.Fault
+//	message.go     an error → one line for people
+//	endpoint.go    clouds, custom endpoints, the loopback rule
+//	credential.go  azure.json's identities → a token credential
+//	tracing.go     one OpenTelemetry span a request on the wire
+//	redact.go      tokens and signed URLs leave every text
+//
+// Retries are the SDK's for 408, 500, 502, 503 and 504, and for a lost connection
+// on a read. A 429, a 409, a 412 and a lost answer to a write surface after one
+// request: the pool lane owns them.
+//
+// A Client is safe for concurrent use. It holds no goroutine and needs no closing.
+package azure

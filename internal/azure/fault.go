@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// codeOperationFailed stands for an operation that ended badly without saying why.
+const codeOperationFailed = "OperationFailed"
+
+// Codes of writes and reads that Weir itself refuses; nothing leaves.
+const (
+	codeInvalidID        = "InvalidID"
+	codeNotRead          = "PoolNotRead"
+	codeNetworkInterface = "NetworkInterfacePool"
+	codeNoVirtualNetwork = "NoVirtualNetwork"
+	codeNoEtag           = "NoEtag"
+)
+
+// refusal is a terminal fault of our own.
+func refusal(code string, err error) error {
+	return fault.Classify(fault.Answer{Codes: []string{code}}, err)
+}
+
+// classify turns the error of a call into a fault. The chain keeps the SDK's error
+// and, where the caller's context is done, that context's.
+func classify(ctx context.Context, c *call, err error) error {
+	a := answerOf(ctx, c, err, time.Now())
+	cause := err
+	if ctxErr := ctx.Err(); ctxErr != nil && !errors.Is(err, ctxErr) {
+		cause = errors.Join(err, ctxErr)
+	}
+	return fault.Classify(a, &callError{text: explain(c, a, err), err: cause})
+}
+
+// answerOf describes how a call failed. What is known of a write's fate depends on
+// how far it came: not sent, sent without an answer, answered, or accepted.
+func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answer {
+	if gate, ok := errors.AsType[*gateClosed](err); ok {
+		return fault.Answer{GateClosed: true, RetryAt: gate.until}
+	}
+	answer, answered := errors.AsType[*azcore.ResponseError](err)
+	if !answered {
+		// An attempt's deadline says nothing of Azure, so the next read tells.
+		late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+		unknown := late || c.followsUp() || c.write() && c.sent.Load()
+		return fault.Answer{OutcomeUnknown: unknown, Unreachable: !unknown && errors.As(err, new(*lostRead))}
+	}
+	a := fault.Answer{Status: answer.StatusCode, Codes: codesOf(answer.RawResponse)}
+	if len(a.Codes) == 0 && codeRule.MatchString(answer.ErrorCode) {
+		a.Codes = []string{answer.ErrorCode}
+	}
+	success := answer.StatusCode >= 200 && answer.StatusCode < 300
+	switch {
+	case c.followsUp() && success:
+		// The operation's own end. A Retry-After here paces polls and means no more.
+		a.OperationEnded = true
+		if len(a.Codes) == 0 {
+			a.Codes = []string{codeOperationFailed} // its status says OK
+		}
+		return a
+	case c.followsUp(), c.write() && success:
+		// A 202 to a PUT is an error to the SDK, though Azure has taken the write.
+		a.OutcomeUnknown = true
+	default:
+		a.TargetGone = targetGone(c, answer)
+	}
+	if answer.RawResponse != nil {
+		a.RetryAt, _ = backoff.RetryAfter(answer.RawResponse.Header, now)
+	}
+	return a
+}
+
+// namedResource finds the resource types that a message names.
+var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+/([a-z]+)`)
+
+// targetGone reports whether a 404 says that the pool, its load balancer or their
+// resource group is missing. Azure answers ResourceNotFound for a load balancer
+// and, it is assumed, NotFound for a pool. A write refers to other resources as
+// well, so its 404 has to name ours; a read has nothing else that could be
+// missing, unless the message names it. A 404 without one of the codes is not
+// Resource Manager's and says nothing: a wrong endpoint answers that, too.
+func targetGone(c *call, answer *azcore.ResponseError) bool {
+	if answer.StatusCode != http.StatusNotFound {
+		return false
+	}
+	for _, e := range errorsOf(answer.RawResponse) {
+		switch e.Code {
+		case "ResourceGroupNotFound":
+			return !c.write() || names(e.Message, c.pool.LoadBalancer.ResourceGroup)
+		case "ResourceNotFound", "NotFound", "ParentResourceNotFound":
+			return namesTarget(c, e.Message)
+		}
+	}
+	return false
+}
+
+func namesTarget(c *call, message string) bool {
+	types := namedResource.FindAllStringSubmatch(message, -1)
+	if len(types) == 0 {
+		return !c.write() || names(message, c.pool.Name)
+	}
+	for _, match := range types {
+		if strings.EqualFold(match[1], "loadBalancers") {
+			return names(message, c.pool.LoadBalancer.Name)
+		}
+	}
+	return false
+}
+
+// names reports whether a message holds a name as a word of its own.
+func names(message, name string) bool {
+	message, name = strings.ToLower(message), strings.ToLower(name)
+	for from := 0; ; {
+		at := strings.Index(message[from:], name)
+		if at < 0 {
+			return false
+		}
+		at += from
+		if !nameByte(message, at-1) && !nameByte(message, at+len(name)) {
+			return true
+		}
+		from = at + 1
+	}
+}
+
+// nameByte reports whether a name could go on at i. A full stop ends a sentence
+// more often than it joins a name.
+func nameByte(s string, i int) bool {
+	if i < 0 || i >= len(s) {
+		return false
+	}
+	b := s[i]
+	return b == '-' || b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z'
+}
+
+// checkID refuses an id that Azure would not take, before it becomes part of a URL.
+func checkID(id lb.PoolID) error {
+	if err := id.Validate(); err != nil {
+		return refusal(codeInvalidID, err)
+	}
+	return nil
+}

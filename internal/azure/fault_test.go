@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// A 404 is stale only if it says that the pool, its load balancer or their group
+// is missing. Everything else that can be missing is an error for people.
+func TestWhich404sAreStale(t *testing.T) {
+	const balancerGone = "The Resource 'Microsoft.Network/loadBalancers/kubernetes' under resource group 'rg' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"
+	tests := []struct {
+		name, body string
+		get, put   bool
+	}{
+		{"load balancer", errorBody("ResourceNotFound", balancerGone), true, true},
+		{"load balancer, other case", errorBody("ResourceNotFound", strings.ToUpper(balancerGone)), true, true},
+		{"pool", errorBody("NotFound", "Resource "+webPool.String()+" not found."), true, true},
+		{"pool by its name alone", errorBody("NotFound", "Backend pool shop-web not found."), true, true},
+		{"nothing named", errorBody("NotFound", "Not Found"), true, false},
+		{"resource group", errorBody("ResourceGroupNotFound", "Resource group 'rg' could not be found."), true, true},
+		{"another resource group", errorBody("ResourceGroupNotFound", "Resource group 'network-rg' could not be found."), true, false},
+		{"virtual network", errorBody("ResourceNotFound", "The Resource 'Microsoft.Network/virtualNetworks/kubernetes' under resource group 'rg' was not found."), false, false},
+		{"virtual network, as NotFound", errorBody("NotFound", "Resource "+vnet+" not found."), false, false},
+		{"another load balancer", errorBody("ResourceNotFound", strings.ReplaceAll(balancerGone, "kubernetes", "kubernetes-internal")), false, false},
+		{"subscription", errorBody("SubscriptionNotFound", "The subscription 's1' could not be found."), false, false},
+		{"resource type", errorBody("InvalidResourceType", "no such type"), false, false},
+		{"a detail of another error", errorBody("InvalidRequest", "No.", "ResourceNotFound", balancerGone), true, true},
+		{"a proxy's page", "<html>kubernetes shop-web</html>", false, false},
+		{"nothing", "", false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pool := read(t)
+			client := newClient(t, &fakeARM{answer: in(reply{status: 404, body: tt.body})})
+			for op, want := range map[string]bool{opGet: tt.get, opPut: tt.put} {
+				var err error
+				if op == opGet {
+					_, err = client.Get(t.Context(), webPool)
+				} else {
+					_, err = client.Put(t.Context(), pool)
+				}
+				f := fault.From(err)
+				if got := f.Class == fault.Stale; got != want {
+					t.Errorf("%s: %s, want stale: %v (%v)", op, f.Class, want, err)
+				}
+			}
+		})
+	}
+}
+
+// A message is one line that a person can act on.
+func TestMessages(t *testing.T) {
+	tests := []struct {
+		name  string
+		reply reply
+		want  string
+	}{
+		{"code and message", reply{status: 409, body: errorBody("AnotherOperationInProgress", "Another operation is in progress.")},
+			"read pool kubernetes/shop-web: 409 AnotherOperationInProgress: Another operation is in progress."},
+		{"the innermost message", reply{status: 412, body: errorBody("PreconditionFailed", "Precondition failed.", "PreconditionFailedEtagMismatch", "Etag does not match.")},
+			"read pool kubernetes/shop-web: 412 PreconditionFailed (PreconditionFailedEtagMismatch): Etag does not match."},
+		{"a signed address", reply{status: 409, body: errorBody("AnotherOperationInProgress", "To retrieve status of the operation use uri: "+operation+"&s=secret .")},
+			"read pool kubernetes/shop-web: 409 AnotherOperationInProgress: To retrieve status of the operation use uri: https://management.azure.com/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operations/7?api-version=2025-05-01 ."},
+		{"lines, colours and directions", reply{status: 400, body: errorBody("Bad", "a\r\n\tb \x1b[31mred\x00 \u202egnp")},
+			"read pool kubernetes/shop-web: 400 Bad: a b [31mred gnp"},
+		{"a token", reply{status: 401, body: errorBody("InvalidAuthenticationToken", "The access token 'Bearer "+canary+"' is invalid.")},
+			"read pool kubernetes/shop-web: 401 InvalidAuthenticationToken: The access token 'Bearer REDACTED' is invalid."},
+		{"a code that is none", reply{status: 400, body: errorBody("<script>", "x")}, "read pool kubernetes/shop-web: 400 Bad Request"},
+		{"no body", reply{status: 403}, "read pool kubernetes/shop-web: 403 Forbidden"},
+		{"a code in a header", reply{status: 403, header: map[string]string{"x-ms-error-code": "AuthorizationFailed"}}, "read pool kubernetes/shop-web: 403 AuthorizationFailed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := newClient(t, &fakeARM{answer: in(tt.reply)}).Get(t.Context(), webPool)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+	t.Run("not endless", func(t *testing.T) {
+		body := errorBody("Bad", strings.Repeat("ü", 5000))
+		_, err := newClient(t, &fakeARM{answer: in(reply{status: 400, body: body})}).Get(t.Context(), webPool)
+		if n := len([]rune(err.Error())); n != maxMessage || !strings.HasSuffix(err.Error(), "…") {
+			t.Errorf("%d runes", n)
+		}
+	})
+	t.Run("details without end", func(t *testing.T) {
+		body := `{"error":` + strings.Repeat(`{"code":"A","message":"m","details":[`, 200) + strings.Repeat(`]}`, 200) + `}`
+		_, err := newClient(t, &fakeARM{answer: in(reply{status: 400, body: body})}).Get(t.Context(), webPool)
+		wantFault(t, err, fault.Terminal, "A")
+	})
+}
+
+func TestNames(t *testing.T) {
+	for _, tt := range []struct {
+		message, name string
+		want          bool
+	}{
+		{"group 'rg' is gone", "rg", true}, {"RG", "rg", true}, {"rg.", "rg", true},
+		{"network-rg", "rg", false}, {"rg2", "rg", false}, {"a rg2 and rg", "rg", true}, {"", "rg", false},
+	} {
+		if got := names(tt.message, tt.name); got != tt.want {
+			t.Errorf("names(%q, %q) = %v", tt.message, tt.name, got)
+		}
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	f.Add([]byte(lockBody), 429)
+	f.Add([]byte(`{"error":"text"}`), 400)
+	f.Add([]byte(`{"error":{"code":5}}`), 404)
+	f.Add([]byte("Bearer "+canary+"\r\n"), 500)
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		if status < 400 || status > 599 || status == 401 {
+			return
+		}
+		client := newClient(t, &fakeARM{answer: in(reply{status: status, body: string(body)})}, func(o *Options) { o.Retry.MaxRetries = -1 })
+		_, err := client.Get(t.Context(), webPool)
+		found := fault.From(err)
+		if found == nil || strings.ContainsAny(found.Error(), "\r\n\x1b") || !codeRule.MatchString(found.Code) && found.Code != http.StatusText(status) {
+			t.Errorf("status %d: code %q, message %q", status, found.Code, found.Error())
+		}
+	})
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/lb"
+)
+
+// quotaCodes are the codes of a 429 that says the subscription's requests are used
+// up: Azure Resource Manager's buckets answer SubscriptionRequestsThrottled, its
+// limits per provider ResourceRequestsThrottled (both seen in public reports), a
+// provider's own window TooManyRequests (documented). Any other 429 is about one
+// resource and closes nothing for the rest.
+var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled", "TooManyRequests"}
+
+// lockCode says that another operation holds the load balancer.
+const lockCode = "RetryableErrorDueToAnotherOperation"
+
+// closedWithoutRetryAfter is how long a gate stays closed when the 429 named no
+// time. Assumed: the buckets refill by the second and locks last some ten seconds.
+// The message's "can be retried in N seconds" is text for people, not a contract.
+const closedWithoutRetryAfter = 10 * time.Second
+
+// gateKey names a gate: the reads or the writes of a subscription, or all requests
+// for one load balancer.
+type gateKey struct {
+	what  string // "reads", "writes" or "load balancer"
+	which string // folded subscription id or load balancer key
+}
+
+type closedGate struct {
+	until time.Time
+	code  string
+}
+
+// gates holds what 429s have closed. As a policy it sits before the SDK's
+// retries, so that a closed gate costs no request and no back-off.
+type gates struct {
+	mu     sync.Mutex // guards closed; never held during a request
+	closed map[gateKey]closedGate
+}
+
+func newGates() *gates { return &gates{closed: map[gateKey]closedGate{}} }
+
+func quotaGate(id lb.LoadBalancerID, write bool) gateKey {
+	if write {
+		return gateKey{"writes", strings.ToLower(id.SubscriptionID)}
+	}
+	return gateKey{"reads", strings.ToLower(id.SubscriptionID)}
+}
+
+func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{"load balancer", string(id.Key())} }
+
+// Do implements policy.Policy.
+func (g *gates) Do(req *policy.Request) (*http.Response, error) {
+	c := callOf(req.Raw().Context())
+	if c == nil {
+		return req.Next()
+	}
+	id := c.pool.LoadBalancer
+	if !c.followsUp() {
+		if key, gate := g.last(time.Now(), quotaGate(id, c.write()), lockGate(id)); !gate.until.IsZero() {
+			return nil, &gateClosed{key: key, closedGate: gate}
+		}
+	}
+	resp, err := req.Next()
+	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
+		g.learn(c, resp, time.Now())
+	}
+	return resp, err
+}
+
+// learn closes what a 429 says is closed.
+func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
+	until, named := backoff.RetryAfter(resp.Header, now)
+	if !named {
+		until = now.Add(closedWithoutRetryAfter)
+	}
+	for _, code := range codesOf(resp) {
+		switch {
+		case code == lockCode:
+			g.close(lockGate(c.pool.LoadBalancer), closedGate{until, code})
+		case slices.Contains(quotaCodes, code):
+			g.close(quotaGate(c.pool.LoadBalancer, c.write()), closedGate{until, code})
+		}
+	}
+}
+
+// close never opens a gate earlier than it would have.
+func (g *gates) close(key gateKey, gate closedGate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if gate.until.After(g.closed[key].until) {
+		g.closed[key] = gate
+	}
+}
+
+// last returns the one of the gates that opens last, or zero if all are open.
+func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var lastKey gateKey
+	var last closedGate
+	for _, key := range keys {
+		gate, ok := g.closed[key]
+		if !ok {
+			continue
+		}
+		if !gate.until.After(now) {
+			delete(g.closed, key)
+			continue
+		}
+		if gate.until.After(last.until) {
+			lastKey, last = key, gate
+		}
+	}
+	return lastKey, last
+}
+
+// OpenAt returns when the last closed gate opens that reading and writing a pool
+// of this load balancer would meet; zero if all are open.
+func (c *Client) OpenAt(id lb.LoadBalancerID) time.Time {
+	_, gate := c.gates.last(time.Now(), quotaGate(id, false), quotaGate(id, true), lockGate(id))
+	return gate.until
+}
+
+// gateClosed says that a request met a closed gate and never left. It wraps
+// retryrepectthrottled.ErrTooManyRequest, by way of that package's ThrottleError.
+type gateClosed struct {
+	key gateKey
+	closedGate
+}
+
+// Error implements error.
+func (e *gateClosed) Error() string {
+	whose := "the subscription's " + e.key.what + " are"
+	if e.key.what == "load balancer" {
+		whose = "the load balancer is"
+	}
+	return fmt.Sprintf("not sent: %s closed until %s after 429 %s", whose, e.until.UTC().Format(time.RFC3339), e.code)
+}
+
+// Unwrap leads to retryrepectthrottled.ErrTooManyRequest.
+func (e *gateClosed) Unwrap() error {
+	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
+}
+
+// NonRetriable tells the SDK's retry policy to stop.
+func (e *gateClosed) NonRetriable() {}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// probe makes a call that Azure would answer well, and tells whether a gate let it out.
+type probe struct {
+	name  string
+	write bool
+	pool  lb.PoolID
+}
+
+// gateCase is a 429 to a first call, and the probes that then find a gate closed.
+type gateCase struct {
+	name   string
+	write  bool
+	body   string
+	closed string
+}
+
+// What a 429 closes: the word in its body decides, not the status.
+func TestWhatA429Closes(t *testing.T) {
+	quota := func(code string) string { return errorBody(code, "Too many.") }
+	tests := []gateCase{
+		{"reads used up", false, subBody, "read same, read other case, read neighbour"},
+		{"writes used up", true, subBody, "write same, write other case, write neighbour"},
+		{"the provider's window", true, quota("TooManyRequests"), "write same, write other case, write neighbour"},
+		{"a provider's limit", false, quota("ResourceRequestsThrottled"), "read same, read other case, read neighbour"},
+		{"a lock, met by a write", true, lockBody, "read same, write same, read other case, write other case"},
+		{"a lock, met by a read", false, lockBody, "read same, write same, read other case, write other case"},
+		{"a dependency not there yet", true, errorBody("RetryableError", "A retryable error occurred.", "ReferencedResourceNotProvisioned", "x"), ""},
+		{"no body", true, "", ""},
+		{"a page of a proxy", false, "<html>slow down</html>", ""},
+	}
+	for _, tt := range tests {
+		for _, named := range []bool{true, false} {
+			name := tt.name
+			if !named {
+				name += ", no time named"
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { tt.run(t, named) })
+			})
+		}
+	}
+}
+
+// run meets the 429, then tries every probe just before the gate opens and just after.
+func (tt gateCase) run(t *testing.T, named bool) {
+	t.Helper()
+	const seconds = 17
+	same, neighbour, elsewhere := webPool, poolID("s1", "other", "p"), poolID("s2", "kubernetes", "shop-web")
+	sameButCase := poolID("S1", "KUBERNETES", "Other-Pool")
+	probes := []probe{
+		{"read same", false, same}, {"write same", true, same},
+		{"read other case", false, sameButCase}, {"write other case", true, sameButCase},
+		{"read neighbour", false, neighbour}, {"write neighbour", true, neighbour},
+		{"read elsewhere", false, elsewhere}, {"write elsewhere", true, elsewhere},
+	}
+	pool := read(t)
+	first := reply{status: 429, body: tt.body}
+	wait := closedWithoutRetryAfter
+	if named {
+		first.header, wait = map[string]string{"Retry-After": "17"}, seconds*time.Second
+	}
+	wire := &fakeARM{answer: in(first, shown)}
+	client := newClient(t, wire)
+	do := func(p probe) error {
+		if !p.write {
+			_, err := client.Get(t.Context(), p.pool)
+			return err
+		}
+		next := pool
+		next.ID = p.pool
+		_, err := client.Put(t.Context(), next)
+		return err
+	}
+	err := do(probe{write: tt.write, pool: same})
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok || answer.RawResponse.Header.Get("Retry-After") != first.header["Retry-After"] {
+		t.Fatalf("the 429 itself has to surface with its headers, got %v", err)
+	}
+	until := time.Now().Add(wait)
+	time.Sleep(wait - 1)
+	var closed []string
+	for _, p := range probes {
+		before := wire.count("")
+		if err := do(p); err != nil {
+			closed = append(closed, p.name)
+			checkClosed(t, err, until)
+			if wire.count("") != before {
+				t.Errorf("%s: a request left through a closed gate", p.name)
+			}
+		}
+	}
+	if got := strings.Join(closed, ", "); got != tt.closed {
+		t.Errorf("closed for %q, want %q", got, tt.closed)
+	}
+	wantOpenAt := time.Time{}
+	if tt.closed != "" {
+		wantOpenAt = until
+	}
+	if got := client.OpenAt(same.LoadBalancer); !got.Equal(wantOpenAt) {
+		t.Errorf("open at %v, want %v", got, wantOpenAt)
+	}
+	if got := client.OpenAt(elsewhere.LoadBalancer); !got.IsZero() {
+		t.Errorf("another subscription opens at %v", got)
+	}
+	time.Sleep(1)
+	for _, p := range probes {
+		if err := do(p); err != nil {
+			t.Errorf("%s after the time: %v", p.name, err)
+		}
+	}
+	if got := client.OpenAt(same.LoadBalancer); !got.IsZero() {
+		t.Errorf("open at %v after the time", got)
+	}
+}
+
+func checkClosed(t *testing.T, err error, until time.Time) {
+	t.Helper()
+	f := wantFault(t, err, fault.Retriable, fault.CodeGateClosed)
+	if !f.RetryAt.Equal(until) {
+		t.Errorf("retry at %v, want %v", f.RetryAt, until)
+	}
+	if !errors.Is(err, retryrepectthrottled.ErrTooManyRequest) {
+		t.Errorf("%v does not wrap ErrTooManyRequest", err)
+	}
+	if throttle, ok := errors.AsType[*retryrepectthrottled.ThrottleError](err); !ok || !throttle.RetryAfter.Equal(until) {
+		t.Errorf("%v does not carry the time", err)
+	}
+	if !errors.As(err, new(interface{ NonRetriable() })) {
+		t.Errorf("%v does not tell the SDK to stop", err)
+	}
+	if errors.As(err, new(*azcore.ResponseError)) {
+		t.Errorf("%v claims an answer", err)
+	}
+	if !strings.Contains(err.Error(), until.UTC().Format(time.RFC3339)) {
+		t.Errorf("%q does not say when", err)
+	}
+}
+
+func TestAGateNeverOpensEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// Both requests are out when the first answer closes the gate; the second
+		// answer names an earlier time.
+		gate := make(chan struct{})
+		wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
+			if n == 2 {
+				<-gate
+				return slower(reply{status: 429, body: subBody}, "5")
+			}
+			time.Sleep(time.Second)
+			return slower(reply{status: 429, body: subBody}, "60")
+		}}
+		client := newClient(t, wire)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { _, _ = client.Get(t.Context(), webPool) })
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		want := time.Now().Add(59 * time.Second)
+		close(gate)
+		wg.Wait()
+		if got := client.OpenAt(webPool.LoadBalancer); !got.Equal(want) {
+			t.Errorf("open at %v, want %v", got, want)
+		}
+	})
+}
+
+// A write that Azure has accepted is followed through closed gates, and what its
+// polls meet closes gates for the others.
+func TestPollsPassClosedGates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := read(t)
+		wire := &fakeARM{answer: in(accepted, slower(reply{status: 429, body: subBody}, "3"), slower(reply{status: 429, body: lockBody}, "600"), working, done, shown)}
+		client := newClient(t, wire)
+		finished := make(chan error)
+		go func() { _, err := client.Put(t.Context(), pool); finished <- err }()
+		time.Sleep(2500 * time.Millisecond)
+		if _, err := client.Get(t.Context(), poolID("s1", "other", "p")); !errors.Is(err, retryrepectthrottled.ErrTooManyRequest) {
+			t.Errorf("reads of the subscription are used up, and another lane's read got %v", err)
+		}
+		if err := <-finished; err != nil {
+			t.Errorf("an accepted write failed: %v", err)
+		}
+	})
+}
+
+func TestGatesAreSafeForManyLanes(t *testing.T) {
+	wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
+		if n%3 == 0 {
+			return slower(reply{status: 429, body: lockBody}, "0")
+		}
+		return shown
+	}}
+	client := newClient(t, wire)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			id := poolID("s1", "lb"+string(rune('a'+i)), "p")
+			for range 50 {
+				_, _ = client.Get(t.Context(), id)
+				_ = client.OpenAt(id.LoadBalancer)
+			}
+		})
+	}
+	wg.Wait()
+	if n := wire.count(""); n != 400 {
+		t.Errorf("%d requests, want 400: a gate that closes for no time lets all pass", n)
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"go.uber.org/goleak"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	webPool   = poolID("s1", "kubernetes", "shop-web")
+	vnet      = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v"
+	operation = "https://management.azure.com/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operations/7?api-version=2025-05-01&t=signed"
+)
+
+func poolID(subscription, balancer, pool string) lb.PoolID {
+	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: balancer}, Name: pool}
+}
+
+// reply is one answer on the wire, or none.
+type reply struct {
+	status int
+	header map[string]string
+	body   string
+	err    error
+}
+
+// sent is one request that reached the wire.
+type sent struct {
+	at     time.Time
+	method string
+	path   string
+	header http.Header
+	body   string
+}
+
+// fakeARM answers requests in memory; answer is told which request it is, from 1.
+type fakeARM struct {
+	mu     sync.Mutex
+	calls  []sent
+	answer func(n int, r *http.Request) reply
+}
+
+func (c *fakeARM) Do(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		body, _ = io.ReadAll(req.Body)
+	}
+	c.mu.Lock()
+	c.calls = append(c.calls, sent{time.Now(), req.Method, req.URL.Path, req.Header.Clone(), string(body)})
+	n := len(c.calls)
+	c.mu.Unlock()
+	r := c.answer(n, req)
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	for name, value := range r.header {
+		header.Set(name, value)
+	}
+	return &http.Response{
+		StatusCode: r.status, Status: fmt.Sprintf("%d %s", r.status, http.StatusText(r.status)),
+		Header: header, Body: io.NopCloser(strings.NewReader(r.body)), Request: req,
+	}, nil
+}
+
+func (c *fakeARM) count(method string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, call := range c.calls {
+		if method == "" || call.method == method {
+			n++
+		}
+	}
+	return n
+}
+
+// in answers with these, in order; the last one goes on for ever.
+func in(replies ...reply) func(int, *http.Request) reply {
+	return func(n int, _ *http.Request) reply { return replies[min(n, len(replies))-1] }
+}
+
+// canary is the token of every test: no text may hold it.
+const canary = "canary-token-8b1f"
+
+type tokenOf string
+
+func (t tokenOf) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: string(t), ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+func publicEndpoint(t *testing.T) Endpoint {
+	t.Helper()
+	e, err := EndpointOf("", Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newClient(t *testing.T, c *fakeARM, change ...func(*Options)) *Client {
+	t.Helper()
+	opts := Options{
+		Endpoint: publicEndpoint(t), Credential: tokenOf(canary), Transport: c, UserAgent: "weir/test",
+		Retry: Retry{Pause: time.Minute}, VirtualNetworkID: vnet,
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	client, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// poolBody is a pool of the virtual network with one address, as Azure shows it.
+func poolBody(state string, ips ...string) string {
+	var entries []string
+	for _, ip := range ips {
+		entries = append(entries, fmt.Sprintf(`{"name":"n-%s","properties":{"ipAddress":"%s","adminState":"None"}}`, ip, ip))
+	}
+	return fmt.Sprintf(`{"name":"shop-web","id":"%s","etag":"W/\"e1\"","properties":{"provisioningState":"%s","virtualNetwork":{"id":"%s"},"loadBalancerBackendAddresses":[%s]}}`,
+		webPool, state, vnet, strings.Join(entries, ","))
+}
+
+func errorBody(code, message string, details ...string) string {
+	list := []map[string]string{}
+	for i := 0; i+1 < len(details); i += 2 {
+		list = append(list, map[string]string{"code": details[i], "message": details[i+1]})
+	}
+	body, err := json.Marshal(map[string]any{"error": map[string]any{"code": code, "message": message, "details": list}})
+	if err != nil {
+		panic(err)
+	}
+	return string(body)
+}
+
+var (
+	shown    = reply{status: 200, body: poolBody("Succeeded", "10.0.0.4")}
+	accepted = reply{status: 201, body: poolBody("Updating", "10.0.0.4"), header: map[string]string{"Azure-AsyncOperation": operation}}
+	working  = reply{status: 200, body: `{"status":"InProgress"}`}
+	done     = reply{status: 200, body: `{"status":"Succeeded"}`}
+	lockBody = errorBody("RetryableError", "A retryable error occurred.", "RetryableErrorDueToAnotherOperation", "Operation PutLoadBalancerOperation is updating resource x. The call can be retried in 11 seconds.")
+	subBody  = errorBody("SubscriptionRequestsThrottled", "Number of 'write' requests for subscription actor 'a' exceeded.")
+)
+
+// read gets the pool from a cloud that shows it, for a test to write.
+func read(t *testing.T) lb.Pool {
+	t.Helper()
+	pool, err := newClient(t, &fakeARM{answer: in(shown)}).Get(t.Context(), webPool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+func address(name, ip string) lb.Address {
+	return lb.Address{Name: name, IP: netip.MustParseAddr(ip)}
+}
+
+// wantFault fails unless err carries this fault.
+func wantFault(t *testing.T, err error, class fault.Class, code string) *fault.Fault {
+	t.Helper()
+	f, ok := errors.AsType[*fault.Fault](err)
+	if !ok {
+		t.Fatalf("error %v carries no fault", err)
+	}
+	if f.Class != class || f.Code != code {
+		t.Errorf("got %s %q, want %s %q (%v)", f.Class, f.Code, class, code, err)
+	}
+	if text := f.Error(); strings.ContainsAny(text, "\r\n\t") || strings.Contains(text, canary) || len([]rune(text)) > maxMessage {
+		t.Errorf("message is not fit for an event: %q", text)
+	}
+	return f
+}

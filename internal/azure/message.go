@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// maxMessage bounds a message, in runes: an event note has room for 1,024, and it
+// says more than the error.
+const maxMessage = 400
+
+var rulePattern = regexp.MustCompile(`-{5,}`)
+
+// armError is the body of an ARM error, and an entry of its details.
+type armError struct {
+	Code    string     `json:"code"`
+	Message string     `json:"message"`
+	Details []armError `json:"details"`
+}
+
+// codeRule is what a code may look like: it becomes part of events and metrics.
+var codeRule = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,80}$`)
+
+// errorsOf returns the error of an answer and those of its details, outermost
+// first; nothing if the body is not in ARM's form.
+func errorsOf(resp *http.Response) []armError {
+	if resp == nil {
+		return nil
+	}
+	body, err := runtime.Payload(resp)
+	if err != nil {
+		return nil
+	}
+	var wrapped struct {
+		Error *armError `json:"error"`
+	}
+	var outer armError
+	switch {
+	case json.Unmarshal(body, &wrapped) == nil && wrapped.Error != nil:
+		outer = *wrapped.Error
+	case json.Unmarshal(body, &outer) != nil:
+		return nil
+	}
+	return flatten(nil, outer, 4)
+}
+
+func flatten(list []armError, e armError, depth int) []armError {
+	const most = 16
+	if len(list) == most {
+		return list
+	}
+	if codeRule.MatchString(e.Code) {
+		list = append(list, e)
+	}
+	if depth > 0 {
+		for _, detail := range e.Details {
+			list = flatten(list, detail, depth-1)
+		}
+	}
+	return list
+}
+
+func codesOf(resp *http.Response) []string {
+	var codes []string
+	for _, e := range errorsOf(resp) {
+		codes = append(codes, e.Code)
+	}
+	return codes
+}
+
+// callError is what a failed call says to people, in one line without secrets. The
+// SDK's error stays in its chain.
+type callError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *callError) Error() string { return e.text }
+
+// Unwrap returns the SDK's error.
+func (e *callError) Unwrap() error { return e.err }
+
+// explain makes the line: what was tried, on which pool, and what came back.
+func explain(c *call, a fault.Answer, err error) string {
+	verb := "write"
+	if c.op == opGet {
+		verb = "read"
+	}
+	text := fmt.Sprintf("%s pool %s/%s: ", verb, c.pool.LoadBalancer.Name, c.pool.Name)
+	switch {
+	case a.OperationEnded:
+		text += "Azure accepted the write and then ended it as "
+	case a.OutcomeUnknown && c.followsUp():
+		text += "outcome unknown, could not follow the accepted write: "
+	case a.OutcomeUnknown:
+		text += "outcome unknown: "
+	}
+	return oneLine(text + reason(a, err))
+}
+
+func reason(a fault.Answer, err error) string {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok {
+		return err.Error()
+	}
+	text := fmt.Sprint(answer.StatusCode)
+	if a.OperationEnded {
+		text = ""
+	}
+	list := errorsOf(answer.RawResponse)
+	switch {
+	case len(list) > 0:
+	case len(a.Codes) > 0:
+		return strings.TrimSpace(text + " " + a.Codes[0])
+	default:
+		return strings.TrimSpace(text + " " + http.StatusText(answer.StatusCode))
+	}
+	first, last := list[0], list[len(list)-1]
+	text = strings.TrimSpace(text + " " + first.Code)
+	if last.Code != first.Code {
+		text += " (" + last.Code + ")"
+	}
+	// The innermost message says most: its parents say that an error occurred.
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Message != "" {
+			return text + ": " + list[i].Message
+		}
+	}
+	return text
+}
+
+// oneLine makes a text fit for an event or a log line: no secrets, no line breaks,
+// nothing that a terminal acts upon, and not endless.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r) || unicode.IsControl(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, redact(text))
+	// The SDK's dumps are ruled with dashes.
+	runes := []rune(strings.Join(strings.Fields(rulePattern.ReplaceAllString(text, " ")), " "))
+	if len(runes) > maxMessage {
+		return string(runes[:maxMessage-1]) + "…"
+	}
+	return string(runes)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// pollInterval is how often an accepted write is looked at when Azure names no
+// Retry-After. A pool write takes about six seconds, and a poll costs one of the
+// 25 reads that a subscription gains each second.
+const pollInterval = 2 * time.Second
+
+// Transport sends one request. *http.Client is one.
+type Transport interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+// Options configure a Client. Endpoint and Credential are required.
+type Options struct {
+	// Endpoint is where Azure Resource Manager answers.
+	Endpoint Endpoint
+	// Credential authorizes requests; see Credentials and Emulator.
+	Credential azcore.TokenCredential
+	// Transport sends the requests; nil is the SDK's shared HTTP client.
+	Transport Transport
+	// TracerProvider receives a span for each request on the wire; nil traces nothing.
+	TracerProvider trace.TracerProvider
+	// UserAgent comes first in the User-Agent header, e.g. "weir/1.2.0". Azure
+	// takes 24 characters of it.
+	UserAgent string
+	// WithoutIfMatch sends writes without If-Match, so that the last writer wins.
+	// How the real service treats If-Match on a pool is assumed, hence the choice.
+	WithoutIfMatch bool
+	// VirtualNetworkID is the ARM id of the virtual network that an IP-based pool
+	// gets if neither it nor its addresses name one; empty if unknown.
+	VirtualNetworkID string
+	// Observe is told of every request on the wire: what for ("get", "put", "poll",
+	// "result"), the status (0 if no answer came) and how long it took. It is called
+	// from several goroutines at once. Nil observes nothing.
+	Observe func(op string, status int, took time.Duration)
+	// Retry overrides the number and delay of the SDK's retries; which requests are
+	// retried is not negotiable.
+	Retry Retry
+}
+
+// Retry overrides the SDK's pace; its zero value is the SDK's own: 3 retries, 0.8 s
+// doubling with jitter, at most 60 s.
+type Retry struct {
+	// MaxRetries counts the tries after the first; negative is none.
+	MaxRetries int32
+	// Pause makes every back-off last exactly this long, without jitter. It is then
+	// also the longest Retry-After that is waited for.
+	Pause time.Duration
+}
+
+// Client reads and writes backend pools in any number of subscriptions.
+type Client struct {
+	opts    Options
+	arm     *arm.ClientOptions
+	gates   *gates
+	mu      sync.Mutex // guards clients; never held during a call
+	clients map[string]*armnetwork.LoadBalancerBackendAddressPoolsClient
+}
+
+// New returns a Client. It sends nothing and asks for no token.
+func New(opts Options) (*Client, error) {
+	if opts.Credential == nil {
+		return nil, errors.New("azure: no credential: use Credentials.Token, or Emulator for a loopback endpoint")
+	}
+	if err := opts.Endpoint.validate(); err != nil {
+		return nil, fmt.Errorf("azure: %w", err)
+	}
+	if opts.VirtualNetworkID != "" {
+		if id, err := arm.ParseResourceID(opts.VirtualNetworkID); err != nil || id.ResourceType.String() != "Microsoft.Network/virtualNetworks" {
+			return nil, fmt.Errorf("azure: virtual network id %q: want /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/virtualNetworks/…", opts.VirtualNetworkID)
+		}
+	}
+	c := &Client{opts: opts, gates: newGates(), clients: map[string]*armnetwork.LoadBalancerBackendAddressPoolsClient{}}
+	c.arm = &arm.ClientOptions{
+		DisableRPRegistration: true, // Weir changes pools; it registers nothing
+		ClientOptions: policy.ClientOptions{
+			Cloud:                           opts.Endpoint.configuration(),
+			InsecureAllowCredentialWithHTTP: opts.Endpoint.cleartext(),
+			Retry:                           retryOptions(opts.Retry),
+			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
+			TracingProvider:                 tracingProvider(opts.TracerProvider),
+			PerCallPolicies:                 []policy.Policy{loopbackCleartext{}, c.gates},
+			PerRetryPolicies:                []policy.Policy{wire{observe: opts.Observe}},
+		},
+	}
+	if opts.Transport != nil {
+		c.arm.Transport = opts.Transport
+	}
+	return c, nil
+}
+
+// pools returns the SDK's client for a subscription.
+func (c *Client) pools(subscription string) (*armnetwork.LoadBalancerBackendAddressPoolsClient, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if client, ok := c.clients[subscription]; ok {
+		return client, nil
+	}
+	client, err := armnetwork.NewLoadBalancerBackendAddressPoolsClient(subscription, c.opts.Credential, c.arm)
+	if err != nil {
+		return nil, err
+	}
+	c.clients[subscription] = client
+	return client, nil
+}

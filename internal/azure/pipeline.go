@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// The requests that a Client makes. Following an accepted write is not gated: the
+// write is under way, and its end must be known.
+const (
+	opGet    = "get"
+	opPut    = "put"
+	opPoll   = "poll"
+	opResult = "result"
+)
+
+// call travels in the context of one SDK call, so that policies and spans know
+// what the request is for.
+type call struct {
+	op   string
+	pool lb.PoolID
+	// sent is set once a request of the call was handed to the transport.
+	sent atomic.Bool
+}
+
+func (c *call) write() bool      { return c.op == opPut }
+func (c *call) followsUp() bool  { return c.op == opPoll || c.op == opResult }
+func (c *call) following() *call { return &call{op: opPoll, pool: c.pool} }
+
+type callKey struct{}
+
+func withCall(ctx context.Context, c *call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// callOf returns the call of a request; nil for a request of the SDK's own.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// retryOptions decides what the SDK retries by itself. A ShouldRetry replaces the
+// SDK's comparison with StatusCodes, so it makes both decisions: the five
+// statuses, and a lost connection on a read. A write whose answer was lost may
+// have landed; sending it again would meet its own etag.
+//
+// The SDK does not retry if Retry-After exceeds its longest delay, so a 503 that
+// asks for two minutes surfaces after one request.
+func retryOptions(r Retry) policy.RetryOptions {
+	statuses := retryrepectthrottled.GetRetriableStatusCode()
+	return policy.RetryOptions{
+		MaxRetries: r.MaxRetries,
+		// Jitter takes a fifth at most, so twice the cap is always the cap. (A
+		// negative RetryDelay, said to be no delay, is the cap in azcore 1.24.)
+		RetryDelay:    2 * r.Pause,
+		MaxRetryDelay: r.Pause,
+		StatusCodes:   statuses,
+		ShouldRetry: func(resp *http.Response, err error) bool {
+			if err != nil {
+				return errors.As(err, new(*lostRead))
+			}
+			return slices.Contains(statuses, resp.StatusCode)
+		},
+	}
+}
+
+// lostRead marks a read that no server answered.
+type lostRead struct{ err error }
+
+func (e *lostRead) Error() string { return e.err.Error() }
+func (e *lostRead) Unwrap() error { return e.err }
+
+// wire sits next to the transport, behind retries and authorization: it sees each
+// request that leaves.
+type wire struct {
+	observe func(op string, status int, took time.Duration)
+}
+
+// Do implements policy.Policy.
+func (w wire) Do(req *policy.Request) (*http.Response, error) {
+	c := callOf(req.Raw().Context())
+	op := "token"
+	if c != nil {
+		op = c.op
+		c.sent.Store(true)
+	}
+	start := time.Now()
+	resp, err := req.Next()
+	status := 0
+	if resp != nil {
+		status = resp.StatusCode
+		// The error that the SDK makes of an answer holds its request for all to
+		// print; none of the SDK's readers needs the headers of it.
+		resp.Request = withoutSecrets(req.Raw())
+	}
+	if w.observe != nil {
+		w.observe(op, status, time.Since(start))
+	}
+	if err != nil && req.Raw().Method == http.MethodGet {
+		err = &lostRead{err: err}
+	}
+	return resp, err
+}
+
+// loopbackCleartext refuses plain HTTP to any host but this one. The endpoint was
+// checked at the start; this is for the addresses that answers name for polling.
+type loopbackCleartext struct{}
+
+// Do implements policy.Policy.
+func (loopbackCleartext) Do(req *policy.Request) (*http.Response, error) {
+	if u := req.Raw().URL; u.Scheme != "https" && !loopback(u.Hostname()) {
+		return nil, &refused{fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)}
+	}
+	return req.Next()
+}
+
+// refused is an error of our own that the SDK shall not retry.
+type refused struct{ error }
+
+// NonRetriable tells the SDK's retry policy to stop.
+func (*refused) NonRetriable() {}

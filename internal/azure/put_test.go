@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+func slower(r reply, seconds string) reply {
+	header := map[string]string{"Retry-After": seconds}
+	for name, value := range r.header {
+		header[name] = value
+	}
+	r.header = header
+	return r
+}
+
+// timeline tells what went over the wire when, relative to start.
+func (c *fakeARM) timeline(start time.Time) string {
+	var lines []string
+	for _, call := range c.calls {
+		what := call.method
+		if strings.Contains(call.path, "/operations/") {
+			what = "poll"
+		}
+		lines = append(lines, call.at.Sub(start).String()+" "+what)
+	}
+	return strings.Join(lines, ", ")
+}
+
+// An accepted write is followed at the pace that Azure asks for, and nothing but a
+// real end ends it.
+func TestFollowingAWrite(t *testing.T) {
+	lockPoll := reply{status: 429, body: lockBody}
+	ended := func(status, code, detail string) reply {
+		return reply{status: 200, body: `{"status":"` + status + `",` + strings.TrimPrefix(errorBody(code, "Operation ended.", detail, "because"), "{")}
+	}
+	tests := []struct {
+		name     string
+		answers  []reply
+		timeline string
+		class    fault.Class // empty is success
+		code     string
+	}{
+		{"done at once", []reply{shown}, "0s PUT", "", ""},
+		{"done at once, with an operation", []reply{{status: 200, body: shown.body, header: accepted.header}, shown}, "0s PUT, 0s GET", "", ""},
+		{"server's pace", []reply{slower(accepted, "10"), slower(working, "3"), done, shown}, "0s PUT, 10s poll, 13s poll, 13s GET", "", ""},
+		{"our pace", []reply{accepted, working, working, done, shown}, "0s PUT, 2s poll, 4s poll, 6s poll, 6s GET", "", ""},
+		{"a pace of nothing", []reply{slower(accepted, "0"), done, shown}, "0s PUT, 1s poll, 1s GET", "", ""},
+		{"body says Updating", []reply{{status: 200, body: poolBody("Updating")}, {status: 200, body: poolBody("Updating")}, shown}, "0s PUT, 2s GET, 4s GET", "", ""},
+		{"poll throttled", []reply{accepted, slower(lockPoll, "7"), working, done, shown}, "0s PUT, 2s poll, 9s poll, 11s poll, 11s GET", "", ""},
+		{"poll throttled without a time", []reply{accepted, lockPoll, lockPoll, done, shown}, "0s PUT, 2s poll, 4s poll, 6s poll, 6s GET", "", ""},
+		{"result throttled", []reply{accepted, done, slower(lockPoll, "5"), shown}, "0s PUT, 2s poll, 2s GET, 7s GET", "", ""},
+		{"poll fails for a while", []reply{accepted, {status: 503}, {err: errors.New("reset")}, done, shown}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 2m2s GET", "", ""},
+		{"poll fails", []reply{accepted, {status: 500}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"poll has no answer", []reply{accepted, {err: errors.New("reset")}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"poll is a 404", []reply{accepted, {status: 404, body: errorBody("NotFound", "Resource "+webPool.String()+" not found.")}}, "0s PUT, 2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"poll makes no sense", []reply{accepted, {status: 200, body: `{}`}}, "0s PUT, 2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"result is a 404", []reply{accepted, done, {status: 404, body: errorBody("NotFound", "Resource "+webPool.String()+" not found.")}}, "0s PUT, 2s poll, 2s GET", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"superseded", []reply{accepted, ended("Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation")}, "0s PUT, 2s poll", fault.Retriable, "CanceledAndSupersededDueToAnotherOperation"},
+		{"superseded, with a pace that means no more", []reply{accepted, slower(ended("Canceled", "Canceled", "CanceledAndSupersededDueToAnotherOperation"), "50")}, "0s PUT, 2s poll", fault.Retriable, "CanceledAndSupersededDueToAnotherOperation"},
+		{"failed", []reply{accepted, ended("Failed", "InternalServerError", "InvalidSomething")}, "0s PUT, 2s poll", fault.Terminal, "InvalidSomething"},
+		{"body says Failed", []reply{{status: 200, body: poolBody("Updating")}, {status: 200, body: poolBody("Failed")}}, "0s PUT, 2s GET", fault.Terminal, codeOperationFailed},
+		{"nowhere to poll", []reply{{status: 201, body: poolBody("Updating"), header: map[string]string{"Azure-AsyncOperation": "no url"}}}, "0s PUT", fault.Retriable, fault.CodeOutcomeUnknown},
+		{"polls over plain HTTP are refused", []reply{{status: 201, body: poolBody("Updating"), header: map[string]string{"Azure-AsyncOperation": "http://elsewhere.example/operations/7"}}}, "0s PUT", fault.Retriable, fault.CodeOutcomeUnknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pool := read(t)
+				wire, start := &fakeARM{answer: in(tt.answers...)}, time.Now()
+				got, err := newClient(t, wire).Put(t.Context(), pool)
+				if timeline := wire.timeline(start); timeline != tt.timeline {
+					t.Errorf("on the wire:\n got %s\nwant %s", timeline, tt.timeline)
+				}
+				if tt.class != "" {
+					if f := wantFault(t, err, tt.class, tt.code); !f.RetryAt.IsZero() {
+						t.Errorf("retry at %v, want none", f.RetryAt)
+					}
+					return
+				}
+				if err != nil || len(got.Addresses) != 1 || got.Etag != `W/"e1"` || got.ID != webPool {
+					t.Errorf("got %+v, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
+// The guard belongs to the write. On a poll it would make Azure compare the etag
+// of something else.
+func TestIfMatchTravelsWithTheWriteAlone(t *testing.T) {
+	for _, without := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			pool := read(t)
+			wire := &fakeARM{answer: in(reply{status: 503}, accepted, working, done, shown)}
+			client := newClient(t, wire, func(o *Options) { o.WithoutIfMatch = without })
+			if _, err := client.Put(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			for i, call := range wire.calls {
+				want := ""
+				if call.method == http.MethodPut && !without {
+					want = `W/"e1"`
+				}
+				if got := call.header.Get("If-Match"); got != want {
+					t.Errorf("request %d (%s): If-Match %q, want %q", i+1, call.method, got, want)
+				}
+			}
+			if wire.count(http.MethodPut) != 2 {
+				t.Errorf("%d writes, want the retried one to carry the guard as well", wire.count(http.MethodPut))
+			}
+		})
+	}
+}
+
+func TestEveryRequestSaysWhoAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := read(t)
+		var observed []string
+		wire := &fakeARM{answer: in(accepted, reply{err: errors.New("reset")}, done, shown)}
+		client := newClient(t, wire, func(o *Options) {
+			o.UserAgent = "weir/1.2.3"
+			o.Observe = func(op string, status int, _ time.Duration) {
+				observed = append(observed, op+" "+http.StatusText(status))
+			}
+		})
+		if _, err := client.Put(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range wire.calls {
+			if agent := call.header.Get("User-Agent"); !strings.HasPrefix(agent, "weir/1.2.3 ") {
+				t.Errorf("User-Agent %q", agent)
+			}
+			if auth := call.header.Get("Authorization"); auth != "Bearer "+canary {
+				t.Errorf("Authorization %q", auth)
+			}
+		}
+		want := []string{"put Created", "poll ", "poll OK", "result OK"}
+		if !slices.Equal(observed, want) {
+			t.Errorf("observed %q, want %q", observed, want)
+		}
+	})
+}
+
+// Where the endpoint is a loopback one over plain HTTP, tokens may travel in the
+// clear; an answer must not lead them elsewhere.
+func TestPollsOverPlainHTTPStayHere(t *testing.T) {
+	for host, want := range map[string]int{"http://elsewhere.example": 0, "http://127.0.0.2:9": 2} {
+		synctest.Test(t, func(t *testing.T) {
+			endpoint, credential, err := Emulator("http://127.0.0.1:8080")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := read(t)
+			led := accepted
+			led.header = map[string]string{"Azure-AsyncOperation": host + "/operations/7"}
+			wire := &fakeARM{answer: in(led, done, shown)}
+			client := newClient(t, wire, func(o *Options) { o.Endpoint, o.Credential = endpoint, credential })
+			_, err = client.Put(t.Context(), pool)
+			if got := wire.count(http.MethodGet); got != want {
+				t.Errorf("%s: %d requests followed, want %d (%v)", host, got, want, err)
+			}
+			if want == 0 {
+				f := wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+				if !strings.Contains(f.Error(), "refusing to send a token over plain HTTP to elsewhere.example") {
+					t.Errorf("message %q", f.Error())
+				}
+			}
+		})
+	}
+}
+
+// Success is no proof: what Azure shows at the end is what the caller gets.
+func TestPutReturnsWhatAzureShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := read(t)
+		pool.Addresses = append(slices.Clone(pool.Addresses), address("n2", "10.0.0.5"))
+		wire := &fakeARM{answer: in(accepted, done, reply{status: 200, body: poolBody("Succeeded")})}
+		got, err := newClient(t, wire).Put(t.Context(), pool)
+		if err != nil || len(got.Addresses) != 0 {
+			t.Errorf("got %v, %v; want the empty pool that Azure shows", got.Addresses, err)
+		}
+	})
+}
+
+func TestOneClientServesSeveralSubscriptions(t *testing.T) {
+	wire := &fakeARM{answer: in(shown)}
+	client := newClient(t, wire)
+	for _, id := range []lb.PoolID{poolID("s1", "a", "p"), poolID("s2", "a", "p"), poolID("s1", "b", "p")} {
+		if _, err := client.Get(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if got := wire.calls[len(wire.calls)-1].path; got != id.String() {
+			t.Errorf("asked %s, want %s", got, id)
+		}
+	}
+	if len(client.clients) != 2 {
+		t.Errorf("%d SDK clients for two subscriptions", len(client.clients))
+	}
+}

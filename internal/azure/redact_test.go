@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	azlog "github.com/Azure/azure-sdk-for-go/sdk/azcore/log"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Wherever a request can be printed, its token is not: the SDK's log, our errors in
+// every form a logger gives them, the response inside of them, and spans.
+func TestTheTokenIsPrintedNowhere(t *testing.T) {
+	var mu sync.Mutex
+	var log bytes.Buffer
+	azlog.SetListener(func(event azlog.Event, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(&log, event, text)
+	})
+	t.Cleanup(func() { azlog.SetListener(nil) })
+
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	careless := errors.New("cannot send Authorization: Bearer " + canary)
+	for i, answers := range [][]reply{
+		{accepted, working, done, shown},
+		{{status: 403, body: errorBody("AuthorizationFailed", "no")}},
+		{{status: 503}},
+		{accepted, {status: 404}},
+		{slower(reply{status: 429, body: subBody}, "5"), shown},
+		{{err: careless}},
+		{accepted, {err: careless}},
+	} {
+		if i == 5 {
+			azlog.SetListener(nil) // what a transport says, the SDK's log repeats
+		}
+		synctest.Test(t, func(t *testing.T) {
+			pool := read(t)
+			client := newClient(t, &fakeARM{answer: in(answers...)}, func(o *Options) { o.TracerProvider = provider })
+			logger := slog.New(slog.NewJSONHandler(&log, nil))
+			for range 2 {
+				_, err := client.Put(t.Context(), pool)
+				logger.Error("put", "error", err)
+				fmt.Fprintf(&log, "%v %+v %#v %q\n", err, err, err, err)
+				if answer, ok := errors.AsType[*azcore.ResponseError](err); ok {
+					fmt.Fprintf(&log, "%v %+v\n", answer.RawResponse.Request.Header, answer.RawResponse.Request)
+				}
+				_, err = client.Get(t.Context(), webPool)
+				logger.Error("get", "error", err)
+			}
+		})
+	}
+	for _, span := range recorder.Ended() {
+		fmt.Fprintf(&log, "%s %v %v %v\n", span.Name(), span.Attributes(), span.Status(), span.Events())
+	}
+	text := log.String()
+	if strings.Contains(text, canary) {
+		at := strings.Index(text, canary)
+		t.Errorf("the token is printed: …%s…", text[max(0, at-300):at+len(canary)])
+	}
+	for _, want := range []string{"Authorization: REDACTED", "OUTGOING REQUEST", "map[Accept:[application/json] Authorization:[REDACTED]"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log has no %q, so this test saw nothing", want)
+		}
+	}
+	if strings.Contains(text, "t=signed") {
+		t.Error("the signature of an operation's address is printed")
+	}
+}
+
+func TestOneSpanARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+		pool := read(t)
+		wire := &fakeARM{answer: in(accepted, reply{status: 503}, done, shown)}
+		client := newClient(t, wire, func(o *Options) { o.TracerProvider = provider })
+		ctx, parent := provider.Tracer("lane").Start(t.Context(), "attempt")
+		if _, err := client.Put(ctx, pool); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, span := range recorder.Ended() {
+			attributes := map[string]string{}
+			for _, a := range span.Attributes() {
+				attributes[string(a.Key)] = a.Value.Emit()
+			}
+			got = append(got, fmt.Sprintf("%s %s %s", span.Name(), attributes["weir.operation"], attributes["http.status_code"]))
+			if span.SpanKind() != trace.SpanKindClient || span.Parent().SpanID() != parent.SpanContext().SpanID() {
+				t.Errorf("%s: kind %v, parent %v", span.Name(), span.SpanKind(), span.Parent().SpanID())
+			}
+			if attributes["azure.load_balancer"] != webPool.LoadBalancer.String() || attributes["azure.backend_pool"] != "shop-web" {
+				t.Errorf("%s does not say for which pool: %v", span.Name(), attributes)
+			}
+			if failed := span.Status().Code == codes.Error; failed != (attributes["http.status_code"] == "503") {
+				t.Errorf("%s: status %v", span.Name(), span.Status())
+			}
+		}
+		want := "HTTP PUT put 201, HTTP GET poll 503, HTTP GET poll 200, HTTP GET result 200"
+		if strings.Join(got, ", ") != want {
+			t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+		}
+	})
+}
+
+func TestRedact(t *testing.T) {
+	for text, want := range map[string]string{
+		"Authorization: Bearer abc.def-ghi":   "Authorization: Bearer REDACTED",
+		"bearer\tabcdef":                      "bearer\tREDACTED",
+		"got eyJhbGciOiJSUzI1NiJ9.eyJ4Ijox.s": "got REDACTED",
+		"https://u:p@h/x?sig=1#f":             "https://h/x#f",
+		"see https://h/x?api-version=1&t=2":   "see https://h/x?api-version=1",
+		"see https://%zz/x?t=2":               "see https://%zz/x",
+		"the bearer of news":                  "the bearer of news",
+		"plain":                               "plain",
+	} {
+		if got := redact(text); got != want {
+			t.Errorf("redact(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// The request that travels keeps its token; only the copy that errors hold loses it.
+func TestWithoutSecretsCopies(t *testing.T) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://h/x", strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+canary)
+	req.Header.Set("X-Ms-Authorization-Auxiliary", "Bearer "+canary)
+	if safe := withoutSecrets(req); strings.Contains(fmt.Sprintf("%+v", safe), canary) || safe.Body != nil {
+		t.Errorf("copy is not safe: %+v", safe)
+	}
+	if req.Header.Get("Authorization") != "Bearer "+canary || req.Body == nil {
+		t.Error("the request itself was changed")
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"weir.dev/weir/internal/backoff"
+)
+
+// wait follows an accepted write until Azure is done with it, as slowly as the
+// answers ask for. A 429 to a poll, or to the GET that fetches the result, is
+// waited out: the write is under way whatever the polls meet. Any other failure
+// ends the wait.
+func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], first *http.Response) (T, error) {
+	var none T
+	answer := first
+	for !poller.Done() {
+		if err := pause(ctx, answer); err != nil {
+			return none, err
+		}
+		resp, err := poller.Poll(ctx)
+		switch throttled := throttledBy(err); {
+		case err == nil:
+			answer = resp
+		case throttled != nil:
+			answer = throttled
+		default:
+			return none, err
+		}
+	}
+	follow.op = opResult
+	for {
+		result, err := poller.Result(ctx)
+		throttled := throttledBy(err)
+		if throttled == nil {
+			return result, err
+		}
+		if err := pause(ctx, throttled); err != nil {
+			return none, err
+		}
+	}
+}
+
+// throttledBy returns the answer behind an error that is a 429; nil for any other.
+func throttledBy(err error) *http.Response {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok || answer.StatusCode != http.StatusTooManyRequests {
+		return nil
+	}
+	if answer.RawResponse == nil {
+		return &http.Response{}
+	}
+	return answer.RawResponse
+}
+
+// pause waits as long as an answer asks for, else for pollInterval.
+func pause(ctx context.Context, answer *http.Response) error {
+	delay := pollInterval
+	if answer != nil {
+		now := time.Now()
+		// A server that asks for no delay at all still gets a pause: the loop has
+		// no other bound than the caller's context.
+		if at, ok := backoff.RetryAfter(answer.Header, now); ok {
+			delay = max(at.Sub(now), time.Second)
+		}
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// DefaultPath is where cluster builders put the file.
+const DefaultPath = "/etc/kubernetes/azure.json"
+
+// The defaults of the keys of the same names. The names are a contract: users and
+// tools of the Azure cloud provider know them.
+const (
+	// DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds is the interval of a pool.
+	DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds = 30
+	// DefaultLoadBalancerBackendPoolUpdateMaxRetries counts the tries after the first.
+	DefaultLoadBalancerBackendPoolUpdateMaxRetries = 3
+)
+
+// Config is azure.json. Load returns it normalized: every pointer is set.
+type Config struct {
+	Cloud
+	Auth
+	Network
+	LoadBalancers
+	PoolUpdate
+}
+
+// Cloud says which Azure, and what in it.
+type Cloud struct {
+	// Name is AzurePublicCloud, AzureChinaCloud or AzureUSGovernmentCloud; empty is the first.
+	Name           string `json:"cloud,omitempty"`
+	SubscriptionID string `json:"subscriptionId,omitempty"`
+	ResourceGroup  string `json:"resourceGroup,omitempty"`
+	// ResourceManagerEndpoint replaces the cloud's endpoint and token audience.
+	ResourceManagerEndpoint string `json:"resourceManagerEndpoint,omitempty"`
+}
+
+// Auth names identities. The first that is configured is used: workload identity,
+// managed identity, client secret, certificate.
+type Auth struct {
+	TenantID               string `json:"tenantId,omitempty"`
+	AADClientID            string `json:"aadClientId,omitempty"`
+	AADClientSecret        Secret `json:"aadClientSecret,omitempty"`
+	AADClientCertPath      string `json:"aadClientCertPath,omitempty"`
+	AADClientCertPassword  Secret `json:"aadClientCertPassword,omitempty"`
+	AADFederatedTokenFile  string `json:"aadFederatedTokenFile,omitempty"`
+	UserAssignedIdentityID string `json:"userAssignedIdentityID,omitempty"`
+	UseManagedIdentity     *bool  `json:"useManagedIdentityExtension,omitempty"`
+	UseWorkloadIdentity    *bool  `json:"useFederatedWorkloadIdentityExtension,omitempty"`
+}
+
+// Network says where the nodes are.
+type Network struct {
+	VnetName          string `json:"vnetName,omitempty"`
+	VnetResourceGroup string `json:"vnetResourceGroup,omitempty"`
+	// NetworkResourceSubscriptionID holds the network where it is not in the
+	// cluster's subscription.
+	NetworkResourceSubscriptionID string `json:"networkResourceSubscriptionID,omitempty"`
+}
+
+// LoadBalancers says which load balancers and nodes are meant.
+type LoadBalancers struct {
+	LoadBalancerResourceGroup string `json:"loadBalancerResourceGroup,omitempty"`
+	// ExcludeMaster keeps control-plane nodes out of the pools; unset is true.
+	ExcludeMaster *bool `json:"excludeMasterFromStandardLB,omitempty"`
+}
+
+// PoolUpdate paces the writes of a pool.
+type PoolUpdate struct {
+	// IntervalSeconds is the interval; unset, 0 or less is 30.
+	IntervalSeconds *int `json:"loadBalancerBackendPoolUpdateIntervalInSeconds,omitempty"`
+	// MaxRetries counts the tries after the first failed one; unset is 3, 0 is none.
+	MaxRetries *int `json:"loadBalancerBackendPoolUpdateMaxRetries,omitempty"`
+}
+
+// BackendResourceGroup returns the resource group of the load balancers.
+func (c Config) BackendResourceGroup() string {
+	return first(c.LoadBalancerResourceGroup, c.ResourceGroup)
+}
+
+// VirtualNetworkID returns the ARM id of the nodes' virtual network; empty if
+// vnetName is not set.
+func (c Config) VirtualNetworkID() string {
+	if c.VnetName == "" {
+		return ""
+	}
+	return "/subscriptions/" + first(c.NetworkResourceSubscriptionID, c.SubscriptionID) +
+		"/resourceGroups/" + first(c.VnetResourceGroup, c.ResourceGroup) +
+		"/providers/Microsoft.Network/virtualNetworks/" + c.VnetName
+}
+
+// WorkloadIdentity reports whether workload identity is configured: by its key, or,
+// where that is unset, by a token file.
+func (a Auth) WorkloadIdentity() bool {
+	if a.UseWorkloadIdentity != nil {
+		return *a.UseWorkloadIdentity
+	}
+	return a.AADFederatedTokenFile != ""
+}
+
+// ManagedIdentity reports whether managed identity is configured.
+func (a Auth) ManagedIdentity() bool { return a.UseManagedIdentity != nil && *a.UseManagedIdentity }
+
+// ExcludesMaster reports whether control-plane nodes stay out of the pools.
+func (l LoadBalancers) ExcludesMaster() bool { return l.ExcludeMaster == nil || *l.ExcludeMaster }
+
+// Interval returns the interval of a pool.
+func (p PoolUpdate) Interval() time.Duration {
+	if p.IntervalSeconds == nil || *p.IntervalSeconds <= 0 {
+		return DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds * time.Second
+	}
+	return time.Duration(*p.IntervalSeconds) * time.Second
+}
+
+// Retries returns how often a pool is tried again after a first failure.
+func (p PoolUpdate) Retries() int {
+	if p.MaxRetries == nil {
+		return DefaultLoadBalancerBackendPoolUpdateMaxRetries
+	}
+	return max(*p.MaxRetries, 0)
+}
+
+// String names what the configuration is about, and no secret.
+func (c Config) String() string {
+	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", first(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
+}
+
+// LogValue lets slog print what matters, and no secret.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("cloud", first(c.Name, "AzurePublicCloud")),
+		slog.String("subscriptionId", c.SubscriptionID),
+		slog.String("resourceGroup", c.ResourceGroup),
+		slog.String("loadBalancerResourceGroup", c.BackendResourceGroup()),
+		slog.String("virtualNetwork", c.VirtualNetworkID()),
+		slog.Duration("interval", c.Interval()),
+		slog.Int("maxRetries", c.Retries()),
+	)
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// maxSize bounds the file; a real one has a few kilobytes.
+const maxSize = 1 << 20
+
+// notYet are the keys that users of the Azure cloud provider know and that have no
+// effect here so far.
+var notYet = []string{
+	"location", "subnetName", "securityGroupName", "securityGroupResourceGroup", "routeTableName",
+	"routeTableResourceGroup", "primaryAvailabilitySetName", "primaryScaleSetName", "vmType",
+	"loadBalancerSku", "loadBalancerName", "loadBalancerBackendPoolConfigurationType",
+	"multipleStandardLoadBalancerConfigurations", "disableOutboundSNAT", "maximumLoadBalancerRuleCount",
+	"tags", "tagsMap", "clusterServiceLoadBalancerHealthProbeMode", "clusterServiceSharedLoadBalancerHealthProbePort",
+	"clusterServiceSharedLoadBalancerHealthProbePath", "privateLinkServiceResourceGroup", "networkResourceTenantID",
+	"useInstanceMetadata", "cloudProviderBackoff", "cloudProviderRateLimit",
+}
+
+// Ignored are the keys of a file that have no effect, sorted.
+type Ignored struct {
+	// NotYet are keys of the Azure cloud provider that Weir does not support yet.
+	NotYet []string
+	// Unknown are all others: a misspelling, most likely.
+	Unknown []string
+}
+
+// Warning is one line that names the keys; empty if there are none.
+func (i Ignored) Warning() string {
+	var parts []string
+	if len(i.NotYet) > 0 {
+		parts = append(parts, "not supported yet: "+strings.Join(i.NotYet, ", "))
+	}
+	if len(i.Unknown) > 0 {
+		quoted := make([]string, len(i.Unknown))
+		for n, key := range i.Unknown {
+			quoted[n] = fmt.Sprintf("%q", key)
+		}
+		parts = append(parts, "unknown: "+strings.Join(quoted, ", "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "keys of azure.json without effect: " + strings.Join(parts, "; ")
+}
+
+// Load reads azure.json, written as JSON or YAML, and returns it normalized. Keys
+// match without regard to case. An error is one line that names the file, and the
+// key or line at fault; it never holds a value of a secret.
+func Load(path string) (Config, Ignored, error) {
+	content, err := read(path)
+	if err != nil {
+		return Config{}, Ignored{}, err
+	}
+	c, ignored, err := parse(content)
+	if err != nil {
+		return Config{}, Ignored{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, ignored, nil
+}
+
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	content, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxSize {
+		return nil, fmt.Errorf("%s: larger than %d bytes, which no azure.json is", path, maxSize)
+	}
+	return content, nil
+}
+
+func parse(content []byte) (Config, Ignored, error) {
+	var c Config
+	keys, err := decode(content)
+	if err != nil {
+		return Config{}, Ignored{}, err
+	}
+	rest, err := assign(reflect.ValueOf(&c).Elem(), keys)
+	if err != nil {
+		return Config{}, Ignored{}, err
+	}
+	if err := c.Normalize(); err != nil {
+		return Config{}, Ignored{}, err
+	}
+	var ignored Ignored
+	for _, key := range rest {
+		known := slices.IndexFunc(notYet, func(k string) bool { return strings.EqualFold(k, key) })
+		switch {
+		case known < 0:
+			ignored.Unknown = append(ignored.Unknown, key)
+		case !asSupported(notYet[known], keys[key]):
+			ignored.NotYet = append(ignored.NotYet, notYet[known])
+		}
+	}
+	return c, ignored, nil
+}
+
+// asSupported reports whether a key that is not read says what Weir does anyway.
+func asSupported(key string, value json.RawMessage) bool {
+	only := map[string]string{
+		"loadBalancerSku":                          `"standard"`,
+		"loadBalancerBackendPoolConfigurationType": `"nodeIP"`,
+	}
+	text := string(value)
+	return text == "null" || text == `""` || only[key] != "" && strings.EqualFold(text, only[key])
+}
+
+// decode splits the file into its keys.
+func decode(content []byte) (map[string]json.RawMessage, error) {
+	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
+	keys := map[string]json.RawMessage{}
+	if len(bytes.TrimSpace(content)) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	jsonErr := json.Unmarshal(content, &keys)
+	if jsonErr == nil && keys != nil {
+		return keys, nil
+	}
+	converted, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		// What starts as JSON was meant to be JSON.
+		if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
+			return nil, jsonProblem(content, jsonErr)
+		}
+		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	}
+	if err := json.Unmarshal(converted, &keys); err != nil || keys == nil {
+		return nil, errors.New("want a mapping of keys to values, such as {\"subscriptionId\": …}")
+	}
+	return keys, nil
+}
+
+func jsonProblem(content []byte, err error) error {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset := min(max(int(syntax.Offset), 0), len(content))
+		return fmt.Errorf("line %d: %w", 1+bytes.Count(content[:offset], []byte("\n")), err)
+	}
+	return err
+}
+
+// assign sets the fields of a struct, those of embedded structs included, from the
+// keys that name them, and returns the keys that name none. It goes key by key so
+// that an error can say which one.
+func assign(target reflect.Value, keys map[string]json.RawMessage) (rest []string, err error) {
+	fields := map[string]reflect.Value{}
+	collect(target, fields)
+	given := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		folded := strings.ToLower(key)
+		if twin, twice := given[folded]; twice {
+			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", key, twin)
+		}
+		given[folded] = key
+		field, ok := fields[folded]
+		if !ok {
+			rest = append(rest, key)
+			continue
+		}
+		if err := json.Unmarshal(keys[key], field.Addr().Interface()); err != nil {
+			return nil, fmt.Errorf("key %q: want %s, got %s", key, kind(field.Type()), shape(keys[key]))
+		}
+	}
+	return rest, nil
+}
+
+func collect(target reflect.Value, fields map[string]reflect.Value) {
+	for i := range target.NumField() {
+		field := target.Type().Field(i)
+		if field.Anonymous {
+			collect(target.Field(i), fields)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		fields[strings.ToLower(name)] = target.Field(i)
+	}
+}
+
+// kind names what a field takes.
+func kind(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	}
+	return "a string"
+}
+
+// shape names the kind of a value; the value itself may be a secret.
+func shape(value json.RawMessage) string {
+	switch {
+	case len(value) == 0:
+		return "nothing"
+	case value[0] == '"':
+		return "a string"
+	case value[0] == '{':
+		return "a mapping"
+	case value[0] == '[':
+		return "a list"
+	case value[0] == 't' || value[0] == 'f':
+		return "true or false"
+	}
+	return "a number"
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const canary = "canary-secret-51c0"
+
+func write(t testing.TB, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "azure.json")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func mustLoad(t *testing.T, content string) (Config, Ignored) {
+	t.Helper()
+	c, ignored, err := Load(write(t, content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, ignored
+}
+
+const whole = `{
+	"cloud": "AzureChinaCloud",
+	"tenantId": "t", "subscriptionId": "s", "aadClientId": "c", "aadClientSecret": "` + canary + `",
+	"aadClientCertPath": "/cert", "aadClientCertPassword": "` + canary + `",
+	"useManagedIdentityExtension": true, "userAssignedIdentityID": "u",
+	"aadFederatedTokenFile": "/token", "useFederatedWorkloadIdentityExtension": false,
+	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns",
+	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
+	"resourceManagerEndpoint": "https://arm.example",
+	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0
+}`
+
+func wholeConfig() Config {
+	return Config{
+		Cloud: Cloud{Name: "AzureChinaCloud", SubscriptionID: "s", ResourceGroup: "rg", ResourceManagerEndpoint: "https://arm.example"},
+		Auth: Auth{
+			TenantID: "t", AADClientID: "c", AADClientSecret: canary, AADClientCertPath: "/cert", AADClientCertPassword: canary,
+			AADFederatedTokenFile: "/token", UserAssignedIdentityID: "u", UseManagedIdentity: new(true), UseWorkloadIdentity: new(false),
+		},
+		Network:       Network{VnetName: "v", VnetResourceGroup: "vrg", NetworkResourceSubscriptionID: "ns"},
+		LoadBalancers: LoadBalancers{LoadBalancerResourceGroup: "lrg", ExcludeMaster: new(false)},
+		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0)},
+	}
+}
+
+// The file may be JSON or YAML, and keys match without regard to case.
+func TestEveryKeyInEveryForm(t *testing.T) {
+	asYAML, err := yaml.JSONToYAML([]byte(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if err := json.Unmarshal([]byte(whole), &keys); err != nil {
+		t.Fatal(err)
+	}
+	shouted := map[string]any{}
+	for key, value := range keys {
+		shouted[strings.ToUpper(key)] = value
+	}
+	upper, err := json.Marshal(shouted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, content := range map[string]string{
+		"JSON": whole, "YAML": string(asYAML), "upper case": string(upper), "with a byte order mark": "\ufeff" + whole,
+		"JSON with a comment, as YAML takes it": strings.Replace(whole, "\n\t\"cloud\"", "\n \"cloud\"", 1) + "\n# end\n",
+	} {
+		t.Run(form, func(t *testing.T) {
+			c, ignored := mustLoad(t, content)
+			if diff := cmp.Diff(wholeConfig(), c, cmp.Comparer(func(a, b Secret) bool { return a.Reveal() == b.Reveal() })); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if w := ignored.Warning(); w != "" {
+				t.Errorf("warns of keys it has read: %s", w)
+			}
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\n")
+	if c.Interval() != 30*time.Second || *c.IntervalSeconds != 30 || c.Retries() != 3 || *c.MaxRetries != 3 || !c.ExcludesMaster() || !*c.ExcludeMaster {
+		t.Errorf("got interval %v, %d retries, control plane excluded: %v", c.Interval(), c.Retries(), c.ExcludesMaster())
+	}
+	if c.BackendResourceGroup() != "rg" || c.VirtualNetworkID() != "" || c.WorkloadIdentity() || c.ManagedIdentity() {
+		t.Errorf("got %+v", c)
+	}
+	var zero Config
+	if zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
+		t.Error("a Config that was not loaded has other defaults")
+	}
+}
+
+func TestRetriesAndInterval(t *testing.T) {
+	for given, want := range map[string]struct {
+		retries  int
+		interval time.Duration
+	}{
+		"": {3, 30 * time.Second},
+		"loadBalancerBackendPoolUpdateMaxRetries: 0":           {0, 30 * time.Second},
+		"loadBalancerBackendPoolUpdateMaxRetries: -4":          {0, 30 * time.Second},
+		"loadBalancerBackendPoolUpdateMaxRetries: 7":           {7, 30 * time.Second},
+		"loadBalancerBackendPoolUpdateMaxRetries: null":        {3, 30 * time.Second},
+		"loadBalancerBackendPoolUpdateIntervalInSeconds: 0":    {3, 30 * time.Second},
+		"loadBalancerBackendPoolUpdateIntervalInSeconds: 1":    {3, time.Second},
+		"loadBalancerBackendPoolUpdateIntervalInSeconds: -5":   {3, 30 * time.Second},
+		"loadBalancerBackendPoolUpdateIntervalInSeconds: null": {3, 30 * time.Second},
+	} {
+		c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\n"+given)
+		if c.Retries() != want.retries || *c.MaxRetries != want.retries || c.Interval() != want.interval {
+			t.Errorf("%q: %d retries, %v; want %+v", given, c.Retries(), c.Interval(), want)
+		}
+	}
+}
+
+// An explicit 0 survives being written and read again: it is not "unset".
+func TestAnExplicitZeroSurvives(t *testing.T) {
+	for given, want := range map[string]string{"": "3", `,"loadBalancerBackendPoolUpdateMaxRetries":0`: "0"} {
+		c, _ := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+given+`}`)
+		text, err := json.Marshal(c)
+		if err != nil || !strings.Contains(string(text), `"loadBalancerBackendPoolUpdateMaxRetries":`+want) {
+			t.Errorf("%q became %s, %v", given, text, err)
+		}
+		again, _ := mustLoad(t, string(text))
+		if again.Retries() != c.Retries() {
+			t.Errorf("%q: %d retries, then %d", given, c.Retries(), again.Retries())
+		}
+	}
+}
+
+func TestFallbacks(t *testing.T) {
+	base := `{"subscriptionId":"s","resourceGroup":"rg","vnetName":"v"`
+	for given, want := range map[string]string{
+		``:                         "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v",
+		`,"vnetResourceGroup":"n"`: "/subscriptions/s/resourceGroups/n/providers/Microsoft.Network/virtualNetworks/v",
+		`,"networkResourceSubscriptionID":"x","vnetResourceGroup":"n"`: "/subscriptions/x/resourceGroups/n/providers/Microsoft.Network/virtualNetworks/v",
+	} {
+		if c, _ := mustLoad(t, base+given+"}"); c.VirtualNetworkID() != want {
+			t.Errorf("%q: %s, want %s", given, c.VirtualNetworkID(), want)
+		}
+	}
+	if c, _ := mustLoad(t, base+`,"loadBalancerResourceGroup":"lrg"}`); c.BackendResourceGroup() != "lrg" {
+		t.Errorf("load balancers are looked for in %s", c.BackendResourceGroup())
+	}
+	if c, _ := mustLoad(t, base+`,"aadFederatedTokenFile":"/f"}`); !c.WorkloadIdentity() {
+		t.Error("a token file alone configures workload identity")
+	}
+	if c, _ := mustLoad(t, base+`,"aadFederatedTokenFile":"/f","useFederatedWorkloadIdentityExtension":false}`); c.WorkloadIdentity() {
+		t.Error("an explicit false wins over a token file")
+	}
+}
+
+// A key without effect is named, once and in one line; one that says what Weir does
+// anyway is not worth a warning.
+func TestKeysWithoutEffect(t *testing.T) {
+	tests := []struct{ given, want string }{
+		{``, ""},
+		{`,"location":"eastus","TAGS":"a=b","multipleStandardLoadBalancerConfigurations":[{"name":"a"}]`,
+			"keys of azure.json without effect: not supported yet: tags, location, multipleStandardLoadBalancerConfigurations"},
+		{`,"vnetNam":"v","\u001b[31m":1`, "keys of azure.json without effect: unknown: \"\\x1b[31m\", \"vnetNam\""},
+		{`,"location":"eastus","zzz":1`, `keys of azure.json without effect: not supported yet: location; unknown: "zzz"`},
+		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","securityGroupName":null`, ""},
+		{`,"loadBalancerSku":"basic","loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`,
+			"keys of azure.json without effect: not supported yet: loadBalancerBackendPoolConfigurationType, loadBalancerSku"},
+	}
+	for _, tt := range tests {
+		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+tt.given+`}`)
+		if got := ignored.Warning(); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.given, got, tt.want)
+		}
+	}
+}
+
+func TestMalformedFiles(t *testing.T) {
+	base := "subscriptionId: s\nresourceGroup: rg\n"
+	tests := []struct {
+		name, content string
+		says          []string
+	}{
+		{"empty", " \n", []string{"the file is empty"}},
+		{"a list", "- a\n", []string{"mapping"}},
+		{"a word", "hello", []string{"mapping"}},
+		{"null", "null", []string{"mapping"}},
+		{"broken JSON", "{\n \"subscriptionId\": \"s\",\n \"resourceGroup\": \"rg\"\n \"vnetName\": \"v\"\n}", []string{"line 4"}},
+		{"cut off", "{\n \"aadClientSecret\": \"" + canary, []string{"line 2"}},
+		{"broken YAML", "subscriptionId: s\n\tresourceGroup: rg\n", []string{"line 2"}},
+		{"no subscription", "resourceGroup: rg", []string{`key "subscriptionId" is missing`}},
+		{"no resource group", "subscriptionId: s", []string{`key "resourceGroup" is missing`}},
+		{"a number for a string", base + "vnetName: 5", []string{`key "vnetName": want a string, got a number`}},
+		{"a number for a secret", base + "aadClientSecret: 5150519", []string{`key "aadClientSecret": want a string, got a number`}},
+		{"a list for a secret", base + "aadClientSecret: [" + canary + "]", []string{`key "aadClientSecret": want a string, got a list`}},
+		{"a string for a switch", base + "useManagedIdentityExtension: \"" + canary + "\"", []string{`key "useManagedIdentityExtension": want true or false, got a string`}},
+		{"a string for a number", base + "loadBalancerBackendPoolUpdateMaxRetries: many", []string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number, got a string`}},
+		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number, got a number"}},
+		{"an endless interval", base + "loadBalancerBackendPoolUpdateIntervalInSeconds: 9999999999", []string{"want 1 to 86400"}},
+		{"twice", base + "vnetName: a\nVnetName: b", []string{`"VnetName"`, `"vnetName"`, "given twice"}},
+		{"twice the same in YAML", base + "vnetName: a\nvnetName: b", []string{"vnetName"}},
+		{"a path for a subscription", "subscriptionId: a/../b\nresourceGroup: rg", []string{`key "subscriptionId"`}},
+		{"a path for a group", base + "loadBalancerResourceGroup: a/b", []string{`key "loadBalancerResourceGroup"`, `"a/b"`}},
+		{"a path for a network", base + "vnetName: ../x", []string{`key "vnetName"`}},
+		{"a path for the network's group", base + "vnetResourceGroup: ../x", []string{`key "vnetResourceGroup"`}},
+		{"too large", strings.Repeat(" ", maxSize) + base, []string{"larger than"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, tt.content)
+			c, _, err := Load(path)
+			if err == nil {
+				t.Fatalf("loaded %v", c)
+			}
+			for _, want := range append(tt.says, path) {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			if strings.ContainsAny(err.Error(), "\n\r") || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), "5150519") {
+				t.Errorf("not one line without secrets: %q", err)
+			}
+			if diff := cmp.Diff(Config{}, c); diff != "" {
+				t.Errorf("a failed load returns something:\n%s", diff)
+			}
+		})
+	}
+	if _, _, err := Load("/no/such/azure.json"); err == nil || !strings.Contains(err.Error(), "/no/such/azure.json") {
+		t.Errorf("got %v, want the path", err)
+	}
+}
+
+func TestSecretsArePrintedNowhere(t *testing.T) {
+	c, _ := mustLoad(t, whole)
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "config", c, "auth", c.Auth, "secret", c.AADClientSecret)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "config", c, "auth", c.Auth, "secret", c.AADClientSecret)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%t"} {
+		fmt.Fprintf(&log, verb+"\n", c)
+		fmt.Fprintf(&log, verb+"\n", c.Auth)
+		fmt.Fprintf(&log, verb+"\n", &c.Auth)
+		fmt.Fprintf(&log, verb+"\n", c.AADClientSecret)
+	}
+	asJSON, _ := json.Marshal(c)
+	asYAML, _ := yaml.Marshal(c)
+	text := log.String() + string(asJSON) + string(asYAML)
+	if strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary)) {
+		t.Errorf("a secret is printed:\n%s", text)
+	}
+	if c.AADClientSecret.Reveal() != canary {
+		t.Error("the secret itself is lost")
+	}
+	if !strings.Contains(log.String(), redacted) || !strings.Contains(c.String(), "subscription s") {
+		t.Errorf("the log shows nothing at all:\n%s", log.String())
+	}
+}
+
+func TestEnvironmentFile(t *testing.T) {
+	if e, err := LoadEnvironment(""); err != nil || e != (Environment{}) {
+		t.Errorf("no file: %+v, %v", e, err)
+	}
+	e, err := LoadEnvironment(write(t, `{"name":"AzureStackCloud","resourceManagerEndpoint":"https://arm","tokenAudience":"https://aud","activeDirectoryEndpoint":"https://login/"}`))
+	if err != nil || e != (Environment{"https://arm", "https://aud", "https://login/"}) {
+		t.Errorf("got %+v, %v", e, err)
+	}
+	var c Config
+	if c.Endpoint(e) != "https://arm" {
+		t.Errorf("got %s from the file alone", c.Endpoint(e))
+	}
+	c.ResourceManagerEndpoint = "https://own"
+	if c.Endpoint(e) != "https://own" {
+		t.Errorf("got %s, want azure.json's own", c.Endpoint(e))
+	}
+	for _, path := range []string{"/no/such/file", write(t, "{"), write(t, `{"tokenAudience":5}`)} {
+		if _, err := LoadEnvironment(path); err == nil || !strings.Contains(err.Error(), EnvironmentVariable) || !strings.Contains(err.Error(), path) {
+			t.Errorf("got %v, want the variable and the path", err)
+		}
+	}
+}
+
+// The reference page lists every key that is read, and every one that is known.
+func TestTheReferenceListsEveryKey(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/azure-json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := slices.Clone(notYet)
+	var read map[string]any
+	if err := json.Unmarshal([]byte(whole), &read); err != nil {
+		t.Fatal(err)
+	}
+	for key := range read {
+		keys = append(keys, key)
+	}
+	for _, key := range keys {
+		if !strings.Contains(string(page), "`"+key+"`") {
+			t.Errorf("docs/reference/azure-json.md has no `%s`", key)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []string{whole, "subscriptionId: s\nresourceGroup: rg\n", "", "{", "- a", "a: &a [*a]", "? {a: b}\n: c", "subscriptionId: !!binary aGk=\nresourceGroup: 2001-01-01", "\xff\xfe", "{\"a\":1,\"A\":2}", "<<: {a: b}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		c, ignored, err := parse(content)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r") {
+				t.Errorf("an error of several lines: %q", err)
+			}
+			return
+		}
+		if c.SubscriptionID == "" || c.ResourceGroup == "" || c.Retries() < 0 || c.Interval() <= 0 {
+			t.Errorf("loaded what cannot be: %v", c)
+		}
+		if strings.ContainsAny(ignored.Warning(), "\n\r\x1b") {
+			t.Errorf("a warning of several lines: %q", ignored.Warning())
+		}
+	})
+}

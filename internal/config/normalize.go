@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// maxInterval is a day: whatever is longer is a mistake, and a pool would be as
+// good as unattended.
+const maxInterval = 24 * 60 * 60
+
+// vnetRule is Azure's rule for the names of virtual networks:
+// https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
+var vnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
+
+// Normalize fills in defaults, so that every pointer but those of the identities is
+// set, and reports the first value that cannot be. It changes nothing if it fails.
+func (c *Config) Normalize() error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	seconds, retries, exclude := int(c.Interval().Seconds()), c.Retries(), c.ExcludesMaster()
+	c.IntervalSeconds, c.MaxRetries, c.ExcludeMaster = &seconds, &retries, &exclude
+	return nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.SubscriptionID == "":
+		return errors.New(`key "subscriptionId" is missing: set it to the cluster's subscription`)
+	case c.ResourceGroup == "":
+		return errors.New(`key "resourceGroup" is missing: set it to the cluster's resource group`)
+	case c.IntervalSeconds != nil && *c.IntervalSeconds > maxInterval:
+		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateIntervalInSeconds" is %d: want 1 to %d, or 0 or less for the default of %d`,
+			*c.IntervalSeconds, maxInterval, DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds)
+	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
+		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
+	}
+	// Every pair that becomes part of an ARM id is checked as one.
+	for _, pair := range []struct{ subscriptionKey, subscription, groupKey, group string }{
+		{"subscriptionId", c.SubscriptionID, "resourceGroup", c.ResourceGroup},
+		{"networkResourceSubscriptionID", c.NetworkResourceSubscriptionID, "vnetResourceGroup", c.VnetResourceGroup},
+		{"", "", "loadBalancerResourceGroup", c.LoadBalancerResourceGroup},
+	} {
+		id := lb.LoadBalancerID{SubscriptionID: first(pair.subscription, "s"), ResourceGroup: "g", Name: "n"}
+		if err := id.Validate(); err != nil {
+			return fmt.Errorf("key %q: %w", pair.subscriptionKey, err)
+		}
+		id.ResourceGroup = first(pair.group, "g")
+		if err := id.Validate(); err != nil {
+			return fmt.Errorf("key %q: %w", pair.groupKey, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// With the roles of config/ and nothing more, the controller leads, follows a
+// Service, shows itself, says what it cannot do, and stops when told to.
+func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.pool("web", "10.9.9.9")
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.service("web", n1, n2)
+	weir := l.controller("--leader-elect-namespace", "weir-system")
+
+	l.becomes("web", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+	l.move("web", n2)
+	l.becomes("web", "10.0.0.2", "10.9.9.9")
+
+	l.eventually("kubectl get", func() error {
+		out, err := kubectl(t.Context(), "-n", l.namespace, "get", "backendpools")
+		if err != nil || !strings.Contains(out, "Level") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	l.eventually("event on the Service", func() error {
+		out, err := kubectl(t.Context(), "-n", l.namespace, "get", "events", "--field-selector", "involvedObject.kind=Service,reason=LoadBalancerBackendPoolUpdated")
+		if err != nil || !strings.Contains(out, "Load balancer backend pool updated successfully") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	for path, address := range map[string]string{"/healthz": weir.health, "/readyz": weir.health, "/metrics": weir.metrics} {
+		body, err := get(address, path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if path == "/metrics" && !strings.Contains(body, `weir_arm_calls_total{operation="put",status="200"}`) {
+			t.Errorf("%s counts no write:\n%s", path, body)
+		}
+	}
+	if warned := strings.Count(weir.logs(), "without effect"); warned != 1 {
+		t.Errorf("%d warnings about keys without effect, want one", warned)
+	}
+	for _, word := range []string{"routeTableName", "resourceGruop"} {
+		if !strings.Contains(weir.logs(), word) {
+			t.Errorf("the log does not name the key %s", word)
+		}
+	}
+	for _, trouble := range []string{"forbidden", "panic", "Authorization", "weir-emulator"} {
+		if strings.Contains(weir.logs(), trouble) {
+			t.Errorf("the log speaks of %q", trouble)
+		}
+	}
+	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
+	if err := weir.cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+}
+
+// Killed while Azure works on a write, and restarted after the cluster has changed,
+// it removes what it wrote and no longer wants, and leaves what others wrote.
+func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
+	l := newLab(t, armemu.Options{LatencyScale: 0.2, Seed: 7})
+	l.pool("web", "10.9.9.9")
+	n1, n2, n3 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3")
+	l.service("web", n1, n2)
+	weir := l.controller("--leader-elect=false")
+	l.eventually("a write", func() error {
+		if len(l.emulator.Calls(armemu.OfKind(armemu.KindPut))) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	l.must(weir.cmd.Process.Kill())
+	_ = weir.cmd.Wait() // killed
+
+	l.move("web", n3)
+	l.controller("--leader-elect=false")
+	l.becomes("web", "10.0.0.3", "10.9.9.9")
+}
+
+// Nobody else's pool is emptied because a Service is gone while Weir was away.
+func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.pool("web", "10.9.9.9")
+	l.service("web", l.node("n1", "10.0.0.1"))
+	weir := l.controller("--leader-elect=false")
+	l.becomes("web", "10.0.0.1", "10.9.9.9")
+	l.must(weir.cmd.Process.Kill())
+	_ = weir.cmd.Wait() // killed
+
+	if out, err := kubectl(t.Context(), "-n", l.namespace, "delete", "service", "web"); err != nil {
+		t.Fatal(out)
+	}
+	l.controller("--leader-elect=false")
+	l.becomes("web", "10.9.9.9")
+}
+
+func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	good := filepath.Join(l.dir, "azure.json")
+	tests := []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"no such file", []string{"controller", "--config", "/nonexistent/azure.json"}, "/nonexistent/azure.json"},
+		{"malformed file", []string{"controller", "--config", l.write("bad.json", `{"subscriptionId": `)}, "bad.json"},
+		{"wrong type", []string{"controller", "--config", l.write("type.json", `{"subscriptionId":"s","resourceGroup":7}`)}, "resourceGroup"},
+		{"missing key", []string{"controller", "--config", l.write("half.json", `{"subscriptionId":"s"}`)}, "resourceGroup"},
+		{"static token elsewhere", []string{"controller", "--config", good, "--kubeconfig", cluster.weir, "--azure-endpoint", "http://10.0.0.1:80"}, "loopback"},
+		{"kubeconfig", []string{"controller", "--config", good, "--kubeconfig", "/nonexistent/kc"}, "/nonexistent/kc"},
+		{"address", []string{"controller", "--config", good, "--metrics-bind-address", "8080"}, "--metrics-bind-address"},
+		{"flag", []string{"controller", "--no-such-flag"}, "--no-such-flag"},
+		{"command", []string{"contoller"}, `"contoller"`},
+		{"log format", []string{"controller", "--log-format", "xml"}, `"xml"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), tt.args...)
+			var out bytes.Buffer
+			cmd.Stderr = &out
+			cmd.WaitDelay = 10 * time.Second
+			err := cmd.Run()
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || exit.ExitCode() != 2 {
+				t.Errorf("ended with %v, want exit code 2", err)
+			}
+			line := strings.TrimSpace(out.String())
+			if !strings.HasPrefix(line, "weir: ") || strings.Contains(line, "\n") || !strings.Contains(line, tt.says) {
+				t.Errorf("said %q, want one line that names %s", line, tt.says)
+			}
+		})
+	}
+}

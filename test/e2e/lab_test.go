@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+)
+
+// lab is one namespace, one emulator and the programs started against them.
+type lab struct {
+	t         *testing.T
+	namespace string
+	emulator  *armemu.Emulator
+	url       string
+	dir       string
+}
+
+const (
+	vnet         = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/vnet"
+	loadBalancer = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes"
+)
+
+func newLab(t *testing.T, opts armemu.Options) *lab {
+	t.Helper()
+	l := &lab{t: t, dir: t.TempDir(), emulator: armemu.New(opts)}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	l.must(cluster.Create(t.Context(), ns))
+	l.namespace = ns.Name
+	server := httptest.NewServer(l.emulator)
+	t.Cleanup(server.Close)
+	l.url = server.URL
+	l.must(l.emulator.Put(vnet, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)))
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"routeTableName":"rt","resourceGruop":"typo"}`)
+	return l
+}
+
+func (l *lab) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) write(name, content string) string {
+	l.t.Helper()
+	path := filepath.Join(l.dir, name)
+	l.must(os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// pool seeds the load balancer with one pool and these addresses in it.
+func (l *lab) pool(name string, ips ...string) {
+	l.t.Helper()
+	entries := []map[string]any{}
+	for _, ip := range ips {
+		entries = append(entries, map[string]any{"name": "vm-" + strings.ReplaceAll(ip, ".", "-"), "properties": map[string]any{"ipAddress": ip}})
+	}
+	body, err := json.Marshal(map[string]any{
+		"location": "eastus", "sku": map[string]any{"name": "Standard"},
+		"properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": name, "properties": map[string]any{
+			"virtualNetwork": map[string]any{"id": vnet}, "loadBalancerBackendAddresses": entries}}}},
+	})
+	l.must(err)
+	l.must(l.emulator.Put(loadBalancer, body))
+}
+
+// members returns the IPs of a pool in Azure, sorted.
+func (l *lab) members(pool string) []string {
+	l.t.Helper()
+	body, ok := l.emulator.Get(loadBalancer + "/backendAddressPools/" + pool)
+	if !ok {
+		l.t.Fatalf("pool %s is gone", pool)
+	}
+	var p struct {
+		Properties struct {
+			LoadBalancerBackendAddresses []struct {
+				Properties struct {
+					IPAddress string `json:"ipAddress"`
+				} `json:"properties"`
+			} `json:"loadBalancerBackendAddresses"`
+		} `json:"properties"`
+	}
+	l.must(json.Unmarshal(body, &p))
+	ips := []string{}
+	for _, a := range p.Properties.LoadBalancerBackendAddresses {
+		ips = append(ips, a.Properties.IPAddress)
+	}
+	slices.Sort(ips)
+	return ips
+}
+
+// node creates a node of the cluster that goes with the test.
+func (l *lab) node(name, ip string) string {
+	l.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.namespace + "-" + name}}
+	l.must(cluster.Create(l.t.Context(), n))
+	l.t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(l.t.Context()), n) })
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+	l.must(cluster.Status().Update(l.t.Context(), n))
+	return n.Name
+}
+
+// service creates a Local Service with one slice, and a BackendPool for it.
+func (l *lab) service(name string, nodes ...string) {
+	l.t.Helper()
+	l.must(cluster.Create(l.t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+			Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	}))
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: name + "-1", Namespace: l.namespace, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints(nodes),
+	}
+	l.must(cluster.Create(l.t.Context(), slice))
+	l.must(cluster.Create(l.t.Context(), &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace},
+		Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef:   &v1alpha1.ServiceReference{Name: name},
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: "kubernetes"}, PoolName: name,
+		},
+	}))
+}
+
+// move gives the Service's slice other endpoints.
+func (l *lab) move(service string, nodes ...string) {
+	l.t.Helper()
+	var slice discoveryv1.EndpointSlice
+	l.must(cluster.Get(l.t.Context(), key(l.namespace, service+"-1"), &slice))
+	slice.Endpoints = endpoints(nodes)
+	l.must(cluster.Update(l.t.Context(), &slice))
+}
+
+func endpoints(nodes []string) []discoveryv1.Endpoint {
+	all := []discoveryv1.Endpoint{}
+	for i, n := range nodes {
+		all = append(all, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.244.0.%d", i+1)}, NodeName: &n})
+	}
+	return all
+}
+
+// program is a running weir controller.
+type program struct {
+	cmd     *exec.Cmd
+	mu      sync.Mutex
+	log     bytes.Buffer
+	metrics string
+	health  string
+}
+
+func (p *program) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *program) logs() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// controller starts weir with the rights of its ServiceAccount.
+func (l *lab) controller(flags ...string) *program {
+	l.t.Helper()
+	p := &program{metrics: freeAddress(l.t), health: freeAddress(l.t)}
+	args := append([]string{
+		"controller", "--kubeconfig", cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
+		"--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
+	}, flags...)
+	p.cmd = exec.Command(filepath.Join(bin, "weir"), args...)
+	p.cmd.Stderr = p
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	l.must(p.cmd.Start())
+	l.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended already
+		_ = p.cmd.Wait()
+		if l.t.Failed() {
+			l.t.Logf("the controller's log:\n%s", p.logs())
+		}
+	})
+	return p
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// eventually asks until the answer is nil, and fails with the last one otherwise.
+func (l *lab) eventually(what string, ask func() error) {
+	l.t.Helper()
+	deadline := time.NewTimer(60 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			l.t.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (l *lab) becomes(pool string, want ...string) {
+	l.t.Helper()
+	l.eventually("pool "+pool, func() error {
+		if got := l.members(pool); !slices.Equal(got, want) {
+			return fmt.Errorf("holds %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+func get(address, path string) (string, error) {
+	res, err := http.Get("http://" + address + path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return "", err
+	}
+	if res.StatusCode != http.StatusOK {
+		return "", errors.New(res.Status + ": " + string(body))
+	}
+	return string(body), nil
+}

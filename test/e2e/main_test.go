@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e_test runs the built program against a real kube-apiserver, with the
+// roles that config/ ships, and the ARM emulator over TCP.
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// cluster is the one control plane of this package.
+var cluster struct {
+	client.Client
+	rest *rest.Config
+	// admin and weir are kubeconfig files: of an administrator, and of the
+	// ServiceAccount that config/ makes, with no more than its roles.
+	admin, weir string
+}
+
+// bin is where make puts what is built.
+var bin, _ = filepath.Abs("../../bin")
+
+func TestMain(m *testing.M) { os.Exit(runAll(m)) }
+
+func runAll(m *testing.M) int {
+	for _, name := range []string{"kube-apiserver", "etcd", "kubectl", "weir"} {
+		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: run make kubelab build first\n", err)
+			return 1
+		}
+	}
+	env := &envtest.Environment{BinaryAssetsDirectory: bin}
+	cfg, err := env.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kube-apiserver:", err)
+		return 1
+	}
+	defer func() { _ = env.Stop() }() // the processes end with this one in any case
+	dir, err := os.MkdirTemp("", "weir-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := install(cfg, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// install applies config/ as a user would, and keeps the two kubeconfigs.
+func install(cfg *rest.Config, dir string) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	var err error
+	if cluster.Client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	cluster.rest = cfg
+	cluster.admin, cluster.weir = filepath.Join(dir, "admin"), filepath.Join(dir, "weir")
+	if err := writeKubeconfig(cluster.admin, cfg, ""); err != nil {
+		return err
+	}
+	if err := writeKubeconfig(cluster.weir, cfg, "system:serviceaccount:weir-system:weir"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	// A namespace that exists in dry-run alone would have nothing else applied to it.
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}
+	if err := cluster.Create(ctx, ns); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", "../../config"},
+		{"apply", "--server-side", "--force-conflicts", "-k", "../../config"},
+		{"wait", "--for=condition=Established", "crd/backendpools.weir.dev"},
+	} {
+		if out, err := kubectl(ctx, args...); err != nil {
+			return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
+		}
+	}
+	return nil
+}
+
+func writeKubeconfig(path string, cfg *rest.Config, as string) error {
+	kc := clientcmdapi.NewConfig()
+	kc.Clusters["lab"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	kc.AuthInfos["user"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken, Impersonate: as,
+	}
+	kc.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "user"}
+	kc.CurrentContext = "lab"
+	return clientcmd.WriteToFile(*kc, path)
+}
+
+// kubectl runs the real one as an administrator and returns what it printed.
+func kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.admin)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
