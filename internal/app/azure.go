@@ -11,18 +11,6 @@ import (
 	"weir.dev/weir/internal/metrics"
 )
 
-// loadConfig reads azure.json and names, in one warning, the keys without effect.
-func loadConfig(o Options) (config.Config, error) {
-	cfg, ignored, err := config.Load(o.ConfigFile)
-	if err != nil {
-		return config.Config{}, &UsageError{fmt.Errorf("--config: %w", err)}
-	}
-	if warning := ignored.Warning(); warning != "" {
-		o.Log.Warn(warning, "config", o.ConfigFile)
-	}
-	return cfg, nil
-}
-
 // newAzure returns the client for the Azure that azure.json means, or for the
 // emulator that the flag names. It sends nothing yet.
 func newAzure(o Options, cfg config.Config, arm *metrics.ARM) (*azure.Client, error) {

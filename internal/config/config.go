@@ -137,7 +137,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("resourceGroup", c.ResourceGroup),
 		slog.String("loadBalancerResourceGroup", c.BackendResourceGroup()),
 		slog.String("virtualNetwork", c.VirtualNetworkID()),
-		slog.Duration("interval", c.Interval()),
+		slog.String("interval", c.Interval().String()),
 		slog.Int("maxRetries", c.Retries()),
 	)
 }

@@ -5,6 +5,7 @@ package fault
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -104,8 +105,10 @@ func code(a Answer) string {
 		return a.Codes[len(a.Codes)-1]
 	case a.Unreachable:
 		return CodeUnreachable
-	case a.Status != 0:
+	case http.StatusText(a.Status) != "":
 		return http.StatusText(a.Status)
+	case a.Status != 0:
+		return "HTTP " + strconv.Itoa(a.Status)
 	}
 	return CodeUnclassified
 }

@@ -40,9 +40,13 @@ type lab struct {
 }
 
 const (
-	vnet         = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/vnet"
-	loadBalancer = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes"
+	network = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network"
+	vnet    = network + "/virtualNetworks/vnet"
 )
+
+// loadBalancer is named after the namespace: the objects of earlier tests stay in
+// this control plane, and would hold a pool of the same name.
+func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.namespace }
 
 func newLab(t *testing.T, opts armemu.Options) *lab {
 	t.Helper()
@@ -85,13 +89,13 @@ func (l *lab) pool(name string, ips ...string) {
 			"virtualNetwork": map[string]any{"id": vnet}, "loadBalancerBackendAddresses": entries}}}},
 	})
 	l.must(err)
-	l.must(l.emulator.Put(loadBalancer, body))
+	l.must(l.emulator.Put(l.loadBalancer(), body))
 }
 
 // members returns the IPs of a pool in Azure, sorted.
 func (l *lab) members(pool string) []string {
 	l.t.Helper()
-	body, ok := l.emulator.Get(loadBalancer + "/backendAddressPools/" + pool)
+	body, ok := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/" + pool)
 	if !ok {
 		l.t.Fatalf("pool %s is gone", pool)
 	}
@@ -143,7 +147,7 @@ func (l *lab) service(name string, nodes ...string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace},
 		Spec: v1alpha1.BackendPoolSpec{
 			ServiceRef:   &v1alpha1.ServiceReference{Name: name},
-			LoadBalancer: v1alpha1.LoadBalancerReference{Name: "kubernetes"}, PoolName: name,
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: l.namespace}, PoolName: name,
 		},
 	}))
 }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// leaseName is the Lease of the leader; config/rbac names it too.
+const leaseName = "weir-controller"
+
+// stopWithin bounds a clean stop. It is below the 30 s that a pod is given.
+const stopWithin = 20 * time.Second
+
+// Run runs the controller until the context is done, or until it loses the lead.
+// A *UsageError means that the caller has to correct something.
+func Run(ctx context.Context, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	cfg, ignored, err := config.Load(o.ConfigFile)
+	if err != nil {
+		return &UsageError{fmt.Errorf("--config: %w", err)}
+	}
+	arm := metrics.NewARM(ctrlmetrics.Registry)
+	client, err := newAzure(o, cfg, arm)
+	if err != nil {
+		return err
+	}
+	rc, inCluster, err := o.restConfig()
+	if err != nil {
+		return err
+	}
+	if warning := ignored.Warning(); warning != "" {
+		o.Log.Warn(warning, "config", o.ConfigFile)
+	}
+	log := logr.FromSlogHandler(o.Log.Handler())
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+
+	mgr, err := newManager(o, rc, o.leaseNamespace(inCluster))
+	if err != nil {
+		return err
+	}
+	cluster, err := newCluster(ctx, o, cfg, mgr)
+	if err != nil {
+		return err
+	}
+	lanes := poolupdate.New(poolupdate.Config{
+		Interval: cfg.Interval(), MaxRetries: cfg.Retries(),
+		Azure: client, Cluster: cluster, Ledger: cluster,
+		Reporter: measured{cluster, metrics.NewLag(ctrlmetrics.Registry)}, Log: o.Log,
+	})
+	metrics.RegisterQueueDepth(ctrlmetrics.Registry, lanes.Depth)
+	if err := cluster.Setup(lanes); err != nil {
+		return err
+	}
+	if err := mgr.Add(leading(lanes.Run)); err != nil {
+		return err
+	}
+	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	o.Log.Info("weir has stopped")
+	return nil
+}
+
+func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager, error) {
+	rest.AddUserAgent(rc, "weir/"+Version)
+	return ctrl.NewManager(rc, ctrl.Options{
+		Scheme:                        kube.Scheme(),
+		Cache:                         kube.CacheOptions(),
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.HealthAddress,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       leaseNamespace,
+		LeaderElectionReleaseOnCancel: true, // the lanes have stopped by then
+		GracefulShutdownTimeout:       new(stopWithin),
+	})
+}
+
+func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager) (*kube.Cluster, error) {
+	cluster, err := kube.New(ctx, mgr, kube.Options{
+		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
+		ExcludeControlPlane: cfg.ExcludesMaster(), Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("healthz: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cluster.Synced); err != nil {
+		return nil, fmt.Errorf("readyz: %w", err)
+	}
+	return cluster, nil
+}
+
+// leading is what only the leader runs. The manager starts it when it leads and the
+// caches are filled, and waits for its end.
+type leading func(ctx context.Context)
+
+// Start implements manager.Runnable.
+func (l leading) Start(ctx context.Context) error { l(ctx); return nil }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (leading) NeedLeaderElection() bool { return true }
+
+// measured measures the lag of every write that it reports.
+type measured struct {
+	*kube.Cluster
+	lag *metrics.Lag
+}
+
+// Report implements poolupdate.Reporter.
+func (m measured) Report(ctx context.Context, r poolupdate.Report) {
+	if r.Outcome == poolupdate.Written {
+		m.lag.Observe(r.At.Sub(r.ChangedAt))
+	}
+	m.Cluster.Report(ctx, r)
+}

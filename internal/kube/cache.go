@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// Scheme returns the kinds that Weir reads and writes.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(s))
+	utilruntime.Must(discoveryv1.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	return s
+}
+
+// CacheOptions are the options of the manager's cache: EndpointSlices, Services,
+// Nodes and BackendPools, each stripped of what Weir does not read. Anything else
+// that is read through the cache is an error, not a new watch.
+func CacheOptions() cache.Options {
+	return cache.Options{
+		Scheme:                      Scheme(),
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&discoveryv1.EndpointSlice{}: {Transform: strip(stripSlice)},
+			&corev1.Service{}:            {Transform: strip(stripService)},
+			&corev1.Node{}:               {Transform: strip(stripNode)},
+			&v1alpha1.BackendPool{}:      {Transform: strip(stripPool)},
+		},
+	}
+}
+
+// strip adapts a function on one kind to the informers, which also hand over
+// tombstones of deleted objects.
+func strip[T any](fn func(*T)) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(*T); ok {
+			fn(o)
+		}
+		return obj, nil
+	}
+}
+
+// identity keeps what tells objects apart, and these labels.
+func identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID,
+		ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		Labels: labels,
+	}
+}
+
+// stripSlice keeps whose slice it is, and of each endpoint its node and conditions.
+func stripSlice(s *discoveryv1.EndpointSlice) {
+	var labels map[string]string
+	if service, ok := s.Labels[discoveryv1.LabelServiceName]; ok {
+		labels = map[string]string{discoveryv1.LabelServiceName: service}
+	}
+	s.ObjectMeta = identity(s.ObjectMeta, labels)
+	s.Ports = nil
+	for i, e := range s.Endpoints {
+		s.Endpoints[i] = discoveryv1.Endpoint{NodeName: e.NodeName, Conditions: e.Conditions}
+	}
+}
+
+// stripService keeps the type.
+func stripService(s *corev1.Service) {
+	s.ObjectMeta = identity(s.ObjectMeta, nil)
+	s.Spec = corev1.ServiceSpec{Type: s.Spec.Type}
+	s.Status = corev1.ServiceStatus{}
+}
+
+// stripNode keeps labels and internal addresses.
+func stripNode(n *corev1.Node) {
+	n.ObjectMeta = identity(n.ObjectMeta, n.Labels)
+	n.Spec = corev1.NodeSpec{}
+	var internal []corev1.NodeAddress
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			internal = append(internal, a)
+		}
+	}
+	n.Status = corev1.NodeStatus{Addresses: internal}
+}
+
+// stripPool keeps all but the bookkeeping of writers.
+func stripPool(p *v1alpha1.BackendPool) {
+	finalizers := p.Finalizers
+	p.ObjectMeta = identity(p.ObjectMeta, nil)
+	p.Finalizers = finalizers
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// sliceOf converts a slice. The API leaves conditions unset: ready then means yes,
+// serving as ready, terminating no.
+func sliceOf(s *discoveryv1.EndpointSlice) membership.Slice {
+	out := membership.Slice{Endpoints: make([]membership.Endpoint, len(s.Endpoints))}
+	switch s.AddressType {
+	case discoveryv1.AddressTypeIPv4:
+		out.Family = lb.IPv4
+	case discoveryv1.AddressTypeIPv6:
+		out.Family = lb.IPv6
+	}
+	for i, e := range s.Endpoints {
+		ready := orElse(e.Conditions.Ready, true)
+		out.Endpoints[i] = membership.Endpoint{
+			Node:        orElse(e.NodeName, ""),
+			Ready:       ready,
+			Serving:     orElse(e.Conditions.Serving, ready),
+			Terminating: orElse(e.Conditions.Terminating, false),
+		}
+	}
+	return out
+}
+
+// serviceOfSlice names the Service that a slice belongs to; no name if it has none.
+func serviceOfSlice(s *discoveryv1.EndpointSlice) poolupdate.ServiceName {
+	return poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+}
+
+// nodeOf converts a node.
+func nodeOf(n *corev1.Node, controlPlaneToo bool) membership.Node {
+	return membership.Node{Name: n.Name, IPs: internalIPs(n), Excluded: membership.Excluded(n.Labels, controlPlaneToo)}
+}
+
+// internalIPs returns the InternalIP addresses of a node, in their order. What is no
+// plain IP address is skipped: a load balancer could not reach it.
+func internalIPs(n *corev1.Node) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range n.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" && !ip.IsUnspecified() {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+// refOf names a BackendPool.
+func refOf(p *v1alpha1.BackendPool) poolupdate.Ref {
+	return poolupdate.Ref{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+}
+
+// parseAddresses reads a status; what is no address was not written by Weir.
+func parseAddresses(written []string) []netip.Addr {
+	ips := make([]netip.Addr, 0, len(written))
+	for _, s := range written {
+		if ip, err := netip.ParseAddr(s); err == nil {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+func formatAddresses(ips []netip.Addr) []string {
+	out := make([]string, len(ips))
+	for i, ip := range ips {
+		out[i] = ip.String()
+	}
+	return out
+}
+
+// placement resolves which pool a BackendPool means.
+type placement struct {
+	subscriptionID, resourceGroup string
+}
+
+// of returns the pool of a BackendPool. One that took a pool keeps it, even if the
+// configuration now names another resource group where its spec names none: its
+// addresses are in the pool that it took.
+func (d placement) of(p *v1alpha1.BackendPool) (lb.PoolID, error) {
+	where := p.Spec.LoadBalancer
+	id := lb.PoolID{Name: p.Spec.PoolName, LoadBalancer: lb.LoadBalancerID{
+		SubscriptionID: either(where.SubscriptionID, d.subscriptionID),
+		ResourceGroup:  either(where.ResourceGroup, d.resourceGroup),
+		Name:           where.Name,
+	}}
+	if took, ok := parsePoolID(p.Status.PoolID); ok && meant(took, p.Spec) {
+		id = took
+	}
+	return id, id.Validate()
+}
+
+// meant reports whether the spec alone, without what it leaves open, names the pool.
+func meant(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
+	same := func(named, is string) bool { return strings.EqualFold(named, is) }
+	open := func(named, is string) bool { return named == "" || same(named, is) }
+	return same(spec.PoolName, id.Name) && same(spec.LoadBalancer.Name, id.LoadBalancer.Name) &&
+		open(spec.LoadBalancer.ResourceGroup, id.LoadBalancer.ResourceGroup) &&
+		open(spec.LoadBalancer.SubscriptionID, id.LoadBalancer.SubscriptionID)
+}
+
+// parsePoolID reads an ARM id of a backend address pool, as lb.PoolID prints it.
+func parsePoolID(s string) (lb.PoolID, bool) {
+	part := strings.Split(s, "/")
+	if len(part) != 11 {
+		return lb.PoolID{}, false
+	}
+	id := lb.PoolID{Name: part[10], LoadBalancer: lb.LoadBalancerID{SubscriptionID: part[2], ResourceGroup: part[4], Name: part[8]}}
+	return id, strings.EqualFold(id.String(), s) && id.Validate() == nil
+}
+
+func describePool(id lb.PoolID) string {
+	return fmt.Sprintf("pool %s of load balancer %s", id.Name, id.LoadBalancer.Name)
+}
+
+func orElse[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube is the Kubernetes side of Weir. It watches what decides the members
+// of a backend pool, hands operations to the pool lanes, answers the lanes' questions
+// about the cluster, and writes status and events.
+//
+//	setup.go          New and Setup: options, informers, controllers
+//	cache.go          which kinds are cached, and what is stripped from them
+//	index.go          by what they are looked up
+//	convert.go        API objects → the values that the rooms know
+//	endpointslice.go  slice events → Services
+//	service.go        the reconciler keyed by Service; Service events → BackendPools
+//	node.go           node events → Services and BackendPools
+//	backendpool.go    the reconciler keyed by BackendPool; release.go its deletion
+//	standing.go       (pure) what a BackendPool is entitled to just now
+//	snapshot.go       poolupdate.Cluster: Relevant and Wanted
+//	status.go         the one status of each BackendPool; ledger.go and report.go
+//	                  write to it as poolupdate.Ledger and poolupdate.Reporter
+//	message.go        (pure) sentences for people
+//	events.go         Kubernetes events
+//
+// No reconciler calls Azure, and none waits for a lane. Reads come from the
+// informers' stores, so they cannot fail and cost no copy: what is read there is
+// never changed.
+package kube

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Limits of texts, in bytes. Kubernetes cuts or refuses longer events.
+const (
+	maxMessage = 1024
+	maxCode    = 128
+)
+
+// leftOut is how many of the nodes that are left out a message names.
+const leftOut = 5
+
+// sentence makes text fit for an event or a condition: one line, no control
+// characters, at most limit bytes.
+func sentence(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= limit {
+		return text
+	}
+	const more = "…"
+	cut := limit - len(more)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + more
+}
+
+// faultText is the error of an attempt in at most limit bytes. Azure's code is what
+// people search for, so it survives the cut.
+func faultText(f *fault.Fault, limit int) string {
+	if f == nil {
+		return "no reason was given"
+	}
+	text := strings.TrimRight(sentence(f.Error(), limit), ". ")
+	code := sentence(f.Code, maxCode)
+	if code == "" || strings.Contains(text, code) {
+		return text
+	}
+	return sentence(code+": "+text, limit)
+}
+
+// levelMessage says that a pool is level, and which nodes are left out.
+func levelMessage(set membership.Set) string {
+	text := "level with " + count(len(set.Addresses), "node")
+	if len(set.Addresses) == 0 {
+		text = "level with no nodes"
+	}
+	var out []string
+	for _, a := range set.Absent[:min(len(set.Absent), leftOut)] {
+		out = append(out, sentence(a.String(), maxMessage/8))
+	}
+	if n := len(set.Absent) - leftOut; n > 0 {
+		out[len(out)-1] += fmt.Sprintf(" and %d more", n)
+	}
+	if set.Homeless > 0 {
+		out = append(out, count(set.Homeless, "endpoint")+" without a node name")
+	}
+	if set.Unfit > 0 {
+		out = append(out, count(set.Unfit, "slice")+" without IP addresses (address type FQDN)")
+	}
+	if len(out) > 0 {
+		text += "; left out: " + strings.Join(out, "; ")
+	}
+	return text
+}
+
+// updatingMessage says what is about to be written.
+func updatingMessage(i poolupdate.Intent) string {
+	var doing []string
+	if i.Add > 0 {
+		doing = append(doing, fmt.Sprintf("adding %d", i.Add))
+	}
+	if i.Remove > 0 {
+		doing = append(doing, fmt.Sprintf("removing %d", i.Remove))
+	}
+	return strings.Join(doing, ", ") + fmt.Sprintf("; the pool held %s", count(i.Observed, "address"))
+}
+
+func retryingMessage(r poolupdate.Report) string {
+	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; " +
+		fmt.Sprintf("retry %d of %d follows", r.RetriesUsed, r.Budget)
+	if !r.NextEligibleAt.IsZero() {
+		text += ", not before " + r.NextEligibleAt.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+func failedMessage(r poolupdate.Report) string {
+	return "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; the next change of the members starts another"
+}
+
+// missingPool says what a stale attempt found missing.
+func missingPool(r poolupdate.Report) (reason, why string) {
+	where := r.Pool.LoadBalancer
+	if r.Fault != nil && (r.Fault.Code == "ResourceNotFound" || r.Fault.Code == "ResourceGroupNotFound") {
+		return v1alpha1.ReasonLoadBalancerNotFound,
+			fmt.Sprintf("Azure has no load balancer %s in resource group %s of subscription %s", where.Name, where.ResourceGroup, where.SubscriptionID)
+	}
+	return v1alpha1.ReasonPoolNotFound, fmt.Sprintf("load balancer %s in resource group %s has no backend pool %s", where.Name, where.ResourceGroup, r.Pool.Name)
+}
+
+// removed says what became of our addresses now that nothing wants them.
+func removed(st standing, left bool) (reason, why string) {
+	reason, why = st.reason, st.why
+	if reason == "" { // an active one that is being deleted
+		reason, why = v1alpha1.ReasonUpdating, "this BackendPool is being deleted"
+	}
+	switch {
+	case !st.taken:
+		return reason, why + "; Weir wrote nothing to the pool"
+	case left:
+		return reason, why + "; its addresses are being removed from the pool"
+	}
+	return reason, why + "; its addresses were removed from the pool"
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "s") {
+		return fmt.Sprintf("%d %ses", n, thing)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Report implements poolupdate.Reporter: events on the Services, then the status. A
+// status that cannot be written is kept, and written through the work queue.
+func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
+	c.tell(r)
+	e := c.statuses.known(r.Ref)
+	p := c.snap.pool(r.Ref)
+	if e == nil || p == nil || r.Outcome == poolupdate.Postponed || r.Outcome == poolupdate.Shutdown {
+		return
+	}
+	st := c.snap.standingOf(p)
+	set, _ := e.remembered()
+	e.schedule(st, r, c.opts)
+	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		note(s, r)
+		judge(s, st, set, r, p.Generation)
+	})
+	if err != nil && !errors.Is(err, errGone) && ctx.Err() == nil {
+		c.opts.Log.WarnContext(ctx, "status not written, trying again", "backendPool", key(p.Namespace, p.Name), "err", err)
+	}
+	// The work queue writes what could not be written, and knows when to look again.
+	c.wake.add(r.Ref)
+}
+
+// change updates the status of a BackendPool, and puts an event on it when that turned
+// it into a problem.
+func (c *Cluster) change(ctx context.Context, p *v1alpha1.BackendPool, e *entry, fn func(*v1alpha1.BackendPoolStatus)) error {
+	err := c.statuses.update(ctx, e, fn)
+	if errors.Is(err, errGone) {
+		return err
+	}
+	if reason, why, turned := e.turned(); turned {
+		c.events.warn(p, reason, why)
+	}
+	return err
+}
+
+// turned reports a problem that no event spoke of yet.
+func (e *entry) turned() (reason, why string, turned bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	reason = syncedReason(e.status.Conditions)
+	if reason == v1alpha1.ReasonLevel || reason == v1alpha1.ReasonPaused {
+		e.told = ""
+	}
+	if problem(e.status.Conditions) == "" || reason == e.told {
+		return "", "", false
+	}
+	e.told = reason
+	return reason, meta.FindStatusCondition(e.status.Conditions, v1alpha1.ConditionSynced).Message, true
+}
+
+// schedule decides when to look again although nothing changes.
+func (e *entry) schedule(st standing, r poolupdate.Report, opts Options) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	missing := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused
+	switch {
+	case st.removes():
+		// A pool that is gone, or was made anew for network interfaces, holds none of ours.
+		if missing || r.Settled && len(r.Written) == 0 {
+			e.released, e.recheckAt = st.deleting, time.Time{}
+		} else {
+			e.recheckAt = r.At.Add(opts.ReleaseAgainAfter)
+		}
+	case missing:
+		e.recheckAt = r.At.Add(opts.RecheckAfter)
+	default:
+		e.recheckAt = time.Time{}
+	}
+}
+
+// note keeps what an attempt found out, whatever the BackendPool is entitled to by now.
+func note(s *v1alpha1.BackendPoolStatus, r poolupdate.Report) {
+	at := metav1.NewTime(r.At).Rfc3339Copy()
+	if r.Observed >= 0 && r.Outcome != poolupdate.Refused {
+		s.Desired, s.Observed, s.Foreign = new(int32(r.Desired)), new(int32(r.Observed)), new(int32(r.Foreign)) //nolint:gosec // a pool has at most some thousands
+	}
+	if r.Outcome == poolupdate.Written {
+		s.LastWrite = &at
+	}
+	if r.Settled {
+		s.PoolID = r.Pool.String()
+		s.WrittenAddresses = formatAddresses(r.Written)
+	}
+	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
+	if r.Fault != nil {
+		outcome.Code = sentence(r.Fault.Code, maxCode)
+	}
+	if s.LastOutcome == nil || s.LastOutcome.Class != outcome.Class || s.LastOutcome.Code != outcome.Code {
+		s.LastOutcome = &outcome
+	}
+	s.RetriesUsed = new(int32(r.RetriesUsed)) //nolint:gosec // bounded by the budget
+	if r.Settled {
+		s.RetriesUsed = new(int32(0))
+	}
+	s.NextEligibleAt = nil
+	if !r.NextEligibleAt.IsZero() {
+		s.NextEligibleAt = new(metav1.NewTime(r.NextEligibleAt).Rfc3339Copy())
+	}
+}
+
+// judge sets the conditions after an attempt. A BackendPool that was paused or lost its
+// claim meanwhile keeps saying so.
+func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poolupdate.Report, generation int64) {
+	setParked(s, generation)
+	if !st.works() {
+		return
+	}
+	status, reason, why := metav1.ConditionFalse, "", ""
+	switch {
+	case r.Settled && st.removes():
+		reason, why = removed(st, len(s.WrittenAddresses) > 0)
+	case r.Settled:
+		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set)
+	case r.Outcome == poolupdate.Stale:
+		reason, why = missingPool(r)
+	case r.Outcome == poolupdate.Refused:
+		reason, why = v1alpha1.ReasonNICPool, describePool(r.Pool)+" holds network interfaces, which Weir does not write: name a pool of IP addresses"
+	case r.Requeued:
+		reason, why = v1alpha1.ReasonRetrying, retryingMessage(r)
+	default:
+		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
+	}
+	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, why)
+}
+
+// setParked sets the Parked condition by nextEligibleAt.
+func setParked(s *v1alpha1.BackendPoolStatus, generation int64) {
+	if s.NextEligibleAt == nil {
+		setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionFalse, "NotParked", "")
+		return
+	}
+	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, "RetryAfter",
+		"Azure asked for no call before "+s.NextEligibleAt.UTC().Format(time.RFC3339))
+}
+
+func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: sentence(why, maxMessage), ObservedGeneration: generation,
+	})
+}
+
+func syncedReason(conditions []metav1.Condition) string {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionSynced); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// problems are the reasons that a person has to do something about.
+var problems = []string{
+	v1alpha1.ReasonFailed, v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound,
+	v1alpha1.ReasonNICPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonServiceNotFound,
+	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
+}
+
+// problem returns the reason of the Synced condition if it is a problem, else "".
+func problem(conditions []metav1.Condition) string {
+	if reason := syncedReason(conditions); slices.Contains(problems, reason) {
+		return reason
+	}
+	return ""
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Options configure the Kubernetes side.
+type Options struct {
+	// SubscriptionID and ResourceGroup stand in where a BackendPool names none.
+	SubscriptionID, ResourceGroup string
+	// ExcludeControlPlane keeps control-plane nodes out of every pool.
+	ExcludeControlPlane bool
+	// Log receives the room's logs; nil is slog.Default.
+	Log *slog.Logger
+
+	// RecheckAfter is when a pool is read again that did not exist, or held network
+	// interfaces; zero is 5 minutes.
+	RecheckAfter time.Duration
+	// ReleaseAgainAfter is when our addresses are taken out again if that failed;
+	// zero is a minute.
+	ReleaseAgainAfter time.Duration
+}
+
+// Lanes are what operations are handed to; see poolupdate.Lanes.
+type Lanes interface {
+	Add(op poolupdate.Operation)
+	RemoveService(name poolupdate.ServiceName) int
+	Forget(pool lb.PoolID)
+	LevelAs(pool lb.PoolID, fingerprint uint64) bool
+}
+
+// Cluster is the Kubernetes side. It implements poolupdate's Cluster, Ledger and
+// Reporter; these, and Synced, may be called from any goroutine.
+type Cluster struct {
+	opts     Options
+	mgr      manager.Manager
+	snap     *snapshot
+	statuses *statuses
+	events   *events
+	writer   client.Writer
+	wake     wake
+	lanes    Lanes
+	synced   []toolscache.InformerSynced
+}
+
+var (
+	_ poolupdate.Cluster  = (*Cluster)(nil)
+	_ poolupdate.Ledger   = (*Cluster)(nil)
+	_ poolupdate.Reporter = (*Cluster)(nil)
+)
+
+// New registers the informers with the manager, whose cache has to have CacheOptions
+// and whose scheme Scheme. It asks the API server which kinds it knows.
+//
+// Lanes are made with the Cluster, and handed to Setup. The manager has to run them
+// as a runnable that needs leader election, which it starts when the caches are synced.
+func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, error) {
+	if opts.Log == nil {
+		opts.Log = slog.Default()
+	}
+	if opts.RecheckAfter == 0 {
+		opts.RecheckAfter = 5 * time.Minute
+	}
+	if opts.ReleaseAgainAfter == 0 {
+		opts.ReleaseAgainAfter = time.Minute
+	}
+	c := &Cluster{
+		opts: opts, mgr: mgr, writer: mgr.GetClient(),
+		statuses: &statuses{reader: mgr.GetAPIReader(), writer: mgr.GetClient().Status(), byRef: map[poolupdate.Ref]*entry{}},
+		snap: &snapshot{
+			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
+			excludeControlPlane: opts.ExcludeControlPlane,
+		},
+	}
+	c.snap.taken = c.taken
+	for _, kind := range []struct {
+		object   client.Object
+		store    *toolscache.Indexer
+		indexers toolscache.Indexers
+	}{
+		{&discoveryv1.EndpointSlice{}, &c.snap.slices, sliceIndexers()},
+		{&corev1.Service{}, &c.snap.services, nil},
+		{&corev1.Node{}, &c.snap.nodes, nodeIndexers()},
+		{&v1alpha1.BackendPool{}, &c.snap.pools, poolIndexers(c.snap.place)},
+	} {
+		if err := c.inform(ctx, kind.object, kind.store, kind.indexers); err != nil {
+			return nil, err
+		}
+	}
+	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("client for events: %w", err)
+	}
+	c.events = newEvents(mgr.GetScheme(), core)
+	return c, nil
+}
+
+// inform starts to watch a kind once the manager runs.
+func (c *Cluster) inform(ctx context.Context, object client.Object, store *toolscache.Indexer, indexers toolscache.Indexers) error {
+	informer, err := c.mgr.GetCache().GetInformer(ctx, object)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the API server does not know %T: apply the CRDs in config/crd first: %w", object, err)
+	}
+	if err != nil {
+		return fmt.Errorf("watching %T: %w", object, err)
+	}
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return fmt.Errorf("watching %T: the cache is restricted to some namespaces, and Weir needs all: use CacheOptions", object)
+	}
+	if err := shared.AddIndexers(indexers); err != nil {
+		return fmt.Errorf("indexing %T: %w", object, err)
+	}
+	*store = shared.GetIndexer()
+	c.synced = append(c.synced, shared.HasSynced)
+	return nil
+}
+
+// Synced is the readiness check: nil once all caches are filled.
+func (c *Cluster) Synced(*http.Request) error {
+	for _, synced := range c.synced {
+		if !synced() {
+			return errors.New("the caches are not filled yet")
+		}
+	}
+	return nil
+}
+
+// Setup adds the controllers and the writer of events to the manager.
+func (c *Cluster) Setup(lanes Lanes) error {
+	c.lanes = lanes
+	if err := c.mgr.Add(c.events); err != nil {
+		return err
+	}
+	options := func() controller.Options {
+		// 5 ms to 1000 s an item, and 10 a second, in bursts of 100, over all.
+		return controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()}
+	}
+	err := builder.ControllerManagedBy(c.mgr).Named("service").
+		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged())).
+		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged())).
+		Watches(&corev1.Node{}, mapped(c.servicesOnNode), builder.WithPredicates(c.nodeChanged())).
+		WithOptions(options()).
+		Complete(reconcile.Func(c.reconcileService))
+	if err != nil {
+		return fmt.Errorf("controller of Services: %w", err)
+	}
+	err = builder.ControllerManagedBy(c.mgr).Named("backendpool").
+		Watches(&v1alpha1.BackendPool{}, mapped(c.poolAndRivals), builder.WithPredicates(poolChanged())).
+		Watches(&corev1.Service{}, mapped(c.poolsOfService), builder.WithPredicates(serviceChanged())).
+		Watches(&corev1.Node{}, mapped(c.poolsOfNode), builder.WithPredicates(c.nodeOrLabelsChanged())).
+		WatchesRawSource(c.wake.source()).
+		WithOptions(options()).
+		Complete(reconcile.Func(c.reconcilePool))
+	if err != nil {
+		return fmt.Errorf("controller of BackendPools: %w", err)
+	}
+	return nil
+}
+
+// mapped is the handler of all events. It queues what the initial list of objects
+// brings with low priority, so that a live change goes first however long that list is.
+func mapped(to handler.MapFunc) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(to) }
+
+// taken asks the status store, and the informer's copy where that has not loaded.
+func (c *Cluster) taken(p *v1alpha1.BackendPool) bool {
+	if e := c.statuses.known(refOf(p)); e != nil {
+		return e.taken()
+	}
+	return p.Status.PoolID != ""
+}
+
+// wake puts BackendPools into their work queue from outside of it.
+type wake struct {
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func (w *wake) source() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.queue = queue
+		return nil
+	})
+}
+
+// add queues a BackendPool. Before the controller runs it does nothing: all of them
+// are reconciled when it starts.
+func (w *wake) add(ref poolupdate.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue != nil {
+		w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
+	}
+}

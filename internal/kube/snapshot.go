@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// snapshot reads the informers' stores. The objects in there are shared: they are
+// never changed.
+type snapshot struct {
+	slices, services, nodes, pools toolscache.Indexer
+
+	place               placement
+	excludeControlPlane bool
+	// taken reports whether a BackendPool ever took its pool. It asks the status
+	// store first: the informer learns of our own writes late.
+	taken func(*v1alpha1.BackendPool) bool
+}
+
+// get returns what a store has under a key, or nil.
+func get[T any](store toolscache.Indexer, name string) *T {
+	obj, ok, err := store.GetByKey(name)
+	if err != nil || !ok { // a store in memory has no errors
+		return nil
+	}
+	typed, _ := obj.(*T)
+	return typed
+}
+
+// list returns what a store has under a key of an index.
+func list[T any](store toolscache.Indexer, index, name string) []*T {
+	objs, err := store.ByIndex(index, name)
+	if err != nil { // the index does not exist
+		panic(fmt.Sprintf("kube: %v", err))
+	}
+	out := make([]*T, 0, len(objs))
+	for _, obj := range objs {
+		if typed, ok := obj.(*T); ok {
+			out = append(out, typed)
+		}
+	}
+	return out
+}
+
+// pool returns a BackendPool, if it is still the same.
+func (s *snapshot) pool(ref poolupdate.Ref) *v1alpha1.BackendPool {
+	p := s.poolNamed(ref.Namespace, ref.Name)
+	if p == nil || string(p.UID) != ref.UID {
+		return nil
+	}
+	return p
+}
+
+func (s *snapshot) poolNamed(namespace, name string) *v1alpha1.BackendPool {
+	return get[v1alpha1.BackendPool](s.pools, key(namespace, name))
+}
+
+func (s *snapshot) service(name poolupdate.ServiceName) *corev1.Service {
+	return get[corev1.Service](s.services, key(name.Namespace, name.Name))
+}
+
+// node looks a node up for membership.
+func (s *snapshot) node(name string) (membership.Node, bool) {
+	n := get[corev1.Node](s.nodes, name)
+	if n == nil {
+		return membership.Node{}, false
+	}
+	return nodeOf(n, s.excludeControlPlane), true
+}
+
+// ofThisCluster reports whether a node has the address, excluded ones included.
+func (s *snapshot) ofThisCluster(ip netip.Addr) bool {
+	return len(list[corev1.Node](s.nodes, nodesByAddress, ip.String())) > 0
+}
+
+func (s *snapshot) poolsOf(service poolupdate.ServiceName) []*v1alpha1.BackendPool {
+	return list[v1alpha1.BackendPool](s.pools, poolsByService, key(service.Namespace, service.Name))
+}
+
+func (s *snapshot) poolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
+	return list[v1alpha1.BackendPool](s.pools, poolsByTarget, string(pool))
+}
+
+// members returns which nodes belong in the pool, whatever its standing. The error
+// is that of the selector.
+func (s *snapshot) members(p *v1alpha1.BackendPool) (membership.Set, error) {
+	family := lb.Family(p.Spec.IPFamily)
+	if p.Spec.ServiceRef != nil {
+		var slcs []membership.Slice
+		for _, es := range list[discoveryv1.EndpointSlice](s.slices, slicesByService, key(p.Namespace, p.Spec.ServiceRef.Name)) {
+			slcs = append(slcs, sliceOf(es))
+		}
+		return membership.OfService(slcs, s.node, family), nil
+	}
+	nodes, err := s.selected(p)
+	if err != nil {
+		return membership.Set{}, err
+	}
+	return membership.OfNodes(nodes, family), nil
+}
+
+// selected are the nodes that match a pool's selector.
+func (s *snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {
+	selector, err := selectorOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(membership.Node) bool) {
+		if selector == nil {
+			return
+		}
+		for _, obj := range s.nodes.List() {
+			n, ok := obj.(*corev1.Node)
+			if ok && selector.Matches(labels.Set(n.Labels)) && !yield(nodeOf(n, s.excludeControlPlane)) {
+				return
+			}
+		}
+	}, nil
+}
+
+// Relevant implements poolupdate.Cluster.
+func (c *Cluster) Relevant(op poolupdate.Operation) bool {
+	p := c.snap.pool(op.Ref)
+	if p == nil || !controllerutil.ContainsFinalizer(p, v1alpha1.Finalizer) {
+		return false
+	}
+	st := c.snap.standingOf(p)
+	if !st.works() || st.pool.Key() != op.Pool.Key() {
+		return false
+	}
+	return op.Service == (poolupdate.ServiceName{}) || !st.removes() && op.Service == st.service
+}
+
+// errHeld says that a BackendPool is not entitled to a write any more.
+var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
+
+// Wanted implements poolupdate.Cluster. Where the cluster has no answer, because the
+// BackendPool went, was paused or became invalid since Relevant was asked, an empty
+// set would drain the pool: the answer is remembered as unknown, and Written, which
+// every attempt asks next, refuses.
+func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
+	none := func(netip.Addr) bool { return false }
+	e := c.statuses.known(ref)
+	p := c.snap.pool(ref)
+	if e == nil || p == nil {
+		return poolupdate.Wanted{Ours: none} // Written finds out the same
+	}
+	st := c.snap.standingOf(p)
+	switch {
+	case !st.works():
+		e.remember(membership.Set{}, errHeld)
+	case st.removes():
+		e.remember(membership.Set{}, nil)
+	default:
+		set, err := c.snap.members(p)
+		e.remember(set, err)
+		return poolupdate.Wanted{Addresses: set.Addresses, Ours: c.snap.ofThisCluster}
+	}
+	return poolupdate.Wanted{Ours: none}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// fieldOwner is Weir's name in managedFields.
+const fieldOwner = "weir"
+
+// statusDeadline bounds one read or write of a status: it happens under a lane's lock.
+const statusDeadline = 10 * time.Second
+
+// errGone says that a BackendPool is not there any more, or is another of its name.
+var errGone = errors.New("the BackendPool is gone")
+
+// statuses holds the status of each BackendPool. What is in memory is authoritative:
+// it is read once, with a quorum read, and from then on only written. Its methods may
+// be called from any goroutine.
+type statuses struct {
+	reader client.Reader             // the API server, never the cache
+	writer client.SubResourceWriter  // of the status
+	mu     sync.Mutex                // guards byRef
+	byRef  map[poolupdate.Ref]*entry // those that were loaded
+}
+
+// entry is what is known of one BackendPool.
+type entry struct {
+	ref poolupdate.Ref
+
+	// writing is held across a write, so that writes arrive in their order.
+	writing sync.Mutex
+
+	mu     sync.Mutex // guards all below; held for moments
+	status v1alpha1.BackendPoolStatus
+	// unsaved is true while the API may hold another status than this one.
+	unsaved bool
+	// gone refuses every further write: the finalizer is about to be removed.
+	gone bool
+
+	// set and setErr are what Wanted computed last: what an attempt works with.
+	set    membership.Set
+	setErr error
+
+	// pool is where the BackendPool pointed last.
+	pool lb.PoolID
+	// acted is the situation that an operation was last queued for.
+	acted situation
+	// recheckAt is when to queue one again though nothing changed; zero for never.
+	recheckAt time.Time
+	// released is true once none of our addresses is left in the pool.
+	released bool
+	// told is the problem that the last event on the BackendPool spoke of.
+	told string
+}
+
+// known returns the entry of a BackendPool that was loaded, or nil.
+func (s *statuses) known(ref poolupdate.Ref) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byRef[ref]
+}
+
+// load returns the entry of a BackendPool, reading its status if this is the first
+// that is heard of it. It returns errGone if there is no such object.
+func (s *statuses) load(ctx context.Context, ref poolupdate.Ref) (*entry, error) {
+	if e := s.known(ref); e != nil {
+		return e, nil
+	}
+	p, err := s.read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{ref: ref, status: p.Status, told: problem(p.Status.Conditions)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.byRef[ref]; other != nil {
+		return other, nil
+	}
+	s.byRef[ref] = e
+	return e, nil
+}
+
+func (s *statuses) read(ctx context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
+	defer cancel()
+	p := &v1alpha1.BackendPool{}
+	err := s.reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, p)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(p.UID) != ref.UID:
+		return nil, errGone
+	case err != nil:
+		return nil, fmt.Errorf("reading BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+	}
+	return p, nil
+}
+
+// drop forgets the entries of a name but for the one of this UID, and returns them.
+func (s *statuses) drop(namespace, name, exceptUID string) []*entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var dropped []*entry
+	for ref, e := range s.byRef {
+		if ref.Namespace == namespace && ref.Name == name && ref.UID != exceptUID {
+			delete(s.byRef, ref)
+			dropped = append(dropped, e)
+		}
+	}
+	return dropped
+}
+
+// update changes a status and writes it, if that changed anything or an earlier write
+// did not succeed. After an error the change stands in memory and the next update
+// writes it, or flush does. It returns errGone if the object is not there any more.
+func (s *statuses) update(ctx context.Context, e *entry, change func(*v1alpha1.BackendPoolStatus)) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	return s.updateLocked(ctx, e, change)
+}
+
+// updateLocked is update for who holds e.writing.
+func (s *statuses) updateLocked(ctx context.Context, e *entry, change func(*v1alpha1.BackendPoolStatus)) error {
+	e.mu.Lock()
+	if e.gone {
+		e.mu.Unlock()
+		return errGone
+	}
+	next := e.status.DeepCopy()
+	change(next)
+	if !e.unsaved && equality.Semantic.DeepEqual(next, &e.status) {
+		e.mu.Unlock()
+		return nil
+	}
+	e.status, e.unsaved = *next, true
+	e.mu.Unlock()
+
+	err := s.apply(ctx, e.ref, next)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unsaved = err != nil
+	return err
+}
+
+// flush writes what an earlier update could not.
+func (s *statuses) flush(ctx context.Context, e *entry) error {
+	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})
+}
+
+// apply writes a whole status by server-side apply. The UID in it keeps a BackendPool
+// that was made anew under the name from getting the status of the old one.
+func (s *statuses) apply(ctx context.Context, ref poolupdate.Ref, status *v1alpha1.BackendPoolStatus) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return fmt.Errorf("status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "BackendPool",
+		"metadata": map[string]any{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID},
+		"status":   fields,
+	}}
+	within, cancel := context.WithTimeout(ctx, statusDeadline)
+	defer cancel()
+	err = s.writer.Apply(within, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return errGone
+	case apierrors.IsConflict(err), apierrors.IsInvalid(err):
+		// Another UID, or a status that the API does not take: reading tells.
+		if _, readErr := s.read(ctx, ref); errors.Is(readErr, errGone) {
+			return errGone
+		}
+	}
+	return fmt.Errorf("writing the status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+}
+
+// taken reports whether the pool was ever taken.
+func (e *entry) taken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.status.PoolID != ""
+}
+
+// holds reports whether an address of ours may be in the pool.
+func (e *entry) holds() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.status.WrittenAddresses) > 0
+}
+
+// reason returns the state that people read first.
+func (e *entry) reason() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return syncedReason(e.status.Conditions)
+}
+
+// remember keeps what an attempt works with.
+func (e *entry) remember(set membership.Set, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.set, e.setErr = set, err
+}
+
+func (e *entry) remembered() (membership.Set, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.set, e.setErr
+}
