@@ -16,15 +16,13 @@ import (
 	"weir.dev/weir/internal/app"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
-}
+func main() { os.Exit(run(os.Args[1:])) }
 
 // run returns the exit code: 0 for a clean end, 2 for what the caller has to
 // correct (flags, files), 1 for everything else.
-func run(ctx context.Context, args []string) int {
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

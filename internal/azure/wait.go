@@ -25,8 +25,8 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 		if err := pause(ctx, answer); err != nil {
 			return none, err
 		}
-		resp, err := poller.Poll(ctx)
-		switch throttled := throttledBy(err); {
+		resp, err := poller.Poll(ctx) //nolint:bodyclose // the poller has read the body to its end
+		switch throttled := throttledBy(err); { //nolint:bodyclose // as above
 		case err == nil:
 			answer = resp
 		case throttled != nil:
@@ -38,7 +38,7 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 	follow.op = opResult
 	for {
 		result, err := poller.Result(ctx)
-		throttled := throttledBy(err)
+		throttled := throttledBy(err) //nolint:bodyclose // as above
 		if throttled == nil {
 			return result, err
 		}
