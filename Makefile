@@ -61,6 +61,8 @@ generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 unit: kubelab build
 	@echo "weir: tests with the race detector, those against the real kube-apiserver included"
 	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -race -timeout 20m ./...
+	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
+	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false .
 
 .PHONY: bench
 bench: ## Benchmarks, allocations reported

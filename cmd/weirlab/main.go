@@ -37,11 +37,11 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weirlab",
 		Short: "Try Weir without Azure",
-		Long: `Tools that need no Azure: an emulated Azure Resource Manager, and what is built
-on it.
+		Long: `Tools that need no Azure: a demo, an emulated Azure Resource Manager, and what is
+built on it.
 
 Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
-		Example:       "  weirlab emulator --latency-scale 0.1",
+		Example:       "  weirlab demo\n  weirlab emulator --latency-scale 0.1",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -53,6 +53,6 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
-	root.AddCommand(newEmulatorCommand())
+	root.AddCommand(newDemoCommand(), newEmulatorCommand())
 	return root
 }

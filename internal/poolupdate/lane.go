@@ -97,7 +97,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
-		Written: r.written, Settled: r.settled(),
+		Written: r.written, Settled: r.settled(), Requeued: len(v.requeue) > 0,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: parkedUntil(v.requeue), ChangedAt: changedAt, At: now,

@@ -80,6 +80,8 @@ type Report struct {
 	Written []netip.Addr
 	// Settled is true when the pool is known to be level.
 	Settled bool
+	// Requeued is true when another attempt follows without a new change.
+	Requeued bool
 	// Observed and Desired count addresses; Observed includes foreign ones and is
 	// -1 if the pool was not read.
 	Desired, Observed, Foreign int

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"path"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// The Azure that the story plays in.
+const (
+	subscription  = "00000000-0000-0000-0000-000000000000"
+	resourceGroup = "rg"
+	loadBalancer  = "kubernetes"
+	network       = "vnet"
+	// updateInterval is short, so that the pace of a busy pool shows in a minute.
+	updateInterval = 5 * time.Second
+	// latencyScale makes a pool's write take about 0.6 s, and polls come each second.
+	latencyScale = 0.1
+)
+
+const provider = "/subscriptions/" + subscription + "/resourceGroups/" + resourceGroup + "/providers/Microsoft.Network/"
+
+// foreignAddress stands in one pool before Weir comes. No node has it: some other
+// hand put it there, and it has to survive.
+var foreignAddress = netip.MustParseAddr("10.225.0.10")
+
+type object = map[string]any
+
+// azureJSON is the configuration file of the controller.
+func azureJSON() object {
+	return object{
+		"cloud": "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
+		"vnetName": network, "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
+		"loadBalancerBackendPoolUpdateIntervalInSeconds": int(updateInterval.Seconds()),
+	}
+}
+
+// seedResources are what Terraform might have made: a virtual network, and a load
+// balancer with a frontend, a rule and a pool for each workload.
+func seedResources() []object {
+	id := provider + "loadBalancers/" + loadBalancer
+	var pools, rules []object
+	for i, w := range workloads {
+		pool := object{"name": w.pool()}
+		if w.foreign {
+			pool["properties"] = object{
+				"virtualNetwork": object{"id": provider + "virtualNetworks/" + network},
+				"loadBalancerBackendAddresses": []object{{
+					"name": "somebody-elses", "properties": object{"ipAddress": foreignAddress.String()},
+				}},
+			}
+		}
+		pools = append(pools, pool)
+		rules = append(rules, object{"name": w.pool() + "-80", "properties": object{
+			"protocol": "Tcp", "frontendPort": 80 + i, "backendPort": 80,
+			"frontendIPConfiguration": object{"id": id + "/frontendIPConfigurations/public"},
+			"backendAddressPool":      object{"id": id + "/backendAddressPools/" + w.pool()},
+		}})
+	}
+	return []object{
+		{"id": provider + "virtualNetworks/" + network, "body": object{
+			"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
+		}},
+		{"id": id, "body": object{
+			"location": "eastus", "sku": object{"name": "Standard"},
+			"properties": object{
+				"frontendIPConfigurations": []object{{"name": "public"}},
+				"backendAddressPools":      pools,
+				"loadBalancingRules":       rules,
+			},
+		}},
+	}
+}
+
+// azureWitness looks at the emulator from behind, through its admin API: what it
+// reads is in no call log and counts against no limit. The zero client is not
+// usable; see newAzureWitness.
+type azureWitness struct {
+	admin  string // base URL, ends in a slash
+	client *http.Client
+}
+
+func newAzureWitness(admin string) *azureWitness {
+	return &azureWitness{admin: admin, client: &http.Client{
+		Timeout: 5 * time.Second, Transport: &http.Transport{}, // no proxy: it is on this machine
+	}}
+}
+
+// shownPool is a pool as Azure shows it.
+type shownPool struct {
+	addresses addresses
+	busy      bool // a write of it is under way
+}
+
+// pools returns the load balancer's pools by name.
+func (a *azureWitness) pools(ctx context.Context) (map[string]shownPool, error) {
+	body, err := a.get(ctx, "snapshot")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // it has been read
+	var resources []struct {
+		ID   string `json:"id"`
+		Body struct {
+			Properties struct {
+				Pools []struct {
+					Name       string `json:"name"`
+					Properties struct {
+						State     string `json:"provisioningState"`
+						Addresses []struct {
+							Name       string `json:"name"`
+							Properties struct {
+								IP netip.Addr `json:"ipAddress"`
+							} `json:"properties"`
+						} `json:"loadBalancerBackendAddresses"`
+					} `json:"properties"`
+				} `json:"backendAddressPools"`
+			} `json:"properties"`
+		} `json:"body"`
+	}
+	if err := json.NewDecoder(body).Decode(&resources); err != nil {
+		return nil, fmt.Errorf("the emulator's snapshot: %w", err)
+	}
+	pools := map[string]shownPool{}
+	for _, r := range resources {
+		for _, p := range r.Body.Properties.Pools {
+			shown := shownPool{addresses: addresses{}, busy: p.Properties.State != "Succeeded"}
+			for _, entry := range p.Properties.Addresses {
+				shown.addresses[entry.Properties.IP] = entry.Name
+			}
+			pools[p.Name] = shown
+		}
+	}
+	return pools, nil
+}
+
+// traffic counts calls to Azure.
+type traffic struct {
+	Reads     int `json:"reads"`
+	Writes    int `json:"writes"`
+	Polls     int `json:"polls"`
+	Throttled int `json:"throttled"`
+	Conflicts int `json:"conflicts"`
+	// pools counts the writes of single pools, by name.
+	pools map[string]int
+	last  uint64 // sequence number of the newest call counted
+}
+
+func (t traffic) minus(before traffic) traffic {
+	return traffic{
+		Reads: t.Reads - before.Reads, Writes: t.Writes - before.Writes, Polls: t.Polls - before.Polls,
+		Throttled: t.Throttled - before.Throttled, Conflicts: t.Conflicts - before.Conflicts,
+	}
+}
+
+// calls returns the calls after the one with a sequence number.
+func (a *azureWitness) calls(ctx context.Context, after uint64) ([]armemu.Call, error) {
+	body, err := a.get(ctx, fmt.Sprintf("calls?since=%d", after))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // it has been read
+	var calls []armemu.Call
+	for decoder := json.NewDecoder(body); ; {
+		var c armemu.Call
+		switch err := decoder.Decode(&c); {
+		case errors.Is(err, io.EOF):
+			return calls, nil
+		case err != nil:
+			return nil, fmt.Errorf("the emulator's call log: %w", err)
+		}
+		calls = append(calls, c)
+	}
+}
+
+func (t *traffic) add(c armemu.Call) {
+	t.last = c.Seq
+	switch c.Kind {
+	case armemu.KindGet, armemu.KindList:
+		t.Reads++
+	case armemu.KindPut, armemu.KindDelete:
+		t.Writes++
+		if parent, pool := path.Split(c.Resource); strings.HasSuffix(parent, "/backendAddressPools/") {
+			if t.pools == nil {
+				t.pools = map[string]int{}
+			}
+			t.pools[pool]++
+		}
+	case armemu.KindPoll:
+		t.Polls++
+	}
+	switch c.Status {
+	case http.StatusTooManyRequests:
+		t.Throttled++
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		t.Conflicts++
+	}
+}
+
+func (a *azureWitness) get(ctx context.Context, what string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.admin+what, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking the emulator: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close() // the status says enough
+		return nil, fmt.Errorf("asking the emulator for %s: %s", what, resp.Status)
+	}
+	return resp.Body, nil
+}

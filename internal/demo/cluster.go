@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/config/crd"
+)
+
+const namespace = "shop"
+
+// workload is a Deployment, its Service and its BackendPool, all of one name.
+type workload struct {
+	name    string
+	foreign bool // somebody else's address stands in its pool
+}
+
+var workloads = []workload{{name: "web"}, {name: "api"}, {name: "db", foreign: true}}
+
+// pool returns the name of the workload's pool in Azure.
+func (w workload) pool() string { return namespace + "-" + w.name }
+
+// cluster does to the cluster what people do with kubectl.
+type cluster struct{ api client.Client }
+
+func newCluster(config *rest.Config) (*cluster, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	return &cluster{api}, err
+}
+
+// installCRDs creates Weir's custom resource definitions and waits until the API
+// server serves them.
+func (c *cluster) installCRDs(ctx context.Context) error {
+	files, err := fs.Glob(crd.Files, "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		raw, err := crd.Files.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(raw, &definition.Object); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := c.api.Create(ctx, definition); err != nil {
+			return fmt.Errorf("creating %s: %w", definition.GetName(), err)
+		}
+	}
+	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+		err := c.api.List(ctx, &v1alpha1.BackendPoolList{})
+		return err == nil, nil
+	})
+}
+
+func (c *cluster) createNamespace(ctx context.Context) error {
+	return c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+}
+
+// deploy creates a workload: from here on, the Service's endpoints belong in the
+// pool.
+func (c *cluster) deploy(ctx context.Context, w workload, replicas int) error {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: w.name}
+	app := map[string]string{"app": w.name}
+	return c.create(ctx,
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(replicas)), //nolint:gosec // Validate bounds it
+			Selector: &metav1.LabelSelector{MatchLabels: app},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: app},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "serve", Image: "shop/" + w.name}}},
+			},
+		}},
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+			Selector: app, Ports: []corev1.ServicePort{{Port: 80}},
+		}},
+		&v1alpha1.BackendPool{ObjectMeta: meta, Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef:   &v1alpha1.ServiceReference{Name: w.name},
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: loadBalancer, ResourceGroup: resourceGroup},
+			PoolName:     w.pool(),
+		}})
+}
+
+func (c *cluster) create(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if err := c.api.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// addNode creates node-<i>. The addresses go on where kubelab's own nodes end.
+func (c *cluster) addNode(ctx context.Context, i int) error {
+	host := i + 3
+	address := netip.AddrFrom4([4]byte{10, 224, byte(host >> 8), byte(host)}).String()
+	return c.create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}},
+	})
+}
+
+func (c *cluster) scale(ctx context.Context, name string, replicas int) error {
+	return c.patch(ctx, &appsv1.Deployment{}, namespace, name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+}
+
+// restart does what kubectl rollout restart does.
+func (c *cluster) restart(ctx context.Context, name string) error {
+	return c.patch(ctx, &appsv1.Deployment{}, namespace, name,
+		fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339)))
+}
+
+// losePower takes the machine of a node away; the Node stays until it is deleted.
+func (c *cluster) losePower(ctx context.Context, node string) error {
+	return c.patch(ctx, &corev1.Node{}, "", node, `{"metadata":{"annotations":{"kubelab.weir.dev/dead":"true"}}}`)
+}
+
+func (c *cluster) cordon(ctx context.Context, node string) error {
+	return c.patch(ctx, &corev1.Node{}, "", node, `{"spec":{"unschedulable":true}}`)
+}
+
+func (c *cluster) patch(ctx context.Context, o client.Object, namespace, name, change string) error {
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	if err := c.api.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(change))); err != nil {
+		return fmt.Errorf("patching %T %s: %w", o, name, err)
+	}
+	return nil
+}
+
+// evict deletes the pods of a node and returns how many they were.
+func (c *cluster) evict(ctx context.Context, node string) (int, error) {
+	pods, err := c.pods(ctx)
+	if err != nil {
+		return 0, err
+	}
+	evicted := 0
+	for i := range pods {
+		if pods[i].Spec.NodeName != node {
+			continue
+		}
+		if err := c.delete(ctx, &pods[i]); err != nil {
+			return evicted, err
+		}
+		evicted++
+	}
+	return evicted, nil
+}
+
+func (c *cluster) delete(ctx context.Context, o client.Object) error {
+	if err := c.api.Delete(ctx, o); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
+	}
+	return nil
+}
+
+func (c *cluster) pods(ctx context.Context) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := c.api.List(ctx, &pods, client.InNamespace(namespace))
+	return pods.Items, err
+}
+
+// until asks every so often until the answer is yes, an error, or ctx is done.
+func until(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		if yes, err := ask(); yes || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// pause waits for d unless ctx is done before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

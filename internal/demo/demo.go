@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo plays a story of about a minute: a real kube-apiserver, the ARM
+// emulator and the controller run as processes of their own, the cluster changes,
+// and two independent witnesses compare what its API says with what the pools
+// hold.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Bounds of Options.Nodes.
+const (
+	MinNodes = 5
+	MaxNodes = 100
+)
+
+// Options say how a run goes.
+type Options struct {
+	// Nodes is what the cluster grows to, MinNodes to MaxNodes.
+	Nodes int
+	// Seed decides the emulator's latencies and which nodes are hit.
+	Seed uint64
+	// Stay keeps all running after the story, until the context is done.
+	Stay bool
+	// JSON prints the summary as JSON to Out, and the story to Err.
+	JSON bool
+	// Out and Err are standard output and standard error.
+	Out, Err io.Writer
+
+	bin     string // folder of kubelab, weir and kubectl; "" is that of the running program
+	weirlab string // program with the command emulator; "" is the running one
+	story   []step // nil is the whole
+	// deadline is that of a step; 0 is stepDeadline.
+	deadline time.Duration
+}
+
+// Validate says what cannot be run.
+func (o Options) Validate() error {
+	if o.Nodes < MinNodes || o.Nodes > MaxNodes {
+		return fmt.Errorf("--nodes %d: give %d to %d", o.Nodes, MinNodes, MaxNodes)
+	}
+	return nil
+}
+
+// Interrupted is the error of a run whose context was done before its story ended.
+type Interrupted struct{}
+
+// Error says what happened.
+func (Interrupted) Error() string { return "interrupted" }
+
+// ExitCode is that of a shell's command which Ctrl-C ended.
+func (Interrupted) ExitCode() int { return 130 }
+
+// Run plays the story. It returns an error if a step did not become level, or if
+// an address was lost or is where it should not be. Whatever it started has ended
+// when it returns. The folder with the logs stays if the story failed.
+func Run(ctx context.Context, opts Options) (err error) {
+	// The kernel ends the children when the thread ends that started them.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if opts, err = opts.complete(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "weir-demo-")
+	if err != nil {
+		return err
+	}
+	quietly, err := libraryLogs(filepath.Join(dir, "demo.log"))
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	lines := opts.Out
+	if opts.JSON {
+		lines = opts.Err
+	}
+	r := &run{opts: opts, dir: dir, user: ctx.Err, print: newPrinter(lines)}
+	err = r.run(ctx)
+	quietly()
+	return errors.Join(err, r.clean(err))
+}
+
+// complete fills in what is not set, and looks for the programs before anything
+// starts.
+func (o Options) complete() (Options, error) {
+	if err := o.Validate(); err != nil {
+		return o, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	if o.weirlab == "" {
+		o.weirlab = self
+	}
+	if o.bin == "" {
+		o.bin = filepath.Dir(self)
+	}
+	if o.story == nil {
+		o.story = story()
+	}
+	if o.deadline == 0 {
+		o.deadline = stepDeadline
+	}
+	_, kubelab := o.program("kubelab", "make kubelab")
+	_, weir := o.program("weir", "make build")
+	if kubelab != nil {
+		return o, kubelab
+	}
+	return o, weir
+}
+
+// libraryLogs sends what client-go logs to a file: it belongs to neither the
+// story nor the summary.
+func libraryLogs(name string) (restore func(), err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // in a folder of ours
+	if err != nil {
+		return nil, err
+	}
+	ctrllog.SetLogger(logr.Discard())
+	klog.LogToStderr(false)
+	klog.SetOutput(file)
+	return func() {
+		klog.Flush()
+		klog.SetOutput(io.Discard)
+		_ = file.Close() // a log cut short is all that could be lost
+	}, nil
+}
+
+// run is one run of the story.
+type run struct {
+	opts  Options
+	dir   string
+	user  func() error // not nil after Ctrl-C, as apart from a child's end
+	print *printer
+	lab   *lab
+	stage *stage
+}
+
+func (r *run) run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	r.lab = &lab{opts: r.opts, dir: r.dir, fail: fail}
+	defer r.lab.stop()
+	defer fail(nil)
+	began := time.Now()
+	err := r.prepare(ctx, fail)
+	if err == nil {
+		err = r.stage.play(ctx, r.opts.story)
+	}
+	if err = r.cause(ctx, err); r.interrupted(err) {
+		return Interrupted{}
+	}
+	if r.stage != nil {
+		err = r.conclude(err, time.Since(began))
+	}
+	if r.opts.Stay && r.stage != nil && ctx.Err() == nil {
+		r.printStay()
+		<-ctx.Done()
+		err = errors.Join(err, r.ended(ctx))
+	}
+	return err
+}
+
+// prepare starts all and watches both sides.
+func (r *run) prepare(ctx context.Context, fail func(error)) error {
+	r.print.plainly("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between them.",
+		"web 3/5 +1 means: 3 of the 5 addresses that the cluster wants are in the pool of web,",
+		"and 1 that it does not want any more. An address is a node: pods on one node share it.", "")
+	if err := r.lab.startKubelab(ctx); err != nil {
+		return err
+	}
+	r.print.line(plain, "start", fmt.Sprintf("Kubernetes: etcd, kube-apiserver, its controllers, %d nodes", firstNodes))
+	if err := r.lab.startEmulator(ctx); err != nil {
+		return err
+	}
+	r.print.line(plain, "start", fmt.Sprintf("Azure: load balancer %s with 3 pools, at %s", loadBalancer, r.lab.endpoint))
+	config, err := clientcmd.BuildConfigFromFlags("", r.lab.kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1 // one user on one machine
+	k8s, err := newCluster(config)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(k8s.installCRDs(ctx), k8s.createNamespace(ctx)); err != nil {
+		return err
+	}
+	if err := r.lab.startWeir(ctx); err != nil {
+		return err
+	}
+	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.weir.cmd.Process.Pid))
+	seen := newObserver(newAzureWitness(r.lab.admin))
+	if err := seen.look(ctx); err != nil {
+		return err
+	}
+	if err := watchTruth(ctx, config, seen.want); err != nil {
+		return err
+	}
+	go func() { fail(seen.watch(ctx)) }()
+	r.stage = &stage{
+		lab: r.lab, cluster: k8s, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
+		random: rand.New(rand.NewPCG(r.opts.Seed, 0)), //nolint:gosec // a story, not a secret
+	}
+	return nil
+}
+
+// cause replaces the error of a cancelled call by what cancelled it.
+func (r *run) cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// interrupted tells Ctrl-C from a failure.
+func (r *run) interrupted(err error) bool { return err != nil && r.user() != nil }
+
+// ended says why staying ended: nil for Ctrl-C.
+func (r *run) ended(ctx context.Context) error {
+	if r.user() != nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// conclude prints the summary and returns the verdict.
+func (r *run) conclude(err error, took time.Duration) error {
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps}
+	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
+	if wrong := sum.Total.wrong(); err == nil && wrong != "" {
+		err = errors.New(wrong)
+	}
+	if sum.OK = err == nil; !sum.OK {
+		sum.Failure = err.Error()
+	}
+	r.printFailure(err)
+	r.print.plainly(append([]string{""}, sum.table()...)...)
+	r.print.plainly("",
+		"Lag is from the API's own truth changing to Azure being done with a pool that shows it,",
+		fmt.Sprintf("the time without a controller included. Azure was asked for %s, in %.0f s.", sum.ARM, took.Seconds()))
+	if sum.OK {
+		r.print.print(green, "Every pool holds what the cluster wants, and what somebody else put there.")
+	}
+	if r.opts.JSON {
+		encoder := json.NewEncoder(r.opts.Out)
+		encoder.SetIndent("", "  ")
+		err = errors.Join(err, encoder.Encode(sum))
+	}
+	return err
+}
+
+// clean removes the folder of a run that went well or was interrupted.
+func (r *run) clean(err error) error {
+	if _, interrupted := errors.AsType[Interrupted](err); err != nil && !interrupted {
+		r.print.plainly("")
+		r.print.print(plain, "The logs of all processes are in "+r.dir) // not broken, so that it can be copied
+		return nil
+	}
+	return os.RemoveAll(r.dir)
+}

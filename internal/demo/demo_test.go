@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// real returns options that run with the programs that make kubelab and make
+// build have built.
+func real(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) {
+	t.Helper()
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"kubelab", "weir", "weirlab"} {
+		if _, err := os.Stat(filepath.Join(bin, program)); err != nil {
+			t.Fatalf("%v: run make kubelab build first, as make test does", err)
+		}
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	out, lines = &bytes.Buffer{}, &bytes.Buffer{}
+	return Options{
+		Nodes: 6, Seed: 1, JSON: true, Out: out, Err: lines,
+		bin: bin, weirlab: filepath.Join(bin, "weirlab"), story: story,
+	}, out, lines
+}
+
+func summaryOf(t *testing.T, out *bytes.Buffer) Summary {
+	t.Helper()
+	var s Summary
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return s
+}
+
+// left returns what a run left in the temporary folder.
+func left(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestAShortStoryAgainstRealProcesses(t *testing.T) {
+	opts, out, lines := real(t,
+		step{name: "deploy", act: (*stage).deploy},
+		step{name: "nodes join", act: (*stage).nodesJoin},
+		step{name: "controller killed", act: (*stage).controllerKilled},
+		step{name: "service gone", act: (*stage).serviceGone})
+	if err := Run(t.Context(), opts); err != nil {
+		t.Fatalf("%v\n%s", err, lines)
+	}
+	s := summaryOf(t, out)
+	if !s.OK || len(s.Steps) != 4 || s.Total.Changes < 6 || s.Total.LagP50 <= 0 || s.ARM.Writes < 6 || s.ARM.Writes != s.Total.Writes {
+		t.Errorf("%+v", s)
+	}
+	if wrote := s.Steps[1].Writes; wrote != 0 {
+		t.Errorf("%d writes when nodes without pods joined", wrote)
+	}
+	for row := range strings.Lines(lines.String()) {
+		if utf8.RuneCountInString(strings.TrimSuffix(row, "\n")) > width || strings.Contains(row, "\x1b") {
+			t.Errorf("%q", row)
+		}
+	}
+	if files := left(t); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+// A pool that nobody brings level is named, with all that is known about it.
+func TestAPoolThatStaysBehindFailsTheStory(t *testing.T) {
+	pause := func(s *stage, ctx context.Context) error {
+		s.deadline = 3 * time.Second
+		if err := s.cluster.patch(ctx, &v1alpha1.BackendPool{}, namespace, "api", `{"spec":{"paused":true}}`); err != nil {
+			return err
+		}
+		return s.cluster.scale(ctx, "api", 8) // pods go to the nodes in turn, so all nodes get one
+	}
+	opts, out, lines := real(t, step{name: "deploy", act: (*stage).deploy}, step{name: "paused", act: pause})
+	err := Run(t.Context(), opts)
+	if _, ok := errors.AsType[*notLevel](err); !ok || err.Error() != "paused: not level after 3s" {
+		t.Fatalf("%v\n%s", err, lines)
+	}
+	told := regexp.MustCompile(`\s+`).ReplaceAllString(lines.String(), " ")
+	for _, want := range []string{
+		"FAILED paused: not level after 3s", "pool shop-api lacks 10.224.0.", "BackendPool api: Synced=", "Paused: ",
+		"the controller's last lines:", "level=INFO", "The logs of all processes are in ",
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nothing says %q:\n%s", want, lines)
+		}
+	}
+	if s := summaryOf(t, out); s.OK || s.Failure == "" || s.Total.Lost == 0 || s.Pools[1].LagMax < 2500 { // pending until the end
+		t.Errorf("%+v", s)
+	}
+	if files := left(t); len(files) != 1 {
+		t.Errorf("kept: %v", files)
+	}
+}
+
+// Somebody empties a pool and fills it again, behind the controller's back: all is
+// level in the end, and the loss is a loss.
+func TestALossThatIsRepairedFailsTheStory(t *testing.T) {
+	vandal := func(s *stage, ctx context.Context) error {
+		if err := pause(ctx, inFlight); err != nil {
+			return err
+		}
+		full, err := s.observer.azure.get(ctx, "snapshot")
+		if err != nil {
+			return err
+		}
+		before, err := io.ReadAll(full)
+		empty, bad := json.Marshal(seedResources())
+		if err = errors.Join(err, bad, full.Close(), restore(ctx, s.lab.admin, empty)); err != nil {
+			return err
+		}
+		return errors.Join(pause(ctx, 10*lookEvery), restore(ctx, s.lab.admin, before))
+	}
+	opts, out, lines := real(t, step{name: "deploy", act: (*stage).deploy}, step{name: "vandal", act: vandal})
+	if err := Run(t.Context(), opts); err == nil || !strings.Contains(err.Error(), " lost") {
+		t.Fatalf("%v\n%s", err, lines)
+	}
+	if s := summaryOf(t, out); s.OK || s.Total.Lost < 3 || s.Total.Surplus != 0 || s.Total.ForeignLost != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// restore replaces what the emulator has.
+func restore(ctx context.Context, admin string, snapshot []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, admin+"snapshot", bytes.NewReader(snapshot))
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusNoContent {
+		err = errors.New(resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
+}
+
+func TestInterruptedInTheMiddle(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	var lab *lab
+	opts, _, lines := real(t, step{name: "deploy", act: func(s *stage, ctx context.Context) error {
+		lab = s.lab
+		defer interrupt()
+		return s.deploy(ctx)
+	}})
+	err := Run(ctx, opts)
+	if end, ok := errors.AsType[Interrupted](err); !ok || end.ExitCode() != 130 {
+		t.Fatalf("%v\n%s", err, lines)
+	}
+	for _, c := range []*child{lab.kubelab, lab.emulator, lab.weir} {
+		<-c.done
+	}
+	if files := left(t); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+func TestOptionsThatCannotBe(t *testing.T) {
+	for nodes, fine := range map[int]bool{MinNodes - 1: false, MinNodes: true, MaxNodes: true, MaxNodes + 1: false, -1: false} {
+		if err := (Options{Nodes: nodes}).Validate(); (err == nil) != fine {
+			t.Errorf("--nodes %d: %v", nodes, err)
+		}
+	}
+}
+
+func TestAMissingProgramIsOneLine(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	empty := t.TempDir()
+	opts := Options{Nodes: MinNodes, Out: io.Discard, Err: io.Discard, bin: empty}
+	err := Run(t.Context(), opts)
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(empty, "kubelab")) || !strings.Contains(err.Error(), "make kubelab") {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(empty, "kubelab"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "make build") || strings.Contains(err.Error(), "\n") {
+		t.Error(err)
+	}
+	if files := left(t); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// lab is the three processes: a cluster, an Azure, and the controller between.
+type lab struct {
+	opts Options
+	dir  string      // logs, kubeconfig and azure.json; etcd's data
+	fail func(error) // called when a process ends by itself
+
+	kubelab, emulator, weir *child
+
+	kubeconfig      string
+	endpoint, admin string // of the emulator
+	metrics, health string // host:port of the controller
+}
+
+// program returns the path of a program beside the running one.
+func (o Options) program(name, build string) (string, error) {
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	path := filepath.Join(o.bin, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is not there: run %s first", path, build)
+	}
+	return path, nil
+}
+
+// startKubelab starts the cluster and waits until it is there.
+func (l *lab) startKubelab(ctx context.Context) error {
+	program, err := l.opts.program("kubelab", "make kubelab")
+	if err != nil {
+		return err
+	}
+	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
+	l.kubelab, err = spawn(ctx, l.dir, "kubelab", l.fail, program, "up", "--exit-with-stdin",
+		"--nodes", strconv.Itoa(firstNodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
+	if err != nil {
+		return err
+	}
+	_, err = firstLineOf(ctx, l.kubelab)
+	return err
+}
+
+// startEmulator starts an Azure that has what seedResources says.
+func (l *lab) startEmulator(ctx context.Context) error {
+	seed := filepath.Join(l.dir, "azure-resources.json")
+	if err := writeJSON(seed, seedResources()); err != nil {
+		return err
+	}
+	var err error
+	l.emulator, err = spawn(ctx, l.dir, "emulator", l.fail, l.opts.weirlab, "emulator", "--exit-with-stdin",
+		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
+		"--seed", strconv.FormatUint(l.opts.Seed, 10), "--latency-scale", strconv.FormatFloat(latencyScale, 'g', -1, 64))
+	if err != nil {
+		return err
+	}
+	line, err := firstLineOf(ctx, l.emulator)
+	if err != nil {
+		return err
+	}
+	var at struct{ Endpoint, Admin string }
+	if err := json.Unmarshal([]byte(line), &at); err != nil {
+		return fmt.Errorf("the emulator announced %q: %w", line, err)
+	}
+	l.endpoint, l.admin = at.Endpoint, at.Admin
+	return nil
+}
+
+// startWeir starts the controller, for the first time or again, and waits until
+// it has read the cluster. Nobody else is there to lead, so there is no election:
+// after kill -9 a lease would have to run out first.
+func (l *lab) startWeir(ctx context.Context) error {
+	program, err := l.opts.program("weir", "make build")
+	if err != nil {
+		return err
+	}
+	configFile := filepath.Join(l.dir, "azure.json")
+	if err := writeJSON(configFile, azureJSON()); err != nil {
+		return err
+	}
+	if l.metrics == "" {
+		if l.metrics, l.health, err = freeAddresses(ctx); err != nil {
+			return err
+		}
+	}
+	l.weir, err = spawn(ctx, l.dir, "weir", l.fail, program, "controller", "--kubeconfig", l.kubeconfig,
+		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
+		"--metrics-bind-address", l.metrics, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1")
+	if err != nil {
+		return err
+	}
+	return l.weirReady(ctx)
+}
+
+const readyTimeout = 30 * time.Second
+
+var errNotReady = errors.New("the controller is not ready")
+
+func (l *lab) weirReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%w after %s; its output is in %s", errNotReady, readyTimeout, l.weir.log))
+	defer cancel()
+	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet; the deadline ends this
+		}
+		_ = resp.Body.Close() // the status is the answer
+		return resp.StatusCode == http.StatusOK, nil
+	})
+}
+
+// stop ends what was started: the controller first, so that it meets no cluster
+// that is gone.
+func (l *lab) stop() {
+	stopAll(l.weir)
+	stopAll(l.kubelab, l.emulator)
+}
+
+// freeAddresses returns two loopback addresses that nobody listened on just now.
+func freeAddresses(ctx context.Context) (a, b string, err error) {
+	var lc net.ListenConfig
+	var found [2]string
+	for i := range found {
+		l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", "", fmt.Errorf("looking for a free port: %w", err)
+		}
+		defer func() { _ = l.Close() }() // nothing was accepted
+		found[i] = l.Addr().String()
+	}
+	return found[0], found[1], nil
+}
+
+func writeJSON(file string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, raw, 0o600)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// lookEvery is how often Azure's side is looked at; no lag is known better.
+const lookEvery = 25 * time.Millisecond
+
+// observer brings together what the cluster wants and what Azure shows. Its
+// methods may be called from any goroutine.
+type observer struct {
+	azure *azureWitness
+
+	mu      sync.Mutex
+	pools   map[string]*poolHistory // by name of the workload
+	traffic traffic
+}
+
+func newObserver(azure *azureWitness) *observer {
+	o := &observer{azure: azure, pools: map[string]*poolHistory{}}
+	for _, w := range workloads {
+		foreign := addresses{}
+		if w.foreign {
+			foreign[foreignAddress] = "somebody-elses"
+		}
+		o.pools[w.name] = newPoolHistory(foreign)
+	}
+	return o
+}
+
+// want is told what the cluster wants.
+func (o *observer) want(service string, now time.Time, wanted addresses) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pools[service].want(now, wanted)
+}
+
+// look asks Azure's side once. Unlike the other methods it is for one goroutine
+// at a time.
+func (o *observer) look(ctx context.Context) error {
+	shown, err := o.azure.pools(ctx)
+	if err != nil {
+		return err
+	}
+	calls, err := o.azure.calls(ctx, o.counted().last)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range calls {
+		o.traffic.add(c)
+	}
+	for _, w := range workloads {
+		pool, ok := shown[w.pool()]
+		if !ok {
+			return fmt.Errorf("the emulator has no pool %s any more", w.pool())
+		}
+		o.pools[w.name].show(now, pool.addresses, pool.busy)
+	}
+	return nil
+}
+
+// watch looks until ctx is done or Azure's side cannot be asked.
+func (o *observer) watch(ctx context.Context) error {
+	return until(ctx, lookEvery, func() (bool, error) {
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		return false, o.look(ctx)
+	})
+}
+
+// counted returns the calls so far.
+func (o *observer) counted() traffic {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.traffic
+	t.pools = maps.Clone(t.pools)
+	return t
+}
+
+// poolLevel is how level one pool is.
+type poolLevel struct {
+	workload workload
+	// shown counts all that Azure shows, present what of it the cluster wants, and
+	// surplus what it does not; foreign addresses are in shown alone.
+	shown, present, wanted, surplus int
+	gap                             gap
+	level                           bool
+}
+
+// String returns "web 3/5 +1": three of the five wanted addresses are there, and
+// one that is no longer wanted.
+func (p poolLevel) String() string {
+	s := fmt.Sprintf("%s %d/%d", p.workload.name, p.present, p.wanted)
+	if p.surplus > 0 {
+		s += fmt.Sprintf(" +%d", p.surplus)
+	}
+	return s
+}
+
+// levels returns the pools in the order of the workloads.
+func (o *observer) levels() []poolLevel {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []poolLevel
+	for _, w := range workloads {
+		h := o.pools[w.name]
+		g := h.gap()
+		all = append(all, poolLevel{
+			workload: w, shown: len(h.shown), wanted: len(h.wanted), present: len(h.wanted) - len(g.missing),
+			surplus: len(g.surplus), gap: g, level: h.level(),
+		})
+	}
+	return all
+}
+
+func allLevel(pools []poolLevel) bool {
+	return !slices.ContainsFunc(pools, func(p poolLevel) bool { return !p.level })
+}
+
+// members returns the names of the nodes that a workload's pool has to hold.
+func (o *observer) members(name string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(maps.Values(o.pools[name].wanted))
+}
+
+// describe says what a pool that is not level lacks and has too much. Surplus
+// addresses bear the names that Azure has for them.
+func (o *observer) describe(p poolLevel) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.pools[p.workload.name]
+	var parts []string
+	for _, part := range []struct {
+		what  string
+		ips   []netip.Addr
+		names addresses
+	}{
+		{"lacks", p.gap.missing, h.wanted},
+		{"still holds", p.gap.surplus, h.shown},
+		{"lost somebody else's", p.gap.foreignMissing, h.foreign},
+	} {
+		if len(part.ips) == 0 {
+			continue
+		}
+		var named []string
+		for _, ip := range part.ips {
+			named = append(named, fmt.Sprintf("%s (%s)", ip, part.names[ip]))
+		}
+		parts = append(parts, part.what+" "+strings.Join(named, ", "))
+	}
+	if len(parts) == 0 {
+		parts = []string{"holds what it should, but a write of it is still under way"}
+	}
+	return fmt.Sprintf("pool %s %s", p.workload.pool(), strings.Join(parts, "; "))
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// width is the longest line that is printed, in columns.
+const width = 100
+
+// colour is an escape sequence of terminals.
+type colour string
+
+const (
+	plain  colour = ""
+	bold   colour = "\x1b[1m"
+	red    colour = "\x1b[31m"
+	green  colour = "\x1b[32m"
+	yellow colour = "\x1b[33m"
+	dim    colour = "\x1b[2m"
+	reset         = "\x1b[0m"
+)
+
+// printer writes lines of the form "12.3s  tag      text". Nothing but printable
+// text reaches the terminal, whatever is handed in.
+type printer struct {
+	out    io.Writer
+	began  time.Time
+	colour bool
+}
+
+// newPrinter uses colour on a terminal, unless NO_COLOR is set or it can show none.
+func newPrinter(out io.Writer) *printer {
+	file, ok := out.(*os.File)
+	return &printer{
+		out: out, began: time.Now(),
+		colour: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd())), //nolint:gosec // a descriptor fits
+	}
+}
+
+// line prints text behind the time and a tag; what does not fit goes on in
+// further lines below it.
+func (p *printer) line(c colour, tag, text string) {
+	p.row(c, fmt.Sprintf("%6.1fs", time.Since(p.began).Seconds()), tag, text)
+}
+
+// detail prints text below a line.
+func (p *printer) detail(text string) { p.row(plain, "       ", "", text) }
+
+func (p *printer) row(c colour, stamp, tag, text string) {
+	for _, row := range wrap(text, width-len(stamp)-2-tagWidth-1) {
+		p.print(c, fmt.Sprintf("%s  %-*s %s", stamp, tagWidth, tag, row))
+		stamp, tag = strings.Repeat(" ", len(stamp)), ""
+	}
+}
+
+const tagWidth = 8
+
+// plainly prints lines without time and tag.
+func (p *printer) plainly(lines ...string) {
+	for _, l := range lines {
+		for _, row := range wrap(l, width) {
+			p.print(plain, row)
+		}
+	}
+}
+
+func (p *printer) print(c colour, row string) {
+	row = strings.TrimRight(row, " ")
+	if p.colour && c != plain {
+		row = string(c) + row + reset
+	}
+	_, _ = fmt.Fprintln(p.out, row) // a terminal that is gone misses the rest
+}
+
+// wrap breaks text at spaces into rows of at most columns; a word that is longer
+// is cut. Control characters become spaces.
+func wrap(text string, columns int) []string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	var rows []string
+	rest := []rune(text)
+	for len(rest) > columns {
+		cut := columns
+		for cut > columns/2 && rest[cut] != ' ' {
+			cut--
+		}
+		if rest[cut] != ' ' {
+			cut = columns
+		}
+		rows = append(rows, strings.TrimRight(string(rest[:cut]), " "))
+		rest = []rune(strings.TrimLeft(string(rest[cut:]), " "))
+	}
+	return append(rows, string(rest))
+}
+
+// pools prints how level the pools are.
+func (p *printer) pools(pools []poolLevel) {
+	tag, c := "pools", yellow
+	if allLevel(pools) {
+		tag, c = "level", green
+	}
+	p.line(c, tag, levelText(pools))
+}
+
+// poolColumn fits "web 100/100 +10".
+const poolColumn = 16
+
+func levelText(pools []poolLevel) string {
+	var b strings.Builder
+	for _, pool := range pools {
+		fmt.Fprintf(&b, "%-*s", poolColumn, pool)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// count returns "1 read" or "2 reads".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func (t traffic) String() string {
+	parts := []string{count(t.Reads, "read"), count(t.Writes, "write"), count(t.Polls, "poll")}
+	if t.Throttled > 0 {
+		parts = append(parts, fmt.Sprintf("%d throttled", t.Throttled))
+	}
+	if t.Conflicts > 0 {
+		parts = append(parts, count(t.Conflicts, "conflict"))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", ""}, {"short", "short"}, {"one two three", "one two|three"}, {"exactly ten", "exactly|ten"},
+		{"0123456789abc", "0123456789|abc"}, {"a\x1b[31mred\n", "a [31mred"}, {"a b cdefghijklmno", "a b cdefgh|ijklmno"},
+	} {
+		if got := strings.Join(wrap(strings.TrimRight(c.text, "\n"), 10), "|"); got != c.want {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func TestWrapLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[ -~]{0,300}`).Draw(t, "text")
+		rows := wrap(text, rapid.IntRange(4, 100).Draw(t, "columns"))
+		if squeeze(strings.Join(rows, "")) != squeeze(text) {
+			t.Fatalf("%q became %q", text, rows)
+		}
+	})
+}
+
+func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
+
+// Nothing that is printed is wider than the page or carries control characters,
+// and nothing is coloured that is no terminal.
+func TestLinesArePlainAndFitThePage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var out bytes.Buffer
+		p := newPrinter(&out)
+		text := rapid.String().Draw(t, "text")
+		p.line(red, "cluster", text)
+		p.detail(text)
+		p.plainly(text)
+		for row := range strings.Lines(out.String()) {
+			row = strings.TrimSuffix(row, "\n")
+			if utf8.RuneCountInString(row) > width || strings.ContainsAny(row, "\x1b\r\n\t") {
+				t.Fatalf("%q", row)
+			}
+		}
+	})
+}
+
+func TestColourOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	p := newPrinter(&out)
+	p.colour = true
+	p.print(green, "level  ")
+	if out.String() != "\x1b[32mlevel\x1b[0m\n" {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestTable(t *testing.T) {
+	s := Summary{
+		Total: PoolSummary{Changes: 12345, LagP50: 1234, LagP99: 98765, Writes: 7, Lost: 1},
+		Pools: []PoolSummary{{Name: "web", Changes: 12}, {Name: "api"}, {Name: "db", ForeignLost: 1}},
+	}
+	want := `                                         web       api        db  together
+changes in the cluster                    12         0         0     12345
+lag, median                            0.0 s     0.0 s     0.0 s     1.2 s
+lag, 99th percentile                   0.0 s     0.0 s     0.0 s    98.8 s
+writes to Azure                            0         0         0         7
+lost addresses                             0         0         0         1
+surplus addresses                          0         0         0         0
+lost addresses of somebody else            0         0         1         0`
+	if got := strings.Join(s.table(), "\n"); got != want {
+		t.Errorf("\n%s", got)
+	}
+}
+
+func TestTrafficInWords(t *testing.T) {
+	for want, traffic := range map[string]traffic{
+		"0 reads, 0 writes, 0 polls":                            {},
+		"1 read, 1 write, 1 poll, 3 throttled, 1 conflict":      {Reads: 1, Writes: 1, Polls: 1, Throttled: 3, Conflicts: 1},
+		"2 reads, 12 writes, 3 polls, 1 throttled, 2 conflicts": {Reads: 2, Writes: 12, Polls: 3, Throttled: 1, Conflicts: 2},
+	} {
+		if got := traffic.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

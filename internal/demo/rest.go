@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// unrest says what in the cluster has not come to rest yet; empty if all has:
+// every pod that is wanted runs, none is on its way out, and the slices say so.
+func (c *cluster) unrest(ctx context.Context) (string, error) {
+	var deployments appsv1.DeploymentList
+	var services corev1.ServiceList
+	var published discoveryv1.EndpointSliceList
+	for _, list := range []client.ObjectList{&deployments, &services, &published} {
+		if err := c.api.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return "", err
+		}
+	}
+	pods, err := c.pods(ctx)
+	if err != nil {
+		return "", err
+	}
+	return unrestOf(deployments.Items, services.Items, published.Items, pods), nil
+}
+
+// disagreement says where the controller's own word on a pool differs from what
+// the witnesses see; empty if it does nowhere. A pool that is level in Azure while
+// its BackendPool says otherwise is not done: people look there.
+func (c *cluster) disagreement(ctx context.Context, pools []poolLevel) (string, error) {
+	var said v1alpha1.BackendPoolList
+	if err := c.api.List(ctx, &said, client.InNamespace(namespace)); err != nil {
+		return "", err
+	}
+	byName := map[string]*v1alpha1.BackendPoolStatus{}
+	for i := range said.Items {
+		byName[said.Items[i].Name] = &said.Items[i].Status
+	}
+	for _, p := range pools {
+		status := byName[p.workload.name]
+		if status == nil {
+			return fmt.Sprintf("BackendPool %s does not exist", p.workload.name), nil
+		}
+		if why := contradicts(status, p); why != "" {
+			return fmt.Sprintf("BackendPool %s %s", p.workload.name, why), nil
+		}
+	}
+	return "", nil
+}
+
+func contradicts(status *v1alpha1.BackendPoolStatus, p poolLevel) string {
+	synced := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced)
+	// A Service that is gone leaves nothing to be in step with.
+	done := synced != nil && (synced.Status == metav1.ConditionTrue || p.wanted == 0 && synced.Reason == v1alpha1.ReasonServiceNotFound)
+	switch {
+	case synced == nil:
+		return "has no condition Synced: the controller has not looked at it"
+	case !done:
+		return fmt.Sprintf("says Synced=%s, %s: %s", synced.Status, synced.Reason, synced.Message)
+	case status.Desired == nil || int(*status.Desired) != p.wanted:
+		return fmt.Sprintf("does not say that %d addresses are desired", p.wanted)
+	case status.Observed == nil || int(*status.Observed) != p.shown:
+		return fmt.Sprintf("does not say that %d addresses are observed", p.shown)
+	}
+	return ""
+}
+
+func unrestOf(deployments []appsv1.Deployment, services []corev1.Service, published []discoveryv1.EndpointSlice, pods []corev1.Pod) string {
+	for i := range deployments {
+		d, status := &deployments[i], &deployments[i].Status
+		want := *d.Spec.Replicas
+		if status.ObservedGeneration < d.Generation || status.Replicas != want || status.UpdatedReplicas != want || status.ReadyReplicas != want {
+			return fmt.Sprintf("Deployment %s has %d of %d pods ready and up to date", d.Name, min(status.ReadyReplicas, status.UpdatedReplicas), want)
+		}
+	}
+	for i := range pods {
+		if pods[i].DeletionTimestamp != nil {
+			return fmt.Sprintf("Pod %s is on its way out", pods[i].Name)
+		}
+	}
+	expected := map[string]int32{}
+	for i := range services {
+		expected[services[i].Name] = 0
+		for j := range deployments {
+			if deployments[j].Name == services[i].Name {
+				expected[services[i].Name] = *deployments[j].Spec.Replicas
+			}
+		}
+	}
+	return slicesBehind(expected, published)
+}
+
+// slicesBehind compares the endpoints of the slices with the number of pods
+// that each Service has.
+func slicesBehind(expected map[string]int32, published []discoveryv1.EndpointSlice) string {
+	ready := map[string]int32{}
+	for i := range published {
+		service := published[i].Labels[discoveryv1.LabelServiceName]
+		if _, ok := expected[service]; !ok {
+			return fmt.Sprintf("EndpointSlice %s outlives its Service", published[i].Name)
+		}
+		for _, e := range published[i].Endpoints {
+			if e.Conditions.Ready == nil || !*e.Conditions.Ready {
+				return fmt.Sprintf("EndpointSlice %s has an endpoint that is not ready", published[i].Name)
+			}
+			ready[service]++
+		}
+	}
+	for _, service := range slices.Sorted(maps.Keys(expected)) {
+		if ready[service] != expected[service] {
+			return fmt.Sprintf("the slices of %s have %d of %d endpoints", service, ready[service], expected[service])
+		}
+	}
+	return ""
+}

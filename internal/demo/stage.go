@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// stepDeadline is how long the pools may take to become level after a step.
+const stepDeadline = 30 * time.Second
+
+// stage is where the story plays.
+type stage struct {
+	lab      *lab
+	cluster  *cluster
+	observer *observer
+	print    *printer
+	random   *rand.Rand
+	nodes    int           // what the cluster grows to
+	deadline time.Duration // for a step to become level
+	progress progress
+	steps    []StepSummary
+}
+
+// step is one thing that happens to the cluster.
+type step struct {
+	name string
+	act  func(*stage, context.Context) error
+	// moral is what being level means here, where numbers do not show it.
+	moral string
+}
+
+// play acts a story out. After each step the cluster has to come to rest and the
+// pools have to become level.
+func (s *stage) play(ctx context.Context, story []step) error {
+	for _, step := range story {
+		began, before := time.Now(), s.observer.counted()
+		s.print.plainly("")
+		if err := step.act(s, ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		err := s.settle(ctx)
+		calls := s.observer.counted().minus(before)
+		s.steps = append(s.steps, StepSummary{Name: step.name, Seconds: time.Since(began).Seconds(), traffic: calls})
+		if err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		if step.moral != "" {
+			s.print.detail(step.moral)
+		}
+		s.print.line(dim, "azure", fmt.Sprintf("%s in %.1f s", calls, time.Since(began).Seconds()))
+	}
+	return nil
+}
+
+// tell says what happens to the cluster.
+func (s *stage) tell(format string, args ...any) {
+	s.print.line(bold, "cluster", fmt.Sprintf(format, args...))
+}
+
+// notLevel is the failure of a step that did not end in time.
+type notLevel struct {
+	after   time.Duration
+	details []string // one line each
+}
+
+func (e *notLevel) Error() string { return fmt.Sprintf("not level after %s", e.after) }
+
+// settle waits until the cluster has come to rest, the pools are level and the
+// controller says so too, and prints how they get there.
+func (s *stage) settle(ctx context.Context) error {
+	began := time.Now()
+	calm := 0 // how often in a row all was well
+	for {
+		pools := s.observer.levels()
+		unrest, err := s.unrest(ctx, pools)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		case unrest == "" && allLevel(pools):
+			calm++
+		default:
+			calm = 0
+		}
+		// The truth and the answers above come by different ways; a second look
+		// leaves none behind.
+		if calm == 3 {
+			s.print.pools(pools)
+			return nil
+		}
+		s.progress.next(s.print, time.Now(), pools)
+		if time.Since(began) > s.deadline {
+			return &notLevel{s.deadline, s.explain(ctx, unrest, pools)}
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *stage) unrest(ctx context.Context, pools []poolLevel) (string, error) {
+	why, err := s.cluster.unrest(ctx)
+	if why == "" && err == nil {
+		why, err = s.cluster.disagreement(ctx, pools)
+	}
+	return why, err
+}
+
+// explain says what is not level, and what is known about it.
+func (s *stage) explain(ctx context.Context, unrest string, pools []poolLevel) []string {
+	var lines []string
+	if unrest != "" {
+		lines = append(lines, "not at rest: "+unrest)
+	}
+	for _, pool := range pools {
+		if pool.level {
+			continue
+		}
+		lines = append(lines, s.observer.describe(pool), s.condition(ctx, pool.workload.name))
+	}
+	lines = append(lines, "the controller's last lines:")
+	return append(lines, s.lab.weir.tail(8)...)
+}
+
+// condition returns the Synced condition of a BackendPool as a line.
+func (s *stage) condition(ctx context.Context, name string) string {
+	var pool v1alpha1.BackendPool
+	if err := s.cluster.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pool); err != nil {
+		return fmt.Sprintf("BackendPool %s: %v", name, err)
+	}
+	c := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionSynced)
+	if c == nil {
+		return fmt.Sprintf("BackendPool %s has no condition Synced: the controller has not looked at it", name)
+	}
+	return fmt.Sprintf("BackendPool %s: Synced=%s, %s: %s", name, c.Status, c.Reason, c.Message)
+}
+
+// progress prints how level the pools are when that has changed, not too often.
+type progress struct {
+	at   time.Time
+	text string
+}
+
+// progressEvery is the shortest time between two lines.
+const progressEvery = 500 * time.Millisecond
+
+func (p *progress) next(to *printer, now time.Time, pools []poolLevel) {
+	if text := levelText(pools); !allLevel(pools) && text != p.text && now.Sub(p.at) >= progressEvery {
+		to.pools(pools)
+		p.text, p.at = text, now
+	}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// printStay says how to look around while all keeps running.
+func (r *run) printStay() {
+	kubectl := filepath.Join(r.opts.bin, "kubectl")
+	r.print.plainly("", "All keeps running until Ctrl-C. In another terminal:", "")
+	// These lines are to be copied whole, so they are not broken.
+	for _, l := range []string{
+		"  export KUBECONFIG=" + r.lab.kubeconfig,
+		fmt.Sprintf("  %s -n %s get backendpools,pods -o wide", kubectl, namespace),
+		fmt.Sprintf("  %s -n %s scale deployment web --replicas 2", kubectl, namespace),
+		fmt.Sprintf("  %s -n %s describe backendpool web", kubectl, namespace),
+		fmt.Sprintf("  %s annotate node node-2 kubelab.weir.dev/dead=true", kubectl),
+		"  curl " + r.lab.admin + "calls?kind=put",
+		"  curl http://" + r.lab.metrics + "/metrics",
+		"  tail -f " + r.lab.weir.log,
+	} {
+		r.print.print(plain, l)
+	}
+	r.print.plainly("", "Azure (ARM)    "+r.lab.endpoint, "its admin API  "+r.lab.admin, "logs           "+r.dir)
+}
+
+// printFailure says what went wrong, in full.
+func (r *run) printFailure(err error) {
+	if err == nil {
+		return
+	}
+	r.print.plainly("")
+	r.print.line(red, "FAILED", err.Error())
+	if late, ok := errors.AsType[*notLevel](err); ok {
+		for _, line := range late.details {
+			r.print.detail(line)
+		}
+	}
+	if end, ok := errors.AsType[*unexpectedEnd](err); ok {
+		for _, line := range end.child.tail(8) {
+			r.print.detail(line)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// firstNodes is how many nodes there are in the beginning.
+const firstNodes = 3
+
+// story is what happens, in order. Numbers of pods go with the number of nodes.
+func story() []step {
+	return []step{
+		{name: "deploy", act: (*stage).deploy},
+		{name: "nodes join", act: (*stage).nodesJoin},
+		{name: "scale up", act: (*stage).scaleUp},
+		{name: "rolling restart", act: (*stage).rollingRestart},
+		{name: "node lost", act: (*stage).nodeLost},
+		{name: "node drained", act: (*stage).nodeDrained},
+		{name: "controller killed", act: (*stage).controllerKilled},
+		{name: "service gone", act: (*stage).serviceGone, moral: "shop-db still holds " + foreignAddress.String() + ", which somebody else put there"},
+		{name: "calm", act: (*stage).calm},
+	}
+}
+
+func (s *stage) deploy(ctx context.Context) error {
+	s.tell("Deployments web, api and db, each with a Service of policy Local and a BackendPool")
+	for i, w := range workloads {
+		if err := s.cluster.deploy(ctx, w, firstNodes-min(i, 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) nodesJoin(ctx context.Context) error {
+	s.tell("%d nodes become %d; no pod runs on the new ones, so nothing is to be written", firstNodes, s.nodes)
+	for i := firstNodes + 1; i <= s.nodes; i++ {
+		if err := s.cluster.addNode(ctx, i); err != nil {
+			return err
+		}
+	}
+	// The pools are level already: give a wrong write the time to show.
+	return pause(ctx, time.Second)
+}
+
+func (s *stage) scaleUp(ctx context.Context) error {
+	web, api, db := s.nodes*7/10, s.nodes/2, s.nodes*3/10
+	s.tell("web scales to %d pods, api to %d, db to %d", web, api, db)
+	return s.scale(ctx, web, api, db)
+}
+
+func (s *stage) scale(ctx context.Context, replicas ...int) error {
+	for i, n := range replicas {
+		if err := s.cluster.scale(ctx, workloads[i].name, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) rollingRestart(ctx context.Context) error {
+	s.tell("kubectl rollout restart deployment web: every pod moves")
+	return s.cluster.restart(ctx, "web")
+}
+
+func (s *stage) nodeLost(ctx context.Context) error {
+	node := s.anyMember("web")
+	s.tell("%s loses its power: its pods turn unready and are replaced elsewhere", node)
+	if err := s.cluster.losePower(ctx, node); err != nil {
+		return err
+	}
+	if err := s.losesAll(ctx, node); err != nil {
+		return err
+	}
+	s.tell("%s is deleted", node)
+	return s.cluster.delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+}
+
+// losesAll waits until no pool wants a node any more and the pods that ran there
+// are replaced.
+func (s *stage) losesAll(ctx context.Context, node string) error {
+	gone := func() bool {
+		return !slices.ContainsFunc(workloads, func(w workload) bool { return slices.Contains(s.observer.members(w.name), node) })
+	}
+	if err := s.within(ctx, "the watch does not tell that the pods of "+node+" are unready", gone); err != nil {
+		return err
+	}
+	return s.settle(ctx)
+}
+
+func (s *stage) nodeDrained(ctx context.Context) error {
+	node := s.anyMember("api")
+	if err := s.cluster.cordon(ctx, node); err != nil {
+		return err
+	}
+	evicted, err := s.cluster.evict(ctx, node)
+	if err != nil {
+		return err
+	}
+	s.tell("kubectl drain %s: %s move", node, count(evicted, "pod"))
+	return nil
+}
+
+// controllerKilled kills the controller when it has written the first of the
+// pools that are due, changes the cluster behind its back, and starts it again.
+func (s *stage) controllerKilled(ctx context.Context) error {
+	web, api, db := s.nodes*4/10, s.nodes*8/10, s.nodes*5/10
+	s.tell("web scales to %d pods, api to %d, db to %d", web, api, db)
+	writes := s.observer.counted().Writes
+	if err := s.scale(ctx, web, api, db); err != nil {
+		return err
+	}
+	err := s.within(ctx, "no write came", func() bool { return s.observer.counted().Writes > writes })
+	if err != nil {
+		return err
+	}
+	s.lab.weir.kill()
+	s.print.line(red, "weir", "killed with -9 while Azure works on its first write")
+	web = s.nodes * 6 / 10
+	s.tell("while nobody looks, web scales to %d", web)
+	if err := s.scale(ctx, web); err != nil {
+		return err
+	}
+	if err := pause(ctx, 1500*time.Millisecond); err != nil {
+		return err
+	}
+	s.progress.next(s.print, time.Now(), s.observer.levels())
+	if err := s.lab.startWeir(ctx); err != nil {
+		return err
+	}
+	s.print.line(plain, "weir", fmt.Sprintf("started again, process %d", s.lab.weir.cmd.Process.Pid))
+	return nil
+}
+
+// within waits for something to happen before the step's deadline.
+func (s *stage) within(ctx context.Context, otherwise string, happened func() bool) error {
+	limited, cancel := context.WithTimeoutCause(ctx, s.deadline, &notLevel{s.deadline, nil})
+	defer cancel()
+	err := until(limited, lookEvery/5, func() (bool, error) { return happened(), nil })
+	if err != nil && ctx.Err() == nil {
+		return &notLevel{s.deadline, append([]string{otherwise}, s.explain(ctx, "", s.observer.levels())...)}
+	}
+	return err
+}
+
+func (s *stage) serviceGone(ctx context.Context) error {
+	s.tell("Service db is deleted: its pool holds nothing of ours from here on")
+	err := s.cluster.delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}})
+	if err != nil {
+		return err
+	}
+	gone := func() bool { return len(s.observer.members("db")) == 0 }
+	return s.within(ctx, "the watch does not tell that Service db is gone", gone)
+}
+
+// calm holds the cluster still for longer than an interval.
+func (s *stage) calm(ctx context.Context) error {
+	length := updateInterval + time.Second
+	s.tell("nothing happens for %.0f seconds, and nothing may be written", length.Seconds())
+	writes := s.observer.counted().Writes
+	if err := pause(ctx, length); err != nil {
+		return err
+	}
+	if n := s.observer.counted().Writes - writes; n > 0 {
+		return fmt.Errorf("%s though nothing had changed", count(n, "write"))
+	}
+	return nil
+}
+
+// anyMember picks one of the nodes in a workload's pool; the seed decides which.
+func (s *stage) anyMember(name string) string {
+	members := s.observer.members(name)
+	return members[s.random.IntN(len(members))]
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// excludeLabel keeps a node out of every load balancer, by Kubernetes' own rule.
+const excludeLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+// truth is what the cluster's API says that pools have to hold. It shares no code
+// with the controller, so that the two can contradict each other.
+type truth struct {
+	services corelisters.ServiceLister
+	slices   discoverylisters.EndpointSliceLister
+	nodes    corelisters.NodeLister
+
+	mu      sync.Mutex // events of different kinds come from different goroutines
+	changed func(service string, at time.Time, wanted addresses)
+}
+
+// watchTruth watches Services, their slices and the nodes until ctx is done.
+// changed is called, never twice at a time, with what the pool of a Service has to
+// hold: for each of the named Services after each event, whether it made a
+// difference or not.
+func watchTruth(ctx context.Context, config *rest.Config, changed func(service string, at time.Time, wanted addresses)) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	core, discovery := factory.Core().V1(), factory.Discovery().V1()
+	t := &truth{
+		services: core.Services().Lister(), slices: discovery.EndpointSlices().Lister(), nodes: core.Nodes().Lister(),
+		changed: changed,
+	}
+	look := func(any) { t.look(time.Now()) }
+	var synced []cache.InformerSynced
+	for _, informer := range []cache.SharedIndexInformer{
+		core.Services().Informer(), discovery.EndpointSlices().Informer(), core.Nodes().Informer(),
+	} {
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: look,
+		})
+		if err != nil {
+			return err
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return errors.New("watching the cluster ended before it began")
+	}
+	return nil
+}
+
+// look hands on what each Service's pool has to hold now.
+func (t *truth) look(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range workloads {
+		t.changed(w.name, now, t.wanted(w.name))
+	}
+}
+
+func (t *truth) wanted(name string) addresses {
+	service, err := t.services.Services(namespace).Get(name)
+	if err != nil || service.DeletionTimestamp != nil {
+		return addresses{}
+	}
+	of := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name})
+	slices, err := t.slices.EndpointSlices(namespace).List(of)
+	if err != nil {
+		return addresses{}
+	}
+	return hosts(slices, func(node string) *corev1.Node {
+		n, err := t.nodes.Get(node)
+		if err != nil {
+			return nil
+		}
+		return n
+	})
+}
+
+// hosts returns the IPv4 addresses of the nodes on which something takes the
+// Service's traffic: a ready endpoint, or one that is on its way out and still
+// serves what it has.
+func hosts(slices []*discoveryv1.EndpointSlice, node func(name string) *corev1.Node) addresses {
+	found := addresses{}
+	for _, slice := range slices {
+		if slice.AddressType != discoveryv1.AddressTypeIPv4 {
+			continue
+		}
+		for i := range slice.Endpoints {
+			endpoint := &slice.Endpoints[i]
+			if endpoint.NodeName == nil || !takesTraffic(endpoint.Conditions) {
+				continue
+			}
+			n := node(*endpoint.NodeName)
+			if n == nil {
+				continue
+			}
+			if _, excluded := n.Labels[excludeLabel]; excluded {
+				continue
+			}
+			if ip, ok := internalIPv4(n); ok {
+				found[ip] = n.Name
+			}
+		}
+	}
+	return found
+}
+
+// takesTraffic reads conditions by the API's rules for those that are not set:
+// ready and serving mean yes, terminating means no.
+func takesTraffic(c discoveryv1.EndpointConditions) bool {
+	ready := c.Ready == nil || *c.Ready
+	serving := c.Serving == nil || *c.Serving
+	terminating := c.Terminating != nil && *c.Terminating
+	return ready || serving && terminating
+}
+
+func internalIPv4(node *corev1.Node) (netip.Addr, bool) {
+	for _, a := range node.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Is4() {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
+}
