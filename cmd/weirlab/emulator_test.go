@@ -58,7 +58,7 @@ func TestExitCodes(t *testing.T) {
 	for args, want := range map[string]int{
 		"--help": 0, "emulator --help": 0, "emulater": 2, "--nonsense": 2, "emulator --listen 0.0.0.0:0": 2,
 		"emulator --listen 127.0.0.1:99999": 1,
-		"demo --help": 0, "demo --nodes 4": 2, "demo --nodes many": 2, "demo --output xml": 2, "demo surplus": 2,
+		"demo --help":                       0, "demo --nodes 4": 2, "demo --nodes many": 2, "demo --output xml": 2, "demo surplus": 2,
 	} {
 		if got := run(strings.Fields(args)); got != want {
 			t.Errorf("weirlab %s ends with %d, want %d", args, got, want)
