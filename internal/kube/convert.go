@@ -110,7 +110,7 @@ func (d placement) of(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 
 // meant reports whether the spec alone, without what it leaves open, names the pool.
 func meant(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
-	same := func(named, is string) bool { return strings.EqualFold(named, is) }
+	same := strings.EqualFold
 	open := func(named, is string) bool { return named == "" || same(named, is) }
 	return same(spec.PoolName, id.Name) && same(spec.LoadBalancer.Name, id.LoadBalancer.Name) &&
 		open(spec.LoadBalancer.ResourceGroup, id.LoadBalancer.ResourceGroup) &&

@@ -44,8 +44,10 @@ type statuses struct {
 type entry struct {
 	ref poolupdate.Ref
 
-	// writing is held across a write, so that writes arrive in their order.
+	// writing is held across a write, so that writes arrive in their order. It guards
+	// version, the resource version that the last read or write showed.
 	writing sync.Mutex
+	version string
 
 	mu     sync.Mutex // guards all below; held for moments
 	status v1alpha1.BackendPoolStatus
@@ -87,7 +89,7 @@ func (s *statuses) load(ctx context.Context, ref poolupdate.Ref) (*entry, error)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{ref: ref, status: p.Status, told: problem(p.Status.Conditions)}
+	e := &entry{ref: ref, version: p.ResourceVersion, status: p.Status, told: problem(p.Status.Conditions)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.byRef[ref]; other != nil {
@@ -150,7 +152,8 @@ func (s *statuses) updateLocked(ctx context.Context, e *entry, change func(*v1al
 	e.status, e.unsaved = *next, true
 	e.mu.Unlock()
 
-	err := s.apply(ctx, e.ref, next)
+	version, err := s.apply(ctx, e.ref, e.version, next)
+	e.version = version
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.unsaved = err != nil
@@ -162,33 +165,45 @@ func (s *statuses) flush(ctx context.Context, e *entry) error {
 	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})
 }
 
-// apply writes a whole status by server-side apply. The UID in it keeps a BackendPool
-// that was made anew under the name from getting the status of the old one.
-func (s *statuses) apply(ctx context.Context, ref poolupdate.Ref, status *v1alpha1.BackendPoolStatus) error {
+// apply writes a whole status by server-side apply, and returns the object's new
+// resource version. It names the version that it knows, because the API server does
+// not compare UIDs when a status is written: without, a BackendPool that was made anew
+// under the name would get the status of the old one. Where the object has moved on,
+// it is read again, and written if it is still the same.
+func (s *statuses) apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
-		return fmt.Errorf("status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+		return version, fmt.Errorf("status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "BackendPool",
-		"metadata": map[string]any{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID},
-		"status":   fields,
-	}}
-	within, cancel := context.WithTimeout(ctx, statusDeadline)
-	defer cancel()
-	err = s.writer.Apply(within, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsNotFound(err):
-		return errGone
-	case apierrors.IsConflict(err), apierrors.IsInvalid(err):
-		// Another UID, or a status that the API does not take: reading tells.
-		if _, readErr := s.read(ctx, ref); errors.Is(readErr, errGone) {
-			return errGone
+	for range 5 {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "BackendPool",
+			"metadata": map[string]any{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID, "resourceVersion": version},
+			"status":   fields,
+		}}
+		err = s.applyOnce(ctx, u)
+		if err == nil {
+			return u.GetResourceVersion(), nil
 		}
+		if apierrors.IsNotFound(err) {
+			return version, errGone
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+		p, readErr := s.read(ctx, ref)
+		if readErr != nil {
+			return version, readErr
+		}
+		version = p.ResourceVersion
 	}
-	return fmt.Errorf("writing the status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+	return version, fmt.Errorf("writing the status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+}
+
+func (s *statuses) applyOnce(ctx context.Context, u *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
+	defer cancel()
+	return s.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
 }
 
 // taken reports whether the pool was ever taken.

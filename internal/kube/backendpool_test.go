@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+func TestForeignAddressesSurvive(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	foreign := s.ip(200)
+	s.azurePool("web", foreign, s.ip(2)) // node 2 is in it already, by another name
+	s.hasNode(1)
+	s.hasNode(2)
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("a", "web", s.on(1))
+	s.binds("web", "web")
+	s.holds("web", s.ip(1), foreign) // node 2 is this cluster's, so it was ours to remove
+
+	st := s.status("web")
+	if *st.Desired != 1 || *st.Observed != 2 || *st.Foreign != 1 || st.LastWrite == nil || st.LastOutcome.Class != "Written" {
+		t.Errorf("status %+v", st)
+	}
+	s.delete(&v1alpha1.BackendPool{}, "web")
+	s.goes("web")
+	if got := s.held("web"); len(got) != 1 || got[0] != foreign {
+		t.Errorf("after deletion the pool holds %v, want the foreign address alone", got)
+	}
+}
+
+func TestNothingChangesNothingIsSaid(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	s.wasTold("Service", "web", kube.EventUpdated, 1)
+	calls, version := s.calls(armemu.KindGet, armemu.KindPut), get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion
+
+	// A second endpoint on the node, a heartbeat, a label that excludes nobody.
+	s.changeSlice("a", s.on(1), s.on(1))
+	node := get[corev1.Node](s, "", s.node(1))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+	if err := api.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	change(s, "", s.node(1), func(n *corev1.Node) { n.Labels = map[string]string{"rack": "7"} })
+	// The fence: a later change of the same queue has come through.
+	s.azurePool("fence")
+	s.hasService("fence", corev1.ServiceTypeNodePort)
+	s.binds("fence", "fence")
+	s.hasSlice("fence", "fence", s.on(3))
+	fenced := calls
+	s.holds("fence", s.ip(3))
+	mine := func(c armemu.Call) bool { return strings.HasSuffix(c.Resource, s.ns+"/backendAddressPools/web") }
+	if n := len(cloud.Calls(mine, armemu.OfKind(armemu.KindGet, armemu.KindPut))); n != fenced {
+		t.Errorf("%d calls, want the %d from before", n, fenced)
+	}
+	if now := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; now != version {
+		t.Errorf("the status was written though nothing changed: %s", s.says("web"))
+	}
+	s.wasTold("Service", "web", kube.EventUpdated, 1)
+}
+
+func TestSecondBackendPoolOfOnePool(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	s.hasService("rival", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("b", "rival", s.on(2))
+	other := func(p *v1alpha1.BackendPoolSpec) {
+		p.PoolName, p.LoadBalancer.Name = "WEB", strings.ToUpper(s.ns) // Azure folds case
+		p.LoadBalancer.SubscriptionID = subscription
+	}
+	s.binds("rival", "rival", other)
+	s.comesToSay("rival", v1alpha1.ReasonDuplicate, "BackendPool "+s.ns+"/web already holds pool WEB of load balancer")
+	s.wasTold("BackendPool", "rival", v1alpha1.ReasonDuplicate, 1)
+	s.holds("web", s.ip(1))
+
+	s.delete(&v1alpha1.BackendPool{}, "web") // the next takes over
+	s.until(func() string {
+		if got := s.held("web"); fmt.Sprint(got) != fmt.Sprint([]string{s.ip(2)}) {
+			return fmt.Sprintf("the pool holds %v; %s", got, s.says("rival"))
+		}
+		return ""
+	})
+	s.comesToSay("rival", v1alpha1.ReasonLevel, "level with 1 node")
+
+	s.binds("late", "web", other)
+	s.comesToSay("late", v1alpha1.ReasonDuplicate, s.ns+"/rival")
+	s.delete(&v1alpha1.BackendPool{}, "late") // a duplicate goes without a write
+	s.goes("late")
+	s.comesToSay("rival", v1alpha1.ReasonLevel, "level")
+	if got := s.held("web"); len(got) != 1 {
+		t.Errorf("the pool holds %v", got)
+	}
+}
+
+func TestPause(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	pause := func(on bool) {
+		change(s, s.ns, "web", func(p *v1alpha1.BackendPool) { p.Spec.Paused = on })
+	}
+	pause(true)
+	s.comesToSay("web", v1alpha1.ReasonPaused, "spec.paused is set")
+	if !meta.IsStatusConditionTrue(s.status("web").Conditions, v1alpha1.ConditionPaused) {
+		t.Error("no condition Paused")
+	}
+	writes := s.writes()
+	s.changeSlice("a", s.on(2))
+	s.azurePool("fence")
+	s.binds("fence", "web")
+	s.holds("fence", s.ip(2))
+	if got := s.held("web"); len(got) != 1 || got[0] != s.ip(1) || s.writes() != writes+1 {
+		t.Errorf("a paused pool was written: %v", got)
+	}
+	pause(false)
+	s.holds("web", s.ip(2))
+
+	pause(true)
+	s.comesToSay("web", v1alpha1.ReasonPaused, "")
+	s.delete(&v1alpha1.BackendPool{}, "web")
+	s.goes("web")
+	s.wasTold("BackendPool", "web", kube.EventLeftInPlace, 1)
+	if got := s.held("web"); len(got) != 1 {
+		t.Errorf("deleted while paused: the pool holds %v, want it as it was", got)
+	}
+}
+
+func TestServiceGoesAndComesBack(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	s.delete(&corev1.Service{}, "web") // its slice stays, and no longer counts
+	s.comesToSay("web", v1alpha1.ReasonServiceNotFound, "its addresses were removed")
+	if got := s.held("web"); len(got) != 0 {
+		t.Errorf("the Service is gone and the pool holds %v", got)
+	}
+	writes := s.writes()
+	s.changeSlice("a", s.on(2))
+	s.hasService("web", corev1.ServiceTypeNodePort)
+	s.holds("web", s.ip(2))
+	if n := s.writes() - writes; n != 1 {
+		t.Errorf("%d writes, want one: while the Service was gone nothing was written", n)
+	}
+	change(s, s.ns, "web", func(svc *corev1.Service) {
+		svc.Spec.Type, svc.Spec.Ports[0].NodePort = corev1.ServiceTypeClusterIP, 0
+	})
+	s.comesToSay("web", v1alpha1.ReasonServiceUnfit, "type ClusterIP")
+	s.comesToSay("web", v1alpha1.ReasonServiceUnfit, "its addresses were removed")
+	change(s, s.ns, "web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	s.holds("web", s.ip(2))
+}
+
+func TestServiceThatNeverFilledThePool(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.azurePool("web", s.ip(1)) // a node of ours, but nobody took the pool
+	s.azurePool("inner", s.ip(1))
+	s.binds("web", "web")
+	s.hasService("inner", corev1.ServiceTypeClusterIP)
+	s.hasSlice("a", "inner", s.on(1))
+	s.binds("inner", "inner")
+	s.comesToSay("web", v1alpha1.ReasonServiceNotFound, "Service "+s.ns+"/web does not exist; Weir wrote nothing to the pool")
+	s.comesToSay("inner", v1alpha1.ReasonServiceUnfit, "has type ClusterIP and so no node ports; it needs type LoadBalancer or NodePort; Weir wrote nothing")
+	s.wasTold("BackendPool", "web", v1alpha1.ReasonServiceNotFound, 1)
+	s.delete(&v1alpha1.BackendPool{}, "web")
+	s.delete(&v1alpha1.BackendPool{}, "inner")
+	s.goes("web")
+	s.goes("inner")
+	if n := s.calls(armemu.KindGet, armemu.KindPut); n != 0 {
+		t.Errorf("%d calls to Azure, want none", n)
+	}
+}
+
+func TestWhatAzureDoesNotHave(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("a", "web", s.on(1))
+	s.binds("web", "web")
+	s.binds("lost", "web", func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.Name += "-none" })
+	s.put(s.lbID()+"/backendAddressPools/nics", `{"name":"nics","properties":{"backendIPConfigurations":[{"id":"/nic/1"}]}}`)
+	s.binds("nics", "web")
+	s.comesToSay("web", v1alpha1.ReasonPoolNotFound, "load balancer "+s.ns+" in resource group rg has no backend pool web")
+	s.comesToSay("lost", v1alpha1.ReasonLoadBalancerNotFound, "Azure has no load balancer "+s.ns+"-none in resource group rg")
+	s.comesToSay("nics", v1alpha1.ReasonNICPool, "holds network interfaces, which Weir does not write")
+	s.azurePool("web") // found though nothing changes in the cluster
+	s.holds("web", s.ip(1))
+	for name, reason := range map[string]string{"web": "PoolNotFound", "lost": "LoadBalancerNotFound", "nics": "NICPool"} {
+		s.wasTold("BackendPool", name, reason, 1) // looked at more often
+	}
+	if got := s.events("Service", "web"); got[kube.EventFailed]+got[kube.EventRetrying] != 0 {
+		t.Errorf("a pool that is missing is no event on the Service: %v", got)
+	}
+	// A taken pool whose load balancer goes with it holds its BackendPool no longer.
+	s.put(s.lbID(), `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"fe"}],"backendAddressPools":[]}}`)
+	for _, name := range []string{"web", "lost", "nics"} {
+		s.delete(&v1alpha1.BackendPool{}, name)
+		s.goes(name)
+	}
+}
+
+func TestRefusedWriteIsToldToTheService(t *testing.T) {
+	s := web(t)
+	s.azurePool("bad")
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	s.binds("bad", "web")
+	s.holds("bad", s.ip(1))
+	s.changeSlice("a", s.on(1), s.on(2))
+	s.comesToSay("bad", v1alpha1.ReasonFailed, "InvalidRequestFormat")
+	s.wasTold("Service", "web", kube.EventFailed, 1)
+	s.wasTold("BackendPool", "bad", v1alpha1.ReasonFailed, 1)
+	s.holds("web", s.ip(1), s.ip(2)) // its neighbour
+	if got := s.status("bad").LastOutcome; got.Class != "Terminal" || got.Code != "InvalidRequestFormat" {
+		t.Errorf("last outcome %+v", got)
+	}
+	said := s.messages("Service", "web", kube.EventFailed)[0]
+	if !strings.HasPrefix(said, "Backend pool update failed: ") ||
+		!strings.HasSuffix(said, ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod).") {
+		t.Errorf("event %q", said)
+	}
+	s.changeSlice("a", s.on(1), s.on(2), s.on(2)) // the advice, followed
+	s.holds("bad", s.ip(1), s.ip(2))
+}
+
+func TestThrottledPoolIsParked(t *testing.T) {
+	s := web(t)
+	s.azurePool("busy")
+	s.hasSlice("a", "web", s.on(1))
+	s.binds("busy", "web")
+	s.comesToSay("busy", v1alpha1.ReasonRetrying, "retry 1 of 1 follows, not before ")
+	st := s.status("busy")
+	if !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt == nil || *st.RetriesUsed != 1 {
+		t.Errorf("status of a parked pool: %+v", st)
+	}
+	s.holds("busy", s.ip(1))
+	s.wasTold("Service", "web", kube.EventRetrying, 1)
+	s.wasTold("Service", "web", kube.EventUpdated, 2) // for web and for busy
+	st = s.status("busy")
+	if !meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil || *st.RetriesUsed != 0 {
+		t.Errorf("status after the park: %+v", st)
+	}
+}
+
+// A BackendPool stays until its addresses are out of the pool.
+func TestReleaseIsTriedAgain(t *testing.T) {
+	s := web(t)
+	s.azurePool("sticky")
+	s.hasSlice("a", "web", s.on(1))
+	s.binds("sticky", "web")
+	s.holds("sticky", s.ip(1))
+	s.delete(&v1alpha1.BackendPool{}, "sticky")
+	s.goes("sticky")
+	if got := s.held("sticky"); len(got) != 0 {
+		t.Errorf("the BackendPool is gone and its pool holds %v", got)
+	}
+	if n := len(cloud.Calls(armemu.OfKind(armemu.KindPut), func(c armemu.Call) bool { return strings.HasSuffix(c.Resource, s.ns+"/backendAddressPools/sticky") })); n != 3 {
+		t.Errorf("%d writes, want 3: the second was refused", n)
+	}
+}
+
+func TestSpecThatNamesNoPool(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web")
+	s.hasNode(1)
+	s.binds("web", "", func(p *v1alpha1.BackendPoolSpec) {
+		p.ServiceRef = nil
+		p.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "rack", Operator: "Near"}}}}
+	})
+	s.comesToSay("web", v1alpha1.ReasonInvalid, "nodes.selector: ")
+	change(s, s.ns, "web", func(p *v1alpha1.BackendPool) {
+		p.Spec.Nodes.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/hostname": "none"}}
+	})
+	s.comesToSay("web", v1alpha1.ReasonLevel, "level with no nodes")
+	change(s, s.ns, "web", func(p *v1alpha1.BackendPool) {
+		p.Spec.Nodes.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "rack", Operator: "Near"}}
+	})
+	s.comesToSay("web", v1alpha1.ReasonInvalid, "nodes.selector: ")
+	s.delete(&v1alpha1.BackendPool{}, "web")
+	s.goes("web")
+}
+
+// Every failed attempt is an event, however many there are.
+func TestEventsAreNotAggregated(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	for i := range 30 {
+		pool := fmt.Sprintf("refused-%d", i)
+		s.azurePool(pool)
+		s.binds(pool, "web")
+	}
+	s.wasTold("Service", "web", kube.EventFailed, 30)
+	for _, said := range s.messages("Service", "web", kube.EventFailed) {
+		if strings.Contains(said, "combined from similar events") || strings.Contains(said, "\n") {
+			t.Errorf("event %q", said)
+		}
+	}
+}
+
+// A controller that starts anew finds in the status what it wrote, looks at every pool
+// once, and repairs what changed meanwhile. It runs alone: the controller is shared.
+func TestRestart(t *testing.T) {
+	s := newScene(t, "web", "quiet", "gone")
+	s.hasNode(1)
+	s.hasNode(2)
+	for _, name := range []string{"web", "quiet", "gone"} {
+		s.hasService(name, corev1.ServiceTypeLoadBalancer)
+		s.hasSlice(name, name, s.on(1))
+		s.binds(name, name)
+		s.holds(name, s.ip(1))
+	}
+	stopped := controller
+	if err := stopped.stop(); err != nil {
+		t.Fatal(err)
+	}
+	version := get[v1alpha1.BackendPool](s, s.ns, "quiet").ResourceVersion
+	s.changeSlice("web", s.on(2))
+	s.delete(&discoveryv1.EndpointSlice{}, "gone")
+	s.delete(&corev1.Service{}, "gone")
+	// What a killed writer leaves behind: recorded, written, not trimmed.
+	orphan := s.ip(99)
+	change(s, s.ns, "web", func(p *v1alpha1.BackendPool) {})
+	p := get[v1alpha1.BackendPool](s, s.ns, "web")
+	p.Status.WrittenAddresses = append(p.Status.WrittenAddresses, orphan)
+	if err := api.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	s.azurePool("web", s.ip(1), orphan)
+
+	var err error
+	if controller, err = start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stopped.kube.Synced(nil); err != nil {
+		t.Errorf("a controller that has run was ready: %v", err)
+	}
+	s.holds("web", s.ip(2))
+	s.comesToSay("gone", v1alpha1.ReasonServiceNotFound, "its addresses were removed")
+	s.until(func() string {
+		if controller.kube.Synced(nil) != nil || controller.lanes.Depth() > 0 {
+			return "the controller has work"
+		}
+		return ""
+	})
+	if st := s.status("quiet"); st.LastOutcome.Class != "Written" && st.LastOutcome.Class != "Unchanged" {
+		t.Errorf("quiet pool: %+v, version %s", st, version)
+	}
+	if got := s.held("quiet"); len(got) != 1 {
+		t.Errorf("the quiet pool holds %v", got)
+	}
+}
+
+func TestStatusIsWhatItSays(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1), s.on(2))
+	s.holds("web", s.ip(1), s.ip(2))
+	st := s.status("web")
+	if want := s.lbID() + "/backendAddressPools/web"; st.PoolID != want {
+		t.Errorf("poolID %s, want %s", st.PoolID, want)
+	}
+	if fmt.Sprint(st.WrittenAddresses) != fmt.Sprint([]string{s.ip(1), s.ip(2)}) {
+		t.Errorf("written addresses %v", st.WrittenAddresses)
+	}
+	for _, kind := range []string{v1alpha1.ConditionParked, v1alpha1.ConditionPaused} {
+		if !meta.IsStatusConditionFalse(st.Conditions, kind) {
+			t.Errorf("condition %s: %+v", kind, st.Conditions)
+		}
+	}
+	if age := time.Since(st.LastWrite.Time); age > time.Minute || age < -time.Minute {
+		t.Errorf("last write %s ago", age)
+	}
+	raw, err := json.Marshal(get[v1alpha1.BackendPool](s, s.ns, "web").ManagedFields)
+	if err != nil || !strings.Contains(string(raw), `"manager":"weir"`) {
+		t.Errorf("nobody sees who wrote the status: %s", raw)
+	}
+}
+
+// A status is never written to another BackendPool of the name, nor makes one.
+func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web")
+	hold := func(p *v1alpha1.BackendPoolSpec) { p.Paused = true }
+	s.binds("web", "none", hold)
+	first := get[v1alpha1.BackendPool](s, s.ns, "web")
+	ref := poolupdate.Ref{Namespace: s.ns, Name: "web", UID: string(first.UID)}
+	status := &v1alpha1.BackendPoolStatus{PoolID: "x"}
+	s.delete(&v1alpha1.BackendPool{}, "web")
+	s.goes("web")
+	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, kube.ErrGone) {
+		t.Errorf("no such object: %v", err)
+	}
+	s.binds("web", "none", hold)
+	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, kube.ErrGone) {
+		t.Errorf("another UID: %v", err)
+	}
+	if got := s.status("web").PoolID; got != "" {
+		t.Errorf("it was written: %s", got)
+	}
+	bad := &v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{{Type: "Synced", Status: "Perhaps"}}}
+	ref.UID = string(get[v1alpha1.BackendPool](s, s.ns, "web").UID)
+	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, bad); err == nil || errors.Is(err, kube.ErrGone) {
+		t.Errorf("a status that the API does not take: %v", err)
+	}
+	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); err != nil {
+		t.Errorf("the same object in a later version: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+func TestRulesOfTheCRD(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web")
+	service := &v1alpha1.ServiceReference{Name: "web"}
+	nodes := &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{}}
+	for _, tt := range []struct {
+		name, want string
+		change     func(*v1alpha1.BackendPoolSpec)
+	}{
+		{"both sources", "exactly one of serviceRef and nodes", func(p *v1alpha1.BackendPoolSpec) { p.Nodes = nodes }},
+		{"no source", "exactly one of serviceRef and nodes", func(p *v1alpha1.BackendPoolSpec) { p.ServiceRef = nil }},
+		{"no pool name", "spec.poolName", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "" }},
+		{"pool name leaves the path", "spec.poolName", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "../../x" }},
+		{"load balancer leaves the path", "spec.loadBalancer.name", func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.Name = "a/b" }},
+		{"resource group ends in a full stop", "spec.loadBalancer.resourceGroup", func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.ResourceGroup = "rg." }},
+		{"subscription with a query", "spec.loadBalancer.subscriptionID", func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.SubscriptionID = "s?x=1" }},
+		{"unknown family", "Unsupported value", func(p *v1alpha1.BackendPoolSpec) { p.IPFamily = "ipv4" }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "refused"}}
+			p.Spec = v1alpha1.BackendPoolSpec{ServiceRef: service, PoolName: "web", LoadBalancer: v1alpha1.LoadBalancerReference{Name: s.ns}}
+			tt.change(&p.Spec)
+			if err := api.Create(s.Context(), p); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+
+	s.binds("web", "web", func(p *v1alpha1.BackendPoolSpec) { p.Paused = true })
+	if got := get[v1alpha1.BackendPool](s, s.ns, "web").Spec.IPFamily; got != "IPv4" {
+		t.Errorf("family %q by default, want IPv4", got)
+	}
+	for _, change := range []func(*v1alpha1.BackendPoolSpec){
+		func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "other" },
+		func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.ResourceGroup = "other" },
+		func(p *v1alpha1.BackendPoolSpec) { p.IPFamily = "IPv6" },
+	} {
+		p := get[v1alpha1.BackendPool](s, s.ns, "web")
+		change(&p.Spec)
+		if err := api.Update(t.Context(), p); err == nil || !strings.Contains(err.Error(), "cannot change: delete this BackendPool") {
+			t.Errorf("got %v, want a refusal that names the way out", err)
+		}
+	}
+}
+
+// What a person sees. Run with UPDATE=1 to write testdata/columns.txt anew.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web", "shared")
+	s.hasNode(1)
+	s.hasNode(2)
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("a", "web", s.on(1), s.on(2))
+	s.binds("web", "web")
+	s.binds("missing", "web", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "nowhere" })
+	s.binds("shared", "", func(p *v1alpha1.BackendPoolSpec) {
+		p.ServiceRef = nil
+		p.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": s.ns}}}
+	})
+	s.holds("web", s.ip(1), s.ip(2))
+	s.holds("shared")
+	s.comesToSay("missing", v1alpha1.ReasonPoolNotFound, "")
+	got := kubectl(t, "get", "bp", "-n", s.ns) + "\n" + kubectl(t, "get", "backendpools", "-n", s.ns, "-o", "wide")
+	got = strings.ReplaceAll(got, s.ns, "scene-NNN")
+	// Ages differ in width.
+	got = regexp.MustCompile(`(?m)  +\d+s( +|$)`).ReplaceAllStringFunc(got, func(age string) string {
+		digits := strings.TrimSpace(age)
+		return strings.Replace(age, digits, "Ns"+strings.Repeat(" ", len(digits)-2), 1)
+	})
+	got = regexp.MustCompile(`(?m) +$`).ReplaceAllString(got, "")
+	golden := filepath.Join("testdata", "columns.txt")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil { //nolint:gosec // a file of the project
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, cluster.KubeConfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), cluster.ControlPlane.KubectlPath, append(args, "--kubeconfig", kubeconfig)...) //nolint:gosec // the test's own arguments
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kubectl %v: %v\n%s", args, err, stderr.String())
+	}
+	return string(out)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// web is a scene with nodes 1 to 3 and the bound Service web.
+func web(t *testing.T) *scene {
+	t.Helper()
+	t.Parallel()
+	s := newScene(t, "web")
+	for n := 1; n <= 3; n++ {
+		s.hasNode(n)
+	}
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.binds("web", "web")
+	return s
+}
+
+func TestSlicesOfOneServiceAreReadTogether(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1), s.on(2))
+	s.hasSlice("b", "web", s.on(2))
+	s.holds("web", s.ip(1), s.ip(2))
+
+	// Node 2 is still used by the other slice.
+	s.changeSlice("a", s.on(1))
+	s.changeSlice("b", s.on(2), s.on(3))
+	s.holds("web", s.ip(1), s.ip(2), s.ip(3))
+
+	s.hasSlice("c", "web", s.on(3))
+	s.delete(&discoveryv1.EndpointSlice{}, "b")
+	s.holds("web", s.ip(1), s.ip(3))
+
+	s.delete(&discoveryv1.EndpointSlice{}, "a")
+	s.delete(&discoveryv1.EndpointSlice{}, "c")
+	s.holds("web") // no slice means no member, never all nodes
+}
+
+func TestReadinessDecides(t *testing.T) {
+	s := web(t)
+	conditioned := func(n int, ready, serving, terminating *bool) discoveryv1.Endpoint {
+		e := s.on(n)
+		e.Conditions = discoveryv1.EndpointConditions{Ready: ready, Serving: serving, Terminating: terminating}
+		return e
+	}
+	yes, no := new(true), new(false)
+	s.hasSlice("a", "web", conditioned(1, nil, nil, nil), conditioned(2, no, no, no), conditioned(3, no, yes, yes))
+	s.holds("web", s.ip(1), s.ip(3))
+	s.changeSlice("a", conditioned(1, no, nil, nil), conditioned(2, yes, yes, no), conditioned(3, no, no, yes))
+	s.holds("web", s.ip(2))
+}
+
+func TestSliceMovesToAnotherServiceByLabel(t *testing.T) {
+	s := web(t)
+	s.azurePool("api")
+	s.hasService("api", corev1.ServiceTypeNodePort)
+	s.binds("api", "api")
+	s.hasSlice("a", "web", s.on(1))
+	s.hasSlice("b", "web", s.on(2))
+	s.holds("web", s.ip(1), s.ip(2))
+	s.holds("api")
+
+	change(s, s.ns, "b", func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" })
+	s.holds("web", s.ip(1))
+	s.holds("api", s.ip(2))
+}
+
+func TestNodeThatAppearsLater(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1), s.on(4))
+	s.holds("web", s.ip(1))
+	s.comesToSay("web", v1alpha1.ReasonLevel, "left out: node "+s.node(4)+": the cluster has no node of that name yet")
+	s.hasNode(4)
+	s.holds("web", s.ip(1), s.ip(4))
+	s.comesToSay("web", v1alpha1.ReasonLevel, "level with 2 nodes")
+}
+
+func TestNodeChangesItsAddress(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1), s.on(2))
+	s.holds("web", s.ip(1), s.ip(2))
+	s.setIPs(2, s.ip(22))
+	s.holds("web", s.ip(1), s.ip(22))
+
+	s.delete(&corev1.Node{}, s.node(1))
+	s.holds("web", s.ip(22))
+	s.hasNode(1, s.ip(11)) // under its old name
+	s.holds("web", s.ip(11), s.ip(22))
+}
+
+func TestExcludedNodesTakeNoTraffic(t *testing.T) {
+	s := web(t)
+	s.hasLabelledNode(4, map[string]string{"node-role.kubernetes.io/control-plane": ""})
+	s.hasSlice("a", "web", s.on(1), s.on(2), s.on(4))
+	s.holds("web", s.ip(1), s.ip(2))
+	s.comesToSay("web", v1alpha1.ReasonLevel, "it is a control-plane node")
+
+	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
+	change(s, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
+	s.holds("web", s.ip(1))
+	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // an endpoint change does not bring it back
+	s.holds("web", s.ip(1), s.ip(3))
+	change(s, "", s.node(2), func(n *corev1.Node) { delete(n.Labels, exclude) })
+	s.holds("web", s.ip(1), s.ip(2), s.ip(3))
+}
+
+func TestDualStackServiceHasTwoPools(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web", "web-ipv6")
+	s.hasNode(1, s.ip(1), s.ip6(1))
+	s.hasNode(2, s.ip6(2), s.ip(2))
+	s.hasNode(3, s.ip(3))
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.binds("web", "web")
+	s.binds("web-ipv6", "web", func(p *v1alpha1.BackendPoolSpec) { p.IPFamily = "IPv6" })
+	s.hasSlice("four", "web", s.on(1), s.on(2))
+	s.hasSliceOf(discoveryv1.AddressTypeIPv6, "six", "web", s.on(1))
+	s.holds("web", s.ip(1), s.ip(2))
+	s.holds("web-ipv6", s.ip6(1))
+
+	// One event source changes both: neither pool hides the other.
+	s.setIPs(1, s.ip(11), s.ip6(11))
+	s.holds("web", s.ip(11), s.ip(2))
+	s.holds("web-ipv6", s.ip6(11))
+
+	s.changeSlice("six", discoveryv1.Endpoint{Addresses: []string{"2001:db8::1"}, NodeName: new(s.node(3))})
+	s.holds("web-ipv6")
+	s.comesToSay("web-ipv6", v1alpha1.ReasonLevel, "it has no InternalIP of family IPv6")
+}
+
+func TestPoolOfNodes(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "shared")
+	zone := map[string]string{"scene": s.ns}
+	s.hasLabelledNode(1, zone)
+	s.hasNode(2)
+	s.binds("shared", "", func(p *v1alpha1.BackendPoolSpec) {
+		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: zone}}
+	})
+	s.holds("shared", s.ip(1))
+	change(s, "", s.node(2), func(n *corev1.Node) { n.Labels = zone })
+	s.holds("shared", s.ip(1), s.ip(2))
+	s.hasLabelledNode(3, zone)
+	s.holds("shared", s.ip(1), s.ip(2), s.ip(3))
+	change(s, "", s.node(1), func(n *corev1.Node) { delete(n.Labels, "scene") })
+	s.delete(&corev1.Node{}, s.node(2))
+	s.setIPs(3, s.ip(33))
+	s.holds("shared", s.ip(33))
+}
+
+func TestEndpointsThatMakeNobodyAMember(t *testing.T) {
+	s := web(t)
+	s.hasNode(4, "not-an-address") // and so no InternalIP
+	var homeless []discoveryv1.Endpoint
+	for i := range 1000 {
+		homeless = append(homeless, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("192.0.%d.%d", 2+i/250, i%250)}})
+	}
+	s.hasSlice("homeless", "web", homeless...)
+	s.hasSliceOf(discoveryv1.AddressTypeFQDN, "names", "web", s.on(2))
+	s.hasSlice("no-ip", "web", s.on(4))
+	s.holds("web")
+	s.comesToSay("web", v1alpha1.ReasonLevel, "1000 endpoints without a node name")
+	if why := s.synced("web").Message; !strings.Contains(why, "1 slice without IP addresses") || !strings.Contains(why, "node "+s.node(4)) {
+		t.Errorf("the message names not all that is left out: %s", why)
+	}
+	if n := s.writes(); n != 0 {
+		t.Errorf("%d writes of an empty pool that stays empty", n)
+	}
+}

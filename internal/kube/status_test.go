@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// statusAPI is the API server as far as a status is concerned.
+type statusAPI struct {
+	client.SubResourceWriter
+	client.Reader
+	stored *v1alpha1.BackendPool
+	fail   error
+	writes []map[string]any
+}
+
+func (a *statusAPI) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	a.stored.DeepCopyInto(obj.(*v1alpha1.BackendPool))
+	return a.fail
+}
+
+func (a *statusAPI) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	if a.fail != nil {
+		return a.fail
+	}
+	fields := obj.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent()
+	status, _, err := unstructured.NestedMap(fields, "status")
+	a.writes = append(a.writes, status)
+	return err
+}
+
+// recorded is a Cluster with one BackendPool, active and loaded.
+func recorded(t *testing.T) (*Cluster, *statusAPI, *v1alpha1.BackendPool) {
+	t.Helper()
+	p := bp("a", 0)
+	c := stored(t, p, service(corev1.ServiceTypeLoadBalancer))
+	api := &statusAPI{stored: p}
+	c.opts = Options{Log: slog.New(slog.DiscardHandler)}
+	c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
+	c.snap.taken = c.taken
+	c.events = newEvents(Scheme(), nil)
+	t.Cleanup(c.events.broadcaster.Shutdown)
+	if _, err := c.statuses.load(t.Context(), refOf(p)); err != nil {
+		t.Fatal(err)
+	}
+	return c, api, p
+}
+
+var errAPI = errors.New("the API server is away")
+
+func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
+	c, api, p := recorded(t)
+	c.Wanted(refOf(p))
+	intent := poolupdate.Intent{Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Add: 1}
+	api.fail = errAPI
+	if err := c.Record(t.Context(), refOf(p), intent); !errors.Is(err, errAPI) {
+		t.Fatalf("recording while the API is away: %v", err)
+	}
+	if written, taken, err := c.Written(t.Context(), refOf(p)); err != nil || taken || len(written) != 0 {
+		t.Errorf("a record that failed stands: %v %v %v", written, taken, err)
+	}
+	api.fail = nil
+	// The API may have taken the record all the same, so the next write replaces it.
+	if err := c.statuses.flush(t.Context(), c.statuses.known(refOf(p))); err != nil || len(api.writes) != 1 {
+		t.Errorf("%v, %d writes, want one", err, len(api.writes))
+	}
+	if err := c.Record(t.Context(), refOf(p), intent); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(api.writes[1]["writtenAddresses"]); got != "[10.0.0.1]" {
+		t.Errorf("recorded %s", got)
+	}
+	if err := c.Record(t.Context(), poolupdate.Ref{Namespace: "shop", Name: "a", UID: "other"}, intent); !errors.Is(err, errGone) {
+		t.Errorf("recording for another BackendPool of the name: %v", err)
+	}
+}
+
+func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
+	c, api, p := recorded(t)
+	api.fail = errAPI
+	queue := &addOnly{}
+	if err := c.wake.source().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	c.Report(t.Context(), poolupdate.Report{Ref: refOf(p), Outcome: poolupdate.Written, Settled: true, At: time.Unix(0, 0)})
+	if len(queue.added) != 1 || queue.added[0].Name != "a" {
+		t.Fatalf("woken: %v, want a", queue.added)
+	}
+	req := queue.added[0]
+	if _, err := c.reconcilePool(t.Context(), req); !errors.Is(err, errAPI) {
+		t.Fatalf("the work queue is to retry, got %v", err)
+	}
+	api.fail = nil
+	e := c.statuses.known(refOf(p))
+	for range 2 { // the second time there is nothing left to write
+		if err := c.statuses.flush(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(api.writes) != 1 || e.reason() != v1alpha1.ReasonLevel {
+		t.Errorf("%d writes, reason %s; want one write of Level", len(api.writes), e.reason())
+	}
+}
+
+// addOnly is a work queue that takes and never gives.
+type addOnly struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added []reconcile.Request
+}
+
+func (q *addOnly) Add(r reconcile.Request) { q.added = append(q.added, r) }
+
+// An empty set would drain the pool, so no answer is not an empty set.
+func TestNoAnswerIsNotAnEmptySet(t *testing.T) {
+	c, _, p := recorded(t)
+	ref := refOf(p)
+	swap := func(edit func(*v1alpha1.BackendPool)) {
+		next := p.DeepCopy()
+		edit(next)
+		if err := c.snap.pools.Update(next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, edit := range map[string]func(*v1alpha1.BackendPool){
+		"paused": paused,
+		"invalid": func(p *v1alpha1.BackendPool) {
+			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
+			p.Spec.Nodes.Selector.MatchLabels = map[string]string{"a b": "c"}
+		},
+		"another of its name": func(p *v1alpha1.BackendPool) { p.UID = "other" },
+	} {
+		swap(edit)
+		c.Wanted(ref)
+		if _, _, err := c.Written(t.Context(), ref); err == nil {
+			t.Errorf("%s: the attempt goes on with an empty set", name)
+		}
+	}
+	swap(func(*v1alpha1.BackendPool) {})
+	c.Wanted(ref)
+	if _, _, err := c.Written(t.Context(), ref); err != nil {
+		t.Errorf("as before: %v", err)
+	}
+}
+
+func TestAbandonedBackendPoolTakesNothing(t *testing.T) {
+	c, _, p := recorded(t)
+	e := c.statuses.known(refOf(p))
+	if !e.abandon() {
+		t.Fatal("a pool that was never taken cannot be abandoned")
+	}
+	if err := c.Record(t.Context(), refOf(p), poolupdate.Intent{}); !errors.Is(err, errGone) {
+		t.Errorf("recording for an abandoned BackendPool: %v", err)
+	}
+	c, _, p = recorded(t)
+	if err := c.Record(t.Context(), refOf(p), poolupdate.Intent{}); err != nil {
+		t.Fatal(err)
+	}
+	if c.statuses.known(refOf(p)).abandon() {
+		t.Error("a pool that is taken was abandoned")
+	}
+}
