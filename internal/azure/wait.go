@@ -25,7 +25,7 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 		if err := pause(ctx, answer); err != nil {
 			return none, err
 		}
-		resp, err := poller.Poll(ctx) //nolint:bodyclose // the poller has read the body to its end
+		resp, err := poller.Poll(ctx)           //nolint:bodyclose // the poller has read the body to its end
 		switch throttled := throttledBy(err); { //nolint:bodyclose // as above
 		case err == nil:
 			answer = resp
