@@ -75,7 +75,7 @@ func FuzzValidate(f *testing.F) {
 			t.Errorf("%q has %d slashes", id, n)
 		}
 		u, err := url.Parse("https://host" + id.String())
-		if err != nil || u.Path != id.String() || u.RawQuery != "" || u.Fragment != "" || u.RawPath != "" {
+		if err != nil || u.Path != id.String() || u.RawQuery != "" || u.Fragment != "" {
 			t.Errorf("%q is not what a URL makes of it: %v %+v", id, err, u)
 		}
 	})
