@@ -22,7 +22,7 @@ import (
 
 // A pool with everything that Azure may show, ours or not.
 const richPool = `{
-  "name": "shop-web", "id": "/subscriptions/s1/x", "type": "Microsoft.Network/loadBalancers/backendAddressPools", "etag": "W/\"e1\"",
+  "name": "shop-web", "id": "{asked}", "type": "Microsoft.Network/loadBalancers/backendAddressPools", "etag": "W/\"e1\"",
   "properties": {
     "provisioningState": "Succeeded", "drainPeriodInSeconds": 30, "location": "eastus", "syncMode": "Automatic",
     "tunnelInterfaces": [{"port": 10800, "identifier": 900, "protocol": "VXLAN", "type": "Internal"}],
@@ -137,7 +137,7 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 		return `{"name":"old","properties":{"ipAddress":"10.0.0.4"` + extra + `}}`
 	}
 	body := func(network, entries string) string {
-		return `{"etag":"e","properties":{` + network + `"loadBalancerBackendAddresses":[` + entries + `]}}`
+		return `{"id":"{asked}","etag":"e","properties":{` + network + `"loadBalancerBackendAddresses":[` + entries + `]}}`
 	}
 	tests := []struct {
 		name, shown    string
@@ -148,7 +148,7 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 		{"entries bear theirs", body("", entry(`,"virtualNetwork":{"id":"/theirs"}`)), vnet, "", "/theirs"},
 		{"entries bear a subnet", body("", entry(`,"subnet":{"id":"/net/v/subnets/s"}`)), vnet, "", "/net/v"},
 		{"an empty pool gets azure.json's", body("", ""), vnet, vnet, ""},
-		{"properties are missing", `{"etag":"e"}`, vnet, vnet, ""},
+		{"properties are empty", `{"id":"{asked}","etag":"e","properties":{}}`, vnet, vnet, ""},
 		{"nobody knows", body("", ""), "", "", ""},
 	}
 	for _, tt := range tests {
@@ -198,7 +198,7 @@ func TestWhichPoolsHoldNetworkInterfaces(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := readBody(t, `{"etag":"e","properties":{`+tt.properties+`}}`).NIC; got != tt.want {
+			if got := readBody(t, `{"id":"{asked}","etag":"e","properties":{`+tt.properties+`}}`).NIC; got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})

@@ -51,12 +51,9 @@ func (c Credentials) GoString() string { return c.String() }
 
 // Token returns the credential for the first identity that is configured: workload
 // identity, managed identity, client secret, certificate. It sends nothing.
-// A nil transport is the SDK's.
+// A nil transport is an HTTP client that follows no redirect.
 func (c Credentials) Token(e Endpoint, transport Transport) (azcore.TokenCredential, error) {
-	options := azcore.ClientOptions{Cloud: e.configuration()}
-	if transport != nil {
-		options.Transport = transport
-	}
+	options := azcore.ClientOptions{Cloud: e.configuration(), Transport: direct(transport)}
 	switch {
 	case c.WorkloadIdentity:
 		cred, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{

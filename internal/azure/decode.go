@@ -18,6 +18,7 @@ func decode(id lb.PoolID, shown *armnetwork.BackendAddressPool) lb.Pool {
 	if shown.Properties == nil {
 		return pool
 	}
+	pool.Provisioning = lb.Provisioning(value(shown.Properties.ProvisioningState))
 	pool.VirtualNetwork = subResourceID(shown.Properties.VirtualNetwork)
 	pool.NIC = holdsInterfaces(shown.Properties)
 	for _, entry := range shown.Properties.LoadBalancerBackendAddresses {

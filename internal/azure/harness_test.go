@@ -35,6 +35,9 @@ func poolID(subscription, balancer, pool string) lb.PoolID {
 	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: balancer}, Name: pool}
 }
 
+// asked stands in a body for the path of the request.
+const asked = "{asked}"
+
 // reply is one answer on the wire, or none.
 type reply struct {
 	status int
@@ -81,7 +84,7 @@ func (c *fakeARM) Do(req *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: r.status, Status: fmt.Sprintf("%d %s", r.status, http.StatusText(r.status)),
-		Header: header, Body: io.NopCloser(strings.NewReader(r.body)), Request: req,
+		Header: header, Body: io.NopCloser(strings.NewReader(strings.ReplaceAll(r.body, asked, req.URL.Path))), Request: req,
 	}, nil
 }
 
@@ -142,8 +145,8 @@ func poolBody(state string, ips ...string) string {
 	for _, ip := range ips {
 		entries = append(entries, fmt.Sprintf(`{"name":"n-%s","properties":{"ipAddress":"%s","adminState":"None"}}`, ip, ip))
 	}
-	return fmt.Sprintf(`{"name":"shop-web","id":"%s","etag":"W/\"e1\"","properties":{"provisioningState":"%s","virtualNetwork":{"id":"%s"},"loadBalancerBackendAddresses":[%s]}}`,
-		webPool, state, vnet, strings.Join(entries, ","))
+	return fmt.Sprintf(`{"id":"%s","etag":"W/\"e1\"","properties":{"provisioningState":"%s","virtualNetwork":{"id":"%s"},"loadBalancerBackendAddresses":[%s]}}`,
+		asked, state, vnet, strings.Join(entries, ","))
 }
 
 func errorBody(code, message string, details ...string) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +33,7 @@ type Options struct {
 	Endpoint Endpoint
 	// Credential authorizes requests; see Credentials and Emulator.
 	Credential azcore.TokenCredential
-	// Transport sends the requests; nil is the SDK's shared HTTP client.
+	// Transport sends the requests; nil is an HTTP client that follows no redirect.
 	Transport Transport
 	// TracerProvider receives a span for each request on the wire; nil traces nothing.
 	TracerProvider trace.TracerProvider
@@ -99,23 +100,32 @@ func New(opts Options) (*Client, error) {
 			PerRetryPolicies:                []policy.Policy{wire{observe: opts.Observe}},
 		},
 	}
-	if opts.Transport != nil {
-		c.arm.Transport = opts.Transport
-	}
+	c.arm.Transport = direct(opts.Transport)
 	return c, nil
+}
+
+// direct returns the transport, or one of our own that follows no redirect: Azure
+// Resource Manager sends none for a pool, and the token would travel along, over
+// plain HTTP too.
+func direct(transport Transport) Transport {
+	if transport != nil {
+		return transport
+	}
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // pools returns the SDK's client for a subscription.
 func (c *Client) pools(subscription string) (*armnetwork.LoadBalancerBackendAddressPoolsClient, error) {
+	key := strings.ToLower(subscription)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if client, ok := c.clients[subscription]; ok {
+	if client, ok := c.clients[key]; ok {
 		return client, nil
 	}
 	client, err := armnetwork.NewLoadBalancerBackendAddressPoolsClient(subscription, c.opts.Credential, c.arm)
 	if err != nil {
 		return nil, err
 	}
-	c.clients[subscription] = client
+	c.clients[key] = client
 	return client, nil
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -29,7 +31,27 @@ func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err != nil {
 		return lb.Pool{}, classify(ctx, this, err)
 	}
-	return decode(id, &resp.BackendAddressPool), nil
+	return c.decoded(this, &resp.BackendAddressPool)
+}
+
+// decoded refuses an answer that is not the pool: taken for an empty one, it would
+// have everything in the pool forgotten or overwritten.
+func (c *Client) decoded(this *call, shown *armnetwork.BackendAddressPool) (lb.Pool, error) {
+	id := this.pool
+	if shown.Properties == nil || !namesPool(shown, id) {
+		err := fmt.Errorf("pool %s/%s: the answer with status 200 is not that pool", id.LoadBalancer.Name, id.Name)
+		return lb.Pool{}, fault.Classify(fault.Answer{OutcomeUnknown: true}, err)
+	}
+	return decode(id, shown), nil
+}
+
+// namesPool reports whether an answer is about the pool. Its id may be spelled with
+// other capitals than the request.
+func namesPool(shown *armnetwork.BackendAddressPool, id lb.PoolID) bool {
+	if shown.ID != nil {
+		return strings.EqualFold(*shown.ID, id.String())
+	}
+	return strings.EqualFold(value(shown.Name), id.Name)
 }
 
 // Put writes a pool that came from Get with other Addresses, guarded by its Etag,
@@ -65,7 +87,7 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	if err != nil {
 		return lb.Pool{}, classify(ctx, follow, err)
 	}
-	return decode(id, &resp.BackendAddressPool), nil
+	return c.decoded(follow, &resp.BackendAddressPool)
 }
 
 // encode checks that a pool may be written and returns what to send.

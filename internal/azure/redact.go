@@ -33,6 +33,8 @@ func withoutSecrets(req *http.Request) *http.Request {
 var (
 	tokenPattern = regexp.MustCompile(`(?i)\b(bearer|sharedaccesssignature|basic)([\s:]+)[A-Za-z0-9\-._~+/=]{4,}`)
 	jwtPattern   = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
+	// A token endpoint's answer that cannot be read is quoted whole by the library.
+	fieldPattern = regexp.MustCompile(`(?i)((?:access_?token|refresh_?token|id_?token|client_?secret|client_?assertion|assertion|password)\\*["']?\s*[:=]\s*\[?\\*["']?)[^"'&\s,}\]\\]+`)
 	urlPattern   = regexp.MustCompile(`(?i)https?://[^\s"'<>]+`)
 )
 
@@ -41,6 +43,7 @@ var (
 func redact(text string) string {
 	text = urlPattern.ReplaceAllStringFunc(text, redactURL)
 	text = tokenPattern.ReplaceAllString(text, "${1}${2}"+redacted)
+	text = fieldPattern.ReplaceAllString(text, "${1}"+redacted)
 	return jwtPattern.ReplaceAllString(text, redacted)
 }
 

@@ -32,6 +32,8 @@ type Pool struct {
 	// addresses carry their own, or where the pool is empty.
 	VirtualNetwork string
 	Addresses      []Address
+	// Provisioning is the state that Azure shows; empty if it shows none.
+	Provisioning Provisioning
 	// NIC is true for a pool whose entries are network interfaces. Azure does
 	// not mix them with IP addresses in one pool.
 	NIC bool
@@ -40,6 +42,17 @@ type Pool struct {
 	// the adapter that made it looks inside.
 	Origin any
 }
+
+// Provisioning is how far Azure is with the last write to a pool.
+type Provisioning string
+
+// The states that matter. While a write is under way the pool shows content that
+// may be taken back yet; after a failed one what it shows may not be what is in force.
+const (
+	Succeeded Provisioning = "Succeeded"
+	Updating  Provisioning = "Updating"
+	Failed    Provisioning = "Failed"
+)
 
 // Address is one entry of an IP-based backend pool.
 type Address struct {

@@ -19,6 +19,10 @@ type change struct {
 	next        lb.Pool
 	add, remove int
 	foreign     int
+	// unseen is true if there is nothing to do, and yet the ledger holds an address
+	// that is neither wanted nor in the pool: a write of ours that adds it may still
+	// be on its way.
+	unseen bool
 }
 
 func (c change) none() bool { return c.add == 0 && c.remove == 0 }
@@ -64,6 +68,12 @@ func apply(observed lb.Pool, wanted []lb.Address, written map[netip.Addr]struct{
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
 	if !c.none() {
 		c.next.Addresses = next
+		return c
+	}
+	for ip := range written { // none of those that nobody wants stands in the pool
+		if _, wantedHere := want[ip]; !wantedHere {
+			c.unseen = true
+		}
 	}
 	return c
 }

@@ -86,7 +86,7 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 	want := c.Cluster.Wanted(ref)
 	r.wanted = want.Addresses
 
-	written, err := c.ownership(ctx, ref, observed, want)
+	written, taken, err := c.ownership(ctx, ref, observed, want)
 	if err != nil {
 		return err
 	}
@@ -95,9 +95,19 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 	r.written = sortedIPs(want.Addresses)
 	if todo.none() {
 		r.outcome = Unchanged
-		return nil
+		switch {
+		case observed.Provisioning == lb.Updating:
+			return fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, pool.Name)
+		case observed.Provisioning != lb.Failed && !todo.unseen:
+			return nil
+		}
+		// Either the last write failed, or one of ours whose fate is unknown may still
+		// land. Writing the same once more puts the pool in force, and takes from the
+		// lost write the etag that it needs.
+	} else {
+		r.outcome = Written
 	}
-	if err := c.record(ctx, ref, *r, todo, written); err != nil {
+	if err := c.record(ctx, ref, *r, todo, written, taken); err != nil {
 		return err
 	}
 	shown, err := c.Azure.Put(ctx, todo.next)
@@ -110,16 +120,15 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written",
 				pool.Name, len(shown.Addresses), len(todo.next.Addresses)))
 	}
-	r.outcome = Written
 	return nil
 }
 
 // ownership returns which addresses are ours: those of the ledger, or, when Weir
 // first takes the pool, those that the cluster calls ours.
-func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want Wanted) (map[netip.Addr]struct{}, error) {
+func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want Wanted) (map[netip.Addr]struct{}, bool, error) {
 	recorded, taken, err := c.Ledger.Written(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("%w: cannot read which addresses are ours: %w", errNotReady, err)
+		return nil, false, fmt.Errorf("%w: cannot read which addresses are ours: %w", errNotReady, err)
 	}
 	written := make(map[netip.Addr]struct{}, len(recorded)+len(want.Addresses))
 	for _, ip := range recorded {
@@ -132,17 +141,19 @@ func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want 
 			}
 		}
 	}
-	return written, nil
+	return written, taken, nil
 }
 
 // record extends the ledger by what is about to be written, unless it holds all of
-// it already. It is trimmed after the write, by the report.
-func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, written map[netip.Addr]struct{}) error {
+// it already. A pool that is taken with this write is recorded even if nothing is
+// added: what is ours in it then is known now, and may not be after a node has gone.
+// The ledger is trimmed after the write, by the report.
+func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, written map[netip.Addr]struct{}, taken bool) error {
 	before := len(written)
 	for _, a := range r.wanted {
 		written[a.IP] = struct{}{}
 	}
-	if len(written) == before {
+	if taken && len(written) == before {
 		return nil
 	}
 	err := c.Ledger.Record(ctx, ref, Intent{

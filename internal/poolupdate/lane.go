@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -21,17 +22,24 @@ type lane struct {
 	// slot is the lane's lock. It is a channel, not a mutex, because it is held
 	// while Azure works, which takes seconds.
 	slot chan struct{}
+	// ended is closed when the lane has no pool left.
+	ended chan struct{}
 }
+
+// errEnded says that the lane is no more; there may be a new one.
+var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config) *lane {
-	return &lane{id: id, cfg: cfg, queue: newQueue(), slot: make(chan struct{}, 1)}
+	return &lane{id: id, cfg: cfg, queue: newQueue(), slot: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// lock takes the lane, or returns the context's error.
+// lock takes the lane, or returns errEnded or the context's error.
 func (l *lane) lock(ctx context.Context) error {
 	select {
 	case l.slot <- struct{}{}:
 		return nil
+	case <-l.ended:
+		return errEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -39,7 +47,7 @@ func (l *lane) lock(ctx context.Context) error {
 
 func (l *lane) unlock() { <-l.slot }
 
-// run attempts what admission picks until the context is done.
+// run attempts what admission picks until the context is done or the lane ends.
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -56,6 +64,8 @@ func (l *lane) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+		case <-l.ended:
+			return
 		case <-l.queue.wake:
 		case <-due:
 		}

@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -61,6 +62,8 @@ func (ls *Lanes) Run(ctx context.Context) {
 
 // Add queues an operation and wakes its lane. It does not wait for anything.
 func (ls *Lanes) Add(op Operation) {
+	ls.mu.Lock() // held across, so that the lane does not end in between
+	defer ls.mu.Unlock()
 	ls.lane(op.Pool.LoadBalancer).queue.add(op, time.Now())
 }
 
@@ -74,26 +77,46 @@ func (ls *Lanes) RemoveService(name ServiceName) int {
 	return n
 }
 
-// Forget drops a pool and all that is remembered of it.
+// Forget drops a pool and all that is remembered of it. A lane without pools ends.
 func (ls *Lanes) Forget(pool lb.PoolID) {
-	ls.lane(pool.LoadBalancer).queue.forget(pool.Key())
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.lanes[pool.LoadBalancer.Key()]
+	if l == nil || !l.queue.forget(pool.Key()) {
+		return
+	}
+	select {
+	case l.slot <- struct{}{}: // nobody works in it, and nobody will: the slot stays taken
+		delete(ls.lanes, pool.LoadBalancer.Key())
+		close(l.ended)
+	default:
+	}
 }
 
 // LevelAs reports whether a pool is known to hold the membership of this
 // fingerprint, with nothing queued or under way that could change that: a new
 // operation would only read.
 func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
-	return ls.lane(pool.LoadBalancer).queue.levelAs(pool.Key(), fingerprint)
+	ls.mu.Lock()
+	l := ls.lanes[pool.LoadBalancer.Key()]
+	ls.mu.Unlock()
+	return l != nil && l.queue.levelAs(pool.Key(), fingerprint)
 }
 
 // Lock takes a load balancer's lane for somebody else who writes that load
 // balancer. No pool of it is written until unlock is called.
 func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
-	l := ls.lane(id)
-	if err := l.lock(ctx); err != nil {
-		return nil, err
+	for {
+		ls.mu.Lock()
+		l := ls.lane(id)
+		ls.mu.Unlock()
+		switch err := l.lock(ctx); {
+		case err == nil:
+			return l.unlock, nil
+		case !errors.Is(err, errEnded):
+			return nil, err
+		}
 	}
-	return l.unlock, nil
 }
 
 // Depth returns how many operations wait.
@@ -105,9 +128,9 @@ func (ls *Lanes) Depth() int {
 	return n
 }
 
+// lane returns the lane of a load balancer, and starts it if it is new. The caller
+// holds ls.mu.
 func (ls *Lanes) lane(id lb.LoadBalancerID) *lane {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	l := ls.lanes[id.Key()]
 	if l == nil {
 		l = newLane(id, &ls.cfg)

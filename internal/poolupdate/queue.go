@@ -70,16 +70,18 @@ func (q *queue) remove(match func(Operation) bool) int {
 	return removed
 }
 
-// forget drops a pool with its history. An attempt under way finds nothing to
-// come back to, and its operations are dropped.
-func (q *queue) forget(pool lb.PoolKey) {
+// forget drops a pool with its history, and reports whether it was the last. An
+// attempt under way finds nothing to come back to, and its operations are dropped.
+func (q *queue) forget(pool lb.PoolKey) (last bool) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
 		q.depth -= len(w.ops)
 		delete(q.pools, pool)
 	}
+	last = len(q.pools) == 0
 	q.mu.Unlock()
 	q.signal()
+	return last
 }
 
 // next asks admission which pool to attempt now, or when to ask again.

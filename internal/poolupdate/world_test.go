@@ -166,7 +166,7 @@ func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	defer w.mu.Unlock()
 	held := w.pools[p.ID.Key()]
 	n, _ := strconv.Atoi(held.Etag)
-	p.Etag = strconv.Itoa(n + 1)
+	p.Etag, p.Provisioning = strconv.Itoa(n+1), lb.Succeeded
 	*held = p
 	return p, nil
 }
