@@ -22,8 +22,9 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// situation is what an operation was queued for. While it is the same, reconciling
-// again queues nothing: our own status writes and timers cause no calls to Azure.
+// situation is what an operation was queued for, or an attempt found. While it is the
+// same, reconciling again queues nothing: our own status writes and timers cause no
+// calls to Azure. The zero value is like no other.
 type situation struct {
 	state      state
 	deleting   bool
@@ -32,6 +33,15 @@ type situation struct {
 	// members tells the memberships of a pool of nodes apart. Those of a Service's
 	// pool are the Service reconciler's.
 	members uint64
+}
+
+// situationOf returns the situation of a BackendPool with these members.
+func situationOf(p *v1alpha1.BackendPool, st standing, set membership.Set) situation {
+	now := situation{state: st.state, deleting: st.deleting, generation: p.Generation, serviceUID: st.serviceUID}
+	if p.Spec.Nodes != nil && !st.removes() {
+		now.members = membership.Fingerprint(set.Addresses)
+	}
+	return now
 }
 
 // reconcilePool brings a BackendPool into the state that it is entitled to.
@@ -72,16 +82,14 @@ func (c *Cluster) reconcilePool(ctx context.Context, req reconcile.Request) (rec
 // fill has the pool hold its members.
 func (c *Cluster) fill(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing) error {
 	if !controllerutil.ContainsFinalizer(p, v1alpha1.Finalizer) {
+		e.idle(situation{})                 // without it operations were dropped
 		return c.setFinalizer(ctx, p, true) // its event comes back here
 	}
-	now := situation{state: st.state, generation: p.Generation, serviceUID: st.serviceUID}
 	set, err := c.snap.members(p)
 	if err != nil {
 		return err
 	}
-	if p.Spec.Nodes != nil {
-		now.members = membership.Fingerprint(set.Addresses)
-	}
+	now := situationOf(p, st, set)
 	err = c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
 		if !slices.Contains(attempted, syncedReason(s.Conditions)) {
@@ -117,9 +125,11 @@ var attempted = []string{
 func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing) error {
 	left := st.taken && e.holds()
 	if left && !controllerutil.ContainsFinalizer(p, v1alpha1.Finalizer) {
+		e.idle(situation{})
 		return c.setFinalizer(ctx, p, true)
 	}
-	if left && !e.due(situation{state: st.state, generation: p.Generation}, time.Now()) {
+	now := situationOf(p, st, membership.Set{})
+	if left && !e.due(now, time.Now()) {
 		return nil
 	}
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
@@ -130,7 +140,7 @@ func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, 
 	if left {
 		c.remove(e, st)
 	} else {
-		e.idle(situation{state: st.state, generation: p.Generation})
+		e.idle(now)
 	}
 	return err
 }

@@ -49,14 +49,16 @@ func nodeOf(n *corev1.Node, controlPlaneToo bool) membership.Node {
 }
 
 // internalIPs returns the InternalIP addresses of a node, in their order. What is no
-// plain IP address is skipped: a load balancer could not reach it.
+// unicast address of the network (loopback, link-local, multicast, with a zone) is
+// skipped: a load balancer could not reach it, and one entry that Azure refuses would
+// keep all others out.
 func internalIPs(n *corev1.Node) []netip.Addr {
 	var ips []netip.Addr
 	for _, a := range n.Status.Addresses {
 		if a.Type != corev1.NodeInternalIP {
 			continue
 		}
-		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" && !ip.IsUnspecified() {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" && ip.IsGlobalUnicast() {
 			ips = append(ips, ip)
 		}
 	}

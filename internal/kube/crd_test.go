@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 )
@@ -55,8 +56,9 @@ func TestRulesOfTheCRD(t *testing.T) {
 		func(p *v1alpha1.BackendPoolSpec) { p.IPFamily = "IPv6" },
 	} {
 		p := get[v1alpha1.BackendPool](s, s.ns, "web")
+		before := p.DeepCopy()
 		change(&p.Spec)
-		if err := api.Update(t.Context(), p); err == nil || !strings.Contains(err.Error(), "cannot change: delete this BackendPool") {
+		if err := api.Patch(t.Context(), p, client.MergeFrom(before)); err == nil || !strings.Contains(err.Error(), "cannot change: delete this BackendPool") {
 			t.Errorf("got %v, want a refusal that names the way out", err)
 		}
 	}

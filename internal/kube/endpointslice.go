@@ -42,8 +42,9 @@ func sliceChanged() predicate.Predicate {
 		if !ok1 || !ok2 {
 			return false
 		}
-		// The address type of a slice cannot change.
-		return serviceOfSlice(before) != serviceOfSlice(after) ||
+		// The address type of a slice cannot change, but that of its name can: after a
+		// lost watch another object arrives as an update.
+		return before.UID != after.UID || serviceOfSlice(before) != serviceOfSlice(after) ||
 			!slices.Equal(sliceOf(before).Endpoints, sliceOf(after).Endpoints)
 	}}
 }

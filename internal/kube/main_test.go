@@ -33,23 +33,6 @@ const (
 	vnetID       = network + "/virtualNetworks/vnet"
 )
 
-// faults go by the names of pools, which the tests choose.
-const faults = `
-rules:
-- name: every write refused
-  match: {method: PUT, path: "**/backendAddressPools/refused*"}
-  action: {status: 400, code: InvalidRequestFormat, message: "Cannot parse\nthe request."}
-- name: the second write refused
-  match: {method: PUT, path: "**/backendAddressPools/bad", nth: 2}
-  action: {status: 400, code: InvalidRequestFormat, message: "Cannot parse the request."}
-- name: throttled once
-  match: {method: PUT, path: "**/backendAddressPools/busy", nth: 1}
-  action: {status: 429, code: SomeThrottle, message: "Come again.", headers: {Retry-After: "4"}}
-- name: a release refused
-  match: {method: PUT, path: "**/backendAddressPools/sticky", nth: 2}
-  action: {status: 400, code: InvalidRequestFormat, message: "Cannot parse the request."}
-`
-
 // The tests share one API server, one cloud and one controller; each has a namespace,
 // a load balancer and nodes of its own.
 var (
@@ -121,9 +104,6 @@ func runTests(m *testing.M) (code int, err error) {
 		"subnets":[{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/8","fd00::/16"]}}]}}`)); err != nil {
 		return 1, err
 	}
-	if err := cloud.SetFaults(faults); err != nil {
-		return 1, err
-	}
 	if controller, err = start(); err != nil {
 		return 1, err
 	}
@@ -161,7 +141,7 @@ func start() (*running, error) {
 		return nil, err
 	}
 	arm, err := azure.New(azure.Options{
-		Endpoint: endpoint, Credential: token, Transport: cloud.Transport(), UserAgent: "weir/test",
+		Endpoint: endpoint, Credential: token, Transport: &wire{to: cloud.Transport()}, UserAgent: "weir/test",
 		VirtualNetworkID: vnetID, Retry: azure.Retry{MaxRetries: -1},
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
 )
 
 // release lets a BackendPool go that is being deleted: once none of our addresses is
@@ -22,7 +23,7 @@ func (c *Cluster) release(ctx context.Context, p *v1alpha1.BackendPool, e *entry
 		return nil // somebody else's finalizer keeps it
 	}
 	if st.removes() && !e.isReleased() {
-		if e.due(situation{state: st.state, deleting: true}, time.Now()) {
+		if e.due(situationOf(p, st, membership.Set{}), time.Now()) {
 			c.remove(e, st)
 		}
 		return nil

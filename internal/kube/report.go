@@ -72,15 +72,14 @@ func (e *entry) schedule(st standing, r poolupdate.Report, opts Options) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	missing := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused
+	e.missing = missing || e.missing && !r.Settled
 	switch {
-	case st.removes():
-		// A pool that is gone, or was made anew for network interfaces, holds none of ours.
-		if missing || r.Settled && len(r.Written) == 0 {
-			e.released, e.recheckAt = st.deleting, time.Time{}
-		} else {
-			e.recheckAt = r.At.Add(opts.ReleaseAgainAfter)
-		}
-	case missing:
+	// A pool that is gone, or was made anew for network interfaces, holds none of ours.
+	case st.removes() && (missing && st.deleting || r.Settled && len(r.Written) == 0):
+		e.released, e.recheckAt = st.deleting, time.Time{}
+	case st.removes() && !missing:
+		e.recheckAt = r.At.Add(opts.ReleaseAgainAfter)
+	case e.missing: // also if Azure failed when it was asked again
 		e.recheckAt = r.At.Add(opts.RecheckAfter)
 	default:
 		e.recheckAt = time.Time{}

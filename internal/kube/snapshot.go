@@ -163,12 +163,12 @@ func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	st := c.snap.standingOf(p)
 	switch {
 	case !st.works():
-		e.remember(membership.Set{}, errHeld)
+		e.remember(membership.Set{}, errHeld, situation{})
 	case st.removes():
-		e.remember(membership.Set{}, nil)
+		e.remember(membership.Set{}, nil, situationOf(p, st, membership.Set{}))
 	default:
 		set, err := c.snap.members(p)
-		e.remember(set, err)
+		e.remember(set, err, situationOf(p, st, set))
 		return poolupdate.Wanted{Addresses: set.Addresses, Ours: c.snap.ofThisCluster}
 	}
 	return poolupdate.Wanted{Ours: none}

@@ -62,8 +62,11 @@ type entry struct {
 
 	// pool is where the BackendPool pointed last.
 	pool lb.PoolID
-	// acted is the situation that an operation was last queued for.
+	// acted is the situation that an operation was last queued for, or, once an attempt
+	// has looked at the cluster, that of the attempt.
 	acted situation
+	// missing is true from an attempt that found no pool to write until one that did.
+	missing bool
 	// recheckAt is when to queue one again though nothing changed; zero for never.
 	recheckAt time.Time
 	// released is true once none of our addresses is left in the pool.
@@ -227,11 +230,12 @@ func (e *entry) reason() string {
 	return syncedReason(e.status.Conditions)
 }
 
-// remember keeps what an attempt works with.
-func (e *entry) remember(set membership.Set, err error) {
+// remember keeps what an attempt works with, and for which situation that is: if the
+// cluster is another one by the time it is looked at, an operation has to follow.
+func (e *entry) remember(set membership.Set, err error, now situation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.set, e.setErr = set, err
+	e.set, e.setErr, e.acted = set, err, now
 }
 
 func (e *entry) remembered() (membership.Set, error) {
