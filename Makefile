@@ -72,7 +72,7 @@ bench: ## Benchmarks, allocations reported
 fuzz: ## Fuzz every parser for 30 s each
 	@for pkg in $$($(GO) list ./internal/...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "weir: $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg || exit 1; \
+	    echo "weir: $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; done
 
 # A tool is kept under its version's name, so that a new version is built and an
