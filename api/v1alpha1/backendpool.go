@@ -128,7 +128,8 @@ const (
 	ReasonLevel = "Level"
 	// ReasonPending: nothing has been read from Azure yet.
 	ReasonPending = "Pending"
-	// ReasonUpdating: a write has been recorded and is on its way.
+	// ReasonUpdating: a write has been recorded and is on its way, or Azure is still
+	// at work on an earlier one.
 	ReasonUpdating = "Updating"
 	// ReasonRetrying: the last attempt failed and another follows.
 	ReasonRetrying = "Retrying"

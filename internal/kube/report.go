@@ -22,10 +22,14 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 	c.tell(r)
 	e := c.statuses.known(r.Ref)
 	p := c.snap.pool(r.Ref)
-	if e == nil || p == nil || r.Outcome == poolupdate.Postponed || r.Outcome == poolupdate.Shutdown {
+	if e == nil || p == nil || r.Outcome == poolupdate.Shutdown {
 		return
 	}
 	st := c.snap.standingOf(p)
+	if r.Outcome == poolupdate.Postponed {
+		c.postponed(ctx, p, e, st, r)
+		return
+	}
 	set, _ := e.remembered()
 	e.schedule(st, r, c.opts)
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
@@ -37,6 +41,20 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 	}
 	// The work queue writes what could not be written, and knows when to look again.
 	c.wake.add(r.Ref)
+}
+
+// postponed says what a pool waits for that nobody's retry pays for. If the API server
+// does not take it, it is that which the pool waits for: the log has it.
+func (c *Cluster) postponed(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing, r poolupdate.Report) {
+	if !st.works() {
+		return
+	}
+	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, r.Fault.Error())
+	})
+	if err != nil && !errors.Is(err, errGone) {
+		c.opts.Log.DebugContext(ctx, "status not written", "backendPool", key(p.Namespace, p.Name), "err", err)
+	}
 }
 
 // change updates the status of a BackendPool, and puts an event on it when that turned

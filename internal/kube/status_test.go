@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -116,6 +118,20 @@ func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 	if len(api.writes) != 1 || e.reason() != v1alpha1.ReasonLevel {
 		t.Errorf("%d writes, reason %s; want one write of Level", len(api.writes), e.reason())
+	}
+}
+
+func TestWhatAPoolWaitsForIsSaid(t *testing.T) {
+	c, api, p := recorded(t)
+	waiting := poolupdate.Report{Ref: refOf(p), Outcome: poolupdate.Postponed, Fault: &fault.Fault{Err: errors.New("waiting: a write is still under way")}}
+	c.Report(t.Context(), waiting)
+	c.Report(t.Context(), waiting) // nothing new
+	e := c.statuses.known(refOf(p))
+	if e.reason() != v1alpha1.ReasonUpdating || len(api.writes) != 1 || !strings.Contains(fmt.Sprint(api.writes[0]), "still under way") {
+		t.Errorf("reason %s after %d writes: %v", e.reason(), len(api.writes), api.writes)
+	}
+	if e.status.LastOutcome != nil {
+		t.Error("what was no attempt is told as one")
 	}
 }
 

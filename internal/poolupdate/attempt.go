@@ -21,7 +21,7 @@ const attemptDeadline = 10 * time.Minute
 
 // errNotReady marks what kept an attempt from starting or from going on before
 // anything was written, and is not Azure's: nobody's budget pays for it.
-var errNotReady = errors.New("not ready")
+var errNotReady = errors.New("waiting")
 
 // result is what an attempt found out.
 type result struct {
