@@ -12,11 +12,11 @@ import (
 )
 
 // NewLog returns a logger: text where out is a terminal, JSON otherwise, unless
-// format ("auto", "text" or "json") says it. Verbosity n shows what is logged at
-// V(n) and below; 0 is for operators, 1 says why nothing happened, 2 and more is
-// for those who write Weir.
+// format ("auto", "text" or "json") says it. Verbosity 0 is for operators, 1 shows
+// slog's debug level too, which says why nothing was done (logr's V(1) to V(4)), and
+// each more shows four levels more.
 func NewLog(out io.Writer, format string, verbosity int) (*slog.Logger, error) {
-	opts := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+	opts := &slog.HandlerOptions{Level: slog.LevelDebug * slog.Level(verbosity)}
 	if format == "auto" {
 		format = "json"
 		if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

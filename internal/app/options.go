@@ -65,7 +65,7 @@ func (o Options) validate() error {
 func (o Options) restConfig() (*rest.Config, bool, error) {
 	if o.Kubeconfig == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
-			return cfg, true, nil
+			return asWeir(cfg), true, nil
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -74,7 +74,15 @@ func (o Options) restConfig() (*rest.Config, bool, error) {
 	if err != nil {
 		return nil, false, &UsageError{fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)}
 	}
-	return cfg, false, nil
+	return asWeir(cfg), false, nil
+}
+
+// asWeir names us to the API server, and leaves it to that server's priority and
+// fairness to limit us. client-go's own limit of five requests a second would hold up
+// the record that every write has to wait for.
+func asWeir(cfg *rest.Config) *rest.Config {
+	cfg.QPS = -1
+	return rest.AddUserAgent(cfg, "weir/"+Version)
 }
 
 const (

@@ -82,10 +82,6 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager, error) {
-	rest.AddUserAgent(rc, "weir/"+Version)
-	// The API server's priority and fairness is the limit. client-go's own of five
-	// requests a second would hold up the record that every write has to wait for.
-	rc.QPS = -1
 	return ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                        kube.Scheme(),
 		Cache:                         kube.CacheOptions(),

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/metrics"
+)
+
+func valid() Options {
+	return Options{ClusterName: "kubernetes", MetricsAddress: "0", HealthAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}
+}
+
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		change func(*Options)
+		says   string // empty: valid
+	}{
+		{func(*Options) {}, ""},
+		{func(o *Options) { o.MetricsAddress = ":8080" }, ""},
+		{func(o *Options) { o.ClusterName = "" }, "--cluster-name"},
+		{func(o *Options) { o.ClusterName = "a/b" }, `--cluster-name "a/b"`},
+		{func(o *Options) { o.MetricsAddress = "8080" }, `--metrics-bind-address "8080"`},
+		{func(o *Options) { o.HealthAddress = "localhost" }, `--health-probe-bind-address "localhost"`},
+	}
+	for _, tt := range tests {
+		o := valid()
+		tt.change(&o)
+		err := o.validate()
+		_, usage := errors.AsType[*UsageError](err)
+		if (err == nil) != (tt.says == "") || err != nil && (!usage || !strings.HasPrefix(err.Error(), tt.says)) {
+			t.Errorf("got %v, want %q", err, tt.says)
+		}
+	}
+}
+
+func TestLogFormats(t *testing.T) {
+	for format, want := range map[string]string{"auto": `"msg":"hello"`, "json": `"msg":"hello"`, "text": "msg=hello"} {
+		var out bytes.Buffer
+		log, err := NewLog(&out, format, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("hello")
+		log.Debug("why nothing was done")
+		if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, "why") {
+			t.Errorf("%s: %q", format, got)
+		}
+	}
+	if _, err := NewLog(&bytes.Buffer{}, "xml", 0); err == nil || !strings.Contains(err.Error(), `"xml"`) {
+		t.Errorf("xml: %v", err)
+	}
+}
+
+func TestVerbosityOne(t *testing.T) {
+	var out bytes.Buffer
+	log, err := NewLog(&out, "text", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("why nothing was done")
+	if !strings.Contains(out.String(), "why") {
+		t.Error("-v 1 does not show what says why nothing was done")
+	}
+}
+
+func TestWhereTheLeaseLives(t *testing.T) {
+	o := valid()
+	if got := o.leaseNamespace(false); got != "kube-system" {
+		t.Errorf("outside a cluster: %s", got)
+	}
+	o.LeaderElectNamespace = "mine"
+	if got := o.leaseNamespace(true); got != "mine" {
+		t.Errorf("as told: %s", got)
+	}
+}
+
+// client-go's own limit of five requests a second would hold up the ledger.
+func TestTheClientIsNotLimited(t *testing.T) {
+	o := valid()
+	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	kc := `{"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`
+	if err := os.WriteFile(o.Kubeconfig, []byte(kc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rc, inCluster, err := o.restConfig()
+	if err != nil || inCluster {
+		t.Fatalf("in a cluster: %v, %v", inCluster, err)
+	}
+	if rc.QPS != -1 || !strings.Contains(rc.UserAgent, "weir/") {
+		t.Errorf("QPS %v, user agent %q", rc.QPS, rc.UserAgent)
+	}
+}
+
+func TestWhichAzure(t *testing.T) {
+	environment := filepath.Join(t.TempDir(), "environment.json")
+	if err := os.WriteFile(environment, []byte(`{"resourceManagerEndpoint":"http://10.1.2.3"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secret := config.Config{}
+	secret.SubscriptionID, secret.ResourceGroup = "s", "rg"
+	secret.TenantID, secret.AADClientID, secret.AADClientSecret = "t", "c", "hunter2"
+	other := secret
+	other.Name = "AzureMoonCloud"
+	nobody := config.Config{Cloud: secret.Cloud}
+	tests := []struct {
+		name        string
+		cfg         config.Config
+		emulator    string
+		environment string
+		says        string
+	}{
+		{"a client secret", secret, "", "", ""},
+		{"an emulator needs no identity", nobody, "http://127.0.0.1:9443", "", ""},
+		{"no identity", nobody, "", "", "no identity is configured"},
+		{"no such cloud", other, "", "", `"AzureMoonCloud"`},
+		{"an emulator elsewhere", nobody, "http://10.0.0.1:80", "", "--azure-endpoint"},
+		{"plain HTTP elsewhere, by the environment file", secret, "", environment, "loopback"},
+		{"no such environment file", secret, "", "/nonexistent", "AZURE_ENVIRONMENT_FILEPATH"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv(config.EnvironmentVariable, tt.environment)
+			o := valid()
+			o.AzureEndpoint = tt.emulator
+			_, err := newAzure(o, tt.cfg, metrics.NewARM(prometheus.NewRegistry()))
+			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the secret is in the error: %v", err)
+			}
+		})
+	}
+}
