@@ -4,10 +4,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -82,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager, error) {
-	return ctrl.NewManager(rc, ctrl.Options{
+	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                        kube.Scheme(),
 		Cache:                         kube.CacheOptions(),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
@@ -93,6 +95,13 @@ func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager
 		LeaderElectionReleaseOnCancel: true, // the lanes have stopped by then
 		GracefulShutdownTimeout:       new(stopWithin),
 	})
+	if _, unknown := errors.AsType[*meta.NoKindMatchError](err); unknown {
+		return nil, fmt.Errorf("the cluster does not know BackendPools: apply config/crd first (kubectl apply --server-side -k config/crd): %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	return mgr, nil
 }
 
 func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager) (*kube.Cluster, error) {

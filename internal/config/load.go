@@ -137,18 +137,58 @@ func decode(content []byte) (map[string]json.RawMessage, error) {
 	if jsonErr == nil && keys != nil {
 		return keys, nil
 	}
+	// What starts as JSON was meant to be JSON, with the comments that YAML takes.
+	asJSON := bytes.HasPrefix(bytes.TrimSpace(content), []byte("{"))
+	if asJSON && !onlyCommentsFollow(content) {
+		return nil, jsonProblem(content, jsonErr)
+	}
+	if line := secondDocument(content); line > 0 {
+		return nil, fmt.Errorf("line %d: a second YAML document begins: put all keys into one", line)
+	}
 	converted, err := yaml.YAMLToJSONStrict(content)
+	if err != nil && asJSON {
+		return nil, jsonProblem(content, jsonErr)
+	}
 	if err != nil {
-		// What starts as JSON was meant to be JSON.
-		if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
-			return nil, jsonProblem(content, jsonErr)
-		}
 		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if err := json.Unmarshal(converted, &keys); err != nil || keys == nil {
 		return nil, errors.New("want a mapping of keys to values, such as {\"subscriptionId\": …}")
 	}
 	return keys, nil
+}
+
+// onlyCommentsFollow reports whether nothing but comments stands behind the first
+// JSON value, if there is a whole one.
+func onlyCommentsFollow(content []byte) bool {
+	var value json.RawMessage
+	first := json.NewDecoder(bytes.NewReader(content))
+	if first.Decode(&value) != nil {
+		return true // YAML says what is wrong, if anything is
+	}
+	for line := range strings.SplitSeq(string(content[first.InputOffset():]), "\n") {
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "#") {
+			return false
+		}
+	}
+	return true
+}
+
+// secondDocument returns the line in which a second YAML document begins, or 0. The
+// library below reads the first and is silent about the rest.
+func secondDocument(content []byte) int {
+	begun := false
+	for i, line := range strings.Split(string(content), "\n") {
+		text := strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "---") && begun:
+			return i + 1
+		case strings.HasPrefix(line, "---"), text == "", strings.HasPrefix(text, "#"), strings.HasPrefix(text, "%"):
+		default:
+			begun = true
+		}
+	}
+	return 0
 }
 
 func jsonProblem(content []byte, err error) error {

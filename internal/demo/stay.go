@@ -19,7 +19,7 @@ func (r *run) printStay() {
 		fmt.Sprintf("  %s -n %s scale deployment web --replicas 2", kubectl, namespace),
 		fmt.Sprintf("  %s -n %s describe backendpool web", kubectl, namespace),
 		fmt.Sprintf("  %s annotate node node-2 kubelab.weir.dev/dead=true", kubectl),
-		"  curl " + r.lab.admin + "calls?kind=put",
+		"  curl '" + r.lab.admin + "calls?kind=put'",
 		"  curl http://" + r.lab.metrics + "/metrics",
 		"  tail -f " + r.lab.weir.log,
 	} {

@@ -92,9 +92,14 @@ func (c *Cluster) fill(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	now := situationOf(p, st, set)
 	err = c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
-		if !slices.Contains(attempted, syncedReason(s.Conditions)) {
+		switch {
+		case slices.Contains(attempted, syncedReason(s.Conditions)):
+		case s.LastOutcome == nil:
 			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionUnknown, v1alpha1.ReasonPending,
 				"nothing has been read from Azure yet")
+		default:
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionUnknown, v1alpha1.ReasonUpdating,
+				"the pool is read again, and written where it has to be")
 		}
 	})
 	if err != nil {

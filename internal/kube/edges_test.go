@@ -4,16 +4,21 @@ package kube
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -170,5 +175,44 @@ func TestAddressesThatNoLoadBalancerReaches(t *testing.T) {
 	}
 	if got := fmt.Sprint(internalIPs(n)); got != "[10.0.0.4 fd00::4]" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// queued is a Lanes that keeps what it is given.
+type queued struct{ ops []poolupdate.Operation }
+
+func (q *queued) Add(op poolupdate.Operation)              { q.ops = append(q.ops, op) }
+func (q *queued) RemoveService(poolupdate.ServiceName) int { return 0 }
+func (q *queued) Forget(lb.PoolID)                         {}
+func (q *queued) LevelAs(lb.PoolID, uint64) bool           { return false }
+
+// A pool that was read before says so while it waits to be read again, and one that
+// is being deleted never says that it is level.
+func TestWhatAQueuedPoolSays(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before func(*v1alpha1.BackendPool)
+		reason string
+		says   string
+	}{
+		{"new", func(*v1alpha1.BackendPool) {}, v1alpha1.ReasonPending, "nothing has been read"},
+		{"read before a pause", func(p *v1alpha1.BackendPool) { took(p); p.Status.LastOutcome = &v1alpha1.AttemptOutcome{} }, v1alpha1.ReasonUpdating, "read again"},
+		{"being deleted", func(p *v1alpha1.BackendPool) { took(p); deleting(p) }, v1alpha1.ReasonUpdating, "being deleted; its addresses are being removed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, api, p := recorded(t)
+			lanes := &queued{}
+			c.lanes = lanes
+			tt.before(p)
+			c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
+			req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)}
+			if _, err := c.reconcilePool(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			got := meta.FindStatusCondition(c.statuses.known(refOf(p)).status.Conditions, v1alpha1.ConditionSynced)
+			if len(lanes.ops) != 1 || got == nil || got.Reason != tt.reason || !strings.Contains(got.Message, tt.says) {
+				t.Errorf("%d operations, %+v; want one, %s and %q", len(lanes.ops), got, tt.reason, tt.says)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,6 +26,10 @@ func (c *Cluster) release(ctx context.Context, p *v1alpha1.BackendPool, e *entry
 	if st.removes() && !e.isReleased() {
 		if e.due(situationOf(p, st, membership.Set{}), time.Now()) {
 			c.remove(e, st)
+			return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+				reason, why := removed(st, true)
+				setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
+			})
 		}
 		return nil
 	}

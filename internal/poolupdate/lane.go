@@ -103,7 +103,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		ops = l.relevant(ops)
 	}
 	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, told)
-	l.log(ctx, id, r)
+	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
@@ -135,9 +135,12 @@ func (l *lane) remember(h history, outcome Outcome, fresh bool, start, now time.
 	return h
 }
 
-func (l *lane) log(ctx context.Context, id lb.PoolID, r result) {
-	attrs := []any{"loadBalancer", id.LoadBalancer.Name, "pool", id.Name, "outcome", string(r.outcome),
-		"desired", len(r.wanted), "observed", r.observed}
+func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
+	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
+		"outcome", string(r.outcome)}
+	if r.observed >= 0 {
+		attrs = append(attrs, "desired", len(r.wanted), "observed", r.observed)
+	}
 	switch {
 	case r.fault != nil:
 		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
