@@ -12,6 +12,9 @@ import (
 
 // Answer describes how an attempt failed, in the terms that the table needs.
 type Answer struct {
+	// Stopping is true when the lane's own context is done: whatever came back is
+	// about the end of this process.
+	Stopping bool
 	// Status is the HTTP status of the answer, 0 if there was none.
 	Status int
 	// Codes are Azure's error code and those of its details, outermost first.
@@ -38,34 +41,38 @@ type Rule struct {
 	Name  string
 	Match func(Answer) bool
 	Class Class
-	Why   string
+	// Reason is the rule's word in metrics.
+	Reason string
+	Why    string
 }
 
 // Rules is the table. Order matters: what is known of the write's fate comes
 // before what its status says.
 var Rules = []Rule{
+	{"lane stopping", func(a Answer) bool { return a.Stopping },
+		Shutdown, "shutdown", "the controller stops; the next one starts from what the cluster wants"},
 	{"gate closed", func(a Answer) bool { return a.GateClosed },
-		Retriable, "a local gate was closed under way; the request never left"},
+		Retriable, "gate_closed", "a local gate was closed under way; the request never left"},
 	{"operation ended, retriable code", func(a Answer) bool { return a.OperationEnded && slices.ContainsFunc(a.Codes, retriableCode) },
-		Retriable, "another write overtook ours, or Azure asks to come again; a fresh read settles it"},
+		Retriable, "superseded", "another write overtook ours, or Azure asks to come again; a fresh read settles it"},
 	{"operation ended, other code", func(a Answer) bool { return a.OperationEnded },
-		Terminal, "Azure worked on the write and refused it"},
+		Terminal, "operation_failed", "Azure worked on the write and refused it"},
 	{"outcome unknown", func(a Answer) bool { return a.OutcomeUnknown },
-		Retriable, "the write may have landed; the next read tells"},
+		Retriable, "outcome_unknown", "the write may have landed; the next read tells"},
 	{"pool or load balancer gone", func(a Answer) bool { return a.Status == http.StatusNotFound && a.TargetGone },
-		Stale, "there is nothing left to keep level"},
+		Stale, "gone", "there is nothing left to keep level"},
 	{"429", func(a Answer) bool { return a.Status == http.StatusTooManyRequests },
-		Retriable, "Azure throttles or holds a lock; no other layer retries it"},
-	{"409 or 412", func(a Answer) bool {
-		return a.Status == http.StatusConflict || a.Status == http.StatusPreconditionFailed
-	},
-		Retriable, "somebody else wrote; a fresh read settles it"},
+		Retriable, "throttled", "Azure throttles or holds a lock; no other layer retries it"},
+	{"409", func(a Answer) bool { return a.Status == http.StatusConflict },
+		Retriable, "conflict", "somebody else is at work on it; a fresh read settles it"},
+	{"412", func(a Answer) bool { return a.Status == http.StatusPreconditionFailed },
+		Retriable, "precondition_failed", "somebody else wrote since our read; a fresh one settles it"},
 	{"408, 500, 502, 503, 504", func(a Answer) bool { return slices.Contains(retriedBelow, a.Status) },
-		Terminal, "the SDK has spent its retries on it"},
+		Terminal, "sdk_exhausted", "the SDK has spent its retries on it"},
 	{"no answer to a read", func(a Answer) bool { return a.Unreachable },
-		Terminal, "the SDK has spent its retries on it"},
+		Terminal, "unreachable", "the SDK has spent its retries on it"},
 	{"anything else", func(Answer) bool { return true },
-		Terminal, "trying again cannot help"},
+		Terminal, "refused", "trying again cannot help"},
 }
 
 // retriedBelow are the statuses that the API call layer retries.
@@ -87,7 +94,7 @@ func retriableCode(code string) bool {
 func Classify(a Answer, err error) *Fault {
 	for _, rule := range Rules {
 		if rule.Match(a) {
-			return &Fault{Class: rule.Class, Code: code(a), RetryAt: a.RetryAt, Err: err}
+			return &Fault{Class: rule.Class, Reason: rule.Reason, Code: code(a), RetryAt: a.RetryAt, Err: err}
 		}
 	}
 	panic("fault: the last rule matches everything")
@@ -97,6 +104,8 @@ func Classify(a Answer, err error) *Fault {
 // most: RetryableError tells less than RetryableErrorDueToAnotherOperation.
 func code(a Answer) string {
 	switch {
+	case a.Stopping:
+		return CodeShutdown
 	case a.GateClosed:
 		return CodeGateClosed
 	case a.OutcomeUnknown && !a.OperationEnded:

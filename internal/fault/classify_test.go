@@ -21,6 +21,7 @@ func TestClassify(t *testing.T) {
 		class  Class
 		code   string
 	}{
+		{"stopping says so before anything else", Answer{Stopping: true, GateClosed: true, OutcomeUnknown: true}, "lane stopping", Shutdown, CodeShutdown},
 		{"closed gate", Answer{GateClosed: true, RetryAt: retryAt}, "gate closed", Retriable, CodeGateClosed},
 		{"closed gate says so before anything else", Answer{GateClosed: true, Status: 404, TargetGone: true}, "gate closed", Retriable, CodeGateClosed},
 		{"operation superseded", Answer{OperationEnded: true, Status: 200, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, "operation ended, retriable code", Retriable, "CanceledAndSupersededDueToAnotherOperation"},
@@ -38,8 +39,8 @@ func TestClassify(t *testing.T) {
 		{"network missing", Answer{Status: 404, Codes: []string{"ResourceNotFound"}}, "anything else", Terminal, "ResourceNotFound"},
 		{"429 with time", Answer{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}, RetryAt: retryAt}, "429", Retriable, "RetryableErrorDueToAnotherOperation"},
 		{"429 without a body", Answer{Status: 429}, "429", Retriable, "Too Many Requests"},
-		{"409", Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}}, "409 or 412", Retriable, "AnotherOperationInProgress"},
-		{"412", Answer{Status: 412, Codes: []string{"PreconditionFailed", "PreconditionFailedEtagMismatch"}}, "409 or 412", Retriable, "PreconditionFailedEtagMismatch"},
+		{"409", Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}}, "409", Retriable, "AnotherOperationInProgress"},
+		{"412", Answer{Status: 412, Codes: []string{"PreconditionFailed", "PreconditionFailedEtagMismatch"}}, "412", Retriable, "PreconditionFailedEtagMismatch"},
 		{"408", Answer{Status: 408}, "408, 500, 502, 503, 504", Terminal, "Request Timeout"},
 		{"500", Answer{Status: 500}, "408, 500, 502, 503, 504", Terminal, "Internal Server Error"},
 		{"502", Answer{Status: 502}, "408, 500, 502, 503, 504", Terminal, "Bad Gateway"},
@@ -61,6 +62,9 @@ func TestClassify(t *testing.T) {
 			}
 			cause := fmt.Errorf("attempt: %w", io.ErrUnexpectedEOF)
 			f := Classify(tt.answer, cause)
+			if f.Reason == "" {
+				t.Error("no reason")
+			}
 			if f.Class != tt.class || f.Code != tt.code || !f.RetryAt.Equal(tt.answer.RetryAt) {
 				t.Errorf("got %s %q at %v, want %s %q at %v", f.Class, f.Code, f.RetryAt, tt.class, tt.code, tt.answer.RetryAt)
 			}
@@ -76,7 +80,7 @@ func TestClassify(t *testing.T) {
 		if !driven[rule.Name] {
 			t.Errorf("no test drives rule %q", rule.Name)
 		}
-		if rule.Why == "" {
+		if rule.Why == "" || rule.Reason == "" {
 			t.Errorf("rule %q gives no reason", rule.Name)
 		}
 	}

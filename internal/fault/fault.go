@@ -23,13 +23,17 @@ const (
 	// Terminal means that trying again at this layer cannot help, or that the
 	// layer below has already done so.
 	Terminal Class = "Terminal"
+	// Shutdown means that the controller is stopping: nothing is kept and nobody is told.
+	Shutdown Class = "Shutdown"
 )
 
 // Fault is a classified failure.
 type Fault struct {
 	Class Class
-	// Code is a stable word for metrics and messages: Azure's error code where
-	// there is one, otherwise one of the Code constants.
+	// Reason is the rule that decided, as a word for metrics: one of a few.
+	Reason string
+	// Code is a stable word for messages: Azure's error code where there is one,
+	// otherwise one of the Code constants.
 	Code string
 	// RetryAt is the server's Retry-After as a time; zero if it named none.
 	RetryAt time.Time
@@ -43,6 +47,7 @@ const (
 	CodeGateClosed     = "GateClosed"
 	CodeUnreachable    = "Unreachable"
 	CodeUnclassified   = "Unclassified"
+	CodeShutdown       = "Shutdown"
 )
 
 // Error returns the message of what came back.
@@ -65,5 +70,5 @@ func From(err error) *Fault {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f
 	}
-	return &Fault{Class: Terminal, Code: CodeUnclassified, Err: err}
+	return Classify(Answer{}, err)
 }
