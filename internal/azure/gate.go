@@ -47,11 +47,15 @@ type closedGate struct {
 // gates holds what 429s have closed. As a policy it sits before the SDK's
 // retries, so that a closed gate costs no request and no back-off.
 type gates struct {
-	mu     sync.Mutex // guards closed; never held during a request
+	mu     sync.Mutex // guards all below; never held during a request
 	closed map[gateKey]closedGate
+	// turns are those of the quotas that were used up, and are not whole again.
+	turns map[gateKey]*turns
 }
 
-func newGates() *gates { return &gates{closed: map[gateKey]closedGate{}} }
+func newGates() *gates {
+	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*turns{}}
+}
 
 func quotaGate(id lb.LoadBalancerID, write bool) gateKey {
 	if write {
@@ -60,7 +64,10 @@ func quotaGate(id lb.LoadBalancerID, write bool) gateKey {
 	return gateKey{"reads", strings.ToLower(id.SubscriptionID)}
 }
 
-func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{"load balancer", string(id.Key())} }
+// lockedLoadBalancer is what a lock's gate closes; the other gates are quotas.
+const lockedLoadBalancer = "load balancer"
+
+func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{lockedLoadBalancer, string(id.Key())} }
 
 // Do implements policy.Policy.
 func (g *gates) Do(req *policy.Request) (*http.Response, error) {
@@ -101,8 +108,12 @@ func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 func (g *gates) close(key gateKey, gate closedGate) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if gate.until.After(g.closed[key].until) {
-		g.closed[key] = gate
+	if !gate.until.After(g.closed[key].until) {
+		return
+	}
+	g.closed[key] = gate
+	if key.what != lockedLoadBalancer {
+		g.turns[key] = newTurns(key, gate.until)
 	}
 }
 
@@ -144,11 +155,16 @@ type gateClosed struct {
 
 // Error implements error.
 func (e *gateClosed) Error() string {
+	return "not sent: " + e.why()
+}
+
+// why says what is closed, and since what.
+func (e *gateClosed) why() string {
 	whose := "the subscription's " + e.key.what + " are"
-	if e.key.what == "load balancer" {
+	if e.key.what == lockedLoadBalancer {
 		whose = "the load balancer is"
 	}
-	return fmt.Sprintf("not sent: %s closed until %s after 429 %s", whose, e.until.UTC().Format(time.RFC3339), e.code)
+	return fmt.Sprintf("%s closed until %s after 429 %s", whose, e.until.UTC().Format(time.RFC3339), e.code)
 }
 
 // Unwrap leads to retryrepectthrottled.ErrTooManyRequest.

@@ -112,13 +112,25 @@ func (g group) before(other group) bool {
 	return g.pool < other.pool
 }
 
+// retryAt is readyAt of a group that may have no operation left: then it is zero.
+func (g group) retryAt(now time.Time, interval time.Duration) time.Time {
+	if !g.fresh && !g.retry {
+		return time.Time{}
+	}
+	return g.readyAt(now, interval)
+}
+
+// paced reports whether the group waits for a pass to come back, and for nothing else.
+func (g group) paced(now time.Time, interval time.Duration) bool {
+	return !g.retry && g.history.passes.at(now, interval).nextAt(interval).Equal(g.readyAt(now, interval))
+}
+
 // admit picks the group to attempt now; if there is none, it returns when to ask
-// again: zero if only a new operation can change the answer. gate is when the last
-// closed gate of the load balancer opens.
-func admit(groups []group, gate, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, askAt time.Time) {
+// again: zero if only a new operation can change the answer.
+func admit(groups []group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, askAt time.Time) {
 	var best group
 	for _, g := range groups {
-		ready := later(g.readyAt(now, interval), gate)
+		ready := g.readyAt(now, interval)
 		switch {
 		case ready.After(now):
 			if askAt.IsZero() || ready.Before(askAt) {

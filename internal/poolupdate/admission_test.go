@@ -60,19 +60,17 @@ func TestAdmit(t *testing.T) {
 	tests := []struct {
 		name   string
 		groups []group
-		gate   time.Time
 		pick   lb.PoolKey
 		askAt  time.Time
 	}{
-		{"nothing to do, nothing to wait for", nil, time.Time{}, "", time.Time{}},
-		{"fresh work goes before retries", []group{retry, fresh}, time.Time{}, "fresh", time.Time{}},
-		{"the oldest fresh work goes first", []group{fresh, retry, older}, time.Time{}, "older", time.Time{}},
-		{"one that waits holds up nobody", []group{waits, retry}, time.Time{}, "retry", seconds(40.15)},
-		{"a closed gate postpones all", []group{fresh, retry}, seconds(55), "", seconds(55)},
+		{"nothing to do, nothing to wait for", nil, "", time.Time{}},
+		{"fresh work goes before retries", []group{retry, fresh}, "fresh", time.Time{}},
+		{"the oldest fresh work goes first", []group{fresh, retry, older}, "older", time.Time{}},
+		{"one that waits holds up nobody", []group{waits, retry}, "retry", seconds(40.15)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			pick, ok, askAt := admit(tt.groups, tt.gate, seconds(40), interval)
+			pick, ok, askAt := admit(tt.groups, seconds(40), interval)
 			if pick != tt.pick || ok != (tt.pick != "") || !askAt.Equal(tt.askAt) {
 				t.Errorf("admit = %q, %v, +%s", pick, ok, askAt.Sub(start))
 			}

@@ -53,20 +53,21 @@ func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID) result {
 	err := c.bringLevel(within, ref, pool, &r)
 	switch {
 	case err == nil:
+		return r
 	case ctx.Err() != nil:
-		r.outcome = Shutdown
+		r.fault = fault.Classify(fault.Answer{Stopping: true}, err)
 	case errors.Is(err, errNotReady):
-		r.outcome, r.fault = Postponed, &fault.Fault{Class: fault.Retriable, Code: "NotReady", Err: err}
+		r.outcome, r.fault = Postponed, &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: err}
+		return r
 	case within.Err() != nil:
-		r.fault = fault.Classify(fault.Answer{OutcomeUnknown: true},
-			fmt.Errorf("no end within %s: %w", attemptDeadline, err))
-		r.outcome = outcomeOf(r.fault)
+		r.fault = faultOf(newRetriableBackendPoolUpdateError(fmt.Errorf("no end within %s: %w", attemptDeadline, err)))
 	case r.outcome == Refused:
-		r.fault = &fault.Fault{Class: fault.Terminal, Code: CodeNICPool, Err: err}
+		r.fault = &fault.Fault{Class: fault.Terminal, Code: CodeNICPool, Reason: "nic_pool", Err: err}
+		return r
 	default:
-		r.fault = fault.From(err)
-		r.outcome = outcomeOf(r.fault)
+		r.fault = faultOf(err)
 	}
+	r.outcome = outcomeOf(r.fault)
 	return r
 }
 
@@ -116,7 +117,7 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 	}
 	r.observed = len(shown.Addresses)
 	if !shows(shown, todo.next) {
-		return fault.Classify(fault.Answer{OutcomeUnknown: true},
+		return newRetriableBackendPoolUpdateError(
 			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written",
 				pool.Name, len(shown.Addresses), len(todo.next.Addresses)))
 	}

@@ -47,29 +47,48 @@ func (l *lane) lock(ctx context.Context) error {
 
 func (l *lane) unlock() { <-l.slot }
 
-// run attempts what admission picks until the context is done or the lane ends.
+// run attempts what admission picks and the gates let through, until the context is
+// done or the lane ends.
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		pool, ok, askAt := l.queue.next(l.cfg.Azure.OpenAt(l.id), time.Now(), l.cfg.Interval)
+		now := time.Now()
+		pool, ok, askAt := l.queue.next(now, l.cfg.Interval)
+		var gate time.Time
+		var closed string
 		if ok {
-			l.pass(ctx, pool)
-			continue
+			if gate, closed = l.cfg.Azure.Enter(l.id); gate.IsZero() {
+				l.pass(ctx, pool)
+				continue
+			}
+			askAt = gate
 		}
-		var due <-chan time.Time
-		if !askAt.IsZero() {
-			timer.Reset(time.Until(askAt))
-			due = timer.C
+		for _, w := range l.queue.news(gate, closed, now, l.cfg.Interval) {
+			l.cfg.Reporter.Wait(w)
 		}
-		select {
-		case <-ctx.Done():
-		case <-l.ended:
+		if !l.sleep(ctx, timer, askAt) {
 			return
-		case <-l.queue.wake:
-		case <-due:
 		}
 	}
+}
+
+// sleep waits for operations, or for a time if there is one. It returns false when the
+// lane has ended.
+func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bool {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer.Reset(time.Until(until))
+		due = timer.C
+	}
+	select {
+	case <-l.ended:
+		return false
+	case <-ctx.Done():
+	case <-l.queue.wake:
+	case <-due:
+	}
+	return true
 }
 
 // pass makes one attempt for one pool and settles it.
@@ -103,6 +122,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		ops = l.relevant(ops)
 	}
 	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, told)
+	next := summarize(pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
@@ -110,7 +130,8 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		Written: r.written, Settled: r.settled(), Requeued: len(v.requeue) > 0,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: parkedUntil(v.requeue), ChangedAt: changedAt, At: now,
+		NextEligibleAt: next.parkedUntil, RetryAt: next.retryAt(now, l.cfg.Interval),
+		ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(pool, v.requeue, h, r.level(), v.told)
 }
@@ -159,12 +180,4 @@ func oldestChange(ops []Operation) time.Time {
 		}
 	}
 	return oldest
-}
-
-func parkedUntil(ops []Operation) time.Time {
-	var t time.Time
-	for _, op := range ops {
-		t = later(t, op.nextEligibleAt)
-	}
-	return t
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -30,6 +31,8 @@ type Config struct {
 // goroutine, at any time.
 type Lanes struct {
 	cfg Config
+
+	coalesced, known atomic.Uint64
 
 	mu    sync.Mutex
 	lanes map[lb.LoadBalancerKey]*lane
@@ -64,7 +67,9 @@ func (ls *Lanes) Run(ctx context.Context) {
 func (ls *Lanes) Add(op Operation) {
 	ls.mu.Lock() // held across, so that the lane does not end in between
 	defer ls.mu.Unlock()
-	ls.lane(op.Pool.LoadBalancer).queue.add(op, time.Now())
+	if !ls.lane(op.Pool.LoadBalancer).queue.add(op, time.Now()) {
+		ls.coalesced.Add(1)
+	}
 }
 
 // RemoveService takes out what waits for a Service, parked or not, and returns how
@@ -100,7 +105,11 @@ func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
 	ls.mu.Unlock()
-	return l != nil && l.queue.levelAs(pool.Key(), fingerprint)
+	if l == nil || !l.queue.levelAs(pool.Key(), fingerprint) {
+		return false
+	}
+	ls.known.Add(1)
+	return true
 }
 
 // Lock takes a load balancer's lane for somebody else who writes that load
@@ -119,13 +128,31 @@ func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(),
 	}
 }
 
-// Depth returns how many operations wait.
-func (ls *Lanes) Depth() int {
-	n := 0
+// Backlog is what waits in all lanes.
+type Backlog struct {
+	// Operations counts those that wait, parked ones included.
+	Operations int
+	// Parked counts the pools that wait for a Retry-After.
+	Parked int
+	// Oldest is when the oldest operation was queued that is not settled, one under
+	// way included; zero if there is none.
+	Oldest time.Time
+}
+
+// Backlog returns what waits now. Its cost grows with the number of pools.
+func (ls *Lanes) Backlog() Backlog {
+	var b Backlog
+	now := time.Now()
 	for _, l := range ls.all() {
-		n += l.queue.len()
+		b = l.queue.backlog(b, now)
 	}
-	return n
+	return b
+}
+
+// Avoided counts the operations that cost nothing: those that a queued one stood for,
+// and the times that a pool was known to be level.
+func (ls *Lanes) Avoided() (coalesced, known uint64) {
+	return ls.coalesced.Load(), ls.known.Load()
 }
 
 // lane returns the lane of a load balancer, and starts it if it is new. The caller

@@ -38,7 +38,7 @@ func TestChangesWithinTheDebounceAreOneWriteOfTheNewestMembership(t *testing.T) 
 			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i, i))
 			w.wait(10 * time.Millisecond)
 		}
-		if got := w.lanes.Depth(); got != 1 {
+		if got := w.lanes.Backlog().Operations; got != 1 {
 			t.Errorf("%d operations wait, want 1: equal fresh ones coalesce", got)
 		}
 		w.wait(5 * time.Second)
@@ -244,7 +244,7 @@ func TestABudgetIsSpentAndThenThePoolIsLeft(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(10 * interval)
 		w.expectReports("web Retriable Retrying:web", "web Retriable Retrying:web", "web Retriable Failed:web")
-		if w.lanes.Depth() != 0 {
+		if w.lanes.Backlog().Operations != 0 {
 			t.Error("the queue is not empty")
 		}
 	})
@@ -354,7 +354,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 				for i := range 500 {
 					w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i%9, i%9+1))
 					w.wait(time.Second)
-					if got := w.lanes.Depth(); got > 1+3 {
+					if got := w.lanes.Backlog().Operations; got > 1+3 {
 						t.Fatalf("%d operations for one pool after %d changes, want at most 1 + maxRetries", got, i+1)
 					}
 				}

@@ -19,9 +19,11 @@ type Azure interface {
 	// Put writes a pool that came from Get with other Addresses, guarded by its
 	// Etag, waits until Azure is done, and returns what Azure then shows.
 	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
-	// OpenAt returns when the last closed gate that a call for this load balancer
-	// would meet opens; zero if none is closed.
-	OpenAt(id lb.LoadBalancerID) time.Time
+	// Enter asks for leave to attempt a pool of this load balancer now; the zero time
+	// gives it, for one attempt. Otherwise until is when to ask again, which is after
+	// now, and why says what is closed, for people; it is empty where nothing is
+	// closed any more and only this load balancer's turn has not come.
+	Enter(id lb.LoadBalancerID) (until time.Time, why string)
 }
 
 // Cluster answers from the newest snapshot of the cluster, without waiting.
@@ -60,10 +62,26 @@ type Intent struct {
 	Add, Remove       int
 }
 
-// Reporter tells people what became of an attempt. It is called once per attempt,
-// under the lane's lock, and never for operations that were dropped quietly.
+// Reporter tells people what the lanes know.
 type Reporter interface {
+	// Report tells what became of an attempt. It is called once per attempt, under the
+	// lane's lock, and never for operations that were dropped quietly.
 	Report(ctx context.Context, r Report)
+	// Wait tells that a change of a pool waits although nothing of its own failed. It
+	// is called once, and again only if the wait becomes much longer; the lane waits
+	// for its return.
+	Wait(w Waiting)
+}
+
+// Waiting is a pool with a change that is not attempted yet.
+type Waiting struct {
+	Ref  Ref
+	Pool lb.PoolID
+	// Until is when an attempt is allowed.
+	Until time.Time
+	// Gate is what is closed until then; empty if the pool or its load balancer is
+	// only kept to its pace.
+	Gate string
 }
 
 // Report is what became of one attempt to bring a pool level.
@@ -89,7 +107,12 @@ type Report struct {
 	RetriesUsed, Budget int
 	// NextEligibleAt is when a parked pool may be tried again; zero if not parked.
 	NextEligibleAt time.Time
+	// RetryAt is when the next attempt is due, if it was requeued; never before
+	// NextEligibleAt.
+	RetryAt time.Time
 	// ChangedAt is when the oldest change that the attempt carried was seen, and
 	// At is when the attempt ended.
 	ChangedAt, At time.Time
+	// Took is how long the attempt lasted.
+	Took time.Duration
 }

@@ -3,6 +3,7 @@
 package poolupdate
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,9 @@ import (
 type queue struct {
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
+	// busy are those of the pools that have operations: an event costs nothing for
+	// the others.
+	busy  map[lb.PoolKey]*waiting
 	depth int
 	// wake has room for one token: operations came, or left.
 	wake chan struct{}
@@ -24,21 +28,26 @@ type queue struct {
 type waiting struct {
 	ops     []Operation
 	history history
-	// inFlight is true from take until done.
+	// inFlight is true from take until done; oldest is then when the oldest of what
+	// was taken had been queued.
 	inFlight bool
+	oldest   time.Time
 	// level is the fingerprint of the membership that the pool was last known to
 	// hold; nil if not known.
 	level *uint64
 	// told is the last word that each Service got about this pool.
 	told map[ServiceName]word
+	// announced is until when people were told that the pool waits; zero if not.
+	announced time.Time
 }
 
 func newQueue() *queue {
-	return &queue{pools: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
+	return &queue{pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
 }
 
-// add queues an operation, or lets a queued one that says the same stand for it.
-func (q *queue) add(op Operation, now time.Time) {
+// add queues an operation, or lets a queued one that says the same stand for it; it
+// reports which.
+func (q *queue) add(op Operation, now time.Time) (queued bool) {
 	op.queuedAt = now
 	key := op.Pool.Key()
 	q.mu.Lock()
@@ -47,11 +56,25 @@ func (q *queue) add(op Operation, now time.Time) {
 		w = &waiting{told: map[ServiceName]word{}}
 		q.pools[key] = w
 	}
-	before := len(w.ops)
-	w.ops = coalesce(w.ops, op)
-	q.depth += len(w.ops) - before
+	before := q.depth
+	q.hold(key, w, coalesce(w.ops, op))
+	queued = q.depth > before
 	q.mu.Unlock()
-	q.signal()
+	if queued {
+		q.signal()
+	}
+	return queued
+}
+
+// hold replaces a pool's operations. The caller holds q.mu.
+func (q *queue) hold(key lb.PoolKey, w *waiting, ops []Operation) {
+	q.depth += len(ops) - len(w.ops)
+	w.ops = ops
+	if len(ops) > 0 {
+		q.busy[key] = w
+	} else {
+		delete(q.busy, key)
+	}
 }
 
 // remove takes out every waiting operation, parked ones too, for which match
@@ -59,15 +82,13 @@ func (q *queue) add(op Operation, now time.Time) {
 func (q *queue) remove(match func(Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
-	for _, w := range q.pools {
-		n := len(w.ops)
-		w.ops = slices.DeleteFunc(w.ops, match)
-		q.depth -= n - len(w.ops)
+	for key, w := range q.busy {
+		q.hold(key, w, slices.DeleteFunc(w.ops, match))
 	}
-	removed := before - q.depth
+	gone := before - q.depth
 	q.mu.Unlock()
 	q.signal()
-	return removed
+	return gone
 }
 
 // forget drops a pool with its history, and reports whether it was the last. An
@@ -75,7 +96,7 @@ func (q *queue) remove(match func(Operation) bool) int {
 func (q *queue) forget(pool lb.PoolKey) (last bool) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
-		q.depth -= len(w.ops)
+		q.hold(pool, w, nil)
 		delete(q.pools, pool)
 	}
 	last = len(q.pools) == 0
@@ -85,16 +106,43 @@ func (q *queue) forget(pool lb.PoolKey) (last bool) {
 }
 
 // next asks admission which pool to attempt now, or when to ask again.
-func (q *queue) next(gate, now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
+func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
-	groups := make([]group, 0, len(q.pools))
-	for key, w := range q.pools {
-		if len(w.ops) > 0 {
-			groups = append(groups, summarize(key, w.ops, w.history))
-		}
+	groups := make([]group, 0, len(q.busy))
+	for key, w := range q.busy {
+		groups = append(groups, summarize(key, w.ops, w.history))
 	}
 	q.mu.Unlock()
-	return admit(groups, gate, now, interval)
+	return admit(groups, now, interval)
+}
+
+// worthTelling is the shortest wait that people hear of.
+const worthTelling = time.Second
+
+// news returns the pools that wait for their pace or for a gate, and of which nobody
+// was told yet, or of a much earlier time. What waits after a failure was told by the
+// report of that attempt.
+func (q *queue) news(gate time.Time, closed string, now time.Time, interval time.Duration) []Waiting {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var all []Waiting
+	for key, w := range q.busy {
+		g := summarize(key, w.ops, w.history)
+		until, why := g.readyAt(now, interval), ""
+		if gate.After(until) {
+			until, why = gate, closed
+		} else if !g.paced(now, interval) {
+			continue
+		}
+		moved := until.Sub(w.announced)
+		if until.Sub(now) < worthTelling || moved < worthTelling || why == "" && !w.announced.IsZero() && moved < interval {
+			continue
+		}
+		w.announced = until
+		all = append(all, Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Until: until, Gate: why})
+	}
+	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	return all
 }
 
 // take moves a pool's operations out of the queue for an attempt.
@@ -105,9 +153,9 @@ func (q *queue) take(pool lb.PoolKey) (ops []Operation, h history, told map[Serv
 	if w == nil {
 		return nil, history{}, nil
 	}
-	ops, w.ops = w.ops, nil
-	q.depth -= len(ops)
-	w.inFlight = true
+	ops = w.ops
+	q.hold(pool, w, nil)
+	w.inFlight, w.oldest, w.announced = true, summarize(pool, ops, w.history).firstQueued, time.Time{}
 	return ops, w.history, w.told
 }
 
@@ -120,9 +168,7 @@ func (q *queue) done(pool lb.PoolKey, requeue []Operation, h history, level *uin
 	if w == nil {
 		return
 	}
-	before := len(w.ops)
-	w.ops = coalesce(requeue, w.ops...)
-	q.depth += len(w.ops) - before
+	q.hold(pool, w, coalesce(requeue, w.ops...))
 	w.history, w.inFlight, w.level = h, false, level
 	for _, said := range []word{wordUpdated, wordRetrying, wordFailed} {
 		for _, s := range told[said] {
@@ -151,10 +197,33 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 	return older
 }
 
-func (q *queue) len() int {
+// backlog adds what waits here to b. Parked means by a Retry-After that is not over.
+func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.depth
+	b.Operations += q.depth
+	for _, w := range q.pools {
+		oldest := time.Time{}
+		if w.inFlight {
+			oldest = w.oldest
+		}
+		if g := summarize("", w.ops, w.history); len(w.ops) > 0 {
+			oldest = earlier(oldest, g.firstQueued)
+			if g.parkedUntil.After(now) {
+				b.Parked++
+			}
+		}
+		b.Oldest = earlier(b.Oldest, oldest)
+	}
+	return b
+}
+
+// earlier returns the earlier of two times; the zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (q *queue) signal() {

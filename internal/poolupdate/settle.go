@@ -11,7 +11,7 @@ import (
 // Outcome is how an attempt ended.
 type Outcome string
 
-// The outcomes. Stale, Retriable and Terminal are the classes of a Fault.
+// The outcomes. Stale, Retriable, Terminal and Shutdown are the classes of a Fault.
 const (
 	Written   Outcome = "Written"   // Azure shows what was written
 	Unchanged Outcome = "Unchanged" // the pool was level already
@@ -30,6 +30,8 @@ func outcomeOf(f *fault.Fault) Outcome {
 		return Stale
 	case fault.Retriable:
 		return Retriable
+	case fault.Shutdown:
+		return Shutdown
 	}
 	return Terminal
 }

@@ -38,6 +38,7 @@ type world struct {
 	taken   map[string]bool
 	gates   time.Time
 	reports []Report
+	waits   []string // "+1s web until +30s writes closed"
 	calls   []string // "+1.25s PUT web n1=10.0.0.1"
 	fail    func(call string, pool lb.PoolID) error
 }
@@ -183,7 +184,20 @@ func (w *world) accept(p lb.Pool) error {
 	return nil
 }
 
-func (w *world) OpenAt(lb.LoadBalancerID) time.Time { return w.gates }
+func (w *world) Enter(lb.LoadBalancerID) (time.Time, string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gates.After(time.Now()) {
+		return w.gates, "writes closed"
+	}
+	return time.Time{}, ""
+}
+
+func (w *world) Wait(waiting Waiting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waits = append(w.waits, fmt.Sprintf("+%s %s until +%s %s", time.Since(w.start), waiting.Ref.Name, waiting.Until.Sub(w.start), waiting.Gate))
+}
 
 func (w *world) Relevant(op Operation) bool {
 	w.mu.Lock()

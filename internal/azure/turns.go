@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// What Azure gives back after a quota was used up. Writes: Microsoft.Network takes
+// 1,000 in 5 minutes, which is tighter than Resource Manager's 10 a second; reads:
+// 25 a second, up to 250 saved (all documented, and counted by Azure for each
+// identity and region). What one attempt costs is an assumption: a write, and a read,
+// some polls and the read of the result.
+const (
+	writesPerSecond = 1000.0 / (5 * 60)
+	writesSaved     = 200
+	writesAnAttempt = 1
+	readsPerSecond  = 25
+	readsSaved      = 250
+	readsAnAttempt  = 5
+)
+
+// turns hands out attempts after a quota's gate has opened, at the rate at which the
+// quota comes back: all lanes at once would only close it again. The gates' lock guards it.
+type turns struct {
+	limiter *rate.Limiter
+	cost    int
+	// of holds the turn of each load balancer that has one and has not taken it.
+	of map[lb.LoadBalancerKey]time.Time
+}
+
+// newTurns returns the turns of a quota that is used up until a time; at that time
+// there is enough for one attempt.
+func newTurns(key gateKey, until time.Time) *turns {
+	perSecond, saved, cost := rate.Limit(readsPerSecond), readsSaved, readsAnAttempt
+	if key.what == "writes" {
+		perSecond, saved, cost = writesPerSecond, writesSaved, writesAnAttempt
+	}
+	t := &turns{limiter: rate.NewLimiter(perSecond, saved), cost: cost, of: map[lb.LoadBalancerKey]time.Time{}}
+	t.limiter.ReserveN(until, saved-cost)
+	return t
+}
+
+// at returns when a load balancer's next attempt may start.
+func (t *turns) at(id lb.LoadBalancerKey, now time.Time) time.Time {
+	at, ok := t.of[id]
+	if !ok {
+		at = now.Add(t.limiter.ReserveN(now, t.cost).DelayFrom(now))
+		t.of[id] = at
+	}
+	return at
+}
+
+// over reports whether the quota is as good as untouched again.
+func (t *turns) over(now time.Time) bool {
+	return t.limiter.TokensAt(now) >= float64(t.limiter.Burst())
+}
+
+// Enter implements poolupdate.Azure.
+func (c *Client) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
+	return c.gates.enter(id, time.Now())
+}
+
+func (g *gates) enter(id lb.LoadBalancerID, now time.Time) (until time.Time, why string) {
+	reads, writes := quotaGate(id, false), quotaGate(id, true)
+	if key, gate := g.last(now, reads, writes, lockGate(id)); !gate.until.IsZero() {
+		return gate.until, (&gateClosed{key, gate}).why()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var turn time.Time
+	for _, key := range []gateKey{reads, writes} {
+		t := g.turns[key]
+		switch {
+		case t == nil:
+		case t.over(now):
+			delete(g.turns, key)
+		default:
+			if at := t.at(id.Key(), now); at.After(turn) {
+				turn = at
+			}
+		}
+	}
+	if turn.After(now) {
+		return turn, ""
+	}
+	for _, key := range []gateKey{reads, writes} {
+		if t := g.turns[key]; t != nil {
+			delete(t.of, id.Key())
+		}
+	}
+	return time.Time{}, ""
+}

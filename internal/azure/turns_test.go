@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// herd is many load balancers whose lanes all want to go at once.
+func herd(n int) []lb.LoadBalancerID {
+	ids := make([]lb.LoadBalancerID, n)
+	for i := range ids {
+		ids[i] = poolID("s1", fmt.Sprintf("lb%03d", i), "p").LoadBalancer
+	}
+	return ids
+}
+
+// letThrough runs all lanes of a herd, each like a lane does: it asks, waits until then,
+// asks again. It returns how long after the start each got leave.
+func letThrough(g *gates, ids []lb.LoadBalancerID) []time.Duration {
+	start, left := make(chan time.Duration, len(ids)), time.Now()
+	for _, id := range ids {
+		go func() {
+			for {
+				until, _ := g.enter(id, time.Now())
+				if until.IsZero() {
+					start <- time.Since(left)
+					return
+				}
+				time.Sleep(time.Until(until))
+			}
+		}()
+	}
+	var all []time.Duration
+	for range ids {
+		all = append(all, <-start)
+	}
+	return all
+}
+
+func TestAfterAQuotaTheLanesGoOneByOne(t *testing.T) {
+	for _, tt := range []struct {
+		what      string
+		perSecond float64
+	}{{"reads", 5}, {"writes", 1000.0 / 300}} {
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, ids := newGates(), herd(100)
+				until := time.Now().Add(time.Minute)
+				g.close(gateKey{tt.what, "s1"}, closedGate{until, "SubscriptionRequestsThrottled"})
+				for i, at := range letThrough(g, ids) {
+					want := time.Minute + time.Duration(float64(i)/tt.perSecond*float64(time.Second))
+					if diff := (at - want).Abs(); diff > 10*time.Millisecond {
+						t.Fatalf("number %d went after %s, want %s", i, at, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestALockDoesNotMakeAnybodyQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, ids := newGates(), herd(20)
+		for _, id := range ids {
+			g.close(lockGate(id), closedGate{time.Now().Add(11 * time.Second), lockCode})
+		}
+		for i, at := range letThrough(g, ids) {
+			if at != 11*time.Second {
+				t.Errorf("number %d went after %s", i, at)
+			}
+		}
+	})
+}
+
+// Whoever asks again while it waits keeps its turn and takes nobody else's.
+func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, ids := newGates(), herd(3)
+		until := time.Now().Add(time.Second)
+		g.close(gateKey{"writes", "s1"}, closedGate{until, "TooManyRequests"})
+		time.Sleep(time.Second)
+		if at, _ := g.enter(ids[0], time.Now()); !at.IsZero() {
+			t.Fatalf("the first has to wait until %s", at)
+		}
+		second, why := g.enter(ids[1], time.Now())
+		if second.IsZero() || why != "" {
+			t.Fatalf("the second goes at %s, %q: its turn has not come, and nothing is closed", second, why)
+		}
+		for range 10 {
+			if again, _ := g.enter(ids[1], time.Now()); !again.Equal(second) {
+				t.Fatalf("asking again moved the turn to %s", again)
+			}
+		}
+		third, _ := g.enter(ids[2], time.Now())
+		if got := third.Sub(second).Round(time.Millisecond); got != 300*time.Millisecond {
+			t.Errorf("the third goes %s after the second", got)
+		}
+		// A gate that closes again takes all turns back.
+		g.close(gateKey{"writes", "s1"}, closedGate{third.Add(time.Minute), "TooManyRequests"})
+		if again, why := g.enter(ids[1], second); !again.Equal(third.Add(time.Minute)) || why == "" {
+			t.Errorf("goes at %s, %q", again, why)
+		}
+		// Once the quota is whole again nobody is counted any more.
+		time.Sleep(time.Hour)
+		for i, at := range letThrough(g, herd(300)) {
+			if at != 0 {
+				t.Fatalf("number %d of 300 waits %s an hour later", i, at)
+			}
+		}
+		if len(g.turns) != 0 {
+			t.Error("turns are kept for ever")
+		}
+	})
+}
+
+// The attempts themselves pass; it is their start that is counted.
+func TestEnterSaysWhatIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply { return slower(reply{status: 429, body: subBody}, "60") }})
+		if until, why := client.Enter(webPool.LoadBalancer); !until.IsZero() || why != "" {
+			t.Fatalf("closed until %s, %q before anything happened", until, why)
+		}
+		_, _ = client.Get(t.Context(), webPool)
+		until, why := client.Enter(webPool.LoadBalancer)
+		want := "the subscription's reads are closed until 2000-01-01T00:01:00Z after 429 SubscriptionRequestsThrottled"
+		if !until.Equal(time.Now().Add(time.Minute)) || why != want {
+			t.Errorf("until %s, %q", until, why)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+func (w *world) expectWaits(want ...string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if fmt.Sprint(w.waits) != fmt.Sprint(want) {
+		w.t.Errorf("waits:\ngot  %q\nwant %q", w.waits, want)
+	}
+	w.waits = nil
+}
+
+// failing makes calls of a kind fail n times with an answer of Azure.
+func (w *world) failing(call string, n int, a fault.Answer) {
+	w.set(func() {
+		w.fail = func(c string, _ lb.PoolID) error {
+			if c != call || n == 0 {
+				return nil
+			}
+			n--
+			return fault.Classify(a, errors.New("as told"))
+		}
+	})
+}
+
+func TestAClosedGatePostponesAndSaysSoOnce(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.pool(api, "")
+		w.set(func() { w.gates = w.start.Add(time.Minute) })
+		w.change(web, "n1=10.0.0.1")
+		w.change(api, "n1=10.0.0.1")
+		w.wait(20 * time.Second)
+		w.change(web, "n2=10.0.0.2")
+		w.wait(39 * time.Second)
+		w.expectCalls()
+		w.expectReports()
+		w.expectWaits("+250ms api until +1m0s writes closed", "+250ms web until +1m0s writes closed")
+		w.wait(10 * time.Second)
+		w.expectReports("api Written Updated:api", "web Written Updated:web")
+		w.expectPool(web, "n2=10.0.0.2")
+		w.expectWaits()
+	})
+}
+
+func TestAGateThatStaysClosedLongerSaysSoAgain(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("GET", 1, fault.Answer{Status: 429, RetryAt: w.start.Add(40 * time.Second)})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectReports("web Retriable Retrying:web") // which says until when
+		w.set(func() { w.gates = w.start.Add(50 * time.Second) })
+		w.wait(35 * time.Second)
+		w.expectWaits("+40s web until +50s writes closed")
+		w.set(func() { w.gates = w.start.Add(5 * time.Minute) })
+		w.wait(time.Minute)
+		w.expectWaits("+50s web until +5m0s writes closed")
+		w.wait(5 * time.Minute)
+		w.expectWaits()
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+func TestABusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		for i := range 5 {
+			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i, i))
+			w.wait(3 * time.Second)
+		}
+		w.expectWaits("+9s web until +30.25s ")
+		w.wait(interval)
+		w.expectPool(web, "n4=10.0.0.4")
+		w.expectWaits()
+	})
+}
+
+func TestBacklog(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.pool(api, "")
+		expect := func(want Backlog) {
+			t.Helper()
+			if got := w.lanes.Backlog(); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+		expect(Backlog{})
+		w.failing("GET", 1, fault.Answer{Status: 429, RetryAt: w.start.Add(time.Minute)})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		expect(Backlog{Operations: 1, Parked: 1, Oldest: w.start})
+		w.change(web, "n2=10.0.0.2") // stays beside the one that has consumed a retry
+		w.change(web, "n3=10.0.0.3") // is the same as the one before
+		began := time.Now()
+		w.change(api, "n1=10.0.0.1")
+		w.wait(time.Second) // the write of api is under way
+		expect(Backlog{Operations: 2, Parked: 1, Oldest: w.start})
+		w.lanes.RemoveService(ServiceName{Name: "web"})
+		expect(Backlog{Oldest: began})
+		w.wait(10 * time.Second)
+		expect(Backlog{})
+		if coalesced, known := w.lanes.Avoided(); coalesced != 1 || known != 0 {
+			t.Errorf("%d coalesced, %d known", coalesced, known)
+		}
+	})
+}
+
+func TestOnlyAMarkedErrorIsRetried(t *testing.T) {
+	if newRetriableBackendPoolUpdateError(nil) != nil {
+		t.Error("no error is no error")
+	}
+	marked := fmt.Errorf("attempt: %w", newRetriableBackendPoolUpdateError(io.ErrUnexpectedEOF))
+	if !isRetriableBackendPoolUpdateError(marked) || isRetriableBackendPoolUpdateError(io.ErrUnexpectedEOF) {
+		t.Error("the mark is not found in the chain, or where there is none")
+	}
+	if !errors.Is(marked, io.ErrUnexpectedEOF) {
+		t.Error("the mark hides its cause")
+	}
+	if f := faultOf(marked); f.Class != fault.Retriable || f.Code != fault.CodeOutcomeUnknown {
+		t.Errorf("a marked error is %s %s", f.Class, f.Code)
+	}
+	if f := faultOf(io.ErrUnexpectedEOF); f.Class != fault.Terminal {
+		t.Errorf("an error that nobody knows is %s", f.Class)
+	}
+	conflict := fault.Classify(fault.Answer{Status: 400}, io.EOF)
+	if f := faultOf(newRetriableBackendPoolUpdateError(conflict)); f.Class != fault.Retriable {
+		t.Errorf("the mark counts before the fault that it wraps: got %s", f.Class)
+	}
+}
