@@ -20,6 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Observed",type=integer,JSONPath=`.status.observed`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Retries",type=integer,priority=1,JSONPath=`.status.retriesUsed`
+// +kubebuilder:printcolumn:name="Parked until",type=string,priority=1,JSONPath=`.status.nextEligibleAt`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Synced")].message`
 type BackendPool struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -153,6 +155,17 @@ const (
 	ReasonInvalid = "Invalid"
 )
 
+// Reasons of the Parked condition.
+const (
+	// ReasonRetryAfter: Azure's last answer for this pool asked for patience.
+	ReasonRetryAfter = "RetryAfter"
+	// ReasonGateClosed: an answer for another pool says that Azure takes no requests
+	// of this subscription, or none for this load balancer.
+	ReasonGateClosed = "GateClosed"
+	// ReasonNotParked: an attempt may be made at any time.
+	ReasonNotParked = "NotParked"
+)
+
 // Finalizer keeps a BackendPool until its addresses are out of the pool.
 const Finalizer = "weir.dev/backend-pool"
 
@@ -179,6 +192,10 @@ type BackendPoolStatus struct {
 	// retriesUsed of the budget for the current change.
 	// +optional
 	RetriesUsed *int32 `json:"retriesUsed,omitempty"`
+
+	// retryBudget is how many retries a change may use.
+	// +optional
+	RetryBudget *int32 `json:"retryBudget,omitempty"`
 
 	// nextEligibleAt is when a parked pool may be tried again.
 	// +optional

@@ -140,6 +140,11 @@ func (in *BackendPoolStatus) DeepCopyInto(out *BackendPoolStatus) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.RetryBudget != nil {
+		in, out := &in.RetryBudget, &out.RetryBudget
+		*out = new(int32)
+		**out = **in
+	}
 	if in.NextEligibleAt != nil {
 		in, out := &in.NextEligibleAt, &out.NextEligibleAt
 		*out = (*in).DeepCopy()

@@ -166,6 +166,7 @@ func (c *Cluster) hold(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	}
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
+		unpark(s, p.Generation) // nothing is tried that could wait
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, st.reason, st.why)
 	})
 }
@@ -173,7 +174,7 @@ func (c *Cluster) hold(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 // settleConditions sets the conditions that no attempt decides.
 func settleConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool) {
 	if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionParked) == nil {
-		setParked(s, p.Generation)
+		unpark(s, p.Generation)
 	}
 	if p.Spec.Paused {
 		setCondition(s, p.Generation, v1alpha1.ConditionPaused, metav1.ConditionTrue, "Paused", "spec.paused is set")

@@ -249,9 +249,9 @@ func TestThrottledPoolIsParked(t *testing.T) {
 	s.meets("busy", throttled)
 	s.hasSlice("a", "web", s.on(1))
 	s.binds("busy", "web")
-	s.comesToSay("busy", v1alpha1.ReasonRetrying, "retry 1 of 1 follows, not before ")
+	s.comesToSay("busy", v1alpha1.ReasonRetrying, "retry 1 of 1 follows at ")
 	st := s.status("busy")
-	if !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt == nil || *st.RetriesUsed != 1 {
+	if !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt == nil || *st.RetriesUsed != 1 || *st.RetryBudget != 1 {
 		t.Errorf("status of a parked pool: %+v", st)
 	}
 	s.holds("busy", s.ip(1))
@@ -261,6 +261,40 @@ func TestThrottledPoolIsParked(t *testing.T) {
 	if !meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil || *st.RetriesUsed != 0 {
 		t.Errorf("status after the park: %+v", st)
 	}
+}
+
+// A pool that has done nothing wrong waits too while the load balancer is locked, and
+// says for what and until when, with the number of members that it does not have yet.
+func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
+	s := newScene(t, "web", "busy")
+	for n := range 2 {
+		s.hasNode(n + 1)
+	}
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasService("busy", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("a", "web", s.on(1))
+	s.binds("web", "web")
+	s.holds("web", s.ip(1))
+	s.meets("busy", locked)
+	s.hasSlice("b", "busy", s.on(1))
+	s.binds("busy", "busy")
+	s.comesToSay("busy", v1alpha1.ReasonRetrying, "retry 1 of 1 follows at ")
+	s.changeSlice("a", s.on(1), s.on(2))
+	s.comesToSay("web", v1alpha1.ReasonUpdating, "a change of the members waits: the load balancer is closed until ")
+	st := s.status("web")
+	parked := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionParked)
+	if parked.Reason != v1alpha1.ReasonGateClosed || !strings.Contains(parked.Message, "RetryableErrorDueToAnotherOperation") ||
+		st.NextEligibleAt == nil || *st.Desired != 2 || *st.Observed != 1 {
+		t.Errorf("status of a pool that waits: %+v", st)
+	}
+	s.holds("web", s.ip(1), s.ip(2))
+	s.holds("busy", s.ip(1))
+	s.comesToSay("web", v1alpha1.ReasonLevel, "level with 2 nodes")
+	st = s.status("web")
+	if meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil {
+		t.Errorf("status after the wait: %+v", st)
+	}
+	s.wasTold("Service", "web", kube.EventRetrying, 0)
 }
 
 // A BackendPool stays until its addresses are out of the pool.

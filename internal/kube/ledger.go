@@ -50,7 +50,8 @@ func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupd
 	})
 	if err != nil {
 		e.mu.Lock()
-		e.status, e.unsaved = before, true
+		e.status = before
+		e.revision++
 		e.mu.Unlock()
 		return fmt.Errorf("recording what is about to be written: %w", err)
 	}

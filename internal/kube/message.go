@@ -98,12 +98,15 @@ func updatingMessage(i poolupdate.Intent) string {
 
 func retryingMessage(r poolupdate.Report) string {
 	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; " +
-		fmt.Sprintf("retry %d of %d follows", r.RetriesUsed, r.Budget)
+		fmt.Sprintf("retry %d of %d follows at %s", r.RetriesUsed, r.Budget, stamp(r.RetryAt))
 	if !r.NextEligibleAt.IsZero() {
-		text += ", not before " + r.NextEligibleAt.UTC().Format(time.RFC3339)
+		text += ", as Azure asked"
 	}
 	return text
 }
+
+// stamp is how times are written in messages.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func failedMessage(r poolupdate.Report) string {
 	return "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; the next change of the members starts another"

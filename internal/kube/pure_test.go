@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -296,6 +297,7 @@ func TestJudge(t *testing.T) {
 	active := standing{state: stateActive, taken: true}
 	gone := standing{state: stateServiceGone, taken: true, reason: v1alpha1.ReasonServiceNotFound, why: "Service shop/web does not exist"}
 	broken := &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: fmt.Errorf("no\nway")}
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name string
 		st   standing
@@ -303,8 +305,10 @@ func TestJudge(t *testing.T) {
 		want string
 	}{
 		{"level", active, poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true}, "True Level level with no nodes"},
-		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3},
-			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows"},
+		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
+			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
+		{"when Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at},
+			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z, as Azure asked"},
 		{"the budget is spent", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another"},
 		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true},
@@ -324,6 +328,23 @@ func TestJudge(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", text, tt.want)
 			}
 		})
+	}
+}
+
+func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
+	var s v1alpha1.BackendPoolStatus
+	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	wait(&s, 1, poolupdate.Waiting{Until: until}, 7)
+	if c := s.Conditions[0]; c.Reason != v1alpha1.ReasonUpdating || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 1 || *s.Desired != 7 {
+		t.Errorf("%+v", s)
+	}
+	s.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: "Conflict"}
+	s.RetriesUsed, s.RetryBudget = new(int32(2)), new(int32(3))
+	setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonRetrying, "")
+	wait(&s, 1, poolupdate.Waiting{Until: until, Gate: "reads are closed"}, 7)
+	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced)
+	if c.Reason != v1alpha1.ReasonRetrying || c.Message != "the last attempt failed: Conflict; retry 2 of 3 waits: reads are closed" {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -125,19 +125,20 @@ func note(s *v1alpha1.BackendPoolStatus, r poolupdate.Report) {
 		s.LastOutcome = &outcome
 	}
 	s.RetriesUsed = new(int32(r.RetriesUsed)) //nolint:gosec // bounded by the budget
+	s.RetryBudget = new(int32(r.Budget))      //nolint:gosec // as above
 	if r.Settled {
 		s.RetriesUsed = new(int32(0))
-	}
-	s.NextEligibleAt = nil
-	if !r.NextEligibleAt.IsZero() {
-		s.NextEligibleAt = new(metav1.NewTime(r.NextEligibleAt).Rfc3339Copy())
 	}
 }
 
 // judge sets the conditions after an attempt. A BackendPool that was paused or lost its
 // claim meanwhile keeps saying so.
 func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poolupdate.Report, generation int64) {
-	setParked(s, generation)
+	if r.NextEligibleAt.IsZero() {
+		unpark(s, generation)
+	} else {
+		park(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, "Azure asked for no call before "+stamp(r.NextEligibleAt))
+	}
 	if !st.works() {
 		return
 	}
@@ -159,14 +160,15 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, why)
 }
 
-// setParked sets the Parked condition by nextEligibleAt.
-func setParked(s *v1alpha1.BackendPoolStatus, generation int64) {
-	if s.NextEligibleAt == nil {
-		setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionFalse, "NotParked", "")
-		return
-	}
-	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, "RetryAfter",
-		"Azure asked for no call before "+s.NextEligibleAt.UTC().Format(time.RFC3339))
+// park says until when the pool is left alone, and why.
+func park(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, why string) {
+	s.NextEligibleAt = new(metav1.NewTime(until).Rfc3339Copy())
+	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
+}
+
+func unpark(s *v1alpha1.BackendPoolStatus, generation int64) {
+	s.NextEligibleAt = nil
+	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionFalse, v1alpha1.ReasonNotParked, "")
 }
 
 func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {

@@ -51,8 +51,8 @@ type entry struct {
 
 	mu     sync.Mutex // guards all below; held for moments
 	status v1alpha1.BackendPoolStatus
-	// unsaved is true while the API may hold another status than this one.
-	unsaved bool
+	// revision counts the changes of status, and saved is the one that the API holds.
+	revision, saved int
 	// gone refuses every further write: the finalizer is about to be removed.
 	gone bool
 
@@ -146,21 +146,32 @@ func (s *statuses) updateLocked(ctx context.Context, e *entry, change func(*v1al
 		e.mu.Unlock()
 		return errGone
 	}
-	next := e.status.DeepCopy()
-	change(next)
-	if !e.unsaved && equality.Semantic.DeepEqual(next, &e.status) {
+	e.amend(change)
+	if e.revision == e.saved {
 		e.mu.Unlock()
 		return nil
 	}
-	e.status, e.unsaved = *next, true
+	next, revision := e.status.DeepCopy(), e.revision
 	e.mu.Unlock()
 
 	version, err := s.apply(ctx, e.ref, e.version, next)
 	e.version = version
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.unsaved = err != nil
+	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.saved = revision
+	}
 	return err
+}
+
+// amend changes the status in memory. The caller holds e.mu.
+func (e *entry) amend(change func(*v1alpha1.BackendPoolStatus)) {
+	next := e.status.DeepCopy()
+	change(next)
+	if !equality.Semantic.DeepEqual(next, &e.status) {
+		e.status = *next
+		e.revision++
+	}
 }
 
 // flush writes what an earlier update could not.

@@ -22,6 +22,7 @@ type verdict struct {
 var (
 	refused   = verdict{status: http.StatusBadRequest, code: "InvalidRequestFormat"}
 	throttled = verdict{status: http.StatusTooManyRequests, code: "SomeThrottle", retryAfter: "4"}
+	locked    = verdict{status: http.StatusTooManyRequests, code: "RetryableErrorDueToAnotherOperation", retryAfter: "6"}
 )
 
 // wire carries requests to the emulator, but for writes that a scene has a verdict for.

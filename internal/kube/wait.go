@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Wait implements poolupdate.Reporter. It waits for nobody: the status is changed in
+// memory, and the work queue writes it.
+func (c *Cluster) Wait(w poolupdate.Waiting) {
+	e := c.statuses.known(w.Ref)
+	p := c.snap.pool(w.Ref)
+	if e == nil || p == nil {
+		return
+	}
+	st := c.snap.standingOf(p)
+	if !st.works() || st.pool.Key() != w.Pool.Key() {
+		return
+	}
+	desired := 0
+	if !st.removes() {
+		set, err := c.snap.members(p)
+		if err != nil {
+			return // the reconciler says so
+		}
+		desired = len(set.Addresses)
+	}
+	e.mu.Lock()
+	e.amend(func(s *v1alpha1.BackendPoolStatus) { wait(s, p.Generation, w, desired) })
+	e.mu.Unlock()
+	c.wake.add(w.Ref)
+}
+
+// wait says what a change waits for. What the last attempt met stays in sight.
+func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting, desired int) {
+	s.Desired = new(int32(desired)) //nolint:gosec // a pool has at most some thousands
+	reason, why := v1alpha1.ReasonUpdating, "a change of the members waits"
+	if s.LastOutcome != nil && syncedReason(s.Conditions) == v1alpha1.ReasonRetrying {
+		reason = v1alpha1.ReasonRetrying
+		why = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, value(s.RetriesUsed), value(s.RetryBudget))
+	}
+	if w.Gate == "" {
+		why += ", because requests are kept to a pace; it is due at " + stamp(w.Until)
+	} else {
+		why += ": " + w.Gate
+		park(s, generation, w.Until, v1alpha1.ReasonGateClosed, w.Gate)
+	}
+	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
+}
+
+func value(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
