@@ -66,9 +66,9 @@ func Run(ctx context.Context, o Options) error {
 	lanes := poolupdate.New(poolupdate.Config{
 		Interval: cfg.Interval(), MaxRetries: cfg.Retries(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
-		Reporter: measured{cluster, metrics.NewLag(ctrlmetrics.Registry)}, Log: o.Log,
+		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry)}, Log: o.Log,
 	})
-	metrics.RegisterQueueDepth(ctrlmetrics.Registry, lanes.Depth)
+	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	if err := cluster.Setup(lanes); err != nil {
 		return err
 	}
@@ -131,16 +131,14 @@ func (l leading) Start(ctx context.Context) error { l(ctx); return nil }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (leading) NeedLeaderElection() bool { return true }
 
-// measured measures the lag of every write that it reports.
+// measured measures every attempt that it reports.
 type measured struct {
 	*kube.Cluster
-	lag *metrics.Lag
+	updates *metrics.PoolUpdates
 }
 
 // Report implements poolupdate.Reporter.
 func (m measured) Report(ctx context.Context, r poolupdate.Report) {
-	if r.Outcome == poolupdate.Written {
-		m.lag.Observe(r.At.Sub(r.ChangedAt))
-	}
+	m.updates.Report(r)
 	m.Cluster.Report(ctx, r)
 }

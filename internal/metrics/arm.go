@@ -39,28 +39,3 @@ func (a *ARM) Observe(operation string, status int, took time.Duration) {
 	a.calls.WithLabelValues(operation, strconv.Itoa(status)).Inc()
 	a.duration.WithLabelValues(operation).Observe(took.Seconds())
 }
-
-// RegisterQueueDepth registers a gauge that asks depth for the operations that wait.
-func RegisterQueueDepth(reg prometheus.Registerer, depth func() int) {
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "weir_pool_operations_waiting",
-		Help: "Operations of backend pools that wait for their lane, parked ones included.",
-	}, func() float64 { return float64(depth()) }))
-}
-
-// Lag measures the way from a change of endpoints to the pool that shows it.
-type Lag struct{ histogram prometheus.Histogram }
-
-// NewLag registers the histogram.
-func NewLag(reg prometheus.Registerer) *Lag {
-	l := &Lag{prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "weir_endpoint_to_pool_seconds",
-		Help:    "Time from a change of endpoints, as the controller saw it, until Azure showed the pool that it asks for.",
-		Buckets: []float64{.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600},
-	})}
-	reg.MustRegister(l.histogram)
-	return l
-}
-
-// Observe records one written pool.
-func (l *Lag) Observe(lag time.Duration) { l.histogram.Observe(lag.Seconds()) }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// The two series that users of the Azure cloud provider have on their dashboards keep
+// their names and labels. They speak of final outcomes alone.
+const (
+	operationRequest = "services_local_update_backend_pool"
+	operationSource  = "local_service_backend_pool_updater"
+)
+
+// PoolUpdates measures what becomes of attempts to bring pools level.
+type PoolUpdates struct {
+	duration *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+	retries  *prometheus.CounterVec
+	read     prometheus.Counter
+	lag      prometheus.Histogram
+}
+
+// NewPoolUpdates registers the series of attempts.
+func NewPoolUpdates(reg prometheus.Registerer) *PoolUpdates {
+	labels := []string{"request", "resource_group", "subscription_id", "source"}
+	p := &PoolUpdates{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "cloudprovider_azure_op_duration_seconds",
+			Help:    "Duration of the attempts that ended a change of a Service's pool, as success or as failure; retried attempts are not counted.",
+			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1200},
+		}, labels),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cloudprovider_azure_op_failure_count",
+			Help: "Attempts that ended a change of a Service's pool as failure: not retriable, or out of retries.",
+		}, labels),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_pool_retries_total",
+			Help: "Failed attempts to bring a pool level that are followed by another, by what failed.",
+		}, []string{"reason"}),
+		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "weir_endpoint_to_pool_seconds",
+			Help:    "Time from a change of endpoints, as the controller saw it, until Azure showed the pool that it asks for.",
+			Buckets: []float64{.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600},
+		}),
+	}
+	reg.MustRegister(p.duration, p.failures, p.retries, p.lag)
+	p.read = prometheus.NewCounter(avoided("unchanged"))
+	reg.MustRegister(p.read)
+	return p
+}
+
+// avoided describes the counter of writes that were not needed.
+func avoided(by string) prometheus.CounterOpts {
+	return prometheus.CounterOpts{
+		Name:        "weir_pool_writes_avoided_total",
+		Help:        "Changes that needed no write of their own: a queued one said the same, the pool was known to be level, or a read showed that it is.",
+		ConstLabels: prometheus.Labels{"by": by},
+	}
+}
+
+// Report measures one attempt. It may be called from several goroutines.
+func (p *PoolUpdates) Report(r poolupdate.Report) {
+	switch r.Outcome {
+	case poolupdate.Written:
+		p.lag.Observe(r.At.Sub(r.ChangedAt).Seconds())
+	case poolupdate.Unchanged:
+		p.read.Inc()
+	case poolupdate.Retriable:
+		if r.Requeued {
+			p.retries.WithLabelValues(r.Fault.Reason).Inc()
+		}
+	}
+	p.final(r)
+}
+
+// final observes what was final for a Service: what retries, waits or is nobody's any
+// more is not.
+func (p *PoolUpdates) final(r poolupdate.Report) {
+	if len(r.Updated) == 0 && len(r.Failed) == 0 {
+		return
+	}
+	where := r.Pool.LoadBalancer
+	labels := []string{operationRequest, strings.ToLower(where.ResourceGroup), where.SubscriptionID, operationSource}
+	p.duration.WithLabelValues(labels...).Observe(r.Took.Seconds())
+	if len(r.Failed) > 0 {
+		p.failures.WithLabelValues(labels...).Inc()
+	}
+}
+
+// Lanes is what the gauges ask; see poolupdate.Lanes.
+type Lanes interface {
+	Backlog() poolupdate.Backlog
+	Avoided() (coalesced, known uint64)
+}
+
+// RegisterLanes registers what the lanes are asked for when somebody looks.
+func RegisterLanes(reg prometheus.Registerer, lanes Lanes) {
+	gauge := func(name, help string, value func(poolupdate.Backlog) float64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return value(lanes.Backlog()) }))
+	}
+	gauge("weir_pool_operations_waiting", "Operations of backend pools that wait for their lane, parked ones included.",
+		func(b poolupdate.Backlog) float64 { return float64(b.Operations) })
+	gauge("weir_pools_parked", "Backend pools that wait because Azure's last answer for them asked for patience.",
+		func(b poolupdate.Backlog) float64 { return float64(b.Parked) })
+	gauge("weir_pool_oldest_operation_seconds", "Age of the oldest operation that is not settled, one under way included; 0 if there is none.",
+		func(b poolupdate.Backlog) float64 {
+			if b.Oldest.IsZero() {
+				return 0
+			}
+			return time.Since(b.Oldest).Seconds()
+		})
+	counter := func(by string, value func(coalesced, known uint64) uint64) {
+		reg.MustRegister(prometheus.NewCounterFunc(avoided(by), func() float64 { return float64(value(lanes.Avoided())) }))
+	}
+	counter("coalesced", func(coalesced, _ uint64) uint64 { return coalesced })
+	counter("known", func(_, known uint64) uint64 { return known })
+}

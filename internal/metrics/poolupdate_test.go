@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+var pool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "sub", ResourceGroup: "RG-Shop", Name: "kubernetes"}, Name: "web"}
+
+// A change that is retried twice and then succeeds is one success, and one that is
+// given up is one failure, whatever lay between.
+func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	updates := metrics.NewPoolUpdates(reg)
+	service := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
+	conflict := &fault.Fault{Class: fault.Retriable, Reason: "conflict"}
+	retrying := poolupdate.Report{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second}
+	for _, r := range []poolupdate.Report{
+		retrying, retrying,
+		{Pool: pool, Outcome: poolupdate.Written, Updated: service, Took: 3 * time.Second},
+		{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
+		{Pool: pool, Outcome: poolupdate.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
+		{Pool: pool, Outcome: poolupdate.Unchanged},
+		{Pool: pool, Outcome: poolupdate.Stale, Fault: &fault.Fault{Class: fault.Stale, Reason: "gone"}},
+		{Pool: pool, Outcome: poolupdate.Postponed, Fault: &fault.Fault{Class: fault.Retriable, Reason: "not_ready"}, Requeued: true},
+	} {
+		updates.Report(r)
+	}
+	labels := `{request="services_local_update_backend_pool",resource_group="rg-shop",source="local_service_backend_pool_updater",subscription_id="sub"}`
+	want := `
+# HELP cloudprovider_azure_op_failure_count Attempts that ended a change of a Service's pool as failure: not retriable, or out of retries.
+# TYPE cloudprovider_azure_op_failure_count counter
+cloudprovider_azure_op_failure_count` + labels + ` 2
+# HELP weir_pool_retries_total Failed attempts to bring a pool level that are followed by another, by what failed.
+# TYPE weir_pool_retries_total counter
+weir_pool_retries_total{reason="conflict"} 2
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count", "weir_pool_retries_total"); err != nil {
+		t.Error(err)
+	}
+	if n, sum := histogram(t, reg, "cloudprovider_azure_op_duration_seconds"); n != 3 || sum != 8 {
+		t.Errorf("%d operations of %v s in all, want 3 of 8 s", n, sum)
+	}
+	if n, _ := histogram(t, reg, "weir_endpoint_to_pool_seconds"); n != 1 {
+		t.Errorf("%d lags, want that of the one write", n)
+	}
+}
+
+func histogram(t *testing.T, reg *prometheus.Registry, name string) (count uint64, sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			h := family.GetMetric()[0].GetHistogram()
+			return h.GetSampleCount(), h.GetSampleSum()
+		}
+	}
+	return 0, 0
+}
+
+type lanes struct{ backlog poolupdate.Backlog }
+
+func (l lanes) Backlog() poolupdate.Backlog { return l.backlog }
+func (lanes) Avoided() (uint64, uint64)     { return 5, 8 }
+
+func TestLanesAreAskedWhenSomebodyLooks(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	updates := metrics.NewPoolUpdates(reg)
+	metrics.RegisterLanes(reg, lanes{poolupdate.Backlog{Operations: 7, Parked: 2, Oldest: time.Now().Add(-time.Hour)}})
+	updates.Report(poolupdate.Report{Pool: pool, Outcome: poolupdate.Unchanged})
+	want := `
+# HELP weir_pool_operations_waiting Operations of backend pools that wait for their lane, parked ones included.
+# TYPE weir_pool_operations_waiting gauge
+weir_pool_operations_waiting 7
+# HELP weir_pools_parked Backend pools that wait because Azure's last answer for them asked for patience.
+# TYPE weir_pools_parked gauge
+weir_pools_parked 2
+# HELP weir_pool_writes_avoided_total Changes that needed no write of their own: a queued one said the same, the pool was known to be level, or a read showed that it is.
+# TYPE weir_pool_writes_avoided_total counter
+weir_pool_writes_avoided_total{by="coalesced"} 5
+weir_pool_writes_avoided_total{by="known"} 8
+weir_pool_writes_avoided_total{by="unchanged"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "weir_pool_operations_waiting", "weir_pools_parked", "weir_pool_writes_avoided_total"); err != nil {
+		t.Error(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "weir_pool_oldest_operation_seconds" })
+	if age := families[i].GetMetric()[0].GetGauge().GetValue(); age < 3600 || age > 3700 {
+		t.Errorf("the oldest operation is %v s old, want an hour", age)
+	}
+	problems, err := testutil.GatherAndLint(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if p.Metric != "cloudprovider_azure_op_failure_count" { // its name is older than that rule
+			t.Errorf("lint: %s: %s", p.Metric, p.Text)
+		}
+	}
+}
