@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -41,10 +40,10 @@ const (
 type events struct {
 	recorder    record.EventRecorder
 	broadcaster record.EventBroadcaster
-	sink        typedcorev1.EventsGetter
+	sink        *watchedSink
 }
 
-func newEvents(scheme *runtime.Scheme, sink typedcorev1.EventsGetter) *events {
+func newEvents(scheme *runtime.Scheme, sink record.EventSink) *events {
 	b := record.NewBroadcaster(record.WithCorrelatorOptions(record.CorrelatorOptions{
 		BurstSize: math.MaxInt32,
 		QPS:       math.MaxInt32,
@@ -56,16 +55,18 @@ func newEvents(scheme *runtime.Scheme, sink typedcorev1.EventsGetter) *events {
 		},
 	}))
 	return &events{
-		broadcaster: b, sink: sink,
+		broadcaster: b, sink: &watchedSink{EventSink: sink},
 		recorder: b.NewRecorder(scheme, corev1.EventSource{Component: fieldOwner}),
 	}
 }
 
-// Start implements manager.Runnable: it writes events until the context is done.
+// Start implements manager.Runnable: it writes events until the context is done, and
+// then those that still wait.
 func (e *events) Start(ctx context.Context) error {
-	e.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: e.sink.Events("")})
+	e.broadcaster.StartRecordingToSink(e.sink)
 	<-ctx.Done()
-	e.broadcaster.Shutdown()
+	e.sink.rest(eventsStopWithin)
+	e.broadcaster.Shutdown() // drops what it has not written
 	return nil
 }
 

@@ -117,7 +117,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	c.events = newEvents(mgr.GetScheme(), core)
+	c.events = newEvents(mgr.GetScheme(), &typedcorev1.EventSinkImpl{Interface: core.Events("")})
 	return c, nil
 }
 
