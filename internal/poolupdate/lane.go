@@ -30,7 +30,7 @@ type lane struct {
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config) *lane {
-	return &lane{id: id, cfg: cfg, queue: newQueue(), slot: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &lane{id: id, cfg: cfg, queue: newQueue(cfg.DriftPeriod), slot: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // lock takes the lane, or returns errEnded or the context's error.
@@ -98,14 +98,14 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 	}
 	defer l.unlock()
 
-	ops, h, told := l.queue.take(pool)
+	start := time.Now()
+	ops, h, told := l.queue.take(pool, start)
 	ops = l.relevant(ops)
 	if len(ops) == 0 {
 		l.queue.done(pool, nil, h, nil, nil)
 		return
 	}
-	start := time.Now()
-	ref, id := ops[0].Ref, ops[0].Pool
+	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
 	r := l.cfg.attempt(ctx, ref, id)
 	if r.outcome == Shutdown {
 		return
@@ -121,7 +121,10 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 	if r.outcome != Written && r.outcome != Unchanged {
 		ops = l.relevant(ops)
 	}
-	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, told)
+	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{told: told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp})
+	if len(v.requeue) == 0 {
+		h.gaveUp, h.notBefore = gaveUpOn(r), retryAt
+	}
 	next := summarize(pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
@@ -131,7 +134,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.parkedUntil, RetryAt: next.retryAt(now, l.cfg.Interval),
-		ChangedAt: changedAt, At: now, Took: now.Sub(start),
+		Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(pool, v.requeue, h, r.level(), v.told)
 }
@@ -175,9 +178,7 @@ func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
 func oldestChange(ops []Operation) time.Time {
 	var oldest time.Time
 	for _, op := range ops {
-		if oldest.IsZero() || op.ChangedAt.Before(oldest) {
-			oldest = op.ChangedAt
-		}
+		oldest = earlier(oldest, op.ChangedAt)
 	}
 	return oldest
 }

@@ -20,11 +20,14 @@ type Config struct {
 	Interval time.Duration
 	// MaxRetries is how many retries an operation may consume; 0 turns them off.
 	MaxRetries int
-	Azure      Azure
-	Cluster    Cluster
-	Ledger     Ledger
-	Reporter   Reporter
-	Log        *slog.Logger
+	// DriftPeriod is how often each pool is read though nothing changed, and made level
+	// where it is not; 0 is never.
+	DriftPeriod time.Duration
+	Azure       Azure
+	Cluster     Cluster
+	Ledger      Ledger
+	Reporter    Reporter
+	Log         *slog.Logger
 }
 
 // Lanes are the lanes of all load balancers. Its methods may be called from any

@@ -110,8 +110,10 @@ type Report struct {
 	// RetryAt is when the next attempt is due, if it was requeued; never before
 	// NextEligibleAt.
 	RetryAt time.Time
-	// ChangedAt is when the oldest change that the attempt carried was seen, and
-	// At is when the attempt ended.
+	// Drift is true if nothing but the time to look again caused the attempt.
+	Drift bool
+	// ChangedAt is when the oldest change that the attempt carried was seen, zero if
+	// there was none; At is when the attempt ended.
 	ChangedAt, At time.Time
 	// Took is how long the attempt lasted.
 	Took time.Duration

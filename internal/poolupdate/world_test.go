@@ -44,6 +44,11 @@ type world struct {
 }
 
 func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
+	inDriftingWorld(t, maxRetries, 0, story)
+}
+
+// inDriftingWorld is a world whose pools are looked at once a period.
+func inDriftingWorld(t *testing.T, maxRetries int, period time.Duration, story func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, start: time.Now(), writeTime: 2 * time.Second,
@@ -51,7 +56,7 @@ func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
 			nodes: map[netip.Addr]bool{}, ledger: map[string][]netip.Addr{}, taken: map[string]bool{},
 			fail: func(string, lb.PoolID) error { return nil },
 		}
-		w.lanes = New(Config{Interval: interval, MaxRetries: maxRetries, Azure: w, Cluster: w, Ledger: w, Reporter: w, Log: slog.New(slog.DiscardHandler)})
+		w.lanes = New(Config{Interval: interval, MaxRetries: maxRetries, DriftPeriod: period, Azure: w, Cluster: w, Ledger: w, Reporter: w, Log: slog.New(slog.DiscardHandler)})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { w.lanes.Run(ctx); close(ended) }()
