@@ -52,8 +52,13 @@ func (l *lane) unlock() { <-l.slot }
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var parkedSeen time.Time // when those that are parked were last asked whom they serve
 	for ctx.Err() == nil {
 		now := time.Now()
+		if now.Sub(parkedSeen) >= l.cfg.Interval {
+			l.queue.release(l.cfg.Cluster.Relevant)
+			parkedSeen = now
+		}
 		pool, ok, askAt := l.queue.next(now, l.cfg.Interval)
 		var gate time.Time
 		var closed string
@@ -63,6 +68,9 @@ func (l *lane) run(ctx context.Context) {
 				continue
 			}
 			askAt = gate
+		}
+		if again := parkedSeen.Add(l.cfg.Interval); again.Before(askAt) {
+			askAt = again
 		}
 		for _, w := range l.queue.news(gate, closed, now, l.cfg.Interval) {
 			l.cfg.Reporter.Wait(w)
@@ -120,6 +128,13 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 	changedAt := oldestChange(ops)
 	if r.outcome != Written && r.outcome != Unchanged {
 		ops = l.relevant(ops)
+		if ctx.Err() != nil {
+			return // stopped since the answer came: as quiet as one that was stopped before
+		}
+		if len(ops) == 0 { // nobody is left to hear of it
+			l.queue.done(pool, nil, h, nil, nil)
+			return
+		}
 	}
 	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{told: told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp})
 	if len(v.requeue) == 0 {

@@ -257,3 +257,31 @@ func (q *queue) signal() {
 	default:
 	}
 }
+
+// release takes out parked operations that have nobody left to serve, so that they do
+// not hold back others of their pool. relevant is asked without the queue's lock.
+func (q *queue) release(relevant func(Operation) bool) {
+	var gone []Operation
+	for _, op := range q.parked() {
+		if !relevant(op) {
+			gone = append(gone, op)
+		}
+	}
+	if len(gone) > 0 {
+		q.remove(func(op Operation) bool { return slices.Contains(gone, op) })
+	}
+}
+
+func (q *queue) parked() []Operation {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var parked []Operation
+	for _, w := range q.busy {
+		for _, op := range w.ops {
+			if !op.nextEligibleAt.IsZero() {
+				parked = append(parked, op)
+			}
+		}
+	}
+	return parked
+}

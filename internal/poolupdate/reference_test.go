@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/fault"
+)
+
+const reference = "../../docs/reference/updater.md"
+
+// The page prints the two tables from the code. `go test ./internal/poolupdate -run
+// Reference -rewrite` writes them anew.
+func TestReferenceShowsTheTables(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := section(t, string(text), "settle", settleTable())
+	page = section(t, page, "faults", faultTable())
+	if page == string(text) {
+		return
+	}
+	if rewrite := flag.Lookup("rewrite"); rewrite == nil || rewrite.Value.String() != "true" {
+		t.Fatalf("%s is behind the code: run this test with -rewrite", reference)
+	}
+	if err := os.WriteFile(reference, []byte(page), 0o644); err != nil { //nolint:gosec // a page for all to read
+		t.Fatal(err)
+	}
+}
+
+func section(t *testing.T, page, name, content string) string {
+	t.Helper()
+	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+	before, rest, found := strings.Cut(page, begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no section %s", reference, name)
+	}
+	return before + begin + content + end + after
+}
+
+func settleTable() string {
+	var b strings.Builder
+	b.WriteString("| outcome | retry left | no retry left |\n|---|---|---|\n")
+	for _, o := range []Outcome{Written, Unchanged, Retriable, Terminal, Stale, Refused, Postponed, Shutdown} {
+		row := settlement[o]
+		fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", o, meaning[o], row.left, row.spent)
+	}
+	return b.String()
+}
+
+// meaning says what an outcome is, for the page.
+var meaning = map[Outcome]string{
+	Written:   "Azure shows what was written",
+	Unchanged: "the pool was level already",
+	Retriable: "see below",
+	Terminal:  "see below",
+	Stale:     "pool or load balancer are gone",
+	Refused:   "the pool holds network interfaces",
+	Postponed: "something of our own was not ready, nothing was written",
+	Shutdown:  "the controller stops",
+}
+
+// String says what becomes of an operation, in the words of the page.
+func (d disposition) String() string {
+	parts := []string{"dropped"}
+	if d.keep {
+		parts[0] = "queued again"
+	}
+	if d.spend {
+		parts = append(parts, "one retry consumed")
+	}
+	if d.tell != wordNone {
+		parts = append(parts, "Service told "+string(d.tell))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func faultTable() string {
+	var b strings.Builder
+	b.WriteString("| | class | reason | why |\n|---|---|---|---|\n")
+	for _, r := range fault.Rules {
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", r.Name, strings.ToLower(string(r.Class)), r.Reason, r.Why)
+	}
+	return b.String()
+}
+
+// Whatever the page says holds a rule is there.
+func TestReferenceNamesTestsThatExist(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "grep", "-rhoE", "--include=*_test.go", `^func (Test|Fuzz|Benchmark)[A-Za-z0-9_]+`, "..").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		exists[strings.TrimSpace(strings.TrimPrefix(line, "func "))] = true
+	}
+	for _, m := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`").FindAllStringSubmatch(string(text), -1) {
+		if !exists[m[1]] {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile("`([0-9]{2})`").FindAllStringSubmatch(string(text), -1) {
+		if files, _ := filepath.Glob("testdata/" + m[1] + "_*"); len(files) != 1 {
+			t.Errorf("script %s: %q", m[1], files)
+		}
+	}
+	for _, m := range regexp.MustCompile("scenario `([a-z0-9_]+)`").FindAllStringSubmatch(string(text), -1) {
+		if files, _ := filepath.Glob("../scenario/testdata/*" + m[1] + "*"); len(files) == 0 {
+			t.Errorf("there is no scenario %s", m[1])
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// poolVerb puts a pool into Azure, or has somebody else write it:
+//
+//	pool BALANCER/POOL holds=(NODE=IP, …)
+func poolVerb(s *stage, c *command) {
+	id := c.pool(c.word())
+	holds := c.addresses("holds")
+	s.set(func() {
+		p := s.pools[id.Key()]
+		if p == nil {
+			p = &lb.Pool{ID: id}
+			s.pools[id.Key()] = p
+		}
+		p.Etag, p.Addresses = nextEtag(p.Etag), holds
+	})
+}
+
+// answer is what Azure says to a call, where it is not to be served.
+type answer struct {
+	says       string
+	given      fault.Answer
+	retryAfter string
+	plain      bool // an error that nobody classified
+	thenStop   bool // the lanes are stopped while the answer is on its way
+	times      int
+}
+
+// answerVerb says how Azure answers the next calls to a pool. Later answers line up
+// behind earlier ones; a call for which nothing is lined up is served.
+//
+//	answer get|put BALANCER/POOL STATUS|gate-closed|lost|error
+//	    [retry-after=VALUE] [code=CODE] [target-gone] [times=N] [then=stop]
+func answerVerb(s *stage, c *command) {
+	call, id, word := strings.ToUpper(c.word()), c.pool(c.word()), c.word()
+	a := answer{says: word, times: c.number("times", 1), thenStop: c.only("then", "stop")}
+	switch word {
+	case "gate-closed":
+		a.given.GateClosed = true
+	case "lost":
+		a.given.OutcomeUnknown = true
+	case "error":
+		a.plain = true
+	default:
+		status, err := strconv.Atoi(word)
+		if err != nil {
+			c.wrong("%v", err)
+		}
+		a.given.Status, a.given.TargetGone = status, c.says("target-gone")
+	}
+	if code, ok := c.value("code"); ok {
+		a.given.Codes = []string{code}
+		a.says += " " + code
+	}
+	if value, ok := c.value("retry-after"); ok {
+		a.retryAfter = value
+		a.says += " Retry-After: " + value
+	}
+	key := call + " " + spellPool(id)
+	s.set(func() { s.answers[key] = append(s.answers[key], a) })
+}
+
+// lined takes what is lined up for a call. The caller holds s.mu.
+func (s *stage) lined(call string) (answer, bool) {
+	line := s.answers[call]
+	if len(line) == 0 {
+		return answer{}, false
+	}
+	line[0].times--
+	if line[0].times == 0 {
+		s.answers[call] = line[1:]
+	}
+	return line[0], true
+}
+
+// err makes of an answer what the adapter makes of it: the same table, and Retry-After
+// read in the same way.
+func (a answer) err() error {
+	cause := errors.New("Azure says " + a.says)
+	if a.plain {
+		return cause
+	}
+	given := a.given
+	given.RetryAt, _ = backoff.RetryAfter(http.Header{"Retry-After": {a.retryAfter}}, time.Now())
+	return fault.Classify(given, cause)
+}
+
+// Get implements Azure.
+func (s *stage) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
+	s.set(func() { s.attemptBegins(id) })
+	var read lb.Pool
+	err := s.serve(ctx, "GET", id, "", s.readTakes, func() (string, error) {
+		p := s.pools[id.Key()]
+		if p == nil {
+			return "404", fault.Classify(fault.Answer{Status: http.StatusNotFound, TargetGone: true}, errors.New("no such pool"))
+		}
+		read = *p
+		read.Addresses = slices.Clone(p.Addresses)
+		return "200 " + spellMembers(p.Addresses), nil
+	})
+	return read, err
+}
+
+// Put implements Azure.
+func (s *stage) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+	err := s.serve(ctx, "PUT", p.ID, " "+spellMembers(p.Addresses), s.writeTakes, func() (string, error) {
+		held := s.pools[p.ID.Key()]
+		if held.Etag != p.Etag {
+			return "412", fault.Classify(fault.Answer{Status: http.StatusPreconditionFailed}, errors.New("another etag"))
+		}
+		p.Etag, p.Provisioning = nextEtag(p.Etag), lb.Succeeded
+		*held = p
+		return "200", nil
+	})
+	return p, err
+}
+
+// serve is one call on the wire. It takes its time, and what comes back is what the
+// script lined up, or else what work returns.
+func (s *stage) serve(ctx context.Context, call string, id lb.PoolID, body string, takes time.Duration, work func() (string, error)) error {
+	said := call + " " + spellPool(id)
+	s.set(func() { s.callBegins(said, id) })
+	if takes > 0 {
+		s.set(func() { s.say("%s%s ...", said, body) })
+		body = ""
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			s.set(func() { s.say("%s -> no answer: %v", said, ctx.Err()) })
+			return fault.Classify(fault.Answer{OutcomeUnknown: call == "PUT"}, ctx.Err())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, scripted := s.lined(said)
+	if !scripted {
+		says, err := work()
+		s.say("%s%s -> %s", said, body, says)
+		return err
+	}
+	s.say("%s%s -> %s", said, body, a.says)
+	if a.thenStop {
+		s.stopNow()
+	}
+	return a.err()
+}
+
+// Enter implements Azure: the stage has no gates.
+func (s *stage) Enter(lb.LoadBalancerID) (until time.Time, why string) { return time.Time{}, "" }
+
+func nextEtag(etag string) string {
+	n, _ := strconv.Atoi(etag)
+	return strconv.Itoa(n + 1)
+}

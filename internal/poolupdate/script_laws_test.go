@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// laws watches what no script may see broken, by counts of its own. The stage's lock
+// guards it. An operation is known by the time of its change, which is unique.
+type laws struct {
+	maxRetries int
+	// carried are the operations that each pool's attempt took along: those that were
+	// found relevant since the last attempt ended, and were not removed.
+	carried   map[lb.PoolKey][]Operation
+	begun     map[lb.PoolKey]bool
+	attempts  map[time.Time]int
+	notBefore map[time.Time]time.Time
+}
+
+func newLaws(maxRetries int) laws {
+	return laws{
+		maxRetries: maxRetries,
+		carried:    map[lb.PoolKey][]Operation{}, begun: map[lb.PoolKey]bool{},
+		attempts: map[time.Time]int{}, notBefore: map[time.Time]time.Time{},
+	}
+}
+
+// underWay reports whether a pool is being attempted.
+func (l *laws) underWay(pool lb.PoolID) bool { return l.begun[pool.Key()] }
+
+// asked notes whether an operation was found relevant. Before an attempt that may be
+// asked more than once; after it, what nobody needs any more is dropped, and where that
+// is everything the attempt is over.
+func (l *laws) asked(op Operation, relevant bool) {
+	key := op.Pool.Key()
+	if l.begun[key] && relevant {
+		return
+	}
+	l.carried[key] = slices.DeleteFunc(l.carried[key], func(o Operation) bool { return o.ChangedAt.Equal(op.ChangedAt) })
+	if relevant {
+		l.carried[key] = append(l.carried[key], op)
+	}
+	l.begun[key] = l.begun[key] && len(l.carried[key]) > 0
+}
+
+// removed forgets what waited for a Service.
+func (l *laws) removed(service ServiceName) {
+	for key, ops := range l.carried {
+		if !l.begun[key] {
+			l.carried[key] = slices.DeleteFunc(ops, func(o Operation) bool { return o.Service == service })
+		}
+	}
+}
+
+// attemptBegins: no operation is attempted more often than once and once for each retry.
+func (s *stage) attemptBegins(pool lb.PoolID) {
+	s.laws.begun[pool.Key()] = true
+	for _, op := range s.laws.carried[pool.Key()] {
+		s.laws.attempts[op.ChangedAt]++
+		if n := s.laws.attempts[op.ChangedAt]; n > 1+s.laws.maxRetries {
+			s.breach("attempt %d for %s, with %d retries allowed", n, spellService(op.Service), s.laws.maxRetries)
+		}
+	}
+}
+
+// callBegins: no call leaves for a pool of which an operation, under way or queued, was
+// told by Azure to wait, whether the operation knows it or the stage alone. And none
+// leaves after the end.
+func (s *stage) callBegins(call string, pool lb.PoolID) {
+	now := time.Now()
+	for _, op := range slices.Concat(s.laws.carried[pool.Key()], s.queued()) {
+		until := later(op.nextEligibleAt, s.laws.notBefore[op.ChangedAt])
+		if op.Pool.Key() == pool.Key() && until.After(now) {
+			s.breach("%s although an operation for %s waits until %s", call, spellService(op.Service), s.stamp(until))
+		}
+	}
+	if s.stopped {
+		s.breach("%s after the lanes were stopped", call)
+	}
+}
+
+// attemptEnds: nobody hears the same twice of one attempt, none both succeeds and fails,
+// and nobody hears of a failure after the end.
+func (s *stage) attemptEnds(r Report) {
+	for _, told := range [][]ServiceName{r.Retrying, r.Failed, r.Updated} {
+		for i, service := range told {
+			if slices.Contains(told[:i], service) {
+				s.breach("%s is told the same twice", spellService(service))
+			}
+		}
+	}
+	if len(r.Updated) > 0 && len(r.Retrying)+len(r.Failed) > 0 {
+		s.breach("an attempt both succeeds and fails")
+	}
+	if s.stopped && len(r.Retrying)+len(r.Failed) > 0 {
+		s.breach("a failure is told after the lanes were stopped")
+	}
+	key := r.Pool.Key()
+	for _, op := range s.laws.carried[key] {
+		if r.Fault != nil {
+			s.laws.notBefore[op.ChangedAt] = r.Fault.RetryAt
+		}
+	}
+	s.laws.begun[key], s.laws.carried[key] = false, nil
+}

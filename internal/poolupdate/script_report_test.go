@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// Report implements Reporter. What people would see of it goes into the trace: an event
+// for each Service, an observation of the metric (one for each attempt that ends with
+// Updated or with Failed, and none for any other), and the pool's status.
+func (s *stage) Report(_ context.Context, r Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attemptEnds(r)
+	for _, told := range []struct {
+		word word
+		to   []ServiceName
+	}{{wordFailed, r.Failed}, {wordRetrying, r.Retrying}, {wordUpdated, r.Updated}} {
+		for _, service := range told.to {
+			why := ""
+			if r.Fault != nil {
+				why = ": " + r.Fault.Code
+			}
+			s.say("event %s %s%s", spellService(service), told.word, why)
+		}
+	}
+	if len(r.Updated) > 0 {
+		s.observe(true)
+	}
+	if len(r.Failed) > 0 {
+		s.observe(false)
+	}
+	parked := ""
+	if !r.NextEligibleAt.IsZero() {
+		parked = ", parked until " + s.stamp(r.NextEligibleAt)
+	}
+	s.say("status %s %s, %d of %d retries used%s", spellPool(r.Pool), r.Outcome, r.RetriesUsed, r.Budget, parked)
+	if r.Settled {
+		s.ledger[r.Pool.Key()] = r.Written
+	}
+}
+
+// Wait implements Reporter.
+func (s *stage) Wait(w Waiting) {
+	s.set(func() { s.say("status %s waits until %s", spellPool(w.Pool), s.stamp(w.Until)) })
+}
+
+// observe counts an observation. The caller holds s.mu.
+func (s *stage) observe(success bool) {
+	s.observed[success]++
+	s.say("metric %s", map[bool]string{true: "succeeded", false: "failed"}[success])
+}
+
+// metricsVerb prints what was observed since the start.
+func metricsVerb(s *stage, _ *command) {
+	s.list("%d succeeded, %d failed", s.observed[true], s.observed[false])
+}
+
+// queueVerb prints what waits: a line for each operation, pools by name.
+func queueVerb(s *stage, _ *command) {
+	waits := s.queued()
+	if len(waits) == 0 {
+		s.list("empty")
+	}
+	for _, op := range waits {
+		parked := ""
+		if !op.nextEligibleAt.IsZero() {
+			parked = ", not before " + s.stamp(op.nextEligibleAt)
+		}
+		s.list("%s for %s: retryCount %d%s", spellPool(op.Pool), spellService(op.Service), op.retryCount, parked)
+	}
+}
+
+// queued returns all operations that wait, those of a pool in their order.
+func (s *stage) queued() []Operation {
+	var all []Operation
+	for _, l := range s.lanes.all() {
+		l.queue.mu.Lock()
+		for _, w := range l.queue.pools {
+			all = append(all, w.ops...)
+		}
+		l.queue.mu.Unlock()
+	}
+	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	return all
+}
