@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	lanes := poolupdate.New(poolupdate.Config{
-		Interval: cfg.Interval(), MaxRetries: cfg.Retries(),
+		Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
 		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry)}, Log: o.Log,
 	})

@@ -47,7 +47,8 @@ const whole = `{
 	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns",
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
-	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0
+	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
+	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60
 }`
 
 func wholeConfig() Config {
@@ -59,7 +60,7 @@ func wholeConfig() Config {
 		},
 		Network:       Network{VnetName: "v", VnetResourceGroup: "vrg", NetworkResourceSubscriptionID: "ns"},
 		LoadBalancers: LoadBalancers{LoadBalancerResourceGroup: "lrg", ExcludeMaster: new(false)},
-		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0)},
+		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60)},
 	}
 }
 
@@ -108,6 +109,19 @@ func TestDefaults(t *testing.T) {
 	var zero Config
 	if zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
 		t.Error("a Config that was not loaded has other defaults")
+	}
+}
+
+func TestDriftPeriod(t *testing.T) {
+	for given, want := range map[string]time.Duration{"": 10 * time.Minute, "null": 10 * time.Minute, "0": 0, "-5": 0, "60": time.Minute, "86400": 24 * time.Hour} {
+		text := "subscriptionId: s\nresourceGroup: rg\n"
+		if given != "" {
+			text += "loadBalancerBackendPoolDriftRepairIntervalInSeconds: " + given
+		}
+		c, _ := mustLoad(t, text)
+		if c.DriftPeriod() != want || *c.DriftSeconds != int(want.Seconds()) {
+			t.Errorf("%q: %s, want %s", given, c.DriftPeriod(), want)
+		}
 	}
 }
 
@@ -215,6 +229,7 @@ func TestMalformedFiles(t *testing.T) {
 		{"two JSON values", `{"subscriptionId":"s","resourceGroup":"rg"}{"resourceGroup":"other"}`, []string{"line 1", "after top-level value"}},
 		{"words behind JSON", `{"subscriptionId":"s","resourceGroup":"rg"} trailing`, []string{"line 1", "after top-level value"}},
 		{"two YAML documents", "subscriptionId: s\nresourceGroup: rg\n---\nvnetName: x\n", []string{"line 3", "second YAML document"}},
+		{"an endless drift period", base + "loadBalancerBackendPoolDriftRepairIntervalInSeconds: 86401", []string{"is 86401: want at most 86400"}},
 		{"an endless interval", base + "loadBalancerBackendPoolUpdateIntervalInSeconds: 9999999999", []string{"want 1 to 86400"}},
 		{"twice", base + "vnetName: a\nVnetName: b", []string{`"VnetName"`, `"vnetName"`, "given twice"}},
 		{"twice the same in YAML", base + "vnetName: a\nvnetName: b", []string{"vnetName"}},
