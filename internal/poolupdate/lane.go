@@ -149,7 +149,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.parkedUntil, RetryAt: next.retryAt(now, l.cfg.Interval),
-		Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
+		LookAt: driftAfter(pool, now, l.cfg.DriftPeriod), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(pool, v.requeue, h, r.level(), v.told)
 }

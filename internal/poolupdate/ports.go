@@ -110,6 +110,8 @@ type Report struct {
 	// RetryAt is when the next attempt is due, if it was requeued; never before
 	// NextEligibleAt.
 	RetryAt time.Time
+	// LookAt is when the pool is looked at next though nothing changes; zero is never.
+	LookAt time.Time
 	// Drift is true if nothing but the time to look again caused the attempt.
 	Drift bool
 	// ChangedAt is when the oldest change that the attempt carried was seen, zero if
