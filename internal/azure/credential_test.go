@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,13 +61,16 @@ func (e *entra) Do(req *http.Request) (*http.Response, error) {
 
 func (e *entra) last() *url.URL { return e.asked[len(e.asked)-1] }
 
+var audiences atomic.Int64
+
 func token(t *testing.T, c Credentials, e *entra) {
 	t.Helper()
 	cred, err := c.Token(publicEndpoint(t), e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := cred.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://aud/.default"}})
+	// The SDK keeps a machine's tokens for the whole process, by what they are for.
+	got, err := cred.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{fmt.Sprintf("https://aud-%d/.default", audiences.Add(1))}})
 	if err != nil || got.Token != canary {
 		t.Fatalf("no token: %v", err)
 	}

@@ -9,7 +9,7 @@
 //	decode.go      what Azure shows → lb.Pool
 //	encode.go      lb.Pool → what Azure shall be sent
 //	wait.go        follows an accepted write until Azure is done
-//	pipeline.go    which requests are retried, watched and kept off plain HTTP
+//	pipeline.go    which requests are retried, watched and kept with Resource Manager
 //	gate.go        what a 429 closes, and what a closed gate refuses
 //	fault.go       an error → fault.Answer → fault.Fault
 //	message.go     an error → one line for people

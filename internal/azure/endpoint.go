@@ -122,6 +122,37 @@ func (e Endpoint) cleartext() bool {
 	return err == nil && u.Scheme == "http" && loopback(u.Hostname())
 }
 
+// admits returns why a token must not travel to u, nil if it may: u has to be on the
+// endpoint's own host or, over https, on that of a region below it. Resource Manager
+// builds the addresses of operations from the host that it was asked by, and
+// sometimes names a region's, such as eastus.management.azure.com.
+func (e Endpoint) admits(u *url.URL) error {
+	if u.Scheme != "https" && !loopback(u.Hostname()) {
+		return fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)
+	}
+	base, err := url.Parse(e.ResourceManager)
+	if err != nil {
+		return fmt.Errorf("resourceManagerEndpoint: %w", err)
+	}
+	host, own := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
+	region := u.Scheme == "https" && strings.HasSuffix(host, "."+own)
+	if u.Scheme != base.Scheme || port(u) != port(base) || host != own && !region {
+		return fmt.Errorf("refusing to send a token to %s, which an answer named: it is not on the resourceManagerEndpoint's host %s, nor on one below it", u.Host, base.Host)
+	}
+	return nil
+}
+
+// port returns the port that a URL leads to.
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "http":
+		return "80"
+	}
+	return "443"
+}
+
 func (e Endpoint) configuration() cloud.Configuration {
 	return cloud.Configuration{
 		ActiveDirectoryAuthorityHost: e.Authority,

@@ -3,14 +3,18 @@
 package azure
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
@@ -64,11 +68,11 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	}
 	success := answer.StatusCode >= 200 && answer.StatusCode < 300
 	switch {
-	case c.followsUp() && success:
+	case c.followsUp() && slices.Contains(endStatuses, answer.StatusCode):
 		// The operation's own end. A Retry-After here paces polls and means no more.
 		a.OperationEnded = true
 		if len(a.Codes) == 0 {
-			a.Codes = []string{codeOperationFailed} // its status says OK
+			a.Codes = []string{endOf(answer.RawResponse)} // its status says OK
 		}
 		return a
 	case c.followsUp(), c.write() && success:
@@ -83,18 +87,44 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	return a
 }
 
+// endOf names the end of an operation that gives no code. One that was canceled was
+// not refused: another write overtook it.
+func endOf(resp *http.Response) string {
+	var end struct {
+		Status     string `json:"status"`
+		Properties struct {
+			State string `json:"provisioningState"`
+		} `json:"properties"`
+	}
+	if body, err := runtime.Payload(resp); err == nil && json.Unmarshal(body, &end) == nil {
+		for _, state := range []string{end.Status, end.Properties.State} {
+			if strings.EqualFold(state, fault.CodeCanceled) || strings.EqualFold(state, "Cancelled") {
+				return fault.CodeCanceled
+			}
+		}
+	}
+	return codeOperationFailed
+}
+
+// endStatuses are those in which a poller accepts an answer. With one of them it
+// makes an error of the operation's own end alone; a 206, say, tells nothing.
+var endStatuses = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent}
+
 // namedResource finds the resource types that a message names.
 var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+/([a-z]+)`)
 
 // targetGone reports whether a 404 says that the pool, its load balancer or their
-// resource group is missing. Azure answers ResourceNotFound for a load balancer
-// and, it is assumed, NotFound for a pool. A write refers to other resources as
-// well, so its 404 has to name ours; a read has nothing else that could be
-// missing, unless the message names it. A 404 without one of the codes is not
-// Resource Manager's and says nothing: a wrong endpoint answers that, too.
+// resource group is missing. Azure answers ResourceNotFound for a load balancer and, it
+// is assumed, NotFound for a pool. One that names nothing, or has no body at all, is
+// about what was asked for; one that names another resource, which a write refers to,
+// is an error for people. A 404 in another form is not Resource Manager's and says
+// nothing: a wrong endpoint answers that, too.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
 	if answer.StatusCode != http.StatusNotFound {
 		return false
+	}
+	if body, err := runtime.Payload(answer.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
+		return true
 	}
 	for _, e := range errorsOf(answer.RawResponse) {
 		switch e.Code {
@@ -109,15 +139,12 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 
 func namesTarget(c *call, message string) bool {
 	types := namedResource.FindAllStringSubmatch(message, -1)
-	if len(types) == 0 {
-		return !c.write() || names(message, c.pool.Name)
-	}
 	for _, match := range types {
 		if strings.EqualFold(match[1], "loadBalancers") {
 			return names(message, c.pool.LoadBalancer.Name)
 		}
 	}
-	return false
+	return len(types) == 0
 }
 
 // names reports whether a message holds a name as a word of its own.

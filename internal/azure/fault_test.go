@@ -22,7 +22,7 @@ func TestWhich404sAreStale(t *testing.T) {
 		{"load balancer, other case", errorBody("ResourceNotFound", strings.ToUpper(balancerGone)), true, true},
 		{"pool", errorBody("NotFound", "Resource "+webPool.String()+" not found."), true, true},
 		{"pool by its name alone", errorBody("NotFound", "Backend pool shop-web not found."), true, true},
-		{"nothing named", errorBody("NotFound", "Not Found"), true, false},
+		{"nothing named", errorBody("NotFound", "Not Found"), true, true},
 		{"resource group", errorBody("ResourceGroupNotFound", "Resource group 'rg' could not be found."), true, true},
 		{"another resource group", errorBody("ResourceGroupNotFound", "Resource group 'network-rg' could not be found."), true, false},
 		{"virtual network", errorBody("ResourceNotFound", "The Resource 'Microsoft.Network/virtualNetworks/kubernetes' under resource group 'rg' was not found."), false, false},
@@ -32,7 +32,7 @@ func TestWhich404sAreStale(t *testing.T) {
 		{"resource type", errorBody("InvalidResourceType", "no such type"), false, false},
 		{"a detail of another error", errorBody("InvalidRequest", "No.", "ResourceNotFound", balancerGone), true, true},
 		{"a proxy's page", "<html>kubernetes shop-web</html>", false, false},
-		{"nothing", "", false, false},
+		{"nothing", "", true, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

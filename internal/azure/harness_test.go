@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -44,6 +45,8 @@ type reply struct {
 	header map[string]string
 	body   string
 	err    error
+	// torn breaks the body off half-way with this error.
+	torn error
 }
 
 // sent is one request that reached the wire.
@@ -53,6 +56,8 @@ type sent struct {
 	path   string
 	header http.Header
 	body   string
+	op     string // what the client makes the request for
+	host   string
 }
 
 // fakeARM answers requests in memory; answer is told which request it is, from 1.
@@ -68,7 +73,11 @@ func (c *fakeARM) Do(req *http.Request) (*http.Response, error) {
 		body, _ = io.ReadAll(req.Body)
 	}
 	c.mu.Lock()
-	c.calls = append(c.calls, sent{time.Now(), req.Method, req.URL.Path, req.Header.Clone(), string(body)})
+	op := ""
+	if this := callOf(req.Context()); this != nil {
+		op = this.op
+	}
+	c.calls = append(c.calls, sent{time.Now(), req.Method, req.URL.Path, req.Header.Clone(), string(body), op, req.URL.Host})
 	n := len(c.calls)
 	c.mu.Unlock()
 	r := c.answer(n, req)
@@ -82,9 +91,14 @@ func (c *fakeARM) Do(req *http.Request) (*http.Response, error) {
 	for name, value := range r.header {
 		header.Set(name, value)
 	}
+	text := strings.ReplaceAll(r.body, asked, req.URL.Path)
+	var content io.Reader = strings.NewReader(text)
+	if r.torn != nil {
+		content = io.MultiReader(strings.NewReader(text[:len(text)/2]), iotest.ErrReader(r.torn))
+	}
 	return &http.Response{
 		StatusCode: r.status, Status: fmt.Sprintf("%d %s", r.status, http.StatusText(r.status)),
-		Header: header, Body: io.NopCloser(strings.NewReader(strings.ReplaceAll(r.body, asked, req.URL.Path))), Request: req,
+		Header: header, Body: io.NopCloser(content), Request: req,
 	}, nil
 }
 

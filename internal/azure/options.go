@@ -96,7 +96,7 @@ func New(opts Options) (*Client, error) {
 			Retry:                           retryOptions(opts.Retry),
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),
-			PerCallPolicies:                 []policy.Policy{loopbackCleartext{}, c.gates},
+			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
 			PerRetryPolicies:                []policy.Policy{wire{observe: opts.Observe}},
 		},
 	}

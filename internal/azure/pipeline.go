@@ -5,7 +5,6 @@ package azure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -108,20 +107,27 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 	if w.observe != nil {
 		w.observe(op, status, time.Since(start))
 	}
+	if err != nil && status >= http.StatusBadRequest {
+		// A refusal whose body broke off is still that refusal: its status says who
+		// retries it and its headers say when. Taken for a lost connection, a 429
+		// would be asked again at once.
+		resp.Body = http.NoBody
+		return resp, nil
+	}
 	if err != nil && req.Raw().Method == http.MethodGet {
 		err = &lostRead{err: err}
 	}
 	return resp, err
 }
 
-// loopbackCleartext refuses plain HTTP to any host but this one. The endpoint was
-// checked at the start; this is for the addresses that answers name for polling.
-type loopbackCleartext struct{}
+// pinned keeps the token with Azure Resource Manager. The endpoint was checked at the
+// start; this is for the addresses that answers name for polling.
+type pinned struct{ endpoint Endpoint }
 
 // Do implements policy.Policy.
-func (loopbackCleartext) Do(req *policy.Request) (*http.Response, error) {
-	if u := req.Raw().URL; u.Scheme != "https" && !loopback(u.Hostname()) {
-		return nil, &refused{fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)}
+func (p pinned) Do(req *policy.Request) (*http.Response, error) {
+	if err := p.endpoint.admits(req.Raw().URL); err != nil {
+		return nil, &refused{err}
 	}
 	return req.Next()
 }

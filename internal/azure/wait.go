@@ -17,7 +17,8 @@ import (
 // wait follows an accepted write until Azure is done with it, as slowly as the
 // answers ask for. A 429 to a poll, or to the GET that fetches the result, is
 // waited out: the write is under way whatever the polls meet. Any other failure
-// ends the wait.
+// ends the wait, and so does a 429 that names a time which the context will not see:
+// its caller can park the pool until then, and leave the lane to others.
 func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], first *http.Response) (T, error) {
 	var none T
 	answer := first
@@ -27,9 +28,11 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 		}
 		resp, err := poller.Poll(ctx)           //nolint:bodyclose // the poller has read the body to its end
 		switch throttled := throttledBy(err); { //nolint:bodyclose // as above
+		case err == nil && lostPoll(poller.Done(), resp):
+			return none, runtime.NewResponseError(resp)
 		case err == nil:
 			answer = resp
-		case throttled != nil:
+		case throttled != nil && !tooLate(ctx, throttled):
 			answer = throttled
 		default:
 			return none, err
@@ -39,13 +42,27 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 	for {
 		result, err := poller.Result(ctx)
 		throttled := throttledBy(err) //nolint:bodyclose // as above
-		if throttled == nil {
+		if throttled == nil || tooLate(ctx, throttled) {
 			return result, err
 		}
 		if err := pause(ctx, throttled); err != nil {
 			return none, err
 		}
 	}
+}
+
+// lostPoll reports whether a poll that the SDK calls good has failed. Where an answer
+// named a Location alone, the SDK takes a 408, 500, 502, 503 or 504 for "not yet":
+// it has spent its retries on it by then, and polling on would be a second layer's.
+func lostPoll(done bool, resp *http.Response) bool {
+	return !done && resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusTooManyRequests
+}
+
+// tooLate reports whether an answer names a time after the context's deadline.
+func tooLate(ctx context.Context, answer *http.Response) bool {
+	at, named := backoff.RetryAfter(answer.Header, time.Now())
+	end, ends := ctx.Deadline()
+	return named && ends && at.After(end)
 }
 
 // throttledBy returns the answer behind an error that is a 429; nil for any other.

@@ -12,109 +12,118 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"weir.dev/weir/internal/fault"
 )
 
-// wireCall is what a read and a write cost, and come to, if Azure gives one answer.
-type wireCall struct {
-	name     string
-	answer   reply
-	get, put int // requests
-	class    fault.Class
-	code     string        // of both, unless putCode is set
-	putClass fault.Class   // if it differs
-	putCode  string        // if it differs
-	retryAt  time.Duration // after the call's end; 0 is none named
-	took     time.Duration // of a call whose retries are all spent
-}
-
-func wireCalls() []wireCall {
-	after := func(value string) map[string]string { return map[string]string{"Retry-After": value} }
-	lost := errors.New("connection reset by peer")
-	return []wireCall{
-		{name: "408", answer: reply{status: 408}, get: 4, put: 4, class: fault.Terminal, code: "Request Timeout", took: 3 * time.Minute},
-		{name: "500", answer: reply{status: 500}, get: 4, put: 4, class: fault.Terminal, code: "Internal Server Error", took: 3 * time.Minute},
-		{name: "502", answer: reply{status: 502}, get: 4, put: 4, class: fault.Terminal, code: "Bad Gateway", took: 3 * time.Minute},
-		{name: "503", answer: reply{status: 503}, get: 4, put: 4, class: fault.Terminal, code: "Service Unavailable", took: 3 * time.Minute},
-		{name: "504", answer: reply{status: 504}, get: 4, put: 4, class: fault.Terminal, code: "Gateway Timeout", took: 3 * time.Minute},
-		{name: "503, Retry-After 2", answer: reply{status: 503, header: after("2")}, get: 4, put: 4, class: fault.Terminal, code: "Service Unavailable", retryAt: 2 * time.Second, took: 6 * time.Second},
-		{name: "503, Retry-After beyond the SDK's patience", answer: reply{status: 503, header: after("120")}, get: 1, put: 1, class: fault.Terminal, code: "Service Unavailable", retryAt: 2 * time.Minute},
-		{name: "501", answer: reply{status: 501}, get: 1, put: 1, class: fault.Terminal, code: "Not Implemented"},
-		{name: "429", answer: reply{status: 429, body: subBody}, get: 1, put: 1, class: fault.Retriable, code: "SubscriptionRequestsThrottled"},
-		{name: "429, Retry-After 17", answer: reply{status: 429, body: subBody, header: after("17")}, get: 1, put: 1, class: fault.Retriable, code: "SubscriptionRequestsThrottled", retryAt: 17 * time.Second},
-		{name: "429, Retry-After a date", answer: reply{status: 429, body: lockBody, header: after("Sat, 01 Jan 2000 00:01:30 GMT")}, get: 1, put: 1, class: fault.Retriable, code: "RetryableErrorDueToAnotherOperation", retryAt: 90 * time.Second},
-		{name: "429, Retry-After no time", answer: reply{status: 429, header: after("soon")}, get: 1, put: 1, class: fault.Retriable, code: "Too Many Requests"},
-		{name: "409", answer: reply{status: 409, body: errorBody("AnotherOperationInProgress", "busy")}, get: 1, put: 1, class: fault.Retriable, code: "AnotherOperationInProgress"},
-		{name: "412", answer: reply{status: 412, body: errorBody("PreconditionFailed", "Precondition failed.", "PreconditionFailedEtagMismatch", "Etag provided does not match")}, get: 1, put: 1, class: fault.Retriable, code: "PreconditionFailedEtagMismatch"},
-		{name: "404 of the load balancer", answer: reply{status: 404, body: errorBody("ResourceNotFound", "The Resource 'Microsoft.Network/loadBalancers/kubernetes' under resource group 'rg' was not found.")}, get: 1, put: 1, class: fault.Stale, code: "ResourceNotFound"},
-		{name: "404 of a virtual network", answer: reply{status: 404, body: errorBody("ResourceNotFound", "The Resource 'Microsoft.Network/virtualNetworks/v' under resource group 'rg' was not found.")}, get: 1, put: 1, class: fault.Terminal, code: "ResourceNotFound"},
-		{name: "403", answer: reply{status: 403, body: errorBody("AuthorizationFailed", "no")}, get: 1, put: 1, class: fault.Terminal, code: "AuthorizationFailed"},
-		{name: "400", answer: reply{status: 400, body: errorBody("DuplicateResourceName", "twice")}, get: 1, put: 1, class: fault.Terminal, code: "DuplicateResourceName"},
-		{name: "no answer", answer: reply{err: lost}, get: 4, put: 1, took: 3 * time.Minute, class: fault.Terminal, code: fault.CodeUnreachable, putClass: fault.Retriable, putCode: fault.CodeOutcomeUnknown},
-		{name: "202 to a write", answer: reply{status: 202}, get: 1, put: 1, class: fault.Terminal, code: "Accepted", putClass: fault.Retriable, putCode: fault.CodeOutcomeUnknown},
-		{name: "half an answer", answer: reply{status: 200, body: `{"properties":`}, get: 1, put: 1, class: fault.Terminal, code: fault.CodeUnclassified, putClass: fault.Retriable, putCode: fault.CodeOutcomeUnknown},
-	}
-}
-
 // The table of what one call costs on the wire, whatever Azure answers: who owns a
 // condition shows in the number of requests.
 func TestCallsOnTheWire(t *testing.T) {
-	for _, tt := range wireCalls() {
-		check := func(t *testing.T, err error, calls, want int, class fault.Class, code string, took time.Duration, start time.Time) {
-			t.Helper()
-			f := wantFault(t, err, class, code)
-			if calls != want {
-				t.Errorf("%d requests, want %d", calls, want)
-			}
-			if got := time.Since(start); got != took {
-				t.Errorf("took %v, want %v", got, took)
-			}
-			retryAt := time.Time{}
-			if tt.retryAt > 0 {
-				retryAt = time.Now().Add(tt.retryAt)
-			}
-			if !f.RetryAt.Equal(retryAt) {
-				t.Errorf("retry at %v, want %v", f.RetryAt, retryAt)
-			}
-			if answer, ok := errors.AsType[*azcore.ResponseError](err); tt.answer.status >= 400 && (!ok || answer.RawResponse == nil) {
-				t.Error("the SDK's error and its response are not in the chain")
+	for _, section := range wireTable() {
+		for _, row := range section.rows {
+			for _, c := range columns {
+				if row.in(c) == notDriven {
+					continue
+				}
+				t.Run(section.title+"/"+row.name+"/"+string(c), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { row.checkCall(t, c) })
+				})
 			}
 		}
-		t.Run("GET "+tt.name, func(t *testing.T) {
+	}
+}
+
+// checkCall makes the call alone.
+func (r wireRow) checkCall(t *testing.T, c column) {
+	t.Helper()
+	wire, start := newStaged(r, c), time.Now()
+	err := wire.call(t)
+	end, retryAt := r.end(c, start)
+	if !time.Now().Equal(end) {
+		t.Errorf("took %v, want %v", time.Since(start), end.Sub(start))
+	}
+	f := r.in(c)
+	if n := wire.asked(0); n != f.requests {
+		t.Errorf("%d requests, want %d", n, f.requests)
+	}
+	if f.class == "" || r.unseen {
+		if err != nil {
+			t.Errorf("%v, want success", err)
+		}
+		return
+	}
+	found := wantFault(t, err, f.class, r.codeIn(c))
+	if !found.RetryAt.Equal(retryAt) {
+		t.Errorf("retry at %v, want %v", found.RetryAt, retryAt)
+	}
+	if answer, ok := errors.AsType[*azcore.ResponseError](err); r.answer.status >= 300 && (!ok || answer.RawResponse == nil) {
+		t.Error("the SDK's error and its response are not in the chain")
+	}
+}
+
+// Answers that change on the way: what the SDK's last try met decides, and how far
+// the write may have come by then.
+func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
+	lost, busy, late := reply{err: errReset}, reply{status: 503}, said(412, "PreconditionFailed")
+	tests := []struct {
+		name    string
+		put     bool
+		answers []reply
+		calls   int
+		class   fault.Class // empty is success
+		code    string
+	}{
+		{"a read succeeds", false, []reply{lost, busy, shown}, 3, "", ""},
+		{"a read is throttled", false, []reply{busy, said(429, "TooManyRequests")}, 2, fault.Retriable, "TooManyRequests"},
+		{"a read is refused", false, []reply{lost, {status: 403}}, 2, fault.Terminal, "Forbidden"},
+		{"a write succeeds", true, []reply{busy, shown}, 2, "", ""},
+		{"a write meets its own etag", true, []reply{busy, late}, 2, fault.Retriable, "PreconditionFailed"},
+		{"a write is lost", true, []reply{busy, lost}, 2, fault.Retriable, fault.CodeOutcomeUnknown},
+		{"a write is throttled", true, []reply{busy, busy, {status: 429}}, 3, fault.Retriable, "Too Many Requests"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				wire, start := &fakeARM{answer: in(tt.answer)}, time.Now()
-				_, err := newClient(t, wire).Get(t.Context(), webPool)
-				check(t, err, wire.count(""), tt.get, tt.class, tt.code, tt.took, start)
-			})
-		})
-		t.Run("PUT "+tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				pool := read(t)
-				wire, start := &fakeARM{answer: in(tt.answer)}, time.Now()
-				_, err := newClient(t, wire).Put(t.Context(), pool)
-				class, code := tt.class, tt.code
-				if tt.putCode != "" {
-					class, code = tt.putClass, tt.putCode
+				pool, wire := read(t), &fakeARM{answer: in(tt.answers...)}
+				var err error
+				if client := newClient(t, wire); tt.put {
+					_, err = client.Put(t.Context(), pool)
+				} else {
+					_, err = client.Get(t.Context(), webPool)
 				}
-				took := tt.took
-				if tt.put == 1 {
-					took = 0
+				if n := wire.count(""); n != tt.calls {
+					t.Errorf("%d requests, want %d", n, tt.calls)
 				}
-				check(t, err, wire.count(""), tt.put, class, code, took, start)
+				if tt.class != "" {
+					wantFault(t, err, tt.class, tt.code)
+				} else if err != nil {
+					t.Error(err)
+				}
 			})
 		})
 	}
 }
 
-func TestTheSDKsRetriesSucceed(t *testing.T) {
+// No token, no request: nobody but the credential asks again for one.
+func TestWithoutAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wire := &fakeARM{answer: in(reply{err: errors.New("reset")}, reply{status: 503}, shown)}
-		pool, err := newClient(t, wire).Get(t.Context(), webPool)
-		if err != nil || len(pool.Addresses) != 1 || wire.count("") != 3 {
-			t.Errorf("got %d addresses and %v after %d requests", len(pool.Addresses), err, wire.count(""))
+		wire := &fakeARM{answer: in(shown)}
+		client := newClient(t, wire, func(o *Options) { o.Credential = noToken{} })
+		_, err := client.Get(t.Context(), webPool)
+		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
+		_, err = client.Put(t.Context(), read(t))
+		wantFault(t, err, fault.Terminal, fault.CodeUnclassified)
+		if n := wire.count(""); n != 0 || !time.Now().Equal(epoch) {
+			t.Errorf("%d requests, and it is %v", n, time.Now())
 		}
 	})
+}
+
+type noToken struct{}
+
+func (noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{}, errors.New("the token endpoint does not answer")
 }
 
 // A context that is done is the lane's to interpret, so it has to be in the chain.

@@ -53,7 +53,7 @@ var Rules = []Rule{
 		Shutdown, "shutdown", "the controller stops; the next one starts from what the cluster wants"},
 	{"gate closed", func(a Answer) bool { return a.GateClosed },
 		Retriable, "gate_closed", "a local gate was closed under way; the request never left"},
-	{"operation ended, retriable code", func(a Answer) bool { return a.OperationEnded && slices.ContainsFunc(a.Codes, retriableCode) },
+	{"operation ended, retriable code", func(a Answer) bool { return a.OperationEnded && retriableEnd(a.Codes) },
 		Retriable, "superseded", "another write overtook ours, or Azure asks to come again; a fresh read settles it"},
 	{"operation ended, other code", func(a Answer) bool { return a.OperationEnded },
 		Terminal, "operation_failed", "Azure worked on the write and refused it"},
@@ -79,6 +79,12 @@ var Rules = []Rule{
 var retriedBelow = []int{
 	http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// retriableEnd says which ends of an operation ask for another try. One that was
+// canceled, and says no more, was overtaken.
+func retriableEnd(codes []string) bool {
+	return slices.ContainsFunc(codes, retriableCode) || len(codes) == 1 && codes[0] == CodeCanceled
 }
 
 // retriableCode says which codes of an ended operation ask for another try.

@@ -29,6 +29,8 @@ func TestClassify(t *testing.T) {
 		{"operation met another", Answer{OperationEnded: true, Codes: []string{"AnotherOperationInProgress"}}, "operation ended, retriable code", Retriable, "AnotherOperationInProgress"},
 		{"operation throttled", Answer{OperationEnded: true, Codes: []string{"TooManyRequests"}}, "operation ended, retriable code", Retriable, "TooManyRequests"},
 		{"operation met a newer etag", Answer{OperationEnded: true, Codes: []string{"PreconditionFailed"}}, "operation ended, retriable code", Retriable, "PreconditionFailed"},
+		{"operation canceled without a word", Answer{OperationEnded: true, Status: 200, Codes: []string{"Canceled"}}, "operation ended, retriable code", Retriable, "Canceled"},
+		{"operation canceled for a reason", Answer{OperationEnded: true, Codes: []string{"Canceled", "InvalidParameter"}}, "operation ended, other code", Terminal, "InvalidParameter"},
 		{"operation failed", Answer{OperationEnded: true, Status: 200, Codes: []string{"InvalidParameter"}}, "operation ended, other code", Terminal, "InvalidParameter"},
 		{"operation failed without a word", Answer{OperationEnded: true, Status: 200}, "operation ended, other code", Terminal, "OK"},
 		{"operation throttled as a detail of a failure", Answer{OperationEnded: true, Codes: []string{"Failed", "TooManyRequests"}}, "operation ended, retriable code", Retriable, "TooManyRequests"},

@@ -47,7 +47,9 @@ const (
 	CodeGateClosed     = "GateClosed"
 	CodeUnreachable    = "Unreachable"
 	CodeUnclassified   = "Unclassified"
-	CodeShutdown       = "Shutdown"
+	// CodeCanceled is Azure's, and an operation's that ended so without a code.
+	CodeCanceled = "Canceled"
+	CodeShutdown = "Shutdown"
 )
 
 // Error returns the message of what came back.

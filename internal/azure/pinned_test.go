@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// An answer may name any address for polling. The token goes to Resource Manager and
+// its regions alone.
+func TestWhereATokenMayGo(t *testing.T) {
+	const plain, elsewhere = "over plain HTTP", "not on the resourceManagerEndpoint's host"
+	tests := []struct{ endpoint, to, problem string }{
+		{"https://management.azure.com", "https://management.azure.com/x", ""},
+		{"https://management.azure.com/", "https://MANAGEMENT.azure.com:443/x", ""},
+		{"https://management.azure.com:443", "https://management.azure.com/x", ""},
+		{"https://management.azure.com", "https://eastus.management.azure.com/x", ""},
+		{"https://management.azure.com", "https://eastus.management.azure.com:8443/x", elsewhere},
+		{"https://management.azure.com", "https://management.azure.com:8443/x", elsewhere},
+		{"https://management.azure.com", "https://evilmanagement.azure.com/x", elsewhere},
+		{"https://management.azure.com", "https://azure.com/x", elsewhere},
+		{"https://management.azure.com", "https://management.azure.com.evil.example/x", elsewhere},
+		{"https://management.azure.com", "https://management.azure.com@evil.example/x", elsewhere},
+		{"https://management.azure.com", "https://management.azure.com./x", elsewhere},
+		{"https://management.azure.com", "http://management.azure.com/x", plain},
+		{"https://management.azure.com", "http://eastus.management.azure.com:443/x", plain},
+		{"https://management.azure.com", "http://127.0.0.1/x", elsewhere},
+		{"https://management.azure.com", "https://127.0.0.1/x", elsewhere},
+		{"https://eastus.management.azure.com", "https://management.azure.com/x", elsewhere},
+		{"https://management.chinacloudapi.cn", "https://management.azure.com/x", elsewhere},
+		{"http://127.0.0.1:8080", "http://127.0.0.1:8080/x", ""},
+		{"http://127.0.0.1:8080", "http://127.0.0.1:8081/x", elsewhere},
+		{"http://127.0.0.1:8080", "http://127.0.0.2:8080/x", elsewhere},
+		{"http://127.0.0.1:8080", "https://127.0.0.1:8080/x", elsewhere},
+		{"http://127.0.0.1:8080", "http://elsewhere.example:8080/x", plain},
+		{"http://localhost:8080", "http://a.localhost:8080/x", plain},
+		{"http://127.0.0.1", "http://127.0.0.1:80/x", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.endpoint+" to "+tt.to, func(t *testing.T) {
+			u, err := url.Parse(tt.to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = Endpoint{ResourceManager: tt.endpoint}.admits(u)
+			if (err != nil) != (tt.problem != "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
+				t.Errorf("got %v, want %q", err, tt.problem)
+			}
+		})
+	}
+}
+
+// Whatever names the address, nothing leaves for it, and the write's fate is open: it
+// was accepted.
+func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
+	named := func(header, address string) reply {
+		return reply{status: 201, body: poolBody("Updating", "10.0.0.4"), header: map[string]string{header: address}}
+	}
+	moves := reply{status: 202, header: map[string]string{"Location": "https://elsewhere.example/operationResults/7"}}
+	tests := []struct {
+		name    string
+		answers []reply
+		follows int
+		says    string
+	}{
+		{"another host", []reply{named("Azure-AsyncOperation", "https://elsewhere.example/operations/7"), done, shown}, 0, "refusing to send a token to elsewhere.example"},
+		{"another host, as a Location", []reply{named("Location", "https://elsewhere.example/operations/7"), shown}, 0, "refusing to send a token to elsewhere.example"},
+		{"a Location that moves away", []reply{named("Location", "https://management.azure.com/operationResults/7"), moves, shown}, 1, "refusing to send a token to elsewhere.example"},
+		{"plain HTTP", []reply{named("Azure-AsyncOperation", "http://management.azure.com/operations/7"), done, shown}, 0, "over plain HTTP to management.azure.com"},
+		{"a region", []reply{named("Azure-AsyncOperation", "https://eastus.management.azure.com/operations/7"), done, shown}, 2, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pool, wire := read(t), &fakeARM{answer: in(tt.answers...)}
+				_, err := newClient(t, wire).Put(t.Context(), pool)
+				for _, call := range wire.calls {
+					if !strings.HasSuffix(call.host, "management.azure.com") {
+						t.Errorf("%s %s got the token", call.method, call.host)
+					}
+				}
+				if n := len(wire.calls) - 1; n != tt.follows {
+					t.Errorf("%d requests followed the write, want %d", n, tt.follows)
+				}
+				if tt.says == "" {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				f := wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+				if !strings.Contains(f.Error(), tt.says) || !strings.Contains(f.Error(), "could not follow the accepted write") {
+					t.Errorf("message %q", f.Error())
+				}
+			})
+		})
+	}
+}
+
+// Where an answer names a Location alone, the SDK has its own idea of what is good.
+func TestFollowingALocation(t *testing.T) {
+	began := reply{status: 201, body: poolBody("Updating", "10.0.0.4"), header: map[string]string{"Location": "https://management.azure.com/operations/7"}}
+	yet, lock := reply{status: 202}, reply{status: 429, body: lockBody}
+	tests := []struct {
+		name     string
+		answers  []reply
+		timeline string
+		unknown  bool
+	}{
+		{"done", []reply{began, yet, shown}, "0s PUT, 2s poll, 4s poll", false},
+		{"throttled", []reply{began, slower(lock, "7"), lock, shown}, "0s PUT, 2s poll, 9s poll, 11s poll", false},
+		{"out of order", []reply{began, {status: 503}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", true},
+		{"impatient", []reply{began, slower(reply{status: 503}, "120")}, "0s PUT, 2s poll", true},
+		{"missing", []reply{began, {status: 404}}, "0s PUT, 2s poll", true},
+		{"moved", []reply{began, {status: 302}}, "0s PUT, 2s poll", true},
+		{"nothing to show", []reply{began, {status: 204}}, "0s PUT, 2s poll", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for i := range tt.answers { // the operation's address shows the pool
+					tt.answers[i].body = strings.ReplaceAll(tt.answers[i].body, asked, webPool.String())
+				}
+				pool, wire, start := read(t), &fakeARM{answer: in(tt.answers...)}, epoch
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				defer cancel()
+				_, err := newClient(t, wire).Put(ctx, pool)
+				if got := wire.timeline(start); got != tt.timeline {
+					t.Errorf("on the wire:\n got %s\nwant %s", got, tt.timeline)
+				}
+				if tt.unknown {
+					wantFault(t, err, fault.Retriable, fault.CodeOutcomeUnknown)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

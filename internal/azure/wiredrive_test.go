@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// staged is an Azure that answers well, but for one request of a pool update.
+type staged struct {
+	fakeARM
+	row    wireRow
+	at     column
+	given  int
+	landed bool
+}
+
+func newStaged(row wireRow, at column) *staged {
+	s := &staged{row: row, at: at}
+	s.answer = s.next
+	return s
+}
+
+func (s *staged) next(_ int, r *http.Request) reply {
+	op := callOf(r.Context()).op
+	if op == s.at.op() && (s.given == 0 || !s.row.in(s.at).once) {
+		s.given++
+		return s.row.answer
+	}
+	switch {
+	case op == opPut:
+		s.landed = !s.row.ends
+		if s.at == toSelf {
+			return bare(200, poolBody("Updating", "10.0.0.4"))
+		}
+		return accepted
+	case op == opPoll && s.at != toSelf:
+		return done
+	case op == opGet && !s.landed:
+		return shown
+	}
+	return bare(200, after)
+}
+
+// asked counts the requests that got the column's answer, from a call on.
+func (s *staged) asked(from int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, call := range s.calls[from:] {
+		if call.op == s.at.op() {
+			n++
+		}
+	}
+	return n
+}
+
+// call makes the one call that a column is about, without a lane.
+func (s *staged) call(t *testing.T) error {
+	client, pool := newClient(t, &s.fakeARM), lb.Pool{}
+	if s.at != toGet {
+		pool = read(t)
+		pool.Addresses = wantedAddresses()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	if s.at == toGet {
+		_, err := client.Get(ctx, webPool)
+		return err
+	}
+	_, err := client.Put(ctx, pool)
+	return err
+}
+
+func wantedAddresses() []lb.Address {
+	return []lb.Address{address("n-10.0.0.4", "10.0.0.4"), address("n-10.0.0.5", "10.0.0.5")}
+}
+
+// service is all that a lane knows of one Service: what its pool has to hold, what
+// was written, and what the Service was told.
+type service struct {
+	mu      sync.Mutex
+	written []netip.Addr
+	taken   bool
+	reports chan poolupdate.Report
+	// seen lets the lane go on after a report.
+	seen chan struct{}
+}
+
+func (*service) Relevant(poolupdate.Operation) bool { return true }
+
+func (*service) Wanted(poolupdate.Ref) poolupdate.Wanted {
+	return poolupdate.Wanted{Addresses: wantedAddresses(), Ours: func(netip.Addr) bool { return true }}
+}
+
+func (s *service) Written(context.Context, poolupdate.Ref) ([]netip.Addr, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written, s.taken, nil
+}
+
+func (s *service) Record(_ context.Context, _ poolupdate.Ref, in poolupdate.Intent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written, s.taken = in.Written, true
+	return nil
+}
+
+func (s *service) Report(_ context.Context, r poolupdate.Report) {
+	s.reports <- r
+	<-s.seen
+}
+
+func (*service) Wait(poolupdate.Waiting) {}
+
+// interval is the updater's.
+const interval = 30 * time.Second
+
+// throughLanes has a lane bring the pool level while Azure answers as staged, and
+// calls see after each attempt until none follows. It returns how many there were.
+func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt int, r poolupdate.Report)) int {
+	t.Helper()
+	svc := &service{reports: make(chan poolupdate.Report, 10), seen: make(chan struct{})}
+	lanes := poolupdate.New(poolupdate.Config{
+		Interval: interval, MaxRetries: maxRetries, Azure: newClient(t, &wire.fakeARM),
+		Cluster: svc, Ledger: svc, Reporter: svc, Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { lanes.Run(ctx) })
+	defer func() { stop(); running.Wait() }()
+	lanes.Add(poolupdate.Operation{Pool: webPool, Service: poolupdate.ServiceName{Namespace: "shop", Name: "web"}, ChangedAt: time.Now()})
+	attempts := 0
+	for more := true; more; attempts++ {
+		r := <-svc.reports
+		see(attempts+1, r)
+		if more = r.Requeued; more {
+			svc.seen <- struct{}{}
+		}
+	}
+	close(svc.seen)
+	sent := wire.count("")
+	time.Sleep(10 * interval)
+	synctest.Wait()
+	if n := wire.count("") - sent; n != 0 || len(svc.reports) != 0 {
+		t.Errorf("%d requests and %d reports after the last attempt", n, len(svc.reports))
+	}
+	return attempts
+}
+
+// told is the word that the Service got after an attempt.
+func told(t *testing.T, r poolupdate.Report) string {
+	t.Helper()
+	word, words := "", 0
+	for w, services := range map[string][]poolupdate.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {
+		if words += len(services); len(services) > 0 {
+			word = w
+		}
+	}
+	if words > 1 {
+		t.Errorf("the Service was told %d words after one attempt: %+v", words, r)
+	}
+	return word
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// The same table once more through a real lane: what a Service hears of each answer,
+// whether the lane tries again and when, and that it stops.
+func TestWhatAServiceIsTold(t *testing.T) {
+	for _, section := range wireTable() {
+		for _, row := range section.rows {
+			for _, c := range columns {
+				if row.in(c) == notDriven {
+					continue
+				}
+				for _, maxRetries := range []int{3, 0} {
+					t.Run(fmt.Sprintf("%s/%s/%s/%d retries", section.title, row.name, c, maxRetries), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { row.checkLane(t, c, maxRetries) })
+					})
+				}
+			}
+		}
+	}
+}
+
+func (r wireRow) checkLane(t *testing.T, c column, maxRetries int) {
+	t.Helper()
+	wire, from := newStaged(r, c), 0
+	var notBefore time.Time
+	attempts := throughLanes(t, wire, maxRetries, func(attempt int, report poolupdate.Report) {
+		start := wire.calls[from].at
+		if start.Before(notBefore) {
+			t.Errorf("attempt %d began %v too early", attempt, notBefore.Sub(start))
+		}
+		notBefore = start.Add(interval)
+		if report.Requeued && report.NextEligibleAt.After(notBefore) {
+			notBefore = report.NextEligibleAt
+		}
+		if attempt == 1 {
+			r.checkFirst(t, c, wire, report, maxRetries)
+		}
+		if want := r.word(c, attempt, maxRetries); told(t, report) != want {
+			t.Errorf("after attempt %d the Service was told %q, want %q", attempt, told(t, report), want)
+		}
+		from = len(wire.calls)
+	})
+	if want := r.attempts(c, maxRetries); attempts != want {
+		t.Errorf("%d attempts, want %d", attempts, want)
+	}
+	// The one rule: a condition that the SDK asks again for is not the lane's. Where
+	// a write was accepted it is something else that the lane tries again: the write.
+	if f := r.in(c); !c.follows() && f.requests > 1 && attempts > 1 {
+		t.Errorf("two layers ask again: %d requests an attempt, %d attempts", f.requests, attempts)
+	}
+}
+
+// checkFirst checks what the first attempt cost and came to.
+func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupdate.Report, maxRetries int) {
+	t.Helper()
+	f := r.in(c)
+	end, retryAt := r.end(c, wire.calls[0].at)
+	if n := wire.asked(0); n != f.requests {
+		t.Errorf("%d requests in the first attempt, want %d", n, f.requests)
+	}
+	if c == toGet && f.class == "" {
+		end = end.Add(pollInterval) // the write that follows a good read
+	}
+	if !report.At.Equal(end) {
+		t.Errorf("the first attempt ended %v late", report.At.Sub(end))
+	}
+	if f.class == "" {
+		if report.Fault != nil || report.Requeued {
+			t.Errorf("fault %v, requeued %v; want success", report.Fault, report.Requeued)
+		}
+		return
+	}
+	if report.Fault == nil || report.Fault.Class != f.class || report.Fault.Code != r.codeIn(c) || !report.Fault.RetryAt.Equal(retryAt) {
+		t.Errorf("got %#v, want %s %q at %v", report.Fault, f.class, r.codeIn(c), retryAt)
+	}
+	requeued := f.class == fault.Retriable && maxRetries > 0
+	if report.Requeued != requeued {
+		t.Errorf("requeued %v, want %v", report.Requeued, requeued)
+	}
+	if !requeued {
+		retryAt = time.Time{}
+	}
+	if !report.NextEligibleAt.Equal(retryAt) {
+		t.Errorf("parked until %v, want %v", report.NextEligibleAt, retryAt)
+	}
+}
+
+// word is what the Service is told after an attempt, where Azure's answer stays the
+// same.
+func (r wireRow) word(c column, attempt, maxRetries int) string {
+	switch f := r.in(c); {
+	case f.class == fault.Stale:
+		return ""
+	case f.class == fault.Terminal:
+		return "Failed"
+	case f.class == "", attempt > 1 && r.landed(c):
+		return "Updated"
+	case attempt > maxRetries:
+		return "Failed"
+	}
+	return "Retrying"
+}
+
+// attempts is how many the lane makes.
+func (r wireRow) attempts(c column, maxRetries int) int {
+	switch {
+	case r.in(c).class != fault.Retriable:
+		return 1
+	case r.landed(c):
+		return min(1+maxRetries, 2) // the second read finds the pool level
+	}
+	return 1 + maxRetries
+}
+
+// landed reports whether the write is in force although its attempt failed.
+func (r wireRow) landed(c column) bool { return c.follows() && !r.ends }
