@@ -63,8 +63,7 @@ func (l *lane) run(ctx context.Context) {
 		var gate time.Time
 		var closed string
 		if ok {
-			if gate, closed = l.cfg.Azure.Enter(l.id); gate.IsZero() {
-				l.pass(ctx, pool)
+			if gate, closed = l.enter(ctx, pool); gate.IsZero() || ctx.Err() != nil {
 				continue
 			}
 			askAt = gate
@@ -99,13 +98,32 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-// pass makes one attempt for one pool and settles it.
-func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
+// enter makes a pass if the gates and the lease let it, in the order of the locks: the
+// lane, then the lease. Otherwise it returns when to ask again, and why.
+func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (until time.Time, why string) {
+	if until, why = l.cfg.Azure.Enter(l.id); !until.IsZero() {
+		return until, why
+	}
 	if l.lock(ctx) != nil {
-		return
+		return time.Time{}, ""
 	}
 	defer l.unlock()
+	valid := func() bool { return true }
+	if l.cfg.Lease != nil {
+		held, leave, err := l.cfg.Lease.Enter(ctx)
+		if err != nil {
+			return time.Now().Add(l.cfg.Interval), err.Error()
+		}
+		defer leave()
+		valid = held
+	}
+	l.pass(ctx, pool, valid)
+	return time.Time{}, ""
+}
 
+// pass makes one attempt for one pool and settles it. The caller holds the lane and the
+// lease.
+func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
 	ops, h, told := l.queue.take(pool, start)
 	ops = l.relevant(ops)
@@ -114,7 +132,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		return
 	}
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	r := l.cfg.attempt(ctx, ref, id)
+	r := l.cfg.attempt(ctx, ref, id, valid)
 	if r.outcome == Shutdown {
 		return
 	}

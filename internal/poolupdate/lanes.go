@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Config is what the lanes work with. All fields are needed.
+// Config is what the lanes work with. All fields but Lease are needed.
 type Config struct {
 	// Interval is the pace at which a busy pool is written, and the distance
 	// between retries.
@@ -26,8 +26,10 @@ type Config struct {
 	Azure       Azure
 	Cluster     Cluster
 	Ledger      Ledger
-	Reporter    Reporter
-	Log         *slog.Logger
+	// Lease keeps other controllers away during a pass; nil is none.
+	Lease    Lease
+	Reporter Reporter
+	Log      *slog.Logger
 }
 
 // Lanes are the lanes of all load balancers. Its methods may be called from any

@@ -62,6 +62,14 @@ type Intent struct {
 	Add, Remove       int
 }
 
+// Lease is the lock that other controllers of the cluster's load balancers take, too.
+// It is shared by all lanes; see lease.Shared.
+type Lease interface {
+	// Enter takes part in the lease for one pass. valid reports whether a write may
+	// still start; leave has to be called once. An error says why the pass has to wait.
+	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
+}
+
 // Reporter tells people what the lanes know.
 type Reporter interface {
 	// Report tells what became of an attempt. It is called once per attempt, under the
