@@ -81,6 +81,9 @@ type PoolUpdate struct {
 	// DriftSeconds is how often a pool is read though nothing changed; unset is 600, 0
 	// is never.
 	DriftSeconds *int `json:"loadBalancerBackendPoolDriftRepairIntervalInSeconds,omitempty"`
+	// UseResourceLease takes the Lease that other controllers of the cluster's load
+	// balancers take; unset is false.
+	UseResourceLease *bool `json:"useResourceLease,omitempty"`
 }
 
 // BackendResourceGroup returns the resource group of the load balancers.
@@ -138,6 +141,11 @@ func (p PoolUpdate) DriftPeriod() time.Duration {
 	return time.Duration(max(*p.DriftSeconds, 0)) * time.Second
 }
 
+// TakesResourceLease reports whether the resource lease is taken before a pass.
+func (p PoolUpdate) TakesResourceLease() bool {
+	return p.UseResourceLease != nil && *p.UseResourceLease
+}
+
 // String names what the configuration is about, and no secret.
 func (c Config) String() string {
 	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", first(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
@@ -154,6 +162,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("interval", c.Interval().String()),
 		slog.Int("maxRetries", c.Retries()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
+		slog.Bool("resourceLease", c.TakesResourceLease()),
 	)
 }
 

@@ -48,7 +48,7 @@ const whole = `{
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
-	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60
+	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true
 }`
 
 func wholeConfig() Config {
@@ -60,7 +60,7 @@ func wholeConfig() Config {
 		},
 		Network:       Network{VnetName: "v", VnetResourceGroup: "vrg", NetworkResourceSubscriptionID: "ns"},
 		LoadBalancers: LoadBalancers{LoadBalancerResourceGroup: "lrg", ExcludeMaster: new(false)},
-		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60)},
+		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true)},
 	}
 }
 
@@ -106,8 +106,11 @@ func TestDefaults(t *testing.T) {
 	if c.BackendResourceGroup() != "rg" || c.VirtualNetworkID() != "" || c.WorkloadIdentity() || c.ManagedIdentity() {
 		t.Errorf("got %+v", c)
 	}
+	if c.TakesResourceLease() || *c.UseResourceLease {
+		t.Error("the resource lease is taken though nobody asked for it")
+	}
 	var zero Config
-	if zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
+	if zero.TakesResourceLease() || zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
 		t.Error("a Config that was not loaded has other defaults")
 	}
 }
@@ -225,6 +228,7 @@ func TestMalformedFiles(t *testing.T) {
 		{"a list for a secret", base + "aadClientSecret: [" + canary + "]", []string{`key "aadClientSecret": want a string, got a list`}},
 		{"a string for a switch", base + "useManagedIdentityExtension: \"" + canary + "\"", []string{`key "useManagedIdentityExtension": want true or false, got a string`}},
 		{"a string for a number", base + "loadBalancerBackendPoolUpdateMaxRetries: many", []string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number, got a string`}},
+		{"a word for the lease", base + "useResourceLease: yes please", []string{`key "useResourceLease": want true or false, got a string`}},
 		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number, got a number"}},
 		{"two JSON values", `{"subscriptionId":"s","resourceGroup":"rg"}{"resourceGroup":"other"}`, []string{"line 1", "after top-level value"}},
 		{"words behind JSON", `{"subscriptionId":"s","resourceGroup":"rg"} trailing`, []string{"line 1", "after top-level value"}},

@@ -25,6 +25,7 @@ func (c *Config) Normalize() error {
 		return err
 	}
 	seconds, retries, drift, exclude := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds()), c.ExcludesMaster()
+	c.UseResourceLease = new(c.TakesResourceLease())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds, c.ExcludeMaster = &seconds, &retries, &drift, &exclude
 	return nil
 }

@@ -5,6 +5,9 @@
 // whoever holds it is alone.
 //
 // The first lane that enters acquires the Lease and the last that leaves releases it.
-// Under steady work that would be never, so after a turn no further lane enters until
-// the Lease was released once and others had the time to take it.
+// Under steady work that would be never, or for a moment only, so after a turn no
+// further lane enters until the Lease was free for a breath and others could take it.
+//
+//	shared.go  who may enter, and when; acquiring and releasing
+//	hold.go    one acquisition: its renewals, and whether a write may start under it
 package lease

@@ -4,6 +4,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -11,37 +12,44 @@ import (
 )
 
 const (
-	// turn is how long lanes may enter before the Lease has to be released.
+	// turn is how long lanes may enter before the Lease has to be left to others.
 	turn = time.Minute
-	// breath is how long the Lease is left to others after a turn.
+	// breath is how long it is left to others after a turn.
 	breath = 5 * time.Second
 	// refusalHolds is how long a refusal is believed, so that many lanes cost no more
 	// requests than one.
 	refusalHolds = time.Second
-	// callDeadline bounds one request.
-	callDeadline = 10 * time.Second
+	// callDeadline bounds one request. An acquisition and a release have to fit into
+	// the time that a process has to stop.
+	callDeadline = 5 * time.Second
+	// patience is how long Enter waits for the end of a turn.
+	patience = 10 * time.Second
 )
 
 // Holder acquires and releases the Lease; see kube.ResourceLease. It is called by one
 // goroutine at a time.
 type Holder interface {
 	// Acquire takes the Lease for a term from now on, or renews it. It returns a
-	// *HeldError if somebody else holds it.
+	// *HeldError if somebody else holds it. After any other error it may be ours.
 	Acquire(ctx context.Context) error
-	// Release gives the Lease back, if it is ours.
+	// Release gives the Lease back, if it is what this Holder acquired.
 	Release(ctx context.Context) error
 }
 
-// HeldError says that somebody else holds the Lease.
+// HeldError says that somebody else holds the Lease. Its text is the same as long as
+// the same one holds it.
 type HeldError struct {
 	Lease, Holder string
-	Until         time.Time
+	Until         time.Time // unless it is renewed
 }
 
-// Error names the Lease, its holder and when it would end.
+// Error names the Lease and who holds it.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("the lease %s is held by %q until %s unless renewed", e.Lease, e.Holder, e.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the lease %s is held by %q", e.Lease, e.Holder)
 }
+
+// errTurn is why nobody may enter whose patience is over.
+var errTurn = errors.New("the resource lease is left to other controllers for a moment, when the writes under way have ended")
 
 // Shared is the Lease of this process. Its methods may be called from any goroutine.
 type Shared struct {
@@ -52,17 +60,14 @@ type Shared struct {
 	slot chan struct{}
 
 	mu    sync.Mutex // guards all below; held for moments
-	lanes int        // that are in
-	since time.Time  // when the first of them came
-	end   time.Time  // of the term
-	free  time.Time  // when it may be acquired again after a turn
-	// left is closed when the last lane has left.
-	left chan struct{}
-	stop context.CancelFunc // of the renewal
-	// refusal is why the last request to acquire failed, believed until refusedTo.
-	refusal   error
-	refusedTo time.Time
-	refusals  uint64
+	held  *hold      // nil while no lane is in
+	began time.Time  // of the turn: its first acquisition
+	freed time.Time  // when it was last released
+	// refusal is why the Lease was last refused or lost, nil once it was acquired
+	// again; the next request may be made at askAt.
+	refusal  error
+	askAt    time.Time
+	refusals uint64
 }
 
 // NewShared returns a Lease that nobody has entered. Term is how long Holder acquires
@@ -71,124 +76,107 @@ func NewShared(holder Holder, term time.Duration, log *slog.Logger) *Shared {
 	return &Shared{holder: holder, term: term, log: log, slot: make(chan struct{}, 1)}
 }
 
-// Enter takes part in the Lease. It waits while a turn ends, and returns an error that
-// says who holds the Lease, or why it cannot be had. valid reports whether a write may
-// still start; leave has to be called, once.
+// Enter takes part in the Lease. It waits for the end of a turn, though not for long,
+// and returns an error that says who holds the Lease, or why it cannot be had. valid
+// reports whether a write may still start: once the Lease was lost, never again.
+// leave has to be called, once; it returns when the last one's release is done.
 func (s *Shared) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
+	until := time.Now().Add(patience)
 	for {
-		in, wait, err := s.join(time.Now())
+		h, wait, err := s.join(time.Now())
 		if err == nil && wait != nil {
-			err = wait(ctx)
-		} else if err == nil && !in {
-			in, err = s.acquire(ctx)
+			err = wait(ctx, until)
+		} else if err == nil && h == nil {
+			h, err = s.acquire(ctx)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if in {
-			return s.Valid, s.leave, nil
+		if h != nil {
+			return func() bool { return s.valid(h) }, func() { s.leave(h) }, nil
 		}
 	}
 }
 
 // join enters a Lease that is held, or returns what has to be waited for, or neither
 // if it has to be acquired.
-func (s *Shared) join(now time.Time) (in bool, wait func(context.Context) error, err error) {
+func (s *Shared) join(now time.Time) (*hold, func(context.Context, time.Time) error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h := s.held
 	switch {
-	case s.lanes > 0 && now.Sub(s.since) < turn && s.writable(now):
-		s.lanes++
-		return true, nil, nil
-	case s.lanes > 0:
-		return false, until(s.left), nil
-	case now.Before(s.free):
-		return false, until(time.After(s.free.Sub(now))), nil
-	case now.Before(s.refusedTo):
-		return false, nil, s.refusal
+	case s.resting(now):
+		return nil, await(time.After(s.freed.Add(breath).Sub(now))), nil
+	case h == nil && now.Before(s.askAt):
+		return nil, nil, s.refusal
+	case h == nil:
+		return nil, nil, nil
+	case h.lost != nil:
+		return nil, nil, h.lost
+	case s.over(now) || !h.covers(now, s.term):
+		return nil, await(h.left), nil
 	}
-	return false, nil, nil
+	h.lanes++
+	return h, nil, nil
 }
 
-func until[T any](event <-chan T) func(context.Context) error {
-	return func(ctx context.Context) error {
+// await waits for an event, but not beyond a time.
+func await[T any](event <-chan T) func(context.Context, time.Time) error {
+	return func(ctx context.Context, until time.Time) error {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
 		select {
 		case <-event:
 			return nil
+		case <-timer.C:
+			return errTurn
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// acquire takes the Lease as the first to enter; false if another was faster.
-func (s *Shared) acquire(ctx context.Context) (in bool, err error) {
+// acquire takes the Lease as the first to enter; nil if another lane was faster or has
+// been refused.
+func (s *Shared) acquire(ctx context.Context) (*hold, error) {
 	if err := s.lock(ctx); err != nil {
-		return false, err
+		return nil, err
 	}
 	defer s.unlock()
-	s.mu.Lock()
-	now := time.Now()
-	late := s.lanes > 0 || now.Before(s.free) || now.Before(s.refusedTo)
-	s.mu.Unlock()
-	if late {
-		return false, nil
+	if !s.mayAsk(time.Now()) {
+		return nil, nil
 	}
-	end, err := s.request(ctx)
-	if err != nil && ctx.Err() != nil {
-		return false, ctx.Err()
+	// A request that is cut off may have been served, so it is not cut off.
+	end, err := s.request(context.WithoutCancel(ctx))
+	if _, held := errors.AsType[*HeldError](err); err != nil && !held {
+		_ = s.release() // what may be ours all the same; if this fails, too, the next request finds it ours
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(err)
-	if err != nil {
-		return false, err
+	now := time.Now()
+	if s.note(err, now); err != nil {
+		return nil, err
 	}
-	s.lanes, s.since, s.end, s.left = 1, time.Now(), end, make(chan struct{})
-	renew, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	go s.renew(renew) // until the last has left
-	return true, nil
+	if now.Sub(s.freed) >= breath {
+		s.began = now
+	}
+	renewal, stop := context.WithCancel(context.Background())
+	s.held = &hold{lanes: 1, end: end, left: make(chan struct{}), stop: stop}
+	go s.renew(renewal, s.held) // until the last has left
+	return s.held, nil
 }
 
-// note remembers a refusal and says so once.
-func (s *Shared) note(err error) {
-	if err == nil {
-		if s.refusal != nil {
-			s.log.Info("the resource lease is ours again")
-		}
-		s.refusal = nil
-		return
-	}
-	if s.refusal == nil {
-		s.log.Warn("no resource lease: backend pools wait", "err", err)
-	}
-	s.refusal, s.refusedTo = err, time.Now().Add(refusalHolds)
-	s.refusals++
+// mayAsk reports whether the Lease is to be acquired now; join has said so before.
+func (s *Shared) mayAsk(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held == nil && !s.resting(now) && !now.Before(s.askAt)
 }
 
-// leave lets the last one out release the Lease.
-func (s *Shared) leave() {
-	_ = s.lock(context.Background()) // never fails without an end of the context
-	defer s.unlock()
-	s.mu.Lock()
-	s.lanes--
-	last, stop := s.lanes == 0, s.stop
-	if last && time.Since(s.since) >= turn {
-		s.free = time.Now().Add(breath)
-	}
-	s.mu.Unlock()
-	if !last {
-		return
-	}
-	stop()
-	ctx, cancel := context.WithTimeout(context.Background(), callDeadline)
-	defer cancel()
-	if err := s.holder.Release(ctx); err != nil {
-		s.log.Warn("the resource lease could not be released; it ends by itself", "err", err)
-	}
-	s.mu.Lock()
-	s.end = time.Time{}
-	close(s.left)
-	s.mu.Unlock()
+// over reports whether a turn has ended, so that nobody may enter; resting, whether it
+// is also left to others just now. The caller holds s.mu.
+func (s *Shared) over(now time.Time) bool { return now.Sub(s.began) >= turn }
+
+func (s *Shared) resting(now time.Time) bool {
+	return s.held == nil && s.over(now) && now.Before(s.freed.Add(breath))
 }

@@ -60,18 +60,17 @@ func (l *lane) run(ctx context.Context) {
 			parkedSeen = now
 		}
 		pool, ok, askAt := l.queue.next(now, l.cfg.Interval)
-		var gate time.Time
-		var closed string
+		var met obstacle
 		if ok {
-			if gate, closed = l.enter(ctx, pool); gate.IsZero() || ctx.Err() != nil {
+			if met = l.enter(ctx, pool); met.askAt.IsZero() || ctx.Err() != nil {
 				continue
 			}
-			askAt = gate
+			askAt, now = met.askAt, time.Now()
 		}
 		if again := parkedSeen.Add(l.cfg.Interval); again.Before(askAt) {
 			askAt = again
 		}
-		for _, w := range l.queue.news(gate, closed, now, l.cfg.Interval) {
+		for _, w := range l.queue.news(met, now, l.cfg.Interval) {
 			l.cfg.Reporter.Wait(w)
 		}
 		if !l.sleep(ctx, timer, askAt) {
@@ -98,27 +97,35 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
+// obstacle is what keeps a lane from a pass.
+type obstacle struct {
+	askAt time.Time // again; zero if nothing kept it
+	// until is when the obstacle is over; zero if nobody knows.
+	until time.Time
+	why   string // empty if the load balancer is only kept to its pace
+}
+
 // enter makes a pass if the gates and the lease let it, in the order of the locks: the
-// lane, then the lease. Otherwise it returns when to ask again, and why.
-func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (until time.Time, why string) {
-	if until, why = l.cfg.Azure.Enter(l.id); !until.IsZero() {
-		return until, why
+// lane, then the lease. Otherwise nothing was taken from the queue.
+func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
+	if until, why := l.cfg.Azure.Enter(l.id); !until.IsZero() {
+		return obstacle{askAt: until, until: until, why: why}
 	}
 	if l.lock(ctx) != nil {
-		return time.Time{}, ""
+		return obstacle{}
 	}
 	defer l.unlock()
 	valid := func() bool { return true }
 	if l.cfg.Lease != nil {
 		held, leave, err := l.cfg.Lease.Enter(ctx)
 		if err != nil {
-			return time.Now().Add(l.cfg.Interval), err.Error()
+			return obstacle{askAt: time.Now().Add(l.cfg.Interval), why: err.Error()}
 		}
 		defer leave()
 		valid = held
 	}
 	l.pass(ctx, pool, valid)
-	return time.Time{}, ""
+	return obstacle{}
 }
 
 // pass makes one attempt for one pool and settles it. The caller holds the lane and the

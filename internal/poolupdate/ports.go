@@ -66,7 +66,9 @@ type Intent struct {
 // It is shared by all lanes; see lease.Shared.
 type Lease interface {
 	// Enter takes part in the lease for one pass. valid reports whether a write may
-	// still start; leave has to be called once. An error says why the pass has to wait.
+	// still start, and stays false once it was; leave has to be called once. An error
+	// says, for people, why the pass has to wait: in the same words as long as it is
+	// for the same reason.
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }
 
@@ -85,7 +87,7 @@ type Reporter interface {
 type Waiting struct {
 	Ref  Ref
 	Pool lb.PoolID
-	// Until is when an attempt is allowed.
+	// Until is when an attempt is allowed; zero if that depends on somebody else.
 	Until time.Time
 	// Gate is what is closed until then; empty if the pool or its load balancer is
 	// only kept to its pace.

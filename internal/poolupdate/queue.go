@@ -46,8 +46,10 @@ type waiting struct {
 	// driftAt is when to look next, and driftDue is true once that has come.
 	driftAt  time.Time
 	driftDue bool
-	// announced is until when people were told that the pool waits; zero if not.
-	announced time.Time
+	// announced is until when people were told that the pool waits, or without an end
+	// that they know of: for what; zero and empty if not.
+	announced    time.Time
+	announcedFor string
 }
 
 func newQueue(driftPeriod time.Duration) *queue {
@@ -134,10 +136,10 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 // worthTelling is the shortest wait that people hear of.
 const worthTelling = time.Second
 
-// news returns the pools that wait for their pace or for a gate, and of which nobody
-// was told yet, or of a much earlier time. What waits after a failure was told by the
-// report of that attempt.
-func (q *queue) news(gate time.Time, closed string, now time.Time, interval time.Duration) []Waiting {
+// news returns the pools that wait for their pace, for a gate or for the lease, and of
+// which nobody was told yet, or of a much earlier time. What waits after a failure was
+// told by the report of that attempt.
+func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var all []Waiting
@@ -147,8 +149,15 @@ func (q *queue) news(gate time.Time, closed string, now time.Time, interval time
 		}
 		g := summarize(key, w.ops, w.history)
 		until, why := g.readyAt(now, interval), ""
-		if gate.After(until) {
-			until, why = gate, closed
+		if met.until.IsZero() && met.why != "" && until.Sub(now) < worthTelling {
+			if w.announcedFor != met.why {
+				w.announced, w.announcedFor = time.Time{}, met.why
+				all = append(all, Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Gate: met.why})
+			}
+			continue
+		}
+		if met.until.After(until) {
+			until, why = met.until, met.why
 		} else if !g.paced(now, interval) {
 			continue
 		}
@@ -156,7 +165,7 @@ func (q *queue) news(gate time.Time, closed string, now time.Time, interval time
 		if until.Sub(now) < worthTelling || moved < worthTelling || why == "" && !w.announced.IsZero() && moved < interval {
 			continue
 		}
-		w.announced = until
+		w.announced, w.announcedFor = until, ""
 		all = append(all, Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Until: until, Gate: why})
 	}
 	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
@@ -178,6 +187,7 @@ func (q *queue) take(pool lb.PoolKey, now time.Time) (ops []Operation, h history
 	w.driftDue = false
 	q.hold(pool, w, nil)
 	w.inFlight, w.oldest, w.announced = true, summarize(pool, ops, w.history).firstQueued, time.Time{}
+	w.announcedFor = ""
 	return ops, w.history, w.told
 }
 
