@@ -268,27 +268,6 @@ func TestWhoMayTakeTheLease(t *testing.T) {
 
 func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(time.Now().Add(-d))) }
 
-// Whatever another's clock says, a holder that does not renew for a term is gone.
-func TestAHolderWhoseClockIsAheadIsGoneAfterATermAsWeSeeIt(t *testing.T) {
-	l := newLocker(t)
-	weir := newResourceLease(t, cluster.Config)
-	l.must(l.upstreamTakes())
-	renewed := func(d time.Duration) {
-		l.change(func(stands *coordinationv1.Lease) {
-			stands.Spec.RenewTime, stands.Spec.LeaseDurationSeconds = ago(-24*time.Hour-d), new(int32(1))
-		})
-	}
-	renewed(0)
-	l.isRefused(weir.Acquire(t.Context()), upstream)
-	time.Sleep(600 * time.Millisecond)
-	renewed(time.Second) // it lives
-	l.isRefused(weir.Acquire(t.Context()), upstream)
-	time.Sleep(600 * time.Millisecond)
-	l.isRefused(weir.Acquire(t.Context()), upstream)
-	time.Sleep(500 * time.Millisecond)
-	l.must(weir.Acquire(t.Context()))
-}
-
 // Somebody writes between our read and our write: the newest state decides.
 func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 	l := newLocker(t)

@@ -4,6 +4,7 @@ package lease
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -84,6 +85,7 @@ func TestWhatSomebodyElseTookIsLostAtOnce(t *testing.T) {
 		l := s.enters(s.weir)
 		s.api.set(func() { s.api.holder, s.api.end = "other", time.Now().Add(8*time.Minute) })
 		time.Sleep(term / 3)
+		synctest.Wait()
 		if l.valid() || s.weir.Held() {
 			s.Error("somebody else holds it, and a write may start")
 		}

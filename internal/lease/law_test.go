@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -128,6 +130,9 @@ func TestNeverTwoAtOnce(t *testing.T) {
 				if s.Held() || p.inside[i] != 0 {
 					p.broken = append(p.broken, "held in the end")
 				}
+			}
+			if i := slices.IndexFunc(api.log, func(l string) bool { return strings.Contains(l, "after the end") }); i >= 0 {
+				p.broken = append(p.broken, api.log[i])
 			}
 			if takes < callDeadline && failing < 20 && p.entered < len(lanes) {
 				p.broken = append(p.broken, "hardly anybody ever got it")

@@ -293,3 +293,12 @@ func TestACrash(t *testing.T) {
 		s.otherTakes()
 	})
 }
+
+// People are told again when the text changes, and shall not be at each renewal.
+func TestARefusalReadsTheSameWhileTheSameOneHoldsIt(t *testing.T) {
+	now := time.Now()
+	a, b := &HeldError{"the-lease", "other", now}, &HeldError{"the-lease", "other", now.Add(time.Hour)}
+	if a.Error() != b.Error() {
+		t.Errorf("%v, then %v", a, b)
+	}
+}

@@ -64,6 +64,9 @@ func (h *holder) Release(ctx context.Context) error {
 }
 
 func (h *holder) request(ctx context.Context, request string, serve func() error) error {
+	if ctx.Err() != nil {
+		h.api.set(func() { h.api.log = append(h.api.log, request+" after the end of it") })
+	}
 	select {
 	case <-time.After(h.api.takes):
 	case <-ctx.Done():
