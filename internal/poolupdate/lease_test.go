@@ -29,8 +29,11 @@ type oneLease struct {
 // Enter implements Lease.
 func (l *oneLease) Enter(ctx context.Context) (func() bool, func(), error) {
 	l.set(func() { l.asked++ })
+	l.mu.Lock()
+	slow := l.slow
+	l.mu.Unlock()
 	select {
-	case <-time.After(l.slow):
+	case <-time.After(slow):
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
@@ -47,6 +50,13 @@ func (l *oneLease) valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.lost
+}
+
+// times is how often a lane asked.
+func (l *oneLease) times() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
 }
 
 func (l *oneLease) set(change func()) {
@@ -74,8 +84,8 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 		if got := w.lanes.Backlog(); got.Operations != 1 || got.Parked != 0 || !got.Oldest.Equal(w.start) {
 			t.Errorf("while it waits: %+v", got)
 		}
-		if l.asked < 20 || l.asked > 22 {
-			t.Errorf("asked %d times in ten minutes, want once an interval", l.asked)
+		if n := l.times(); n < 20 || n > 22 {
+			t.Errorf("asked %d times in ten minutes, want once an interval", n)
 		}
 		l.set(func() { l.holder = "a third" })
 		w.wait(interval + time.Second)
@@ -125,7 +135,8 @@ func TestAPassIsUnderTheLease(t *testing.T) {
 		w.wait(time.Second) // the write is under way
 		l.set(func() { l.trace = append(l.trace, "…") })
 		w.wait(5 * time.Second)
-		if got := strings.Join(l.trace, " "); got != "enter GET READ LEDGER RECORD PUT … leave" {
+		var got string
+		if l.set(func() { got = strings.Join(l.trace, " ") }); got != "enter GET READ LEDGER RECORD PUT … leave" {
 			t.Errorf("%s", got)
 		}
 	})
@@ -141,14 +152,14 @@ func TestTheLaneComesBeforeTheLeaseAndTheLeaseBeforeTheQueue(t *testing.T) {
 		}
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Minute)
-		if l.asked != 0 {
+		if l.times() != 0 {
 			t.Error("asked for the lease without the lane")
 		}
 		l.set(func() { l.slow = time.Minute })
 		unlock()
 		w.wait(10 * time.Second) // the lease is being waited for
-		if l.asked != 1 {
-			t.Fatalf("the lease was asked for %d times", l.asked)
+		if n := l.times(); n != 1 {
+			t.Fatalf("the lease was asked for %d times", n)
 		}
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 		defer cancel()
@@ -175,8 +186,8 @@ func TestAClosedGateDoesNotAskForTheLease(t *testing.T) {
 		w.set(func() { w.gates = w.start.Add(time.Minute) })
 		w.change(web, "n1=10.0.0.1")
 		w.wait(59 * time.Second)
-		if l.asked != 0 {
-			t.Errorf("asked %d times while nothing could be done with it", l.asked)
+		if n := l.times(); n != 0 {
+			t.Errorf("asked %d times while nothing could be done with it", n)
 		}
 		w.wait(10 * time.Second)
 		w.expectReports("web Written Updated:web")
@@ -254,7 +265,7 @@ func TestNoWriteWithoutTheLease(t *testing.T) {
 
 func TestStoppingWhileTheLeaseIsWaitedForReportsNothing(t *testing.T) {
 	inLeasedWorld(t, func(w *world, l *oneLease) {
-		l.slow = time.Hour
+		l.set(func() { l.slow = time.Hour })
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
