@@ -118,7 +118,7 @@ func (l *ResourceLease) untilNoConflict(ctx context.Context, doing string, chang
 			return nil
 		}
 		l.known = nil
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
 	}

@@ -415,10 +415,12 @@ func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 		l.must(err)
 	})
 	s.until(func() string {
-		if b := controller.lanes.Backlog(); b.Operations > 0 || !b.Oldest.IsZero() {
-			return "the first looks are not over"
+		for _, name := range []string{"web", "api"} { // each was written, and is looked at once
+			if got := s.status(name).LastOutcome.Class; got != "Unchanged" {
+				return "the first look is not over at " + name + ": " + got
+			}
 		}
-		return l.leaseIsFree()
+		return ""
 	})
 	s.comesToSay("web", v1alpha1.ReasonLevel, "level with 1 node")
 	s.comesToSay("api", v1alpha1.ReasonLevel, "level with 1 node")
@@ -444,7 +446,7 @@ func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	if n := s.calls(); n != calls {
 		t.Errorf("%d calls to Azure without the lease", n-calls)
 	}
-	if got := controller.lanes.Backlog().Operations; got != 2 {
+	if got := controller.lanes.Backlog().Operations; got < 2 { // pools of other tests may wait, too
 		t.Errorf("%d operations wait, want both", got)
 	}
 	if now := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; now != version {
@@ -478,18 +480,12 @@ func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	if meanwhile == nil || !strings.Contains(meanwhile.Error(), ours) {
 		t.Errorf("during our write the other got %v, want that we hold it", meanwhile)
 	}
-	s.until(l.leaseIsFree)
-	l.must(l.upstreamTakes())
-}
-
-func (l *locker) leaseIsFree() string {
-	switch stands, err := l.api.Get(l.Context(), lockerName, metav1.GetOptions{}); {
-	case err != nil:
-		return err.Error()
-	case stands.Spec.HolderIdentity != nil && *stands.Spec.HolderIdentity != "":
-		return "the lease is held by " + *stands.Spec.HolderIdentity
-	}
-	return ""
+	s.until(func() string { // and released, when all passes are over
+		if err := l.upstreamTakes(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 // A controller without the setting never asks.
