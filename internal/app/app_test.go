@@ -85,6 +85,14 @@ func TestWhereTheLeaseLives(t *testing.T) {
 	}
 }
 
+// Without the setting there is no lease at all, not one that holds nothing: the lanes
+// would ask it.
+func TestNoResourceLeaseUnlessAskedFor(t *testing.T) {
+	if l, err := newLease(valid(), config.Config{}, nil); l != nil || err != nil {
+		t.Errorf("got %v, %v", l, err)
+	}
+}
+
 // client-go's own limit of five requests a second would hold up the ledger.
 func TestTheClientIsNotLimited(t *testing.T) {
 	o := valid()

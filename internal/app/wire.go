@@ -19,6 +19,7 @@ import (
 
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lease"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -63,8 +64,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	locker, err := newLease(o, cfg, mgr)
+	if err != nil {
+		return err
+	}
 	lanes := poolupdate.New(poolupdate.Config{
-		Interval: cfg.Interval(), MaxRetries: cfg.Retries(),
+		Lease: locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
 		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry)}, Log: o.Log,
 	})
@@ -119,6 +124,21 @@ func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Mana
 		return nil, fmt.Errorf("readyz: %w", err)
 	}
 	return cluster, nil
+}
+
+// newLease returns the lock that other controllers of the load balancers take, or nil,
+// which sends no request for it, if azure.json does not ask for it.
+func newLease(o Options, cfg config.Config, mgr ctrl.Manager) (poolupdate.Lease, error) {
+	if !cfg.TakesResourceLease() {
+		return nil, nil
+	}
+	holder, err := kube.NewResourceLease(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	shared := lease.NewShared(holder, kube.ResourceLeaseTerm, o.Log)
+	metrics.RegisterLease(ctrlmetrics.Registry, shared)
+	return shared, nil
 }
 
 // leading is what only the leader runs. The manager starts it when it leads and the

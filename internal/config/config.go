@@ -18,6 +18,9 @@ const (
 	DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds = 30
 	// DefaultLoadBalancerBackendPoolUpdateMaxRetries counts the tries after the first.
 	DefaultLoadBalancerBackendPoolUpdateMaxRetries = 3
+	// DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds is how often each pool
+	// is read though nothing changed.
+	DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds = 600
 )
 
 // Config is azure.json. Load returns it normalized: every pointer is set.
@@ -75,6 +78,12 @@ type PoolUpdate struct {
 	IntervalSeconds *int `json:"loadBalancerBackendPoolUpdateIntervalInSeconds,omitempty"`
 	// MaxRetries counts the tries after the first failed one; unset is 3, 0 is none.
 	MaxRetries *int `json:"loadBalancerBackendPoolUpdateMaxRetries,omitempty"`
+	// DriftSeconds is how often a pool is read though nothing changed; unset is 600, 0
+	// is never.
+	DriftSeconds *int `json:"loadBalancerBackendPoolDriftRepairIntervalInSeconds,omitempty"`
+	// UseResourceLease takes the Lease that other controllers of the cluster's load
+	// balancers take; unset is false.
+	UseResourceLease *bool `json:"useResourceLease,omitempty"`
 }
 
 // BackendResourceGroup returns the resource group of the load balancers.
@@ -124,6 +133,19 @@ func (p PoolUpdate) Retries() int {
 	return max(*p.MaxRetries, 0)
 }
 
+// DriftPeriod returns how often each pool is read though nothing changed; 0 is never.
+func (p PoolUpdate) DriftPeriod() time.Duration {
+	if p.DriftSeconds == nil {
+		return DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds * time.Second
+	}
+	return time.Duration(max(*p.DriftSeconds, 0)) * time.Second
+}
+
+// TakesResourceLease reports whether the resource lease is taken before a pass.
+func (p PoolUpdate) TakesResourceLease() bool {
+	return p.UseResourceLease != nil && *p.UseResourceLease
+}
+
 // String names what the configuration is about, and no secret.
 func (c Config) String() string {
 	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", first(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
@@ -139,6 +161,8 @@ func (c Config) LogValue() slog.Value {
 		slog.String("virtualNetwork", c.VirtualNetworkID()),
 		slog.String("interval", c.Interval().String()),
 		slog.Int("maxRetries", c.Retries()),
+		slog.String("driftPeriod", c.DriftPeriod().String()),
+		slog.Bool("resourceLease", c.TakesResourceLease()),
 	)
 }
 

@@ -47,7 +47,8 @@ const whole = `{
 	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns",
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
-	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0
+	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
+	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true
 }`
 
 func wholeConfig() Config {
@@ -59,7 +60,7 @@ func wholeConfig() Config {
 		},
 		Network:       Network{VnetName: "v", VnetResourceGroup: "vrg", NetworkResourceSubscriptionID: "ns"},
 		LoadBalancers: LoadBalancers{LoadBalancerResourceGroup: "lrg", ExcludeMaster: new(false)},
-		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0)},
+		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true)},
 	}
 }
 
@@ -105,9 +106,25 @@ func TestDefaults(t *testing.T) {
 	if c.BackendResourceGroup() != "rg" || c.VirtualNetworkID() != "" || c.WorkloadIdentity() || c.ManagedIdentity() {
 		t.Errorf("got %+v", c)
 	}
+	if c.TakesResourceLease() || *c.UseResourceLease {
+		t.Error("the resource lease is taken though nobody asked for it")
+	}
 	var zero Config
-	if zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
+	if zero.TakesResourceLease() || zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
 		t.Error("a Config that was not loaded has other defaults")
+	}
+}
+
+func TestDriftPeriod(t *testing.T) {
+	for given, want := range map[string]time.Duration{"": 10 * time.Minute, "null": 10 * time.Minute, "0": 0, "-5": 0, "60": time.Minute, "86400": 24 * time.Hour} {
+		text := "subscriptionId: s\nresourceGroup: rg\n"
+		if given != "" {
+			text += "loadBalancerBackendPoolDriftRepairIntervalInSeconds: " + given
+		}
+		c, _ := mustLoad(t, text)
+		if c.DriftPeriod() != want || *c.DriftSeconds != int(want.Seconds()) {
+			t.Errorf("%q: %s, want %s", given, c.DriftPeriod(), want)
+		}
 	}
 }
 
@@ -211,10 +228,12 @@ func TestMalformedFiles(t *testing.T) {
 		{"a list for a secret", base + "aadClientSecret: [" + canary + "]", []string{`key "aadClientSecret": want a string, got a list`}},
 		{"a string for a switch", base + "useManagedIdentityExtension: \"" + canary + "\"", []string{`key "useManagedIdentityExtension": want true or false, got a string`}},
 		{"a string for a number", base + "loadBalancerBackendPoolUpdateMaxRetries: many", []string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number, got a string`}},
+		{"a word for the lease", base + "useResourceLease: yes please", []string{`key "useResourceLease": want true or false, got a string`}},
 		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number, got a number"}},
 		{"two JSON values", `{"subscriptionId":"s","resourceGroup":"rg"}{"resourceGroup":"other"}`, []string{"line 1", "after top-level value"}},
 		{"words behind JSON", `{"subscriptionId":"s","resourceGroup":"rg"} trailing`, []string{"line 1", "after top-level value"}},
 		{"two YAML documents", "subscriptionId: s\nresourceGroup: rg\n---\nvnetName: x\n", []string{"line 3", "second YAML document"}},
+		{"an endless drift period", base + "loadBalancerBackendPoolDriftRepairIntervalInSeconds: 86401", []string{"is 86401: want at most 86400"}},
 		{"an endless interval", base + "loadBalancerBackendPoolUpdateIntervalInSeconds: 9999999999", []string{"want 1 to 86400"}},
 		{"twice", base + "vnetName: a\nVnetName: b", []string{`"VnetName"`, `"vnetName"`, "given twice"}},
 		{"twice the same in YAML", base + "vnetName: a\nvnetName: b", []string{"vnetName"}},

@@ -24,8 +24,9 @@ func (c *Config) Normalize() error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	seconds, retries, exclude := int(c.Interval().Seconds()), c.Retries(), c.ExcludesMaster()
-	c.IntervalSeconds, c.MaxRetries, c.ExcludeMaster = &seconds, &retries, &exclude
+	seconds, retries, drift, exclude := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds()), c.ExcludesMaster()
+	c.UseResourceLease = new(c.TakesResourceLease())
+	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds, c.ExcludeMaster = &seconds, &retries, &drift, &exclude
 	return nil
 }
 
@@ -38,6 +39,8 @@ func (c *Config) check() error {
 	case c.IntervalSeconds != nil && *c.IntervalSeconds > maxInterval:
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateIntervalInSeconds" is %d: want 1 to %d, or 0 or less for the default of %d`,
 			*c.IntervalSeconds, maxInterval, DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds)
+	case c.DriftSeconds != nil && *c.DriftSeconds > maxInterval:
+		return fmt.Errorf(`key "loadBalancerBackendPoolDriftRepairIntervalInSeconds" is %d: want at most %d, or 0 to turn drift repair off`, *c.DriftSeconds, maxInterval)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
 		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
 	}

@@ -18,6 +18,7 @@
 //	                  write to it as poolupdate.Ledger and poolupdate.Reporter
 //	message.go        (pure) sentences for people
 //	events.go         Kubernetes events
+//	lease.go          lease.Holder: the lock that other controllers take, too
 //
 // No reconciler calls Azure, and none waits for a lane. Reads come from the
 // informers' stores, so they cannot fail and cost no copy: what is read there is

@@ -122,7 +122,10 @@ type running struct {
 	stop  func() error
 }
 
-func start() (*running, error) {
+func start() (*running, error) { return startWith(nil) }
+
+// startWith starts a controller that takes this lease before a pass; nil is none.
+func startWith(lease poolupdate.Lease) (*running, error) {
 	level := slog.LevelError + 1
 	if os.Getenv("WEIR_TEST_LOG") != "" {
 		level = slog.LevelDebug
@@ -158,7 +161,7 @@ func start() (*running, error) {
 		return nil, err
 	}
 	r.lanes = poolupdate.New(poolupdate.Config{
-		Interval: time.Second, MaxRetries: 1, Azure: arm, Cluster: r.kube, Ledger: r.kube, Reporter: r.kube, Log: log,
+		Interval: time.Second, MaxRetries: 1, Lease: lease, Azure: arm, Cluster: r.kube, Ledger: r.kube, Reporter: r.kube, Log: log,
 	})
 	err = r.kube.Setup(r.lanes)
 	if err == nil {

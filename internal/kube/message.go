@@ -109,7 +109,11 @@ func retryingMessage(r poolupdate.Report) string {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func failedMessage(r poolupdate.Report) string {
-	return "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; the next change of the members starts another"
+	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; the next change of the members starts another"
+	if !r.LookAt.IsZero() {
+		text += ", and Weir tries again at " + stamp(r.LookAt)
+	}
+	return text
 }
 
 // missingPool says what a stale attempt found missing.

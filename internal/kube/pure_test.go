@@ -311,6 +311,8 @@ func TestJudge(t *testing.T) {
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z, as Azure asked"},
 		{"the budget is spent", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another"},
+		{"the budget is spent, and drift repair is on", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, LookAt: at},
+			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, and Weir tries again at 2026-11-21T03:00:00Z"},
 		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true},
 			"False ServiceNotFound Service shop/web does not exist; its addresses were removed from the pool"},
 		{"an attempt from before that", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},

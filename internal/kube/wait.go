@@ -45,9 +45,13 @@ func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting,
 		reason = v1alpha1.ReasonRetrying
 		why = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, value(s.RetriesUsed), value(s.RetryBudget))
 	}
-	if w.Gate == "" {
+	switch {
+	case w.Gate == "":
 		why += ", because requests are kept to a pace; it is due at " + stamp(w.Until)
-	} else {
+	case w.Until.IsZero(): // nobody knows until when
+		why += ": " + w.Gate
+		unpark(s, generation)
+	default:
 		why += ": " + w.Gate
 		park(s, generation, w.Until, v1alpha1.ReasonGateClosed, w.Gate)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"weir.dev/weir/internal/azure"
 )
@@ -59,8 +60,14 @@ func next(req *http.Request) verdict {
 	return v
 }
 
+// duringPut is called while a write is on its way.
+var duringPut atomic.Pointer[func()]
+
 // Do implements azure.Transport.
 func (w *wire) Do(req *http.Request) (*http.Response, error) {
+	if during := duringPut.Load(); during != nil && req.Method == http.MethodPut {
+		(*during)()
+	}
 	v := next(req)
 	if v.status == 0 {
 		return w.to.Do(req)

@@ -24,6 +24,7 @@ type PoolUpdates struct {
 	failures *prometheus.CounterVec
 	retries  *prometheus.CounterVec
 	read     prometheus.Counter
+	drift    *prometheus.CounterVec
 	lag      prometheus.Histogram
 }
 
@@ -50,7 +51,11 @@ func NewPoolUpdates(reg prometheus.Registerer) *PoolUpdates {
 			Buckets: []float64{.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600},
 		}),
 	}
-	reg.MustRegister(p.duration, p.failures, p.retries, p.lag)
+	p.drift = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_pool_drift_looks_total",
+		Help: "Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.",
+	}, []string{"outcome"})
+	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.drift)
 	p.read = prometheus.NewCounter(avoided("unchanged"))
 	reg.MustRegister(p.read)
 	return p
@@ -69,13 +74,20 @@ func avoided(by string) prometheus.CounterOpts {
 func (p *PoolUpdates) Report(r poolupdate.Report) {
 	switch r.Outcome {
 	case poolupdate.Written:
-		p.lag.Observe(r.At.Sub(r.ChangedAt).Seconds())
+		if !r.ChangedAt.IsZero() {
+			p.lag.Observe(r.At.Sub(r.ChangedAt).Seconds())
+		}
 	case poolupdate.Unchanged:
-		p.read.Inc()
+		if !r.Drift {
+			p.read.Inc()
+		}
 	case poolupdate.Retriable:
 		if r.Requeued {
 			p.retries.WithLabelValues(r.Fault.Reason).Inc()
 		}
+	}
+	if r.Drift {
+		p.drift.WithLabelValues(string(r.Outcome)).Inc()
 	}
 	p.final(r)
 }

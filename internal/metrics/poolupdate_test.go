@@ -30,10 +30,11 @@ func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	retrying := poolupdate.Report{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second}
 	for _, r := range []poolupdate.Report{
 		retrying, retrying,
-		{Pool: pool, Outcome: poolupdate.Written, Updated: service, Took: 3 * time.Second},
+		{Pool: pool, Outcome: poolupdate.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Now(), At: time.Now()},
 		{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
 		{Pool: pool, Outcome: poolupdate.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
 		{Pool: pool, Outcome: poolupdate.Unchanged},
+		{Pool: pool, Outcome: poolupdate.Unchanged, Drift: true},
 		{Pool: pool, Outcome: poolupdate.Stale, Fault: &fault.Fault{Class: fault.Stale, Reason: "gone"}},
 		{Pool: pool, Outcome: poolupdate.Postponed, Fault: &fault.Fault{Class: fault.Retriable, Reason: "not_ready"}, Requeued: true},
 	} {
@@ -47,8 +48,11 @@ cloudprovider_azure_op_failure_count` + labels + ` 2
 # HELP weir_pool_retries_total Failed attempts to bring a pool level that are followed by another, by what failed.
 # TYPE weir_pool_retries_total counter
 weir_pool_retries_total{reason="conflict"} 2
+# HELP weir_pool_drift_looks_total Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.
+# TYPE weir_pool_drift_looks_total counter
+weir_pool_drift_looks_total{outcome="Unchanged"} 1
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count", "weir_pool_retries_total"); err != nil {
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count", "weir_pool_retries_total", "weir_pool_drift_looks_total"); err != nil {
 		t.Error(err)
 	}
 	if n, sum := histogram(t, reg, "cloudprovider_azure_op_duration_seconds"); n != 3 || sum != 8 {

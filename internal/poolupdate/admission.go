@@ -60,9 +60,14 @@ type history struct {
 	// holdUntil is set while something of our own was not ready.
 	holdUntil time.Time
 	postponed int
+	// gaveUp is what the pool's last change was given up for, and notBefore the time
+	// that Azure named then; empty and zero if it was not.
+	gaveUp    string
+	notBefore time.Time
 }
 
-// group is the operations of one pool, as far as admission looks at them.
+// group is the operations of one pool, as far as admission looks at them. One that is
+// neither fresh nor a retry has no operation: the pool is due to be looked at for drift.
 type group struct {
 	pool        lb.PoolKey
 	fresh       bool
@@ -77,9 +82,12 @@ type group struct {
 func summarize(pool lb.PoolKey, ops []Operation, h history) group {
 	g := group{pool: pool, history: h}
 	for _, op := range ops {
-		if op.fresh() {
+		switch {
+		case op.drift:
+			continue
+		case op.fresh():
 			g.fresh = true
-		} else {
+		default:
 			g.retry = true
 		}
 		if g.firstQueued.IsZero() || op.queuedAt.Before(g.firstQueued) {
@@ -93,6 +101,9 @@ func summarize(pool lb.PoolKey, ops []Operation, h history) group {
 // readyAt returns when the group may be attempted. Retry-After only ever delays.
 func (g group) readyAt(now time.Time, interval time.Duration) time.Time {
 	t := later(g.parkedUntil, g.history.holdUntil)
+	if !g.fresh && !g.retry {
+		return later(t, g.history.notBefore)
+	}
 	if g.retry {
 		return later(t, g.history.lastAttempt.Add(interval))
 	}
@@ -100,11 +111,22 @@ func (g group) readyAt(now time.Time, interval time.Duration) time.Time {
 	return later(t, g.history.passes.at(now, interval).nextAt(interval))
 }
 
-// before orders groups that are ready: fresh work before retries, then the oldest,
-// then by name so that the same input gives the same order.
+// rank orders kinds of work: fresh, retries, drift.
+func (g group) rank() int {
+	switch {
+	case g.retry:
+		return 1
+	case g.fresh:
+		return 0
+	}
+	return 2
+}
+
+// before orders groups that are ready: by rank, then the oldest, then by name so that
+// the same input gives the same order.
 func (g group) before(other group) bool {
-	if g.retry != other.retry {
-		return !g.retry
+	if a, b := g.rank(), other.rank(); a != b {
+		return a < b
 	}
 	if !g.firstQueued.Equal(other.firstQueued) {
 		return g.firstQueued.Before(other.firstQueued)

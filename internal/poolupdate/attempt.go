@@ -45,12 +45,13 @@ func (r result) level() *uint64 {
 }
 
 // attempt brings one pool level: it reads the pool, computes what it has to become
-// from the newest membership, records what it is about to write, and writes.
-func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID) result {
+// from the newest membership, records what it is about to write, and writes if the
+// lease is still valid then.
+func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool) result {
 	within, cancel := context.WithTimeout(ctx, attemptDeadline)
 	defer cancel()
 	r := result{observed: -1}
-	err := c.bringLevel(within, ref, pool, &r)
+	err := c.bringLevel(within, ref, pool, valid, &r)
 	switch {
 	case err == nil:
 		return r
@@ -74,7 +75,7 @@ func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID) result {
 // CodeNICPool is the fault code of a pool that holds network interfaces.
 const CodeNICPool = "NICPool"
 
-func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *result) error {
+func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool, r *result) error {
 	observed, err := c.Azure.Get(ctx, pool)
 	if err != nil {
 		return err
@@ -110,6 +111,9 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, r *res
 	}
 	if err := c.record(ctx, ref, *r, todo, written, taken); err != nil {
 		return err
+	}
+	if !valid() {
+		return fmt.Errorf("%w: the resource lease is lost, or ends before a write would", errNotReady)
 	}
 	shown, err := c.Azure.Put(ctx, todo.next)
 	if err != nil {

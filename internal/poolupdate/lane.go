@@ -30,7 +30,7 @@ type lane struct {
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config) *lane {
-	return &lane{id: id, cfg: cfg, queue: newQueue(), slot: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &lane{id: id, cfg: cfg, queue: newQueue(cfg.DriftPeriod), slot: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // lock takes the lane, or returns errEnded or the context's error.
@@ -60,19 +60,17 @@ func (l *lane) run(ctx context.Context) {
 			parkedSeen = now
 		}
 		pool, ok, askAt := l.queue.next(now, l.cfg.Interval)
-		var gate time.Time
-		var closed string
+		var met obstacle
 		if ok {
-			if gate, closed = l.cfg.Azure.Enter(l.id); gate.IsZero() {
-				l.pass(ctx, pool)
+			if met = l.enter(ctx, pool); met.askAt.IsZero() || ctx.Err() != nil {
 				continue
 			}
-			askAt = gate
+			askAt, now = met.askAt, time.Now()
 		}
 		if again := parkedSeen.Add(l.cfg.Interval); again.Before(askAt) {
 			askAt = again
 		}
-		for _, w := range l.queue.news(gate, closed, now, l.cfg.Interval) {
+		for _, w := range l.queue.news(met, now, l.cfg.Interval) {
 			l.cfg.Reporter.Wait(w)
 		}
 		if !l.sleep(ctx, timer, askAt) {
@@ -99,22 +97,49 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-// pass makes one attempt for one pool and settles it.
-func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
+// obstacle is what keeps a lane from a pass.
+type obstacle struct {
+	askAt time.Time // again; zero if nothing kept it
+	// until is when the obstacle is over; zero if nobody knows.
+	until time.Time
+	why   string // empty if the load balancer is only kept to its pace
+}
+
+// enter makes a pass if the gates and the lease let it, in the order of the locks: the
+// lane, then the lease. Otherwise nothing was taken from the queue.
+func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
+	if until, why := l.cfg.Azure.Enter(l.id); !until.IsZero() {
+		return obstacle{askAt: until, until: until, why: why}
+	}
 	if l.lock(ctx) != nil {
-		return
+		return obstacle{}
 	}
 	defer l.unlock()
+	valid := func() bool { return true }
+	if l.cfg.Lease != nil {
+		held, leave, err := l.cfg.Lease.Enter(ctx)
+		if err != nil {
+			return obstacle{askAt: time.Now().Add(l.cfg.Interval), why: err.Error()}
+		}
+		defer leave()
+		valid = held
+	}
+	l.pass(ctx, pool, valid)
+	return obstacle{}
+}
 
-	ops, h, told := l.queue.take(pool)
+// pass makes one attempt for one pool and settles it. The caller holds the lane and the
+// lease.
+func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
+	start := time.Now()
+	ops, h, told := l.queue.take(pool, start)
 	ops = l.relevant(ops)
 	if len(ops) == 0 {
 		l.queue.done(pool, nil, h, nil, nil)
 		return
 	}
-	start := time.Now()
-	ref, id := ops[0].Ref, ops[0].Pool
-	r := l.cfg.attempt(ctx, ref, id)
+	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
+	r := l.cfg.attempt(ctx, ref, id, valid)
 	if r.outcome == Shutdown {
 		return
 	}
@@ -134,7 +159,10 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		l.queue.done(pool, nil, h, nil, nil)
 		return
 	}
-	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, told)
+	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{told: told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp})
+	if len(v.requeue) == 0 {
+		h.gaveUp, h.notBefore = gaveUpOn(r), retryAt
+	}
 	next := summarize(pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
@@ -144,7 +172,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey) {
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.parkedUntil, RetryAt: next.retryAt(now, l.cfg.Interval),
-		ChangedAt: changedAt, At: now, Took: now.Sub(start),
+		LookAt: driftAfter(pool, now, l.cfg.DriftPeriod), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(pool, v.requeue, h, r.level(), v.told)
 }
@@ -188,9 +216,7 @@ func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
 func oldestChange(ops []Operation) time.Time {
 	var oldest time.Time
 	for _, op := range ops {
-		if oldest.IsZero() || op.ChangedAt.Before(oldest) {
-			oldest = op.ChangedAt
-		}
+		oldest = earlier(oldest, op.ChangedAt)
 	}
 	return oldest
 }

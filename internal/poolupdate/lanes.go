@@ -13,18 +13,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Config is what the lanes work with. All fields are needed.
+// Config is what the lanes work with. All fields but Lease are needed.
 type Config struct {
 	// Interval is the pace at which a busy pool is written, and the distance
 	// between retries.
 	Interval time.Duration
 	// MaxRetries is how many retries an operation may consume; 0 turns them off.
 	MaxRetries int
-	Azure      Azure
-	Cluster    Cluster
-	Ledger     Ledger
-	Reporter   Reporter
-	Log        *slog.Logger
+	// DriftPeriod is how often each pool is read though nothing changed, and made level
+	// where it is not; 0 is never.
+	DriftPeriod time.Duration
+	Azure       Azure
+	Cluster     Cluster
+	Ledger      Ledger
+	// Lease keeps other controllers away during a pass; nil is none.
+	Lease    Lease
+	Reporter Reporter
+	Log      *slog.Logger
 }
 
 // Lanes are the lanes of all load balancers. Its methods may be called from any

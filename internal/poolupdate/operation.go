@@ -25,9 +25,13 @@ type Operation struct {
 	// Service is whom the outcome is told to, by an event; zero for a pool of
 	// nodes and for the removal of what a gone Service left behind.
 	Service ServiceName
-	// ChangedAt is when the change that this operation stands for was seen.
+	// ChangedAt is when the change that this operation stands for was seen; zero if
+	// there was none.
 	ChangedAt time.Time
 
+	// drift marks a look whether the pool still holds what it has to: no change stands
+	// behind it, so it costs no budget, and nobody is told what he knows already.
+	drift bool
 	// retryCount is how many retriable failures the operation has consumed.
 	retryCount int
 	// nextEligibleAt is what a Retry-After asked for: no call before it.
@@ -36,8 +40,13 @@ type Operation struct {
 	queuedAt time.Time
 }
 
-// fresh reports whether the operation has not failed yet.
-func (o Operation) fresh() bool { return o.retryCount == 0 }
+// fresh reports whether the operation is a change that has not failed yet.
+func (o Operation) fresh() bool { return !o.drift && o.retryCount == 0 }
+
+// asDrift returns the look for drift on behalf of the operation.
+func (o Operation) asDrift(now time.Time) Operation {
+	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, drift: true, queuedAt: now}
+}
 
 // covers reports whether an operation of the same pool already says what p says:
 // for the same object and Service, with no retry consumed. One that has consumed

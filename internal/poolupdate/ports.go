@@ -62,6 +62,16 @@ type Intent struct {
 	Add, Remove       int
 }
 
+// Lease is the lock that other controllers of the cluster's load balancers take, too.
+// It is shared by all lanes; see lease.Shared.
+type Lease interface {
+	// Enter takes part in the lease for one pass. valid reports whether a write may
+	// still start, and stays false once it was; leave has to be called once. An error
+	// says, for people, why the pass has to wait: in the same words as long as it is
+	// for the same reason.
+	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
+}
+
 // Reporter tells people what the lanes know.
 type Reporter interface {
 	// Report tells what became of an attempt. It is called once per attempt, under the
@@ -77,7 +87,7 @@ type Reporter interface {
 type Waiting struct {
 	Ref  Ref
 	Pool lb.PoolID
-	// Until is when an attempt is allowed.
+	// Until is when an attempt is allowed; zero if that depends on somebody else.
 	Until time.Time
 	// Gate is what is closed until then; empty if the pool or its load balancer is
 	// only kept to its pace.
@@ -110,8 +120,12 @@ type Report struct {
 	// RetryAt is when the next attempt is due, if it was requeued; never before
 	// NextEligibleAt.
 	RetryAt time.Time
-	// ChangedAt is when the oldest change that the attempt carried was seen, and
-	// At is when the attempt ended.
+	// LookAt is when the pool is looked at next though nothing changes; zero is never.
+	LookAt time.Time
+	// Drift is true if nothing but the time to look again caused the attempt.
+	Drift bool
+	// ChangedAt is when the oldest change that the attempt carried was seen, zero if
+	// there was none; At is when the attempt ended.
 	ChangedAt, At time.Time
 	// Took is how long the attempt lasted.
 	Took time.Duration

@@ -14,12 +14,16 @@ import (
 // queue holds the operations of one load balancer, grouped by pool, and what the
 // lane remembers of each pool. Its lock is never held across a call.
 type queue struct {
+	driftPeriod time.Duration
+
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
 	// busy are those of the pools that have operations: an event costs nothing for
 	// the others.
 	busy  map[lb.PoolKey]*waiting
 	depth int
+	// nextDrift is when the first of the pools is looked at for drift; zero is never.
+	nextDrift time.Time
 	// wake has room for one token: operations came, or left.
 	wake chan struct{}
 }
@@ -37,12 +41,19 @@ type waiting struct {
 	level *uint64
 	// told is the last word that each Service got about this pool.
 	told map[ServiceName]word
-	// announced is until when people were told that the pool waits; zero if not.
-	announced time.Time
+	// subject is the newest operation, without its counters: what drift looks after.
+	subject Operation
+	// driftAt is when to look next, and driftDue is true once that has come.
+	driftAt  time.Time
+	driftDue bool
+	// announced is until when people were told that the pool waits, or without an end
+	// that they know of: for what; zero and empty if not.
+	announced    time.Time
+	announcedFor string
 }
 
-func newQueue() *queue {
-	return &queue{pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
+func newQueue(driftPeriod time.Duration) *queue {
+	return &queue{driftPeriod: driftPeriod, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
 }
 
 // add queues an operation, or lets a queued one that says the same stand for it; it
@@ -55,7 +66,9 @@ func (q *queue) add(op Operation, now time.Time) (queued bool) {
 	if w == nil {
 		w = &waiting{told: map[ServiceName]word{}}
 		q.pools[key] = w
+		q.watch(key, w, now)
 	}
+	w.subject = op
 	before := q.depth
 	q.hold(key, w, coalesce(w.ops, op))
 	queued = q.depth > before
@@ -70,7 +83,7 @@ func (q *queue) add(op Operation, now time.Time) (queued bool) {
 func (q *queue) hold(key lb.PoolKey, w *waiting, ops []Operation) {
 	q.depth += len(ops) - len(w.ops)
 	w.ops = ops
-	if len(ops) > 0 {
+	if len(ops) > 0 || w.driftDue {
 		q.busy[key] = w
 	} else {
 		delete(q.busy, key)
@@ -96,6 +109,7 @@ func (q *queue) remove(match func(Operation) bool) int {
 func (q *queue) forget(pool lb.PoolKey) (last bool) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
+		w.driftDue = false
 		q.hold(pool, w, nil)
 		delete(q.pools, pool)
 	}
@@ -108,29 +122,42 @@ func (q *queue) forget(pool lb.PoolKey) (last bool) {
 // next asks admission which pool to attempt now, or when to ask again.
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
+	q.look(now)
 	groups := make([]group, 0, len(q.busy))
 	for key, w := range q.busy {
 		groups = append(groups, summarize(key, w.ops, w.history))
 	}
+	drift := q.nextDrift
 	q.mu.Unlock()
-	return admit(groups, now, interval)
+	pick, ok, askAt := admit(groups, now, interval)
+	return pick, ok, earlier(askAt, drift)
 }
 
 // worthTelling is the shortest wait that people hear of.
 const worthTelling = time.Second
 
-// news returns the pools that wait for their pace or for a gate, and of which nobody
-// was told yet, or of a much earlier time. What waits after a failure was told by the
-// report of that attempt.
-func (q *queue) news(gate time.Time, closed string, now time.Time, interval time.Duration) []Waiting {
+// news returns the pools that wait for their pace, for a gate or for the lease, and of
+// which nobody was told yet, or of a much earlier time. What waits after a failure was
+// told by the report of that attempt.
+func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var all []Waiting
 	for key, w := range q.busy {
+		if len(w.ops) == 0 {
+			continue // a look for drift is no change
+		}
 		g := summarize(key, w.ops, w.history)
 		until, why := g.readyAt(now, interval), ""
-		if gate.After(until) {
-			until, why = gate, closed
+		if met.until.IsZero() && met.why != "" && until.Sub(now) < worthTelling {
+			if w.announcedFor != met.why {
+				w.announced, w.announcedFor = time.Time{}, met.why
+				all = append(all, Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Gate: met.why})
+			}
+			continue
+		}
+		if met.until.After(until) {
+			until, why = met.until, met.why
 		} else if !g.paced(now, interval) {
 			continue
 		}
@@ -138,7 +165,7 @@ func (q *queue) news(gate time.Time, closed string, now time.Time, interval time
 		if until.Sub(now) < worthTelling || moved < worthTelling || why == "" && !w.announced.IsZero() && moved < interval {
 			continue
 		}
-		w.announced = until
+		w.announced, w.announcedFor = until, ""
 		all = append(all, Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Until: until, Gate: why})
 	}
 	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
@@ -146,7 +173,7 @@ func (q *queue) news(gate time.Time, closed string, now time.Time, interval time
 }
 
 // take moves a pool's operations out of the queue for an attempt.
-func (q *queue) take(pool lb.PoolKey) (ops []Operation, h history, told map[ServiceName]word) {
+func (q *queue) take(pool lb.PoolKey, now time.Time) (ops []Operation, h history, told map[ServiceName]word) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.pools[pool]
@@ -154,8 +181,13 @@ func (q *queue) take(pool lb.PoolKey) (ops []Operation, h history, told map[Serv
 		return nil, history{}, nil
 	}
 	ops = w.ops
+	if len(ops) == 0 && w.driftDue {
+		ops = []Operation{w.subject.asDrift(now)}
+	}
+	w.driftDue = false
 	q.hold(pool, w, nil)
 	w.inFlight, w.oldest, w.announced = true, summarize(pool, ops, w.history).firstQueued, time.Time{}
+	w.announcedFor = ""
 	return ops, w.history, w.told
 }
 
@@ -168,6 +200,9 @@ func (q *queue) done(pool lb.PoolKey, requeue []Operation, h history, level *uin
 	if w == nil {
 		return
 	}
+	// A look that was postponed is not an operation that waits.
+	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op Operation) bool { return op.drift })
+	requeue = slices.DeleteFunc(requeue, func(op Operation) bool { return op.drift })
 	q.hold(pool, w, coalesce(requeue, w.ops...))
 	w.history, w.inFlight, w.level = h, false, level
 	for _, said := range []word{wordUpdated, wordRetrying, wordFailed} {

@@ -50,10 +50,10 @@ func section(t *testing.T, page, name, content string) string {
 
 func settleTable() string {
 	var b strings.Builder
-	b.WriteString("| outcome | retry left | no retry left |\n|---|---|---|\n")
+	b.WriteString("| outcome | retry left | no retry left | a look at a pool that was given up |\n|---|---|---|---|\n")
 	for _, o := range []Outcome{Written, Unchanged, Retriable, Terminal, Stale, Refused, Postponed, Shutdown} {
 		row := settlement[o]
-		fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", o, meaning[o], row.left, row.spent)
+		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s |\n", o, meaning[o], row.left, row.spent, row.givenUp)
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@
 package poolupdate
 
 import (
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/fault"
@@ -53,17 +54,30 @@ type disposition struct {
 	tell  word
 }
 
-// settlement is the table: the outcome, and what it means for an operation that
-// has a retry left and for one that has none. Nothing else decides it.
-var settlement = map[Outcome]struct{ left, spent disposition }{
-	Written:   {disposition{tell: wordUpdated}, disposition{tell: wordUpdated}},
-	Unchanged: {disposition{}, disposition{}},
-	Stale:     {disposition{}, disposition{}},
-	Retriable: {disposition{keep: true, spend: true, tell: wordRetrying}, disposition{tell: wordFailed}},
-	Terminal:  {disposition{tell: wordFailed}, disposition{tell: wordFailed}},
-	Refused:   {disposition{}, disposition{}},
-	Postponed: {disposition{keep: true}, disposition{keep: true}},
-	Shutdown:  {disposition{}, disposition{}},
+// row is what an outcome means for an operation that has a retry left, for one that has
+// none, and for a look at a pool whose last change was given up.
+type row struct{ left, spent, givenUp disposition }
+
+// settlement is the table. Nothing else decides what becomes of an operation. A look
+// for drift at any other pool is settled like a fresh change.
+var settlement = map[Outcome]row{
+	Written:   {disposition{tell: wordUpdated}, disposition{tell: wordUpdated}, disposition{tell: wordUpdated}},
+	Unchanged: {},
+	Stale:     {},
+	Retriable: {disposition{keep: true, spend: true, tell: wordRetrying}, disposition{tell: wordFailed}, disposition{tell: wordFailed}},
+	Terminal:  {disposition{tell: wordFailed}, disposition{tell: wordFailed}, disposition{tell: wordFailed}},
+	Refused:   {},
+	Postponed: {disposition{keep: true}, disposition{keep: true}, disposition{keep: true}},
+	Shutdown:  {},
+}
+
+// past is what a lane remembers of a pool when an attempt is settled.
+type past struct {
+	// told is the last word that each Service got.
+	told map[ServiceName]word
+	// gaveUp is true if the last change was given up; again, if it is for the same
+	// error as now.
+	gaveUp, again bool
 }
 
 // verdict is what settle decides for a group.
@@ -74,22 +88,28 @@ type verdict struct {
 	retriesUsed int
 }
 
-// settle applies the table to every operation of a group. last is what each
-// Service was told about this pool before: an unchanged pool is silent, unless
-// that was Retrying or Failed (a write had landed whose answer was lost).
-func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int, last map[ServiceName]word) verdict {
+// settle applies the table to every operation of a group. Two words are left out of it
+// or put into it: an unchanged pool is silent unless its Service was last told Retrying
+// or Failed (a write had landed whose answer was lost), and an error that a change was
+// given up for is not told again by a look for drift.
+func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
 	v := verdict{told: map[word][]ServiceName{}}
-	said := map[ServiceName]map[word]bool{}
 	for _, op := range ops {
-		row := settlement[outcome]
-		d := row.left
-		if op.retryCount >= maxRetries {
-			d = row.spent
+		d := settlement[outcome].left
+		switch {
+		case op.drift && past.gaveUp:
+			d = settlement[outcome].givenUp
+			if past.again && d.tell == wordFailed {
+				d.tell = wordNone
+			}
+		case op.retryCount >= maxRetries:
+			d = settlement[outcome].spent
 		}
-		if outcome == Unchanged && (last[op.Service] == wordRetrying || last[op.Service] == wordFailed) {
+		if last := past.told[op.Service]; outcome == Unchanged && (last == wordRetrying || last == wordFailed) {
 			d.tell = wordUpdated
 		}
 		if d.spend {
+			op.drift = false
 			op.retryCount++
 			op.nextEligibleAt = retryAt
 		}
@@ -97,14 +117,14 @@ func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int,
 		if d.keep {
 			v.requeue = append(v.requeue, op)
 		}
-		if d.tell == wordNone || op.Service == (ServiceName{}) || said[op.Service][d.tell] {
-			continue
-		}
-		if said[op.Service] == nil {
-			said[op.Service] = map[word]bool{}
-		}
-		said[op.Service][d.tell] = true
-		v.told[d.tell] = append(v.told[d.tell], op.Service)
+		v.tell(d.tell, op.Service)
 	}
 	return v
+}
+
+// tell says a word to a Service, once.
+func (v *verdict) tell(w word, to ServiceName) {
+	if w != wordNone && to != (ServiceName{}) && !slices.Contains(v.told[w], to) {
+		v.told[w] = append(v.told[w], to)
+	}
 }

@@ -48,7 +48,7 @@ func TestSettle(t *testing.T) {
 				ops = append(ops, op)
 				last[op.Service] = tt.last
 			}
-			v := settle(tt.outcome, time.Time{}, ops, maxRetries, last)
+			v := settle(tt.outcome, time.Time{}, ops, maxRetries, past{told: last})
 			if got := spellVerdict(v); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -78,12 +78,12 @@ func spellVerdict(v verdict) string {
 
 func TestSettleParksByRetryAfter(t *testing.T) {
 	until := seconds(90)
-	v := settle(Retriable, until, []Operation{{}}, 3, nil)
+	v := settle(Retriable, until, []Operation{{}}, 3, past{})
 	if !v.requeue[0].nextEligibleAt.Equal(until) {
 		t.Errorf("parked until %s, want %s", v.requeue[0].nextEligibleAt, until)
 	}
 	// The next failure without a Retry-After is no longer parked.
-	if v = settle(Retriable, time.Time{}, v.requeue, 3, nil); !v.requeue[0].nextEligibleAt.IsZero() {
+	if v = settle(Retriable, time.Time{}, v.requeue, 3, past{}); !v.requeue[0].nextEligibleAt.IsZero() {
 		t.Errorf("still parked until %s", v.requeue[0].nextEligibleAt)
 	}
 }

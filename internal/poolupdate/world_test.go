@@ -44,6 +44,15 @@ type world struct {
 }
 
 func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
+	inDriftingWorld(t, maxRetries, 0, story)
+}
+
+// inDriftingWorld is a world whose pools are looked at once a period.
+func inDriftingWorld(t *testing.T, maxRetries int, period time.Duration, story func(w *world)) {
+	inWorldOf(t, Config{MaxRetries: maxRetries, DriftPeriod: period}, story)
+}
+
+func inWorldOf(t *testing.T, cfg Config, story func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, start: time.Now(), writeTime: 2 * time.Second,
@@ -51,7 +60,8 @@ func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
 			nodes: map[netip.Addr]bool{}, ledger: map[string][]netip.Addr{}, taken: map[string]bool{},
 			fail: func(string, lb.PoolID) error { return nil },
 		}
-		w.lanes = New(Config{Interval: interval, MaxRetries: maxRetries, Azure: w, Cluster: w, Ledger: w, Reporter: w, Log: slog.New(slog.DiscardHandler)})
+		cfg.Interval, cfg.Azure, cfg.Cluster, cfg.Ledger, cfg.Reporter, cfg.Log = interval, w, w, w, w, slog.New(slog.DiscardHandler)
+		w.lanes = New(cfg)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { w.lanes.Run(ctx); close(ended) }()
@@ -196,7 +206,11 @@ func (w *world) Enter(lb.LoadBalancerID) (time.Time, string) {
 func (w *world) Wait(waiting Waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waits = append(w.waits, fmt.Sprintf("+%s %s until +%s %s", time.Since(w.start), waiting.Ref.Name, waiting.Until.Sub(w.start), waiting.Gate))
+	until := "whenever"
+	if !waiting.Until.IsZero() {
+		until = "until +" + waiting.Until.Sub(w.start).String()
+	}
+	w.waits = append(w.waits, fmt.Sprintf("+%s %s %s %s", time.Since(w.start), waiting.Ref.Name, until, waiting.Gate))
 }
 
 func (w *world) Relevant(op Operation) bool {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/internal/armemu"
@@ -70,6 +72,10 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 		if strings.Contains(weir.logs(), trouble) {
 			t.Errorf("the log speaks of %q", trouble)
 		}
+	}
+	// Nobody asked for the resource lease.
+	if err := cluster.Get(t.Context(), locker, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the resource lease: %v, want that there is none", err)
 	}
 	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
 	if err := weir.cmd.Wait(); err != nil {

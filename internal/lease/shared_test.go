@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTheFirstInAcquiresAndTheLastOutReleases(t *testing.T) {
+	tell(t, func(s *story) {
+		first := s.enters(s.weir)
+		s.requests("acquire weir")
+		second := s.enters(s.weir) // shares it
+		if !first.valid() || !second.valid() || !s.weir.Held() {
+			s.Error("it is ours, and not valid")
+		}
+		first.leave()
+		s.requests()
+		if !second.valid() {
+			s.Error("one of two left, and it is not valid any more")
+		}
+		second.leave()
+		s.requests("release weir")
+		if second.valid() || s.weir.Held() {
+			s.Error("valid after the last has left")
+		}
+		s.logs()
+	})
+}
+
+func TestLanesThatComeAtOnceAcquireItOnce(t *testing.T) {
+	tell(t, func(s *story) {
+		s.api.takes = time.Second
+		var in [10]lane
+		for i := range in {
+			go func() { in[i] = s.enters(s.weir) }()
+		}
+		time.Sleep(2 * time.Second)
+		s.requests("acquire weir")
+		for _, l := range in {
+			go l.leave()
+		}
+		time.Sleep(2 * time.Second)
+		s.requests("release weir")
+	})
+}
+
+// A lane that comes while the last one's release is under way has it acquired anew.
+func TestNobodyEntersWhatIsBeingReleased(t *testing.T) {
+	tell(t, func(s *story) {
+		s.api.takes = time.Second
+		first := s.enters(s.weir)
+		go first.leave()
+		synctest.Wait()
+		second := s.enters(s.weir)
+		s.requests("acquire weir", "release weir", "acquire weir")
+		if first.valid() || !second.valid() {
+			s.Error("the old acquisition is valid, or the new one is not")
+		}
+		second.leave()
+	})
+}
+
+func TestARefusalCostsOneRequestASecondHoweverManyAsk(t *testing.T) {
+	tell(t, func(s *story) {
+		s.otherTakes()
+		s.requests("acquire other")
+		for range 10 {
+			for range 20 {
+				s.isRefused(s.weir, `the-lease is held by "other"`)
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		synctest.Wait()
+		s.api.mu.Lock()
+		asked := len(s.api.log)
+		s.api.log = nil
+		s.api.mu.Unlock()
+		if asked != 10 || s.weir.Refusals() != 10 {
+			s.Errorf("%d requests and %d refusals in ten seconds, want 10", asked, s.weir.Refusals())
+		}
+		s.logs("no resource lease: backend pools wait")
+		s.otherReleases()
+		l := s.enters(s.weir)
+		s.logs("the resource lease is ours again")
+		l.leave()
+		s.enters(s.weir).leave()
+		s.logs()
+	})
+}
+
+// Passes that follow each other are one turn: after a minute others get the Lease,
+// though it was free for moments before.
+func TestAfterATurnOthersReallyGetIt(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		lanes int
+		gap   time.Duration
+	}{{"two lanes that never leave it free", 2, 0}, {"one lane, and moments between its passes", 1, 10 * time.Millisecond}} {
+		t.Run(tt.name, func(t *testing.T) {
+			tell(t, func(s *story) {
+				const end = 3 * time.Minute
+				passes := make([]int, tt.lanes)
+				for i := range tt.lanes {
+					go func() {
+						time.Sleep(time.Duration(i) * time.Second)
+						for time.Since(s.start) < end {
+							_, leave, err := s.weir.Enter(s.Context())
+							if err != nil { // the other has it
+								time.Sleep(time.Second)
+								continue
+							}
+							passes[i]++
+							time.Sleep(2 * time.Second)
+							leave()
+							time.Sleep(tt.gap)
+						}
+					}()
+				}
+				// The other does not wait in line: it tries now and then.
+				time.Sleep(time.Millisecond)
+				for s.api.as("other").Acquire(s.Context()) != nil {
+					time.Sleep(3*time.Second + time.Millisecond)
+				}
+				if got := time.Since(s.start); got < turn || got > turn+patience {
+					s.Errorf("the other got it after %s, want soon after our turn", got)
+				}
+				time.Sleep(10 * time.Second)
+				s.otherReleases()
+				time.Sleep(2 * end)
+				for _, n := range passes {
+					if n < 60 {
+						s.Errorf("passes of our lanes in three minutes: %d", passes)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Who comes after a turn waits for those that are in, and then for the breath.
+func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
+	tell(t, func(s *story) {
+		s.api.takes = time.Second // a release under way is no breath
+		long := s.enters(s.weir)
+		time.Sleep(turn)
+		s.requests("acquire weir")
+		go func() {
+			time.Sleep(3 * time.Second)
+			long.leave()
+		}()
+		asked := time.Now()
+		late := s.enters(s.weir)
+		s.requests("release weir", "acquire weir")
+		if waited := time.Since(asked); waited != 3*time.Second+time.Second+breath+time.Second {
+			s.Errorf("entered after %s, want the end of the pass, the release, the breath and the request", waited)
+		}
+		late.leave()
+		again := time.Now()
+		s.enters(s.weir).leave() // a turn of its own
+		if waited := time.Since(again); waited != 2*time.Second {
+			s.Errorf("the next waited for %s", waited)
+		}
+	})
+}
+
+// A lane does not stand for minutes behind another's pass without saying why.
+func TestWhoWaitsForAWholeTurnHearsWhy(t *testing.T) {
+	tell(t, func(s *story) {
+		long := s.enters(s.weir)
+		time.Sleep(turn)
+		asked := time.Now()
+		s.isRefused(s.weir, "left to other controllers for a moment")
+		if time.Since(asked) != patience || s.weir.Refusals() != 0 || !long.valid() {
+			s.Errorf("after %s, %d refusals", time.Since(asked), s.weir.Refusals())
+		}
+		long.leave()
+		s.logs()
+	})
+}
+
+func TestAContextThatEnds(t *testing.T) {
+	tell(t, func(s *story) {
+		s.Log("while another's turn is waited for")
+		long := s.enters(s.weir)
+		time.Sleep(turn)
+		ctx, stop := context.WithTimeout(s.Context(), time.Second)
+		defer stop()
+		asked := time.Now()
+		if _, _, err := s.weir.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(asked) != time.Second {
+			s.Errorf("after %s: %v", time.Since(asked), err)
+		}
+		long.leave()
+		time.Sleep(time.Minute)
+		s.requests("acquire weir", "release weir")
+
+		s.Log("while it is acquired: what was served is not left behind")
+		s.api.takes = 2 * time.Second
+		ctx, stop = context.WithTimeout(s.Context(), time.Second)
+		defer stop()
+		if _, leave, err := s.weir.Enter(ctx); err == nil {
+			leave()
+		}
+		s.requests("acquire weir", "release weir")
+		if s.api.holder != "" || s.weir.Held() {
+			s.Error("nobody is in, and it is held")
+		}
+
+		s.Log("while another's request is under way")
+		s.api.takes = 4 * time.Second
+		go func() { s.enters(s.weir).leave() }()
+		synctest.Wait()
+		ctx, stop = context.WithTimeout(s.Context(), time.Second)
+		defer stop()
+		asked = time.Now()
+		if _, _, err := s.weir.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(asked) != time.Second {
+			s.Errorf("after %s: %v", time.Since(asked), err)
+		}
+		time.Sleep(time.Minute)
+		if s.weir.Refusals() != 0 {
+			s.Error("who gave up counts as refused")
+		}
+		s.logs()
+	})
+}
+
+// An answer that is lost may have been a yes: nobody shall wait for the end of a term
+// that nobody uses.
+func TestAnAcquisitionWhoseAnswerWasLostIsTakenBack(t *testing.T) {
+	tell(t, func(s *story) {
+		s.api.lost = true
+		s.api.down = func(request string) bool { return request == "acquire" }
+		s.isRefused(s.weir, errDown.Error())
+		s.requests("acquire weir", "release weir")
+		s.api.down = nil
+		s.otherTakes()
+		s.logs("no resource lease")
+	})
+}
+
+func TestAnAPIServerThatHangsCostsTheLaneSeconds(t *testing.T) {
+	tell(t, func(s *story) {
+		s.api.takes = time.Hour
+		asked := time.Now()
+		s.isRefused(s.weir, context.DeadlineExceeded.Error())
+		if waited := time.Since(asked); waited != 2*callDeadline {
+			s.Errorf("%s", waited)
+		}
+	})
+}
+
+func TestAReleaseThatFails(t *testing.T) {
+	tell(t, func(s *story) {
+		s.api.down = func(request string) bool { return request == "release" }
+		s.enters(s.weir).leave()
+		s.requests("acquire weir", "fail release weir")
+		s.logs("could not be released; it ends by itself")
+		if s.weir.Held() {
+			s.Error("nobody is in, and it counts as held")
+		}
+		time.Sleep(2 * term)
+		s.requests() // nobody renews what nobody uses
+		s.otherTakes()
+		s.isRefused(s.weir, "other")
+	})
+}
+
+// A process that was killed never released it: the next of its name goes on at once,
+// somebody else after the term.
+func TestACrash(t *testing.T) {
+	tell(t, func(s *story) {
+		if err := s.api.as("weir").Acquire(s.Context()); err != nil { // and is killed
+			s.Fatal(err)
+		}
+		next := s.enters(s.weir)
+		if !next.valid() {
+			s.Error("the next process of the name cannot go on")
+		}
+		next.leave()
+
+		if err := s.api.as("weir").Acquire(s.Context()); err != nil { // and is killed, and none follows
+			s.Fatal(err)
+		}
+		var held *HeldError
+		if err := s.api.as("other").Acquire(s.Context()); !errors.As(err, &held) || held.Holder != "weir" {
+			s.Errorf("the other got %v within the term", err)
+		}
+		time.Sleep(term)
+		s.otherTakes()
+	})
+}
+
+// People are told again when the text changes, and shall not be at each renewal.
+func TestARefusalReadsTheSameWhileTheSameOneHoldsIt(t *testing.T) {
+	now := time.Now()
+	a, b := &HeldError{"the-lease", "other", now}, &HeldError{"the-lease", "other", now.Add(time.Hour)}
+	if a.Error() != b.Error() {
+		t.Errorf("%v, then %v", a, b)
+	}
+}

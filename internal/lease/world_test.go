@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const term = 15 * time.Minute
+
+// apiLease is the Lease in the API server, for any number of holders.
+type apiLease struct {
+	mu     sync.Mutex // held for moments
+	holder string
+	end    time.Time
+	// takes is how long a request lasts; down makes requests fail, before they are
+	// served or, if lost is set, after.
+	takes time.Duration
+	down  func(request string) bool
+	lost  bool
+	log   []string // "acquire weir", "refuse weir", "release weir"
+}
+
+var errDown = errors.New("the API server does not answer")
+
+// as is the Lease for a holder of this name.
+func (a *apiLease) as(name string) *holder { return &holder{api: a, name: name} }
+
+type holder struct {
+	api  *apiLease
+	name string
+}
+
+func (h *holder) Acquire(ctx context.Context) error {
+	return h.request(ctx, "acquire", func() error {
+		if h.api.holder != "" && h.api.holder != h.name && time.Now().Before(h.api.end) {
+			h.api.log = append(h.api.log, "refuse "+h.name)
+			return &HeldError{Lease: "the-lease", Holder: h.api.holder, Until: h.api.end}
+		}
+		h.api.holder, h.api.end = h.name, time.Now().Add(term)
+		return nil
+	})
+}
+
+func (h *holder) Release(ctx context.Context) error {
+	return h.request(ctx, "release", func() error {
+		if h.api.holder == h.name {
+			h.api.holder = ""
+		}
+		return nil
+	})
+}
+
+func (h *holder) request(ctx context.Context, request string, serve func() error) error {
+	if ctx.Err() != nil {
+		h.api.set(func() { h.api.log = append(h.api.log, request+" after the end of it") })
+	}
+	select {
+	case <-time.After(h.api.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	h.api.mu.Lock()
+	defer h.api.mu.Unlock()
+	fails := h.api.down != nil && h.api.down(request)
+	if fails && !h.api.lost {
+		h.api.log = append(h.api.log, "fail "+request+" "+h.name)
+		return errDown
+	}
+	if err := serve(); err != nil {
+		return err
+	}
+	h.api.log = append(h.api.log, request+" "+h.name)
+	if fails {
+		return errDown
+	}
+	return nil
+}
+
+// set changes the Lease while requests may be under way.
+func (a *apiLease) set(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
+}
+
+// story is one process, weir, with its Lease, in virtual time.
+type story struct {
+	*testing.T
+	api   *apiLease
+	weir  *Shared
+	out   *bytes.Buffer // the log; looked at when nothing moves
+	start time.Time
+}
+
+func tell(t *testing.T, story_ func(s *story)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{T: t, api: &apiLease{}, out: &bytes.Buffer{}, start: time.Now()}
+		s.weir = NewShared(s.api.as("weir"), term, slog.New(slog.NewTextHandler(s.out, nil)))
+		story_(s)
+	})
+}
+
+// lane is one that is in.
+type lane struct {
+	valid func() bool
+	leave func()
+}
+
+// enters is what a lane has to succeed in.
+func (s *story) enters(shared *Shared) lane {
+	s.Helper()
+	valid, leave, err := shared.Enter(s.Context())
+	if err != nil {
+		s.Fatalf("+%s: %v", time.Since(s.start), err)
+	}
+	return lane{valid, leave}
+}
+
+// isRefused is what a lane must not succeed in.
+func (s *story) isRefused(shared *Shared, want string) {
+	s.Helper()
+	_, leave, err := shared.Enter(s.Context())
+	if err == nil {
+		leave()
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		s.Fatalf("+%s: got %v, want a refusal that says %q", time.Since(s.start), err, want)
+	}
+}
+
+// other takes the Lease as somebody who does not share.
+func (s *story) otherTakes() {
+	s.Helper()
+	if err := s.api.as("other").Acquire(s.Context()); err != nil {
+		s.Fatalf("+%s: the other: %v", time.Since(s.start), err)
+	}
+}
+
+func (s *story) otherReleases() {
+	s.Helper()
+	if err := s.api.as("other").Release(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// requests are those since the last time.
+func (s *story) requests(want ...string) {
+	s.Helper()
+	synctest.Wait()
+	s.api.mu.Lock()
+	defer s.api.mu.Unlock()
+	if got := strings.Join(s.api.log, ", "); got != strings.Join(want, ", ") {
+		s.Errorf("+%s: requests: got %s; want %s", time.Since(s.start), got, strings.Join(want, ", "))
+	}
+	s.api.log = nil
+}
+
+// logs are the lines of the log since the last time, each by a part of it.
+func (s *story) logs(want ...string) {
+	s.Helper()
+	synctest.Wait()
+	lines := strings.Split(strings.TrimSpace(s.out.String()), "\n")
+	if s.out.Len() == 0 {
+		lines = nil
+	}
+	s.out.Reset()
+	if len(lines) != len(want) {
+		s.Errorf("+%s: log: %q, want %d lines", time.Since(s.start), lines, len(want))
+		return
+	}
+	for i, part := range want {
+		if !strings.Contains(lines[i], part) {
+			s.Errorf("+%s: log line %q, want %q in it", time.Since(s.start), lines[i], part)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"hash/fnv"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// driftAfter returns when a pool is looked at next for drift, after now. Each pool has
+// its own moment in the period, by its name, so that the reads are spread evenly and
+// a restart moves none of them. A period of 0 is never.
+func driftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+	if period <= 0 {
+		return time.Time{}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(pool)) // never fails
+	phase := time.Duration(h.Sum64() % uint64(period))
+	begin := now.Truncate(period).Add(phase)
+	if !begin.After(now) {
+		begin = begin.Add(period)
+	}
+	return begin
+}
+
+// watch makes a pool one that is looked at. The caller holds q.mu.
+func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
+	w.driftAt = driftAfter(key, now, q.driftPeriod)
+	q.nextDrift = earlier(q.nextDrift, w.driftAt)
+}
+
+// look marks the pools whose moment has come. What has operations is read anyway. The
+// cost grows with the lane's pools, and is paid once for each look. The caller holds q.mu.
+func (q *queue) look(now time.Time) {
+	if q.nextDrift.IsZero() || q.nextDrift.After(now) {
+		return
+	}
+	q.nextDrift = time.Time{}
+	for key, w := range q.pools {
+		if !w.driftAt.After(now) {
+			w.driftDue = !w.inFlight
+			q.hold(key, w, w.ops)
+			w.driftAt = driftAfter(key, now, q.driftPeriod)
+		}
+		q.nextDrift = earlier(q.nextDrift, w.driftAt)
+	}
+}
+
+// gaveUpOn is what a pool's change is given up for after an attempt that no other
+// follows; empty if it is not.
+func gaveUpOn(r result) string {
+	if r.outcome == Retriable || r.outcome == Terminal {
+		return errorName(r.fault)
+	}
+	return ""
+}
+
+// errorName tells failures apart that people need to hear of.
+func errorName(f *fault.Fault) string {
+	if f == nil {
+		return ""
+	}
+	return string(f.Class) + " " + f.Code
+}

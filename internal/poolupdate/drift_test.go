@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+const period = 10 * time.Minute
+
+// level brings a pool level with n1 and forgets how.
+func (w *world) level(id lb.PoolID) {
+	w.pool(id, "n1=10.0.0.1")
+	w.change(id, "n1=10.0.0.1")
+	w.wait(10 * time.Second)
+	w.set(func() { w.calls, w.reports = nil, nil })
+}
+
+func TestAPoolThatSomebodyChangedIsLevelAfterOnePeriod(t *testing.T) {
+	inDriftingWorld(t, 3, period, func(w *world) {
+		w.level(web)
+		w.set(func() { w.pool(web, "vm=10.9.9.9") })
+		w.wait(period)
+		w.expectPool(web, "vm=10.9.9.9 n1=10.0.0.1")
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+func TestAQuietPoolIsReadOnceAPeriodAndNobodyIsTold(t *testing.T) {
+	inDriftingWorld(t, 3, period, func(w *world) {
+		w.level(web)
+		w.wait(5 * period)
+		if n := len(w.calls); n != 5 {
+			t.Errorf("%d calls in five periods: %q", n, w.calls)
+		}
+		for _, r := range w.reports {
+			if r.Outcome != Unchanged || !r.Drift || len(r.Updated) > 0 || !r.ChangedAt.IsZero() {
+				t.Errorf("%+v", r)
+			}
+		}
+		w.lanes.Forget(web)
+		w.set(func() { w.calls = nil })
+		w.wait(2 * period)
+		w.expectCalls()
+	})
+}
+
+func TestAPeriodOfZeroNeverLooks(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.level(web)
+		w.wait(100 * time.Hour)
+		w.expectCalls()
+	})
+}
+
+// The reads of many pools are spread over the period.
+func TestLooksAreSpreadEvenly(t *testing.T) {
+	now := start
+	tenths := make([]int, 10)
+	for i := range 1000 {
+		at := driftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), now, period)
+		if !at.After(now) || at.After(now.Add(period)) {
+			t.Fatalf("pool %d is looked at %s from now", i, at.Sub(now))
+		}
+		if again := driftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), at, period); !again.Equal(at.Add(period)) {
+			t.Fatalf("then %s later", again.Sub(at))
+		}
+		tenths[int(at.Sub(now)*10/(period+1))]++
+	}
+	for _, n := range tenths {
+		if n < 60 || n > 140 {
+			t.Errorf("1000 pools, by tenths of the period: %v", tenths)
+			break
+		}
+	}
+}
+
+// A budget that ran out is not the end: one silent attempt a period follows, and a
+// word only when there is news.
+func TestAPoolThatWasGivenUpIsTriedSilentlyOnceAPeriod(t *testing.T) {
+	inDriftingWorld(t, 1, period, func(w *world) {
+		w.pool(web, "")
+		w.failing("PUT", -1, fault.Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
+		w.wait(3 * period)
+		w.expectReports("web Retriable", "web Retriable", "web Retriable")
+		w.failing("PUT", -1, fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}})
+		w.wait(2 * period)
+		w.expectReports("web Terminal Failed:web", "web Terminal")
+		w.failing("PUT", 0, fault.Answer{})
+		w.wait(period)
+		w.expectReports("web Written Updated:web")
+		w.expectPool(web, "n1=10.0.0.1")
+		w.wait(period)
+		w.expectReports("web Unchanged")
+	})
+}
+
+// What a look finds and cannot mend at once is a change like any other.
+func TestALookThatFailsOnAPoolThatWasLevelHasABudgetAndSpeaks(t *testing.T) {
+	inDriftingWorld(t, 1, period, func(w *world) {
+		w.level(web)
+		w.set(func() { w.pool(web, "") })
+		w.failing("PUT", 2, fault.Answer{Status: 412})
+		w.wait(period + time.Minute)
+		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
+		w.wait(period)
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+// A Retry-After holds a look, too, however long it is.
+func TestALookWaitsForRetryAfter(t *testing.T) {
+	inDriftingWorld(t, 0, period, func(w *world) {
+		w.pool(web, "")
+		w.failing("GET", 1, fault.Answer{Status: 429, RetryAt: w.start.Add(3 * period)})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(3*period - time.Second)
+		w.expectReports("web Retriable Failed:web")
+		w.expectCalls("+250ms GET web")
+		w.wait(period)
+		w.expectReports("web Written Updated:web", "web Unchanged") // the second by its own moment
+	})
+}
+
+// A look goes last, takes nobody's pass, and is no operation that waits.
+func TestALookStandsBackBehindChanges(t *testing.T) {
+	fresh := group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
+	retry := group{pool: "retry", retry: true, firstQueued: seconds(0)}
+	look := group{pool: "a look"}
+	if pick, _, _ := admit([]group{look, retry, fresh}, seconds(100), interval); pick != "fresh" {
+		t.Errorf("%s goes first", pick)
+	}
+	if pick, _, _ := admit([]group{look, retry}, seconds(100), interval); pick != "retry" {
+		t.Errorf("%s goes before a retry", pick)
+	}
+	inDriftingWorld(t, 3, period, func(w *world) {
+		w.level(web)
+		w.set(func() { w.gates = w.start.Add(2 * period) })
+		w.wait(period)
+		if b := w.lanes.Backlog(); b != (Backlog{}) {
+			t.Errorf("a look that waits for a gate counts as %+v", b)
+		}
+		w.expectWaits()
+		w.change(web, "n2=10.0.0.2") // takes the place of the look
+		w.wait(period + time.Minute)
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+// Nothing that is not relevant any more is looked at.
+func TestNobodyLooksAtAPausedPool(t *testing.T) {
+	inDriftingWorld(t, 3, period, func(w *world) {
+		w.level(web)
+		w.set(func() { w.gone["web"] = true })
+		w.wait(3 * period)
+		w.expectCalls()
+		w.set(func() { w.gone["web"] = false })
+		w.wait(period)
+		w.expectReports("web Unchanged")
+	})
+}
+
+// A look that something of our own holds up is made when that is over.
+func TestALookThatIsPostponedIsNotLost(t *testing.T) {
+	inDriftingWorld(t, 3, period, func(w *world) {
+		w.level(web)
+		w.failing("READ LEDGER", 3, fault.Answer{})
+		w.wait(period)
+		w.expectReports("web Postponed", "web Postponed", "web Postponed", "web Unchanged")
+	})
+}
