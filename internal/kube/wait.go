@@ -40,22 +40,28 @@ func (c *Cluster) Wait(w poolupdate.Waiting) {
 // wait says what a change waits for. What the last attempt met stays in sight.
 func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting, desired int) {
 	s.Desired = new(int32(desired)) //nolint:gosec // a pool has at most some thousands
-	reason, why := v1alpha1.ReasonUpdating, "a change of the members waits"
+	reason, what := v1alpha1.ReasonUpdating, "a change of the members waits"
 	if s.LastOutcome != nil && syncedReason(s.Conditions) == v1alpha1.ReasonRetrying {
 		reason = v1alpha1.ReasonRetrying
-		why = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, value(s.RetriesUsed), value(s.RetryBudget))
+		what = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, value(s.RetriesUsed), value(s.RetryBudget))
 	}
-	switch {
-	case w.Gate == "":
-		why += ", because requests are kept to a pace; it is due at " + stamp(w.Until)
-	case w.Until.IsZero(): // nobody knows until when
-		why += ": " + w.Gate
-		unpark(s, generation)
-	default:
-		why += ": " + w.Gate
-		park(s, generation, w.Until, v1alpha1.ReasonGateClosed, w.Gate)
+	unpark(s, generation)
+	why := ""
+	switch w.Cause {
+	case poolupdate.CauseGate:
+		why = ": " + w.Why
+		park(s, generation, w.Until, v1alpha1.ReasonGateClosed, w.Why)
+	case poolupdate.CauseRetryAfter:
+		why = ", because Azure asked for no call before " + stamp(w.Until)
+		park(s, generation, w.Until, v1alpha1.ReasonRetryAfter, "Azure asked for no call before "+stamp(w.Until))
+	case poolupdate.CauseLease:
+		why = ": " + w.Why
+	case poolupdate.CausePace:
+		why = ", because requests are kept to a pace; it is due at " + stamp(w.Until)
+	case poolupdate.CauseBehind:
+		why = ": something else on its load balancer goes first"
 	}
-	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
+	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, what+why)
 }
 
 func value(n *int32) int32 {

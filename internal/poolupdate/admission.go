@@ -60,14 +60,16 @@ type history struct {
 	// holdUntil is set while something of our own was not ready.
 	holdUntil time.Time
 	postponed int
-	// gaveUp is what the pool's last change was given up for, and notBefore the time
-	// that Azure named then; empty and zero if it was not.
-	gaveUp    string
+	// notBefore is the latest time that a Retry-After for this pool named. It outlives
+	// the operation that met it.
 	notBefore time.Time
+	// gaveUp is what the pool's last change was given up for; empty if it was not.
+	gaveUp string
 }
 
 // group is the operations of one pool, as far as admission looks at them. One that is
-// neither fresh nor a retry has no operation: the pool is due to be looked at for drift.
+// neither fresh nor a retry has no operation: the pool is due to be looked at for drift,
+// since firstQueued.
 type group struct {
 	pool        lb.PoolKey
 	fresh       bool
@@ -75,6 +77,8 @@ type group struct {
 	firstQueued time.Time
 	parkedUntil time.Time
 	history     history
+	// ready is when the group may be attempted, once admission has looked.
+	ready time.Time
 }
 
 // summarize builds the group of a pool's operations. The most restrictive member
@@ -100,36 +104,42 @@ func summarize(pool lb.PoolKey, ops []Operation, h history) group {
 
 // readyAt returns when the group may be attempted. Retry-After only ever delays.
 func (g group) readyAt(now time.Time, interval time.Duration) time.Time {
-	t := later(g.parkedUntil, g.history.holdUntil)
-	if !g.fresh && !g.retry {
-		return later(t, g.history.notBefore)
-	}
-	if g.retry {
-		return later(t, g.history.lastAttempt.Add(interval))
-	}
-	t = later(t, g.firstQueued.Add(debounce))
-	return later(t, g.history.passes.at(now, interval).nextAt(interval))
-}
-
-// rank orders kinds of work: fresh, retries, drift.
-func (g group) rank() int {
+	t := later(g.earliest(), g.history.holdUntil)
 	switch {
 	case g.retry:
-		return 1
+		return later(t, g.history.lastAttempt.Add(interval))
 	case g.fresh:
-		return 0
+		t = later(t, g.firstQueued.Add(debounce))
+		return later(t, g.history.passes.at(now, interval).nextAt(interval))
 	}
-	return 2
+	return later(t, g.firstQueued)
 }
 
-// before orders groups that are ready: by rank, then the oldest, then by name so that
-// the same input gives the same order.
-func (g group) before(other group) bool {
-	if a, b := g.rank(), other.rank(); a != b {
+// earliest is the time before which Azure wants no call for the pool.
+func (g group) earliest() time.Time { return later(g.parkedUntil, g.history.notBefore) }
+
+// rank orders what is ready: fresh work, retries, drift. What has waited for an interval
+// goes before all that has not, so that no kind of work starves another.
+func (g group) rank(now time.Time, interval time.Duration) int {
+	switch {
+	case now.Sub(g.ready) >= interval:
+		return 0
+	case g.fresh && !g.retry:
+		return 1
+	case g.retry:
+		return 2
+	}
+	return 3
+}
+
+// before orders groups that are ready: by rank, then by how long they are, then by name
+// so that the same input gives the same order.
+func (g group) before(other group, now time.Time, interval time.Duration) bool {
+	if a, b := g.rank(now, interval), other.rank(now, interval); a != b {
 		return a < b
 	}
-	if !g.firstQueued.Equal(other.firstQueued) {
-		return g.firstQueued.Before(other.firstQueued)
+	if !g.ready.Equal(other.ready) {
+		return g.ready.Before(other.ready)
 	}
 	return g.pool < other.pool
 }
@@ -152,13 +162,11 @@ func (g group) paced(now time.Time, interval time.Duration) bool {
 func admit(groups []group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, askAt time.Time) {
 	var best group
 	for _, g := range groups {
-		ready := g.readyAt(now, interval)
+		g.ready = g.readyAt(now, interval)
 		switch {
-		case ready.After(now):
-			if askAt.IsZero() || ready.Before(askAt) {
-				askAt = ready
-			}
-		case !ok || g.before(best):
+		case g.ready.After(now):
+			askAt = earlier(askAt, g.ready)
+		case !ok || g.before(best, now, interval):
 			best, ok = g, true
 		}
 	}

@@ -43,6 +43,7 @@ func (q *queue) look(now time.Time) {
 	for key, w := range q.pools {
 		if !w.driftAt.After(now) {
 			w.driftDue = !w.inFlight
+			w.driftSince = now
 			q.hold(key, w, w.ops)
 			w.driftAt = driftAfter(key, now, q.driftPeriod)
 		}

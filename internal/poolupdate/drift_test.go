@@ -133,13 +133,16 @@ func TestALookWaitsForRetryAfter(t *testing.T) {
 // A look goes last, takes nobody's pass, and is no operation that waits.
 func TestALookStandsBackBehindChanges(t *testing.T) {
 	fresh := group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
-	retry := group{pool: "retry", retry: true, firstQueued: seconds(0)}
-	look := group{pool: "a look"}
-	if pick, _, _ := admit([]group{look, retry, fresh}, seconds(100), interval); pick != "fresh" {
+	retry := group{pool: "retry", retry: true, history: history{lastAttempt: seconds(0)}}
+	look := group{pool: "a look", firstQueued: seconds(25)}
+	if pick, _, _ := admit([]group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {
 		t.Errorf("%s goes first", pick)
 	}
-	if pick, _, _ := admit([]group{look, retry}, seconds(100), interval); pick != "retry" {
+	if pick, _, _ := admit([]group{look, retry}, seconds(50), interval); pick != "retry" {
 		t.Errorf("%s goes before a retry", pick)
+	}
+	if pick, _, _ := admit([]group{look, retry, fresh}, seconds(55), interval); pick != "a look" {
+		t.Errorf("%s goes first, though the look has waited for an interval", pick)
 	}
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)

@@ -22,8 +22,9 @@ type lane struct {
 	// slot is the lane's lock. It is a channel, not a mutex, because it is held
 	// while Azure works, which takes seconds.
 	slot chan struct{}
-	// ended is closed when the lane has no pool left.
+	// ended is closed when the lane has no pool left, which reap finds out.
 	ended chan struct{}
+	reap  func()
 }
 
 // errEnded says that the lane is no more; there may be a new one.
@@ -47,32 +48,27 @@ func (l *lane) lock(ctx context.Context) error {
 
 func (l *lane) unlock() { <-l.slot }
 
+// busy reports whether somebody holds the lane just now.
+func (l *lane) busy() bool { return len(l.slot) > 0 }
+
 // run attempts what admission picks and the gates let through, until the context is
 // done or the lane ends.
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var parkedSeen time.Time // when those that are parked were last asked whom they serve
 	for ctx.Err() == nil {
 		now := time.Now()
-		if now.Sub(parkedSeen) >= l.cfg.Interval {
-			l.queue.release(l.cfg.Cluster.Relevant)
-			parkedSeen = now
-		}
 		pool, ok, askAt := l.queue.next(now, l.cfg.Interval)
 		var met obstacle
 		if ok {
-			if met = l.enter(ctx, pool); met.askAt.IsZero() || ctx.Err() != nil {
+			met = l.enter(ctx, pool)
+			l.reap() // the pool may have been forgotten meanwhile
+			if met.askAt.IsZero() || ctx.Err() != nil {
 				continue
 			}
 			askAt, now = met.askAt, time.Now()
 		}
-		if again := parkedSeen.Add(l.cfg.Interval); again.Before(askAt) {
-			askAt = again
-		}
-		for _, w := range l.queue.news(met, now, l.cfg.Interval) {
-			l.cfg.Reporter.Wait(w)
-		}
+		l.tell(met, now)
 		if !l.sleep(ctx, timer, askAt) {
 			return
 		}
@@ -102,24 +98,39 @@ type obstacle struct {
 	askAt time.Time // again; zero if nothing kept it
 	// until is when the obstacle is over; zero if nobody knows.
 	until time.Time
-	why   string // empty if the load balancer is only kept to its pace
+	cause Cause
+	why   string
+}
+
+// tell says which pools wait, and for what.
+func (l *lane) tell(met obstacle, now time.Time) {
+	for _, w := range l.queue.news(met, now, l.cfg.Interval) {
+		l.cfg.Reporter.Wait(w)
+	}
 }
 
 // enter makes a pass if the gates and the lease let it, in the order of the locks: the
 // lane, then the lease. Otherwise nothing was taken from the queue.
 func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
-	if until, why := l.cfg.Azure.Enter(l.id); !until.IsZero() {
-		return obstacle{askAt: until, until: until, why: why}
+	if l.busy() { // somebody else writes the load balancer
+		l.tell(obstacle{cause: CauseBehind}, time.Now())
 	}
 	if l.lock(ctx) != nil {
 		return obstacle{}
 	}
 	defer l.unlock()
+	if until, why := l.cfg.Azure.Enter(l.id); !until.IsZero() {
+		cause := CauseGate
+		if why == "" {
+			cause = CausePace
+		}
+		return obstacle{askAt: until, until: until, cause: cause, why: why}
+	}
 	valid := func() bool { return true }
 	if l.cfg.Lease != nil {
 		held, leave, err := l.cfg.Lease.Enter(ctx)
 		if err != nil {
-			return obstacle{askAt: time.Now().Add(l.cfg.Interval), why: err.Error()}
+			return obstacle{askAt: time.Now().Add(l.cfg.Interval), cause: CauseLease, why: err.Error()}
 		}
 		defer leave()
 		valid = held
@@ -132,10 +143,10 @@ func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
 // lease.
 func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
-	ops, h, told := l.queue.take(pool, start)
-	ops = l.relevant(ops)
+	t := l.queue.take(pool, start)
+	ops, h := l.relevant(t.ops), t.history
 	if len(ops) == 0 {
-		l.queue.done(pool, nil, h, nil, nil)
+		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
@@ -150,18 +161,21 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	if r.fault != nil {
 		retryAt = r.fault.RetryAt
 	}
+	if r.outcome == Retriable {
+		h.notBefore = later(h.notBefore, retryAt)
+	}
 	changedAt := oldestChange(ops)
 	ops = l.relevant(ops)
 	if !r.settled() && ctx.Err() != nil {
 		return // stopped since the answer came: as quiet as one that was stopped before
 	}
 	if !r.settled() && len(ops) == 0 { // nobody is left to hear of it
-		l.queue.done(pool, nil, h, nil, nil)
+		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
-	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{told: told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp})
+	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp})
 	if len(v.requeue) == 0 {
-		h.gaveUp, h.notBefore = gaveUpOn(r), retryAt
+		h.gaveUp = gaveUpOn(r)
 	}
 	next := summarize(pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
@@ -174,7 +188,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		NextEligibleAt: next.parkedUntil, RetryAt: next.retryAt(now, l.cfg.Interval),
 		LookAt: driftAfter(pool, now, l.cfg.DriftPeriod), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
-	l.queue.done(pool, v.requeue, h, r.level(), v.told)
+	l.queue.done(t, v.requeue, h, r.level(), v.told)
 }
 
 // relevant drops the operations that have nobody left to serve.

@@ -71,9 +71,15 @@ func (ls *Lanes) Run(ctx context.Context) {
 // Add queues an operation and wakes its lane. It does not wait for anything.
 func (ls *Lanes) Add(op Operation) {
 	ls.mu.Lock() // held across, so that the lane does not end in between
-	defer ls.mu.Unlock()
-	if !ls.lane(op.Pool.LoadBalancer).queue.add(op, time.Now()) {
+	l := ls.lane(op.Pool.LoadBalancer)
+	if !l.queue.add(op, time.Now()) {
 		ls.coalesced.Add(1)
+	}
+	ls.mu.Unlock()
+	if l.busy() {
+		if w, tell := l.queue.behind(op.Pool.Key()); tell {
+			ls.cfg.Reporter.Wait(w)
+		}
 	}
 }
 
@@ -87,17 +93,35 @@ func (ls *Lanes) RemoveService(name ServiceName) int {
 	return n
 }
 
-// Forget drops a pool and all that is remembered of it. A lane without pools ends.
+// Drop takes out what waits for a BackendPool. What Azure asked for is remembered.
+func (ls *Lanes) Drop(ref Ref) {
+	for _, l := range ls.all() {
+		l.queue.remove(func(op Operation) bool { return op.Ref == ref })
+	}
+}
+
+// Forget drops a pool and all that is remembered of it. A lane without pools ends, once
+// nobody works in it any more.
 func (ls *Lanes) Forget(pool lb.PoolID) {
 	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
-	if l == nil || !l.queue.forget(pool.Key()) {
+	ls.mu.Unlock()
+	if l != nil {
+		l.queue.forget(pool.Key())
+		ls.reap(l)
+	}
+}
+
+// reap ends a lane that has no pool and in which nobody works.
+func (ls *Lanes) reap(l *lane) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.lanes[l.id.Key()] != l || !l.queue.empty() {
 		return
 	}
 	select {
-	case l.slot <- struct{}{}: // nobody works in it, and nobody will: the slot stays taken
-		delete(ls.lanes, pool.LoadBalancer.Key())
+	case l.slot <- struct{}{}: // and nobody will: the slot stays taken
+		delete(ls.lanes, l.id.Key())
 		close(l.ended)
 	default:
 	}
@@ -126,7 +150,7 @@ func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(),
 		ls.mu.Unlock()
 		switch err := l.lock(ctx); {
 		case err == nil:
-			return l.unlock, nil
+			return func() { l.unlock(); ls.reap(l) }, nil
 		case !errors.Is(err, errEnded):
 			return nil, err
 		}
@@ -166,6 +190,7 @@ func (ls *Lanes) lane(id lb.LoadBalancerID) *lane {
 	l := ls.lanes[id.Key()]
 	if l == nil {
 		l = newLane(id, &ls.cfg)
+		l.reap = func() { ls.reap(l) }
 		ls.lanes[id.Key()] = l
 		if ls.start != nil {
 			ls.start(l)

@@ -80,7 +80,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 		w.wait(5 * time.Minute)
 		w.expectCalls()
 		w.expectReports()
-		w.expectWaits(`+250ms web whenever the lease is held by "other"`)
+		w.expectWaits(`+250ms web Lease: the lease is held by "other"`)
 		if got := w.lanes.Backlog(); got.Operations != 1 || got.Parked != 0 || !got.Oldest.Equal(w.start) {
 			t.Errorf("while it waits: %+v", got)
 		}
@@ -89,7 +89,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 		}
 		l.set(func() { l.holder = "a third" })
 		w.wait(interval + time.Second)
-		w.expectWaits(`+10m30s web whenever the lease is held by "a third"`)
+		w.expectWaits(`+10m0.25s web Lease: the lease is held by "a third"`)
 
 		// The whole budget is there still: two attempts.
 		l.set(func() { l.holder = "" })
@@ -113,7 +113,7 @@ func TestEveryPoolSaysThatItWaitsForTheLease(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.change(api, "n1=10.0.0.1")
 		w.wait(2 * interval)
-		w.expectWaits(`+250ms api whenever the lease is held by "other"`, `+250ms web whenever the lease is held by "other"`)
+		w.expectWaits(`+250ms api Lease: the lease is held by "other"`, `+250ms web Lease: the lease is held by "other"`)
 		l.set(func() { l.holder = "" })
 		w.wait(interval + 5*time.Second)
 		w.expectReports("api Written Updated:api", "web Written Updated:web")
@@ -121,7 +121,7 @@ func TestEveryPoolSaysThatItWaitsForTheLease(t *testing.T) {
 		began := time.Since(w.start) + debounce
 		w.change(web, "n2=10.0.0.2")
 		w.wait(2 * interval)
-		w.expectWaits(fmt.Sprintf(`+%s web whenever the lease is held by "other"`, began))
+		w.expectWaits(fmt.Sprintf(`+%s web Lease: the lease is held by "other"`, began))
 	})
 }
 
@@ -210,7 +210,7 @@ func TestALeaseThatIsLostBeforeTheWriteMeansNoWrite(t *testing.T) {
 		w.wait(2 * time.Minute)
 		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]")
 		w.expectReports("web Postponed") // and no Service hears of it
-		w.expectWaits(`+1.25s web whenever the lease is held by "other"`)
+		w.expectWaits(`+1.25s web Lease: the lease is held by "other"`)
 		l.set(func() { l.lost, l.holder = false, "" })
 		w.wait(interval + 5*time.Second)
 		w.expectReports("web Written Updated:web")

@@ -28,6 +28,9 @@ type Operation struct {
 	// ChangedAt is when the change that this operation stands for was seen; zero if
 	// there was none.
 	ChangedAt time.Time
+	// NotBefore is a Retry-After that an earlier process met: no call for the pool
+	// before it. Zero is none.
+	NotBefore time.Time
 
 	// drift marks a look whether the pool still holds what it has to: no change stands
 	// behind it, so it costs no budget, and nobody is told what he knows already.

@@ -77,7 +77,7 @@ type Reporter interface {
 	// Report tells what became of an attempt. It is called once per attempt, under the
 	// lane's lock, and never for operations that were dropped quietly.
 	Report(ctx context.Context, r Report)
-	// Wait tells that a change of a pool waits although nothing of its own failed. It
+	// Wait tells that a change of a pool waits although no attempt failed since. It
 	// is called once, and again only if the wait becomes much longer; the lane waits
 	// for its return.
 	Wait(w Waiting)
@@ -85,14 +85,29 @@ type Reporter interface {
 
 // Waiting is a pool with a change that is not attempted yet.
 type Waiting struct {
-	Ref  Ref
-	Pool lb.PoolID
-	// Until is when an attempt is allowed; zero if that depends on somebody else.
+	Ref   Ref
+	Pool  lb.PoolID
+	Cause Cause
+	// Until is when an attempt is allowed; zero if nobody knows.
 	Until time.Time
-	// Gate is what is closed until then; empty if the pool or its load balancer is
-	// only kept to its pace.
-	Gate string
+	// Why names what is closed, or who holds the lease; empty for other causes.
+	Why string
 }
+
+// Cause is what a change waits for.
+type Cause string
+
+// The causes.
+const (
+	CauseGate       Cause = "Gate"       // Azure takes no requests of the subscription, or for the load balancer
+	CauseRetryAfter Cause = "RetryAfter" // Azure asked to leave this pool alone for a while
+	CauseLease      Cause = "Lease"      // another controller is at work
+	CausePace       Cause = "Pace"       // the pool is busy, or a quota comes back step by step
+	CauseBehind     Cause = "Behind"     // something else on its load balancer goes first
+)
+
+// soft reports a wait that is part of the normal course.
+func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
 
 // Report is what became of one attempt to bring a pool level.
 type Report struct {

@@ -3,7 +3,6 @@
 package poolupdate
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -46,10 +45,10 @@ type waiting struct {
 	// driftAt is when to look next, and driftDue is true once that has come.
 	driftAt  time.Time
 	driftDue bool
-	// announced is until when people were told that the pool waits, or without an end
-	// that they know of: for what; zero and empty if not.
-	announced    time.Time
-	announcedFor string
+	// driftSince is when it came.
+	driftSince time.Time
+	// announced is what people were told that the pool waits for; zero if nothing.
+	announced Waiting
 }
 
 func newQueue(driftPeriod time.Duration) *queue {
@@ -69,6 +68,7 @@ func (q *queue) add(op Operation, now time.Time) (queued bool) {
 		q.watch(key, w, now)
 	}
 	w.subject = op
+	w.history.notBefore = later(w.history.notBefore, op.NotBefore)
 	before := q.depth
 	q.hold(key, w, coalesce(w.ops, op))
 	queued = q.depth > before
@@ -104,19 +104,23 @@ func (q *queue) remove(match func(Operation) bool) int {
 	return gone
 }
 
-// forget drops a pool with its history, and reports whether it was the last. An
-// attempt under way finds nothing to come back to, and its operations are dropped.
-func (q *queue) forget(pool lb.PoolKey) (last bool) {
+// forget drops a pool with its history. An attempt under way finds nothing to come back
+// to, and its operations are dropped.
+func (q *queue) forget(pool lb.PoolKey) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
 		w.driftDue = false
 		q.hold(pool, w, nil)
 		delete(q.pools, pool)
 	}
-	last = len(q.pools) == 0
 	q.mu.Unlock()
 	q.signal()
-	return last
+}
+
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.pools) == 0
 }
 
 // next asks admission which pool to attempt now, or when to ask again.
@@ -125,7 +129,7 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	q.look(now)
 	groups := make([]group, 0, len(q.busy))
 	for key, w := range q.busy {
-		groups = append(groups, summarize(key, w.ops, w.history))
+		groups = append(groups, w.group(key))
 	}
 	drift := q.nextDrift
 	q.mu.Unlock()
@@ -133,77 +137,56 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	return pick, ok, earlier(askAt, drift)
 }
 
-// worthTelling is the shortest wait that people hear of.
-const worthTelling = time.Second
+// taken is what an attempt works with.
+type taken struct {
+	pool    lb.PoolKey
+	of      *waiting // whom it was taken from; nil if the pool was forgotten
+	ops     []Operation
+	history history
+	told    map[ServiceName]word
+}
 
-// news returns the pools that wait for their pace, for a gate or for the lease, and of
-// which nobody was told yet, or of a much earlier time. What waits after a failure was
-// told by the report of that attempt.
-func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var all []Waiting
-	for key, w := range q.busy {
-		if len(w.ops) == 0 {
-			continue // a look for drift is no change
-		}
-		g := summarize(key, w.ops, w.history)
-		until, why := g.readyAt(now, interval), ""
-		if met.until.IsZero() && met.why != "" && until.Sub(now) < worthTelling {
-			if w.announcedFor != met.why {
-				w.announced, w.announcedFor = time.Time{}, met.why
-				all = append(all, Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Gate: met.why})
-			}
-			continue
-		}
-		if met.until.After(until) {
-			until, why = met.until, met.why
-		} else if !g.paced(now, interval) {
-			continue
-		}
-		moved := until.Sub(w.announced)
-		if until.Sub(now) < worthTelling || moved < worthTelling || why == "" && !w.announced.IsZero() && moved < interval {
-			continue
-		}
-		w.announced, w.announcedFor = until, ""
-		all = append(all, Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Until: until, Gate: why})
+// group is the pool as admission looks at it.
+func (w *waiting) group(key lb.PoolKey) group {
+	g := summarize(key, w.ops, w.history)
+	if len(w.ops) == 0 {
+		g.firstQueued = w.driftSince
 	}
-	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
-	return all
+	return g
 }
 
 // take moves a pool's operations out of the queue for an attempt.
-func (q *queue) take(pool lb.PoolKey, now time.Time) (ops []Operation, h history, told map[ServiceName]word) {
+func (q *queue) take(pool lb.PoolKey, now time.Time) taken {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.pools[pool]
 	if w == nil {
-		return nil, history{}, nil
+		return taken{}
 	}
-	ops = w.ops
+	ops := w.ops
 	if len(ops) == 0 && w.driftDue {
 		ops = []Operation{w.subject.asDrift(now)}
 	}
 	w.driftDue = false
 	q.hold(pool, w, nil)
-	w.inFlight, w.oldest, w.announced = true, summarize(pool, ops, w.history).firstQueued, time.Time{}
-	w.announcedFor = ""
-	return ops, w.history, w.told
+	w.inFlight, w.oldest, w.announced = true, summarize(pool, ops, w.history).firstQueued, Waiting{}
+	return taken{pool, w, ops, w.history, w.told}
 }
 
 // done ends an attempt: what is to be tried again comes back, ahead of what came
-// meanwhile, and the pool's history and level are replaced.
-func (q *queue) done(pool lb.PoolKey, requeue []Operation, h history, level *uint64, told map[word][]ServiceName) {
+// meanwhile, and the pool's history and level are replaced. A pool that was forgotten
+// meanwhile is left alone, also if it came back.
+func (q *queue) done(t taken, requeue []Operation, h history, level *uint64, told map[word][]ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := q.pools[pool]
-	if w == nil {
+	w := t.of
+	if w == nil || q.pools[t.pool] != w {
 		return
 	}
 	// A look that was postponed is not an operation that waits.
 	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op Operation) bool { return op.drift })
 	requeue = slices.DeleteFunc(requeue, func(op Operation) bool { return op.drift })
-	q.hold(pool, w, coalesce(requeue, w.ops...))
+	q.hold(t.pool, w, coalesce(requeue, w.ops...))
 	w.history, w.inFlight, w.level = h, false, level
 	for _, said := range []word{wordUpdated, wordRetrying, wordFailed} {
 		for _, s := range told[said] {
@@ -222,12 +205,22 @@ func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 }
 
 // coalesce appends newer operations to older ones, except those that an older one
-// stands for already.
+// stands for already. One that speaks for a Service takes the place of one of the same
+// BackendPool that speaks for nobody.
 func coalesce(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
-		if !slices.ContainsFunc(older, func(o Operation) bool { return o.covers(op) }) {
-			older = append(older, op)
+		if slices.ContainsFunc(older, func(o Operation) bool { return o.covers(op) }) {
+			continue
 		}
+		nobodys := slices.IndexFunc(older, func(o Operation) bool {
+			return o.fresh() && op.fresh() && o.Ref == op.Ref && o.Service == ServiceName{}
+		})
+		if nobodys < 0 {
+			older = append(older, op)
+			continue
+		}
+		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, older[nobodys].ChangedAt
+		older[nobodys] = op
 	}
 	return older
 }
@@ -244,7 +237,7 @@ func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 		}
 		if g := summarize("", w.ops, w.history); len(w.ops) > 0 {
 			oldest = earlier(oldest, g.firstQueued)
-			if g.parkedUntil.After(now) {
+			if later(g.parkedUntil, w.history.notBefore).After(now) {
 				b.Parked++
 			}
 		}
@@ -266,32 +259,4 @@ func (q *queue) signal() {
 	case q.wake <- struct{}{}:
 	default:
 	}
-}
-
-// release takes out parked operations that have nobody left to serve, so that they do
-// not hold back others of their pool. relevant is asked without the queue's lock.
-func (q *queue) release(relevant func(Operation) bool) {
-	var gone []Operation
-	for _, op := range q.parked() {
-		if !relevant(op) {
-			gone = append(gone, op)
-		}
-	}
-	if len(gone) > 0 {
-		q.remove(func(op Operation) bool { return slices.Contains(gone, op) })
-	}
-}
-
-func (q *queue) parked() []Operation {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var parked []Operation
-	for _, w := range q.busy {
-		for _, op := range w.ops {
-			if !op.nextEligibleAt.IsZero() {
-				parked = append(parked, op)
-			}
-		}
-	}
-	return parked
 }

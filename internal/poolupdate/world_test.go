@@ -206,11 +206,14 @@ func (w *world) Enter(lb.LoadBalancerID) (time.Time, string) {
 func (w *world) Wait(waiting Waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := "whenever"
+	line := fmt.Sprintf("+%s %s %s", time.Since(w.start), waiting.Ref.Name, waiting.Cause)
 	if !waiting.Until.IsZero() {
-		until = "until +" + waiting.Until.Sub(w.start).String()
+		line += " until +" + waiting.Until.Sub(w.start).String()
 	}
-	w.waits = append(w.waits, fmt.Sprintf("+%s %s %s %s", time.Since(w.start), waiting.Ref.Name, until, waiting.Gate))
+	if waiting.Why != "" {
+		line += ": " + waiting.Why
+	}
+	w.waits = append(w.waits, line)
 }
 
 func (w *world) Relevant(op Operation) bool {

@@ -46,14 +46,15 @@ func (p *process) Wait(w poolupdate.Waiting) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	why := "for its pace"
-	if w.Gate != "" {
-		why = "for a gate"
-		k := s.pools[w.Pool.Key()]
+	if k := s.pools[w.Pool.Key()]; w.Cause == poolupdate.CauseGate {
 		k.trouble = later(k.trouble, w.Until)
 	}
-	s.journal.texts = append(s.journal.texts, w.Gate)
-	s.trace(w.Pool.Name, "waits %s until %s", why, s.clock(w.Until))
+	s.journal.texts = append(s.journal.texts, w.Why)
+	until := ""
+	if !w.Until.IsZero() {
+		until = " until " + s.clock(w.Until)
+	}
+	s.trace(w.Pool.Name, "waits: %s%s", w.Cause, until)
 }
 
 // Report implements poolupdate.Reporter. What a dead process says is not heard, and

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// failingPool makes calls of a kind for one pool fail n times.
+func (w *world) failingPool(call string, id lb.PoolID, n int, a func() fault.Answer) {
+	w.set(func() {
+		w.fail = func(c string, p lb.PoolID) error {
+			if c != call || p.Key() != id.Key() || n == 0 {
+				return nil
+			}
+			n--
+			return fault.Classify(a(), errors.New("as told"))
+		}
+	})
+}
+
+// However busy the other pools of a load balancer are, a retry gets its turn.
+func TestARetryDoesNotStarve(t *testing.T) {
+	for _, neighbours := range []int{4, 5, 6, 20} {
+		t.Run(fmt.Sprint(neighbours), func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.writeTime = 7 * time.Second
+				w.pool(web, "")
+				w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 412} })
+				busy := make([]lb.PoolID, neighbours)
+				for i := range busy {
+					busy[i] = poolID("kubernetes", fmt.Sprintf("busy-%d", i))
+					w.pool(busy[i], "")
+				}
+				w.change(web, "n1=10.0.0.1")
+				w.wait(time.Second)
+				most := 2*interval + time.Duration(neighbours+1)*w.writeTime
+				for i := 0; time.Since(w.start) < most; i++ {
+					for j, id := range busy {
+						w.change(id, fmt.Sprintf("m=10.%d.%d.%d", j+1, i/250, i%250+1))
+					}
+					w.wait(time.Second)
+				}
+				w.expectPool(web, "n1=10.0.0.1")
+			})
+		})
+	}
+}
+
+// What Azure asked for holds for the pool, whatever becomes of the operation that met it.
+func TestRetryAfterOutlivesTheOperation(t *testing.T) {
+	tenMinutes := func() fault.Answer {
+		return fault.Answer{Status: 429, RetryAt: time.Now().Add(10 * time.Minute)}
+	}
+	change := map[string]func(w *world){
+		"the budget is spent":   func(*world) {},
+		"the Service goes":      func(w *world) { w.lanes.RemoveService(ServiceName{Name: "web"}) },
+		"the BackendPool rests": func(w *world) { w.lanes.Drop(Ref{Name: "web"}) },
+	}
+	for name, then := range change {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, len(name)%2, func(w *world) {
+				w.pool(web, "")
+				w.failingPool("PUT", web, 1, tenMinutes)
+				w.change(web, "n1=10.0.0.1")
+				w.wait(time.Second)
+				then(w)
+				w.set(func() { w.calls, w.waits = nil, nil })
+				w.change(web, "n2=10.0.0.2")
+				w.wait(9 * time.Minute)
+				w.expectCalls()
+				if len(w.waits) == 0 && w.lanes.Backlog().Operations == 1 {
+					t.Error("nobody is told that the change waits")
+				}
+				w.wait(2 * time.Minute)
+				w.expectPool(web, "n2=10.0.0.2")
+			})
+		})
+	}
+}
+
+func TestWhatAnEarlierProcessWasAskedHoldsForThisOne(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.wanted["web"] = addresses("n1=10.0.0.1")
+		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, NotBefore: w.start.Add(time.Minute)})
+		w.wait(59 * time.Second)
+		w.expectCalls()
+		w.expectWaits("+0s web RetryAfter until +1m0s")
+		if b := w.lanes.Backlog(); b.Parked != 1 {
+			t.Errorf("%d pools are parked", b.Parked)
+		}
+		w.wait(5 * time.Second)
+		w.expectPool(web, "n1=10.0.0.1")
+	})
+}
+
+// A change that comes while the load balancer is busy says so at once.
+func TestAChangeBehindOthersSaysSo(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.writeTime = 20 * time.Second
+		w.pool(web, "")
+		w.pool(api, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.change(web, "n2=10.0.0.2") // its own write is under way: the status says that
+		w.change(api, "n1=10.0.0.1")
+		w.change(api, "n2=10.0.0.2")
+		w.wait(time.Second)
+		w.expectWaits("+1s api Behind")
+		w.wait(time.Minute)
+		w.expectPool(api, "n2=10.0.0.2")
+	})
+	inWorld(t, 3, func(w *world) { // somebody else has the lane, before the change and after it
+		w.pool(web, "")
+		w.pool(api, "")
+		w.change(api, "n1=10.0.0.1")
+		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectWaits("+0s web Behind", "+250ms api Behind")
+		unlock()
+		w.wait(time.Minute)
+		w.expectReports("api Written Updated:api", "web Written Updated:web")
+	})
+}
+
+// The gate counts that is there when the lane is ours.
+func TestAGateThatClosesWhileTheLaneIsHeldCostsNothing(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		unlock, err := w.lanes.Lock(context.Background(), web.LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.set(func() { w.gates = time.Now().Add(10 * time.Minute) })
+		unlock()
+		w.wait(9 * time.Minute)
+		w.expectCalls()
+		w.expectReports()
+	})
+}
+
+// A pool that was forgotten during an attempt leaves nothing behind, and one that comes
+// back starts anew.
+func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for i := range 50 {
+			id := poolID(fmt.Sprintf("lb%d", i), "p")
+			w.pool(id, "")
+			w.change(id, "n1=10.0.0.1")
+		}
+		w.wait(time.Second)
+		for i := range 50 {
+			w.lanes.Forget(poolID(fmt.Sprintf("lb%d", i), "p"))
+		}
+		w.wait(time.Minute)
+		if n := len(w.lanes.all()); n > 0 {
+			t.Errorf("%d lanes without pools are still there", n)
+		}
+
+		w.set(func() { w.calls, w.reports = nil, nil })
+		w.pool(web, "")
+		w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 412} })
+		w.change(web, "n1=10.0.0.1")
+		w.wait(debounce - time.Millisecond)
+		w.set(func() { w.readTime = time.Second })
+		w.wait(500 * time.Millisecond)
+		w.lanes.Forget(web)
+		w.change(web, "n2=10.0.0.2")
+		w.wait(10 * time.Second) // and not an interval after what failed before
+		w.expectPool(web, "n2=10.0.0.2")
+	})
+}
+
+// What is queued for nobody becomes the change of the Service that came back.
+func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
+	removal := Operation{Ref: Ref{Name: "web"}, Pool: web, queuedAt: seconds(1), ChangedAt: seconds(1)}
+	back := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, queuedAt: seconds(5), ChangedAt: seconds(5)}
+	got := coalesce([]Operation{removal}, back)
+	if len(got) != 1 || got[0].Service != back.Service || !got[0].queuedAt.Equal(seconds(1)) {
+		t.Errorf("%+v", got)
+	}
+	if got = coalesce([]Operation{back}, removal); len(got) != 2 {
+		t.Errorf("a removal stays beside the change of a Service that may be gone: %+v", got)
+	}
+	retried := removal
+	retried.retryCount = 1
+	if got = coalesce([]Operation{retried}, back); len(got) != 2 {
+		t.Errorf("one that has consumed a retry keeps its counter: %+v", got)
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// worthTelling is the shortest wait that people hear of.
+const worthTelling = time.Second
+
+// news returns the pools that wait although no attempt of theirs has failed, and of which
+// nobody was told yet, or something else. met is what keeps the whole lane.
+func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var all []Waiting
+	for key, w := range q.busy {
+		if wait, waits := w.waits(key, met, now, interval); waits && w.isNews(wait, interval) {
+			w.announced = wait
+			all = append(all, wait)
+		}
+	}
+	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	return all
+}
+
+// behind tells of one pool whose lane is busy with something else.
+func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.pools[key]
+	if w == nil || w.inFlight || len(w.ops) == 0 || w.announced.Cause != "" || w.group(key).retry {
+		return Waiting{}, false
+	}
+	w.announced = Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind}
+	return w.announced, true
+}
+
+// waits says what a pool waits for, if that is worth telling. What waits after a failure
+// was told by the report of that attempt, unless something else delays it further.
+func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
+	if len(w.ops) == 0 || w.inFlight {
+		return Waiting{}, false // a look for drift is no change
+	}
+	g := w.group(key)
+	ready := g.readyAt(now, interval)
+	wait := Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: met.cause, Until: met.until, Why: met.why}
+	switch {
+	case met.until.After(ready):
+	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
+		return wait, true
+	case g.retry:
+		return Waiting{}, false
+	case g.earliest().Equal(ready):
+		wait.Cause, wait.Until, wait.Why = CauseRetryAfter, ready, ""
+	case g.paced(now, interval):
+		wait.Cause, wait.Until, wait.Why = CausePace, ready, ""
+	default:
+		return Waiting{}, false
+	}
+	return wait, wait.Until.Sub(now) >= worthTelling
+}
+
+// isNews reports whether people know something else of the pool so far. That it is kept
+// to a pace, or stands behind others, is told once: the time moves with each of them.
+func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
+	before := w.announced
+	moved := wait.Until.Sub(before.Until)
+	if wait.Cause.soft() && before.Cause.soft() {
+		return moved >= interval && !before.Until.IsZero()
+	}
+	return wait.Cause != before.Cause || wait.Until.IsZero() && wait.Why != before.Why || moved >= worthTelling
+}
