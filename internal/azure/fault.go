@@ -110,8 +110,9 @@ func endOf(resp *http.Response) string {
 // makes an error of the operation's own end alone; a 206, say, tells nothing.
 var endStatuses = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent}
 
-// namedResource finds the resource types that a message names.
-var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+/([a-z]+)`)
+// namedResource finds the resources that a message names by their ARM path, with or
+// without what stands before the provider.
+var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+((?:/[a-z0-9._-]+)+)`)
 
 // targetGone reports whether a 404 says that the pool, its load balancer or their
 // resource group is missing. Azure answers ResourceNotFound for a load balancer and, it
@@ -120,7 +121,7 @@ var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+/([a-z]+)`)
 // is an error for people. A 404 in another form is not Resource Manager's and says
 // nothing: a wrong endpoint answers that, too.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
-	if answer.StatusCode != http.StatusNotFound {
+	if answer.StatusCode != http.StatusNotFound || c.torn.Load() {
 		return false
 	}
 	if body, err := runtime.Payload(answer.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
@@ -137,14 +138,16 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 	return false
 }
 
+// namesTarget reports whether the first resource that a message names is the pool or its
+// load balancer. Others may be named to say who refers to it.
 func namesTarget(c *call, message string) bool {
-	types := namedResource.FindAllStringSubmatch(message, -1)
-	for _, match := range types {
-		if strings.EqualFold(match[1], "loadBalancers") {
-			return names(message, c.pool.LoadBalancer.Name)
-		}
+	first := namedResource.FindStringSubmatch(message)
+	if first == nil {
+		return true
 	}
-	return len(types) == 0
+	path := strings.Split(strings.ToLower(strings.TrimRight(first[1], ".")), "/")[1:]
+	id := []string{"loadbalancers", strings.ToLower(c.pool.LoadBalancer.Name), "backendaddresspools", strings.ToLower(c.pool.Name)}
+	return slices.Equal(path, id[:2]) || slices.Equal(path, id)
 }
 
 // names reports whether a message holds a name as a word of its own.

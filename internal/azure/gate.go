@@ -18,11 +18,11 @@ import (
 )
 
 // quotaCodes are the codes of a 429 that says the subscription's requests are used
-// up: Azure Resource Manager's buckets answer SubscriptionRequestsThrottled, its
-// limits per provider ResourceRequestsThrottled (both seen in public reports), a
-// provider's own window TooManyRequests (documented). Any other 429 is about one
-// resource and closes nothing for the rest.
-var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled", "TooManyRequests"}
+// up: Azure Resource Manager's buckets answer SubscriptionRequestsThrottled, its limits
+// per provider ResourceRequestsThrottled (both seen in public reports). Any other 429,
+// TooManyRequests among them, may be about one resource and closes nothing for the rest:
+// each pool that meets it is parked by itself.
+var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
 // lockCode says that another operation holds the load balancer.
 const lockCode = "RetryableErrorDueToAnotherOperation"

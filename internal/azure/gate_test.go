@@ -39,7 +39,7 @@ func TestWhatA429Closes(t *testing.T) {
 	tests := []gateCase{
 		{"reads used up", false, subBody, "read same, read other case, read neighbour"},
 		{"writes used up", true, subBody, "write same, write other case, write neighbour"},
-		{"the provider's window", true, quota("TooManyRequests"), "write same, write other case, write neighbour"},
+		{"too many of something", true, quota("TooManyRequests"), ""},
 		{"a provider's limit", false, quota("ResourceRequestsThrottled"), "read same, read other case, read neighbour"},
 		{"a lock, met by a write", true, lockBody, "read same, write same, read other case, write other case"},
 		{"a lock, met by a read", false, lockBody, "read same, write same, read other case, write other case"},

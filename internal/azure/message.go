@@ -108,7 +108,7 @@ func explain(c *call, a fault.Answer, err error) string {
 	case a.OutcomeUnknown:
 		text += "outcome unknown: "
 	}
-	return oneLine(text + reason(a, err))
+	return oneLine(c.without(text + reason(a, err)))
 }
 
 func reason(a fault.Answer, err error) string {
@@ -145,7 +145,7 @@ func reason(a fault.Answer, err error) string {
 // oneLine makes a text fit for an event or a log line: no secrets, no line breaks,
 // nothing that a terminal acts upon, and not endless.
 func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
+	text = redact(strings.Map(func(r rune) rune { // first, or they hide a secret's form
 		switch {
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			return ' '
@@ -153,7 +153,7 @@ func oneLine(text string) string {
 			return -1
 		}
 		return r
-	}, redact(text))
+	}, text))
 	// The SDK's dumps are ruled with dashes.
 	runes := []rune(strings.Join(strings.Fields(rulePattern.ReplaceAllString(text, " ")), " "))
 	if len(runes) > maxMessage {

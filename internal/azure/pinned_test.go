@@ -114,7 +114,7 @@ func TestFollowingALocation(t *testing.T) {
 		unknown  bool
 	}{
 		{"done", []reply{began, yet, shown}, "0s PUT, 2s poll, 4s poll", false},
-		{"throttled", []reply{began, slower(lock, "7"), lock, shown}, "0s PUT, 2s poll, 9s poll, 11s poll", false},
+		{"throttled", []reply{began, slower(lock, "7"), lock, shown}, "0s PUT, 2s poll, 9s poll, 19s poll", false},
 		{"out of order", []reply{began, {status: 503}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", true},
 		{"impatient", []reply{began, slower(reply{status: 503}, "120")}, "0s PUT, 2s poll", true},
 		{"missing", []reply{began, {status: 404}}, "0s PUT, 2s poll", true},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,10 @@ const (
 type call struct {
 	op   string
 	pool lb.PoolID
+	// token authorized the last request.
+	token atomic.Pointer[string]
+	// torn is set once the body of a refusal broke off: its status is all that is known.
+	torn atomic.Bool
 	// sent is set once a request of the call was handed to the transport.
 	sent atomic.Bool
 }
@@ -94,6 +99,7 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 	if c != nil {
 		op = c.op
 		c.sent.Store(true)
+		c.token.Store(new(strings.TrimPrefix(req.Raw().Header.Get("Authorization"), "Bearer ")))
 	}
 	start := time.Now()
 	resp, err := req.Next()
@@ -112,6 +118,9 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		// retries it and its headers say when. Taken for a lost connection, a 429
 		// would be asked again at once.
 		resp.Body = http.NoBody
+		if c != nil {
+			c.torn.Store(true)
+		}
 		return resp, nil
 	}
 	if err != nil && req.Raw().Method == http.MethodGet {

@@ -31,12 +31,20 @@ func withoutSecrets(req *http.Request) *http.Request {
 }
 
 var (
-	tokenPattern = regexp.MustCompile(`(?i)\b(bearer|sharedaccesssignature|basic)([\s:]+)[A-Za-z0-9\-._~+/=]{4,}`)
+	tokenPattern = regexp.MustCompile(`(?i)\b(bearer|sharedaccesssignature|basic)((?:[\s:"'\\]|%20)+)[A-Za-z0-9\-._~+/=]{4,}`)
 	jwtPattern   = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
 	// A token endpoint's answer that cannot be read is quoted whole by the library.
-	fieldPattern = regexp.MustCompile(`(?i)((?:access_?token|refresh_?token|id_?token|client_?secret|client_?assertion|assertion|password)\\*["']?\s*[:=]\s*\[?\\*["']?)[^"'&\s,}\]\\]+`)
-	urlPattern   = regexp.MustCompile(`(?i)https?://[^\s"'<>]+`)
+	fieldPattern = regexp.MustCompile(`(?i)((?:access_?token|refresh_?token|id_?token|client_?secret|client_?assertion|assertion|password|shared_?access_?key|[?&]sig)\\*["']?\s*[:=]\s*\[?\\*["']?)[^"'&\s,}\]\\]+`)
+	urlPattern   = regexp.MustCompile(`(?i)https?:(?://|\\/\\/)[^\s"'<>]+`)
 )
+
+// without takes the token of the call's last request out of a text, however it is quoted.
+func (c *call) without(text string) string {
+	if token := c.token.Load(); token != nil && *token != "" {
+		return strings.ReplaceAll(text, *token, redacted)
+	}
+	return text
+}
 
 // redact takes out of a text what would let its reader act as us: tokens, and the
 // queries of URLs, since Azure signs the addresses of operations.

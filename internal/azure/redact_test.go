@@ -125,6 +125,11 @@ func TestRedact(t *testing.T) {
 		"https://u:p@h/x?sig=1#f":             "https://h/x#f",
 		"see https://h/x?api-version=1&t=2":   "see https://h/x?api-version=1",
 		"see https://%zz/x?t=2":               "see https://%zz/x",
+		"Bearer \"abcdef\"":                   "Bearer \"REDACTED\"",
+		"bearer%20abcdef":                     "bearer%20REDACTED",
+		"SharedAccessKey=abc;x":               "SharedAccessKey=REDACTED",
+		"see //h/p?sig=abc":                   "see //h/p?sig=REDACTED",
+		`https:\/\/h\/?sig=abc`:               `https:\/\/h\/`,
 		"the bearer of news":                  "the bearer of news",
 		"plain":                               "plain",
 	} {

@@ -24,6 +24,10 @@ const (
 	readsAnAttempt  = 5
 )
 
+// turnHolds is how long a turn is kept for a load balancer that does not come: many that
+// were kept would be a herd in the end.
+const turnHolds = 5 * time.Second
+
 // turns hands out attempts after a quota's gate has opened, at the rate at which the
 // quota comes back: all lanes at once would only close it again. The gates' lock guards it.
 type turns struct {
@@ -48,7 +52,7 @@ func newTurns(key gateKey, until time.Time) *turns {
 // at returns when a load balancer's next attempt may start.
 func (t *turns) at(id lb.LoadBalancerKey, now time.Time) time.Time {
 	at, ok := t.of[id]
-	if !ok {
+	if !ok || now.Sub(at) > turnHolds {
 		at = now.Add(t.limiter.ReserveN(now, t.cost).DelayFrom(now))
 		t.of[id] = at
 	}

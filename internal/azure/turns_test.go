@@ -84,7 +84,7 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, ids := newGates(), herd(3)
 		until := time.Now().Add(time.Second)
-		g.close(gateKey{"writes", "s1"}, closedGate{until, "TooManyRequests"})
+		g.close(gateKey{"writes", "s1"}, closedGate{until, "SubscriptionRequestsThrottled"})
 		time.Sleep(time.Second)
 		if at, _ := g.enter(ids[0], time.Now()); !at.IsZero() {
 			t.Fatalf("the first has to wait until %s", at)
@@ -103,7 +103,7 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 			t.Errorf("the third goes %s after the second", got)
 		}
 		// A gate that closes again takes all turns back.
-		g.close(gateKey{"writes", "s1"}, closedGate{third.Add(time.Minute), "TooManyRequests"})
+		g.close(gateKey{"writes", "s1"}, closedGate{third.Add(time.Minute), "SubscriptionRequestsThrottled"})
 		if again, why := g.enter(ids[1], second); !again.Equal(third.Add(time.Minute)) || why == "" {
 			t.Errorf("goes at %s, %q", again, why)
 		}
@@ -116,6 +116,50 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 		}
 		if len(g.turns) != 0 {
 			t.Error("turns are kept for ever")
+		}
+	})
+}
+
+// Turns that nobody took do not let a herd through in the end.
+func TestATurnThatNobodyTakesIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, ids := newGates(), herd(150)
+		g.close(gateKey{"writes", "s1"}, closedGate{time.Now().Add(time.Second), "SubscriptionRequestsThrottled"})
+		time.Sleep(time.Second)
+		for _, id := range ids {
+			g.enter(id, time.Now())
+		}
+		time.Sleep(46 * time.Second) // each turn has come, and nobody came
+		n := 0
+		for _, id := range ids {
+			if until, _ := g.enter(id, time.Now()); until.IsZero() {
+				n++
+			}
+		}
+		if n > 25 { // 5 s of turns that are kept, and what the quota saved meanwhile
+			t.Errorf("%d of 150 went in one instant", n)
+		}
+	})
+}
+
+// A load balancer takes a turn for each attempt, and both quotas count.
+func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, id := newGates(), webPool.LoadBalancer
+		start := time.Now()
+		g.close(quotaGate(id, false), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
+		g.close(quotaGate(id, true), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
+		for range 31 { // in a row, as one lane with many pools
+			for {
+				until, _ := g.enter(id, time.Now())
+				if until.IsZero() {
+					break
+				}
+				time.Sleep(time.Until(until))
+			}
+		}
+		if took := time.Since(start).Round(time.Millisecond); took != 10*time.Second {
+			t.Errorf("31 attempts started within %s, want a second and 30 writes at 10 in 3 s", took)
 		}
 	})
 }

@@ -77,6 +77,9 @@ func throttledBy(err error) *http.Response {
 	return answer.RawResponse
 }
 
+// longestPause is how long a poll waits at most for an operation that is under way.
+const longestPause = time.Minute
+
 // pause waits as long as an answer asks for, else for pollInterval.
 func pause(ctx context.Context, answer *http.Response) error {
 	delay := pollInterval
@@ -86,6 +89,11 @@ func pause(ctx context.Context, answer *http.Response) error {
 		// no other bound than the caller's context.
 		if at, ok := backoff.RetryAfter(answer.Header, now); ok {
 			delay = max(at.Sub(now), time.Second)
+		} else if answer.StatusCode == http.StatusTooManyRequests {
+			delay = closedWithoutRetryAfter
+		}
+		if answer.StatusCode != http.StatusTooManyRequests {
+			delay = min(delay, longestPause) // an operation's pace is advice, and the lane waits
 		}
 	}
 	timer := time.NewTimer(delay)

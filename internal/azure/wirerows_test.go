@@ -109,7 +109,7 @@ func missing() []wireRow {
 		stale("something, not named", "NotFound", "Not found.", gone),
 		stale("the parent, not named", "ParentResourceNotFound", "Can not perform the requested operation.", gone),
 		wireRow{name: "no body, status 404", answer: reply{status: 404}, code: "Not Found", get: gone, put: gone}.unknownAfter(),
-		wireRow{name: "404 broken off", answer: reply{status: 404, body: errorBody("NotFound", balancerGone), torn: errReset}, code: "Not Found", get: gone, put: gone}.unknownAfter(),
+		refusedBy("404 broken off", reply{status: 404, body: errorBody("NotFound", balancerGone), torn: errReset}, "Not Found"),
 		other("the virtual network", "ResourceNotFound", "The Resource 'Microsoft.Network/virtualNetworks/v' under resource group 'rg' was not found."),
 		other("another load balancer", "ResourceNotFound", strings.ReplaceAll(balancerGone, "kubernetes", "other")),
 		other("the subscription", "SubscriptionNotFound", "The subscription 's1' could not be found."),

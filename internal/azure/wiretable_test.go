@@ -182,7 +182,7 @@ func (r wireRow) pollPause(now time.Time) time.Duration {
 	if at := r.retryAt(now); !at.IsZero() {
 		return max(at.Sub(now), time.Second)
 	}
-	return pollInterval
+	return closedWithoutRetryAfter
 }
 
 const (
