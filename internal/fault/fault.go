@@ -50,6 +50,8 @@ const (
 	// CodeCanceled is Azure's, and an operation's that ended so without a code.
 	CodeCanceled = "Canceled"
 	CodeShutdown = "Shutdown"
+	// CodeNotFound is that of a 404 which names none.
+	CodeNotFound = "Not Found"
 )
 
 // Error returns the message of what came back.

@@ -126,6 +126,9 @@ var attempted = []string{
 	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool,
 }
 
+// unlevel are those of them that say that an attempt failed.
+var unlevel = []string{v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed}
+
 // drain takes our addresses out of a pool whose Service is gone.
 func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing) error {
 	left := st.taken && e.holds()
@@ -139,6 +142,12 @@ func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, 
 	}
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
+		if left && slices.Contains(unlevel, syncedReason(s.Conditions)) {
+			return // what the last attempt met stays in sight until the next
+		}
+		if !left {
+			unpark(s, p.Generation) // nothing is tried that could wait
+		}
 		reason, why := removed(st, left)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
 	})
@@ -154,12 +163,13 @@ func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, 
 func (c *Cluster) remove(e *entry, st standing) {
 	now := time.Now()
 	e.again(now.Add(c.opts.ReleaseAgainAfter))
-	c.lanes.Add(poolupdate.Operation{Ref: e.ref, Pool: st.pool, ChangedAt: now})
+	c.lanes.Add(poolupdate.Operation{Ref: e.ref, Pool: st.pool, ChangedAt: now, NotBefore: e.notBefore})
 }
 
 // hold leaves the pool as it is and says why.
 func (c *Cluster) hold(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing) error {
 	e.idle(situation{state: st.state, generation: p.Generation})
+	c.lanes.Drop(e.ref)
 	status := metav1.ConditionFalse
 	if st.state == statePaused {
 		status = metav1.ConditionUnknown

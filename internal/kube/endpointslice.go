@@ -4,9 +4,9 @@ package kube
 
 import (
 	"context"
-	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,7 +34,8 @@ func (c *Cluster) ifBound(name poolupdate.ServiceName) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: name.Namespace, Name: name.Name}}}
 }
 
-// sliceChanged drops updates that change nothing that is read.
+// sliceChanged drops updates that change no endpoint. One that leaves all members as
+// they are passes: people are told that it starts another attempt where one failed.
 func sliceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*discoveryv1.EndpointSlice)
@@ -45,6 +46,6 @@ func sliceChanged() predicate.Predicate {
 		// The address type of a slice cannot change, but that of its name can: after a
 		// lost watch another object arrives as an update.
 		return before.UID != after.UID || serviceOfSlice(before) != serviceOfSlice(after) ||
-			!slices.Equal(sliceOf(before).Endpoints, sliceOf(after).Endpoints)
+			!equality.Semantic.DeepEqual(before.Endpoints, after.Endpoints)
 	}}
 }

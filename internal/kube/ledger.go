@@ -46,6 +46,7 @@ func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupd
 	err := c.statuses.updateLocked(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		s.PoolID = st.pool.String()
 		s.WrittenAddresses = formatAddresses(intent.Written)
+		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})
 	if err != nil {

@@ -116,6 +116,10 @@ func failedMessage(r poolupdate.Report) string {
 	return text
 }
 
+func removalFailedMessage(r poolupdate.Report) string {
+	return "the last attempt to take its addresses out of the pool failed: " + faultText(r.Fault, maxMessage-160) + "; another follows within a minute"
+}
+
 // missingPool says what a stale attempt found missing.
 func missingPool(r poolupdate.Report) (reason, why string) {
 	where := r.Pool.LoadBalancer

@@ -251,7 +251,7 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 		{"label, for pools of nodes", c.nodeOrLabelsChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["zone"] = "2" }), true},
 		{"exclusion", c.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["kubernetes.azure.com/managed"] = "false" }), true},
 		{"address", c.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.2" }), true},
-		{"endpoint's own address", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Addresses = []string{"192.0.2.1"} }), false},
+		{"endpoint's own address", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Addresses = []string{"192.0.2.1"} }), true},
 		{"readiness", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Conditions.Ready = new(false) }), true},
 		{"moved", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" }), true},
 		{"status of a BackendPool", poolChanged().Update, bp("a", 0), bp("a", 0, took), false},
@@ -336,14 +336,14 @@ func TestJudge(t *testing.T) {
 func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
 	var s v1alpha1.BackendPoolStatus
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	wait(&s, 1, poolupdate.Waiting{Until: until}, 7)
-	if c := s.Conditions[0]; c.Reason != v1alpha1.ReasonUpdating || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 1 || *s.Desired != 7 {
+	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CausePace, Until: until}, 7)
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonUpdating || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 2 || *s.Desired != 7 {
 		t.Errorf("%+v", s)
 	}
 	s.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: "Conflict"}
 	s.RetriesUsed, s.RetryBudget = new(int32(2)), new(int32(3))
 	setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonRetrying, "")
-	wait(&s, 1, poolupdate.Waiting{Until: until, Gate: "reads are closed"}, 7)
+	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CauseGate, Until: until, Why: "reads are closed"}, 7)
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced)
 	if c.Reason != v1alpha1.ReasonRetrying || c.Message != "the last attempt failed: Conflict; retry 2 of 3 waits: reads are closed" {
 		t.Errorf("%+v", c)
@@ -366,7 +366,7 @@ func FuzzFailedEvent(f *testing.F) {
 	f.Add("InvalidRequestFormat", strings.Repeat("ä", 2000))
 	f.Add("", "a\x00b\r\n\u202ec\xff")
 	f.Fuzz(func(t *testing.T, code, text string) {
-		got := failedEvent(&fault.Fault{Code: code, Err: fmt.Errorf("%s", text)})
+		got := failedEvent(poolupdate.Report{Fault: &fault.Fault{Code: code, Err: fmt.Errorf("%s", text)}})
 		if len(got) > maxMessage || !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -50,6 +51,7 @@ func (c *Cluster) postponed(ctx context.Context, p *v1alpha1.BackendPool, e *ent
 		return
 	}
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, r.Fault.Error())
 	})
 	if err != nil && !errors.Is(err, errGone) {
@@ -91,6 +93,13 @@ func (e *entry) schedule(st standing, r poolupdate.Report, opts Options) {
 	defer e.mu.Unlock()
 	missing := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused
 	e.missing = missing || e.missing && !r.Settled
+	if r.Outcome == poolupdate.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {
+		// A 404 that names nothing may be a proxy's: before our addresses are given up,
+		// it has to come twice.
+		e.unnamed, missing = true, missing && !st.removes()
+	} else {
+		e.unnamed = false
+	}
 	switch {
 	// A pool that is gone, or was made anew for network interfaces, holds none of ours.
 	case st.removes() && (missing && st.deleting || r.Settled && len(r.Written) == 0):
@@ -154,6 +163,8 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 		reason, why = v1alpha1.ReasonNICPool, describePool(r.Pool)+" holds network interfaces, which Weir does not write: name a pool of IP addresses"
 	case r.Requeued:
 		reason, why = v1alpha1.ReasonRetrying, retryingMessage(r)
+	case st.removes():
+		reason, why = v1alpha1.ReasonFailed, removalFailedMessage(r)
 	default:
 		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
 	}

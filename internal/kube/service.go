@@ -67,8 +67,26 @@ func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *en
 		log.DebugContext(ctx, "level already")
 		return c.relevel(ctx, p, e, set)
 	}
-	c.lanes.Add(poolupdate.Operation{Ref: refOf(p), Pool: st.pool, Service: st.service, ChangedAt: time.Now()})
+	c.lanes.Add(poolupdate.Operation{Ref: refOf(p), Pool: st.pool, Service: st.service, ChangedAt: time.Now(), NotBefore: e.notBefore})
+	if e.wants(len(set.Addresses)) {
+		c.wake.add(e.ref)
+	}
 	return nil
+}
+
+// wants keeps the wanted number of members current while a pool waits, and reports
+// whether it is another one. At other times the attempt that follows says it.
+func (e *entry) wants(members int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if reason := syncedReason(e.status.Conditions); reason != v1alpha1.ReasonRetrying && reason != v1alpha1.ReasonUpdating {
+		return false
+	}
+	before := e.revision
+	e.amend(func(s *v1alpha1.BackendPoolStatus) {
+		s.Desired = new(int32(members)) //nolint:gosec // a pool has at most some thousands
+	})
+	return e.revision != before
 }
 
 // relevel corrects what a level pool says about nodes that are left out.

@@ -51,6 +51,7 @@ type Options struct {
 type Lanes interface {
 	Add(op poolupdate.Operation)
 	RemoveService(name poolupdate.ServiceName) int
+	Drop(ref poolupdate.Ref)
 	Forget(pool lb.PoolID)
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool
 }
@@ -62,7 +63,7 @@ type Cluster struct {
 	mgr      manager.Manager
 	snap     *snapshot
 	statuses *statuses
-	events   *events
+	events   *eventQueue
 	writer   client.Writer
 	wake     wake
 	lanes    Lanes
@@ -117,7 +118,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	c.events = newEvents(mgr.GetScheme(), &typedcorev1.EventSinkImpl{Interface: core.Events("")})
+	c.events = newEventQueue(mgr.GetScheme(), &typedcorev1.EventSinkImpl{Interface: core.Events("")}, opts.Log)
 	return c, nil
 }
 

@@ -67,6 +67,10 @@ type entry struct {
 	acted situation
 	// missing is true from an attempt that found no pool to write until one that did.
 	missing bool
+	// unnamed is true after a first 404 that named nothing.
+	unnamed bool
+	// notBefore is a Retry-After that an earlier process was asked for.
+	notBefore time.Time
 	// recheckAt is when to queue one again though nothing changed; zero for never.
 	recheckAt time.Time
 	// released is true once none of our addresses is left in the pool.
@@ -93,6 +97,9 @@ func (s *statuses) load(ctx context.Context, ref poolupdate.Ref) (*entry, error)
 		return nil, err
 	}
 	e := &entry{ref: ref, version: p.ResourceVersion, status: p.Status, told: problem(p.Status.Conditions)}
+	if at := p.Status.NextEligibleAt; at != nil {
+		e.notBefore = at.Time
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.byRef[ref]; other != nil {

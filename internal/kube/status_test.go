@@ -57,8 +57,7 @@ func recorded(t *testing.T) (*Cluster, *statusAPI, *v1alpha1.BackendPool) {
 	c.opts = Options{Log: slog.New(slog.DiscardHandler)}
 	c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
 	c.snap.taken = c.taken
-	c.events = newEvents(Scheme(), nil)
-	t.Cleanup(c.events.broadcaster.Shutdown)
+	c.events = newEventQueue(Scheme(), nil, slog.Default())
 	if _, err := c.statuses.load(t.Context(), refOf(p)); err != nil {
 		t.Fatal(err)
 	}

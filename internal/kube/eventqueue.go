@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
+
+	"weir.dev/weir/internal/backoff"
+)
+
+const (
+	// eventsKept bounds the events that wait for the API server, a few megabytes.
+	eventsKept = 10_000
+	// eventsStopWithin bounds how long the last events may take when the controller stops.
+	eventsStopWithin = 5 * time.Second
+)
+
+// eventQueue writes events one after the other. client-go's own recorder drops what comes
+// while 25 wait, and sums up after 10 in 10 minutes, but every failed attempt is an event.
+type eventQueue struct {
+	scheme     *runtime.Scheme
+	sink       record.EventSink
+	correlator *record.EventCorrelator
+	log        *slog.Logger
+	wake       chan struct{} // has room for one token
+
+	mu      sync.Mutex // guards all below
+	waiting []*corev1.Event
+	dropped int
+}
+
+func newEventQueue(scheme *runtime.Scheme, sink record.EventSink, log *slog.Logger) *eventQueue {
+	return &eventQueue{
+		scheme: scheme, sink: sink, log: log, wake: make(chan struct{}, 1),
+		// What is left of the correlator: the same again is counted, not written anew.
+		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
+			BurstSize: math.MaxInt32, QPS: math.MaxInt32, MaxEvents: math.MaxInt32,
+			// Each message is a group of its own, so that no group grows.
+			KeyFunc: func(e *corev1.Event) (group, within string) {
+				group, within = record.EventAggregatorByReasonFunc(e)
+				return group + within, within
+			},
+		}),
+	}
+}
+
+// add queues an event about an object. It waits for nothing.
+func (q *eventQueue) add(about runtime.Object, kind, reason, message string) {
+	ref, err := reference.GetReference(q.scheme, about)
+	if err != nil { // not a kind of the scheme
+		q.log.Error("no event", "reason", reason, "err", err)
+		return
+	}
+	now := metav1.Now()
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      fmt.Sprintf("%.200s.%x", ref.Name, now.UnixNano()),
+			Namespace: ref.Namespace,
+		},
+		InvolvedObject: *ref, Reason: reason, Message: message, Type: kind,
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source: corev1.EventSource{Component: fieldOwner}, ReportingController: fieldOwner,
+	}
+	q.mu.Lock()
+	if len(q.waiting) >= eventsKept {
+		q.waiting = q.waiting[1:]
+		q.dropped++
+	}
+	q.waiting = append(q.waiting, event)
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the oldest event; nil if none waits.
+func (q *eventQueue) next() *corev1.Event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.dropped > 0 {
+		q.log.Warn("events were dropped: the API server did not take them in time", "events", q.dropped)
+		q.dropped = 0
+	}
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	event := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return event
+}
+
+// Start implements manager.Runnable: it writes events until the context is done, and
+// then those that still wait, as long as it may.
+func (q *eventQueue) Start(ctx context.Context) error {
+	ending, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(eventsStopWithin, end) })
+	defer stop()
+	for {
+		event := q.next()
+		if event != nil {
+			q.write(ending, event)
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		select {
+		case <-q.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable. Events are written to
+// the end: what stops last is what needs no leader.
+func (*eventQueue) NeedLeaderElection() bool { return false }
+
+// write writes one event. It tries again where the API server cannot be reached, and
+// gives up what it refuses.
+func (q *eventQueue) write(ctx context.Context, event *corev1.Event) {
+	result, err := q.correlator.EventCorrelate(event)
+	if err != nil {
+		q.log.Error("no event", "reason", event.Reason, "err", err)
+		return
+	}
+	pause := backoff.Doubling{First: time.Second, Max: 30 * time.Second}
+	for try := 1; ctx.Err() == nil; try++ {
+		err := q.writeOnce(result.Event, result.Patch)
+		if err == nil {
+			return
+		}
+		if _, refused := errors.AsType[*apierrors.StatusError](err); refused && !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err) &&
+			!apierrors.IsServiceUnavailable(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsTimeout(err) {
+			q.log.Warn("event refused", "object", event.InvolvedObject.Kind+" "+key(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
+				"reason", event.Reason, "err", err)
+			return
+		}
+		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
+		select {
+		case <-time.After(pause.After(try)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// writeOnce counts an event that was written before, or writes it.
+func (q *eventQueue) writeOnce(event *corev1.Event, patch []byte) error {
+	var written *corev1.Event
+	var err error
+	again := event.Count > 1
+	if again {
+		written, err = q.sink.Patch(event, patch)
+	}
+	if !again || apierrors.IsNotFound(err) { // it has expired
+		event.ResourceVersion = ""
+		written, err = q.sink.Create(event)
+	}
+	if apierrors.IsAlreadyExists(err) { // an earlier try of ours has arrived
+		return nil
+	}
+	if err == nil {
+		q.correlator.UpdateState(written)
+	}
+	return err
+}

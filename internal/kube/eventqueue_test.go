@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// apiEvents is what the API server holds. Each request takes a while.
+type apiEvents struct {
+	takes time.Duration
+	fail  func(try int) error
+
+	mu     sync.Mutex
+	tries  int
+	counts map[string]int32 // by message
+}
+
+func (a *apiEvents) Create(event *corev1.Event) (*corev1.Event, error) { return a.write(event) }
+func (a *apiEvents) Update(event *corev1.Event) (*corev1.Event, error) { return a.write(event) }
+func (a *apiEvents) Patch(event *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return a.write(event)
+}
+
+func (a *apiEvents) write(event *corev1.Event) (*corev1.Event, error) {
+	time.Sleep(a.takes)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tries++
+	if a.fail != nil {
+		if err := a.fail(a.tries); err != nil {
+			return nil, err
+		}
+	}
+	a.counts[event.Message] = event.Count
+	return event, nil
+}
+
+// story runs a queue over an API server, and stops it after the telling.
+func story(t *testing.T, api *apiEvents, tell func(q *eventQueue)) (stopped time.Duration) {
+	t.Helper()
+	api.counts = map[string]int32{}
+	q := newEventQueue(Scheme(), api, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { _ = q.Start(ctx); close(ended) }()
+	tell(q)
+	stop()
+	began := time.Now()
+	<-ended
+	return time.Since(began)
+}
+
+func subject(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
+
+func TestNoEventOfABurstIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{takes: time.Millisecond}
+		story(t, api, func(q *eventQueue) {
+			for i := range 3000 {
+				q.add(subject("web"), corev1.EventTypeWarning, "R", fmt.Sprint(i))
+			}
+		})
+		if len(api.counts) != 3000 {
+			t.Errorf("%d of 3000 events arrived", len(api.counts))
+		}
+	})
+}
+
+func TestTheSameAgainIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{}
+		story(t, api, func(q *eventQueue) {
+			for range 40 {
+				q.add(subject("web"), corev1.EventTypeNormal, "R", "again")
+				time.Sleep(time.Second)
+			}
+			q.add(subject("api"), corev1.EventTypeNormal, "R", "another's")
+		})
+		if api.counts["again"] != 40 || api.counts["another's"] != 1 {
+			t.Errorf("counted %v", api.counts)
+		}
+	})
+}
+
+// Events that wait when the controller stops are written, unless that takes too long.
+func TestTheLastEventsAreWritten(t *testing.T) {
+	for _, tt := range []struct {
+		takes, within time.Duration
+		wrote         int
+	}{{100 * time.Millisecond, 2 * time.Second, 20}, {900 * time.Millisecond, 5400 * time.Millisecond, 6}} {
+		synctest.Test(t, func(t *testing.T) {
+			api := &apiEvents{takes: tt.takes}
+			took := story(t, api, func(q *eventQueue) {
+				for i := range 20 {
+					q.add(subject("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+				}
+			})
+			if took != tt.within || len(api.counts) != tt.wrote {
+				t.Errorf("%d events were written within %s, want %d within %s", len(api.counts), took, tt.wrote, tt.within)
+			}
+		})
+	}
+}
+
+func TestAnEventWaitsForTheAPIServer(t *testing.T) {
+	busy := apierrors.NewTooManyRequests("later", 1)
+	for name, err := range map[string]error{"unreachable": errors.New("connection refused"), "busy": busy} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &apiEvents{fail: func(try int) error {
+					if try <= 4 {
+						return err
+					}
+					return nil
+				}}
+				story(t, api, func(q *eventQueue) {
+					q.add(subject("web"), corev1.EventTypeNormal, "R", "one")
+					q.add(subject("web"), corev1.EventTypeNormal, "R", "two")
+					time.Sleep(16 * time.Second) // 1 + 2 + 4 + 8
+				})
+				if len(api.counts) != 2 {
+					t.Errorf("%v arrived", api.counts)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEventThatIsRefusedHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{fail: func(try int) error {
+			if try == 1 {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", errors.New("no"))
+			}
+			return nil
+		}}
+		story(t, api, func(q *eventQueue) {
+			q.add(subject("web"), corev1.EventTypeNormal, "R", "one")
+			q.add(subject("web"), corev1.EventTypeNormal, "R", "two")
+			time.Sleep(time.Millisecond)
+		})
+		if len(api.counts) != 1 || api.tries != 2 {
+			t.Errorf("%v arrived after %d tries", api.counts, api.tries)
+		}
+	})
+}
+
+func TestTheQueueOfEventsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{}
+		story(t, api, func(q *eventQueue) {
+			q.mu.Lock() // the writer cannot keep up
+			for range eventsKept {
+				q.waiting = append(q.waiting, &corev1.Event{})
+			}
+			q.mu.Unlock()
+			q.add(subject("web"), corev1.EventTypeNormal, "R", "the newest")
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if n := len(q.waiting); n > eventsKept {
+				t.Errorf("%d wait", n)
+			}
+		})
+		if api.counts["the newest"] != 1 {
+			t.Error("the newest was dropped")
+		}
+	})
+}
