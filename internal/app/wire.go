@@ -107,7 +107,7 @@ func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager
 func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager) (*kube.Cluster, error) {
 	cluster, err := kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
-		ExcludeControlPlane: cfg.ExcludesMaster(), Log: o.Log,
+		ExcludeControlPlane: cfg.ExcludesMaster(), Requeue: o.Requeue, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

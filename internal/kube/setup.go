@@ -45,6 +45,8 @@ type Options struct {
 	// ReleaseAgainAfter is when our addresses are taken out again if that failed;
 	// zero is a minute.
 	ReleaseAgainAfter time.Duration
+	// Requeue is the back-off of the work queues; zero is StandardRequeue.
+	Requeue Requeue
 }
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
@@ -89,6 +91,12 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	}
 	if opts.ReleaseAgainAfter == 0 {
 		opts.ReleaseAgainAfter = time.Minute
+	}
+	if opts.Requeue == (Requeue{}) {
+		opts.Requeue = StandardRequeue()
+	}
+	if err := opts.Requeue.Validate(); err != nil {
+		return nil, fmt.Errorf("back-off of the work queues: %w", err)
 	}
 	c := &Cluster{
 		opts: opts, mgr: mgr, writer: mgr.GetClient(),
@@ -158,10 +166,7 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	if err := c.mgr.Add(c.events); err != nil {
 		return err
 	}
-	options := func() controller.Options {
-		// 5 ms to 1000 s an item, and 10 a second, in bursts of 100, over all.
-		return controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()}
-	}
+	options := func() controller.Options { return controller.Options{RateLimiter: c.opts.Requeue.limiter()} }
 	err := builder.ControllerManagedBy(c.mgr).Named("service").
 		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged())).
 		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged())).
