@@ -70,10 +70,10 @@ func (o Options) validate() error {
 }
 
 // restConfig returns how to reach the API server, and whether this is a pod of it.
-func (o Options) restConfig() (*rest.Config, bool, error) {
+func (o Options) restConfig(reach *kube.Reach) (*rest.Config, bool, error) {
 	if o.Kubeconfig == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
-			return asWeir(cfg), true, nil
+			return asWeir(reach, cfg), true, nil
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -82,10 +82,12 @@ func (o Options) restConfig() (*rest.Config, bool, error) {
 	if err != nil {
 		return nil, false, &UsageError{fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)}
 	}
-	return asWeir(cfg), false, nil
+	return asWeir(reach, cfg), false, nil
 }
 
-func asWeir(cfg *rest.Config) *rest.Config { return kube.ClientConfig(cfg, "weir/"+Version) }
+func asWeir(reach *kube.Reach, cfg *rest.Config) *rest.Config {
+	return reach.Config(cfg, "weir/"+Version)
+}
 
 const (
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"

@@ -63,7 +63,7 @@ func newEvents(scheme *runtime.Scheme, sink typedcorev1.EventsGetter) *events {
 
 // Start implements manager.Runnable: it writes events until the context is done.
 func (e *events) Start(ctx context.Context) error {
-	e.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: e.sink.Events("")})
+	e.broadcaster.StartRecordingToSink(patientSink{&typedcorev1.EventSinkImpl{Interface: e.sink.Events("")}, ctx})
 	<-ctx.Done()
 	e.broadcaster.Shutdown()
 	return nil

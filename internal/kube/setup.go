@@ -45,6 +45,10 @@ type Options struct {
 	// ReleaseAgainAfter is when our addresses are taken out again if that failed;
 	// zero is a minute.
 	ReleaseAgainAfter time.Duration
+	// Reach is the way to the API server that the manager's configuration was completed
+	// by. Through it, statuses that could not be written are written once it is back; nil
+	// leaves that to the work queue's back-off alone.
+	Reach *Reach
 	// Requeue is the back-off of the work queues; zero is StandardRequeue.
 	Requeue Requeue
 }
@@ -163,6 +167,9 @@ func (c *Cluster) Synced(*http.Request) error {
 // Setup adds the controllers and the writer of events to the manager.
 func (c *Cluster) Setup(lanes Lanes) error {
 	c.lanes = lanes
+	if c.opts.Reach != nil {
+		c.opts.Reach.back(c.writeKept)
+	}
 	if err := c.mgr.Add(c.events); err != nil {
 		return err
 	}
@@ -187,6 +194,14 @@ func (c *Cluster) Setup(lanes Lanes) error {
 		return fmt.Errorf("controller of BackendPools: %w", err)
 	}
 	return nil
+}
+
+// writeKept has the statuses written now that could not be written before. The back-off
+// of their requests has grown with the time for which the API server was away.
+func (c *Cluster) writeKept() {
+	for _, ref := range c.statuses.kept() {
+		c.wake.add(ref)
+	}
 }
 
 // mapped is the handler of all events. It queues what the initial list of objects

@@ -5,6 +5,7 @@ package apifault_test
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,6 +53,12 @@ func runTests(m *testing.M) (code int, err error) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	flag.Parse()
+	// How long a silent connection is believed: 30 s and 15 s by default.
+	for name, seconds := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "2", "HTTP2_PING_TIMEOUT_SECONDS": "1"} {
+		if err := os.Setenv(name, seconds); err != nil {
+			return 1, err
+		}
+	}
 	// They wait more than they work.
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		return 1, err
@@ -116,6 +124,8 @@ type caller struct {
 	client.WithWatch
 
 	raw *rest.RESTClient
+	// hangUp closes connections that carry nothing.
+	hangUp func()
 	// tries counts what was given to the transport, requests that never reached the
 	// proxy included.
 	tries atomic.Int64
@@ -124,8 +134,9 @@ type caller struct {
 func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	t.Helper()
 	c := &caller{}
-	cfg := kube.ClientConfig(p.Config(), "weir/test")
+	cfg := p.Config()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, &c.tries} })
+	cfg = kube.NewReach(slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
 	var err error
 	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
 		t.Fatal(err)
@@ -143,7 +154,8 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	if err := c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"), client.Limit(1)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(httpClient.CloseIdleConnections)
+	c.hangUp = func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) }
+	t.Cleanup(c.hangUp)
 	c.tries.Store(0)
 	p.Forget()
 	return c

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -29,9 +30,10 @@ type Proxy struct {
 	to     http.RoundTripper
 	served sync.WaitGroup
 
-	mu    sync.Mutex
-	rules []*ruleState
-	calls []*Call
+	mu       sync.Mutex
+	rules    []*ruleState
+	calls    []*Call
+	confined string
 }
 
 type connKey struct{}
@@ -82,6 +84,26 @@ func (p *Proxy) Close() {
 	p.net.resetAll()
 	p.served.Wait()
 }
+
+// Confine has lists and watches of all namespaces see this one alone, so that several
+// controllers can share a kube-apiserver and know nothing of each other.
+func (p *Proxy) Confine(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.confined = namespace
+}
+
+// confine returns the path that a request really goes to.
+func (p *Proxy) confine(r Request, path string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.confined == "" || r.Namespace != "" || r.Name != "" || !namespaced[r.Resource] || r.Verb != "list" && r.Verb != "watch" {
+		return path
+	}
+	return strings.TrimSuffix(path, r.Resource) + "namespaces/" + p.confined + "/" + r.Resource
+}
+
+var namespaced = map[string]bool{"backendpools": true, "endpointslices": true, "services": true}
 
 // ResetAll resets all connections, once.
 func (p *Proxy) ResetAll() { p.net.resetAll() }
@@ -166,6 +188,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) ask(call *Call, r *http.Request, body []byte) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = p.base.Scheme, p.base.Host, "", ""
+	out.URL.Path = p.confine(call.Request, out.URL.Path)
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(body) == 0 {
 		out.Body = http.NoBody
