@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,7 +112,7 @@ var rows = []row{
 	{name: "409, Retry-After: 0", fault: says(409, "0")},
 	{name: "410", fault: says(410, "")},
 	{name: "410 within a watch, once", times: 1, fault: apifault.Fault{Expired: true}, only: []string{"watch"}},
-	{name: "connection refused, for 3.5 s", refused: true},
+	{name: "connection refused; whoever waits gives up at the third", refused: true},
 	{name: "connection reset, once", times: 1, fault: apifault.Fault{Conn: apifault.Reset}},
 	{name: "connection reset, always", fault: apifault.Fault{Conn: apifault.Reset}, only: []string{"GET", "PATCH"}},
 	{name: "connection reset once the server has done it, once", times: 1, fault: apifault.Fault{Conn: apifault.Reset, Landed: true}},
@@ -167,14 +166,16 @@ func (r row) measure(t *testing.T, d do) (cell, []apifault.Call) {
 		c.hangUp() // the next request needs a new connection
 		p.Refuse()
 		var giveUp context.CancelFunc
-		ctx, giveUp = context.WithTimeout(ctx, 3500*time.Millisecond) // a read waits
+		ctx, giveUp = context.WithCancel(ctx)
 		defer giveUp()
+		c.after(3, giveUp) // a read would wait for ever
 	} else {
 		p.On(apifault.Rule{Request: what, Times: r.times, Fault: r.fault})
 	}
 	err := d.call(ctx, c, cm)
 	calls := p.Calls(what)
 	got := cell{tries: int(c.tries.Load()), ok: err == nil}
+	t.Logf("%s: %v", d.name, err)
 	_, got.reached = p.Count(what)
 	if !r.refused && len(calls) != got.tries {
 		t.Errorf("%s: %s: %d requests left the client and %d came to the proxy", r.name, d.name, got.tries, len(calls))

@@ -129,13 +129,23 @@ type caller struct {
 	// tries counts what was given to the transport, requests that never reached the
 	// proxy included.
 	tries atomic.Int64
+	then  atomic.Pointer[func(n int64)]
+}
+
+// after calls fn at the n-th try.
+func (c *caller) after(n int64, fn func()) {
+	c.then.Store(new(func(tries int64) {
+		if tries == n {
+			fn()
+		}
+	}))
 }
 
 func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	t.Helper()
 	c := &caller{}
 	cfg := p.Config()
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, &c.tries} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
 	cfg = kube.NewReach(slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
 	var err error
 	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
@@ -163,11 +173,18 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 
 type counted struct {
 	next http.RoundTripper
-	n    *atomic.Int64
+	by   *caller
 }
 
 // RoundTrip implements http.RoundTripper.
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.n.Add(1)
-	return c.next.RoundTrip(r)
+	n := c.by.tries.Add(1)
+	res, err := c.next.RoundTrip(r)
+	if then := c.by.then.Load(); then != nil {
+		(*then)(n)
+	}
+	return res, err
 }
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }

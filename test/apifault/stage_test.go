@@ -322,9 +322,14 @@ func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 	c.Cluster.Report(ctx, r)
 }
 
-// starts runs a controller as the application wires it, until the test ends or stop is
-// called. ended gets what the manager returned.
-func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) (stop func() error) {
+// running is a controller. err is what its manager returned, once ended is closed.
+type running struct {
+	ended chan struct{}
+	err   error
+}
+
+// starts runs a controller as the application wires it, until the test ends.
+func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) *running {
 	s.Helper()
 	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts := ctrl.Options{
@@ -370,9 +375,11 @@ func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) (stop 
 		cancel()
 		s.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceValue(func() error { cancel(); return <-ended })
-	s.Cleanup(func() { _ = stop() }) // a test that wants to know has called it
-	return stop
+	r := &running{ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		r.err = mgr.Start(ctx)
+	}()
+	s.Cleanup(func() { cancel(); <-r.ended })
+	return r
 }
