@@ -22,7 +22,6 @@ type network struct {
 	conns   map[*conn]struct{}
 	// silent is closed when a black hole ends; nil if there is none.
 	silent chan struct{}
-	closed bool
 }
 
 // newNetwork listens below the range that kernels take ports of clients from, so that
