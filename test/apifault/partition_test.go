@@ -17,7 +17,7 @@ import (
 // them misses the time that it is given here to catch up.
 const (
 	partition = 23 * time.Second
-	catchUp   = 5 * time.Second
+	catchUp   = 10 * time.Second
 )
 
 func TestPartitions(t *testing.T) {

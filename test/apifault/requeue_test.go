@@ -157,7 +157,7 @@ func TestAControllerWaitsForTheAPIServer(t *testing.T) {
 	if err := <-healed; err != nil {
 		t.Fatal(err)
 	}
-	if took := s.level(1); took > catchUp {
+	if took := s.level(1); took > 2*catchUp {
 		t.Errorf("it took %s after the API server was back", took)
 	}
 }
