@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube"
 )
 
 func newController() *cobra.Command {
@@ -52,6 +53,11 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the leader's lease; empty: the pod's own, outside a cluster kube-system")
 	f.StringVar(&opts.MetricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address of /metrics; 0 is off")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
+	requeue := kube.StandardRequeue()
+	f.DurationVar(&opts.Requeue.BaseDelay, "requeue-base-delay", requeue.BaseDelay, "how long an object waits after the first error of its reconciliation; each further one doubles it")
+	f.DurationVar(&opts.Requeue.MaxDelay, "requeue-max-delay", requeue.MaxDelay, "the longest such wait; an event ends it at once")
+	f.Float64Var(&opts.Requeue.QPS, "requeue-qps", requeue.QPS, "how many objects a second come back after an error, over all")
+	f.IntVar(&opts.Requeue.Burst, "requeue-burst", requeue.Burst, "how many may come back beyond that at once")
 	f.StringVar(&logFormat, "log-format", "auto", "auto, text or json")
 	f.IntVarP(&verbosity, "verbosity", "v", 0, "0 for operators; 1 says also why nothing was done")
 	return cmd

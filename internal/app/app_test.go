@@ -6,19 +6,25 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/metrics"
 )
 
 func valid() Options {
-	return Options{ClusterName: "kubernetes", MetricsAddress: "0", HealthAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}
+	return Options{
+		ClusterName: "kubernetes", MetricsAddress: "0", HealthAddress: "127.0.0.1:0",
+		Requeue: kube.StandardRequeue(), Log: slog.New(slog.DiscardHandler),
+	}
 }
 
 func TestValidate(t *testing.T) {
@@ -32,6 +38,15 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.ClusterName = "a/b" }, `--cluster-name "a/b"`},
 		{func(o *Options) { o.MetricsAddress = "8080" }, `--metrics-bind-address "8080"`},
 		{func(o *Options) { o.HealthAddress = "localhost" }, `--health-probe-bind-address "localhost"`},
+		{func(o *Options) { o.Requeue.BaseDelay = 0 }, "--requeue-base-delay 0s: want more than 0"},
+		{func(o *Options) { o.Requeue.BaseDelay = -time.Second }, "--requeue-base-delay -1s"},
+		{func(o *Options) { o.Requeue.MaxDelay = time.Millisecond }, "--requeue-max-delay 1ms: want at least the base delay, 5ms"},
+		{func(o *Options) { o.Requeue.MaxDelay = o.Requeue.BaseDelay }, ""},
+		{func(o *Options) { o.Requeue.QPS = 0 }, "--requeue-qps 0"},
+		{func(o *Options) { o.Requeue.QPS = math.NaN() }, "--requeue-qps NaN"},
+		{func(o *Options) { o.Requeue.QPS = math.Inf(1) }, "--requeue-qps +Inf"},
+		{func(o *Options) { o.Requeue.QPS = 0.1 }, ""},
+		{func(o *Options) { o.Requeue.Burst = 0 }, "--requeue-burst 0: want at least 1"},
 	}
 	for _, tt := range tests {
 		o := valid()
@@ -101,7 +116,7 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	if err := os.WriteFile(o.Kubeconfig, []byte(kc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rc, inCluster, err := o.restConfig()
+	rc, inCluster, err := o.restConfig(kube.NewReach(o.Log))
 	if err != nil || inCluster {
 		t.Fatalf("in a cluster: %v, %v", inCluster, err)
 	}

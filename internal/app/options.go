@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"weir.dev/weir/internal/kube"
 )
 
 // Options are the flags of the controller.
@@ -30,6 +32,9 @@ type Options struct {
 	LeaderElectNamespace string
 	// MetricsAddress and HealthAddress are host:port; "0" is off.
 	MetricsAddress, HealthAddress string
+
+	// Requeue is the back-off of the work queues.
+	Requeue kube.Requeue
 
 	Log *slog.Logger
 }
@@ -58,14 +63,17 @@ func (o Options) validate() error {
 			return &UsageError{fmt.Errorf("%s %q: want host:port, or 0 for off", flag, address)}
 		}
 	}
+	if err := o.Requeue.Validate(); err != nil {
+		return &UsageError{fmt.Errorf("--requeue-%w", err)} // it begins with the flag's own part
+	}
 	return nil
 }
 
 // restConfig returns how to reach the API server, and whether this is a pod of it.
-func (o Options) restConfig() (*rest.Config, bool, error) {
+func (o Options) restConfig(reach *kube.Reach) (*rest.Config, bool, error) {
 	if o.Kubeconfig == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
-			return asWeir(cfg), true, nil
+			return asWeir(reach, cfg), true, nil
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -74,15 +82,11 @@ func (o Options) restConfig() (*rest.Config, bool, error) {
 	if err != nil {
 		return nil, false, &UsageError{fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)}
 	}
-	return asWeir(cfg), false, nil
+	return asWeir(reach, cfg), false, nil
 }
 
-// asWeir names us to the API server, and leaves it to that server's priority and
-// fairness to limit us. client-go's own limit of five requests a second would hold up
-// the record that every write has to wait for.
-func asWeir(cfg *rest.Config) *rest.Config {
-	cfg.QPS = -1
-	return rest.AddUserAgent(cfg, "weir/"+Version)
+func asWeir(reach *kube.Reach, cfg *rest.Config) *rest.Config {
+	return reach.Config(cfg, "weir/"+Version)
 }
 
 const (

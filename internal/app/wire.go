@@ -45,7 +45,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	rc, inCluster, err := o.restConfig()
+	reach := kube.NewReach(o.Log)
+	rc, inCluster, err := o.restConfig(reach)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := newCluster(ctx, o, cfg, mgr)
+	cluster, err := newCluster(ctx, o, cfg, mgr, reach)
 	if err != nil {
 		return err
 	}
@@ -109,10 +110,10 @@ func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager
 	return mgr, nil
 }
 
-func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager) (*kube.Cluster, error) {
+func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *kube.Reach) (*kube.Cluster, error) {
 	cluster, err := kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
-		ExcludeControlPlane: cfg.ExcludesMaster(), Log: o.Log,
+		ExcludeControlPlane: cfg.ExcludesMaster(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"sync"
 	"time"
 
@@ -138,14 +139,13 @@ func (q *eventQueue) write(ctx context.Context, event *corev1.Event) {
 		q.log.Error("no event", "reason", event.Reason, "err", err)
 		return
 	}
-	pause := backoff.Doubling{First: time.Second, Max: 30 * time.Second}
+	pause := backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for try := 1; ctx.Err() == nil; try++ {
 		err := q.writeOnce(result.Event, result.Patch)
 		if err == nil {
 			return
 		}
-		if _, refused := errors.AsType[*apierrors.StatusError](err); refused && !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err) &&
-			!apierrors.IsServiceUnavailable(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsTimeout(err) {
+		if !passes(err) {
 			q.log.Warn("event refused", "object", event.InvolvedObject.Kind+" "+key(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
 				"reason", event.Reason, "err", err)
 			return
@@ -177,4 +177,15 @@ func (q *eventQueue) writeOnce(event *corev1.Event, patch []byte) error {
 		q.correlator.UpdateState(written)
 	}
 	return err
+}
+
+// passes reports whether an error of the API server may pass by itself: no answer, a
+// server that is busy, and one that is broken.
+func passes(err error) bool {
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	if !answered {
+		return true
+	}
+	code := status.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }

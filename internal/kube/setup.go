@@ -45,6 +45,12 @@ type Options struct {
 	// ReleaseAgainAfter is when our addresses are taken out again if that failed;
 	// zero is a minute.
 	ReleaseAgainAfter time.Duration
+	// Reach is the way to the API server that the manager's configuration was completed
+	// by. Through it, statuses that could not be written are written once it is back; nil
+	// leaves that to the work queue's back-off alone.
+	Reach *Reach
+	// Requeue is the back-off of the work queues; zero is StandardRequeue.
+	Requeue Requeue
 }
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
@@ -90,6 +96,12 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	}
 	if opts.ReleaseAgainAfter == 0 {
 		opts.ReleaseAgainAfter = time.Minute
+	}
+	if opts.Requeue == (Requeue{}) {
+		opts.Requeue = StandardRequeue()
+	}
+	if err := opts.Requeue.Validate(); err != nil {
+		return nil, fmt.Errorf("back-off of the work queues: %w", err)
 	}
 	c := &Cluster{
 		opts: opts, mgr: mgr, writer: mgr.GetClient(),
@@ -156,13 +168,13 @@ func (c *Cluster) Synced(*http.Request) error {
 // Setup adds the controllers and the writer of events to the manager.
 func (c *Cluster) Setup(lanes Lanes) error {
 	c.lanes = lanes
+	if c.opts.Reach != nil {
+		c.opts.Reach.back(c.writeKept)
+	}
 	if err := c.mgr.Add(c.events); err != nil {
 		return err
 	}
-	options := func() controller.Options {
-		// 5 ms to 1000 s an item, and 10 a second, in bursts of 100, over all.
-		return controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()}
-	}
+	options := func() controller.Options { return controller.Options{RateLimiter: c.opts.Requeue.limiter()} }
 	err := builder.ControllerManagedBy(c.mgr).Named("service").
 		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged())).
 		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged())).
@@ -183,6 +195,14 @@ func (c *Cluster) Setup(lanes Lanes) error {
 		return fmt.Errorf("controller of BackendPools: %w", err)
 	}
 	return nil
+}
+
+// writeKept has the statuses written now that could not be written before. The back-off
+// of their requests has grown with the time for which the API server was away.
+func (c *Cluster) writeKept() {
+	for _, ref := range c.statuses.kept() {
+		c.wake.add(ref)
+	}
 }
 
 // mapped is the handler of all events. It queues what the initial list of objects

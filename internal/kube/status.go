@@ -186,6 +186,21 @@ func (s *statuses) flush(ctx context.Context, e *entry) error {
 	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})
 }
 
+// kept returns whose status is not what the API holds.
+func (s *statuses) kept() []poolupdate.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var refs []poolupdate.Ref
+	for ref, e := range s.byRef {
+		e.mu.Lock()
+		if e.revision != e.saved {
+			refs = append(refs, ref)
+		}
+		e.mu.Unlock()
+	}
+	return refs
+}
+
 // apply writes a whole status by server-side apply, and returns the object's new
 // resource version. It names the version that it knows, because the API server does
 // not compare UIDs when a status is written: without, a BackendPool that was made anew

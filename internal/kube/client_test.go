@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// line is a transport that fails with these errors before it answers.
+type line struct {
+	errs  []error
+	tries int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+	l.tries++
+	if len(l.errs) == 0 {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
+	}
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return nil, err
+}
+
+func TestAReadWaitsForAConnection(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	reset := &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+	for _, tt := range []struct {
+		name   string
+		method string
+		errs   []error
+		tries  int
+		after  time.Duration
+		err    error
+		lines  int // of the log
+		back   int
+	}{
+		{"an answer", http.MethodGet, nil, 1, 0, nil, 0, 0},
+		{"a read waits", http.MethodGet, []error{refused, refused, refused}, 4, 3 * time.Second, nil, 2, 1},
+		{"a write does not", http.MethodPatch, []error{refused}, 1, 0, syscall.ECONNREFUSED, 1, 0},
+		{"a reset is client-go's", http.MethodGet, []error{reset}, 1, 0, syscall.ECONNRESET, 0, 0},
+		{"a read that gives up", http.MethodGet, []error{refused, refused, refused, refused, refused, refused, refused}, 5, 4500 * time.Millisecond, syscall.ECONNREFUSED, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				reach, wire, back := NewReach(slog.New(slog.NewTextHandler(&out, nil))), &line{errs: tt.errs}, 0
+				reach.back(func() { back++ })
+				cfg := reach.Config(&rest.Config{Host: "https://127.0.0.1:1"}, "weir/test")
+				ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+				defer cancel()
+				req, err := http.NewRequestWithContext(ctx, tt.method, cfg.Host, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				_, err = cfg.WrapTransport(wire).RoundTrip(req)
+				if wire.tries != tt.tries || time.Since(start) != tt.after || !errors.Is(err, tt.err) {
+					t.Errorf("%d tries in %s, %v", wire.tries, time.Since(start), err)
+				}
+				if got := strings.Count(out.String(), "\n"); got != tt.lines || back != tt.back {
+					t.Errorf("%d lines, back %d times:\n%s", got, back, out.String())
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Requeue is the back-off of a work queue: how long a request waits whose
+// reconciliation returned an error. An event is not held up by it, nor is a look at a
+// pool that was set for a time.
+type Requeue struct {
+	// BaseDelay is the wait after a request's first failure; each further one doubles
+	// it, up to MaxDelay. A success starts over.
+	BaseDelay, MaxDelay time.Duration
+	// QPS and Burst bound what comes back over all requests of a queue. A request waits
+	// for whichever of the two takes longer.
+	QPS   float64
+	Burst int
+}
+
+// StandardRequeue is what controllers of Kubernetes have always done. The queue of
+// controller-runtime leaves out the second half of it if it is not told.
+func StandardRequeue() Requeue {
+	return Requeue{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, Burst: 100}
+}
+
+// Validate names the field that makes no back-off.
+func (r Requeue) Validate() error {
+	switch {
+	case r.BaseDelay <= 0:
+		return fmt.Errorf("base-delay %s: want more than 0, or a failing request would spin", r.BaseDelay)
+	case r.MaxDelay < r.BaseDelay:
+		return fmt.Errorf("max-delay %s: want at least the base delay, %s", r.MaxDelay, r.BaseDelay)
+	case !(r.QPS > 0) || math.IsInf(r.QPS, 1):
+		return fmt.Errorf("qps %v: want a number above 0", r.QPS)
+	case r.Burst < 1:
+		return errors.New("burst " + fmt.Sprint(r.Burst) + ": want at least 1, or nothing would ever come back")
+	}
+	return nil
+}
+
+func (r Requeue) limiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedMaxOfRateLimiter(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.BaseDelay, r.MaxDelay),
+		&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(rate.Limit(r.QPS), r.Burst)},
+	)
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apifault_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/test/apifault"
+)
+
+// The tests share one kube-apiserver; api reaches it past every proxy.
+var (
+	cluster *envtest.Environment
+	api     client.Client
+)
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if code == 0 {
+		if err := goleak.Find(goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	flag.Parse()
+	// How long a silent connection is believed: 30 s and 15 s by default.
+	for name, seconds := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "2", "HTTP2_PING_TIMEOUT_SECONDS": "1"} {
+		if err := os.Setenv(name, seconds); err != nil {
+			return 1, err
+		}
+	}
+	// They wait more than they work.
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		return 1, err
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return 1, err
+	}
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		assets = filepath.Join(root, "bin")
+	}
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
+			return 1, fmt.Errorf("%w: run make kubelab first", err)
+		}
+	}
+	cluster = &envtest.Environment{
+		BinaryAssetsDirectory:    assets,
+		CRDDirectoryPaths:        []string{filepath.Join(root, "config", "crd", "weir.dev_backendpools.yaml")},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: time.Minute,
+	}
+	cfg, err := cluster.Start()
+	if err != nil {
+		return 1, fmt.Errorf("starting kube-apiserver: %w", err)
+	}
+	defer func() {
+		if stopErr := cluster.Stop(); stopErr != nil && err == nil {
+			err = stopErr
+		}
+	}()
+	cfg.QPS = -1
+	if api, err = client.New(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+func newProxy(t *testing.T) *apifault.Proxy {
+	t.Helper()
+	p, err := apifault.New(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+var namespaces atomic.Int64
+
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("fault-%03d", namespaces.Add(1))
+	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// caller is a client configured as the controller configures its own.
+type caller struct {
+	client.WithWatch
+
+	raw *rest.RESTClient
+	// hangUp closes connections that carry nothing.
+	hangUp func()
+	// tries counts what was given to the transport, requests that never reached the
+	// proxy included.
+	tries atomic.Int64
+	then  atomic.Pointer[func(n int64)]
+}
+
+// after calls fn at the n-th try.
+func (c *caller) after(n int64, fn func()) {
+	c.then.Store(new(func(tries int64) {
+		if tries == n {
+			fn()
+		}
+	}))
+}
+
+func newCaller(t *testing.T, p *apifault.Proxy) *caller {
+	t.Helper()
+	c := &caller{}
+	cfg := p.Config()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
+	cfg = kube.NewReach(slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
+	var err error
+	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
+		t.Fatal(err)
+	}
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := rest.CopyConfig(cfg)
+	raw.APIPath, raw.GroupVersion, raw.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, serializers()
+	if c.raw, err = rest.RESTClientForConfigAndClient(raw, httpClient); err != nil {
+		t.Fatal(err)
+	}
+	// The client has to know the kinds before faults begin.
+	if err := c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"), client.Limit(1)); err != nil {
+		t.Fatal(err)
+	}
+	c.hangUp = func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) }
+	t.Cleanup(c.hangUp)
+	c.tries.Store(0)
+	p.Forget()
+	return c
+}
+
+type counted struct {
+	next http.RoundTripper
+	by   *caller
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := c.by.tries.Add(1)
+	res, err := c.next.RoundTrip(r)
+	if then := c.by.then.Load(); then != nil {
+		(*then)(n)
+	}
+	return res, err
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apifault
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// Proxy is a kube-apiserver with faults. Its methods may be called from any goroutine.
+type Proxy struct {
+	net    *network
+	server *http.Server
+	ca     []byte
+	base   *url.URL
+	to     http.RoundTripper
+	served sync.WaitGroup
+
+	mu       sync.Mutex
+	rules    []*ruleState
+	calls    []*Call
+	confined string
+}
+
+type connKey struct{}
+
+// New starts a proxy for the kube-apiserver that cfg reaches. Whoever comes through it
+// has the rights of cfg, and of whom the request impersonates.
+func New(cfg *rest.Config) (*Proxy, error) {
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	to, err := rest.TransportFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	below, err := newNetwork()
+	if err != nil {
+		return nil, err
+	}
+	// The certificate that httptest makes for 127.0.0.1.
+	borrowed := httptest.NewTLSServer(http.NotFoundHandler())
+	defer borrowed.Close()
+	p := &Proxy{net: below, base: base, to: to}
+	p.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: borrowed.Certificate().Raw})
+	p.server = &http.Server{ //nolint:gosec // a watch has no deadline
+		Handler:     p,
+		TLSConfig:   &tls.Config{Certificates: borrowed.TLS.Certificates, MinVersion: tls.VersionTLS12},
+		ErrorLog:    log.New(io.Discard, "", 0), // broken handshakes are what it is for
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+	}
+	p.serve(below.listener(below.inner))
+	return p, nil
+}
+
+// Config returns how to reach the proxy.
+func (p *Proxy) Config() *rest.Config {
+	return &rest.Config{Host: "https://" + p.net.address, TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}}
+}
+
+func (p *Proxy) serve(l net.Listener) {
+	p.served.Go(func() { _ = p.server.ServeTLS(l, "", "") }) // it ends when l is closed
+}
+
+// Close ends the proxy and what is under way through it.
+func (p *Proxy) Close() {
+	p.lift()
+	_ = p.server.Close() // nothing is left to save
+	p.net.resetAll()
+	p.served.Wait()
+}
+
+// Confine has lists and watches of all namespaces see this one alone, so that several
+// controllers can share a kube-apiserver and know nothing of each other.
+func (p *Proxy) Confine(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.confined = namespace
+}
+
+// confine returns the path that a request really goes to.
+func (p *Proxy) confine(r Request, path string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.confined == "" || r.Namespace != "" || r.Name != "" || !namespaced[r.Resource] || r.Verb != "list" && r.Verb != "watch" {
+		return path
+	}
+	return strings.TrimSuffix(path, r.Resource) + "namespaces/" + p.confined + "/" + r.Resource
+}
+
+var namespaced = map[string]bool{"backendpools": true, "endpointslices": true, "services": true}
+
+// ResetAll resets all connections, once.
+func (p *Proxy) ResetAll() { p.net.resetAll() }
+
+// Refuse resets all connections and refuses new ones until Heal.
+func (p *Proxy) Refuse() {
+	p.net.mu.Lock()
+	inner := p.net.inner
+	p.net.mu.Unlock()
+	_ = inner.Close() // it may be closed already
+	p.net.resetAll()
+}
+
+// Swallow keeps every byte of either direction back until Heal, and lets connections
+// be opened that nobody answers. Packets that get lost would come again after it, too.
+func (p *Proxy) Swallow() {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	if p.net.silent == nil {
+		p.net.silent = make(chan struct{})
+	}
+}
+
+// Heal ends Refuse and Swallow.
+func (p *Proxy) Heal() error {
+	p.lift()
+	probe, err := net.Dial("tcp", p.net.address) //nolint:noctx // loopback
+	if err == nil {
+		return probe.Close()
+	}
+	l, err := p.net.relisten()
+	if err != nil {
+		return fmt.Errorf("taking %s again: %w", p.net.address, err)
+	}
+	p.serve(l)
+	return nil
+}
+
+func (p *Proxy) lift() {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	if p.net.silent != nil {
+		close(p.net.silent)
+		p.net.silent = nil
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	call := p.begin(r, body)
+	f := p.fault(call.Request)
+	switch {
+	case f.Hangs:
+		<-r.Context().Done()
+	case f.Conn == Reset || f.Conn == Closed || f.Conn == GoAway:
+		if f.Landed {
+			p.lose(call, r, body)
+		}
+		if c, ok := r.Context().Value(connKey{}).(*tls.Conn); ok {
+			breakConn(c, f.Conn)
+		}
+		panic(http.ErrAbortHandler)
+	case f.Status != 0:
+		if f.Landed {
+			p.lose(call, r, body)
+		}
+		p.note(func() { call.Status = f.Status })
+		answer(w, f.Status, f.RetryAfter, statusOf(f.Status))
+	case f.Expired:
+		p.note(func() { call.Status = http.StatusOK })
+		answer(w, http.StatusOK, "", expired())
+	default:
+		p.forward(w, call, r, body, f)
+	}
+}
+
+// ask sends the request on.
+func (p *Proxy) ask(call *Call, r *http.Request, body []byte) (*http.Response, error) {
+	out := r.Clone(r.Context())
+	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = p.base.Scheme, p.base.Host, "", ""
+	out.URL.Path = p.confine(call.Request, out.URL.Path)
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if len(body) == 0 {
+		out.Body = http.NoBody
+	}
+	res, err := p.to.RoundTrip(out)
+	if err == nil {
+		p.note(func() { call.Server = res.StatusCode })
+	}
+	return res, err
+}
+
+// lose asks, and keeps the answer.
+func (p *Proxy) lose(call *Call, r *http.Request, body []byte) {
+	res, err := p.ask(call, r, body)
+	if err == nil {
+		_ = res.Body.Close() // nobody reads it, and that of a watch has no end
+	}
+}
+
+func (p *Proxy) forward(w http.ResponseWriter, call *Call, r *http.Request, body []byte, f Fault) {
+	res, err := p.ask(call, r, body)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			p.note(func() { call.Status = http.StatusBadGateway })
+			answer(w, http.StatusBadGateway, "", statusOf(http.StatusBadGateway))
+		}
+		return
+	}
+	defer func() { _ = res.Body.Close() }() // read or given up
+	for name, values := range res.Header {
+		if !f.Torn || name != "Content-Length" {
+			w.Header()[name] = values
+		}
+	}
+	if f.Conn == Draining {
+		w.Header().Set("Connection", "close") // Go's server makes a GOAWAY of it
+	}
+	p.note(func() { call.Status = res.StatusCode })
+	w.WriteHeader(res.StatusCode)
+	flush := http.NewResponseController(w)
+	_ = flush.Flush() // a watch starts with its headers
+	buffer := make([]byte, 256<<10)
+	for piece := 0; ; piece++ {
+		n, err := res.Body.Read(buffer)
+		if f.Torn && n > 0 && piece >= f.TornAfter {
+			_, _ = w.Write(buffer[:n/2]) // it ends here in any case
+			return
+		}
+		if n > 0 {
+			if _, writeErr := w.Write(buffer[:n]); writeErr != nil {
+				return
+			}
+			_ = flush.Flush() // the next write tells
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apifault_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/test/apifault"
+)
+
+var anHour = kube.Requeue{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
+
+func (s *stage) failed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures
+}
+
+// With a back-off of an hour, an error costs an hour, and nothing else does: an event
+// is worked on at once, of an object that waits out its back-off too.
+func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.starts(anHour)
+	s.level(1)
+	// The record is taken, what became of the write is not, twice: from the lane, and
+	// from the work queue, which backs off.
+	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Skip: 1, Times: 2, Fault: says(http.StatusServiceUnavailable, "")})
+	s.moves(2)
+	until(t, func() string {
+		if s.failed() > 0 {
+			return ""
+		}
+		return "no reconciliation failed"
+	})
+	s.lasts(2 * time.Second) // 400 times the default
+	if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason == v1alpha1.ReasonLevel {
+		t.Errorf("%+v: the status was written within the back-off", c)
+	}
+	s.moves(3)
+	if took := s.level(3); took > catchUp {
+		t.Errorf("an event took %s", took)
+	}
+	if got := s.failed(); got != 1 {
+		t.Errorf("%d reconciliations failed", got)
+	}
+	s.keptItsWord()
+}
+
+// Nor does it hold up a look that was set for a time, and what fails at Azure never
+// comes to it: the lanes' own pace decides.
+func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.starts(anHour)
+	s.level(1)
+	s.create(&v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "late"},
+		Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef:   &v1alpha1.ServiceReference{Name: "web"},
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: s.ns}, PoolName: "late",
+		},
+	})
+	reason := func() string {
+		p := &v1alpha1.BackendPool{}
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: s.ns, Name: "late"}, p); err != nil {
+			return err.Error()
+		}
+		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
+			return c.Reason
+		}
+		return ""
+	}
+	becomes := func(want string) {
+		t.Helper()
+		until(t, func() string {
+			if got := reason(); got != want {
+				return "late is " + got + ", want " + want
+			}
+			return ""
+		})
+	}
+	becomes(v1alpha1.ReasonPoolNotFound)
+	if err := s.cloud.Put(network+"/loadBalancers/"+s.ns+"/backendAddressPools/late", []byte(`{"name":"late","properties":{"virtualNetwork":{"id":"`+vnetID+`"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	becomes(v1alpha1.ReasonLevel)
+
+	s.azureIsBusy(1)
+	s.moves(4)
+	if took := s.level(4); took > catchUp {
+		t.Errorf("a conflict cost %s, and the lane's interval is a second", took)
+	}
+	if got := s.failed(); got != 0 {
+		t.Errorf("%d errors came to the work queue", got)
+	}
+}
+
+// A leader that cannot renew its lease ends, and writes nothing from then on. The next
+// one, which in a cluster is the restarted pod, starts from what the cluster wants now.
+// The lease's times are a fifth of the defaults.
+func TestALeaderBehindAPartitionGivesUp(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	elected := func(o *ctrl.Options) {
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
+		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(3*time.Second), new(2*time.Second), new(400*time.Millisecond)
+		o.LeaderElectionReleaseOnCancel = true
+	}
+	first := s.starts(kube.StandardRequeue(), elected)
+	s.level(1)
+	s.proxy.Refuse()
+	select {
+	case <-first.ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it still believes that it leads")
+	}
+	if first.err == nil {
+		t.Error("it ended without an error, and nobody would start it again")
+	}
+	writes := s.writes()
+	s.moves(5, 6)
+	s.lasts(time.Second)
+	if n := s.writes() - writes; n != 0 {
+		t.Errorf("%d writes to Azure after the lead was lost", n)
+	}
+	if err := s.proxy.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	s.starts(kube.StandardRequeue(), elected)
+	if took := s.level(5, 6); took > 2*catchUp {
+		t.Errorf("the next leader took %s", took)
+	}
+	s.keptItsWord()
+}
+
+// A controller that starts while the API server is away waits for it.
+func TestAControllerWaitsForTheAPIServer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.proxy.Refuse()
+	healed := make(chan error, 1)
+	go func() {
+		s.lasts(3 * time.Second)
+		healed <- s.proxy.Heal()
+	}()
+	s.starts(kube.StandardRequeue())
+	if err := <-healed; err != nil {
+		t.Fatal(err)
+	}
+	if took := s.level(1); took > 2*catchUp {
+		t.Errorf("it took %s after the API server was back", took)
+	}
+}
