@@ -155,6 +155,13 @@ const (
 	ReasonInvalid = "Invalid"
 )
 
+// SyncedReasons are all reasons of the Synced condition.
+var SyncedReasons = []string{
+	ReasonLevel, ReasonPending, ReasonUpdating, ReasonRetrying, ReasonFailed, ReasonPaused,
+	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonDuplicate,
+	ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
+}
+
 // Reasons of the Parked condition.
 const (
 	// ReasonRetryAfter: Azure's last answer for this pool asked for patience.

@@ -23,7 +23,7 @@ func newDemoCommand() *cobra.Command {
 		Long: `Starts a real kube-apiserver with its controllers (kubelab), an emulated Azure
 Resource Manager and the controller, and has the cluster scale, restart, lose
 and drain nodes, while the controller is even killed once, and Azure throttles and
-somebody else writes the load balancer for ten seconds. It prints what happens and
+somebody else writes the load balancer for twelve seconds. It prints what happens and
 how level each pool is, and compares the pools with the API's own truth.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.

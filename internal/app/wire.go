@@ -75,6 +75,7 @@ func Run(ctx context.Context, o Options) error {
 		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry)}, Log: o.Log,
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
+	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
 	if err := cluster.Setup(lanes); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,6 +123,24 @@ func (s *statuses) read(ctx context.Context, ref poolupdate.Ref) (*v1alpha1.Back
 		return nil, fmt.Errorf("reading BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
 	}
 	return p, nil
+}
+
+// States counts the BackendPools by the reason of their Synced condition, as kubectl
+// shows it. Its cost grows with their number.
+func (c *Cluster) States() map[string]int {
+	c.statuses.mu.Lock()
+	entries := slices.Collect(maps.Values(c.statuses.byRef))
+	c.statuses.mu.Unlock()
+	count := map[string]int{}
+	for _, reason := range v1alpha1.SyncedReasons {
+		count[reason] = 0
+	}
+	for _, e := range entries {
+		if reason := e.reason(); reason != "" {
+			count[reason]++
+		}
+	}
+	return count
 }
 
 // drop forgets the entries of a name but for the one of this UID, and returns them.

@@ -92,17 +92,40 @@ func (p *PoolUpdates) Report(r poolupdate.Report) {
 	p.final(r)
 }
 
+// RegisterStates registers the gauge of BackendPools by state, which asks when somebody
+// looks.
+func RegisterStates(reg prometheus.Registerer, states func() map[string]int) {
+	reg.MustRegister(stateGauge{states, prometheus.NewDesc("weir_backendpools",
+		"BackendPools by the reason of their Synced condition; all that are not Level are not level.", []string{"state"}, nil)})
+}
+
+type stateGauge struct {
+	states func() map[string]int
+	desc   *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (g stateGauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
+
+// Collect implements prometheus.Collector.
+func (g stateGauge) Collect(ch chan<- prometheus.Metric) {
+	for state, n := range g.states() {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), state)
+	}
+}
+
 // final observes what was final for a Service: what retries, waits or is nobody's any
 // more is not.
 func (p *PoolUpdates) final(r poolupdate.Report) {
+	where := r.Pool.LoadBalancer
+	labels := []string{operationRequest, strings.ToLower(where.ResourceGroup), where.SubscriptionID, operationSource}
+	failures := p.failures.WithLabelValues(labels...) // it is there, at 0, before the first: a rate needs that
 	if len(r.Updated) == 0 && len(r.Failed) == 0 {
 		return
 	}
-	where := r.Pool.LoadBalancer
-	labels := []string{operationRequest, strings.ToLower(where.ResourceGroup), where.SubscriptionID, operationSource}
 	p.duration.WithLabelValues(labels...).Observe(r.Took.Seconds())
 	if len(r.Failed) > 0 {
-		p.failures.WithLabelValues(labels...).Inc()
+		failures.Inc()
 	}
 }
 

@@ -63,6 +63,29 @@ weir_pool_drift_looks_total{outcome="Unchanged"} 1
 	}
 }
 
+func TestPoolsAreCountedByState(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	metrics.RegisterStates(reg, func() map[string]int { return map[string]int{"Level": 3, "Failed": 0} })
+	want := `
+# HELP weir_backendpools BackendPools by the reason of their Synced condition; all that are not Level are not level.
+# TYPE weir_backendpools gauge
+weir_backendpools{state="Failed"} 0
+weir_backendpools{state="Level"} 3
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "weir_backendpools"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A rate over a series that begins with its first failure would not see that failure.
+func TestTheFailuresBeginAtZero(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	metrics.NewPoolUpdates(reg).Report(poolupdate.Report{Pool: pool, Outcome: poolupdate.Unchanged})
+	if n := testutil.CollectAndCount(reg, "cloudprovider_azure_op_failure_count"); n != 1 {
+		t.Errorf("%d series after the first attempt", n)
+	}
+}
+
 func histogram(t *testing.T, reg *prometheus.Registry, name string) (count uint64, sum float64) {
 	t.Helper()
 	families, err := reg.Gather()
