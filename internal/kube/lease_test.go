@@ -18,6 +18,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -395,9 +396,16 @@ func (b *safeBuffer) count(part string) int {
 // The Azure cloud provider holds the Lease: nothing is read or written in Azure, the
 // pools say what they wait for, and everything goes level when it lets go. While we
 // write, it has to wait in turn.
+//
+// It runs alone: the controller that all tests share is stopped meanwhile.
 func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	l := newLocker(t)
-	s := web(t)
+	s := newScene(t, "web")
+	for n := 1; n <= 3; n++ {
+		s.hasNode(n)
+	}
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.binds("web", "web")
 	s.azurePool("api")
 	s.hasSlice("a", "web", s.on(1))
 	s.binds("api", "web")

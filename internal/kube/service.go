@@ -74,12 +74,12 @@ func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *en
 	return nil
 }
 
-// wants keeps the wanted number of members current while a pool waits, and reports
-// whether it is another one. At other times the attempt that follows says it.
+// wants keeps the wanted number of members current while a pool is not level, and reports
+// whether it is another one. For one that was, the attempt that follows says it.
 func (e *entry) wants(members int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if reason := syncedReason(e.status.Conditions); reason != v1alpha1.ReasonRetrying && reason != v1alpha1.ReasonUpdating {
+	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
 		return false
 	}
 	before := e.revision
