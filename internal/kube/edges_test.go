@@ -184,6 +184,7 @@ type queued struct{ ops []poolupdate.Operation }
 func (q *queued) Add(op poolupdate.Operation)              { q.ops = append(q.ops, op) }
 func (q *queued) RemoveService(poolupdate.ServiceName) int { return 0 }
 func (q *queued) Forget(lb.PoolID)                         {}
+func (q *queued) Resume()                                  {}
 func (q *queued) Drop(poolupdate.Ref)                      {}
 func (q *queued) LevelAs(lb.PoolID, uint64) bool           { return false }
 

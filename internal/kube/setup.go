@@ -58,6 +58,7 @@ type Lanes interface {
 	Add(op poolupdate.Operation)
 	RemoveService(name poolupdate.ServiceName) int
 	Drop(ref poolupdate.Ref)
+	Resume()
 	Forget(pool lb.PoolID)
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool
 }
@@ -169,7 +170,7 @@ func (c *Cluster) Synced(*http.Request) error {
 func (c *Cluster) Setup(lanes Lanes) error {
 	c.lanes = lanes
 	if c.opts.Reach != nil {
-		c.opts.Reach.back(c.writeKept)
+		c.opts.Reach.back(c.reachable)
 	}
 	if err := c.mgr.Add(c.events); err != nil {
 		return err
@@ -197,12 +198,14 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	return nil
 }
 
-// writeKept has the statuses written now that could not be written before. The back-off
-// of their requests has grown with the time for which the API server was away.
-func (c *Cluster) writeKept() {
+// reachable has the statuses written now that could not be written before, and the pools
+// that could not be recorded. Their back-off has grown with the time for which the API
+// server was away.
+func (c *Cluster) reachable() {
 	for _, ref := range c.statuses.kept() {
 		c.wake.add(ref)
 	}
+	c.lanes.Resume()
 }
 
 // mapped is the handler of all events. It queues what the initial list of objects

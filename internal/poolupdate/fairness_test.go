@@ -185,6 +185,20 @@ func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
 	})
 }
 
+// Who knows that our side is ready again ends the wait for it.
+func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("RECORD", -1, fault.Answer{})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Minute) // the pauses have grown to an interval
+		w.failing("RECORD", 0, fault.Answer{})
+		w.lanes.Resume()
+		w.wait(w.writeTime)
+		w.expectPool(web, "n1=10.0.0.1")
+	})
+}
+
 // What is queued for nobody becomes the change of the Service that came back.
 func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
 	removal := Operation{Ref: Ref{Name: "web"}, Pool: web, queuedAt: seconds(1), ChangedAt: seconds(1)}

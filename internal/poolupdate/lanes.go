@@ -93,6 +93,14 @@ func (ls *Lanes) RemoveService(name ServiceName) int {
 	return n
 }
 
+// Resume ends the waits for what was not ready on our own side. It is for who knows that
+// it is ready now.
+func (ls *Lanes) Resume() {
+	for _, l := range ls.all() {
+		l.queue.resume()
+	}
+}
+
 // Drop takes out what waits for a BackendPool. What Azure asked for is remembered.
 func (ls *Lanes) Drop(ref Ref) {
 	for _, l := range ls.all() {

@@ -123,6 +123,16 @@ func (q *queue) empty() bool {
 	return len(q.pools) == 0
 }
 
+// resume lets go what is held because something of our own was not ready.
+func (q *queue) resume() {
+	q.mu.Lock()
+	for _, w := range q.busy {
+		w.history.holdUntil, w.history.postponed = time.Time{}, 0
+	}
+	q.mu.Unlock()
+	q.signal()
+}
+
 // next asks admission which pool to attempt now, or when to ask again.
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()

@@ -14,7 +14,7 @@ import (
 // bound is how many requests a controller of one pool may make in a fault of two
 // seconds and until it is level again: about three times what was measured, but for
 // Retry-After: 0, with which client-go asks eleven times in a row.
-const bound = 120
+const bound = 300
 
 // Each fault lasts while endpoints move and one write of Azure meets a conflict. After it the pool
 // is level and its record right, the Service was told every word, and the controller
