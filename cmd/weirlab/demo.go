@@ -19,15 +19,17 @@ func newDemoCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch Weir keep three pools level, in about a minute",
+		Short: "Watch Weir keep three pools level, in little more than a minute",
 		Long: `Starts a real kube-apiserver with its controllers (kubelab), an emulated Azure
 Resource Manager and the controller, and has the cluster scale, restart, lose
-and drain nodes, while the controller is even killed once. It prints what happens
-and how level each pool is, and compares the pools with the API's own truth.
+and drain nodes, while the controller is even killed once, and Azure throttles and
+somebody else writes the load balancer for ten seconds. It prints what happens and
+how level each pool is, and compares the pools with the API's own truth.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.
 
-Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C.`,
+Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
+141 nobody reads the output.`,
 		Example: `  weirlab demo
   weirlab demo --stay
   weirlab demo --nodes 30 --seed 7
@@ -49,6 +51,10 @@ Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C.`,
 			opts.JSON, opts.Out, opts.Err = output == "json", cmd.OutOrStdout(), cmd.ErrOrStderr()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
+			// A pipe that nobody reads is an error of a write then, which cleans up.
+			pipe := make(chan os.Signal, 1)
+			signal.Notify(pipe, syscall.SIGPIPE)
+			defer signal.Stop(pipe)
 			// A second Ctrl-C ends the process at once, and its children with it.
 			context.AfterFunc(ctx, stop)
 			return demo.Run(ctx, opts)

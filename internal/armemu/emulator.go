@@ -21,6 +21,9 @@ type Options struct {
 	// LatencyScale stretches the latency model: 1 is the model, 0 completes an
 	// operation at once (its first answer still says Updating).
 	LatencyScale float64
+	// LatencyFixed lets every operation take its type's median instead of a draw
+	// from the model, so that its length does not depend on the order of requests.
+	LatencyFixed bool
 	// Overlap says what a write meets while another runs on its aggregate.
 	// Empty is Supersede.
 	Overlap Overlap

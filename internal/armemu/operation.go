@@ -132,7 +132,10 @@ func (e *Emulator) settle(now time.Time) {
 
 // latency draws from the seeded model.
 func (e *Emulator) latency(median float64) time.Duration {
-	seconds := median * math.Exp(latencySigma*e.random.NormFloat64())
+	seconds := median
+	if !e.opts.LatencyFixed {
+		seconds *= math.Exp(latencySigma * e.random.NormFloat64())
+	}
 	return time.Duration(seconds * e.opts.LatencyScale * float64(time.Second))
 }
 

@@ -72,20 +72,39 @@ func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{lockedLoadBalancer,
 // Do implements policy.Policy.
 func (g *gates) Do(req *policy.Request) (*http.Response, error) {
 	c := callOf(req.Raw().Context())
-	if c == nil {
-		return req.Next()
-	}
-	id := c.pool.LoadBalancer
-	if !c.followsUp() {
-		if key, gate := g.last(time.Now(), quotaGate(id, c.write()), lockGate(id)); !gate.until.IsZero() {
-			return nil, &gateClosed{key: key, closedGate: gate}
-		}
+	if err := g.pass(c); err != nil {
+		return nil, err
 	}
 	resp, err := req.Next()
-	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
+	if c != nil && err == nil && resp.StatusCode == http.StatusTooManyRequests {
 		g.learn(c, resp, time.Now())
 	}
 	return resp, err
+}
+
+// gateOfRetries asks the gates once more before each of the SDK's own retries: one may
+// have closed since the first try.
+type gateOfRetries struct{ *gates }
+
+// Do implements policy.Policy.
+func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {
+	if err := g.pass(callOf(req.Raw().Context())); err != nil {
+		return nil, err
+	}
+	return req.Next()
+}
+
+// pass returns an error if a call would meet a closed gate. Following an accepted write
+// is never gated, nor is a request of the SDK's own.
+func (g *gates) pass(c *call) error {
+	if c == nil || c.followsUp() {
+		return nil
+	}
+	id := c.pool.LoadBalancer
+	if key, gate := g.last(time.Now(), quotaGate(id, c.write()), lockGate(id)); !gate.until.IsZero() {
+		return &gateClosed{key: key, closedGate: gate}
+	}
+	return nil
 }
 
 // learn closes what a 429 says is closed.

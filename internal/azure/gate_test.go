@@ -203,6 +203,23 @@ func TestPollsPassClosedGates(t *testing.T) {
 	})
 }
 
+// A gate that another lane's answer closes holds the SDK's own retries, too.
+func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &fakeARM{answer: in(reply{status: 503, header: map[string]string{"Retry-After": "30"}}, slower(reply{status: 429, body: subBody}, "60"), shown)}
+		client := newClient(t, wire)
+		finished := make(chan error)
+		go func() { _, err := client.Get(t.Context(), webPool); finished <- err }()
+		time.Sleep(10 * time.Second)
+		_, _ = client.Get(t.Context(), poolID("s1", "other", "p"))
+		until := time.Now().Add(time.Minute)
+		checkClosed(t, <-finished, until)
+		if n := wire.count(""); n != 2 {
+			t.Errorf("%d requests, want the 503 and the 429 alone", n)
+		}
+	})
+}
+
 func TestGatesAreSafeForManyLanes(t *testing.T) {
 	wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
 		if n%3 == 0 {

@@ -97,7 +97,7 @@ func New(opts Options) (*Client, error) {
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),
 			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
-			PerRetryPolicies:                []policy.Policy{wire{observe: opts.Observe}},
+			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, wire{observe: opts.Observe}},
 		},
 	}
 	c.arm.Transport = direct(opts.Transport)

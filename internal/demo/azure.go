@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
-	"path"
-	"strings"
 	"time"
 
 	"weir.dev/weir/internal/armemu"
@@ -145,25 +144,6 @@ func (a *azureWitness) pools(ctx context.Context) (map[string]shownPool, error) 
 	return pools, nil
 }
 
-// traffic counts calls to Azure.
-type traffic struct {
-	Reads     int `json:"reads"`
-	Writes    int `json:"writes"`
-	Polls     int `json:"polls"`
-	Throttled int `json:"throttled"`
-	Conflicts int `json:"conflicts"`
-	// pools counts the writes of single pools, by name.
-	pools map[string]int
-	last  uint64 // sequence number of the newest call counted
-}
-
-func (t traffic) minus(before traffic) traffic {
-	return traffic{
-		Reads: t.Reads - before.Reads, Writes: t.Writes - before.Writes, Polls: t.Polls - before.Polls,
-		Throttled: t.Throttled - before.Throttled, Conflicts: t.Conflicts - before.Conflicts,
-	}
-}
-
 // calls returns the calls after the one with a sequence number.
 func (a *azureWitness) calls(ctx context.Context, after uint64) ([]armemu.Call, error) {
 	body, err := a.get(ctx, fmt.Sprintf("calls?since=%d", after))
@@ -184,32 +164,25 @@ func (a *azureWitness) calls(ctx context.Context, after uint64) ([]armemu.Call, 
 	}
 }
 
-func (t *traffic) add(c armemu.Call) {
-	t.last = c.Seq
-	switch c.Kind {
-	case armemu.KindGet, armemu.KindList:
-		t.Reads++
-	case armemu.KindPut, armemu.KindDelete:
-		t.Writes++
-		if parent, pool := path.Split(c.Resource); strings.HasSuffix(parent, "/backendAddressPools/") {
-			if t.pools == nil {
-				t.pools = map[string]int{}
-			}
-			t.pools[pool]++
-		}
-	case armemu.KindPoll:
-		t.Polls++
-	}
-	switch c.Status {
-	case http.StatusTooManyRequests:
-		t.Throttled++
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		t.Conflicts++
-	}
+func (a *azureWitness) get(ctx context.Context, what string) (io.ReadCloser, error) {
+	return a.do(ctx, http.MethodGet, what, nil, http.StatusOK)
 }
 
-func (a *azureWitness) get(ctx context.Context, what string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.admin+what, nil)
+// setFaults replaces the emulator's fault script.
+func (a *azureWitness) setFaults(ctx context.Context, script object) error {
+	raw, err := json.Marshal(script) // JSON is YAML
+	if err != nil {
+		return err
+	}
+	body, err := a.do(ctx, http.MethodPut, "faults", bytes.NewReader(raw), http.StatusNoContent)
+	if err != nil {
+		return err
+	}
+	return body.Close()
+}
+
+func (a *azureWitness) do(ctx context.Context, method, what string, body io.Reader, expected int) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.admin+what, body)
 	if err != nil {
 		return nil, err
 	}
@@ -217,9 +190,9 @@ func (a *azureWitness) get(ctx context.Context, what string) (io.ReadCloser, err
 	if err != nil {
 		return nil, fmt.Errorf("asking the emulator: %w", err)
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != expected {
 		_ = resp.Body.Close() // the status says enough
-		return nil, fmt.Errorf("asking the emulator for %s: %s", what, resp.Status)
+		return nil, fmt.Errorf("asking the emulator: %s %s: %s", method, what, resp.Status)
 	}
 	return resp.Body, nil
 }

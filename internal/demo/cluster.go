@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,15 +41,23 @@ var workloads = []workload{{name: "web"}, {name: "api"}, {name: "db", foreign: t
 func (w workload) pool() string { return namespace + "-" + w.name }
 
 // cluster does to the cluster what people do with kubectl.
-type cluster struct{ api client.Client }
+type cluster struct {
+	api  client.Client
+	http *http.Client // for what client does not ask
+	host string       // URL of the API server
+}
 
 func newCluster(config *rest.Config) (*cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	api, err := client.New(config, client.Options{Scheme: scheme})
-	return &cluster{api}, err
+	web, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: web})
+	return &cluster{api: api, http: web, host: strings.TrimSuffix(config.Host, "/")}, err
 }
 
 // installCRDs creates Weir's custom resource definitions and waits until the API

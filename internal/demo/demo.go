@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo plays a story of about a minute: a real kube-apiserver, the ARM
-// emulator and the controller run as processes of their own, the cluster changes,
-// and two independent witnesses compare what its API says with what the pools
-// hold.
+// Package demo plays a story of little more than a minute: a real kube-apiserver,
+// the ARM emulator and the controller run as processes of their own, the cluster
+// changes, Azure throttles, somebody else writes too, and two independent witnesses
+// compare what the cluster's API says with what the pools hold.
 package demo
 
 import (
@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -66,6 +67,22 @@ func (Interrupted) Error() string { return "interrupted" }
 
 // ExitCode is that of a shell's command which Ctrl-C ended.
 func (Interrupted) ExitCode() int { return 130 }
+
+// outputGone is the error of a run whose lines nobody can read any more.
+type outputGone struct{ error }
+
+func (e outputGone) Error() string { return "the output cannot be written: " + e.error.Error() }
+
+// Unwrap returns the error of the write.
+func (e outputGone) Unwrap() error { return e.error }
+
+// ExitCode is that of a shell's command which a closed pipe ended.
+func (e outputGone) ExitCode() int {
+	if errors.Is(e, syscall.EPIPE) {
+		return 141
+	}
+	return 1
+}
 
 // Run plays the story. It returns an error if a step did not become level, or if
 // an address was lost or is where it should not be. Whatever it started has ended
@@ -157,8 +174,9 @@ func (r *run) run(ctx context.Context) error {
 	r.lab = &lab{opts: r.opts, dir: r.dir, fail: fail}
 	defer r.lab.stop()
 	defer fail(nil)
+	r.print.gone = func(err error) { fail(outputGone{err}) }
 	began := time.Now()
-	err := r.prepare(ctx, fail)
+	err := r.prepare(ctx)
 	if err == nil {
 		err = r.stage.play(ctx, r.opts.story)
 	}
@@ -166,21 +184,24 @@ func (r *run) run(ctx context.Context) error {
 		return Interrupted{}
 	}
 	if r.stage != nil {
-		err = r.conclude(err, time.Since(began))
+		err = r.conclude(ctx, err, time.Since(began))
 	}
 	if r.opts.Stay && r.stage != nil && ctx.Err() == nil {
 		r.printStay()
 		<-ctx.Done()
-		err = errors.Join(err, r.ended(ctx))
+		end := r.ended(ctx)
+		r.printFailure(end)
+		err = errors.Join(err, end)
 	}
 	return err
 }
 
 // prepare starts all and watches both sides.
-func (r *run) prepare(ctx context.Context, fail func(error)) error {
-	r.print.plainly("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between them.",
-		"web 3/5 +1 means: 3 of the 5 addresses that the cluster wants are in the pool of web,",
-		"and 1 that it does not want any more. An address is a node: pods on one node share it.", "")
+func (r *run) prepare(ctx context.Context) error {
+	r.print.plainly("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between.",
+		"web 3/5 +1 means: 3 of the 5 addresses that the cluster wants are in the pool",
+		"of web, and 1 that it does not want any more. An address is a node: pods on one",
+		"node share it.", "")
 	if err := r.lab.startKubelab(ctx); err != nil {
 		return err
 	}
@@ -188,7 +209,7 @@ func (r *run) prepare(ctx context.Context, fail func(error)) error {
 	if err := r.lab.startEmulator(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Azure: load balancer %s with 3 pools, at %s", loadBalancer, r.lab.endpoint))
+	r.print.line(plain, "start", fmt.Sprintf("Azure: a load balancer with 3 pools, at %s", r.lab.endpoint))
 	config, err := clientcmd.BuildConfigFromFlags("", r.lab.kubeconfig)
 	if err != nil {
 		return err
@@ -212,7 +233,7 @@ func (r *run) prepare(ctx context.Context, fail func(error)) error {
 	if err := watchTruth(ctx, config, seen.want); err != nil {
 		return err
 	}
-	go func() { fail(seen.watch(ctx)) }()
+	go func() { r.lab.blame(ctx, seen.watch(ctx)) }()
 	r.stage = &stage{
 		lab: r.lab, cluster: k8s, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
 		random: rand.New(rand.NewPCG(r.opts.Seed, 0)), //nolint:gosec // a story, not a secret
@@ -220,12 +241,19 @@ func (r *run) prepare(ctx context.Context, fail func(error)) error {
 	return nil
 }
 
-// cause replaces the error of a cancelled call by what cancelled it.
+// cause replaces the error of a call that was cancelled, or that met a process which
+// is gone, by the reason.
 func (r *run) cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err == nil {
+		return nil
 	}
-	return err
+	// A call may fail before the end of the process that it asked is known.
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(blameAfter):
+		return err
+	}
 }
 
 // interrupted tells Ctrl-C from a failure.
@@ -240,10 +268,13 @@ func (r *run) ended(ctx context.Context) error {
 }
 
 // conclude prints the summary and returns the verdict.
-func (r *run) conclude(err error, took time.Duration) error {
+func (r *run) conclude(ctx context.Context, err error, took time.Duration) error {
 	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps}
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
-	if wrong := sum.Total.wrong(); err == nil && wrong != "" {
+	if told := r.countEvents(ctx, &sum); err == nil {
+		err = r.cause(ctx, told)
+	}
+	if wrong := sum.wrong(); err == nil && wrong != "" {
 		err = errors.New(wrong)
 	}
 	if sum.OK = err == nil; !sum.OK {
@@ -252,10 +283,12 @@ func (r *run) conclude(err error, took time.Duration) error {
 	r.printFailure(err)
 	r.print.plainly(append([]string{""}, sum.table()...)...)
 	r.print.plainly("",
-		"Lag is from the API's own truth changing to Azure being done with a pool that shows it,",
-		fmt.Sprintf("the time without a controller included. Azure was asked for %s, in %.0f s.", sum.ARM, took.Seconds()))
+		"Lag is from the API's own truth changing to Azure being done with a pool that",
+		"shows it, the time without a controller included; the storm's is apart.",
+		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
+		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
 	if sum.OK {
-		r.print.print(green, "Every pool holds what the cluster wants, and what somebody else put there.")
+		r.print.print(green, "Every pool holds what the cluster wants, and what others put there.")
 	}
 	if r.opts.JSON {
 		encoder := json.NewEncoder(r.opts.Out)
@@ -265,9 +298,26 @@ func (r *run) conclude(err error, took time.Duration) error {
 	return err
 }
 
-// clean removes the folder of a run that went well or was interrupted.
+// countEvents adds what the Services were told to the summary.
+func (r *run) countEvents(ctx context.Context, sum *Summary) error {
+	retrying, err := r.stage.cluster.told(ctx, reasonRetrying)
+	if err != nil {
+		return err
+	}
+	failed, err := r.stage.cluster.told(ctx, reasonFailed)
+	if err != nil {
+		return err
+	}
+	sum.count(countByService(retrying), countByService(failed))
+	return nil
+}
+
+// clean removes the folder of a run that went well, was interrupted, or has nobody
+// left to read where the folder is.
 func (r *run) clean(err error) error {
-	if _, interrupted := errors.AsType[Interrupted](err); err != nil && !interrupted {
+	_, interrupted := errors.AsType[Interrupted](err)
+	_, unread := errors.AsType[outputGone](err)
+	if err != nil && !interrupted && !unread {
 		r.print.plainly("")
 		r.print.print(plain, "The logs of all processes are in "+r.dir) // not broken, so that it can be copied
 		return nil

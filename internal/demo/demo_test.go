@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -177,6 +178,65 @@ func TestInterruptedInTheMiddle(t *testing.T) {
 	}
 	if files := left(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
+	}
+}
+
+// What head -3 leaves is nothing: no process, no folder.
+func TestNobodyReadsTheRest(t *testing.T) {
+	opts, _, _ := real(t, step{name: "deploy", act: (*stage).deploy})
+	opts.JSON, opts.Out = false, &closedPipe{left: 3}
+	err := Run(t.Context(), opts)
+	if gone, ok := errors.AsType[outputGone](err); !ok || gone.ExitCode() != 141 {
+		t.Fatal(err)
+	}
+	if files := left(t); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+	if full := (outputGone{syscall.ENOSPC}); full.ExitCode() != 1 {
+		t.Error(full.ExitCode())
+	}
+}
+
+// saboteur does something when a line is printed.
+type saboteur struct {
+	bytes.Buffer
+	at string
+	do func()
+}
+
+func (s *saboteur) Write(p []byte) (int, error) {
+	if s.do != nil && bytes.Contains(p, []byte(s.at)) {
+		s.do()
+		s.do = nil
+	}
+	return s.Buffer.Write(p)
+}
+
+// While all stays, the end of one process ends all, and is told as what it is,
+// whoever noticed it first.
+func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
+	for name, of := range map[string]func(*lab) *child{
+		"emulator": func(l *lab) *child { return l.emulator },
+		"weir":     func(l *lab) *child { return l.weir },
+	} {
+		var lab *lab
+		opts, out, _ := real(t, step{name: "deploy", act: func(s *stage, ctx context.Context) error {
+			lab = s.lab
+			return s.deploy(ctx)
+		}})
+		lines := &saboteur{at: "logs  ", do: func() { killGroup(of(lab).cmd) }}
+		opts.Stay, opts.Err = true, lines
+		err := Run(t.Context(), opts)
+		end, ok := errors.AsType[*unexpectedEnd](err)
+		if !ok || end.child.name != name {
+			t.Fatalf("%s: %v\n%s", name, err, lines)
+		}
+		if !strings.Contains(lines.String(), "FAILED  "+name+" ended by itself (signal: killed)") {
+			t.Errorf("%s", lines)
+		}
+		if !summaryOf(t, out).OK {
+			t.Error("the story itself went well")
+		}
 	}
 }
 

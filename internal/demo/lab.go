@@ -129,6 +129,20 @@ func (l *lab) weirReady(ctx context.Context) error {
 	})
 }
 
+// blame reports that the emulator cannot be asked. If that is because it has ended,
+// its end is reported instead, by who waits for it.
+func (l *lab) blame(ctx context.Context, err error) {
+	select {
+	case <-l.emulator.done:
+	case <-ctx.Done():
+	case <-time.After(blameAfter):
+		l.fail(err)
+	}
+}
+
+// blameAfter is how long an end may take to show after a connection has broken.
+const blameAfter = time.Second
+
 // stop ends what was started: the controller first, so that it meets no cluster
 // that is gone.
 func (l *lab) stop() {

@@ -47,11 +47,24 @@ type poolHistory struct {
 	busy   bool                     // Azure is still working on the pool
 
 	changes int
-	pending []time.Time // changes that the pool has not caught up with
-	lags    []time.Duration
+	pending []change // those that the pool has not caught up with
+	lags    []lag
+	storm   bool // changes from here on happen in a storm
 	// taken counts addresses that were taken out of the pool while the cluster
 	// wanted them; foreignGone counts disappearances of foreign ones.
 	taken, foreignGone int
+}
+
+// change is when the cluster wanted something else.
+type change struct {
+	at    time.Time
+	storm bool
+}
+
+// lag is how long the pool took to catch up with a change.
+type lag struct {
+	time.Duration
+	storm bool
 }
 
 func newPoolHistory(foreign addresses) *poolHistory {
@@ -71,7 +84,7 @@ func (h *poolHistory) want(now time.Time, wanted addresses) {
 	}
 	h.wanted = maps.Clone(wanted)
 	h.changes++
-	h.pending = append(h.pending, now)
+	h.pending = append(h.pending, change{now, h.storm})
 }
 
 // show takes note of what Azure shows. A pool has caught up when Azure is done
@@ -92,20 +105,27 @@ func (h *poolHistory) show(now time.Time, shown addresses, busy bool) {
 	if !h.level() {
 		return
 	}
-	for _, changed := range h.pending {
-		h.lags = append(h.lags, now.Sub(changed))
-	}
-	h.pending = nil
+	h.lags, h.pending = h.allLags(now), nil
 }
 
-// lagsAt returns the lag of every change; one that the pool has not caught up
-// with at now is at least as late as that.
-func (h *poolHistory) lagsAt(now time.Time) []time.Duration {
+func (h *poolHistory) allLags(now time.Time) []lag {
 	all := slices.Clone(h.lags)
-	for _, changed := range h.pending {
-		all = append(all, now.Sub(changed))
+	for _, c := range h.pending {
+		all = append(all, lag{now.Sub(c.at), c.storm})
 	}
 	return all
+}
+
+// lagsAt returns the lags of the changes in a storm, or of all others; one that the
+// pool has not caught up with at now is at least as late as that.
+func (h *poolHistory) lagsAt(now time.Time, storm bool) []time.Duration {
+	var lags []time.Duration
+	for _, l := range h.allLags(now) {
+		if l.storm == storm {
+			lags = append(lags, l.Duration)
+		}
+	}
+	return lags
 }
 
 // gap is how a pool differs from what it has to hold.

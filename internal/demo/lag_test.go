@@ -44,8 +44,12 @@ func (f *followed) expectLags(t *testing.T, seconds ...float64) {
 	for _, s := range seconds {
 		want = append(want, time.Duration(s*float64(time.Second)))
 	}
-	if !slices.Equal(f.lags, want) {
-		t.Errorf("lags %v, want %v", f.lags, want)
+	var lags []time.Duration
+	for _, l := range f.lags {
+		lags = append(lags, l.Duration)
+	}
+	if !slices.Equal(lags, want) {
+		t.Errorf("lags %v, want %v", lags, want)
 	}
 }
 
@@ -189,7 +193,7 @@ func TestEveryChangeHasOneLag(t *testing.T) {
 			all[ip] = name
 		}
 		pool.show(pool.at(now+1), all, false)
-		if !pool.level() || len(pool.lags) != pool.changes || slices.ContainsFunc(pool.lags, func(d time.Duration) bool { return d <= 0 }) {
+		if !pool.level() || len(pool.lags) != pool.changes || slices.ContainsFunc(pool.lags, func(d lag) bool { return d.Duration <= 0 }) {
 			t.Fatalf("level %v, %d changes, lags %v", pool.level(), pool.changes, pool.lags)
 		}
 	})

@@ -45,6 +45,37 @@ func (o *observer) want(service string, now time.Time, wanted addresses) {
 	o.pools[service].want(now, wanted)
 }
 
+// foreign is told of an address that somebody else has put into a pool: it has to
+// stay there from now on.
+func (o *observer) foreign(service string, ip netip.Addr, name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pools[service].foreign[ip] = name
+}
+
+// foreignIn returns the addresses of others that a pool has to hold and holds.
+func (o *observer) foreignIn(service string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.pools[service]
+	var there []string
+	for _, ip := range h.foreign.minus(nil) {
+		if _, ok := h.shown[ip]; ok {
+			there = append(there, ip.String())
+		}
+	}
+	return there
+}
+
+// storm is told when a storm begins and ends. Changes in it are measured apart.
+func (o *observer) storm(rages bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, h := range o.pools {
+		h.storm = rages
+	}
+}
+
 // look asks Azure's side once. Unlike the other methods it is for one goroutine
 // at a time.
 func (o *observer) look(ctx context.Context) error {
@@ -86,9 +117,7 @@ func (o *observer) watch(ctx context.Context) error {
 func (o *observer) counted() traffic {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := o.traffic
-	t.pools = maps.Clone(t.pools)
-	return t
+	return o.traffic.clone()
 }
 
 // poolLevel is how level one pool is.

@@ -14,7 +14,7 @@ import (
 )
 
 // width is the longest line that is printed, in columns.
-const width = 100
+const width = 80
 
 // colour is an escape sequence of terminals.
 type colour string
@@ -35,6 +35,8 @@ type printer struct {
 	out    io.Writer
 	began  time.Time
 	colour bool
+	// gone is called, if set, at the first line that cannot be written.
+	gone func(error)
 }
 
 // newPrinter uses colour on a terminal, unless NO_COLOR is set or it can show none.
@@ -62,7 +64,7 @@ func (p *printer) row(c colour, stamp, tag, text string) {
 	}
 }
 
-const tagWidth = 8
+const tagWidth = len("cluster")
 
 // plainly prints lines without time and tag.
 func (p *printer) plainly(lines ...string) {
@@ -73,23 +75,39 @@ func (p *printer) plainly(lines ...string) {
 	}
 }
 
-func (p *printer) print(c colour, row string) {
-	row = strings.TrimRight(row, " ")
-	if p.colour && c != plain {
-		row = string(c) + row + reset
+// verbatim prints lines that are broken already; what is not printable in them
+// becomes spaces.
+func (p *printer) verbatim(c colour, lines ...string) {
+	for _, l := range lines {
+		p.print(c, printable(l))
 	}
-	_, _ = fmt.Fprintln(p.out, row) // a terminal that is gone misses the rest
 }
 
-// wrap breaks text at spaces into rows of at most columns; a word that is longer
-// is cut. Control characters become spaces.
-func wrap(text string, columns int) []string {
-	text = strings.Map(func(r rune) rune {
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
 	}, text)
+}
+
+func (p *printer) print(c colour, row string) {
+	row = strings.TrimRight(row, " ")
+	if p.colour && c != plain {
+		row = string(c) + row + reset
+	}
+	if _, err := fmt.Fprintln(p.out, row); err != nil && p.gone != nil {
+		tell := p.gone
+		p.gone = nil
+		tell(err)
+	}
+}
+
+// wrap breaks text at spaces into rows of at most columns; a word that is longer
+// is cut. Control characters become spaces.
+func wrap(text string, columns int) []string {
+	text = printable(text)
 	var rows []string
 	rest := []rune(text)
 	for len(rest) > columns {
@@ -132,15 +150,4 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func (t traffic) String() string {
-	parts := []string{count(t.Reads, "read"), count(t.Writes, "write"), count(t.Polls, "poll")}
-	if t.Throttled > 0 {
-		parts = append(parts, fmt.Sprintf("%d throttled", t.Throttled))
-	}
-	if t.Conflicts > 0 {
-		parts = append(parts, count(t.Conflicts, "conflict"))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -4,7 +4,9 @@ package demo
 
 import (
 	"bytes"
+	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -53,6 +55,38 @@ func TestLinesArePlainAndFitThePage(t *testing.T) {
 	})
 }
 
+func TestWhatIsBrokenAlreadyIsPlainToo(t *testing.T) {
+	var out bytes.Buffer
+	newPrinter(&out).verbatim(plain, "a  b\x1b[31m", "c\td ")
+	if out.String() != "a  b [31m\nc d\n" {
+		t.Errorf("%q", out.String())
+	}
+}
+
+// closedPipe takes some writes and no more.
+type closedPipe struct{ left int }
+
+func (c *closedPipe) Write(p []byte) (int, error) {
+	if c.left--; c.left < 0 {
+		return 0, syscall.EPIPE
+	}
+	return len(p), nil
+}
+
+func TestThePrinterTellsOnceThatNobodyReads(t *testing.T) {
+	var told []error
+	p := newPrinter(&closedPipe{left: 1})
+	p.gone = func(err error) { told = append(told, err) }
+	p.plainly("one")
+	if len(told) != 0 {
+		t.Error(told)
+	}
+	p.plainly("two", "three")
+	if len(told) != 1 || !errors.Is(told[0], syscall.EPIPE) {
+		t.Error(told)
+	}
+}
+
 func TestColourOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(&out)
@@ -65,17 +99,22 @@ func TestColourOnATerminal(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	s := Summary{
-		Total: PoolSummary{Changes: 12345, LagP50: 1234, LagP99: 98765, Writes: 7, Lost: 1},
-		Pools: []PoolSummary{{Name: "web", Changes: 12}, {Name: "api"}, {Name: "db", ForeignLost: 1}},
+		Total: PoolSummary{Changes: 12345, LagP50: 1234, LagP99: 98765, StormMax: 1500, Writes: 7, Throttled: 3, Lost: 1},
+		Pools: []PoolSummary{{Name: "web", Changes: 12, Conflicts: 2, Retrying: 4}, {Name: "api"}, {Name: "db", Failed: 5, ForeignLost: 1}},
 	}
 	want := `                                         web       api        db  together
 changes in the cluster                    12         0         0     12345
 lag, median                            0.0 s     0.0 s     0.0 s     1.2 s
 lag, 99th percentile                   0.0 s     0.0 s     0.0 s    98.8 s
+lag in the storm, longest              0.0 s     0.0 s     0.0 s     1.5 s
 writes to Azure                            0         0         0         7
+  throttled (429)                          0         0         0         3
+  conflicts (409, 412)                     2         0         0         0
+Retrying events                            4         0         0         0
+Failed events                              0         0         5         0
 lost addresses                             0         0         0         1
 surplus addresses                          0         0         0         0
-lost addresses of somebody else            0         0         1         0`
+lost addresses of others                   0         0         1         0`
 	if got := strings.Join(s.table(), "\n"); got != want {
 		t.Errorf("\n%s", got)
 	}

@@ -34,6 +34,8 @@ type stage struct {
 type step struct {
 	name string
 	act  func(*stage, context.Context) error
+	// check looks, when all is level, at what that does not show.
+	check func(*stage, context.Context) error
 	// moral is what being level means here, where numbers do not show it.
 	moral string
 }
@@ -48,6 +50,9 @@ func (s *stage) play(ctx context.Context, story []step) error {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		err := s.settle(ctx)
+		if err == nil && step.check != nil {
+			err = step.check(s, ctx)
+		}
 		calls := s.observer.counted().minus(before)
 		s.steps = append(s.steps, StepSummary{Name: step.name, Seconds: time.Since(began).Seconds(), traffic: calls})
 		if err != nil {
@@ -56,7 +61,7 @@ func (s *stage) play(ctx context.Context, story []step) error {
 		if step.moral != "" {
 			s.print.detail(step.moral)
 		}
-		s.print.line(dim, "azure", fmt.Sprintf("%s in %.1f s", calls, time.Since(began).Seconds()))
+		s.print.line(dim, "azure", fmt.Sprintf("%s; %.1f s", calls, time.Since(began).Seconds()))
 	}
 	return nil
 }

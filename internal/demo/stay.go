@@ -40,6 +40,9 @@ func (r *run) printFailure(err error) {
 			r.print.detail(line)
 		}
 	}
+	if unseen, ok := errors.AsType[*notShown](err); ok {
+		r.print.verbatim(plain, unseen.details...) // broken to the page already
+	}
 	if end, ok := errors.AsType[*unexpectedEnd](err); ok {
 		for _, line := range end.child.tail(8) {
 			r.print.detail(line)

@@ -25,6 +25,8 @@ func story() []step {
 		{name: "node lost", act: (*stage).nodeLost},
 		{name: "node drained", act: (*stage).nodeDrained},
 		{name: "controller killed", act: (*stage).controllerKilled},
+		{name: "calm before the storm", act: (*stage).calm},
+		{name: "storm", act: (*stage).storm, check: (*stage).afterStorm},
 		{name: "service gone", act: (*stage).serviceGone, moral: "shop-db still holds " + foreignAddress.String() + ", which somebody else put there"},
 		{name: "calm", act: (*stage).calm},
 	}
@@ -41,7 +43,7 @@ func (s *stage) deploy(ctx context.Context) error {
 }
 
 func (s *stage) nodesJoin(ctx context.Context) error {
-	s.tell("%d nodes become %d; no pod runs on the new ones, so nothing is to be written", firstNodes, s.nodes)
+	s.tell("%d nodes become %d, still without pods: nothing is to be written", firstNodes, s.nodes)
 	for i := firstNodes + 1; i <= s.nodes; i++ {
 		if err := s.cluster.addNode(ctx, i); err != nil {
 			return err
@@ -73,7 +75,7 @@ func (s *stage) rollingRestart(ctx context.Context) error {
 
 func (s *stage) nodeLost(ctx context.Context) error {
 	node := s.anyMember("web")
-	s.tell("%s loses its power: its pods turn unready and are replaced elsewhere", node)
+	s.tell("%s loses its power: its pods turn unready and are replaced", node)
 	if err := s.cluster.losePower(ctx, node); err != nil {
 		return err
 	}
@@ -152,7 +154,7 @@ func (s *stage) within(ctx context.Context, otherwise string, happened func() bo
 }
 
 func (s *stage) serviceGone(ctx context.Context) error {
-	s.tell("Service db is deleted: its pool holds nothing of ours from here on")
+	s.tell("Service db is deleted: its pool holds nothing of ours any more")
 	err := s.cluster.delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}})
 	if err != nil {
 		return err

@@ -32,7 +32,14 @@ type PoolSummary struct {
 	LagP50 int64 `json:"lagP50Ms"`
 	LagP99 int64 `json:"lagP99Ms"`
 	LagMax int64 `json:"lagMaxMs"`
-	Writes int   `json:"writes"`
+	// StormMax is the longest lag of a change in the storm, which the others leave out.
+	StormMax  int64 `json:"stormLagMaxMs"`
+	Writes    int   `json:"writes"`
+	Throttled int   `json:"throttled"`
+	Conflicts int   `json:"conflicts"`
+	// Retrying and Failed count the events on the Service.
+	Retrying int `json:"retryingEvents"`
+	Failed   int `json:"failedEvents"`
 	// Lost counts addresses that are missing at the end, and those that were taken
 	// out while the cluster wanted them.
 	Lost int `json:"lostAddresses"`
@@ -53,21 +60,32 @@ type StepSummary struct {
 func (o *observer) summarize(now time.Time) (all PoolSummary, pools []PoolSummary, arm traffic) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var lags []time.Duration
+	var lags, storm []time.Duration
 	for _, w := range workloads {
 		h := o.pools[w.name]
 		p := h.summary(now)
-		p.Name, p.Writes = w.name, o.traffic.pools[w.pool()]
+		calls := o.traffic.pools[w.pool()]
+		p.Name, p.Writes, p.Throttled, p.Conflicts = w.name, calls.writes, calls.throttled, calls.conflicts
 		pools = append(pools, p)
-		lags = append(lags, h.lagsAt(now)...)
+		lags, storm = append(lags, h.lagsAt(now, false)...), append(storm, h.lagsAt(now, true)...)
 		all.Changes += p.Changes
 		all.Lost += p.Lost
 		all.Surplus += p.Surplus
 		all.ForeignLost += p.ForeignLost
 	}
-	all.Writes = o.traffic.Writes
-	all.measure(lags)
-	return all, pools, o.traffic
+	all.Writes, all.Throttled, all.Conflicts = o.traffic.Writes, o.traffic.Throttled, o.traffic.Conflicts
+	all.measure(lags, storm)
+	return all, pools, o.traffic.clone()
+}
+
+// count takes note of the events on the Services.
+func (s *Summary) count(retrying, failed map[string]int) {
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		p.Retrying, p.Failed = retrying[p.Name], failed[p.Name]
+		s.Total.Retrying += p.Retrying
+		s.Total.Failed += p.Failed
+	}
 }
 
 func (h *poolHistory) summary(now time.Time) PoolSummary {
@@ -76,28 +94,37 @@ func (h *poolHistory) summary(now time.Time) PoolSummary {
 		Changes: h.changes, Lost: len(g.missing) + h.taken, Surplus: len(g.surplus),
 		ForeignLost: max(h.foreignGone, len(g.foreignMissing)),
 	}
-	p.measure(h.lagsAt(now))
+	p.measure(h.lagsAt(now, false), h.lagsAt(now, true))
 	return p
 }
 
-func (p *PoolSummary) measure(lags []time.Duration) {
+func (p *PoolSummary) measure(lags, storm []time.Duration) {
 	p.LagP50 = percentile(lags, 0.5).Milliseconds()
 	p.LagP99 = percentile(lags, 0.99).Milliseconds()
 	p.LagMax = percentile(lags, 1).Milliseconds()
+	p.StormMax = percentile(storm, 1).Milliseconds()
 }
 
 // wrong says what the story found wrong; empty if nothing is.
-func (p PoolSummary) wrong() string {
+func (s Summary) wrong() string {
+	p, early := s.Total, s.ARM.Early
 	var parts []string
 	for _, part := range []struct {
 		n    int
-		what string
-	}{{p.Lost, "lost"}, {p.Surplus, "that should not be there"}, {p.ForeignLost, "of somebody else's lost"}} {
+		one  string
+		many string
+	}{
+		{p.Lost, "1 address lost", "%d addresses lost"},
+		{p.Surplus, "1 address that should not be there", "%d addresses that should not be there"},
+		{p.ForeignLost, "1 address of somebody else's lost", "%d addresses of somebody else's lost"},
+		{p.Failed, "1 Failed event", "%d Failed events"},
+		{early, "1 call before the time that Azure had asked for", "%d calls before the time that Azure had asked for"},
+	} {
 		switch {
 		case part.n == 1:
-			parts = append(parts, "1 address "+part.what)
+			parts = append(parts, part.one)
 		case part.n > 1:
-			parts = append(parts, fmt.Sprintf("%d addresses %s", part.n, part.what))
+			parts = append(parts, fmt.Sprintf(part.many, part.n))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -117,10 +144,15 @@ func (s Summary) table() []string {
 		{"changes in the cluster", func(p PoolSummary) string { return number(p.Changes) }},
 		{"lag, median", func(p PoolSummary) string { return seconds(p.LagP50) }},
 		{"lag, 99th percentile", func(p PoolSummary) string { return seconds(p.LagP99) }},
+		{"lag in the storm, longest", func(p PoolSummary) string { return seconds(p.StormMax) }},
 		{"writes to Azure", func(p PoolSummary) string { return number(p.Writes) }},
+		{"  throttled (429)", func(p PoolSummary) string { return number(p.Throttled) }},
+		{"  conflicts (409, 412)", func(p PoolSummary) string { return number(p.Conflicts) }},
+		{"Retrying events", func(p PoolSummary) string { return number(p.Retrying) }},
+		{"Failed events", func(p PoolSummary) string { return number(p.Failed) }},
 		{"lost addresses", func(p PoolSummary) string { return number(p.Lost) }},
 		{"surplus addresses", func(p PoolSummary) string { return number(p.Surplus) }},
-		{"lost addresses of somebody else", func(p PoolSummary) string { return number(p.ForeignLost) }},
+		{"lost addresses of others", func(p PoolSummary) string { return number(p.ForeignLost) }},
 	}
 	var lines []string
 	for _, row := range rows {

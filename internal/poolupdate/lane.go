@@ -144,15 +144,13 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		retryAt = r.fault.RetryAt
 	}
 	changedAt := oldestChange(ops)
-	if r.outcome != Written && r.outcome != Unchanged {
-		ops = l.relevant(ops)
-		if ctx.Err() != nil {
-			return // stopped since the answer came: as quiet as one that was stopped before
-		}
-		if len(ops) == 0 { // nobody is left to hear of it
-			l.queue.done(pool, nil, h, nil, nil)
-			return
-		}
+	ops = l.relevant(ops)
+	if !r.settled() && ctx.Err() != nil {
+		return // stopped since the answer came: as quiet as one that was stopped before
+	}
+	if !r.settled() && len(ops) == 0 { // nobody is left to hear of it
+		l.queue.done(pool, nil, h, nil, nil)
+		return
 	}
 	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{told: told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp})
 	if len(v.requeue) == 0 {

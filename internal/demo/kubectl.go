@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reasons of the controller's events on Services. They are written out here: the
+// names are what users know them by.
+const (
+	reasonRetrying = "LoadBalancerBackendPoolUpdateRetrying"
+	reasonFailed   = "LoadBalancerBackendPoolUpdateFailed"
+)
+
+// told returns the events of a reason on Services, oldest first.
+func (c *cluster) told(ctx context.Context, reason string) ([]corev1.Event, error) {
+	var all corev1.EventList
+	if err := c.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("reading events: %w", err)
+	}
+	events := slices.DeleteFunc(all.Items, func(e corev1.Event) bool {
+		return e.Reason != reason || e.InvolvedObject.Kind != "Service"
+	})
+	slices.SortStableFunc(events, func(a, b corev1.Event) int {
+		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
+	return events, nil
+}
+
+// countByService returns how often each Service was told; equal events are one
+// object that counts.
+func countByService(events []corev1.Event) map[string]int {
+	n := map[string]int{}
+	for i := range events {
+		n[events[i].InvolvedObject.Name] += max(int(events[i].Count), 1)
+	}
+	return n
+}
+
+// eventLines renders an event as kubectl get events does, its message below.
+func eventLines(e *corev1.Event, now time.Time, columns int) []string {
+	age := "0s"
+	if d := now.Sub(e.LastTimestamp.Time); d > 0 {
+		age = duration.HumanDuration(d)
+	}
+	head := fmt.Sprintf("%-5s %s  %s  %s/%s", age, e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind), e.InvolvedObject.Name)
+	lines := []string{head}
+	for _, row := range wrap(e.Message, columns-6) {
+		lines = append(lines, "      "+row)
+	}
+	return lines
+}
+
+// table is an answer of the API server to kubectl get -o wide.
+type table struct {
+	header []string
+	rows   [][]string
+}
+
+// backendPools asks the API server for what kubectl get backendpools -o wide prints: the
+// server decides the columns and their text.
+func (c *cluster) backendPools(ctx context.Context) (table, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host+"/apis/weir.dev/v1alpha1/namespaces/"+namespace+"/backendpools", nil)
+	if err != nil {
+		return table{}, err
+	}
+	req.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return table{}, fmt.Errorf("asking for the table of BackendPools: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it has been read
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return table{}, fmt.Errorf("asking for the table of BackendPools: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return table{}, fmt.Errorf("asking for the table of BackendPools: %s", resp.Status)
+	}
+	var answer metav1.Table
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return table{}, fmt.Errorf("the table of BackendPools: %w", err)
+	}
+	return newTable(&answer), nil
+}
+
+func newTable(answer *metav1.Table) table {
+	var t table
+	for _, c := range answer.ColumnDefinitions {
+		t.header = append(t.header, strings.ToUpper(c.Name))
+	}
+	for _, r := range answer.Rows {
+		var row []string
+		for _, cell := range r.Cells {
+			if cell == nil {
+				cell = ""
+			}
+			row = append(row, fmt.Sprint(cell))
+		}
+		t.rows = append(t.rows, row)
+	}
+	return t
+}
+
+// value returns what a row has in a column; empty if there is no such column.
+func (t table) value(row []string, column string) string {
+	if i := slices.Index(t.header, column); i >= 0 && i < len(row) {
+		return row[i]
+	}
+	return ""
+}
+
+// all reports whether every row has the same value in a column.
+func (t table) all(column, value string) bool {
+	return len(t.rows) > 0 && !slices.ContainsFunc(t.rows, func(row []string) bool { return t.value(row, column) != value })
+}
+
+// together reports whether every row has a time in a column, and all are the same but
+// for the second that rounding makes.
+func (t table) together(column string) bool {
+	var first time.Time
+	for i, row := range t.rows {
+		at, err := time.Parse(time.RFC3339, t.value(row, column))
+		if err != nil {
+			return false
+		}
+		if i == 0 {
+			first = at
+		}
+		if at.Sub(first).Abs() > time.Second {
+			return false
+		}
+	}
+	return len(t.rows) > 0
+}
+
+// lines renders the table as kubectl does. If it is wider than the page, the columns
+// named by spare are left out, one by one.
+func (t table) lines(columns int, spare ...string) []string {
+	left := map[string]bool{}
+	for {
+		lines, widest := t.render(left)
+		if widest <= columns || len(spare) == 0 {
+			return lines
+		}
+		left[spare[0]], spare = true, spare[1:]
+	}
+}
+
+func (t table) render(without map[string]bool) (lines []string, widest int) {
+	all := append([][]string{t.header}, t.rows...)
+	lines = make([]string, len(all))
+	for i, name := range t.header {
+		if without[name] {
+			continue
+		}
+		column := 0
+		for _, row := range all {
+			column = max(column, len(row[i]))
+		}
+		for j, row := range all {
+			lines[j] += fmt.Sprintf("%-*s   ", column, row[i])
+		}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+		widest = max(widest, len(lines[i]))
+	}
+	return lines, widest
+}

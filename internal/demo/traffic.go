@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// traffic counts the controller's calls to Azure.
+type traffic struct {
+	Reads     int `json:"reads"`
+	Writes    int `json:"writes"`
+	Polls     int `json:"polls"`
+	Throttled int `json:"throttled"`
+	Conflicts int `json:"conflicts"`
+	// Early counts calls that were made though Azure had asked for none before a
+	// later time.
+	Early int `json:"callsBeforeRetryAfter"`
+	// Others are the second writer's calls, which no other number includes.
+	Others int `json:"secondWriterCalls"`
+	// pools counts the calls about single pools, by name.
+	pools map[string]poolCalls
+	asked patience
+	last  uint64 // sequence number of the newest call counted
+}
+
+// poolCalls are the controller's calls about one pool, polls left out.
+type poolCalls struct{ reads, writes, throttled, conflicts int }
+
+// refused counts writes that Azure did not take.
+func (p poolCalls) refused() int { return p.throttled + p.conflicts }
+
+func (t traffic) minus(before traffic) traffic {
+	return traffic{
+		Reads: t.Reads - before.Reads, Writes: t.Writes - before.Writes, Polls: t.Polls - before.Polls,
+		Throttled: t.Throttled - before.Throttled, Conflicts: t.Conflicts - before.Conflicts,
+		Early: t.Early - before.Early, Others: t.Others - before.Others,
+	}
+}
+
+func (t *traffic) add(c armemu.Call) {
+	t.last = c.Seq
+	if c.ClientRequestID == secondWriterID {
+		t.Others++
+		return
+	}
+	var of poolCalls
+	switch c.Kind {
+	case armemu.KindGet, armemu.KindList:
+		t.Reads++
+		of.reads++
+	case armemu.KindPut, armemu.KindDelete:
+		t.Writes++
+		of.writes++
+	case armemu.KindPoll:
+		t.Polls++
+		return
+	}
+	switch c.Status {
+	case http.StatusTooManyRequests:
+		t.Throttled++
+		of.throttled++
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		t.Conflicts++
+		of.conflicts++
+	}
+	parent, pool := path.Split(c.Resource)
+	if !strings.HasSuffix(parent, "/backendAddressPools/") {
+		return
+	}
+	if t.asked.early(pool, c) {
+		t.Early++
+	}
+	t.asked.learn(pool, c)
+	if t.pools == nil {
+		t.pools = map[string]poolCalls{}
+	}
+	p := t.pools[pool]
+	t.pools[pool] = poolCalls{p.reads + of.reads, p.writes + of.writes, p.throttled + of.throttled, p.conflicts + of.conflicts}
+}
+
+// clone returns a copy that later calls do not change.
+func (t *traffic) clone() traffic {
+	copied := *t
+	copied.pools, copied.asked = maps.Clone(t.pools), patience{pools: maps.Clone(t.asked.pools), writes: t.asked.writes}
+	return copied
+}
+
+// patience is what Azure has asked for with Retry-After: nothing about a pool, or no
+// write at all, before a time. It knows the faults that the demo itself has ordered.
+type patience struct {
+	pools  map[string]time.Time
+	writes time.Time
+}
+
+func (p *patience) early(pool string, c armemu.Call) bool {
+	return c.Time.Before(p.pools[pool]) || c.Kind == armemu.KindPut && c.Time.Before(p.writes)
+}
+
+func (p *patience) learn(pool string, c armemu.Call) {
+	if c.Status != http.StatusTooManyRequests {
+		return
+	}
+	switch c.Fault {
+	case faultNotProvisioned:
+		if p.pools == nil {
+			p.pools = map[string]time.Time{}
+		}
+		p.pools[pool] = c.Time.Add(poolRetryAfter)
+	case faultSubscription:
+		p.writes = c.Time.Add(gateRetryAfter)
+	}
+}
+
+func (t traffic) String() string {
+	parts := []string{count(t.Reads, "read"), count(t.Writes, "write"), count(t.Polls, "poll")}
+	if t.Throttled > 0 {
+		parts = append(parts, fmt.Sprintf("%d throttled", t.Throttled))
+	}
+	if t.Conflicts > 0 {
+		parts = append(parts, count(t.Conflicts, "conflict"))
+	}
+	return strings.Join(parts, ", ")
+}

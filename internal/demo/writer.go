@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// secondWriterID marks the second writer's calls in the emulator's log.
+const secondWriterID = "second-writer"
+
+// secondWriter is a pipeline that writes the same load balancer as Weir, as
+// Terraform or az do: it reads the load balancer, changes the body, and writes it
+// back whole with If-Match. To Azure it is a client like any other.
+type secondWriter struct {
+	loadBalancer string // URL
+	client       *http.Client
+}
+
+func newSecondWriter(endpoint string) *secondWriter {
+	return &secondWriter{
+		loadBalancer: strings.TrimSuffix(endpoint, "/") + provider + "loadBalancers/" + loadBalancer + "?api-version=2025-05-01",
+		client:       &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+}
+
+// errOvertaken says that somebody wrote between the second writer's GET and PUT.
+var errOvertaken = errors.New("overtaken")
+
+// add puts an address into a pool; overtaken, it begins anew.
+func (w *secondWriter) add(ctx context.Context, pool, name string, ip netip.Addr) error {
+	for {
+		err := w.addOnce(ctx, pool, name, ip)
+		if !errors.Is(err, errOvertaken) {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *secondWriter) addOnce(ctx context.Context, pool, name string, ip netip.Addr) error {
+	body, err := w.call(ctx, http.MethodGet, nil, "")
+	if err != nil {
+		return err
+	}
+	etag, _ := body["etag"].(string)
+	if err := addTo(body, pool, name, ip); err != nil {
+		return err
+	}
+	_, err = w.call(ctx, http.MethodPut, body, etag)
+	return err
+}
+
+// addTo adds an address to a pool in the body of a load balancer.
+func addTo(body object, pool, name string, ip netip.Addr) error {
+	properties, _ := body["properties"].(object)
+	pools, _ := properties["backendAddressPools"].([]any)
+	for _, p := range pools {
+		p, _ := p.(object)
+		if p["name"] != pool {
+			continue
+		}
+		of, _ := p["properties"].(object)
+		if of == nil {
+			of = object{}
+			p["properties"] = of
+		}
+		entries, _ := of["loadBalancerBackendAddresses"].([]any)
+		of["loadBalancerBackendAddresses"] = append(entries, object{"name": name, "properties": object{
+			"ipAddress": ip.String(), "virtualNetwork": object{"id": provider + "virtualNetworks/" + network},
+		}})
+		return nil
+	}
+	return fmt.Errorf("the second writer finds no pool %s", pool)
+}
+
+func (w *secondWriter) call(ctx context.Context, method string, body object, ifMatch string) (object, error) {
+	var payload bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&payload).Encode(body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, w.loadBalancer, &payload)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+secondWriterID)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("x-ms-client-request-id", secondWriterID)
+	if ifMatch != "" {
+		req.Header.Set("If-Match", ifMatch)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("the second writer: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it has been read
+	raw, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the second writer: %w", err)
+	case resp.StatusCode == http.StatusPreconditionFailed || resp.StatusCode == http.StatusConflict:
+		return nil, errOvertaken
+	case resp.StatusCode >= 300:
+		return nil, fmt.Errorf("the second writer: %s %s: %s", method, resp.Status, raw)
+	}
+	var answer object
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, fmt.Errorf("the second writer: %w", err)
+	}
+	return answer, nil
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// poolBody is a pool as it travels.
+type poolBody struct {
+	Properties struct {
+		ProvisioningState string `json:"provisioningState"`
+		Addresses         []struct {
+			Name       string `json:"name"`
+			Properties struct {
+				IPAddress  string `json:"ipAddress"`
+				AdminState string `json:"adminState"`
+			} `json:"properties"`
+		} `json:"loadBalancerBackendAddresses"`
+	} `json:"properties"`
+}
+
+// entries returns the addresses of a pool's body; none of one that is not a pool.
+func entries(raw []byte) []lb.Address {
+	var body poolBody
+	if json.Unmarshal(raw, &body) != nil {
+		return nil
+	}
+	var all []lb.Address
+	for _, a := range body.Properties.Addresses {
+		if ip, err := netip.ParseAddr(a.Properties.IPAddress); err == nil {
+			all = append(all, lb.Address{Name: a.Name, IP: ip, AdminState: a.Properties.AdminState})
+		}
+	}
+	return all
+}
+
+func addressesIn(raw []byte) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range entries(raw) {
+		ips = append(ips, a.IP)
+	}
+	return ips
+}
+
+// readBody returns a request's body and leaves it as it was.
+func readBody(req *http.Request) []byte {
+	if req.Body == nil {
+		return nil
+	}
+	raw, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil
+	}
+	req.Body = io.NopCloser(bytes.NewReader(raw))
+	return raw
+}
+
+// codesIn returns the error codes of an answer, and leaves it as it was.
+func codesIn(resp *http.Response) []string {
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(raw))
+	var body struct {
+		Error struct {
+			Code    string `json:"code"`
+			Details []struct {
+				Code string `json:"code"`
+			} `json:"details"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(raw, &body) != nil {
+		return nil
+	}
+	codes := []string{body.Error.Code}
+	for _, d := range body.Error.Details {
+		codes = append(codes, d.Code)
+	}
+	return codes
+}
+
+// operationIn returns the id of the operation that a path polls.
+func operationIn(path string) (string, bool) {
+	parts := strings.Split(path, "/")
+	i := slices.IndexFunc(parts, func(p string) bool { return p == "operations" || p == "operationResults" })
+	if i < 0 || i+1 >= len(parts) {
+		return "", false
+	}
+	return parts[i+1], true
+}

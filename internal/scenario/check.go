@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Check is something that must hold after every step, whatever happens.
+type Check struct {
+	// Name is short, Says the sentence that holds.
+	Name, Says string
+	// broken returns how it does not hold. The caller holds s.mu.
+	broken func(s *Stage) []string
+}
+
+// Checks returns all checks.
+func Checks() []Check {
+	return []Check{
+		{"level at rest", "Once nothing is queued or under way, a pool holds what its BackendPool wants and what is foreign, unless its last attempt failed for good.", levelAtRest},
+		{"foreign survives", "No write takes a foreign address out of a pool, or changes it.", foreignSurvives},
+		{"nothing unwanted", "An address that nobody wants is gone two intervals and 30 s after the last fault or wait.", nothingUnwanted},
+		{"budget", "An operation is attempted once and then at most MaxRetries times; all retries are used before it is given up; waiting costs none.", budget},
+		{"not before the time", "No pool is read or written before the time that Azure named to it, its load balancer or its subscription; what follows an accepted write is not bound.", notBeforeTheTime},
+		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
+		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word.", words},
+		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},
+		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool.", boundedQueue},
+		{"nothing rises", "Once a Service is gone no write puts its nodes back, and no pool that was deleted comes back.", nothingRises},
+		{"no secret", "The credential's token appears in no event, log line, report or trace.", noSecret},
+	}
+}
+
+// check makes all checks and starts a new page of the journal.
+func (s *Stage) check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.pools {
+		s.watchUnwanted(k)
+		if s.process == nil || s.process.dead || !s.rules.ceased() {
+			k.trouble = later(k.trouble, time.Now())
+		}
+	}
+	var errs []error
+	for _, c := range Checks() {
+		for _, how := range c.broken(s) {
+			errs = append(errs, fmt.Errorf("check %q does not hold: %s", c.Name, how))
+		}
+	}
+	j := &s.journal
+	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts = nil, nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+func noSecret(s *Stage) []string {
+	texts := append([]string{s.journal.logged.drain()}, s.journal.texts...)
+	for _, l := range s.journal.lines {
+		texts = append(texts, l.text)
+	}
+	for _, text := range texts {
+		if at := strings.Index(text, canary); at >= 0 {
+			return []string{fmt.Sprintf("%q", strings.ReplaceAll(text[max(0, at-60):at], "\n", " ")+"…")}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"weir.dev/weir/internal/poolupdate"
+)
+
+func notBeforeTheTime(s *Stage) []string {
+	var broken []string
+	for _, c := range s.journal.calls {
+		// What follows an accepted write is not bound.
+		if c.closed != "" && (c.kind == "GET" || c.kind == "PUT") {
+			broken = append(broken, fmt.Sprintf("%s of %s at %s: %s", c.kind, c.pool.Name, s.clock(c.at), c.closed))
+		}
+	}
+	return broken
+}
+
+func oneWrite(s *Stage) []string { return s.journal.overlaps }
+
+func budget(s *Stage) []string {
+	var broken []string
+	for _, r := range s.journal.reports {
+		say := func(format string, args ...any) {
+			broken = append(broken, r.Pool.Name+": "+fmt.Sprintf(format, args...))
+		}
+		if r.Budget != s.opts.MaxRetries {
+			say("the budget is %d, not %d", r.Budget, s.opts.MaxRetries)
+		}
+		if r.RetriesUsed > r.Budget {
+			say("%d retries used of %d", r.RetriesUsed, r.Budget)
+		}
+		if r.RetriesUsed > r.row {
+			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.row)
+		}
+		if r.Outcome != poolupdate.Retriable || !r.newest || r.serviceGone {
+			continue
+		}
+		switch {
+		case r.failed > 1+r.Budget:
+			say("%d attempts failed since the last change, at most %d may be made", r.failed, 1+r.Budget)
+		case r.Requeued && r.failed > r.Budget:
+			say("another attempt follows the %d that failed, of at most %d", r.failed, 1+r.Budget)
+		case !r.Requeued && r.failed < 1+r.Budget:
+			say("given up after %d attempts of %d", r.failed, 1+r.Budget)
+		}
+	}
+	return broken
+}
+
+func words(s *Stage) []string {
+	var broken []string
+	for _, dead := range s.journal.posthumous {
+		broken = append(broken, "a killed process still said "+dead)
+	}
+	for _, r := range s.journal.reports {
+		last := append(names(r.Updated), names(r.Failed)...)
+		for _, said := range [][]string{names(r.Retrying), last} {
+			slices.Sort(said)
+			if twice := len(said) - len(slices.Compact(slices.Clone(said))); twice > 0 {
+				broken = append(broken, fmt.Sprintf("%s: the same word twice for one attempt: %v", r.Pool.Name, said))
+			}
+		}
+		if how := wrongWords(r, names(r.Retrying), last); how != "" {
+			broken = append(broken, fmt.Sprintf("%s: %s: %s", r.Pool.Name, r.Outcome, how))
+		}
+	}
+	return broken
+}
+
+// wrongWords says what an outcome must not have said.
+func wrongWords(r report, retrying, last []string) string {
+	if r.serviceGone && len(retrying)+len(r.Failed) > 0 {
+		return "a Service that is gone is told of a failure"
+	}
+	switch r.Outcome {
+	case poolupdate.Stale, poolupdate.Postponed, poolupdate.Shutdown, poolupdate.Refused:
+		if len(retrying)+len(last) > 0 {
+			return fmt.Sprintf("nobody is to be told, and %v were", append(retrying, last...))
+		}
+	case poolupdate.Unchanged:
+		if len(retrying)+len(r.Failed) > 0 {
+			return "a level pool is no failure"
+		}
+		for _, name := range names(r.Updated) {
+			if was := r.before[name]; was != "Retrying" && was != "Failed" {
+				return fmt.Sprintf("%s was told Updated, and had heard %q before", name, was)
+			}
+		}
+		for name, was := range r.before {
+			if (was == "Retrying" || was == "Failed") && !r.serviceGone && !slices.Contains(names(r.Updated), name) {
+				return fmt.Sprintf("%s still believes %s", name, was)
+			}
+		}
+	case poolupdate.Written:
+		if len(retrying)+len(r.Failed) > 0 {
+			return "a written pool is no failure"
+		}
+	case poolupdate.Retriable, poolupdate.Terminal:
+		if len(r.Updated) > 0 {
+			return "a failed attempt updated nothing"
+		}
+	}
+	return ""
+}
+
+func observations(s *Stage) []string {
+	var broken []string
+	for _, r := range s.journal.reports {
+		if len(r.Updated) > 0 && len(r.Failed) > 0 {
+			broken = append(broken, r.Pool.Name+": one attempt is observed as a success and as a failure")
+		}
+		if told := len(r.Updated)+len(r.Failed) > 0; told && (r.Settled == (len(r.Failed) > 0)) {
+			broken = append(broken, fmt.Sprintf("%s: settled is %t, and it is observed as the opposite", r.Pool.Name, r.Settled))
+		}
+	}
+	return broken
+}
+
+func names(services []poolupdate.ServiceName) []string {
+	var all []string
+	for _, s := range services {
+		all = append(all, s.Name)
+	}
+	return all
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+func levelAtRest(s *Stage) []string {
+	p := s.process
+	if p == nil || p.dead || !s.resting(p) {
+		return nil
+	}
+	var broken []string
+	for _, k := range s.sorted() {
+		if k.givenUp || k.deleted || k.drifted || !s.bound(k) {
+			continue
+		}
+		if how := s.unlevel(k); how != "" {
+			broken = append(broken, k.id.Name+": "+how)
+		}
+	}
+	return broken
+}
+
+// bound reports whether a BackendPool is responsible for the pool, or was.
+func (s *Stage) bound(k *pool) bool { return s.cluster.bindings[k.id.Name] != nil }
+
+func foreignSurvives(s *Stage) []string {
+	broken := slices.Clone(s.journal.lost)
+	for _, k := range s.sorted() {
+		if missing := s.missingForeign(k); missing != "" {
+			broken = append(broken, k.id.Name+" has lost "+missing)
+		}
+	}
+	return broken
+}
+
+func nothingUnwanted(s *Stage) []string {
+	bound := 2*s.opts.Interval + 30*time.Second
+	var broken []string
+	for _, k := range s.sorted() {
+		if k.givenUp || k.deleted || k.drifted || !s.bound(k) {
+			continue
+		}
+		for ip, since := range k.unwanted {
+			if late := time.Since(later(since, k.trouble)); late > bound {
+				broken = append(broken, fmt.Sprintf("%s holds %s %s after it had to go", k.id.Name, ip, late))
+			}
+		}
+	}
+	return broken
+}
+
+func nothingRises(s *Stage) []string {
+	var broken []string
+	for _, c := range s.journal.calls {
+		k := s.pools[c.pool.Key()]
+		if c.created {
+			broken = append(broken, c.pool.Name+" was created by a write")
+		}
+		if !c.gone || c.kind != "PUT" {
+			continue
+		}
+		for _, ip := range c.holds {
+			if s.cluster.has(ip) && !foreignTo(k, ip) {
+				broken = append(broken, fmt.Sprintf("%s got %s although its Service is gone", c.pool.Name, ip))
+			}
+		}
+	}
+	for _, k := range s.sorted() {
+		if _, there := s.holds(k); there && k.deleted {
+			broken = append(broken, k.id.Name+" was deleted and is there again")
+		}
+	}
+	return broken
+}
+
+func boundedQueue(s *Stage) []string {
+	if s.process == nil || s.process.dead {
+		return nil
+	}
+	most := len(s.pools) * (1 + s.opts.MaxRetries)
+	if n := s.process.lanes.Backlog().Operations; n > most {
+		return []string{fmt.Sprintf("%d operations wait for %d pools, at most %d may", n, len(s.pools), most)}
+	}
+	return nil
+}
+
+func foreignTo(k *pool, ip netip.Addr) bool {
+	for _, f := range k.foreign {
+		if f.IP == ip {
+			return true
+		}
+	}
+	return false
+}

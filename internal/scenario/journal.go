@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"bytes"
+	"net/netip"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// journal is what happened since the last step, for the trace and for the checks.
+type journal struct {
+	lines   []line
+	calls   []call
+	reports []report
+	// lost are foreign addresses that a write took away.
+	lost []string
+	// overlaps are load balancers with two writes under way.
+	overlaps []string
+	// posthumous are words of a process that was killed.
+	posthumous []string
+	// writes tells which pool an operation writes.
+	writes map[string]lb.PoolKey
+	logged safeBuffer
+	texts  []string // what people were told
+
+	// These are counted until a verb asks.
+	counts map[string]int
+	reads  []call
+	events []event
+	// success and failure are the observations of the updater's metric.
+	success, failure int
+}
+
+type line struct {
+	at        time.Time
+	who, text string
+}
+
+func (l line) waits() bool { return len(l.text) >= 5 && l.text[:5] == "waits" }
+
+// call is one request as it was sent, with what was known at that moment.
+type call struct {
+	at   time.Time
+	pool lb.PoolID
+	// kind is GET, PUT, poll or result (the GET after the last poll).
+	kind string
+	// again is true for a repetition by the SDK.
+	again bool
+	// closed says what forbids the call; empty if nothing does.
+	closed string
+	// gone is true if the cluster had nothing to want for the pool.
+	gone  bool
+	holds []netip.Addr
+	// created is true if Azure had no such pool.
+	created bool
+}
+
+// report is what the lane said of one attempt, with what the stage knew.
+type report struct {
+	poolupdate.Report
+	// failed and row include this attempt; newest is true if no operation was
+	// queued since the attempt began.
+	failed, row int
+	newest      bool
+	serviceGone bool
+	// before is each Service's last word on the pool.
+	before map[string]string
+}
+
+// event is a word told to a Service.
+type event struct {
+	service, word string
+}
+
+// safeBuffer is a buffer for several writers.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// drain returns and forgets what was written.
+func (b *safeBuffer) drain() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := b.b.String()
+	b.b.Reset()
+	return text
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/poolupdate"
+)
+
+var errDead = errors.New("the process is dead")
+
+// Written implements poolupdate.Ledger.
+func (p *process) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, bool, error) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.cluster.byRef(ref)
+	if p.dead || b == nil {
+		return nil, false, errDead
+	}
+	return slices.Clone(b.written), b.taken, nil
+}
+
+// Record implements poolupdate.Ledger.
+func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.cluster.byRef(ref)
+	if p.dead || b == nil {
+		return errDead
+	}
+	b.written, b.taken = slices.Clone(in.Written), true
+	return nil
+}
+
+// Wait implements poolupdate.Reporter.
+func (p *process) Wait(w poolupdate.Waiting) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why := "for its pace"
+	if w.Gate != "" {
+		why = "for a gate"
+		k := s.pools[w.Pool.Key()]
+		k.trouble = later(k.trouble, w.Until)
+	}
+	s.journal.texts = append(s.journal.texts, w.Gate)
+	s.trace(w.Pool.Name, "waits %s until %s", why, s.clock(w.Until))
+}
+
+// Report implements poolupdate.Reporter. What a dead process says is not heard, and
+// is remembered against it.
+func (p *process) Report(_ context.Context, r poolupdate.Report) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.dead {
+		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
+		return
+	}
+	s.note(r)
+	if b := s.cluster.byRef(r.Ref); b != nil && r.Settled {
+		b.written, b.taken = slices.Clone(r.Written), true
+	}
+}
+
+// note keeps a report, and what it says of its pool. The caller holds s.mu.
+func (s *Stage) note(r poolupdate.Report) {
+	k := s.pools[r.Pool.Key()]
+	seen := report{Report: r, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
+	if b := s.cluster.byRef(r.Ref); b != nil {
+		seen.serviceGone = s.cluster.services[b.service] == nil
+	}
+	k.attempt = nil
+	if r.Outcome == poolupdate.Retriable {
+		k.row++
+		if seen.newest {
+			k.failed++
+		}
+	}
+	seen.row, seen.failed = k.row, k.failed
+	ends := r.Outcome != poolupdate.Retriable && r.Outcome != poolupdate.Postponed
+	if ends {
+		k.failed = 0
+	}
+	if ends || !r.Requeued {
+		k.row = 0
+	}
+	k.level = r.Settled
+	k.givenUp = seen.newest && !r.Settled && !r.Requeued
+	k.parkedUntil = r.NextEligibleAt
+	if r.Settled {
+		k.drifted = false
+	} else {
+		k.trouble = later(k.trouble, later(r.RetryAt, time.Now()))
+	}
+	s.tell(k, r)
+	s.journal.reports = append(s.journal.reports, seen)
+}
+
+// tell keeps the words and writes the line of the trace.
+func (s *Stage) tell(k *pool, r poolupdate.Report) {
+	text := string(r.Outcome)
+	if r.Fault != nil {
+		text += " " + r.Fault.Code
+		for err := error(r.Fault); err != nil; err = errors.Unwrap(err) { // the SDK's error holds the request
+			s.journal.texts = append(s.journal.texts, fmt.Sprintf("%+v", err))
+		}
+	}
+	if k.words == nil {
+		k.words = map[string]string{}
+	}
+	for _, said := range []struct {
+		word string
+		to   []poolupdate.ServiceName
+	}{{"Updated", r.Updated}, {"Retrying", r.Retrying}, {"Failed", r.Failed}} {
+		for _, name := range said.to {
+			k.words[name.Name] = said.word
+			s.journal.events = append(s.journal.events, event{name.Name, said.word})
+			text += "; told " + name.Name + " " + said.word
+		}
+	}
+	if len(r.Updated) > 0 {
+		s.journal.success++
+	}
+	if len(r.Failed) > 0 {
+		s.journal.failure++
+	}
+	if r.Requeued {
+		text += fmt.Sprintf("; retry %d of %d", r.RetriesUsed, r.Budget)
+		if !r.RetryAt.IsZero() {
+			text += " at " + s.clock(r.RetryAt)
+		}
+		if !r.NextEligibleAt.IsZero() {
+			text += ", parked until " + s.clock(r.NextEligibleAt)
+		}
+	}
+	s.trace(r.Pool.Name, "%s", text)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

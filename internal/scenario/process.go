@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// process is one life of Weir: its lanes, its client, and all that it remembers. It
+// implements the interfaces by which the lanes know the outside.
+type process struct {
+	stage  *Stage
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  chan struct{}
+	lanes  *poolupdate.Lanes
+	client *azure.Client
+	// dead is set when the process is killed, guarded by the stage's mu: what it
+	// does from then on has no effect.
+	dead bool
+	// kill is where the process dies; nil if nowhere.
+	kill *killPoint
+	// writing counts the writes under way by load balancer.
+	writing map[lb.LoadBalancerKey]int
+}
+
+// canary is a token that must be seen on the wire alone.
+const canary = "canary-d2VpcmNhbmFyeQ"
+
+type canaryCredential struct{}
+
+// GetToken implements azcore.TokenCredential.
+func (canaryCredential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: canary, ExpiresOn: time.Now().Add(1000 * time.Hour)}, nil
+}
+
+// pause is every back-off of the SDK, and the longest Retry-After that it waits for.
+const pause = time.Second
+
+// launch starts a process with an empty memory. The cluster is listed at once.
+func (s *Stage) launch() error {
+	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
+	if err != nil {
+		return err
+	}
+	p := &process{stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.client, err = azure.New(azure.Options{
+		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: s.emu.Transport()},
+		VirtualNetworkID: networkID, Retry: azure.Retry{Pause: pause},
+	})
+	if err != nil {
+		return err
+	}
+	p.lanes = poolupdate.New(poolupdate.Config{
+		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries,
+		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
+	})
+	s.mu.Lock()
+	s.process = p
+	s.lives++
+	s.mu.Unlock()
+	go func() { p.lanes.Run(p.ctx); close(p.ended) }()
+	return nil
+}
+
+// die ends the process from within: nothing that it does from now on counts, and the
+// answers that are on their way to it are lost. The caller holds s.mu.
+func (p *process) die(how string) {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	s := p.stage
+	s.gates = map[string]time.Time{}
+	for _, k := range s.pools {
+		k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, time.Time{}, 0, 0
+		k.words = nil
+	}
+	if how != "" {
+		s.trace("weir", "killed %s", how)
+	}
+	p.cancel()
+}
+
+// stop kills the process, if one runs, and waits for its end.
+func (s *Stage) stop(how string) {
+	s.mu.Lock()
+	p := s.process
+	s.process = nil
+	if p != nil {
+		p.die(how)
+	}
+	s.mu.Unlock()
+	if p != nil {
+		<-p.ended
+	}
+}
+
+// alive returns the process that runs, or nil.
+func (s *Stage) alive() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil || s.process.dead {
+		return nil
+	}
+	return s.process
+}
+
+// Get implements poolupdate.Azure.
+func (p *process) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
+	p.phase(id, "get")
+	return p.client.Get(ctx, id)
+}
+
+// Put implements poolupdate.Azure.
+func (p *process) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+	s, id := p.stage, pool.ID.LoadBalancer
+	p.phase(pool.ID, "put")
+	s.mu.Lock()
+	if p.writing[id.Key()]++; p.writing[id.Key()] > 1 {
+		s.journal.overlaps = append(s.journal.overlaps, fmt.Sprintf("%s, by pool %s", id.Name, pool.ID.Name))
+	}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		p.writing[id.Key()]--
+		s.mu.Unlock()
+	}()
+	return p.client.Put(ctx, pool)
+}
+
+// phase notes how far an attempt is.
+func (p *process) phase(id lb.PoolID, phase string) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.pools[id.Key()]
+	if k == nil || p.dead {
+		return
+	}
+	if k.attempt == nil || phase == "get" {
+		k.attempt = &attempt{added: k.added}
+	}
+	k.attempt.phase, k.attempt.sent = phase, 0
+}
+
+// Enter implements poolupdate.Azure. Lanes that wake in the same instant are let in
+// by their distance, so that it is always the same one that comes first.
+func (p *process) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
+	time.Sleep(p.stage.distance(id) / 1000)
+	return p.client.Enter(id)
+}

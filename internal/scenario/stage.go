@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/lb"
+)
+
+// Options configure a Stage. Settle is required.
+type Options struct {
+	// Settle returns when everything else in the bubble waits for time to pass:
+	// synctest.Wait.
+	Settle func()
+	// Seed makes the emulator's etags and ids repeatable.
+	Seed uint64
+	// Interval and MaxRetries are the lanes'; the verb cluster can set them before
+	// the process is first started.
+	Interval   time.Duration
+	MaxRetries int
+	// Overlap is what Azure does with writes that overlap; empty supersedes.
+	Overlap armemu.Overlap
+}
+
+// Stage is a world in virtual time. Its methods are for one goroutine.
+type Stage struct {
+	opts  Options
+	start time.Time
+	emu   *armemu.Emulator
+	log   *slog.Logger
+	rules faultRules
+	// underWay are writes that still have to land.
+	underWay sync.WaitGroup
+
+	// mu guards all below: the lanes of several load balancers call at once. It is
+	// never held while time passes, nor during a call to the client.
+	mu       sync.Mutex
+	process  *process
+	lives    int
+	cluster  cluster
+	balances []lb.LoadBalancerID // in the order of their distance
+	pools    map[lb.PoolKey]*pool
+	gates    map[string]time.Time // closed until, as the answers on the wire said
+	late     *lateWrites
+	journal  journal
+}
+
+// New returns an empty stage, on which nothing runs yet.
+func New(opts Options) *Stage {
+	if opts.Interval == 0 {
+		opts.Interval = 30 * time.Second
+	}
+	s := &Stage{
+		opts: opts, start: time.Now(), cluster: newCluster(),
+		pools: map[lb.PoolKey]*pool{}, gates: map[string]time.Time{},
+		emu: armemu.New(armemu.Options{Seed: opts.Seed, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap}),
+	}
+	s.journal.counts, s.journal.writes = map[string]int{}, map[string]lb.PoolKey{}
+	s.log = slog.New(slog.NewJSONHandler(&s.journal.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return s
+}
+
+// latencyScale makes a pool write take 1.2 s and polls come every 2 s.
+const latencyScale = 0.2
+
+// Do makes one step, lets everything come to rest, and makes the checks. It returns
+// what happened, line by line. An error is a step that cannot be made, an expectation
+// that is not met, or a check that does not hold.
+func (s *Stage) Do(step Step) (string, error) {
+	v, ok := verbs()[step.Verb]
+	if !ok {
+		return "", fmt.Errorf("no verb %q: use one of %s", step.Verb, strings.Join(slices.Sorted(maps.Keys(verbs())), ", "))
+	}
+	args := newReader(step)
+	quiet := args.flag("quiet")
+	said, err := v.run(s, args)
+	s.opts.Settle()
+	err = errors.Join(err, s.check())
+	if err != nil {
+		err = fmt.Errorf("%s: %w", s.clock(time.Now()), err)
+	}
+	return s.harvest(quiet) + said, err
+}
+
+// Close ends the process and waits for it. The stage is of no use afterwards.
+func (s *Stage) Close() error {
+	s.stop("")
+	s.underWay.Wait()
+	s.opts.Settle()
+	return s.check()
+}
+
+// clock spells a time as the script sees it.
+func (s *Stage) clock(t time.Time) string {
+	return fmt.Sprintf("%+.3fs", t.Sub(s.start).Seconds())
+}
+
+// sleep lets virtual time pass.
+func (s *Stage) sleep(d time.Duration) {
+	time.Sleep(d)
+	s.opts.Settle()
+}
+
+// trace adds a line. The caller holds s.mu.
+func (s *Stage) trace(who, format string, args ...any) {
+	s.journal.lines = append(s.journal.lines, line{time.Now(), who, fmt.Sprintf(format, args...)})
+}
+
+// harvest returns the lines since the last step.
+func (s *Stage) harvest(quiet bool) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := s.journal.lines
+	s.journal.lines = nil
+	if quiet {
+		if len(lines) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("(%d lines, the last at %s)\n", len(lines), s.clock(lines[len(lines)-1].at))
+	}
+	// A lane tells of several pools that wait in no particular order.
+	slices.SortStableFunc(lines, func(a, b line) int {
+		if c := a.at.Compare(b.at); c != 0 || !a.waits() || !b.waits() {
+			return c
+		}
+		return strings.Compare(a.who, b.who)
+	})
+	var out strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&out, "%10s  %-8s %s\n", s.clock(l.at), l.who, l.text)
+	}
+	return out.String()
+}
+
+// pool is what the stage knows of a backend pool in Azure, and of what Weir did to it.
+type pool struct {
+	id      lb.PoolID
+	foreign []lb.Address
+	// deleted is true after the script took the pool out of Azure.
+	deleted bool
+	// drifted is true after somebody else took or changed addresses of ours.
+	drifted bool
+
+	attempt *attempt
+	// added is how many operations were queued, failed how many attempts since the
+	// last of them failed in a way that is tried again, and row how many did in a row.
+	added, failed, row int
+	// givenUp is true when nothing will try again on its own.
+	givenUp bool
+	level   bool
+	// parkedUntil is what the last report said.
+	parkedUntil time.Time
+	// trouble is until when faults excuse a pool that is not level.
+	trouble time.Time
+	// unwanted is since when the pool holds what it should not.
+	unwanted map[string]time.Time
+	words    map[string]string // last word by Service
+}
+
+// attempt is from the first read of a pool to the report.
+type attempt struct {
+	added int    // operations queued until it began
+	phase string // "get" or "put"
+	sent  int    // requests of this phase so far
+	gone  bool   // the cluster had no Service when it was asked what is wanted
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// networkID is the virtual network of all pools.
+const networkID = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/vnet"
+
+// poolNamed returns a pool by its name. The caller holds s.mu.
+func (s *Stage) poolNamed(name string) *pool {
+	for _, k := range s.pools {
+		if k.id.Name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// sorted returns the pools by name. The caller holds s.mu.
+func (s *Stage) sorted() []*pool {
+	return slices.SortedFunc(maps.Values(s.pools), func(a, b *pool) int { return strings.Compare(a.id.Name, b.id.Name) })
+}
+
+// holds returns what a pool holds in Azure now, and whether it exists.
+func (s *Stage) holds(k *pool) ([]lb.Address, bool) {
+	raw, ok := s.emu.Get(k.id.String())
+	return entries(raw), ok
+}
+
+// wants returns what the cluster wants a pool to hold, foreign addresses apart. The
+// caller holds s.mu.
+func (s *Stage) wants(k *pool) []lb.Address {
+	if b := s.cluster.bindings[k.id.Name]; b != nil {
+		return s.cluster.members(b)
+	}
+	return nil
+}
+
+// missingForeign names the foreign addresses that a pool has lost or that were
+// changed; empty if it has none or is not there. The caller holds s.mu.
+func (s *Stage) missingForeign(k *pool) string {
+	held, ok := s.holds(k)
+	if !ok {
+		return ""
+	}
+	var missing []string
+	for _, f := range k.foreign {
+		if !slices.Contains(held, f) {
+			missing = append(missing, f.Name+"="+f.IP.String())
+		}
+	}
+	return strings.Join(missing, " ")
+}
+
+// unlevel says how a pool differs from what is wanted and what is foreign; empty if
+// it does not. The caller holds s.mu.
+func (s *Stage) unlevel(k *pool) string {
+	held, ok := s.holds(k)
+	if !ok {
+		return "it does not exist"
+	}
+	var want, got []netip.Addr
+	for _, a := range append(slices.Clone(k.foreign), s.wants(k)...) {
+		want = append(want, a.IP)
+	}
+	for _, a := range held {
+		got = append(got, a.IP)
+	}
+	slices.SortFunc(want, netip.Addr.Compare)
+	slices.SortFunc(got, netip.Addr.Compare)
+	want = slices.Compact(want)
+	if slices.Equal(got, want) {
+		return ""
+	}
+	return fmt.Sprintf("it holds %v and has to hold %v", got, want)
+}
+
+// watchUnwanted keeps since when a pool holds what it should not. The caller holds s.mu.
+func (s *Stage) watchUnwanted(k *pool) {
+	held, _ := s.holds(k)
+	wanted := map[netip.Addr]bool{}
+	for _, a := range append(slices.Clone(k.foreign), s.wants(k)...) {
+		wanted[a.IP] = true
+	}
+	now := map[string]time.Time{}
+	for _, a := range held {
+		ip := a.IP.String()
+		switch since, known := k.unwanted[ip]; {
+		case wanted[a.IP]:
+		case known:
+			now[ip] = since
+		default:
+			now[ip] = time.Now()
+		}
+	}
+	k.unwanted = now
+}
+
+// spell is a pool's content in a trace: the names of ours, then the foreign ones.
+func (s *Stage) spell(k *pool) string {
+	held, ok := s.holds(k)
+	if !ok {
+		return "not there"
+	}
+	var ours, foreign []string
+	for _, a := range held {
+		if slices.ContainsFunc(k.foreign, func(f lb.Address) bool { return f.IP == a.IP }) {
+			foreign = append(foreign, a.Name)
+		} else {
+			ours = append(ours, a.Name)
+		}
+	}
+	slices.Sort(ours)
+	slices.Sort(foreign)
+	text := "holds " + strings.Join(ours, " ")
+	if len(ours) == 0 {
+		text = "holds none of ours"
+	}
+	if len(foreign) > 0 {
+		text += ", foreign " + strings.Join(foreign, " ")
+	}
+	return text
+}
+
+// resting reports whether nothing is queued and no attempt is under way.
+func (s *Stage) resting(p *process) bool {
+	return p != nil && p.lanes.Backlog().Oldest.IsZero()
+}

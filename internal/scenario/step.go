@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Step is one line of a script: a verb, its arguments, and the lines below it.
+type Step struct {
+	Verb  string
+	Args  []Arg
+	Input string
+}
+
+// Arg is an argument of a step: a word (no values), key=value or key=(a, b).
+type Arg struct {
+	Key    string
+	Values []string
+}
+
+// String returns the step as a script spells it.
+func (s Step) String() string {
+	words := []string{s.Verb}
+	for _, a := range s.Args {
+		switch len(a.Values) {
+		case 0:
+			words = append(words, a.Key)
+		case 1:
+			words = append(words, a.Key+"="+a.Values[0])
+		default:
+			words = append(words, a.Key+"=("+strings.Join(a.Values, ", ")+")")
+		}
+	}
+	text := strings.Join(words, " ")
+	if s.Input != "" {
+		text += "\n" + s.Input
+	}
+	return text
+}
+
+// ParseStep reads one line: the first word is the verb.
+func ParseStep(line string) (Step, error) {
+	verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	step := Step{Verb: verb}
+	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+		end := strings.IndexAny(rest, " =")
+		if end < 0 || rest[end] == ' ' {
+			word, after, _ := strings.Cut(rest, " ")
+			step.Args, rest = append(step.Args, Arg{Key: word}), after
+			continue
+		}
+		key, value := rest[:end], rest[end+1:]
+		if !strings.HasPrefix(value, "(") {
+			word, after, _ := strings.Cut(value, " ")
+			step.Args, rest = append(step.Args, Arg{Key: key, Values: []string{word}}), after
+			continue
+		}
+		inner, after, closed := strings.Cut(value[1:], ")")
+		if !closed {
+			return Step{}, fmt.Errorf("%q: a list of %s has no end", line, key)
+		}
+		step.Args, rest = append(step.Args, Arg{Key: key, Values: splitList(inner)}), after
+	}
+	return step, nil
+}
+
+// splitList returns at least one value, so that an empty list is no word.
+func splitList(text string) []string {
+	values := strings.Split(text, ",")
+	for i := range values {
+		values[i] = strings.TrimSpace(values[i])
+	}
+	return values
+}
+
+// reader takes the arguments of a step, and complains of those that nobody took.
+type reader struct {
+	step Step
+	left []Arg
+	errs []error
+}
+
+func newReader(step Step) *reader { return &reader{step: step, left: slices.Clone(step.Args)} }
+
+// take removes an argument by its key.
+func (r *reader) take(key string) (Arg, bool) {
+	i := slices.IndexFunc(r.left, func(a Arg) bool { return a.Key == key })
+	if i < 0 {
+		return Arg{}, false
+	}
+	a := r.left[i]
+	r.left = slices.Delete(r.left, i, i+1)
+	return a, true
+}
+
+func (r *reader) flag(key string) bool {
+	_, ok := r.take(key)
+	return ok
+}
+
+func (r *reader) list(key string) []string {
+	a, _ := r.take(key)
+	return slices.DeleteFunc(slices.Clone(a.Values), func(v string) bool { return v == "" })
+}
+
+func (r *reader) has(key string) bool {
+	return slices.ContainsFunc(r.left, func(a Arg) bool { return a.Key == key })
+}
+
+func (r *reader) text(key, fallback string) string {
+	a, ok := r.take(key)
+	if !ok {
+		return fallback
+	}
+	if len(a.Values) != 1 {
+		r.complain("%s: want one value", key)
+		return fallback
+	}
+	return a.Values[0]
+}
+
+func (r *reader) number(key string, fallback int) int {
+	text := r.text(key, "")
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		r.complain("%s=%s: want a number", key, text)
+	}
+	return n
+}
+
+func (r *reader) duration(key string, fallback time.Duration) time.Duration {
+	text := r.text(key, "")
+	if text == "" {
+		return fallback
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		r.complain("%s=%s: want a duration such as 30s", key, text)
+	}
+	return d
+}
+
+// words are the arguments without values that nobody took as a flag.
+func (r *reader) words() []string {
+	var words []string
+	r.left = slices.DeleteFunc(r.left, func(a Arg) bool {
+		if len(a.Values) > 0 {
+			return false
+		}
+		words = append(words, a.Key)
+		return true
+	})
+	return words
+}
+
+// word is the one argument without a value.
+func (r *reader) word(what string) string {
+	words := r.words()
+	if len(words) != 1 {
+		r.complain("want one %s", what)
+		return ""
+	}
+	return words[0]
+}
+
+func (r *reader) complain(format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf(format, args...))
+}
+
+// err is what is wrong with the arguments. A verb asks before it acts.
+func (r *reader) err() error {
+	for _, a := range r.left {
+		r.complain("%s takes no argument %q", r.step.Verb, a.Key)
+	}
+	r.left = nil
+	return errors.Join(r.errs...)
+}

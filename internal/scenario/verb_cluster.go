@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/lb"
+)
+
+func doCluster(s *Stage, a *reader) (string, error) {
+	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
+	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
+	if err != nil {
+		a.complain("%v", err)
+	}
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	first := s.lives == 0
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries) {
+		return "", fmt.Errorf("interval and retries are set before the process starts")
+	}
+	s.opts.Interval, s.opts.MaxRetries = interval, retries
+	if err := s.emu.SetOverlap(overlap); err != nil {
+		return "", err
+	}
+	if err := s.build(a.step.Input); err != nil {
+		return "", err
+	}
+	if !first {
+		return "", nil
+	}
+	return "", s.restart()
+}
+
+// build adds what the lines say.
+func (s *Stage) build(lines string) error {
+	for text := range strings.Lines(lines) {
+		step, err := ParseStep(text)
+		if err != nil {
+			return err
+		}
+		a := newReader(step)
+		switch step.Verb {
+		case "nodes":
+			err = s.buildNodes(a)
+		case "lb":
+			err = s.buildBalancer(a)
+		case "pool":
+			err = s.buildPool(a)
+		case "service":
+			err = s.buildService(a)
+		default:
+			err = fmt.Errorf("want nodes, lb, pool or service")
+		}
+		if err != nil {
+			return fmt.Errorf("%q: %w", strings.TrimSpace(text), err)
+		}
+	}
+	return nil
+}
+
+func (s *Stage) buildNodes(a *reader) error {
+	var n int
+	if _, err := fmt.Sscan(a.word("number"), &n); err != nil {
+		a.complain("want a number")
+	}
+	if err := a.err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range n {
+		s.cluster.addNode(fmt.Sprintf("n%d", i+1))
+	}
+	return nil
+}
+
+func (s *Stage) buildBalancer(a *reader) error {
+	id := lb.LoadBalancerID{SubscriptionID: a.text("subscription", "s1"), ResourceGroup: "rg", Name: a.word("name")}
+	if err := a.err(); err != nil {
+		return err
+	}
+	if err := s.emu.Put(networkID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/16"]}}}`)); err != nil {
+		return err
+	}
+	if err := s.emu.Put(id.String(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.balancer(id.Name) == nil {
+		s.balances = append(s.balances, id)
+	}
+	return nil
+}
+
+// balancer returns a load balancer by its name. The caller holds s.mu.
+func (s *Stage) balancer(name string) *lb.LoadBalancerID {
+	for _, id := range s.balances {
+		if id.Name == name {
+			return &id
+		}
+	}
+	return nil
+}
+
+func (s *Stage) buildPool(a *reader) error {
+	balancer, name, _ := strings.Cut(a.word("LB/NAME"), "/")
+	var foreign []lb.Address
+	for _, text := range a.list("foreign") {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			a.complain("foreign=%s: %v", text, err)
+		}
+		foreign = append(foreign, lb.Address{Name: "f-" + strings.NewReplacer(".", "-", ":", "-").Replace(text), IP: ip})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.balancer(balancer)
+	if id == nil {
+		a.complain("there is no load balancer %s", balancer)
+	}
+	if err := a.err(); err != nil {
+		return err
+	}
+	k := s.poolNamed(name)
+	if k == nil {
+		k = &pool{id: lb.PoolID{LoadBalancer: *id, Name: name}}
+		s.pools[k.id.Key()] = k
+	}
+	k.foreign, k.deleted = foreign, false
+	k.drifted = s.bound(k) // it is new and empty, and nobody was told
+	return s.write(k, foreign)
+}
+
+func (s *Stage) buildService(a *reader) error {
+	name, pools, nodes := a.word("name"), a.list("pools"), a.list("nodes")
+	if err := a.err(); err != nil {
+		return err
+	}
+	v := &service{name: name}
+	v.place(nodes)
+	s.mu.Lock()
+	s.cluster.services[name] = v
+	for _, at := range pools {
+		k := s.poolNamed(at)
+		if k == nil {
+			s.mu.Unlock()
+			return fmt.Errorf("there is no pool %s", at)
+		}
+		if b := s.cluster.bindings[at]; b == nil || b.service != name {
+			s.cluster.bind(name, k.id)
+		}
+	}
+	s.mu.Unlock()
+	s.changed(name)
+	return nil
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+func doConflict(s *Stage, a *reader) (string, error) {
+	if !a.has("answer") {
+		return "", s.otherWriter(a)
+	}
+	action := map[string]any{}
+	switch answer := a.number("answer", 0); answer {
+	case http.StatusConflict:
+		action["status"] = answer
+		withCode(action, "AnotherOperationInProgress")
+	case http.StatusPreconditionFailed: // another writer is faster, just before each of ours
+		action["bumpEtag"] = true
+	default:
+		a.complain("answer=%d: want 409 or 412", answer)
+	}
+	return "", s.arm(a, s.whereLocked(a, "PUT"), action)
+}
+
+// otherWriter writes a pool at once. What it adds is foreign.
+func (s *Stage) otherWriter(a *reader) error {
+	add, remove, name := a.text("add", ""), a.text("remove", ""), a.text("pool", "")
+	if err := a.err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.poolNamed(name)
+	if k == nil {
+		return fmt.Errorf("there is no pool %s", name)
+	}
+	held, _ := s.holds(k)
+	if add != "" {
+		ip, err := netip.ParseAddr(add)
+		if err != nil {
+			return err
+		}
+		f := lb.Address{Name: "f-" + strings.NewReplacer(".", "-", ":", "-").Replace(add), IP: ip}
+		k.foreign = append(k.foreign, f)
+		held = append(held, f)
+	}
+	if remove != "" {
+		isIt := func(e lb.Address) bool { return e.Name == remove }
+		k.foreign = slices.DeleteFunc(k.foreign, isIt)
+		held = slices.DeleteFunc(held, isIt)
+		k.drifted = true
+	}
+	s.trace(k.id.Name, "written by somebody else")
+	return s.write(k, held)
+}
+
+// write has a pool hold these addresses, as another writer's write would.
+func (s *Stage) write(k *pool, held []lb.Address) error {
+	list := []any{}
+	for _, e := range held {
+		properties := map[string]any{"ipAddress": e.IP.String()}
+		if e.AdminState != "" {
+			properties["adminState"] = e.AdminState
+		}
+		list = append(list, map[string]any{"name": e.Name, "properties": properties})
+	}
+	body, err := json.Marshal(map[string]any{"name": k.id.Name, "properties": map[string]any{
+		"virtualNetwork": map[string]any{"id": networkID}, "loadBalancerBackendAddresses": list,
+	}})
+	if err != nil {
+		return err
+	}
+	return s.emu.Put(k.id.String(), body)
+}

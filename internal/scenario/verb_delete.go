@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+func doDeletePool(s *Stage, a *reader) (string, error) {
+	pools := a.words()
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	for _, name := range pools {
+		s.mu.Lock()
+		k := s.poolNamed(name)
+		s.mu.Unlock()
+		if k == nil {
+			return "", fmt.Errorf("there is no pool %s", name)
+		}
+		if err := s.delete(name, k.id.String(), func(p *pool) bool { return p == k }); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+func doDeleteBalancer(s *Stage, a *reader) (string, error) {
+	balancers := a.words()
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	for _, name := range balancers {
+		s.mu.Lock()
+		id := s.balancer(name)
+		s.mu.Unlock()
+		if id == nil {
+			return "", fmt.Errorf("there is no load balancer %s", name)
+		}
+		if err := s.delete(name, id.String(), func(p *pool) bool { return p.id.LoadBalancer.Key() == id.Key() }); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// delete has somebody else delete a resource, and waits until it is gone.
+func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodDelete, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer somebody-else")
+	resp, err := s.emu.Transport().Do(req)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("deleting %s: status %d", name, resp.StatusCode)
+	}
+	s.mu.Lock()
+	s.emu.ClearCalls()
+	s.trace(name, "deleted by somebody else")
+	for _, k := range s.pools {
+		if hit(k) {
+			k.deleted, k.foreign = true, nil
+		}
+	}
+	s.mu.Unlock()
+	for range 100 {
+		if _, there := s.emu.Get(id); !there {
+			return nil
+		}
+		s.sleep(100 * time.Millisecond)
+	}
+	return fmt.Errorf("%s is still there", name)
+}
+
+func doDeleteService(s *Stage, a *reader) (string, error) {
+	services := a.words()
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	for _, name := range services {
+		s.mu.Lock()
+		if s.cluster.services[name] == nil {
+			s.mu.Unlock()
+			return "", fmt.Errorf("there is no Service %s", name)
+		}
+		delete(s.cluster.services, name)
+		var pools []lb.PoolKey
+		for _, b := range s.cluster.of(name) {
+			pools = append(pools, b.pool.Key())
+		}
+		p := s.process
+		s.mu.Unlock()
+		if p != nil {
+			p.lanes.RemoveService(poolupdate.ServiceName{Namespace: namespace, Name: name})
+		}
+		s.mu.Lock()
+		for _, key := range pools { // what was parked is out of the queue
+			s.pools[key].parkedUntil = time.Time{}
+		}
+		s.mu.Unlock()
+		s.changed(name)
+	}
+	return "", nil
+}

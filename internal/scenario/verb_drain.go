@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"maps"
+	"slices"
+
+	"weir.dev/weir/internal/membership"
+)
+
+func doDrain(s *Stage, a *reader) (string, error) {
+	to, serving := a.text("to", ""), a.flag("serving")
+	node := a.word("node")
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	s.changed(s.evict(node, to, serving)...)
+	return "", nil
+}
+
+// evict moves the endpoints of a node, and returns the Services that had any there.
+func (s *Stage) evict(node, to string, serving bool) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var touched []string
+	for _, name := range slices.Sorted(maps.Keys(s.cluster.services)) {
+		v := s.cluster.services[name]
+		var left, moved []membership.Endpoint
+		for _, e := range v.endpoints {
+			if e.Node != node {
+				left = append(left, e)
+				continue
+			}
+			if serving {
+				left = append(left, membership.Endpoint{Node: node, Serving: true, Terminating: true})
+			}
+			if to != "" {
+				moved = append(moved, membership.Endpoint{Node: to, Ready: true, Serving: true})
+			}
+		}
+		if slices.ContainsFunc(v.endpoints, func(e membership.Endpoint) bool { return e.Node == node }) {
+			touched = append(touched, name)
+		}
+		v.endpoints = slices.Concat(left, moved)
+	}
+	return touched
+}

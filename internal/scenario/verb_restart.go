@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"maps"
+	"slices"
+)
+
+func doRestart(s *Stage, a *reader) (string, error) {
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	return "", s.restart()
+}
+
+// restart kills the process, if one runs, and starts the next. It looks at every pool
+// that a BackendPool is responsible for.
+func (s *Stage) restart() error {
+	s.stop("for a restart")
+	if err := s.launch(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	var all []*binding
+	for _, name := range slices.Sorted(maps.Keys(s.cluster.bindings)) {
+		all = append(all, s.cluster.bindings[name])
+	}
+	s.mu.Unlock()
+	for _, b := range all {
+		s.bringLevel(b)
+	}
+	return nil
+}

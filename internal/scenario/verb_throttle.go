@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"net/http"
+	"strings"
+)
+
+func doThrottle(s *Stage, a *reader) (string, error) {
+	match := s.whereLocked(a, "any")
+	action := map[string]any{"status": http.StatusTooManyRequests}
+	withCode(action, a.text("code", "SubscriptionRequestsThrottled"))
+	return "", s.arm(a, match, action)
+}
+
+// withCode adds an error code, and that of a detail after a slash.
+func withCode(action map[string]any, code string) {
+	code, detail, _ := strings.Cut(code, "/")
+	if code != "" {
+		action["code"] = code
+	}
+	if detail != "" {
+		action["details"] = []map[string]any{{"code": detail, "message": "The script asks for this."}}
+	}
+}
+
+// arm takes the arguments that all faults have, and adds the fault.
+func (s *Stage) arm(a *reader, match, action map[string]any) error {
+	if after := a.text("retry-after", ""); after != "" {
+		action["headers"] = map[string]any{"Retry-After": after}
+	}
+	times, lasts := a.number("times", 0), a.duration("for", 0)
+	if err := a.err(); err != nil {
+		return err
+	}
+	return s.addFault(match, action, times, lasts)
+}
+
+func (s *Stage) whereLocked(a *reader, fallback string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.where(a, fallback)
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Verb is a word of the language, for people.
+type Verb struct{ Name, Args, Does string }
+
+// verb is how a step is made: run reads the arguments, asks whether they are all
+// right, and acts. What it returns is added to the trace.
+type verb struct {
+	args, does string
+	run        func(s *Stage, a *reader) (string, error)
+}
+
+// verbs are all verbs by name.
+func verbs() map[string]verb {
+	return map[string]verb{
+		"cluster": {"[interval=D] [retries=N] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
+			"adds nodes, load balancers, pools and Services; the first one starts the process", doCluster},
+		"scale":          {"SERVICE… nodes=(NODE, …)", "has the Services' ready endpoints run on these nodes", doScale},
+		"drain":          {"NODE [to=NODE] [serving]", "moves all endpoints away from a node; serving leaves them there, terminating", doDrain},
+		"node-lost":      {"NODE [back]", "takes a node out of the cluster, or brings it back", doNodeLost},
+		"throttle":       {"[on=GET|PUT|any] [pool=POOL|lb=LB] [code=CODE[/DETAIL]] [retry-after=S] [times=N] [for=D]", "has Azure answer 429", doThrottle},
+		"conflict":       {"pool=POOL [add=IP] [remove=NODE] | pool=POOL|lb=LB answer=409|412 [times=N] [for=D]", "has another writer write the pool, or win against the writes to come", doConflict},
+		"lose-answer":    {"[on=GET|PUT|any] [pool=POOL|lb=LB] [unapplied] [times=N] [for=D] | late=D [pool=POOL] [times=N]", "drops the connection; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
+		"fail":           {"[on=GET|PUT|any|operation|poll] [pool=POOL|lb=LB] [status=N] [code=CODE[/DETAIL]] [kept] [polls=N] [retry-after=S] [times=N] [for=D]", "has Azure answer with an error (to N polls of each write), or end an accepted write as failed, with what it wrote kept or taken back", doFail},
+		"slow":           {"[on=GET|PUT|any] [pool=POOL|lb=LB] by=D [times=N] [for=D]", "has Azure take longer to answer", doSlow},
+		"heal":           {"", "ends all faults", doHeal},
+		"delete-pool":    {"POOL…", "deletes pools in Azure", doDeletePool},
+		"delete-lb":      {"LB…", "deletes load balancers in Azure, with their pools", doDeleteBalancer},
+		"delete-service": {"SERVICE…", "deletes Services; their BackendPools stay", doDeleteService},
+		"kill":           {"[at=GET|PUT|poll|result|any [pool=POOL] [nth=N] [after]]", "kills the process now, or when it makes that call: before it is sent, or after Azure has answered", doKill},
+		"restart":        {"", "starts a process with an empty memory, which lists the cluster", doRestart},
+		"clock":          {"D", "lets time pass", doClock},
+		"expect":         {"level [POOL…] | calm | pool=POOL holds=(NODE, …) | events=(SERVICE:WORD, …) | calls=N | most-calls=N | queue=N | parked=POOL | success=N failure=N", "fails the script unless it is so", doExpect},
+		"events":         {"", "prints what Services were told since the last events or expect events", doEvents},
+		"calls":          {"[when]", "counts the calls since the last calls or expect calls; when lists the reads that begin an attempt", doCalls},
+		"status":         {"", "prints what each pool holds, and the queue", doStatus},
+	}
+}
+
+// Verbs returns the language, in the order of its names.
+func Verbs() []Verb {
+	var all []Verb
+	for name, v := range verbs() {
+		all = append(all, Verb{Name: name, Args: v.args, Does: v.does})
+	}
+	slices.SortFunc(all, func(a, b Verb) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
