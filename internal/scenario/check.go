@@ -21,6 +21,7 @@ type Check struct {
 func Checks() []Check {
 	return []Check{
 		{"level at rest", "Once nothing is queued or under way, a pool holds what its BackendPool wants and what is foreign, unless its last attempt failed for good.", levelAtRest},
+		{"level in time", "With drift repair a pool holds what its BackendPool wants and what is foreign one period, two intervals and 30 s after the last fault, wait or change, whatever happened to it.", levelInTime},
 		{"foreign survives", "No write takes a foreign address out of a pool, or changes it.", foreignSurvives},
 		{"nothing unwanted", "An address that nobody wants is gone two intervals and 30 s after the last fault or wait.", nothingUnwanted},
 		{"budget", "An operation is attempted once and then at most MaxRetries times; all retries are used before it is given up; waiting costs none.", budget},
@@ -39,7 +40,7 @@ func (s *Stage) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.pools {
-		s.watchUnwanted(k)
+		s.watch(k)
 		if s.process == nil || s.process.dead || !s.rules.ceased() {
 			k.trouble = later(k.trouble, time.Now())
 		}

@@ -40,6 +40,12 @@ func budget(s *Stage) []string {
 		if r.Outcome != poolupdate.Retriable || !r.newest || r.serviceGone {
 			continue
 		}
+		if r.Drift && r.surrender != "" {
+			if r.Requeued {
+				say("another attempt follows a look for drift, although the change was given up")
+			}
+			continue
+		}
 		switch {
 		case r.failed > 1+r.Budget:
 			say("%d attempts failed since the last change, at most %d may be made", r.failed, 1+r.Budget)
@@ -76,6 +82,9 @@ func words(s *Stage) []string {
 func wrongWords(r report, retrying, last []string) string {
 	if r.serviceGone && len(retrying)+len(r.Failed) > 0 {
 		return "a Service that is gone is told of a failure"
+	}
+	if r.Drift && len(r.Failed) > 0 && r.surrender == surrenderTo(r.Report) {
+		return fmt.Sprintf("%v are told of %s again by a look for drift", names(r.Failed), r.surrender)
 	}
 	switch r.Outcome {
 	case poolupdate.Stale, poolupdate.Postponed, poolupdate.Shutdown, poolupdate.Refused:

@@ -26,6 +26,23 @@ func levelAtRest(s *Stage) []string {
 	return broken
 }
 
+func levelInTime(s *Stage) []string {
+	if s.opts.DriftPeriod == 0 {
+		return nil
+	}
+	bound := s.opts.DriftPeriod + 2*s.opts.Interval + 30*time.Second
+	var broken []string
+	for _, k := range s.sorted() {
+		if k.offSince.IsZero() || !s.bound(k) {
+			continue
+		}
+		if off := time.Since(later(k.offSince, k.trouble)); off > bound {
+			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, off, s.unlevel(k)))
+		}
+	}
+	return broken
+}
+
 // bound reports whether a BackendPool is responsible for the pool, or was.
 func (s *Stage) bound(k *pool) bool { return s.cluster.bindings[k.id.Name] != nil }
 

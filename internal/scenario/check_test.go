@@ -27,6 +27,22 @@ type tampering struct {
 func tamperings() []tampering {
 	return []tampering{
 		{"level at rest", "an address of ours is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.9.0.1") }},
+		{"level in time", "an address of ours is taken away and nobody looks", func(_ *testing.T, s *Stage) {
+			s.opts.DriftPeriod = time.Minute
+			s.overwrite("web", "10.9.0.1")
+			_ = s.check()
+			s.sleep(151 * time.Second)
+		}},
+		{"words", "a look for drift tells again what a change was given up for", func(_ *testing.T, s *Stage) {
+			failed := poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")}
+			s.forge(failed)
+			failed.Drift = true
+			s.forge(failed)
+		}},
+		{"budget", "a look for drift is tried again although the change was given up", func(_ *testing.T, s *Stage) {
+			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")})
+			s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Drift: true, Requeued: true, RetriesUsed: 1})
+		}},
 		{"foreign survives", "a foreign address is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.0.0.2") }},
 		{"nothing unwanted", "the address of a node that hosts nothing stays", func(t *testing.T, s *Stage) {
 			s.overwrite("web", "10.9.0.1", "10.0.0.2", "10.0.0.4")

@@ -67,6 +67,8 @@ type report struct {
 	// queued since the attempt began.
 	failed, row int
 	newest      bool
+	// surrender is what the change before was given up for.
+	surrender   string
 	serviceGone bool
 	// before is each Service's last word on the pool.
 	before map[string]string

@@ -75,11 +75,14 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 // note keeps a report, and what it says of its pool. The caller holds s.mu.
 func (s *Stage) note(r poolupdate.Report) {
 	k := s.pools[r.Pool.Key()]
-	seen := report{Report: r, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
+	seen := report{Report: r, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
 	if b := s.cluster.byRef(r.Ref); b != nil {
 		seen.serviceGone = s.cluster.services[b.service] == nil
 	}
 	k.attempt = nil
+	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
+		k.failed = 0
+	}
 	if r.Outcome == poolupdate.Retriable {
 		k.row++
 		if seen.newest {
@@ -94,6 +97,9 @@ func (s *Stage) note(r poolupdate.Report) {
 	if ends || !r.Requeued {
 		k.row = 0
 	}
+	if !r.Requeued {
+		k.surrender = surrenderTo(r)
+	}
 	k.level = r.Settled
 	k.givenUp = seen.newest && !r.Settled && !r.Requeued
 	k.parkedUntil = r.NextEligibleAt
@@ -101,14 +107,29 @@ func (s *Stage) note(r poolupdate.Report) {
 		k.drifted = false
 	} else {
 		k.trouble = later(k.trouble, later(r.RetryAt, time.Now()))
+		if r.Fault != nil { // nobody looks before the time that Azure named
+			k.trouble = later(k.trouble, r.Fault.RetryAt)
+		}
 	}
 	s.tell(k, r)
 	s.journal.reports = append(s.journal.reports, seen)
 }
 
+// surrenderTo says what a change is given up for with a report that no other attempt
+// follows; empty if it is not.
+func surrenderTo(r poolupdate.Report) string {
+	if r.Fault == nil || r.Outcome != poolupdate.Retriable && r.Outcome != poolupdate.Terminal {
+		return ""
+	}
+	return string(r.Outcome) + " " + r.Fault.Code
+}
+
 // tell keeps the words and writes the line of the trace.
 func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	text := string(r.Outcome)
+	if r.Drift {
+		text = "looked for drift: " + text
+	}
 	if r.Fault != nil {
 		text += " " + r.Fault.Code
 		for err := error(r.Fault); err != nil; err = errors.Unwrap(err) { // the SDK's error holds the request

@@ -62,7 +62,7 @@ func (s *Stage) launch() error {
 		return err
 	}
 	p.lanes = poolupdate.New(poolupdate.Config{
-		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries,
+		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod,
 		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
 	})
 	s.mu.Lock()

@@ -27,6 +27,8 @@ type Options struct {
 	// the process is first started.
 	Interval   time.Duration
 	MaxRetries int
+	// DriftPeriod is how often the lanes look at a pool though nothing changed; 0 is never.
+	DriftPeriod time.Duration
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
 	Overlap armemu.Overlap
 }
@@ -154,15 +156,21 @@ type pool struct {
 	// added is how many operations were queued, failed how many attempts since the
 	// last of them failed in a way that is tried again, and row how many did in a row.
 	added, failed, row int
-	// givenUp is true when nothing will try again on its own.
+	// givenUp is true when nothing will try again on its own, drift repair apart.
 	givenUp bool
-	level   bool
+	// surrender is what the last change was given up for; empty if it was not.
+	surrender string
+	level     bool
 	// parkedUntil is what the last report said.
 	parkedUntil time.Time
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.
 	unwanted map[string]time.Time
+	// offSince is since when the pool is not level with a membership that stays the
+	// same; zero if it is level.
+	offSince time.Time
+	wanted   uint64            // the membership's fingerprint at the last look
 	words    map[string]string // last word by Service
 }
 

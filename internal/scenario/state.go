@@ -5,12 +5,14 @@ package scenario
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
 )
 
 // networkID is the virtual network of all pools.
@@ -85,7 +87,25 @@ func (s *Stage) unlevel(k *pool) string {
 	return fmt.Sprintf("it holds %v and has to hold %v", got, want)
 }
 
-// watchUnwanted keeps since when a pool holds what it should not. The caller holds s.mu.
+// watch keeps since when a pool holds what it should not, and since when it is not
+// level. The caller holds s.mu.
+func (s *Stage) watch(k *pool) {
+	s.watchUnwanted(k)
+	for _, gate := range s.gatesOf(k, http.MethodGet) {
+		if until := s.gates[gate]; until.After(time.Now()) {
+			k.trouble = later(k.trouble, until)
+		}
+	}
+	wanted := membership.Fingerprint(s.wants(k))
+	switch level := k.deleted || s.unlevel(k) == ""; {
+	case level:
+		k.offSince = time.Time{}
+	case k.offSince.IsZero() || wanted != k.wanted:
+		k.offSince = time.Now()
+	}
+	k.wanted = wanted
+}
+
 func (s *Stage) watchUnwanted(k *pool) {
 	held, _ := s.holds(k)
 	wanted := map[netip.Addr]bool{}

@@ -13,6 +13,7 @@ import (
 
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
+	drift := a.duration("drift", s.opts.DriftPeriod)
 	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
 	if err != nil {
 		a.complain("%v", err)
@@ -21,10 +22,10 @@ func doCluster(s *Stage, a *reader) (string, error) {
 		return "", err
 	}
 	first := s.lives == 0
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries) {
-		return "", fmt.Errorf("interval and retries are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod) {
+		return "", fmt.Errorf("interval, retries and drift are set before the process starts")
 	}
-	s.opts.Interval, s.opts.MaxRetries = interval, retries
+	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod = interval, retries, drift
 	if err := s.emu.SetOverlap(overlap); err != nil {
 		return "", err
 	}

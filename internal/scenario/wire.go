@@ -160,14 +160,21 @@ func (s *Stage) callOf(req *http.Request) call {
 	return c
 }
 
+// gatesOf names the gates that a call to a pool meets. An attempt begins with a read
+// and waits for all of them.
+func (s *Stage) gatesOf(k *pool, kind string) []string {
+	sub := strings.ToLower(k.id.LoadBalancer.SubscriptionID)
+	gates := []string{"writes of " + sub, string(k.id.LoadBalancer.Key())}
+	if kind == http.MethodGet {
+		gates = append(gates, "reads of "+sub)
+	}
+	return gates
+}
+
 // closedFor says why a call must not be made now; empty if it may.
 func (s *Stage) closedFor(k *pool, c call) string {
-	sub, now := strings.ToLower(k.id.LoadBalancer.SubscriptionID), time.Now()
-	closed := []string{"writes of " + sub, string(k.id.LoadBalancer.Key())}
-	if c.kind == http.MethodGet {
-		closed = append(closed, "reads of "+sub)
-	}
-	for _, gate := range closed {
+	now := time.Now()
+	for _, gate := range s.gatesOf(k, c.kind) {
 		if until := s.gates[gate]; until.After(now) {
 			return gate + " are closed until " + s.clock(until)
 		}
@@ -197,7 +204,7 @@ func (w *wire) answered(c call, resp *http.Response) {
 		if missing := s.missingForeign(k); missing != "" {
 			s.journal.lost = append(s.journal.lost, fmt.Sprintf("%s has lost %s with %s", c.pool.Name, missing, c.kind))
 		}
-		s.watchUnwanted(k)
+		s.watch(k)
 	}
 	s.emu.ClearCalls()
 	s.journal.counts[c.kind]++
