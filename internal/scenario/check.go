@@ -26,6 +26,9 @@ func Checks() []Check {
 		{"nothing unwanted", "An address that nobody wants is gone two intervals and 30 s after the last fault or wait.", nothingUnwanted},
 		{"budget", "An operation is attempted once and then at most MaxRetries times; all retries are used before it is given up; waiting costs none.", budget},
 		{"not before the time", "No pool is read or written before the time that Azure named to it, its load balancer or its subscription; what follows an accepted write is not bound.", notBeforeTheTime},
+		{"alone", "No attempt calls Azure while somebody else holds its load balancer's lane, or outside of the resource lease; no write starts after the lease has ended or was lost, and no call after the process has lost its leadership.", alone},
+		{"order of locks", "Nobody waits for a lane with the resource lease in hand.", orderOfLocks},
+		{"the lease is shared", "Without a lane at work the lease is given back; after a turn of a minute no lane enters before it was, and it is then left to others for a while.", leaseIsShared},
 		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
 		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word.", words},
 		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},
@@ -41,7 +44,7 @@ func (s *Stage) check() error {
 	defer s.mu.Unlock()
 	for _, k := range s.pools {
 		s.watch(k)
-		if s.process == nil || s.process.dead || !s.rules.ceased() {
+		if !s.rules.ceased() || s.hindered(k) {
 			k.trouble = later(k.trouble, time.Now())
 		}
 	}
@@ -52,7 +55,7 @@ func (s *Stage) check() error {
 		}
 	}
 	j := &s.journal
-	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts = nil, nil, nil, nil, nil, nil
+	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts, j.selfish = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

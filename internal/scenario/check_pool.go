@@ -11,7 +11,7 @@ import (
 
 func levelAtRest(s *Stage) []string {
 	p := s.process
-	if p == nil || p.dead || !s.resting(p) {
+	if p == nil || p.dead || !s.resting(p) || p.lagging() {
 		return nil
 	}
 	var broken []string

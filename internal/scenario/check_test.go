@@ -64,6 +64,44 @@ func tamperings() []tampering {
 				t.Error(err)
 			}
 		}},
+		{"alone", "a pool is read while somebody else has its lane", func(t *testing.T, s *Stage) {
+			do(t, s, "lock kubernetes for=1m", "clock 1s")
+			_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		}},
+		{"alone", "a write after the lease has ended", func(t *testing.T, s *Stage) {
+			held, _ := s.process.Get(t.Context(), s.pool("web").id)
+			s.process.lease = newEntrance(s.process, time.Minute)
+			s.process.lease.in, s.process.lease.end = 1, time.Now()
+			_, _ = s.process.Put(t.Context(), held)
+		}},
+		{"alone", "a call of one who is not the leader any more", func(t *testing.T, s *Stage) {
+			s.process.stopping = true
+			_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		}},
+		{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
+			s.process.lease = newEntrance(s.process, time.Minute)
+			s.process.lease.in = 1
+		}},
+		{"the lease is shared", "it is not given back", func(_ *testing.T, s *Stage) {
+			s.process.lease = newEntrance(s.process, time.Minute)
+			s.process.lease.left = time.Now()
+			s.lease.holder, s.lease.until = s.process.name, time.Now().Add(time.Hour)
+			s.sleep(16 * time.Second)
+		}},
+		{"the lease is shared", "a lane enters long after a turn", func(t *testing.T, s *Stage) {
+			s.process.lease = newEntrance(s.process, time.Hour)
+			_, leave, err := s.process.lease.Enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer leave()
+			s.process.lease.turn = time.Now().Add(-2 * time.Minute)
+			_, again, err := s.process.lease.Enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			again()
+		}},
 		{"one write at a time", "two pools of one load balancer are written at once", writeTwice},
 		{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
 			s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Failed: told("web")})
@@ -214,6 +252,10 @@ func TestAWrongStepIsRefused(t *testing.T) {
 			"kill at=GET nth=one":        "want a number",
 			"delete-pool none":           "there is no pool none",
 			"cluster interval=5s":        "before the process starts",
+			"lease take":                 "there is no lease",
+			"lock none":                  "there is no load balancer none",
+			"stale nobody":               "there is no Service nobody",
+			"ledger":                     "want fail",
 		} {
 			step, err := ParseStep(text)
 			if err != nil {

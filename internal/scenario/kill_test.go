@@ -22,6 +22,7 @@ func newStage(t *testing.T) *Stage {
 	s := New(Options{Settle: synctest.Wait, MaxRetries: 3})
 	t.Cleanup(func() {
 		s.stop("")
+		s.sendHome()
 		s.underWay.Wait()
 	})
 	return s

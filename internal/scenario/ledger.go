@@ -14,7 +14,10 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-var errDead = errors.New("the process is dead")
+var (
+	errDead   = errors.New("the process is dead")
+	errLedger = errors.New("the ledger cannot be written")
+)
 
 // Written implements poolupdate.Ledger.
 func (p *process) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, bool, error) {
@@ -25,7 +28,8 @@ func (p *process) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, 
 	if p.dead || b == nil {
 		return nil, false, errDead
 	}
-	return slices.Clone(b.written), b.taken, nil
+	known := p.ledger[ref]
+	return slices.Clone(known.written), known.taken, nil
 }
 
 // Record implements poolupdate.Ledger.
@@ -37,8 +41,39 @@ func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.In
 	if p.dead || b == nil {
 		return errDead
 	}
-	b.written, b.taken = slices.Clone(in.Written), true
+	next := entry{slices.Clone(in.Written), true}
+	if err := p.save(b, next, "record"); err != nil {
+		return err
+	}
+	p.ledger[ref] = next
 	return nil
+}
+
+// save writes the ledger, which is where a process can die and what can fail. The
+// caller holds s.mu.
+func (p *process) save(b *binding, next entry, kind string) error {
+	s := p.stage
+	dies := p.kill.hit(call{kind: kind, pool: b.pool})
+	if dies && !p.kill.after {
+		p.die(fmt.Sprintf("before the %s of %s", kind, b.pool.Name))
+		return errDead
+	}
+	s.journal.counts[kind]++
+	fails, applied := s.ledger.fails()
+	if !fails || applied {
+		b.entry = next
+	}
+	if dies {
+		p.die(fmt.Sprintf("after the %s of %s", kind, b.pool.Name))
+		return errDead
+	}
+	if !fails {
+		return nil
+	}
+	s.trace(b.pool.Name, "%s fails", kind)
+	k := s.pools[b.pool.Key()]
+	k.trouble = later(k.trouble, time.Now().Add(s.opts.Interval)) // the next try comes then
+	return errLedger
 }
 
 // Wait implements poolupdate.Reporter.
@@ -66,18 +101,23 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
 		return
 	}
-	s.note(r)
+	if p.stopping && !r.Settled && len(r.Retrying)+len(r.Failed) > 0 {
+		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
+	}
+	p.note(r)
 	if b := s.cluster.byRef(r.Ref); b != nil && r.Settled {
-		b.written, b.taken = slices.Clone(r.Written), true
+		p.ledger[r.Ref] = entry{slices.Clone(r.Written), true}
+		_ = p.save(b, p.ledger[r.Ref], "report") // what fails is written with the next
 	}
 }
 
 // note keeps a report, and what it says of its pool. The caller holds s.mu.
-func (s *Stage) note(r poolupdate.Report) {
+func (p *process) note(r poolupdate.Report) {
+	s := p.stage
 	k := s.pools[r.Pool.Key()]
 	seen := report{Report: r, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
 	if b := s.cluster.byRef(r.Ref); b != nil {
-		seen.serviceGone = s.cluster.services[b.service] == nil
+		seen.serviceGone = p.seen.services[b.service] == nil
 	}
 	k.attempt = nil
 	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up

@@ -29,6 +29,8 @@ type Options struct {
 	MaxRetries int
 	// DriftPeriod is how often the lanes look at a pool though nothing changed; 0 is never.
 	DriftPeriod time.Duration
+	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
+	LeaseTerm time.Duration
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
 	Overlap armemu.Overlap
 }
@@ -53,7 +55,12 @@ type Stage struct {
 	pools    map[lb.PoolKey]*pool
 	gates    map[string]time.Time // closed until, as the answers on the wire said
 	late     *lateWrites
-	journal  journal
+	lease    resourceLease
+	ledger   ledgerFaults
+	locked   map[lb.LoadBalancerKey]*process // whose lane somebody else holds
+	// closing is closed by heal and Close: whoever waits for its time goes home.
+	closing chan struct{}
+	journal journal
 }
 
 // New returns an empty stage, on which nothing runs yet.
@@ -64,6 +71,7 @@ func New(opts Options) *Stage {
 	s := &Stage{
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, gates: map[string]time.Time{},
+		locked: map[lb.LoadBalancerKey]*process{}, closing: make(chan struct{}),
 		emu: armemu.New(armemu.Options{Seed: opts.Seed, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap}),
 	}
 	s.journal.counts, s.journal.writes = map[string]int{}, map[string]lb.PoolKey{}
@@ -96,6 +104,7 @@ func (s *Stage) Do(step Step) (string, error) {
 // Close ends the process and waits for it. The stage is of no use afterwards.
 func (s *Stage) Close() error {
 	s.stop("")
+	s.sendHome()
 	s.underWay.Wait()
 	s.opts.Settle()
 	return s.check()

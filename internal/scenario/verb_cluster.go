@@ -13,7 +13,7 @@ import (
 
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
-	drift := a.duration("drift", s.opts.DriftPeriod)
+	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
 	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
 	if err != nil {
 		a.complain("%v", err)
@@ -22,10 +22,10 @@ func doCluster(s *Stage, a *reader) (string, error) {
 		return "", err
 	}
 	first := s.lives == 0
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod) {
-		return "", fmt.Errorf("interval, retries and drift are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || lease != s.opts.LeaseTerm) {
+		return "", fmt.Errorf("interval, retries, drift and lease are set before the process starts")
 	}
-	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod = interval, retries, drift
+	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm = interval, retries, drift, lease
 	if err := s.emu.SetOverlap(overlap); err != nil {
 		return "", err
 	}
@@ -73,11 +73,14 @@ func (s *Stage) buildNodes(a *reader) error {
 	if err := a.err(); err != nil {
 		return err
 	}
+	var added []object
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := range n {
 		s.cluster.addNode(fmt.Sprintf("n%d", i+1))
+		added = append(added, object{"Node", fmt.Sprintf("n%d", i+1)})
 	}
+	s.mu.Unlock()
+	s.changed(added...)
 	return nil
 }
 
@@ -144,10 +147,8 @@ func (s *Stage) buildService(a *reader) error {
 	if err := a.err(); err != nil {
 		return err
 	}
-	v := &service{name: name}
-	v.place(nodes)
 	s.mu.Lock()
-	s.cluster.services[name] = v
+	s.cluster.services[name] = placed(name, nodes)
 	for _, at := range pools {
 		k := s.poolNamed(at)
 		if k == nil {
@@ -159,6 +160,6 @@ func (s *Stage) buildService(a *reader) error {
 		}
 	}
 	s.mu.Unlock()
-	s.changed(name)
+	s.changed(object{"Service", name})
 	return nil
 }

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
 )
 
 func doDeletePool(s *Stage, a *reader) (string, error) {
@@ -95,21 +92,8 @@ func doDeleteService(s *Stage, a *reader) (string, error) {
 			return "", fmt.Errorf("there is no Service %s", name)
 		}
 		delete(s.cluster.services, name)
-		var pools []lb.PoolKey
-		for _, b := range s.cluster.of(name) {
-			pools = append(pools, b.pool.Key())
-		}
-		p := s.process
 		s.mu.Unlock()
-		if p != nil {
-			p.lanes.RemoveService(poolupdate.ServiceName{Namespace: namespace, Name: name})
-		}
-		s.mu.Lock()
-		for _, key := range pools { // what was parked is out of the queue
-			s.pools[key].parkedUntil = time.Time{}
-		}
-		s.mu.Unlock()
-		s.changed(name)
+		s.changed(object{"Service", name})
 	}
 	return "", nil
 }

@@ -28,7 +28,7 @@ type wire struct {
 // killPoint is a request at which the process dies: before it leaves, or after Azure
 // has answered it and before the answer arrives.
 type killPoint struct {
-	kind  string // GET, PUT, poll or result; empty is any
+	kind  string // GET, PUT, poll, result, record or report; empty is any
 	pool  string // empty is any
 	nth   int    // counts down
 	after bool
@@ -102,6 +102,15 @@ func travel(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// hit counts a kill point down, and reports whether this is where the process dies.
+func (k *killPoint) hit(c call) bool {
+	if k == nil || k.nth <= 0 || k.kind != "" && k.kind != c.kind || k.pool != "" && k.pool != c.pool.Name {
+		return false
+	}
+	k.nth--
+	return k.nth == 0
+}
+
 // leave notes a request before it is sent. It returns what to do when Azure has
 // answered; nil if the process died with the request in hand.
 func (w *wire) leave(req *http.Request) (call, func()) {
@@ -114,21 +123,19 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 	if p.dead {
 		return c, nil
 	}
-	k := p.kill
-	if k != nil && (k.kind == "" || k.kind == c.kind) && (k.pool == "" || k.pool == c.pool.Name) {
-		if k.nth--; k.nth == 0 {
-			if !k.after {
-				p.die(fmt.Sprintf("before %s of %s was sent", c.kind, c.pool.Name))
-				return c, nil
-			}
-			return c, func() {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				p.die(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
-			}
-		}
+	c.alone = p.alone(c)
+	if !p.kill.hit(c) {
+		return c, func() {}
 	}
-	return c, func() {}
+	if !p.kill.after {
+		p.die(fmt.Sprintf("before %s of %s was sent", c.kind, c.pool.Name))
+		return c, nil
+	}
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.die(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
+	}
 }
 
 // callOf says what a request is for. The caller holds s.mu.
