@@ -17,6 +17,23 @@ type Check struct {
 	broken func(s *Stage) []string
 }
 
+// Broken is the error of a check that does not hold, or of an expectation that is not
+// met. Any other error of a step says that it cannot be made.
+type Broken struct {
+	// Check is its name, or "expect".
+	Check, How string
+}
+
+// Error implements error.
+func (b *Broken) Error() string {
+	if b.Check == expected {
+		return b.How
+	}
+	return fmt.Sprintf("check %q does not hold: %s", b.Check, b.How)
+}
+
+const expected = "expect"
+
 // Checks returns all checks.
 func Checks() []Check {
 	return []Check{
@@ -51,7 +68,7 @@ func (s *Stage) check() error {
 	var errs []error
 	for _, c := range Checks() {
 		for _, how := range c.broken(s) {
-			errs = append(errs, fmt.Errorf("check %q does not hold: %s", c.Name, how))
+			errs = append(errs, &Broken{Check: c.Name, How: how})
 		}
 	}
 	j := &s.journal

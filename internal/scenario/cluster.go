@@ -139,12 +139,12 @@ func (v view) members(b *binding) []lb.Address {
 }
 
 // has reports whether an address is a node's, one that is lost included.
-func (c *cluster) has(ip netip.Addr) bool {
-	for _, nodes := range []map[string]membership.Node{c.nodes, c.lost} {
-		for _, n := range nodes {
-			if slices.Contains(n.IPs, ip) {
-				return true
-			}
+func (c *cluster) has(ip netip.Addr) bool { return c.view.has(ip) || view{nodes: c.lost}.has(ip) }
+
+func (v view) has(ip netip.Addr) bool {
+	for _, n := range v.nodes {
+		if slices.Contains(n.IPs, ip) {
+			return true
 		}
 	}
 	return false

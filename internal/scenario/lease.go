@@ -71,11 +71,11 @@ type entrance struct {
 	in      int       // lanes that are in
 	left    time.Time // when the last one left
 	end     time.Time // of the term, as far as the process can know; zero if it is not ours
-	turn    time.Time // since when it is held without a break
+	have    bool      // the process knows that the lease is its own
+	turn    time.Time // since when, without a break
 	free    time.Time // when it was given back
 	long    bool      // the last turn was a whole one
 	stuck   bool      // giving it back has failed
-	asked   time.Time
 	refused bool
 }
 
@@ -144,15 +144,15 @@ func (e *entrance) Acquire(ctx context.Context) error {
 		return &lease.HeldError{Lease: "lease", Holder: holder, Until: l.until}
 	}
 	e.refused = false
-	if l.holder != e.process.name || !l.until.After(now) || !e.free.IsZero() {
+	l.holder, l.until, e.stuck = e.process.name, now.Add(e.term), failure != ""
+	if failure != "" {
+		return errAPI
+	}
+	if !e.have {
 		if pause := now.Sub(e.free); e.long && pause < minBreath {
 			s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("after a whole turn it is taken again within %s", pause))
 		}
-		e.turn, e.long = now, false
-	}
-	l.holder, l.until, e.free, e.stuck = e.process.name, now.Add(e.term), time.Time{}, false
-	if failure != "" {
-		return errAPI
+		e.turn, e.have = now, true
 	}
 	e.end = asked.Add(e.term)
 	return nil
@@ -174,7 +174,8 @@ func (e *entrance) Release(ctx context.Context) error {
 	if failure != "lost" && l.holder == e.process.name {
 		l.holder = ""
 	}
-	e.long, e.free, e.end, e.stuck = now.Sub(e.turn) >= wholeTurn, now, time.Time{}, failure != ""
+	e.long, e.free, e.end, e.stuck = e.have && now.Sub(e.turn) >= wholeTurn, now, time.Time{}, failure != ""
+	e.have = false
 	if failure != "" {
 		return errAPI
 	}

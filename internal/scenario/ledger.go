@@ -61,6 +61,9 @@ func (p *process) save(b *binding, next entry, kind string) error {
 	s.journal.counts[kind]++
 	fails, applied := s.ledger.fails()
 	if !fails || applied {
+		if !b.entry.taken {
+			p.leaveToOthers(b)
+		}
 		b.entry = next
 	}
 	if dies {
@@ -74,6 +77,18 @@ func (p *process) save(b *binding, next entry, kind string) error {
 	k := s.pools[b.pool.Key()]
 	k.trouble = later(k.trouble, time.Now().Add(s.opts.Interval)) // the next try comes then
 	return errLedger
+}
+
+// leaveToOthers has what stands in a pool that is taken now be foreign, unless it is a
+// node's: the node may have gone before. The caller holds s.mu.
+func (p *process) leaveToOthers(b *binding) {
+	k := p.stage.pools[b.pool.Key()]
+	held, _ := p.stage.holds(k)
+	for _, a := range held {
+		if !foreignTo(k, a.IP) && !p.seen.has(a.IP) {
+			k.foreign = append(k.foreign, a)
+		}
+	}
 }
 
 // Wait implements poolupdate.Reporter.

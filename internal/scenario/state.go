@@ -48,6 +48,13 @@ func (s *Stage) wants(k *pool) []lb.Address {
 	return nil
 }
 
+// nobodys reports whether a pool's Service went before Weir ever took the pool: nothing
+// in it is ours. The caller holds s.mu.
+func (s *Stage) nobodys(k *pool) bool {
+	b := s.cluster.bindings[k.id.Name]
+	return b != nil && s.cluster.services[b.service] == nil && !b.entry.taken
+}
+
 // missingForeign names the foreign addresses that a pool has lost or that were
 // changed; empty if it has none or is not there. The caller holds s.mu.
 func (s *Stage) missingForeign(k *pool) string {
@@ -70,6 +77,9 @@ func (s *Stage) unlevel(k *pool) string {
 	held, ok := s.holds(k)
 	if !ok {
 		return "it does not exist"
+	}
+	if s.nobodys(k) {
+		return ""
 	}
 	var want, got []netip.Addr
 	for _, a := range append(slices.Clone(k.foreign), s.wants(k)...) {
@@ -113,6 +123,9 @@ func (s *Stage) watchUnwanted(k *pool) {
 		wanted[a.IP] = true
 	}
 	now := map[string]time.Time{}
+	if s.nobodys(k) {
+		held = nil
+	}
 	for _, a := range held {
 		ip := a.IP.String()
 		switch since, known := k.unwanted[ip]; {

@@ -5,6 +5,7 @@ package scenario
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/armemu"
@@ -123,8 +124,17 @@ func (s *Stage) buildPool(a *reader) error {
 		}
 		foreign = append(foreign, lb.Address{Name: "f-" + strings.NewReplacer(".", "-", ":", "-").Replace(text), IP: ip})
 	}
+	nodes := a.list("holds")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	held := slices.Clone(foreign)
+	for _, name := range nodes { // they stand there before Weir takes the pool
+		if n, ok := s.cluster.nodes[name]; ok {
+			held = append(held, lb.Address{Name: name, IP: n.IPs[0]})
+		} else {
+			a.complain("there is no node %s", name)
+		}
+	}
 	id := s.balancer(balancer)
 	if id == nil {
 		a.complain("there is no load balancer %s", balancer)
@@ -139,7 +149,7 @@ func (s *Stage) buildPool(a *reader) error {
 	}
 	k.foreign, k.deleted = foreign, false
 	k.drifted = s.bound(k) // it is new and empty, and nobody was told
-	return s.write(k, foreign)
+	return s.write(k, held)
 }
 
 func (s *Stage) buildService(a *reader) error {

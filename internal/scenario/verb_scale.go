@@ -15,6 +15,8 @@ func doScale(s *Stage, a *reader) (string, error) {
 			s.mu.Unlock()
 			return "", fmt.Errorf("there is no Service %s", name)
 		}
+	}
+	for _, name := range services {
 		s.cluster.services[name] = placed(name, nodes)
 	}
 	s.mu.Unlock()

@@ -20,7 +20,7 @@ type verb struct {
 // verbs are all verbs by name.
 func verbs() map[string]verb {
 	return map[string]verb{
-		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
+		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
 			"adds nodes, load balancers, pools and Services; the first one starts the process", doCluster},
 		"scale":          {"SERVICE… nodes=(NODE, …)", "has the Services' ready endpoints run on these nodes", doScale},
 		"drain":          {"NODE [to=NODE] [serving]", "moves all endpoints away from a node; serving leaves them there, terminating", doDrain},
