@@ -49,7 +49,7 @@ func Checks() []Check {
 		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
 		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word.", words},
 		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},
-		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool.", boundedQueue},
+		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool, and one for a Service that went.", boundedQueue},
 		{"nothing rises", "Once a Service is gone no write puts its nodes back, and no pool that was deleted comes back.", nothingRises},
 		{"no secret", "The credential's token appears in no event, log line, report or trace.", noSecret},
 	}

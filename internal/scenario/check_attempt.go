@@ -96,7 +96,7 @@ func wrongWords(r report, retrying, last []string) string {
 			return "a level pool is no failure"
 		}
 		for _, name := range names(r.Updated) {
-			if was := r.before[name]; was != "Retrying" && was != "Failed" {
+			if was := r.before[name]; was != "Retrying" && was != "Failed" && was != lastWords {
 				return fmt.Sprintf("%s was told Updated, and had heard %q before", name, was)
 			}
 		}

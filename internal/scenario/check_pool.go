@@ -100,7 +100,7 @@ func boundedQueue(s *Stage) []string {
 	if s.process == nil || s.process.dead {
 		return nil
 	}
-	most := len(s.pools) * (1 + s.opts.MaxRetries)
+	most := len(s.pools) * (2 + s.opts.MaxRetries)
 	if n := s.process.lanes.Backlog().Operations; n > most {
 		return []string{fmt.Sprintf("%d operations wait for %d pools, at most %d may", n, len(s.pools), most)}
 	}

@@ -125,7 +125,7 @@ func tamperings() []tampering {
 			s.forge(poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Updated: told("web"), Failed: told("web")})
 		}},
 		{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {
-			for _, name := range strings.Fields("a b c d e f g h i") {
+			for _, name := range strings.Fields("a b c d e f g h i j k") {
 				b := s.cluster.bindings["web"]
 				s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.pool, Service: poolupdate.ServiceName{Name: name}})
 			}

@@ -162,6 +162,10 @@ func (p *process) tell(o object) {
 	}
 }
 
+// lastWords stands for whatever a Service was told that is gone: the next of its name
+// may be told of it, and need not.
+const lastWords = "something, before it went"
+
 // serve brings the pools of one Service level.
 func (p *process) serve(name string) {
 	s := p.stage
@@ -171,8 +175,12 @@ func (p *process) serve(name string) {
 	if gone {
 		p.lanes.RemoveService(poolupdate.ServiceName{Namespace: namespace, Name: name})
 		s.mu.Lock()
-		for _, b := range bindings { // what was parked is out of the queue
-			s.pools[b.pool.Key()].parkedUntil = time.Time{}
+		for _, b := range bindings {
+			k := s.pools[b.pool.Key()]
+			k.parkedUntil = time.Time{} // what was parked is out of the queue
+			if k.words[name] != "" {
+				k.words[name] = lastWords
+			}
 		}
 		s.mu.Unlock()
 	}

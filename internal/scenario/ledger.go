@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -65,6 +66,10 @@ func (p *process) save(b *binding, next entry, kind string) error {
 			p.leaveToOthers(b)
 		}
 		b.entry = next
+		k := s.pools[b.pool.Key()]
+		k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { // a node came back that was nobody's
+			return slices.Contains(next.written, f.IP) && s.cluster.has(f.IP)
+		})
 	}
 	if dies {
 		p.die(fmt.Sprintf("after the %s of %s", kind, b.pool.Name))
@@ -80,12 +85,12 @@ func (p *process) save(b *binding, next entry, kind string) error {
 }
 
 // leaveToOthers has what stands in a pool that is taken now be foreign, unless it is a
-// node's: the node may have gone before. The caller holds s.mu.
+// node's of a Service that is there: either may have gone before. The caller holds s.mu.
 func (p *process) leaveToOthers(b *binding) {
 	k := p.stage.pools[b.pool.Key()]
 	held, _ := p.stage.holds(k)
 	for _, a := range held {
-		if !foreignTo(k, a.IP) && !p.seen.has(a.IP) {
+		if !foreignTo(k, a.IP) && (p.seen.services[b.service] == nil || !p.seen.has(a.IP)) {
 			k.foreign = append(k.foreign, a)
 		}
 	}
