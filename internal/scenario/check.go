@@ -59,6 +59,7 @@ func Checks() []Check {
 func (s *Stage) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.lookOnce()()
 	for _, k := range s.pools {
 		s.watch(k)
 		if !s.rules.ceased() || s.hindered(k) {

@@ -57,6 +57,7 @@ type Stage struct {
 	late     *lateWrites
 	lease    resourceLease
 	ledger   ledgerFaults
+	looked   map[*pool]look // what is not asked again; nil is nothing
 	locked   map[lb.LoadBalancerKey]*process // whose lane somebody else holds
 	// closing is closed by heal and Close: whoever waits for its time goes home.
 	closing chan struct{}

@@ -35,8 +35,28 @@ func (s *Stage) sorted() []*pool {
 
 // holds returns what a pool holds in Azure now, and whether it exists.
 func (s *Stage) holds(k *pool) ([]lb.Address, bool) {
+	if l, ok := s.looked[k]; ok {
+		return l.held, l.there
+	}
 	raw, ok := s.emu.Get(k.id.String())
-	return entries(raw), ok
+	l := look{entries(raw), ok}
+	if s.looked != nil {
+		s.looked[k] = l
+	}
+	return l.held, l.there
+}
+
+// look is what was seen of a pool in Azure.
+type look struct {
+	held  []lb.Address
+	there bool
+}
+
+// lookOnce has each pool be looked at once until the function is called that it
+// returns: nothing happens meanwhile. The caller holds s.mu all the time.
+func (s *Stage) lookOnce() func() {
+	s.looked = map[*pool]look{}
+	return func() { s.looked = nil }
 }
 
 // wants returns what the cluster wants a pool to hold, foreign addresses apart. The

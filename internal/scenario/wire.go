@@ -197,6 +197,7 @@ func (w *wire) answered(c call, resp *http.Response) {
 	s := w.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.lookOnce()()
 	for _, entry := range s.emu.Calls() {
 		if entry.Operation != "" && entry.Kind == armemu.KindPut {
 			s.journal.writes[entry.Operation] = c.pool.Key()
