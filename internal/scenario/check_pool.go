@@ -43,6 +43,20 @@ func levelInTime(s *Stage) []string {
 	return broken
 }
 
+func soonLevel(s *Stage) []string {
+	bound := 2*s.opts.Interval + 30*time.Second
+	var broken []string
+	for _, k := range s.sorted() {
+		if k.offSince.IsZero() || k.givenUp || k.deleted || k.drifted || !s.bound(k) {
+			continue
+		}
+		if late := time.Since(later(k.offSince, k.trouble)); late > bound {
+			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, late, s.unlevel(k)))
+		}
+	}
+	return broken
+}
+
 // bound reports whether a BackendPool is responsible for the pool, or was.
 func (s *Stage) bound(k *pool) bool { return s.cluster.bindings[k.id.Name] != nil }
 

@@ -103,6 +103,20 @@ func tamperings() []tampering {
 			again()
 		}},
 		{"one write at a time", "two pools of one load balancer are written at once", writeTwice},
+		{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
+			do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
+			s.pool("web").last = answer{"PUT", 409, true}
+			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}})
+		}},
+		{"classes", "a pool that is there is taken for gone", func(_ *testing.T, s *Stage) {
+			s.pool("web").last = answer{"PUT", 404, true}
+			s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Fault: &fault.Fault{Code: "X"}})
+		}},
+		{"soon level", "a node is missing, and nobody brings it", func(_ *testing.T, s *Stage) {
+			s.overwrite("web", "10.9.0.1")
+			_ = s.check()
+			s.sleep(91 * time.Second)
+		}},
 		{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
 			s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Failed: told("web")})
 		}},

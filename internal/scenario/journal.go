@@ -72,6 +72,8 @@ type report struct {
 	// queued since the attempt began.
 	failed, row int
 	newest      bool
+	// last is the last answer of the attempt.
+	last answer
 	// surrender is what the change before was given up for.
 	surrender   string
 	serviceGone bool

@@ -135,7 +135,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 func (p *process) note(r poolupdate.Report) {
 	s := p.stage
 	k := s.pools[r.Pool.Key()]
-	seen := report{Report: r, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
+	seen := report{Report: r, last: k.last, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
 	if b := s.cluster.byRef(r.Ref); b != nil {
 		seen.serviceGone = p.seen.services[b.service] == nil
 	}

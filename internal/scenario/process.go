@@ -185,7 +185,7 @@ func (p *process) phase(id lb.PoolID, phase string) {
 		return
 	}
 	if k.attempt == nil || phase == "get" {
-		k.attempt = &attempt{added: k.added}
+		k.attempt, k.last = &attempt{added: k.added}, answer{}
 	}
 	k.attempt.phase, k.attempt.sent = phase, 0
 }

@@ -57,7 +57,7 @@ type Stage struct {
 	late     *lateWrites
 	lease    resourceLease
 	ledger   ledgerFaults
-	looked   map[*pool]look // what is not asked again; nil is nothing
+	looked   map[*pool]look                  // what is not asked again; nil is nothing
 	locked   map[lb.LoadBalancerKey]*process // whose lane somebody else holds
 	// closing is closed by heal and Close: whoever waits for its time goes home.
 	closing chan struct{}
@@ -173,6 +173,8 @@ type pool struct {
 	level     bool
 	// parkedUntil is what the last report said.
 	parkedUntil time.Time
+	// last is the last answer that the attempt got.
+	last answer
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.
@@ -182,6 +184,13 @@ type pool struct {
 	offSince time.Time
 	wanted   uint64            // the membership's fingerprint at the last look
 	words    map[string]string // last word by Service
+}
+
+// answer is how a request was answered.
+type answer struct {
+	kind   string // as of a call; empty if there was none
+	status int    // 0 for an answer that was lost
+	forged bool   // a fault answered, not Azure's state
 }
 
 // attempt is from the first read of a pool to the report.

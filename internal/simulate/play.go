@@ -84,6 +84,6 @@ func (o *Outcome) play(steps []scenario.Step) {
 // note keeps the first check that is broken in err.
 func (o *Outcome) note(err error) {
 	if broken, ok := errors.AsType[*scenario.Broken](err); ok {
-		o.Check, o.How = broken.Check, broken.Error()
+		o.Check, o.How = broken.Check, broken.How
 	}
 }

@@ -154,7 +154,7 @@ func fail(w *world) string {
 	case 1:
 		return fmt.Sprintf("fail on=poll pool=%s status=%d%s times=%d", w.pool(), oneOf(w, 403, 404, 429, 500), oneOf(w, "", " retry-after=40"), w.times())
 	}
-	return fmt.Sprintf("fail on=%s pool=%s status=%d times=%d", w.on(), w.pool(), oneOf(w, 400, 401, 404, 408, 500, 503), oneOf(w, 1, 3, 5))
+	return fmt.Sprintf("fail on=%s pool=%s status=%s times=%d", w.on(), w.pool(), oneOf(w, "400", "401", "404 code=LinkedResourceNotFound", "408", "500", "503"), oneOf(w, 1, 3, 5))
 }
 
 // kill ends the process at any boundary, or starts the next.
