@@ -23,7 +23,7 @@ func classes(s *Stage) []string {
 		if r.Outcome == poolupdate.Stale && (r.last.status != http.StatusNotFound || r.last.forged && !named) {
 			broken = append(broken, fmt.Sprintf("%s is taken for gone after %d to a %s, and is there", r.Pool.Name, r.last.status, r.last.kind))
 		}
-		if r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && r.Took < longestAttempt {
+		if r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
 			broken = append(broken, fmt.Sprintf("%s: a 429 to a %s is not waited out", r.Pool.Name, r.last.kind))
 		}
 	}
@@ -32,6 +32,15 @@ func classes(s *Stage) []string {
 
 // longestAttempt is when an attempt is given up whatever it waits for.
 const longestAttempt = 10 * time.Minute
+
+// waitable reports whether the attempt could wait as long as Azure asked for.
+func waitable(r report) bool {
+	took := r.Took
+	if r.Fault != nil && r.Fault.RetryAt.After(r.At) {
+		took += r.Fault.RetryAt.Sub(r.At)
+	}
+	return took < longestAttempt
+}
 
 // goneCodes are the codes of a 404 that can be about the pool.
 var goneCodes = []string{"NotFound", "ResourceNotFound", "ParentResourceNotFound", "ResourceGroupNotFound"}
