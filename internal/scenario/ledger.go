@@ -160,7 +160,7 @@ func (p *process) note(r poolupdate.Report) {
 	if !r.Requeued {
 		k.surrender = surrenderTo(r)
 	}
-	k.level = r.Settled
+	k.level = r.Settled && !seen.serviceGone
 	k.givenUp = seen.newest && !r.Settled && !r.Requeued
 	k.parkedUntil = r.NextEligibleAt
 	if r.Settled {

@@ -62,6 +62,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	}
 	if d := s.lateness(c); d > 0 {
 		s.later(func() { w.land(c, req, d) })
+		end()
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
 	resp, err := w.azure.Do(req)
