@@ -20,10 +20,16 @@ func run(args []string) int {
 	root := newRootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "weirlab:", err)
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "weirlab:", err)
 	if coded, ok := errors.AsType[interface {
 		error
 		ExitCode() int

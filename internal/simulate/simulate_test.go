@@ -4,6 +4,8 @@ package simulate
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -74,6 +76,19 @@ func TestSchedules(t *testing.T) {
 			if verbs[v.Name] == 0 {
 				t.Errorf("no schedule uses the verb %s", v.Name)
 			}
+		}
+	}
+}
+
+// The page that people read lists the kinds and their weights as they are.
+func TestPage(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/reference/simulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range happenings() {
+		if line := fmt.Sprintf("\n| %s | %d | %s |\n", h.name, h.weight, h.does); !strings.Contains(string(raw), line) {
+			t.Errorf("docs/reference/simulator.md lacks the line%s", line)
 		}
 	}
 }

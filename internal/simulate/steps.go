@@ -13,6 +13,7 @@ import (
 type happening struct {
 	name   string
 	weight int
+	does   string // for people
 	text   func(w *world) string
 }
 
@@ -20,31 +21,31 @@ type happening struct {
 // in what is done meanwhile.
 func happenings() []happening {
 	return []happening{
-		{"scale", 26, scale},
-		{"drain", 6, func(w *world) string {
+		{"scale", 26, "endpoints of one Service, or of all, run on other nodes", scale},
+		{"drain", 6, "a node's endpoints move away, at once or while they still serve", func(w *world) string {
 			return fmt.Sprintf("drain %s to=%s%s", w.node(), w.node(), oneOf(w, "", " serving"))
 		}},
-		{"node-lost", 7, nodeLost},
-		{"service", 6, service},
-		{"throttle", 9, throttle},
-		{"conflict", 6, func(w *world) string {
+		{"node-lost", 7, "a node goes, or comes back", nodeLost},
+		{"service", 6, "a Service goes, or comes back", service},
+		{"throttle", 9, "429 for one pool, of a load balancer's lock, or of a quota; with Retry-After or without", throttle},
+		{"conflict", 6, "409 and 412 to writes", func(w *world) string {
 			return fmt.Sprintf("conflict pool=%s answer=%d times=%d", w.pool(), oneOf(w, 409, 412), w.times())
 		}},
-		{"other writer", 6, otherWriter},
-		{"lose-answer", 6, loseAnswer},
-		{"fail", 12, fail},
-		{"slow", 4, func(w *world) string {
+		{"other writer", 6, "somebody else adds an address to a pool, or takes one of ours", otherWriter},
+		{"lose-answer", 6, "an answer is lost, of a request that was carried out, was not, or will be up to 80 s later", loseAnswer},
+		{"fail", 12, "400 to 503, a 404 of something else, operations that end badly, polls that fail", fail},
+		{"slow", 4, "Azure takes up to 20 s longer", func(w *world) string {
 			return fmt.Sprintf("slow on=%s pool=%s by=%dms times=%d", w.on(), w.pool(), 100+w.r.IntN(20_000), w.times())
 		}},
-		{"kill", 8, kill},
-		{"delete", 4, remove},
-		{"stale", 9, stale},
-		{"lock", 3, func(w *world) string { return fmt.Sprintf("lock %s for=%ds", oneOf(w, w.balances...), 1+w.r.IntN(90)) }},
-		{"ledger", 3, func(w *world) string {
+		{"kill", 8, "the process dies, at rest or at any call or write of the ledger, loses its leadership, or starts", kill},
+		{"delete", 4, "a pool is deleted in Azure, or made again", remove},
+		{"stale", 9, "news of a Service or of the nodes come late, one by one, or as events alone", stale},
+		{"lock", 3, "another part of the process holds a lane", func(w *world) string { return fmt.Sprintf("lock %s for=%ds", oneOf(w, w.balances...), 1+w.r.IntN(90)) }},
+		{"ledger", 3, "writes of the ledger fail, or seem to", func(w *world) string {
 			return fmt.Sprintf("ledger fail%s %s", oneOf(w, "", " applied"), oneOf(w, "times=1", "times=2", "for=20s"))
 		}},
-		{"lease", 12, resourceLease},
-		{"heal", 1, func(*world) string { return "heal" }},
+		{"lease", 12, "somebody else takes the resource lease, politely or not; requests for it fail", resourceLease},
+		{"heal", 1, "all faults cease", func(*world) string { return "heal" }},
 	}
 }
 
