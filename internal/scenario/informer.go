@@ -136,7 +136,7 @@ func (s *Stage) relist() {
 		return
 	}
 	s.mu.Lock()
-	watches := slices.SortedFunc(maps.Keys(p.lags), func(a, b object) int { return compare(a, b) })
+	watches := slices.SortedFunc(maps.Keys(p.lags), compare)
 	s.mu.Unlock()
 	for _, w := range watches {
 		p.catchUp(w)

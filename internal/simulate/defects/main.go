@@ -38,13 +38,13 @@ func main() {
 	write := flag.Bool("write", false, "write the table of "+page)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	var err error
 	if flag.Arg(0) == "play" {
 		err = play(ctx)
 	} else {
 		err = run(ctx, *only, *from, *write)
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "defects:", err)
 		os.Exit(1)
@@ -76,7 +76,7 @@ func run(ctx context.Context, only string, from int, write bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the temporary folder
+	defer os.RemoveAll(dir)
 	var rows []string
 	var broken []error
 	found, all := 0, 0
@@ -143,7 +143,7 @@ func plant(ctx context.Context, dir string, d defect) (verdict, error) {
 	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		return verdict{}, err
 	}
-	defer os.Remove(binary)                                                                                            //nolint:errcheck // see above
+	defer os.Remove(binary)
 	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, "./internal/simulate/defects") //nolint:gosec // our own paths
 	if out, err := build.CombinedOutput(); err != nil {
 		return verdict{}, fmt.Errorf("it does not build: %s", out)
