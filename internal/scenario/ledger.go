@@ -163,6 +163,9 @@ func (p *process) note(r poolupdate.Report) {
 	k.level = r.Settled && !seen.serviceGone
 	k.givenUp = seen.newest && !r.Settled && !r.Requeued
 	k.parkedUntil = r.NextEligibleAt
+	if r.Requeued { // whatever the report says of it
+		k.parkedUntil = later(k.parkedUntil, k.asked)
+	}
 	if r.Settled {
 		k.drifted = false
 	} else {

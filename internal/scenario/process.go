@@ -186,6 +186,7 @@ func (p *process) phase(id lb.PoolID, phase string) {
 	}
 	if k.attempt == nil || phase == "get" {
 		k.attempt, k.last = &attempt{added: k.added}, answer{}
+		k.asked = time.Time{}
 	}
 	k.attempt.phase, k.attempt.sent = phase, 0
 }

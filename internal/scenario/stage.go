@@ -173,8 +173,10 @@ type pool struct {
 	level     bool
 	// parkedUntil is what the last report said.
 	parkedUntil time.Time
-	// last is the last answer that the attempt got.
-	last answer
+	// last is the last answer that the attempt got, and asked until when a 429 in it
+	// asked to be left alone; zero if none did.
+	last  answer
+	asked time.Time
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.

@@ -38,18 +38,34 @@ func (s *Stage) holds(k *pool) ([]lb.Address, bool) {
 	if l, ok := s.looked[k]; ok {
 		return l.held, l.there
 	}
-	raw, ok := s.emu.Get(k.id.String())
-	l := look{entries(raw), ok}
+	l := s.look(k)
 	if s.looked != nil {
 		s.looked[k] = l
 	}
 	return l.held, l.there
 }
 
+func (s *Stage) look(k *pool) look {
+	raw, ok := s.emu.Get(k.id.String())
+	body := readPool(raw)
+	return look{entries(raw), ok, body.Properties.ProvisioningState == "Failed"}
+}
+
+// outOfForce reports whether the last write of a pool has failed: what it shows is not
+// what the load balancer does.
+func (s *Stage) outOfForce(k *pool) bool {
+	if l, ok := s.looked[k]; ok {
+		return l.failed
+	}
+	return s.look(k).failed
+}
+
 // look is what was seen of a pool in Azure.
 type look struct {
 	held  []lb.Address
 	there bool
+	// failed: the last write has failed.
+	failed bool
 }
 
 // lookOnce has each pool be looked at once until the function is called that it
@@ -111,7 +127,10 @@ func (s *Stage) unlevel(k *pool) string {
 	slices.SortFunc(want, netip.Addr.Compare)
 	slices.SortFunc(got, netip.Addr.Compare)
 	want = slices.Compact(want)
-	if slices.Equal(got, want) {
+	switch same := slices.Equal(got, want); {
+	case same && s.outOfForce(k):
+		return "it holds what it has to, and its last write has failed"
+	case same:
 		return ""
 	}
 	return fmt.Sprintf("it holds %v and has to hold %v", got, want)

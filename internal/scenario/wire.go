@@ -273,6 +273,9 @@ func (w *wire) arrived(c call, resp *http.Response) {
 	if !named {
 		return // how long is the client's choice
 	}
+	if k := s.pools[c.pool.Key()]; k != nil {
+		k.asked = until
+	}
 	sub := strings.ToLower(c.pool.LoadBalancer.SubscriptionID)
 	for _, code := range codes {
 		switch {
