@@ -43,7 +43,7 @@ func Checks() []Check {
 		{"nothing unwanted", "An address that nobody wants is gone two intervals and 30 s after the last fault or wait.", nothingUnwanted},
 		{"soon level", "A change is in the pool two intervals and 30 s after it, or after the last fault or wait, unless it was given up.", soonLevel},
 		{"budget", "An operation is attempted once and then at most MaxRetries times; all retries are used before it is given up; waiting costs none.", budget},
-		{"not before the time", "No pool is read or written before the time that Azure named to it, its load balancer or its subscription; what follows an accepted write is not bound.", notBeforeTheTime},
+		{"not before the time", "No pool is read or written before the time that Azure named to it, its load balancer or its subscription; what follows an accepted write is not bound. What has failed is tried again an interval after it began, at the earliest.", notBeforeTheTime},
 		{"alone", "No attempt calls Azure while somebody else holds its load balancer's lane, or outside of the resource lease; no write starts after the lease has ended or was lost, and no call after the process has lost its leadership.", alone},
 		{"order of locks", "Nobody waits for a lane with the resource lease in hand.", orderOfLocks},
 		{"the lease is shared", "Without a lane at work the lease is given back; after a turn of a minute no lane enters before it was, and it is then left to others for a while.", leaseIsShared},
@@ -75,7 +75,7 @@ func (s *Stage) check() error {
 		}
 	}
 	j := &s.journal
-	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts, j.selfish = nil, nil, nil, nil, nil, nil, nil
+	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts, j.selfish, j.hasty = nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

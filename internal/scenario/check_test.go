@@ -102,6 +102,12 @@ func tamperings() []tampering {
 			}
 			again()
 		}},
+		{"not before the time", "what has failed is tried again at once", func(t *testing.T, s *Stage) {
+			do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
+			if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
+				t.Error(err)
+			}
+		}},
 		{"one write at a time", "two pools of one load balancer are written at once", writeTwice},
 		{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
 			do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")

@@ -87,6 +87,11 @@ func (p *process) show(o object, as view) {
 		set(p.seen.nodes, as.nodes, o.name)
 	} else {
 		set(p.seen.services, as.services, o.name)
+		if p.seen.services[o.name] == nil { // nobody needs what was to be tried again
+			for _, b := range p.stage.cluster.of(o.name) {
+				p.stage.pools[b.pool.Key()].again = time.Time{}
+			}
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ type journal struct {
 	lost []string
 	// overlaps are load balancers with two writes under way.
 	overlaps []string
+	// hasty are attempts that began before their time.
+	hasty []string
 	// selfish are offences against others who want the lease.
 	selfish []string
 	// posthumous are words of a process that was killed.

@@ -163,6 +163,12 @@ func (p *process) note(r poolupdate.Report) {
 	k.level = r.Settled && !seen.serviceGone
 	k.givenUp = seen.newest && !r.Settled && !r.Requeued
 	k.parkedUntil = r.NextEligibleAt
+	switch {
+	case !r.Requeued:
+		k.again = time.Time{}
+	case r.Outcome == poolupdate.Retriable:
+		k.again = k.begun.Add(s.opts.Interval)
+	}
 	if r.Requeued { // whatever the report says of it
 		k.parkedUntil = later(k.parkedUntil, k.asked)
 	}

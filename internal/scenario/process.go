@@ -108,7 +108,7 @@ func (p *process) die(how string) {
 	s.gates = map[string]time.Time{}
 	for _, k := range s.pools {
 		k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, time.Time{}, 0, 0
-		k.words, k.surrender = nil, ""
+		k.words, k.surrender, k.again = nil, "", time.Time{}
 	}
 	if how != "" {
 		s.trace("weir", "killed %s", how)
@@ -186,7 +186,10 @@ func (p *process) phase(id lb.PoolID, phase string) {
 	}
 	if k.attempt == nil || phase == "get" {
 		k.attempt, k.last = &attempt{added: k.added}, answer{}
-		k.asked = time.Time{}
+		k.asked, k.begun = time.Time{}, time.Now()
+		if k.again.After(k.begun) {
+			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", id.Name, s.clock(k.begun), s.clock(k.again)))
+		}
 	}
 	k.attempt.phase, k.attempt.sent = phase, 0
 }

@@ -177,6 +177,9 @@ type pool struct {
 	// asked to be left alone; zero if none did.
 	last  answer
 	asked time.Time
+	// begun is when the last attempt began, and again when the next one is allowed to if
+	// that one is tried again; zero if it is not.
+	begun, again time.Time
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.
