@@ -60,6 +60,8 @@ type history struct {
 	// holdUntil is set while something of our own was not ready.
 	holdUntil time.Time
 	postponed int
+	// lost is the etag that guards a write of ours whose fate is unknown; empty if none.
+	lost string
 	// gaveUp is what the pool's last change was given up for, and notBefore the time
 	// that Azure named then; empty and zero if it was not.
 	gaveUp    string

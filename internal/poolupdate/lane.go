@@ -132,11 +132,12 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		return
 	}
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	r := l.cfg.attempt(ctx, ref, id, valid)
+	r := l.cfg.attempt(ctx, ref, id, h.lost, valid)
 	if r.outcome == Shutdown {
 		return
 	}
 	now := time.Now()
+	h.lost = r.lost
 	h = l.remember(h, r.outcome, slices.ContainsFunc(ops, Operation.fresh), start, now)
 
 	var retryAt time.Time
