@@ -98,12 +98,17 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
+// leaveLasts is how long the gates' leave is good for. Somebody else can hold the lane or
+// the lease for minutes, and a gate that has closed meanwhile would cost a retry.
+const leaveLasts = time.Second
+
 // enter makes a pass if the gates and the lease let it, in the order of the locks: the
 // lane, then the lease. Otherwise it returns when to ask again, and why.
 func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (until time.Time, why string) {
 	if until, why = l.cfg.Azure.Enter(l.id); !until.IsZero() {
 		return until, why
 	}
+	asked := time.Now()
 	if l.lock(ctx) != nil {
 		return time.Time{}, ""
 	}
@@ -116,6 +121,11 @@ func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (until time.Time, why
 		}
 		defer leave()
 		valid = held
+	}
+	if time.Since(asked) > leaveLasts {
+		if until, why = l.cfg.Azure.Enter(l.id); !until.IsZero() {
+			return until, why
+		}
 	}
 	l.pass(ctx, pool, valid)
 	return time.Time{}, ""
