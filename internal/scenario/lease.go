@@ -69,6 +69,7 @@ type entrance struct {
 	term    time.Duration
 	// These are guarded by the stage's mu.
 	in      int       // lanes that are in
+	entered time.Time // when the last one did
 	left    time.Time // when the last one left
 	end     time.Time // of the term, as far as the process can know; zero if it is not ours
 	have    bool      // the process knows that the lease is its own
@@ -108,6 +109,7 @@ func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), 
 		s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("a lane enters %s after the lease was taken", held))
 	}
 	e.in++
+	e.entered = time.Now()
 	return valid, func() {
 		s.mu.Lock()
 		e.in--
