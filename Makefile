@@ -28,6 +28,14 @@ kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3
 demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of a good minute (STAY=1 keeps it)
 	@$(BIN)/weirlab demo $(if $(STAY),--stay)
 
+.PHONY: simulate
+simulate: build ## Random schedules in virtual time (SEEDS=1000 SEED=1; FOR=10m instead of SEEDS)
+	@$(BIN)/weirlab simulate --seed $(or $(SEED),1) $(if $(FOR),--for $(FOR),--seeds $(or $(SEEDS),1000))
+
+.PHONY: defects
+defects: ## Plant defects, and have the simulator look for each (half an hour on 2 cores)
+	@$(GO) run ./internal/simulate/defects -write
+
 .PHONY: test
 test: check generated kubelab build unit ## Everything that CI runs
 	@echo "weir: all green"
@@ -61,6 +69,8 @@ generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 unit: kubelab build
 	@echo "weir: tests with the race detector, those against the real kube-apiserver included"
 	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -race -timeout 20m ./...
+	@echo "weir: 2000 seeds of the simulator, which the race detector makes too slow; it has seen 200 of them"
+	@$(GO) test -timeout 10m ./internal/simulate
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
 	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false .
 

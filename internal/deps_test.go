@@ -35,7 +35,7 @@ var (
 	rooms  = []string{"internal/poolupdate", "internal/lease"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics"}
-	roof     = []string{"internal/app", "internal/config", "internal/demo", "internal/scenario"}
+	roof     = []string{"internal/app", "internal/config", "internal/demo", "internal/scenario", "internal/simulate"}
 )
 
 func rules() []rule {

@@ -20,10 +20,16 @@ func run(args []string) int {
 	root := newRootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "weirlab:", err)
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "weirlab:", err)
 	if coded, ok := errors.AsType[interface {
 		error
 		ExitCode() int
@@ -41,7 +47,7 @@ func newRootCommand() *cobra.Command {
 built on it.
 
 Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
-		Example:       "  weirlab demo\n  weirlab emulator --latency-scale 0.1",
+		Example:       "  weirlab demo\n  weirlab emulator --latency-scale 0.1\n  weirlab simulate --for 1m",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -53,6 +59,6 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
-	root.AddCommand(newDemoCommand(), newEmulatorCommand())
+	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand())
 	return root
 }

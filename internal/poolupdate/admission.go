@@ -60,6 +60,8 @@ type history struct {
 	// holdUntil is set while something of our own was not ready.
 	holdUntil time.Time
 	postponed int
+	// lost is the etag that guards a write of ours whose fate is unknown; empty if none.
+	lost string
 	// notBefore is the latest time that a Retry-After for this pool named. It outlives
 	// the operation that met it.
 	notBefore time.Time

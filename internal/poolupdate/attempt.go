@@ -31,6 +31,9 @@ type result struct {
 	observed int
 	foreign  int
 	written  []netip.Addr
+	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
+	// is none.
+	lost string
 }
 
 // settled reports whether the pool is known to be level.
@@ -47,11 +50,16 @@ func (r result) level() *uint64 {
 // attempt brings one pool level: it reads the pool, computes what it has to become
 // from the newest membership, records what it is about to write, and writes if the
 // lease is still valid then.
-func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool) result {
+//
+// lost is the etag that guards a write of the last attempt whose fate is unknown.
+func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID, lost string, valid func() bool) result {
 	within, cancel := context.WithTimeout(ctx, attemptDeadline)
 	defer cancel()
-	r := result{observed: -1}
+	r := result{observed: -1, lost: lost}
 	err := c.bringLevel(within, ref, pool, valid, &r)
+	if f := fault.From(err); err == nil || r.lost != lost && f.Code != fault.CodeOutcomeUnknown && within.Err() == nil {
+		r.lost = "" // it has landed, or never will
+	}
 	switch {
 	case err == nil:
 		return r
@@ -100,12 +108,13 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 		switch {
 		case observed.Provisioning == lb.Updating:
 			return fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, pool.Name)
-		case observed.Provisioning != lb.Failed && !todo.unseen:
+		case observed.Provisioning != lb.Failed && !todo.unseen && (r.lost == "" || r.lost != observed.Etag):
 			return nil
 		}
 		// Either the last write failed, or one of ours whose fate is unknown may still
-		// land. Writing the same once more puts the pool in force, and takes from the
-		// lost write the etag that it needs.
+		// land: it would add what the ledger holds and the pool does not, or the pool
+		// still has the etag that it is guarded by. Writing the same once more puts the
+		// pool in force, and takes from the lost write the etag that it needs.
 	} else {
 		r.outcome = Written
 	}
@@ -115,6 +124,7 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 	if !valid() {
 		return fmt.Errorf("%w: the resource lease is lost, or ends before a write would", errNotReady)
 	}
+	r.lost = todo.next.Etag
 	shown, err := c.Azure.Put(ctx, todo.next)
 	if err != nil {
 		return err

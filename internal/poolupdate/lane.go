@@ -109,6 +109,22 @@ func (l *lane) tell(met obstacle, now time.Time) {
 	}
 }
 
+// leaveLasts is how long the gates' leave is good for. Somebody else can hold the lease for
+// a while, and a gate that has closed meanwhile would cost a retry.
+const leaveLasts = time.Second
+
+// gate asks the gates for leave.
+func (l *lane) gate() obstacle {
+	until, why := l.cfg.Azure.Enter(l.id)
+	switch {
+	case until.IsZero():
+		return obstacle{}
+	case why == "":
+		return obstacle{askAt: until, until: until, cause: CausePace}
+	}
+	return obstacle{askAt: until, until: until, cause: CauseGate, why: why}
+}
+
 // enter makes a pass if the gates and the lease let it, in the order of the locks: the
 // lane, then the lease. Otherwise nothing was taken from the queue.
 func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
@@ -119,12 +135,9 @@ func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
 		return obstacle{}
 	}
 	defer l.unlock()
-	if until, why := l.cfg.Azure.Enter(l.id); !until.IsZero() {
-		cause := CauseGate
-		if why == "" {
-			cause = CausePace
-		}
-		return obstacle{askAt: until, until: until, cause: cause, why: why}
+	asked := time.Now()
+	if met = l.gate(); !met.askAt.IsZero() {
+		return met
 	}
 	valid := func() bool { return true }
 	if l.cfg.Lease != nil {
@@ -134,6 +147,11 @@ func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
 		}
 		defer leave()
 		valid = held
+	}
+	if time.Since(asked) > leaveLasts {
+		if met = l.gate(); !met.askAt.IsZero() {
+			return met
+		}
 	}
 	l.pass(ctx, pool, valid)
 	return obstacle{}
@@ -150,11 +168,12 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		return
 	}
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	r := l.cfg.attempt(ctx, ref, id, valid)
+	r := l.cfg.attempt(ctx, ref, id, h.lost, valid)
 	if r.outcome == Shutdown {
 		return
 	}
 	now := time.Now()
+	h.lost = r.lost
 	h = l.remember(h, r.outcome, slices.ContainsFunc(ops, Operation.fresh), start, now)
 
 	var retryAt time.Time

@@ -28,12 +28,18 @@ type poolBody struct {
 	} `json:"properties"`
 }
 
-// entries returns the addresses of a pool's body; none of one that is not a pool.
-func entries(raw []byte) []lb.Address {
+// readPool reads a pool's body; what is not one is empty.
+func readPool(raw []byte) poolBody {
 	var body poolBody
 	if json.Unmarshal(raw, &body) != nil {
-		return nil
+		return poolBody{}
 	}
+	return body
+}
+
+// entries returns the addresses of a pool's body; none of one that is not a pool.
+func entries(raw []byte) []lb.Address {
+	body := readPool(raw)
 	var all []lb.Address
 	for _, a := range body.Properties.Addresses {
 		if ip, err := netip.ParseAddr(a.Properties.IPAddress); err == nil {

@@ -17,18 +17,41 @@ type Check struct {
 	broken func(s *Stage) []string
 }
 
+// Broken is the error of a check that does not hold, or of an expectation that is not
+// met. Any other error of a step says that it cannot be made.
+type Broken struct {
+	// Check is its name, or "expect".
+	Check, How string
+}
+
+// Error implements error.
+func (b *Broken) Error() string {
+	if b.Check == expected {
+		return b.How
+	}
+	return fmt.Sprintf("check %q does not hold: %s", b.Check, b.How)
+}
+
+const expected = "expect"
+
 // Checks returns all checks.
 func Checks() []Check {
 	return []Check{
 		{"level at rest", "Once nothing is queued or under way, a pool holds what its BackendPool wants and what is foreign, unless its last attempt failed for good.", levelAtRest},
+		{"level in time", "With drift repair a pool holds what its BackendPool wants and what is foreign one period, two intervals and 30 s after the last fault, wait or change, whatever happened to it.", levelInTime},
 		{"foreign survives", "No write takes a foreign address out of a pool, or changes it.", foreignSurvives},
 		{"nothing unwanted", "An address that nobody wants is gone two intervals and 30 s after the last fault or wait.", nothingUnwanted},
+		{"soon level", "A change is in the pool two intervals and 30 s after it, or after the last fault or wait, unless it was given up.", soonLevel},
 		{"budget", "An operation is attempted once and then at most MaxRetries times; all retries are used before it is given up; waiting costs none.", budget},
-		{"not before the time", "No pool is read or written before the time that Azure named to it, its load balancer or its subscription; what follows an accepted write is not bound.", notBeforeTheTime},
+		{"not before the time", "No pool is read or written before the time that Azure named to it, its load balancer or its subscription; what follows an accepted write is not bound. What has failed is tried again an interval after it began, at the earliest.", notBeforeTheTime},
+		{"alone", "No attempt calls Azure while somebody else holds its load balancer's lane, or outside of the resource lease; no write starts after the lease has ended or was lost, and no call after the process has lost its leadership.", alone},
+		{"order of locks", "Nobody waits for a lane with the resource lease in hand.", orderOfLocks},
+		{"the lease is shared", "Without a lane at work the lease is given back; after a turn of a minute no lane enters before it was, and it is then left to others for a while.", leaseIsShared},
 		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
+		{"classes", "An attempt is tried again after 409, 412 and 429, after a write whose fate is unknown and one that was overtaken; a 429 to a poll is waited out; after what the SDK has retried or what trying cannot help it is not tried again; and a pool is gone only if Azure says so of the pool itself.", classes},
 		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word.", words},
 		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},
-		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool.", boundedQueue},
+		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool, and one for a Service that went.", boundedQueue},
 		{"nothing rises", "Once a Service is gone no write puts its nodes back, and no pool that was deleted comes back.", nothingRises},
 		{"no secret", "The credential's token appears in no event, log line, report or trace.", noSecret},
 	}
@@ -38,20 +61,21 @@ func Checks() []Check {
 func (s *Stage) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.lookOnce()()
 	for _, k := range s.pools {
-		s.watchUnwanted(k)
-		if s.process == nil || s.process.dead || !s.rules.ceased() {
+		s.watch(k)
+		if !s.rules.ceased() || s.hindered(k) {
 			k.trouble = later(k.trouble, time.Now())
 		}
 	}
 	var errs []error
 	for _, c := range Checks() {
 		for _, how := range c.broken(s) {
-			errs = append(errs, fmt.Errorf("check %q does not hold: %s", c.Name, how))
+			errs = append(errs, &Broken{Check: c.Name, How: how})
 		}
 	}
 	j := &s.journal
-	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts = nil, nil, nil, nil, nil, nil
+	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts, j.selfish, j.hasty = nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

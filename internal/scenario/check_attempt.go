@@ -10,7 +10,7 @@ import (
 )
 
 func notBeforeTheTime(s *Stage) []string {
-	var broken []string
+	broken := slices.Clone(s.journal.hasty)
 	for _, c := range s.journal.calls {
 		// What follows an accepted write is not bound.
 		if c.closed != "" && (c.kind == "GET" || c.kind == "PUT") {
@@ -38,6 +38,12 @@ func budget(s *Stage) []string {
 			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.row)
 		}
 		if r.Outcome != poolupdate.Retriable || !r.newest || r.serviceGone {
+			continue
+		}
+		if r.Drift && r.surrender != "" {
+			if r.Requeued {
+				say("another attempt follows a look for drift, although the change was given up")
+			}
 			continue
 		}
 		switch {
@@ -77,6 +83,9 @@ func wrongWords(r report, retrying, last []string) string {
 	if r.serviceGone && len(retrying)+len(r.Failed) > 0 {
 		return "a Service that is gone is told of a failure"
 	}
+	if r.Drift && len(r.Failed) > 0 && r.surrender == surrenderTo(r.Report) {
+		return fmt.Sprintf("%v are told of %s again by a look for drift", names(r.Failed), r.surrender)
+	}
 	switch r.Outcome {
 	case poolupdate.Stale, poolupdate.Postponed, poolupdate.Shutdown, poolupdate.Refused:
 		if len(retrying)+len(last) > 0 {
@@ -87,7 +96,7 @@ func wrongWords(r report, retrying, last []string) string {
 			return "a level pool is no failure"
 		}
 		for _, name := range names(r.Updated) {
-			if was := r.before[name]; was != "Retrying" && was != "Failed" {
+			if was := r.before[name]; was != "Retrying" && was != "Failed" && was != lastWords {
 				return fmt.Sprintf("%s was told Updated, and had heard %q before", name, was)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 func levelAtRest(s *Stage) []string {
 	p := s.process
-	if p == nil || p.dead || !s.resting(p) {
+	if p == nil || p.dead || !s.resting(p) || p.lagging() {
 		return nil
 	}
 	var broken []string
@@ -21,6 +21,37 @@ func levelAtRest(s *Stage) []string {
 		}
 		if how := s.unlevel(k); how != "" {
 			broken = append(broken, k.id.Name+": "+how)
+		}
+	}
+	return broken
+}
+
+func levelInTime(s *Stage) []string {
+	if s.opts.DriftPeriod == 0 {
+		return nil
+	}
+	bound := s.opts.DriftPeriod + 2*s.opts.Interval + 30*time.Second
+	var broken []string
+	for _, k := range s.sorted() {
+		if k.offSince.IsZero() || !s.bound(k) {
+			continue
+		}
+		if off := time.Since(later(k.offSince, k.trouble)); off > bound {
+			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, off, s.unlevel(k)))
+		}
+	}
+	return broken
+}
+
+func soonLevel(s *Stage) []string {
+	bound := 2*s.opts.Interval + 30*time.Second
+	var broken []string
+	for _, k := range s.sorted() {
+		if k.offSince.IsZero() || k.givenUp || k.deleted || k.drifted || !s.bound(k) {
+			continue
+		}
+		if late := time.Since(later(k.offSince, k.trouble)); late > bound {
+			broken = append(broken, fmt.Sprintf("%s is not level for %s: %s", k.id.Name, late, s.unlevel(k)))
 		}
 	}
 	return broken
@@ -83,7 +114,7 @@ func boundedQueue(s *Stage) []string {
 	if s.process == nil || s.process.dead {
 		return nil
 	}
-	most := len(s.pools) * (1 + s.opts.MaxRetries)
+	most := len(s.pools) * (2 + s.opts.MaxRetries)
 	if n := s.process.lanes.Backlog().Operations; n > most {
 		return []string{fmt.Sprintf("%d operations wait for %d pools, at most %d may", n, len(s.pools), most)}
 	}

@@ -27,6 +27,22 @@ type tampering struct {
 func tamperings() []tampering {
 	return []tampering{
 		{"level at rest", "an address of ours is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.9.0.1") }},
+		{"level in time", "an address of ours is taken away and nobody looks", func(_ *testing.T, s *Stage) {
+			s.opts.DriftPeriod = time.Minute
+			s.overwrite("web", "10.9.0.1")
+			_ = s.check()
+			s.sleep(151 * time.Second)
+		}},
+		{"words", "a look for drift tells again what a change was given up for", func(_ *testing.T, s *Stage) {
+			failed := poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")}
+			s.forge(failed)
+			failed.Drift = true
+			s.forge(failed)
+		}},
+		{"budget", "a look for drift is tried again although the change was given up", func(_ *testing.T, s *Stage) {
+			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")})
+			s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Drift: true, Requeued: true, RetriesUsed: 1})
+		}},
 		{"foreign survives", "a foreign address is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.0.0.2") }},
 		{"nothing unwanted", "the address of a node that hosts nothing stays", func(t *testing.T, s *Stage) {
 			s.overwrite("web", "10.9.0.1", "10.0.0.2", "10.0.0.4")
@@ -48,7 +64,65 @@ func tamperings() []tampering {
 				t.Error(err)
 			}
 		}},
+		{"alone", "a pool is read while somebody else has its lane", func(t *testing.T, s *Stage) {
+			do(t, s, "lock kubernetes for=1m", "clock 1s")
+			_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		}},
+		{"alone", "a write after the lease has ended", func(t *testing.T, s *Stage) {
+			held, _ := s.process.Get(t.Context(), s.pool("web").id)
+			s.process.lease = newEntrance(s.process, time.Minute)
+			s.process.lease.in, s.process.lease.end = 1, time.Now()
+			_, _ = s.process.Put(t.Context(), held)
+		}},
+		{"alone", "a call of one who is not the leader any more", func(t *testing.T, s *Stage) {
+			s.process.stopping = true
+			_, _ = s.process.Get(t.Context(), s.pool("web").id)
+		}},
+		{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
+			s.process.lease = newEntrance(s.process, time.Minute)
+			s.process.lease.in = 1
+		}},
+		{"the lease is shared", "it is not given back", func(_ *testing.T, s *Stage) {
+			s.process.lease = newEntrance(s.process, time.Minute)
+			s.process.lease.left = time.Now()
+			s.lease.holder, s.lease.until = s.process.name, time.Now().Add(time.Hour)
+			s.sleep(16 * time.Second)
+		}},
+		{"the lease is shared", "a lane enters long after a turn", func(t *testing.T, s *Stage) {
+			s.process.lease = newEntrance(s.process, time.Hour)
+			_, leave, err := s.process.lease.Enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer leave()
+			s.process.lease.turn = time.Now().Add(-2 * time.Minute)
+			_, again, err := s.process.lease.Enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			again()
+		}},
+		{"not before the time", "what has failed is tried again at once", func(t *testing.T, s *Stage) {
+			do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
+			if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
+				t.Error(err)
+			}
+		}},
 		{"one write at a time", "two pools of one load balancer are written at once", writeTwice},
+		{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
+			do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
+			s.pool("web").last = answer{"PUT", 409, true}
+			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}})
+		}},
+		{"classes", "a pool that is there is taken for gone", func(_ *testing.T, s *Stage) {
+			s.pool("web").last = answer{"PUT", 404, true}
+			s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Fault: &fault.Fault{Code: "X"}})
+		}},
+		{"soon level", "a node is missing, and nobody brings it", func(_ *testing.T, s *Stage) {
+			s.overwrite("web", "10.9.0.1")
+			_ = s.check()
+			s.sleep(91 * time.Second)
+		}},
 		{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
 			s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Failed: told("web")})
 		}},
@@ -71,7 +145,7 @@ func tamperings() []tampering {
 			s.forge(poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Updated: told("web"), Failed: told("web")})
 		}},
 		{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {
-			for _, name := range strings.Fields("a b c d e f g h i") {
+			for _, name := range strings.Fields("a b c d e f g h i j k") {
 				b := s.cluster.bindings["web"]
 				s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.pool, Service: poolupdate.ServiceName{Name: name}})
 			}
@@ -198,6 +272,10 @@ func TestAWrongStepIsRefused(t *testing.T) {
 			"kill at=GET nth=one":        "want a number",
 			"delete-pool none":           "there is no pool none",
 			"cluster interval=5s":        "before the process starts",
+			"lease take":                 "there is no lease",
+			"lock none":                  "there is no load balancer none",
+			"stale nobody":               "there is no Service nobody",
+			"ledger":                     "want fail",
 		} {
 			step, err := ParseStep(text)
 			if err != nil {

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -17,12 +16,20 @@ import (
 
 // cluster is what a Kubernetes API would hold.
 type cluster struct {
-	nodes    map[string]membership.Node
+	view
 	lost     map[string]membership.Node
-	services map[string]*service
 	bindings map[string]*binding // by the pool's name
 	uids     int
 }
+
+// view is what decides who is a member: the API's truth, or what a process has seen of
+// it. What it points to is replaced, never changed.
+type view struct {
+	nodes    map[string]membership.Node
+	services map[string]*service
+}
+
+func (v view) clone() view { return view{maps.Clone(v.nodes), maps.Clone(v.services)} }
 
 // service is a Service with the endpoints behind it.
 type service struct {
@@ -37,14 +44,19 @@ type binding struct {
 	pool    lb.PoolID
 	family  lb.Family
 	service string
+	entry   entry
+}
+
+// entry is what the ledger holds of a pool.
+type entry struct {
 	written []netip.Addr
 	taken   bool
 }
 
 func newCluster() cluster {
 	return cluster{
-		nodes: map[string]membership.Node{}, lost: map[string]membership.Node{},
-		services: map[string]*service{}, bindings: map[string]*binding{},
+		view: view{map[string]membership.Node{}, map[string]*service{}},
+		lost: map[string]membership.Node{}, bindings: map[string]*binding{},
 	}
 }
 
@@ -62,12 +74,18 @@ func (v *service) slices() []membership.Slice {
 	return all
 }
 
-// place has a Service's ready endpoints run on these nodes.
-func (v *service) place(nodes []string) {
-	v.endpoints = nil
+// placed returns a Service whose ready endpoints run on these nodes.
+func placed(name string, nodes []string) *service {
+	v := &service{name: name}
 	for _, n := range nodes {
 		v.endpoints = append(v.endpoints, membership.Endpoint{Node: n, Ready: true, Serving: true})
 	}
+	return v
+}
+
+// runsOn reports whether an endpoint of the Service is on the node.
+func (v *service) runsOn(node string) bool {
+	return slices.ContainsFunc(v.endpoints, func(e membership.Endpoint) bool { return e.Node == node })
 }
 
 func (c *cluster) addNode(name string) {
@@ -108,20 +126,23 @@ func (c *cluster) of(service string) []*binding {
 }
 
 // members is what the pool of a binding has to hold; nothing once the Service is gone.
-func (c *cluster) members(b *binding) []lb.Address {
-	v := c.services[b.service]
-	if v == nil {
+func (v view) members(b *binding) []lb.Address {
+	of := v.services[b.service]
+	if of == nil {
 		return nil
 	}
 	node := func(name string) (membership.Node, bool) {
-		n, ok := c.nodes[name]
+		n, ok := v.nodes[name]
 		return n, ok
 	}
-	return membership.OfService(v.slices(), node, b.family).Addresses
+	return membership.OfService(of.slices(), node, b.family).Addresses
 }
 
-func (c *cluster) has(ip netip.Addr) bool {
-	for _, n := range c.nodes {
+// has reports whether an address is a node's, one that is lost included.
+func (c *cluster) has(ip netip.Addr) bool { return c.view.has(ip) || view{nodes: c.lost}.has(ip) }
+
+func (v view) has(ip netip.Addr) bool {
+	for _, n := range v.nodes {
 		if slices.Contains(n.IPs, ip) {
 			return true
 		}
@@ -145,8 +166,8 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 	if b == nil || b.pool.Key() != op.Pool.Key() {
 		return false
 	}
-	if s.cluster.services[b.service] == nil {
-		return op.Service == (poolupdate.ServiceName{}) && b.taken
+	if p.seen.services[b.service] == nil {
+		return op.Service == (poolupdate.ServiceName{}) && p.ledger[b.ref].taken
 	}
 	return op.Service == (poolupdate.ServiceName{}) || op.Service.Name == b.service
 }
@@ -157,55 +178,17 @@ func (p *process) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
-	if b == nil || s.cluster.services[b.service] == nil {
+	if b == nil || p.seen.services[b.service] == nil {
 		if b != nil && s.pools[b.pool.Key()].attempt != nil {
 			s.pools[b.pool.Key()].attempt.gone = true
 		}
 		return poolupdate.Wanted{Ours: func(netip.Addr) bool { return false }}
 	}
 	ours := map[netip.Addr]bool{}
-	for _, n := range s.cluster.nodes {
+	for _, n := range p.seen.nodes {
 		for _, ip := range n.IPs {
 			ours[ip] = true
 		}
 	}
-	return poolupdate.Wanted{Addresses: s.cluster.members(b), Ours: func(ip netip.Addr) bool { return ours[ip] }}
-}
-
-// changed tells the lanes of the endpoints of these Services, as the controller would:
-// an operation for each pool that is not known to be level with them.
-func (s *Stage) changed(services ...string) {
-	for _, name := range services {
-		s.mu.Lock()
-		bindings := s.cluster.of(name)
-		s.mu.Unlock()
-		for _, b := range bindings {
-			s.bringLevel(b)
-		}
-	}
-}
-
-func (s *Stage) bringLevel(b *binding) {
-	s.mu.Lock()
-	p, known := s.process, s.pools[b.pool.Key()]
-	dead := p == nil || p.dead
-	gone := s.cluster.services[b.service] == nil
-	members, level := s.cluster.members(b), known.level
-	nothing := gone && (!b.taken || len(b.written) == 0)
-	s.mu.Unlock()
-	if dead || nothing || level && !gone && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
-		return
-	}
-	op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, ChangedAt: time.Now()}
-	if !gone {
-		op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
-	}
-	s.mu.Lock()
-	known.added++
-	if known.givenUp { // until now nobody had to do anything
-		known.trouble = later(known.trouble, time.Now())
-	}
-	known.failed, known.givenUp = 0, false
-	s.mu.Unlock()
-	p.lanes.Add(op)
+	return poolupdate.Wanted{Addresses: p.seen.members(b), Ours: func(ip netip.Addr) bool { return ours[ip] }}
 }

@@ -21,6 +21,10 @@ type journal struct {
 	lost []string
 	// overlaps are load balancers with two writes under way.
 	overlaps []string
+	// hasty are attempts that began before their time.
+	hasty []string
+	// selfish are offences against others who want the lease.
+	selfish []string
 	// posthumous are words of a process that was killed.
 	posthumous []string
 	// writes tells which pool an operation writes.
@@ -53,6 +57,9 @@ type call struct {
 	again bool
 	// closed says what forbids the call; empty if nothing does.
 	closed string
+	// alone says why the process is not alone with the load balancer, or must not be
+	// at work at all; empty if it is and may.
+	alone string
 	// gone is true if the cluster had nothing to want for the pool.
 	gone  bool
 	holds []netip.Addr
@@ -67,6 +74,10 @@ type report struct {
 	// queued since the attempt began.
 	failed, row int
 	newest      bool
+	// last is the last answer of the attempt.
+	last answer
+	// surrender is what the change before was given up for.
+	surrender   string
 	serviceGone bool
 	// before is each Service's last word on the pool.
 	before map[string]string

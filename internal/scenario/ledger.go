@@ -11,10 +11,14 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
 
-var errDead = errors.New("the process is dead")
+var (
+	errDead   = errors.New("the process is dead")
+	errLedger = errors.New("the ledger cannot be written")
+)
 
 // Written implements poolupdate.Ledger.
 func (p *process) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, bool, error) {
@@ -25,7 +29,8 @@ func (p *process) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, 
 	if p.dead || b == nil {
 		return nil, false, errDead
 	}
-	return slices.Clone(b.written), b.taken, nil
+	known := p.ledger[ref]
+	return slices.Clone(known.written), known.taken, nil
 }
 
 // Record implements poolupdate.Ledger.
@@ -37,8 +42,58 @@ func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.In
 	if p.dead || b == nil {
 		return errDead
 	}
-	b.written, b.taken = slices.Clone(in.Written), true
+	next := entry{slices.Clone(in.Written), true}
+	if err := p.save(b, next, "record"); err != nil {
+		return err
+	}
+	p.ledger[ref] = next
 	return nil
+}
+
+// save writes the ledger, which is where a process can die and what can fail. The
+// caller holds s.mu.
+func (p *process) save(b *binding, next entry, kind string) error {
+	s := p.stage
+	dies := p.kill.hit(call{kind: kind, pool: b.pool})
+	if dies && !p.kill.after {
+		p.die(fmt.Sprintf("before the %s of %s", kind, b.pool.Name))
+		return errDead
+	}
+	s.journal.counts[kind]++
+	fails, applied := s.ledger.fails()
+	if !fails || applied {
+		if !b.entry.taken {
+			p.leaveToOthers(b)
+		}
+		b.entry = next
+		k := s.pools[b.pool.Key()]
+		k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { // a node came back that was nobody's
+			return slices.Contains(next.written, f.IP) && s.cluster.has(f.IP)
+		})
+	}
+	if dies {
+		p.die(fmt.Sprintf("after the %s of %s", kind, b.pool.Name))
+		return errDead
+	}
+	if !fails {
+		return nil
+	}
+	s.trace(b.pool.Name, "%s fails", kind)
+	k := s.pools[b.pool.Key()]
+	k.trouble = later(k.trouble, time.Now().Add(s.opts.Interval)) // the next try comes then
+	return errLedger
+}
+
+// leaveToOthers has what stands in a pool that is taken now be foreign, unless it is a
+// node's of a Service that is there: either may have gone before. The caller holds s.mu.
+func (p *process) leaveToOthers(b *binding) {
+	k := p.stage.pools[b.pool.Key()]
+	held, _ := p.stage.holds(k)
+	for _, a := range held {
+		if !foreignTo(k, a.IP) && (p.seen.services[b.service] == nil || !p.seen.has(a.IP)) {
+			k.foreign = append(k.foreign, a)
+		}
+	}
 }
 
 // Wait implements poolupdate.Reporter.
@@ -67,20 +122,28 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
 		return
 	}
-	s.note(r)
+	if p.stopping && !r.Settled && len(r.Retrying)+len(r.Failed) > 0 {
+		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
+	}
+	p.note(r)
 	if b := s.cluster.byRef(r.Ref); b != nil && r.Settled {
-		b.written, b.taken = slices.Clone(r.Written), true
+		p.ledger[r.Ref] = entry{slices.Clone(r.Written), true}
+		_ = p.save(b, p.ledger[r.Ref], "report") // what fails is written with the next
 	}
 }
 
 // note keeps a report, and what it says of its pool. The caller holds s.mu.
-func (s *Stage) note(r poolupdate.Report) {
+func (p *process) note(r poolupdate.Report) {
+	s := p.stage
 	k := s.pools[r.Pool.Key()]
-	seen := report{Report: r, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
+	seen := report{Report: r, last: k.last, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
 	if b := s.cluster.byRef(r.Ref); b != nil {
-		seen.serviceGone = s.cluster.services[b.service] == nil
+		seen.serviceGone = p.seen.services[b.service] == nil
 	}
 	k.attempt = nil
+	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
+		k.failed = 0
+	}
 	if r.Outcome == poolupdate.Retriable {
 		k.row++
 		if seen.newest {
@@ -95,21 +158,48 @@ func (s *Stage) note(r poolupdate.Report) {
 	if ends || !r.Requeued {
 		k.row = 0
 	}
-	k.level = r.Settled
+	if !r.Requeued {
+		k.surrender = surrenderTo(r)
+	}
+	k.level = r.Settled && !seen.serviceGone
 	k.givenUp = seen.newest && !r.Settled && !r.Requeued
 	k.parkedUntil = r.NextEligibleAt
+	switch {
+	case !r.Requeued:
+		k.again = time.Time{}
+	case r.Outcome == poolupdate.Retriable:
+		k.again = k.begun.Add(s.opts.Interval)
+	}
+	if r.Requeued { // whatever the report says of it
+		k.parkedUntil = later(k.parkedUntil, k.asked)
+	}
 	if r.Settled {
 		k.drifted = false
 	} else {
 		k.trouble = later(k.trouble, later(r.RetryAt, time.Now()))
+		if r.Fault != nil { // nobody looks before the time that Azure named
+			k.trouble = later(k.trouble, r.Fault.RetryAt)
+		}
 	}
 	s.tell(k, r)
 	s.journal.reports = append(s.journal.reports, seen)
 }
 
+// surrenderTo says what a change is given up for with a report that no other attempt
+// follows; empty if it is not.
+func surrenderTo(r poolupdate.Report) string {
+	if r.Fault == nil || r.Outcome != poolupdate.Retriable && r.Outcome != poolupdate.Terminal {
+		return ""
+	}
+	return string(r.Outcome) + " " + r.Fault.Code
+}
+
 // tell keeps the words and writes the line of the trace.
 func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	text := string(r.Outcome)
+	if r.Drift {
+		text = "looked for drift: " + text
+	}
 	if r.Fault != nil {
 		text += " " + r.Fault.Code
 		for err := error(r.Fault); err != nil; err = errors.Unwrap(err) { // the SDK's error holds the request

@@ -19,6 +19,7 @@ import (
 // implements the interfaces by which the lanes know the outside.
 type process struct {
 	stage  *Stage
+	name   string
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -27,6 +28,15 @@ type process struct {
 	// dead is set when the process is killed, guarded by the stage's mu: what it
 	// does from then on has no effect.
 	dead bool
+	// stopping is set when the process has to end in good order, as when it is not the
+	// leader any more.
+	stopping bool
+	// seen is what the process has seen of the cluster, and lags how it lags behind.
+	seen view
+	lags map[object]*lag
+	// ledger is what it knows of the ledger: a write of the ledger may fail.
+	ledger map[poolupdate.Ref]entry
+	lease  *entrance // nil if there is none
 	// kill is where the process dies; nil if nowhere.
 	kill *killPoint
 	// writing counts the writes under way by load balancer.
@@ -52,7 +62,17 @@ func (s *Stage) launch() error {
 	if err != nil {
 		return err
 	}
-	p := &process{stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}}
+	s.mu.Lock()
+	p := &process{
+		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{},
+		seen: s.cluster.clone(), lags: map[object]*lag{}, ledger: map[poolupdate.Ref]entry{},
+	}
+	for _, b := range s.cluster.bindings {
+		p.ledger[b.ref] = b.entry
+	}
+	s.lives++
+	p.name = fmt.Sprintf("weir-%d", s.lives)
+	s.mu.Unlock()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.client, err = azure.New(azure.Options{
 		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: s.emu.Transport()},
@@ -61,13 +81,17 @@ func (s *Stage) launch() error {
 	if err != nil {
 		return err
 	}
-	p.lanes = poolupdate.New(poolupdate.Config{
-		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries,
+	config := poolupdate.Config{
+		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod,
 		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
-	})
+	}
+	if s.opts.LeaseTerm > 0 {
+		p.lease = newEntrance(p, s.opts.LeaseTerm)
+		config.Lease = p.lease
+	}
+	p.lanes = poolupdate.New(config)
 	s.mu.Lock()
 	s.process = p
-	s.lives++
 	s.mu.Unlock()
 	go func() { p.lanes.Run(p.ctx); close(p.ended) }()
 	return nil
@@ -84,7 +108,7 @@ func (p *process) die(how string) {
 	s.gates = map[string]time.Time{}
 	for _, k := range s.pools {
 		k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, time.Time{}, 0, 0
-		k.words = nil
+		k.words, k.surrender, k.again = nil, "", time.Time{}
 	}
 	if how != "" {
 		s.trace("weir", "killed %s", how)
@@ -104,6 +128,18 @@ func (s *Stage) stop(how string) {
 	if p != nil {
 		<-p.ended
 	}
+}
+
+// stepDown has the process end in good order, and waits for it.
+func (s *Stage) stepDown() {
+	s.mu.Lock()
+	p := s.process
+	p.stopping = true
+	s.trace("weir", "is not the leader any more")
+	p.cancel()
+	s.mu.Unlock()
+	<-p.ended
+	s.stop("")
 }
 
 // alive returns the process that runs, or nil.
@@ -149,7 +185,11 @@ func (p *process) phase(id lb.PoolID, phase string) {
 		return
 	}
 	if k.attempt == nil || phase == "get" {
-		k.attempt = &attempt{added: k.added}
+		k.attempt, k.last = &attempt{added: k.added}, answer{}
+		k.asked, k.begun = time.Time{}, time.Now()
+		if k.again.After(k.begun) {
+			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", id.Name, s.clock(k.begun), s.clock(k.again)))
+		}
 	}
 	k.attempt.phase, k.attempt.sent = phase, 0
 }

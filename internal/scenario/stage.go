@@ -27,6 +27,10 @@ type Options struct {
 	// the process is first started.
 	Interval   time.Duration
 	MaxRetries int
+	// DriftPeriod is how often the lanes look at a pool though nothing changed; 0 is never.
+	DriftPeriod time.Duration
+	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
+	LeaseTerm time.Duration
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
 	Overlap armemu.Overlap
 }
@@ -51,7 +55,13 @@ type Stage struct {
 	pools    map[lb.PoolKey]*pool
 	gates    map[string]time.Time // closed until, as the answers on the wire said
 	late     *lateWrites
-	journal  journal
+	lease    resourceLease
+	ledger   ledgerFaults
+	looked   map[*pool]look                  // what is not asked again; nil is nothing
+	locked   map[lb.LoadBalancerKey]*process // whose lane somebody else holds
+	// closing is closed by heal and Close: whoever waits for its time goes home.
+	closing chan struct{}
+	journal journal
 }
 
 // New returns an empty stage, on which nothing runs yet.
@@ -62,6 +72,7 @@ func New(opts Options) *Stage {
 	s := &Stage{
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, gates: map[string]time.Time{},
+		locked: map[lb.LoadBalancerKey]*process{}, closing: make(chan struct{}),
 		emu: armemu.New(armemu.Options{Seed: opts.Seed, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap}),
 	}
 	s.journal.counts, s.journal.writes = map[string]int{}, map[string]lb.PoolKey{}
@@ -94,6 +105,7 @@ func (s *Stage) Do(step Step) (string, error) {
 // Close ends the process and waits for it. The stage is of no use afterwards.
 func (s *Stage) Close() error {
 	s.stop("")
+	s.sendHome()
 	s.underWay.Wait()
 	s.opts.Settle()
 	return s.check()
@@ -154,16 +166,36 @@ type pool struct {
 	// added is how many operations were queued, failed how many attempts since the
 	// last of them failed in a way that is tried again, and row how many did in a row.
 	added, failed, row int
-	// givenUp is true when nothing will try again on its own.
+	// givenUp is true when nothing will try again on its own, drift repair apart.
 	givenUp bool
-	level   bool
+	// surrender is what the last change was given up for; empty if it was not.
+	surrender string
+	level     bool
 	// parkedUntil is what the last report said.
 	parkedUntil time.Time
+	// last is the last answer that the attempt got, and asked until when a 429 in it
+	// asked to be left alone; zero if none did.
+	last  answer
+	asked time.Time
+	// begun is when the last attempt began, and again when the next one is allowed to if
+	// that one is tried again; zero if it is not.
+	begun, again time.Time
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.
 	unwanted map[string]time.Time
+	// offSince is since when the pool is not level with a membership that stays the
+	// same; zero if it is level.
+	offSince time.Time
+	wanted   uint64            // the membership's fingerprint at the last look
 	words    map[string]string // last word by Service
+}
+
+// answer is how a request was answered.
+type answer struct {
+	kind   string // as of a call; empty if there was none
+	status int    // 0 for an answer that was lost
+	forged bool   // a fault answered, not Azure's state
 }
 
 // attempt is from the first read of a pool to the report.

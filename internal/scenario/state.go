@@ -5,12 +5,14 @@ package scenario
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
 )
 
 // networkID is the virtual network of all pools.
@@ -33,8 +35,44 @@ func (s *Stage) sorted() []*pool {
 
 // holds returns what a pool holds in Azure now, and whether it exists.
 func (s *Stage) holds(k *pool) ([]lb.Address, bool) {
+	if l, ok := s.looked[k]; ok {
+		return l.held, l.there
+	}
+	l := s.look(k)
+	if s.looked != nil {
+		s.looked[k] = l
+	}
+	return l.held, l.there
+}
+
+func (s *Stage) look(k *pool) look {
 	raw, ok := s.emu.Get(k.id.String())
-	return entries(raw), ok
+	body := readPool(raw)
+	return look{entries(raw), ok, body.Properties.ProvisioningState == "Failed"}
+}
+
+// outOfForce reports whether the last write of a pool has failed: what it shows is not
+// what the load balancer does.
+func (s *Stage) outOfForce(k *pool) bool {
+	if l, ok := s.looked[k]; ok {
+		return l.failed
+	}
+	return s.look(k).failed
+}
+
+// look is what was seen of a pool in Azure.
+type look struct {
+	held  []lb.Address
+	there bool
+	// failed: the last write has failed.
+	failed bool
+}
+
+// lookOnce has each pool be looked at once until the function is called that it
+// returns: nothing happens meanwhile. The caller holds s.mu all the time.
+func (s *Stage) lookOnce() func() {
+	s.looked = map[*pool]look{}
+	return func() { s.looked = nil }
 }
 
 // wants returns what the cluster wants a pool to hold, foreign addresses apart. The
@@ -44,6 +82,13 @@ func (s *Stage) wants(k *pool) []lb.Address {
 		return s.cluster.members(b)
 	}
 	return nil
+}
+
+// nobodys reports whether a pool's Service went before Weir ever took the pool: nothing
+// in it is ours. The caller holds s.mu.
+func (s *Stage) nobodys(k *pool) bool {
+	b := s.cluster.bindings[k.id.Name]
+	return b != nil && s.cluster.services[b.service] == nil && !b.entry.taken
 }
 
 // missingForeign names the foreign addresses that a pool has lost or that were
@@ -69,6 +114,9 @@ func (s *Stage) unlevel(k *pool) string {
 	if !ok {
 		return "it does not exist"
 	}
+	if s.nobodys(k) {
+		return ""
+	}
 	var want, got []netip.Addr
 	for _, a := range append(slices.Clone(k.foreign), s.wants(k)...) {
 		want = append(want, a.IP)
@@ -79,13 +127,34 @@ func (s *Stage) unlevel(k *pool) string {
 	slices.SortFunc(want, netip.Addr.Compare)
 	slices.SortFunc(got, netip.Addr.Compare)
 	want = slices.Compact(want)
-	if slices.Equal(got, want) {
+	switch same := slices.Equal(got, want); {
+	case same && s.outOfForce(k):
+		return "it holds what it has to, and its last write has failed"
+	case same:
 		return ""
 	}
 	return fmt.Sprintf("it holds %v and has to hold %v", got, want)
 }
 
-// watchUnwanted keeps since when a pool holds what it should not. The caller holds s.mu.
+// watch keeps since when a pool holds what it should not, and since when it is not
+// level. The caller holds s.mu.
+func (s *Stage) watch(k *pool) {
+	s.watchUnwanted(k)
+	for _, gate := range s.gatesOf(k, http.MethodGet) {
+		if until := s.gates[gate]; until.After(time.Now()) {
+			k.trouble = later(k.trouble, until)
+		}
+	}
+	wanted := membership.Fingerprint(s.wants(k))
+	switch level := k.deleted || s.unlevel(k) == ""; {
+	case level:
+		k.offSince = time.Time{}
+	case k.offSince.IsZero() || wanted != k.wanted:
+		k.offSince = time.Now()
+	}
+	k.wanted = wanted
+}
+
 func (s *Stage) watchUnwanted(k *pool) {
 	held, _ := s.holds(k)
 	wanted := map[netip.Addr]bool{}
@@ -93,6 +162,9 @@ func (s *Stage) watchUnwanted(k *pool) {
 		wanted[a.IP] = true
 	}
 	now := map[string]time.Time{}
+	if s.nobodys(k) {
+		held = nil
+	}
 	for _, a := range held {
 		ip := a.IP.String()
 		switch since, known := k.unwanted[ip]; {

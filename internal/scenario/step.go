@@ -32,7 +32,11 @@ func (s Step) String() string {
 		case 0:
 			words = append(words, a.Key)
 		case 1:
-			words = append(words, a.Key+"="+a.Values[0])
+			value := a.Values[0]
+			if value == "" {
+				value = "()"
+			}
+			words = append(words, a.Key+"="+value)
 		default:
 			words = append(words, a.Key+"=("+strings.Join(a.Values, ", ")+")")
 		}

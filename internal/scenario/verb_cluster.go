@@ -5,6 +5,7 @@ package scenario
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/armemu"
@@ -13,6 +14,7 @@ import (
 
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
+	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
 	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
 	if err != nil {
 		a.complain("%v", err)
@@ -21,10 +23,10 @@ func doCluster(s *Stage, a *reader) (string, error) {
 		return "", err
 	}
 	first := s.lives == 0
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries) {
-		return "", fmt.Errorf("interval and retries are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || lease != s.opts.LeaseTerm) {
+		return "", fmt.Errorf("interval, retries, drift and lease are set before the process starts")
 	}
-	s.opts.Interval, s.opts.MaxRetries = interval, retries
+	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm = interval, retries, drift, lease
 	if err := s.emu.SetOverlap(overlap); err != nil {
 		return "", err
 	}
@@ -72,11 +74,14 @@ func (s *Stage) buildNodes(a *reader) error {
 	if err := a.err(); err != nil {
 		return err
 	}
+	var added []object
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := range n {
 		s.cluster.addNode(fmt.Sprintf("n%d", i+1))
+		added = append(added, object{"Node", fmt.Sprintf("n%d", i+1)})
 	}
+	s.mu.Unlock()
+	s.changed(added...)
 	return nil
 }
 
@@ -119,8 +124,17 @@ func (s *Stage) buildPool(a *reader) error {
 		}
 		foreign = append(foreign, lb.Address{Name: "f-" + strings.NewReplacer(".", "-", ":", "-").Replace(text), IP: ip})
 	}
+	nodes := a.list("holds")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	held := slices.Clone(foreign)
+	for _, name := range nodes { // they stand there before Weir takes the pool
+		if n, ok := s.cluster.nodes[name]; ok {
+			held = append(held, lb.Address{Name: name, IP: n.IPs[0]})
+		} else {
+			a.complain("there is no node %s", name)
+		}
+	}
 	id := s.balancer(balancer)
 	if id == nil {
 		a.complain("there is no load balancer %s", balancer)
@@ -135,7 +149,7 @@ func (s *Stage) buildPool(a *reader) error {
 	}
 	k.foreign, k.deleted = foreign, false
 	k.drifted = s.bound(k) // it is new and empty, and nobody was told
-	return s.write(k, foreign)
+	return s.write(k, held)
 }
 
 func (s *Stage) buildService(a *reader) error {
@@ -143,10 +157,8 @@ func (s *Stage) buildService(a *reader) error {
 	if err := a.err(); err != nil {
 		return err
 	}
-	v := &service{name: name}
-	v.place(nodes)
 	s.mu.Lock()
-	s.cluster.services[name] = v
+	s.cluster.services[name] = placed(name, nodes)
 	for _, at := range pools {
 		k := s.poolNamed(at)
 		if k == nil {
@@ -158,6 +170,6 @@ func (s *Stage) buildService(a *reader) error {
 		}
 	}
 	s.mu.Unlock()
-	s.changed(name)
+	s.changed(object{"Service", name})
 	return nil
 }

@@ -42,7 +42,10 @@ func (s *Stage) otherWriter(a *reader) error {
 	if k == nil {
 		return fmt.Errorf("there is no pool %s", name)
 	}
-	held, _ := s.holds(k)
+	held, there := s.holds(k)
+	if !there {
+		return fmt.Errorf("pool %s is not in Azure", name)
+	}
 	if add != "" {
 		ip, err := netip.ParseAddr(add)
 		if err != nil {

@@ -4,12 +4,11 @@ package scenario
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
-
-	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
 )
 
 func doDeletePool(s *Stage, a *reader) (string, error) {
@@ -24,11 +23,40 @@ func doDeletePool(s *Stage, a *reader) (string, error) {
 		if k == nil {
 			return "", fmt.Errorf("there is no pool %s", name)
 		}
-		if err := s.delete(name, k.id.String(), func(p *pool) bool { return p == k }); err != nil {
+		if err := s.deletePool(k); err != nil {
 			return "", err
 		}
 	}
 	return "", nil
+}
+
+// deletePool takes a pool out of its load balancer at once. A DELETE would take its
+// time, in which a write that overlaps could undo it.
+func (s *Stage) deletePool(k *pool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := k.id.LoadBalancer.String()
+	raw, ok := s.emu.Get(id)
+	if _, there := s.holds(k); !ok || !there {
+		return fmt.Errorf("pool %s is not in Azure", k.id.Name)
+	}
+	var body map[string]any
+	if err := json.Unmarshal(raw, &body); err != nil {
+		return err
+	}
+	properties, _ := body["properties"].(map[string]any)
+	pools, _ := properties["backendAddressPools"].([]any)
+	properties["backendAddressPools"] = slices.DeleteFunc(pools, func(p any) bool {
+		entry, _ := p.(map[string]any)
+		return entry["name"] == k.id.Name
+	})
+	rest, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	s.trace(k.id.Name, "deleted by somebody else")
+	k.deleted, k.foreign = true, nil
+	return s.emu.Put(id, rest)
 }
 
 func doDeleteBalancer(s *Stage, a *reader) (string, error) {
@@ -74,7 +102,7 @@ func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
 		}
 	}
 	s.mu.Unlock()
-	for range 100 {
+	for range 100 { // a write that overlaps may undo it for a while
 		if _, there := s.emu.Get(id); !there {
 			return nil
 		}
@@ -95,21 +123,8 @@ func doDeleteService(s *Stage, a *reader) (string, error) {
 			return "", fmt.Errorf("there is no Service %s", name)
 		}
 		delete(s.cluster.services, name)
-		var pools []lb.PoolKey
-		for _, b := range s.cluster.of(name) {
-			pools = append(pools, b.pool.Key())
-		}
-		p := s.process
 		s.mu.Unlock()
-		if p != nil {
-			p.lanes.RemoveService(poolupdate.ServiceName{Namespace: namespace, Name: name})
-		}
-		s.mu.Lock()
-		for _, key := range pools { // what was parked is out of the queue
-			s.pools[key].parkedUntil = time.Time{}
-		}
-		s.mu.Unlock()
-		s.changed(name)
+		s.changed(object{"Service", name})
 	}
 	return "", nil
 }

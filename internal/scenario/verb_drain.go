@@ -15,7 +15,7 @@ func doDrain(s *Stage, a *reader) (string, error) {
 	if err := a.err(); err != nil {
 		return "", err
 	}
-	s.changed(s.evict(node, to, serving)...)
+	s.changed(named("Service", s.evict(node, to, serving))...)
 	return "", nil
 }
 
@@ -39,10 +39,10 @@ func (s *Stage) evict(node, to string, serving bool) []string {
 				moved = append(moved, membership.Endpoint{Node: to, Ready: true, Serving: true})
 			}
 		}
-		if slices.ContainsFunc(v.endpoints, func(e membership.Endpoint) bool { return e.Node == node }) {
+		if v.runsOn(node) {
 			touched = append(touched, name)
+			s.cluster.services[name] = &service{name: name, endpoints: slices.Concat(left, moved)}
 		}
-		v.endpoints = slices.Concat(left, moved)
 	}
 	return touched
 }

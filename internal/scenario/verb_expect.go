@@ -41,7 +41,7 @@ func doExpect(s *Stage, a *reader) (string, error) {
 		if a.has(e.key) {
 			met = true
 			if err := e.meet(s, a); err != nil {
-				return "", err
+				return "", &Broken{Check: expected, How: err.Error()}
 			}
 		}
 	}

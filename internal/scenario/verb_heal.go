@@ -6,5 +6,14 @@ func doHeal(s *Stage, a *reader) (string, error) {
 	if err := a.err(); err != nil {
 		return "", err
 	}
+	s.sendHome()
+	s.mu.Lock()
+	s.closing, s.late, s.ledger = make(chan struct{}), nil, ledgerFaults{}
+	s.lease.free()
+	if s.process != nil {
+		s.process.kill = nil
+	}
+	s.mu.Unlock()
+	s.relist()
 	return "", s.heal()
 }

@@ -8,7 +8,7 @@ import (
 
 func doKill(s *Stage, a *reader) (string, error) {
 	k := &killPoint{kind: a.text("at", ""), pool: a.text("pool", ""), nth: a.number("nth", 1), after: a.flag("after")}
-	now := k.kind == ""
+	now, leader := k.kind == "", a.flag("leader")
 	if k.kind == "any" {
 		k.kind = ""
 	}
@@ -18,6 +18,10 @@ func doKill(s *Stage, a *reader) (string, error) {
 	p := s.alive()
 	if p == nil {
 		return "", errors.New("no process runs")
+	}
+	if leader {
+		s.stepDown()
+		return "", nil
 	}
 	if now {
 		s.stop("at rest or in the midst of work")

@@ -45,6 +45,7 @@ func (s *Stage) lateness(c call) time.Duration {
 	l.left--
 	s.trace(c.pool.Name, "%-6s the connection breaks, it lands %s later", c.kind, l.after)
 	k := s.pools[c.pool.Key()]
+	k.last = answer{kind: c.kind}
 	k.trouble = later(k.trouble, time.Now().Add(l.after))
 	return l.after
 }

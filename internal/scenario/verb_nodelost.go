@@ -2,13 +2,7 @@
 
 package scenario
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-
-	"weir.dev/weir/internal/membership"
-)
+import "fmt"
 
 func doNodeLost(s *Stage, a *reader) (string, error) {
 	back := a.flag("back")
@@ -28,13 +22,7 @@ func doNodeLost(s *Stage, a *reader) (string, error) {
 	}
 	delete(from, name)
 	into[name] = n
-	var touched []string
-	for _, service := range slices.Sorted(maps.Keys(s.cluster.services)) {
-		if slices.ContainsFunc(s.cluster.services[service].endpoints, func(e membership.Endpoint) bool { return e.Node == name }) {
-			touched = append(touched, service)
-		}
-	}
 	s.mu.Unlock()
-	s.changed(touched...)
+	s.changed(object{"Node", name})
 	return "", nil
 }

@@ -8,8 +8,12 @@ import (
 )
 
 func doRestart(s *Stage, a *reader) (string, error) {
+	dead := a.flag("dead")
 	if err := a.err(); err != nil {
 		return "", err
+	}
+	if dead && s.alive() != nil {
+		return "", nil
 	}
 	return "", s.restart()
 }
@@ -28,7 +32,7 @@ func (s *Stage) restart() error {
 	}
 	s.mu.Unlock()
 	for _, b := range all {
-		s.bringLevel(b)
+		s.process.bringLevel(b)
 	}
 	return nil
 }

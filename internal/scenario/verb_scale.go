@@ -11,14 +11,15 @@ func doScale(s *Stage, a *reader) (string, error) {
 	}
 	s.mu.Lock()
 	for _, name := range services {
-		v := s.cluster.services[name]
-		if v == nil {
+		if s.cluster.services[name] == nil {
 			s.mu.Unlock()
 			return "", fmt.Errorf("there is no Service %s", name)
 		}
-		v.place(nodes)
+	}
+	for _, name := range services {
+		s.cluster.services[name] = placed(name, nodes)
 	}
 	s.mu.Unlock()
-	s.changed(services...)
+	s.changed(named("Service", services)...)
 	return "", nil
 }

@@ -20,7 +20,7 @@ type verb struct {
 // verbs are all verbs by name.
 func verbs() map[string]verb {
 	return map[string]verb{
-		"cluster": {"[interval=D] [retries=N] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
+		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
 			"adds nodes, load balancers, pools and Services; the first one starts the process", doCluster},
 		"scale":          {"SERVICE… nodes=(NODE, …)", "has the Services' ready endpoints run on these nodes", doScale},
 		"drain":          {"NODE [to=NODE] [serving]", "moves all endpoints away from a node; serving leaves them there, terminating", doDrain},
@@ -30,12 +30,16 @@ func verbs() map[string]verb {
 		"lose-answer":    {"[on=GET|PUT|any] [pool=POOL|lb=LB] [unapplied] [times=N] [for=D] | late=D [pool=POOL] [times=N]", "drops the connection; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
 		"fail":           {"[on=GET|PUT|any|operation|poll] [pool=POOL|lb=LB] [status=N] [code=CODE[/DETAIL]] [kept] [polls=N] [retry-after=S] [times=N] [for=D]", "has Azure answer with an error (to N polls of each write), or end an accepted write as failed, with what it wrote kept or taken back", doFail},
 		"slow":           {"[on=GET|PUT|any] [pool=POOL|lb=LB] by=D [times=N] [for=D]", "has Azure take longer to answer", doSlow},
-		"heal":           {"", "ends all faults", doHeal},
+		"heal":           {"", "ends all faults and lags, and whatever somebody else holds", doHeal},
 		"delete-pool":    {"POOL…", "deletes pools in Azure", doDeletePool},
 		"delete-lb":      {"LB…", "deletes load balancers in Azure, with their pools", doDeleteBalancer},
 		"delete-service": {"SERVICE…", "deletes Services; their BackendPools stay", doDeleteService},
-		"kill":           {"[at=GET|PUT|poll|result|any [pool=POOL] [nth=N] [after]]", "kills the process now, or when it makes that call: before it is sent, or after Azure has answered", doKill},
-		"restart":        {"", "starts a process with an empty memory, which lists the cluster", doRestart},
+		"kill":           {"[at=GET|PUT|poll|result|record|report|any [pool=POOL] [nth=N] [after]] | leader", "kills the process now, or when it makes that call or that write of the ledger: before it is sent, or after it was answered; leader has it end in good order, as when another is the leader", doKill},
+		"lease":          {"take [steal] [for=D] | release | fail [applied] [times=N] [for=D]", "has somebody else take the resource lease, as soon as it is free or at once, or give it back; or requests for it fail", doLease},
+		"ledger":         {"fail [applied] [times=N] [for=D]", "has writes of the ledger fail; applied ones were made all the same", doLedger},
+		"lock":           {"LB [for=D]", "has another part of the process hold the load balancer's lane", doLock},
+		"stale":          {"SERVICE…|nodes [for=D] [by=D] [muted]", "lets news of these reach the process only at the end, or so much later each; muted delays events alone, the snapshot is up to date", doStale},
+		"restart":        {"[dead]", "starts a process with an empty memory, which lists the cluster; dead does so only if none runs", doRestart},
 		"clock":          {"D", "lets time pass", doClock},
 		"expect":         {"level [POOL…] | calm | pool=POOL holds=(NODE, …) | events=(SERVICE:WORD, …) | calls=N | most-calls=N | queue=N | parked=POOL | success=N failure=N", "fails the script unless it is so", doExpect},
 		"events":         {"", "prints what Services were told since the last events or expect events", doEvents},

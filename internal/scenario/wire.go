@@ -28,7 +28,7 @@ type wire struct {
 // killPoint is a request at which the process dies: before it leaves, or after Azure
 // has answered it and before the answer arrives.
 type killPoint struct {
-	kind  string // GET, PUT, poll or result; empty is any
+	kind  string // GET, PUT, poll, result, record or report; empty is any
 	pool  string // empty is any
 	nth   int    // counts down
 	after bool
@@ -62,6 +62,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	}
 	if d := s.lateness(c); d > 0 {
 		s.later(func() { w.land(c, req, d) })
+		end()
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
 	resp, err := w.azure.Do(req)
@@ -102,6 +103,15 @@ func travel(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// hit counts a kill point down, and reports whether this is where the process dies.
+func (k *killPoint) hit(c call) bool {
+	if k == nil || k.nth <= 0 || k.kind != "" && k.kind != c.kind || k.pool != "" && k.pool != c.pool.Name {
+		return false
+	}
+	k.nth--
+	return k.nth == 0
+}
+
 // leave notes a request before it is sent. It returns what to do when Azure has
 // answered; nil if the process died with the request in hand.
 func (w *wire) leave(req *http.Request) (call, func()) {
@@ -114,21 +124,19 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 	if p.dead {
 		return c, nil
 	}
-	k := p.kill
-	if k != nil && (k.kind == "" || k.kind == c.kind) && (k.pool == "" || k.pool == c.pool.Name) {
-		if k.nth--; k.nth == 0 {
-			if !k.after {
-				p.die(fmt.Sprintf("before %s of %s was sent", c.kind, c.pool.Name))
-				return c, nil
-			}
-			return c, func() {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				p.die(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
-			}
-		}
+	c.alone = p.alone(c)
+	if !p.kill.hit(c) {
+		return c, func() {}
 	}
-	return c, func() {}
+	if !p.kill.after {
+		p.die(fmt.Sprintf("before %s of %s was sent", c.kind, c.pool.Name))
+		return c, nil
+	}
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.die(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
+	}
 }
 
 // callOf says what a request is for. The caller holds s.mu.
@@ -160,14 +168,24 @@ func (s *Stage) callOf(req *http.Request) call {
 	return c
 }
 
+// gatesOf names the gates that a call to a pool meets. An attempt begins with a read
+// and waits for all of them.
+func (s *Stage) gatesOf(k *pool, kind string) []string {
+	sub := strings.ToLower(k.id.LoadBalancer.SubscriptionID)
+	gates := []string{"writes of " + sub, string(k.id.LoadBalancer.Key())}
+	if kind == http.MethodGet {
+		gates = append(gates, "reads of "+sub)
+	}
+	return gates
+}
+
 // closedFor says why a call must not be made now; empty if it may.
 func (s *Stage) closedFor(k *pool, c call) string {
-	sub, now := strings.ToLower(k.id.LoadBalancer.SubscriptionID), time.Now()
-	closed := []string{"writes of " + sub, string(k.id.LoadBalancer.Key())}
-	if c.kind == http.MethodGet {
-		closed = append(closed, "reads of "+sub)
-	}
-	for _, gate := range closed {
+	now := time.Now()
+	for _, gate := range s.gatesOf(k, c.kind) {
+		if c.kind == http.MethodGet && c.again && strings.HasPrefix(gate, "writes ") {
+			continue // an attempt does not begin while writes are closed; one that has begun may read on
+		}
 		if until := s.gates[gate]; until.After(now) {
 			return gate + " are closed until " + s.clock(until)
 		}
@@ -183,12 +201,17 @@ func (w *wire) answered(c call, resp *http.Response) {
 	s := w.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.lookOnce()()
 	for _, entry := range s.emu.Calls() {
 		if entry.Operation != "" && entry.Kind == armemu.KindPut {
 			s.journal.writes[entry.Operation] = c.pool.Key()
 		}
 		c.created = entry.Kind == armemu.KindPut && entry.Status == http.StatusCreated
 		k := s.pools[c.pool.Key()]
+		k.last = answer{c.kind, entry.Status, entry.Fault != ""}
+		if entry.Dropped {
+			k.last.status = 0
+		}
 		if entry.Fault != "" {
 			s.rules.fired(entry.Fault)
 			k.trouble = later(k.trouble, time.Now())
@@ -197,7 +220,7 @@ func (w *wire) answered(c call, resp *http.Response) {
 		if missing := s.missingForeign(k); missing != "" {
 			s.journal.lost = append(s.journal.lost, fmt.Sprintf("%s has lost %s with %s", c.pool.Name, missing, c.kind))
 		}
-		s.watchUnwanted(k)
+		s.watch(k)
 	}
 	s.emu.ClearCalls()
 	s.journal.counts[c.kind]++
@@ -249,6 +272,9 @@ func (w *wire) arrived(c call, resp *http.Response) {
 	defer s.mu.Unlock()
 	if !named {
 		return // how long is the client's choice
+	}
+	if k := s.pools[c.pool.Key()]; k != nil {
+		k.asked = until
 	}
 	sub := strings.ToLower(c.pool.LoadBalancer.SubscriptionID)
 	for _, code := range codes {

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"weir.dev/weir/internal/simulate"
+)
+
+type simulateFlags struct {
+	search   simulate.Search
+	replay   string
+	output   string
+	verbose  bool
+	out, err io.Writer
+}
+
+func newSimulateCommand() *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Look for a schedule of changes and faults that breaks a promise",
+		Long: `Plays random schedules in virtual time: endpoints and nodes come and go, Azure
+throttles, fails and loses answers, others write the same pools, news come late, the
+resource lease is taken away, the process is killed. After every step it checks all
+that has to hold. Hours pass in milliseconds.
+
+A seed stands for its schedule: the same seed gives the same trace. One that fails is
+made as short as possible, printed as a scenario, and saved to a file to replay.
+See docs/reference/simulator.md.
+
+Exit codes: 0 all held, 1 a check failed, 2 a flag or file is wrong.
+Ctrl-C ends the search, and what was played by then counts.`,
+		Example: `  weirlab simulate
+  weirlab simulate --seed 7 --seeds 1 --verbose
+  weirlab simulate --for 10m --steps 80
+  weirlab simulate --replay weir-seed-7.scenario`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return badInput{err}
+			}
+			return nil
+		},
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.validate(cmd.Flags().Changed("seeds")); err != nil {
+				return badInput{err}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+			f.out, f.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if f.replay != "" {
+				return f.runReplay()
+			}
+			return f.run(ctx)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Uint64Var(&f.search.First, "seed", 1, "the first seed")
+	flags.IntVar(&f.search.Seeds, "seeds", 100, "how many seeds, counted up from the first; 0 is without end")
+	flags.DurationVar(&f.search.For, "for", 0, "play seeds for this long instead, e.g. 10m")
+	flags.IntVar(&f.search.Steps, "steps", 40, "how many things happen in a schedule")
+	flags.IntVar(&f.search.Jobs, "jobs", runtime.NumCPU(), "how many seeds are played at once")
+	flags.StringVar(&f.replay, "replay", "", "play the steps of this scenario file instead")
+	flags.BoolVar(&f.verbose, "verbose", false, "print every step with what happened")
+	flags.StringVarP(&f.output, "output", "o", "text", "how to print the result: text, or json for one line")
+	return cmd
+}
+
+func (f *simulateFlags) validate(seedsAsked bool) error {
+	switch {
+	case f.output != "text" && f.output != "json":
+		return fmt.Errorf("--output %q: use text or json", f.output)
+	case f.search.Seeds < 0 || f.search.Steps < 1 || f.search.Jobs < 1:
+		return errors.New("--seeds cannot be negative; --steps and --jobs are 1 at least")
+	case f.search.For < 0:
+		return errors.New("--for cannot be negative")
+	case f.search.For > 0 && seedsAsked:
+		return errors.New("use --seeds or --for, not both")
+	}
+	if f.search.For > 0 {
+		f.search.Seeds = 0
+	}
+	return nil
+}
+
+// finding is a failure, for machines.
+type finding struct {
+	Seed    uint64 `json:"seed,omitempty"`
+	Check   string `json:"check"`
+	How     string `json:"how"`
+	Steps   int    `json:"steps"`
+	Plays   int    `json:"plays,omitempty"`
+	File    string `json:"file"`
+	Replay  string `json:"replay"`
+	outcome simulate.Outcome
+}
+
+type simulateResult struct {
+	First uint64 `json:"first"`
+	Seeds int    `json:"seeds"`
+	Steps int    `json:"steps"`
+	// Seconds are real ones.
+	Seconds     float64   `json:"seconds"`
+	Interrupted bool      `json:"interrupted,omitempty"`
+	Found       []finding `json:"found"`
+}
+
+// shrinkEffort bounds the search for the shortest script of a failure.
+var shrinkEffort = simulate.Effort{Plays: 3000, Time: time.Minute}
+
+// errFound ends the process with code 1. All has been said by then.
+var errFound = errors.New("a check does not hold")
+
+func (f *simulateFlags) run(ctx context.Context) error {
+	start := time.Now()
+	f.search.Most = 1
+	shown := f.showProgress(start)
+	f.search.Progress = shown.tally
+	tally := f.search.Run(ctx)
+	shown.clear()
+	result := simulateResult{First: f.search.First, Seeds: tally.Done, Steps: tally.Steps, Interrupted: ctx.Err() != nil, Found: []finding{}}
+	for _, found := range tally.Found[:min(1, len(tally.Found))] {
+		fmt.Fprintf(f.err, "seed %d fails; looking for a shorter script\n", found.Seed)
+		shortest, plays := simulate.Shrink(found.Outcome, shrinkEffort)
+		file := fmt.Sprintf("weir-seed-%d.scenario", found.Seed)
+		sentence := fmt.Sprintf("Seed %d of %d steps breaks check %q: %s", found.Seed, f.search.Steps, shortest.Check, shortest.How)
+		if err := os.WriteFile(file, []byte(simulate.Script(sentence, shortest)), 0o600); err != nil {
+			return err
+		}
+		result.Found = append(result.Found, finding{
+			Seed: found.Seed, Check: shortest.Check, How: shortest.How, Steps: len(shortest.Steps), Plays: plays,
+			File: file, Replay: "weirlab simulate --replay " + file, outcome: shortest,
+		})
+	}
+	if f.verbose && f.search.Seeds == 1 {
+		o := simulate.Play(simulate.Schedule(f.search.First, f.search.Steps))
+		fmt.Fprint(f.err, simulate.Script(fmt.Sprintf("Seed %d of %d steps.", f.search.First, f.search.Steps), o))
+	}
+	result.Seconds = time.Since(start).Seconds()
+	return f.say(result)
+}
+
+func (f *simulateFlags) runReplay() error {
+	start := time.Now()
+	raw, err := os.ReadFile(f.replay)
+	if err != nil {
+		return badInput{fmt.Errorf("--replay: %w", err)}
+	}
+	steps, err := simulate.ParseScript(string(raw))
+	if err != nil {
+		return badInput{fmt.Errorf("--replay %s: %w", f.replay, err)}
+	}
+	o := simulate.Play(steps)
+	if f.verbose {
+		fmt.Fprint(f.err, simulate.Script("Played from "+f.replay+".", o))
+	}
+	result := simulateResult{Seeds: 0, Steps: len(o.Steps), Found: []finding{}}
+	if o.Failed() {
+		result.Found = append(result.Found, finding{
+			Check: o.Check, How: o.How, Steps: len(o.Steps), File: f.replay, Replay: "weirlab simulate --replay " + f.replay, outcome: o,
+		})
+	}
+	result.Seconds = time.Since(start).Seconds()
+	return f.say(result)
+}
+
+// say prints the result.
+func (f *simulateFlags) say(r simulateResult) error {
+	var err error
+	if f.output == "json" {
+		err = json.NewEncoder(f.out).Encode(r)
+	} else {
+		_, err = io.WriteString(f.out, f.spell(r))
+	}
+	if err == nil && len(r.Found) > 0 {
+		err = errFound
+	}
+	return err
+}
+
+func (f *simulateFlags) spell(r simulateResult) string {
+	if f.replay != "" && len(r.Found) == 0 {
+		return fmt.Sprintf("%s: %d steps, all checks hold\n", f.replay, r.Steps)
+	}
+	text := ""
+	for _, found := range r.Found {
+		if f.replay == "" {
+			text += simulate.Script(fmt.Sprintf("Seed %d.", found.Seed), found.outcome) + "\n"
+		}
+		text += fmt.Sprintf("check %q does not hold:\n  %s\n", found.Check, found.How)
+		if f.replay == "" {
+			text += fmt.Sprintf("saved to %s (%d steps, the shortest of %d plays)\nagain:   %s --verbose\n\n", found.File, found.Steps, found.Plays, found.Replay)
+		}
+	}
+	if f.replay != "" {
+		return text
+	}
+	verdict := "all checks hold"
+	if len(r.Found) > 0 {
+		verdict = "1 failed"
+	}
+	if r.Interrupted {
+		verdict += "; interrupted"
+	}
+	return text + fmt.Sprintf("seeds %d to %d: %d played, %d steps, %.1f s, %.0f seeds/s: %s\n",
+		r.First, r.First+uint64(max(r.Seeds, 1))-1, r.Seeds, r.Steps, r.Seconds, float64(r.Seeds)/r.Seconds, verdict)
+}
+
+// progress is a line on a terminal that is written over.
+type progress struct {
+	to    io.Writer // nil where nobody looks
+	start time.Time
+	last  time.Time
+}
+
+func (f *simulateFlags) showProgress(start time.Time) *progress {
+	p := &progress{start: start}
+	if file, ok := f.err.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is small
+		p.to = file
+	}
+	return p
+}
+
+func (p *progress) tally(t simulate.Tally) {
+	if p.to == nil || time.Since(p.last) < 200*time.Millisecond {
+		return
+	}
+	p.last = time.Now()
+	fmt.Fprintf(p.to, "\r\x1b[K%d seeds, %.0f a second, %d steps, %d found", t.Done, float64(t.Done)/time.Since(p.start).Seconds(), t.Steps, len(t.Found))
+}
+
+func (p *progress) clear() {
+	if p.to != nil {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+func classes(s *Stage) []string {
+	var broken []string
+	for _, r := range s.journal.reports {
+		if want, why := classOf(r); want != "" && r.Outcome != want {
+			broken = append(broken, fmt.Sprintf("%s: %s is %s, and has to be %s", r.Pool.Name, why, r.Outcome, want))
+		}
+		named := r.Fault != nil && slices.Contains(goneCodes, r.Fault.Code)
+		if r.Outcome == poolupdate.Stale && (r.last.status != http.StatusNotFound || r.last.forged && !named) {
+			broken = append(broken, fmt.Sprintf("%s is taken for gone after %d to a %s, and is there", r.Pool.Name, r.last.status, r.last.kind))
+		}
+		if r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
+			broken = append(broken, fmt.Sprintf("%s: a 429 to a %s is not waited out", r.Pool.Name, r.last.kind))
+		}
+	}
+	return broken
+}
+
+// longestAttempt is when an attempt is given up whatever it waits for.
+const longestAttempt = 10 * time.Minute
+
+// waitable reports whether the attempt could wait as long as Azure asked for.
+func waitable(r report) bool {
+	took := r.Took
+	if r.Fault != nil && r.Fault.RetryAt.After(r.At) {
+		took += r.Fault.RetryAt.Sub(r.At)
+	}
+	return took < longestAttempt
+}
+
+// goneCodes are the codes of a 404 that can be about the pool.
+var goneCodes = []string{"NotFound", "ResourceNotFound", "ParentResourceNotFound", "ResourceGroupNotFound"}
+
+// tried and notTried are the statuses after which the lanes try again, and those that
+// trying again cannot help or that the SDK has retried.
+var (
+	tried    = []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests}
+	notTried = []int{
+		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	}
+)
+
+// classOf is the stage's own idea of what an attempt that failed has to be; empty if it
+// has none. why says what it failed with.
+func classOf(r report) (want poolupdate.Outcome, why string) {
+	a := r.last
+	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
+	following := a.kind == "poll" || a.kind == "result"
+	switch {
+	case r.Fault == nil || r.Outcome == poolupdate.Postponed || r.Fault.Code == fault.CodeGateClosed:
+		return "", ""
+	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):
+		return poolupdate.Retriable, r.Fault.Code
+	case following && a.status >= 400:
+		return poolupdate.Retriable, why
+	case following || a.kind == "":
+		return "", ""
+	case slices.Contains(tried, a.status):
+		return poolupdate.Retriable, why
+	case slices.Contains(notTried, a.status):
+		return poolupdate.Terminal, why
+	case a.status == 0 && a.kind == http.MethodPut:
+		return poolupdate.Retriable, "no answer to a PUT"
+	case a.status == 0:
+		return poolupdate.Terminal, "no answer to a GET"
+	}
+	return "", ""
+}

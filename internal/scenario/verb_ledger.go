@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import "time"
+
+// ledgerFaults are how writes of the ledger fail.
+type ledgerFaults struct {
+	left    int // -1 is no limit
+	until   time.Time
+	applied bool
+}
+
+func (l *ledgerFaults) acts() bool {
+	return l.left != 0 && (l.until.IsZero() || l.until.After(time.Now()))
+}
+
+// fails counts a write, and says whether its writer gets an error, and whether it was
+// made all the same.
+func (l *ledgerFaults) fails() (fails, applied bool) {
+	if !l.acts() {
+		return false, false
+	}
+	if l.left > 0 {
+		l.left--
+	}
+	return true, l.applied
+}
+
+func doLedger(s *Stage, a *reader) (string, error) {
+	next := ledgerFaults{left: a.number("times", -1), applied: a.flag("applied")}
+	lasts := a.duration("for", 0)
+	if !a.flag("fail") {
+		a.complain("want fail")
+	}
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	if lasts > 0 {
+		next.until = time.Now().Add(lasts)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger = next
+	return "", nil
+}

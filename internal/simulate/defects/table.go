@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// defect is a mistake that somebody could make: in a file, an old text, which occurs
+// there once, becomes a new one.
+type defect struct{ name, file, old, new string }
+
+const (
+	poolupdate = "internal/poolupdate/"
+	azure      = "internal/azure/"
+	lease      = "internal/lease/"
+)
+
+// defects are one a line of thought: the queue, what an attempt writes, what becomes of
+// it, drift, time, Azure's answers, the locks.
+func defects() []defect {
+	return []defect{
+		{"a requeue is dropped", poolupdate + "queue.go", "q.hold(pool, w, coalesce(requeue, w.ops...))", "q.hold(pool, w, coalesce(requeue[:len(requeue)/2], w.ops...))"},
+		{"what comes during an attempt is forgotten", poolupdate + "queue.go", "q.hold(pool, w, coalesce(requeue, w.ops...))", "q.hold(pool, w, requeue)"},
+		{"a retried operation stands for a fresh one", poolupdate + "operation.go", "return o.fresh() && p.fresh() && o.Ref", "return p.fresh() && o.Ref"},
+		{"known level while an attempt is under way", poolupdate + "queue.go", "w != nil && !w.inFlight && len(w.ops) == 0", "w != nil && len(w.ops) == 0"},
+		{"relevance is not checked again after an attempt", poolupdate + "lane.go", "\tops = l.relevant(ops)\n\tif !r.settled() && ctx", "\tif !r.settled() && ctx"},
+		{"all that is found is ours", poolupdate + "attempt.go", "if want.Ours(a.IP) {", "if want.Ours(a.IP) || true {"},
+		{"what is found at first is never ours", poolupdate + "attempt.go", "if want.Ours(a.IP) {", "if want.Ours(a.IP) && false {"},
+		{"it is recorded after the write", poolupdate + "attempt.go", "if taken && len(written) == before {", "if taken || len(written) == before {"},
+		{"the ledger is trimmed before the write", poolupdate + "attempt.go", "Written: slices.SortedFunc(maps.Keys(written), netip.Addr.Compare),", "Written: slices.DeleteFunc(slices.SortedFunc(maps.Keys(written), netip.Addr.Compare), func(ip netip.Addr) bool { return !slices.Contains(sortedIPs(r.wanted), ip) }),"},
+		{"addresses that are not seen are forgotten", poolupdate + "apply.go", "c.unseen = true", "c.unseen = false"},
+		{"a write whose fate is unknown is forgotten", poolupdate + "lane.go", "h.lost = r.lost", "h.lost = \"\""},
+		{"the gates are asked before the lane is free", poolupdate + "lane.go", "time.Since(asked) > leaveLasts", "time.Since(asked) > 24*time.Hour"},
+		{"success is believed without a look", poolupdate + "attempt.go", "if !shows(shown, todo.next) {", "if false {"},
+		{"a failed state counts as level", poolupdate + "attempt.go", "case observed.Provisioning != lb.Failed && !todo.unseen && (", "case !todo.unseen && ("},
+		{"a write under way counts as level", poolupdate + "attempt.go", "case observed.Provisioning == lb.Updating:", "case false:"},
+		{"a retry is counted twice", poolupdate + "settle.go", "op.retryCount++", "op.retryCount += 2"},
+		{"a retry is not counted", poolupdate + "settle.go", "op.retryCount++", "op.retryCount += min(1, maxRetries-1-op.retryCount)"},
+		{"Retry-After is ignored once", poolupdate + "settle.go", "op.nextEligibleAt = retryAt", "if op.retryCount > 1 {\n\t\t\t\top.nextEligibleAt = retryAt\n\t\t\t}"},
+		{"a fresh operation takes a parked one along", poolupdate + "admission.go", "g.parkedUntil = later(g.parkedUntil, op.nextEligibleAt)", "if g.parkedUntil = later(g.parkedUntil, op.nextEligibleAt); op.fresh() {\n\t\t\tg.parkedUntil = op.nextEligibleAt\n\t\t}"},
+		{"a Service is told twice", poolupdate + "settle.go", "!slices.Contains(v.told[w], to) {", "!slices.Contains(v.told[wordNone], to) {"},
+		{"nobody is told that it is good again", poolupdate + "settle.go", "outcome == Unchanged && (last == wordRetrying", "outcome == Stale && (last == wordRetrying"},
+		{"a stale pool is a failure", poolupdate + "settle.go", "Stale:     {},", "Stale:     {disposition{tell: wordFailed}, disposition{tell: wordFailed}, disposition{}},"},
+		{"a look for drift that is put off is lost", poolupdate + "queue.go", "w.driftDue = w.driftDue || slices", "w.driftDue = w.driftDue && slices"},
+		{"drift repair looks once", poolupdate + "drift.go", "\t\t\tw.driftAt = driftAfter(key, now, q.driftPeriod)\n\t\t}", "\t\t\tw.driftAt = now.Add(1000 * time.Hour)\n\t\t}"},
+		{"drift repair tells the same again", poolupdate + "settle.go", "if past.again && d.tell", "if !past.again && d.tell"},
+		{"a lane sleeps over an operation", poolupdate + "queue.go", "\tif queued {\n\t\tq.signal()\n\t}", "\tif queued && q.depth < 2 {\n\t\tq.signal()\n\t}"},
+		{"the pace of retries is off", poolupdate + "admission.go", "return later(t, g.history.lastAttempt.Add(interval))", "return later(t, g.history.lastAttempt)"},
+		{"the lease comes before the lane", poolupdate + "lane.go", "\tif l.lock(ctx) != nil {\n\t\treturn time.Time{}, \"\"\n\t}\n\tdefer l.unlock()\n\tvalid := func() bool { return true }\n\tif l.cfg.Lease != nil {\n\t\theld, leave, err := l.cfg.Lease.Enter(ctx)\n\t\tif err != nil {\n\t\t\treturn time.Now().Add(l.cfg.Interval), err.Error()\n\t\t}\n\t\tdefer leave()\n\t\tvalid = held\n\t}\n", "\tvalid := func() bool { return true }\n\tif l.cfg.Lease != nil {\n\t\theld, leave, err := l.cfg.Lease.Enter(ctx)\n\t\tif err != nil {\n\t\t\treturn time.Now().Add(l.cfg.Interval), err.Error()\n\t\t}\n\t\tdefer leave()\n\t\tvalid = held\n\t}\n\tif l.lock(ctx) != nil {\n\t\treturn time.Time{}, \"\"\n\t}\n\tdefer l.unlock()\n"},
+		{"a lease is valid after its end", lease + "renew.go", "return s.end.Sub(now) > s.term/3 }", "return s.end.Sub(now) > -s.term }"},
+		{"the lane is not locked", poolupdate + "lane.go", "\tif l.lock(ctx) != nil {\n\t\treturn time.Time{}, \"\"\n\t}\n\tdefer l.unlock()\n", ""},
+		{"the lease is not checked before a write", poolupdate + "attempt.go", "if !valid() {", "if false && !valid() {"},
+		{"the lease is never given back", lease + "shared.go", "if !last {", "if !last || true {"},
+		{"no breath after a turn", lease + "shared.go", "s.free = time.Now().Add(breath)", "s.free = time.Now()"},
+		{"turns have no end", lease + "shared.go", "now.Sub(s.since) < turn && s.writable(now)", "s.writable(now)"},
+		{"a lease that is lost counts on", lease + "renew.go", "\t\ts.end = time.Time{}\n", ""},
+		{"no If-Match", azure + "pools.go", "if !c.opts.WithoutIfMatch {\n\t\tbegin", "if false {\n\t\tbegin"},
+		{"gates learn of reads alone", azure + "gate.go", "g.close(quotaGate(c.pool.LoadBalancer, c.write()), closedGate", "g.close(quotaGate(c.pool.LoadBalancer, false), closedGate"},
+		{"a lock closes no gate", azure + "gate.go", "case code == lockCode:", "case code == lockCode && false:"},
+		{"the SDK's own retries do not ask the gates", azure + "gate.go", "func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {\n\tif err := g.pass(callOf(req.Raw().Context())); err != nil {", "func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {\n\tif err := g.pass(nil); err != nil {"},
+		{"lost answers to writes are terminal", azure + "fault.go", "unknown := late || c.followsUp() || c.write() && c.sent.Load()", "unknown := late || c.followsUp()"},
+		{"any 404 is stale", azure + "fault.go", "\t}\n\treturn false\n}\n\nfunc namesTarget", "\t}\n\treturn true\n}\n\nfunc namesTarget"},
+		{"a poll that is throttled ends the wait", azure + "wait.go", "case throttled != nil && !tooLate(ctx, throttled):", "case throttled != nil && tooLate(ctx, throttled):"},
+		{"polls end in a stale pool", azure + "fault.go", "case c.followsUp(), c.write() && success:", "case c.write() && success:"},
+		{"a Retry-After in seconds is milliseconds", "internal/backoff/retryafter.go", "{\"Retry-After\", time.Second, true}", "{\"Retry-After\", time.Millisecond, true}"},
+		{"a 409 is terminal", "internal/fault/classify.go", "Retriable, \"conflict\",", "Terminal, \"conflict\","},
+		{"an operation that was overtaken is terminal", "internal/fault/classify.go", "Retriable, \"superseded\",", "Terminal, \"superseded\","},
+		{"back-off doubles without an end", "internal/backoff/doubling.go", "return min(delay, d.Max)", "return delay << n"},
+	}
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulate looks for what the scenarios forgot. It plays random schedules on a
+// scenario.Stage, in virtual time, and makes every check after every step.
+//
+//	schedule.go  a seed → a world and the steps in it (pure)
+//	steps.go     what can happen, and how often
+//	play.go      a schedule → what became of it
+//	shrink.go    a schedule that fails → the shortest that still does
+//	script.go    a schedule as a scenario file, and back
+//	search.go    many seeds at once
+//	bubble.go    virtual time, in a test and outside of one
+//
+// The same seed gives the same schedule, and the same schedule the same trace.
+package simulate

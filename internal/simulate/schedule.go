@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/scenario"
+)
+
+// world is what a schedule knows of the stage while it is made. It does not look at
+// what happens there.
+type world struct {
+	r        *rand.Rand
+	nodes    int
+	balances []string
+	pools    []string            // as LB/NAME
+	services map[string][]string // pools by Service
+	names    []string            // of the Services, in their order
+	lease    bool
+	gone     map[string]bool // Services, nodes and pools that are away
+	foreign  int
+}
+
+// Schedule returns the steps of a seed: a world, n things that happen to it with time
+// between them, and the end, at which all faults cease and every pool has to be level.
+func Schedule(seed uint64, n int) []scenario.Step {
+	w := &world{r: rand.New(rand.NewPCG(seed, 0)), gone: map[string]bool{}, services: map[string][]string{}} //nolint:gosec // it has to be repeatable
+	lines := []string{w.build()}
+	happens := w.choose()
+	for range n {
+		if text := happens.pick(w)(w); text != "" {
+			lines = append(lines, text)
+		}
+		lines = append(lines, "clock "+w.pause())
+	}
+	lines = append(lines, "heal", "restart dead", "clock 20m", "expect calm")
+	if w.r.IntN(2) == 0 { // what only memory knew is lost
+		lines = append(lines, "restart", "clock 3m", "expect calm")
+	}
+	return parse(lines)
+}
+
+// parse turns what this package wrote into steps.
+func parse(lines []string) []scenario.Step {
+	var steps []scenario.Step
+	for _, text := range lines {
+		first, input, _ := strings.Cut(text, "\n")
+		step, err := scenario.ParseStep(first)
+		if err != nil {
+			panic(err) // a mistake of this package
+		}
+		step.Input = input
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// build spells the step that makes the world.
+func (w *world) build() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "cluster retries=%d overlap=%s drift=%s", w.r.IntN(4), oneOf(w, armemu.Overlaps()...), oneOf(w, "10m", "10m", "5m"))
+	if w.lease = w.r.IntN(3) == 0; w.lease {
+		fmt.Fprintf(&text, " lease=%s", oneOf(w, "15s", "15s", "60s"))
+	}
+	w.nodes = 3 + w.r.IntN(5)
+	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
+	subscription := ""
+	for i := range 1 + w.r.IntN(3) {
+		name := fmt.Sprintf("lb%d", i+1)
+		w.balances = append(w.balances, name)
+		fmt.Fprintf(&text, "\nlb %s%s", name, subscription)
+		if w.r.IntN(4) == 0 {
+			subscription = " subscription=s2"
+		}
+	}
+	for i := range 1 + w.r.IntN(5) {
+		w.addPool(&text, string(rune('a'+i)))
+	}
+	var services strings.Builder
+	for i := 0; i < len(w.pools); {
+		n := min(1+w.r.IntN(5)/4, len(w.pools)-i)
+		name := fmt.Sprintf("s%d", len(w.names)+1)
+		w.names = append(w.names, name)
+		for _, p := range w.pools[i : i+n] {
+			w.services[name] = append(w.services[name], bare(p))
+		}
+		fmt.Fprintf(&services, "\nservice %s pools=(%s) nodes=(%s)", name, strings.Join(w.services[name], ", "), w.someNodes())
+		i += n
+	}
+	return text.String() + services.String()
+}
+
+// addPool spells a pool, with what stands in it before Weir takes it.
+func (w *world) addPool(text *strings.Builder, name string) {
+	if w.r.IntN(8) == 0 {
+		name += "-ipv6"
+	}
+	at := oneOf(w, w.balances...) + "/" + name
+	w.pools = append(w.pools, at)
+	fmt.Fprintf(text, "\npool %s", at)
+	if w.r.IntN(3) > 0 {
+		fmt.Fprintf(text, " foreign=(%s)", w.newForeign())
+	}
+	if w.r.IntN(4) == 0 && !strings.HasSuffix(name, "-ipv6") {
+		fmt.Fprintf(text, " holds=(%s)", w.node())
+	}
+}
+
+// pause is how long a step is followed by nothing: mostly around the times that the
+// lanes know, sometimes hours, as after a machine was suspended.
+func (w *world) pause() string {
+	switch n := w.r.IntN(100); {
+	case n < 25:
+		return fmt.Sprintf("%dms", w.r.IntN(1000))
+	case n < 75:
+		return fmt.Sprintf("%dms", w.r.IntN(30_000))
+	case n < 96:
+		return fmt.Sprintf("%ds", w.r.IntN(240))
+	}
+	return (time.Duration(1+w.r.IntN(24)) * 5 * time.Minute).String()
+}
+
+func oneOf[T any](w *world, of ...T) T { return of[w.r.IntN(len(of))] }
+
+// bare is a pool's name without its load balancer.
+func bare(pool string) string {
+	_, name, _ := strings.Cut(pool, "/")
+	return name
+}
+
+func (w *world) node() string    { return fmt.Sprintf("n%d", 1+w.r.IntN(w.nodes)) }
+func (w *world) pool() string    { return bare(oneOf(w, w.pools...)) }
+func (w *world) service() string { return oneOf(w, w.names...) }
+
+// someNodes is any number of nodes, none and all included.
+func (w *world) someNodes() string {
+	var some []string
+	for i := range w.nodes {
+		if w.r.IntN(2) == 0 {
+			some = append(some, fmt.Sprintf("n%d", i+1))
+		}
+	}
+	return strings.Join(some, ", ")
+}
+
+// newForeign is an address that nobody has used yet.
+func (w *world) newForeign() string {
+	w.foreign++
+	return fmt.Sprintf("10.9.%d.%d", w.foreign/200, w.foreign%200+1)
+}
