@@ -132,10 +132,13 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 		p.die(fmt.Sprintf("before %s of %s was sent", c.kind, c.pool.Name))
 		return c, nil
 	}
+	armed := p.kill
 	return c, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.die(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
+		if p.kill == armed { // or all faults have ended meanwhile
+			p.die(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
+		}
 	}
 }
 
