@@ -4,7 +4,6 @@ package poolupdate
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -192,25 +191,20 @@ func TestPausesStartAnewAfterASuccess(t *testing.T) {
 	})
 }
 
-// When there is no next attempt, no time is named for it.
+// When there is no next attempt, no time is named for it, whatever Azure asked for.
 func TestAReportWithoutAnotherAttemptNamesNoTime(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.pool(web, "")
-		w.set(func() {
-			w.fail = func(call string, _ lb.PoolID) error {
-				if call == "PUT" && len(w.reports) < 2 {
-					return fault.Classify(fault.Answer{Status: 409}, errors.New("busy"))
-				}
-				return nil
-			}
+		w.failingPool("PUT", web, 2, func() fault.Answer {
+			return fault.Answer{Status: 429, RetryAt: time.Now().Add(time.Minute)}
 		})
 		w.change(web, "n1=10.0.0.1")
-		w.wait(2 * interval)
+		w.wait(90 * time.Second)
 		w.change(web, "n2=10.0.0.2")
-		w.wait(2 * interval)
+		w.wait(2 * time.Minute)
 		for i, want := range []bool{true, false, false} {
-			if r := w.reports[i]; r.RetryAt.IsZero() == want || r.Requeued != want {
-				t.Errorf("%s, requeued %v: the next attempt is at %s", r.Outcome, r.Requeued, r.RetryAt)
+			if r := w.reports[i]; r.RetryAt.IsZero() == want || r.NextEligibleAt.IsZero() == want || r.Requeued != want {
+				t.Errorf("%s, requeued %v: the next attempt is at %s, not before %s", r.Outcome, r.Requeued, r.RetryAt, r.NextEligibleAt)
 			}
 		}
 		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web", "web Written Updated:web")
