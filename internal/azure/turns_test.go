@@ -76,6 +76,9 @@ func TestALockDoesNotMakeAnybodyQueue(t *testing.T) {
 				t.Errorf("number %d went after %s", i, at)
 			}
 		}
+		if n := len(g.turns); n != 0 {
+			t.Errorf("%d quotas are counted, though none was used up", n)
+		}
 	})
 }
 
@@ -140,6 +143,63 @@ func TestATurnThatNobodyTakesIsLost(t *testing.T) {
 			t.Errorf("%d of 150 went in one instant", n)
 		}
 	})
+}
+
+// rush returns how many of the load balancers get leave at this instant.
+func rush(g *gates, ids []lb.LoadBalancerID) (n int) {
+	for _, id := range ids {
+		if until, _ := g.enter(id, time.Now()); until.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// What comes back while nobody asks is saved, and once all of it is back there is nothing
+// to count.
+func TestAQuotaIsSavedUpAndThenWhole(t *testing.T) {
+	for _, tt := range []struct {
+		what       string
+		at         time.Duration // after the gate has opened
+		some, many int           // who come, and who get leave
+	}{
+		{"writes", 0, 500, 1}, {"writes", 30 * time.Second, 500, 101}, {"writes", 59 * time.Second, 500, 197},
+		{"writes", 61 * time.Second, 500, 500},
+		{"reads", 0, 500, 1}, {"reads", 4 * time.Second, 500, 21}, {"reads", 9 * time.Second, 500, 46}, {"reads", 11 * time.Second, 500, 500},
+	} {
+		t.Run(fmt.Sprintf("%s after %s", tt.what, tt.at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGates()
+				g.close(gateKey{tt.what, "s1"}, closedGate{time.Now().Add(time.Second), "SubscriptionRequestsThrottled"})
+				time.Sleep(time.Second + tt.at)
+				if n := rush(g, herd(tt.some)); n != tt.many {
+					t.Errorf("%d of %d went at once, want %d", n, tt.some, tt.many)
+				}
+			})
+		})
+	}
+}
+
+// Whoever has turns of both quotas goes at the later one, whichever that is.
+func TestTheLaterOfTwoTurnsCounts(t *testing.T) {
+	for _, used := range []string{"reads", "writes"} {
+		t.Run(used, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGates()
+				for _, what := range []string{"reads", "writes"} {
+					until := time.Now().Add(time.Second) // and has some saved by then
+					if what == used {
+						until = until.Add(5 * time.Second)
+					}
+					g.close(gateKey{what, "s1"}, closedGate{until, "SubscriptionRequestsThrottled"})
+				}
+				time.Sleep(6 * time.Second)
+				if n := rush(g, herd(10)); n != 1 {
+					t.Errorf("%d went at once after the %s were used up, want one", n, used)
+				}
+			})
+		})
+	}
 }
 
 // A load balancer takes a turn for each attempt, and both quotas count.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,7 +50,7 @@ func (s *staged) next(_ int, r *http.Request) reply {
 	case op == opGet && !s.landed:
 		return shown
 	}
-	return bare(200, after)
+	return bare(200, strings.Replace(after, `e1`, `e2`, 1)) // a write that has landed changes the etag
 }
 
 // asked counts the requests that got the column's answer, from a call on.

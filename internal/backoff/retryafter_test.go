@@ -37,6 +37,8 @@ func TestRetryAfter(t *testing.T) {
 		{"Azure's milliseconds", http.Header{"X-Ms-Retry-After-Ms": {"250"}}, 250 * time.Millisecond, true},
 		{"the finer unit first", http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"2"}}, 1500 * time.Millisecond, true},
 		{"the next one if the finer is broken", http.Header{"Retry-After-Ms": {"-5"}, "Retry-After": {"2"}}, 2 * time.Second, true},
+		{"Azure's milliseconds are no date", http.Header{"X-Ms-Retry-After-Ms": {"Sat, 21 Nov 2026 12:02:00 GMT"}}, 0, false},
+		{"a date where milliseconds belong gives way", http.Header{"X-Ms-Retry-After-Ms": {"Sat, 21 Nov 2026 12:02:00 GMT"}, "Retry-After": {"2"}}, 2 * time.Second, true},
 		{"milliseconds are no date", http.Header{"Retry-After-Ms": {"Sat, 21 Nov 2026 12:02:00 GMT"}}, 0, false},
 	}
 	for _, tt := range tests {

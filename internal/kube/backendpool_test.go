@@ -357,10 +357,10 @@ func TestEventsAreNotAggregated(t *testing.T) {
 // A controller that starts anew finds in the status what it wrote, looks at every pool
 // once, and repairs what changed meanwhile. It runs alone: the controller is shared.
 func TestRestart(t *testing.T) {
-	s := newScene(t, "web", "quiet", "gone")
+	s := newScene(t, "web", "quiet", "gone", "parked")
 	s.hasNode(1)
 	s.hasNode(2)
-	for _, name := range []string{"web", "quiet", "gone"} {
+	for _, name := range []string{"web", "quiet", "gone", "parked"} {
 		s.hasService(name, corev1.ServiceTypeLoadBalancer)
 		s.hasSlice(name, name, s.on(1))
 		s.binds(name, name)
@@ -380,6 +380,13 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.azurePool("web", s.ip(1), orphan)
+	// And a pool for which Azure had asked for patience.
+	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), len(s.sent("parked"))
+	p = get[v1alpha1.BackendPool](s, s.ns, "parked")
+	p.Status.NextEligibleAt = &asked
+	if err := api.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
 
 	var err error
 	if controller, err = start(); err != nil {
@@ -398,6 +405,14 @@ func TestRestart(t *testing.T) {
 	})
 	if got := s.held("quiet"); len(got) != 1 {
 		t.Errorf("the quiet pool holds %v", got)
+	}
+	s.comesToSay("parked", v1alpha1.ReasonUpdating, "because Azure asked for no call before "+asked.UTC().Format(time.RFC3339))
+	if c := meta.FindStatusCondition(s.status("parked").Conditions, v1alpha1.ConditionParked); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRetryAfter {
+		t.Errorf("parked before the restart, and after it: %+v", c)
+	}
+	s.holds("parked", s.ip(1))
+	if first := s.sent("parked")[sent]; first.Before(asked.Time) {
+		t.Errorf("called %s before the time that Azure had named", asked.Sub(first))
 	}
 }
 

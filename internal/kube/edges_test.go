@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -112,6 +113,10 @@ func TestWhenToLookAgain(t *testing.T) {
 		return poolupdate.Report{Outcome: o, At: time.Unix(0, 0)}
 	}
 	level := poolupdate.Report{Outcome: poolupdate.Written, Settled: true, At: time.Unix(0, 0)}
+	missing := func(code string) poolupdate.Report {
+		return poolupdate.Report{Outcome: poolupdate.Stale, At: time.Unix(0, 0), Fault: &fault.Fault{Class: fault.Stale, Code: code}}
+	}
+	nameless, named := missing(fault.CodeNotFound), missing("ResourceNotFound")
 	tests := []struct {
 		name     string
 		standing standing
@@ -131,6 +136,11 @@ func TestWhenToLookAgain(t *testing.T) {
 		{"leaving", leaving, []poolupdate.Report{level}, 0, true},
 		{"leaving fails", leaving, []poolupdate.Report{ended(poolupdate.Terminal)}, time.Minute, false},
 		{"leaving a pool that is gone", leaving, []poolupdate.Report{ended(poolupdate.Stale)}, 0, true},
+		{"leaving a pool that Azure names as gone", leaving, []poolupdate.Report{named}, 0, true},
+		{"leaving, and a 404 names nothing", leaving, []poolupdate.Report{nameless}, time.Minute, false},
+		{"leaving, and two in a row do", leaving, []poolupdate.Report{nameless, nameless}, 0, true},
+		{"leaving, and two do that are not in a row", leaving, []poolupdate.Report{nameless, ended(poolupdate.Terminal), nameless}, time.Minute, false},
+		{"filling, and a 404 names nothing", filling, []poolupdate.Report{nameless}, 5 * time.Minute, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -179,14 +189,20 @@ func TestAddressesThatNoLoadBalancerReaches(t *testing.T) {
 }
 
 // queued is a Lanes that keeps what it is given.
-type queued struct{ ops []poolupdate.Operation }
+type queued struct {
+	ops     []poolupdate.Operation
+	removed []poolupdate.ServiceName
+}
 
-func (q *queued) Add(op poolupdate.Operation)              { q.ops = append(q.ops, op) }
-func (q *queued) RemoveService(poolupdate.ServiceName) int { return 0 }
-func (q *queued) Forget(lb.PoolID)                         {}
-func (q *queued) Resume()                                  {}
-func (q *queued) Drop(poolupdate.Ref)                      {}
-func (q *queued) LevelAs(lb.PoolID, uint64) bool           { return false }
+func (q *queued) Add(op poolupdate.Operation) { q.ops = append(q.ops, op) }
+func (q *queued) RemoveService(name poolupdate.ServiceName) int {
+	q.removed = append(q.removed, name)
+	return 0
+}
+func (q *queued) Forget(lb.PoolID)               {}
+func (q *queued) Drop(poolupdate.Ref)            {}
+func (q *queued) LevelAs(lb.PoolID, uint64) bool { return false }
+func (q *queued) Resume()                        {}
 
 // A pool that was read before says so while it waits to be read again, and one that
 // is being deleted never says that it is level.

@@ -45,7 +45,8 @@ func sliceChanged() predicate.Predicate {
 		}
 		// The address type of a slice cannot change, but that of its name can: after a
 		// lost watch another object arrives as an update.
+		// The generation tells of what the cache has left out, such as a pod's own address.
 		return before.UID != after.UID || serviceOfSlice(before) != serviceOfSlice(after) ||
-			!equality.Semantic.DeepEqual(before.Endpoints, after.Endpoints)
+			before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Endpoints, after.Endpoints)
 	}}
 }

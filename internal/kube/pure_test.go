@@ -127,7 +127,8 @@ func TestStanding(t *testing.T) {
 func TestRelevant(t *testing.T) {
 	web := poolupdate.ServiceName{Namespace: "shop", Name: "web"}
 	none := poolupdate.ServiceName{}
-	lbService := service(corev1.ServiceTypeLoadBalancer)
+	lbService, leaving := service(corev1.ServiceTypeLoadBalancer), service(corev1.ServiceTypeLoadBalancer)
+	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/keeper"}
 	for _, tt := range []struct {
 		name    string
 		pool    *v1alpha1.BackendPool
@@ -141,7 +142,9 @@ func TestRelevant(t *testing.T) {
 		{"the pool in other letters", bp("a", 0), lbService, func(o *poolupdate.Operation) { o.Pool.Name = "WEB" }, true},
 		{"bound to another Service by now", bp("a", 0), lbService, func(o *poolupdate.Operation) { o.Service.Name = "old" }, false},
 		{"its Service is gone", bp("a", 0, took), nil, nil, false},
-		{"the removal after that", bp("a", 0, took), nil, func(o *poolupdate.Operation) { o.Service = none }, true},
+		{"its Service is being deleted", bp("a", 0, took), leaving, nil, false},
+		{"the removal after that", bp("a", 0, took), leaving, func(o *poolupdate.Operation) { o.Service = none }, true},
+		{"the removal after it has gone", bp("a", 0, took), nil, func(o *poolupdate.Operation) { o.Service = none }, true},
 		{"its Service was never there", bp("a", 0), nil, func(o *poolupdate.Operation) { o.Service = none }, false},
 		{"being deleted", bp("a", 0, took, deleting), lbService, nil, false},
 		{"the removal after that", bp("a", 0, took, deleting), lbService, func(o *poolupdate.Operation) { o.Service = none }, true},

@@ -6,58 +6,84 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing/iotest"
+	"time"
 
 	"weir.dev/weir/internal/azure"
 )
 
-// verdict is what a write of a pool meets; the zero value lets it through.
+// verdict is what a request for a pool meets; the zero value lets it through.
 type verdict struct {
 	status     int
-	code       string
+	code       string // of the body; without one there is no body
 	retryAfter string // seconds
+	torn       bool   // the body breaks off
 }
 
 var (
 	refused   = verdict{status: http.StatusBadRequest, code: "InvalidRequestFormat"}
 	throttled = verdict{status: http.StatusTooManyRequests, code: "SomeThrottle", retryAfter: "4"}
 	locked    = verdict{status: http.StatusTooManyRequests, code: "RetryableErrorDueToAnotherOperation", retryAfter: "6"}
+	nameless  = verdict{status: http.StatusNotFound}
+	torn      = verdict{status: http.StatusNotFound, code: "ResourceNotFound", torn: true}
 )
 
-// wire carries requests to the emulator, but for writes that a scene has a verdict for.
+// wire carries requests to the emulator, but for those that a scene has a verdict for.
 type wire struct{ to azure.Transport }
 
 var verdicts = struct {
 	sync.Mutex
-	of map[string][]verdict // by ARM id of the pool, the next one first
-}{of: map[string][]verdict{}}
+	of   map[string][]verdict   // by method and ARM id of the pool, the next one first
+	sent map[string][]time.Time // by ARM id of the pool: when each request was sent
+}{of: map[string][]verdict{}, sent: map[string][]time.Time{}}
+
+func (s *scene) wireID(pool string) string {
+	return strings.ToLower(s.lbID() + "/backendAddressPools/" + pool)
+}
 
 // meets sets what the next writes of a pool meet, in their order.
 func (s *scene) meets(pool string, of ...verdict) {
 	verdicts.Lock()
 	defer verdicts.Unlock()
-	verdicts.of[strings.ToLower(s.lbID()+"/backendAddressPools/"+pool)] = of
+	verdicts.of[http.MethodPut+s.wireID(pool)] = of
 }
 
-// unmet is how many of the verdicts are left.
+// finds sets what the next reads of a pool meet, in their order.
+func (s *scene) finds(pool string, of ...verdict) {
+	verdicts.Lock()
+	defer verdicts.Unlock()
+	verdicts.of[http.MethodGet+s.wireID(pool)] = of
+}
+
+// unmet is how many of the verdicts on writes are left.
 func (s *scene) unmet(pool string) int {
 	verdicts.Lock()
 	defer verdicts.Unlock()
-	return len(verdicts.of[strings.ToLower(s.lbID()+"/backendAddressPools/"+pool)])
+	return len(verdicts.of[http.MethodPut+s.wireID(pool)])
+}
+
+// sent returns when each request for a pool was sent, so far.
+func (s *scene) sent(pool string) []time.Time {
+	verdicts.Lock()
+	defer verdicts.Unlock()
+	return slices.Clone(verdicts.sent[s.wireID(pool)])
 }
 
 func next(req *http.Request) verdict {
 	id := strings.ToLower(req.URL.Path)
 	verdicts.Lock()
 	defer verdicts.Unlock()
-	if req.Method != http.MethodPut || len(verdicts.of[id]) == 0 {
+	verdicts.sent[id] = append(verdicts.sent[id], time.Now())
+	of := verdicts.of[req.Method+id]
+	if len(of) == 0 {
 		return verdict{}
 	}
-	v := verdicts.of[id][0]
-	verdicts.of[id] = verdicts.of[id][1:]
-	return v
+	verdicts.of[req.Method+id] = of[1:]
+	return of[0]
 }
 
 // duringPut is called while a write is on its way.
@@ -76,9 +102,16 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	if v.retryAfter != "" {
 		header.Set("Retry-After", v.retryAfter)
 	}
-	body := fmt.Sprintf(`{"error":{"code":%q,"message":"Not\nnow."}}`, v.code)
+	text := ""
+	if v.code != "" {
+		text = fmt.Sprintf(`{"error":{"code":%q,"message":"Not\nnow."}}`, v.code)
+	}
+	var body io.Reader = strings.NewReader(text)
+	if v.torn {
+		body = io.MultiReader(strings.NewReader(text[:len(text)/2]), iotest.ErrReader(io.ErrUnexpectedEOF))
+	}
 	return &http.Response{
 		StatusCode: v.status, Status: http.StatusText(v.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+		Header: header, Body: io.NopCloser(body), ContentLength: int64(len(text)), Request: req,
 	}, nil
 }

@@ -30,7 +30,8 @@ func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	retrying := poolupdate.Report{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second}
 	for _, r := range []poolupdate.Report{
 		retrying, retrying,
-		{Pool: pool, Outcome: poolupdate.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Now(), At: time.Now()},
+		{Pool: pool, Outcome: poolupdate.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Unix(1000, 0), At: time.Unix(1090, 0)},
+		{Pool: pool, Outcome: poolupdate.Written, At: time.Unix(2000, 0)}, // the repair of a drift
 		{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
 		{Pool: pool, Outcome: poolupdate.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
 		{Pool: pool, Outcome: poolupdate.Unchanged},
@@ -58,8 +59,8 @@ weir_pool_drift_looks_total{outcome="Unchanged"} 1
 	if n, sum := histogram(t, reg, "cloudprovider_azure_op_duration_seconds"); n != 3 || sum != 8 {
 		t.Errorf("%d operations of %v s in all, want 3 of 8 s", n, sum)
 	}
-	if n, _ := histogram(t, reg, "weir_endpoint_to_pool_seconds"); n != 1 {
-		t.Errorf("%d lags, want that of the one write", n)
+	if n, sum := histogram(t, reg, "weir_endpoint_to_pool_seconds"); n != 1 || sum != 90 {
+		t.Errorf("%d lags of %v s in all, want that of the one change: from when it was seen", n, sum)
 	}
 }
 

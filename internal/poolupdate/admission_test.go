@@ -40,6 +40,8 @@ func TestReadyAt(t *testing.T) {
 			[]Operation{{queuedAt: seconds(1), retryCount: 1, nextEligibleAt: seconds(90)}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(90)},
 		{"nor one that waits for its interval",
 			[]Operation{{queuedAt: seconds(1), retryCount: 1}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(34)},
+		{"a pool that took more than its stock waits for all of them",
+			[]Operation{{queuedAt: seconds(1)}}, history{passes: passes{taken: 5, refill: seconds(0)}}, seconds(90)},
 		{"what is held waits, fresh or not",
 			[]Operation{{queuedAt: seconds(0)}}, history{holdUntil: seconds(8)}, seconds(8)},
 	}
@@ -49,6 +51,28 @@ func TestReadyAt(t *testing.T) {
 				t.Errorf("got +%s, want +%s", got.Sub(start), tt.want.Sub(start))
 			}
 		})
+	}
+}
+
+// Passes come back on the beat of the first, and never more than were taken.
+func TestPassesComeBack(t *testing.T) {
+	p := passes{}
+	for range burst {
+		p = p.take(seconds(0), interval)
+	}
+	p = p.take(seconds(45), interval) // the one of 30 s
+	if got := p.nextAt(interval); !got.Equal(seconds(60)) {
+		t.Errorf("the next comes back at +%s, want +60s", got.Sub(start))
+	}
+	p = p.take(seconds(90_000), interval)
+	if p.taken != 1 || !p.refill.Equal(seconds(90_000)) {
+		t.Errorf("a pool that was quiet for a day has %d of %d passes in hand", burst-p.taken, burst)
+	}
+	if got := p.at(seconds(200_000), interval); got != (passes{}) && got.taken != 0 {
+		t.Errorf("and %d after the next", burst-got.taken)
+	}
+	if got := p.at(seconds(90_029), interval); got.taken != 1 {
+		t.Errorf("a pass came back early: %+v", got)
 	}
 }
 

@@ -204,7 +204,7 @@ func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
 	removal := Operation{Ref: Ref{Name: "web"}, Pool: web, queuedAt: seconds(1), ChangedAt: seconds(1)}
 	back := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, queuedAt: seconds(5), ChangedAt: seconds(5)}
 	got := coalesce([]Operation{removal}, back)
-	if len(got) != 1 || got[0].Service != back.Service || !got[0].queuedAt.Equal(seconds(1)) {
+	if len(got) != 1 || got[0].Service != back.Service || !got[0].queuedAt.Equal(seconds(1)) || !got[0].ChangedAt.Equal(seconds(1)) {
 		t.Errorf("%+v", got)
 	}
 	if got = coalesce([]Operation{back}, removal); len(got) != 2 {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// desk is a Cluster with one BackendPool, whose reconcilers are called by hand.
+type desk struct {
+	*testing.T
+	*Cluster
+	api   *statusAPI
+	lanes *queued
+	p     *v1alpha1.BackendPool
+}
+
+// atDesk has a BackendPool of an active Service; edit changes it before anybody sees it.
+func atDesk(t *testing.T, edit ...func(*v1alpha1.BackendPool)) *desk {
+	t.Helper()
+	c, api, p := recorded(t)
+	d := &desk{T: t, Cluster: c, api: api, lanes: &queued{}, p: p}
+	c.lanes = d.lanes
+	d.becomes(edit...)
+	return d
+}
+
+// becomes changes the BackendPool in the cluster.
+func (d *desk) becomes(edit ...func(*v1alpha1.BackendPool)) {
+	d.Helper()
+	p := d.p.DeepCopy()
+	for _, f := range edit {
+		f(p)
+	}
+	d.p = p
+	if err := d.snap.pools.Update(p); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *desk) serviceGoes() {
+	d.Helper()
+	if err := d.snap.services.Delete(service(corev1.ServiceTypeLoadBalancer)); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *desk) reconciles() {
+	d.Helper()
+	if _, err := d.reconcilePool(d.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d.p)}); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *desk) status() *v1alpha1.BackendPoolStatus { return &d.statuses.known(refOf(d.p)).status }
+
+func (d *desk) condition(kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(d.status().Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (d *desk) says(reason, part string) {
+	d.Helper()
+	if c := d.condition(v1alpha1.ConditionSynced); c.Reason != reason || !strings.Contains(c.Message, part) {
+		d.Errorf("says %s %q, want %s and %q", c.Reason, c.Message, reason, part)
+	}
+}
+
+func (d *desk) parked(want bool) {
+	d.Helper()
+	c := d.condition(v1alpha1.ConditionParked)
+	if got := c.Status == metav1.ConditionTrue; got != want || (d.status().NextEligibleAt != nil) != want {
+		d.Errorf("parked %v until %v, %s %q; want %v", got, d.status().NextEligibleAt, c.Reason, c.Message, want)
+	}
+}
+
+// reports tells of an attempt at the pool.
+func (d *desk) reports(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
+	d.Helper()
+	r := poolupdate.Report{Ref: refOf(d.p), Pool: d.snap.standingOf(d.p).pool, Outcome: o, At: time.Unix(1000, 0)}
+	r.Settled = o == poolupdate.Written || o == poolupdate.Unchanged
+	if !r.Settled {
+		r.Observed = -1
+		r.Fault = &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}
+	}
+	for _, f := range edit {
+		f(&r)
+	}
+	d.Report(d.Context(), r)
+}
+
+// said returns the reasons of the events that wait to be written.
+func (d *desk) said() string {
+	var reasons []string
+	for e := d.events.next(); e != nil; e = d.events.next() {
+		reasons = append(reasons, e.InvolvedObject.Kind+" "+e.Reason)
+	}
+	return strings.Join(reasons, ", ")
+}
+
+func (d *desk) waits(edit ...func(*poolupdate.Waiting)) {
+	w := poolupdate.Waiting{
+		Ref: refOf(d.p), Pool: d.snap.standingOf(d.p).pool, Cause: poolupdate.CauseGate,
+		Until: time.Now().Add(time.Minute), Why: "writes are closed",
+	}
+	for _, f := range edit {
+		f(&w)
+	}
+	d.Wait(w)
+}
+
+var ours = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+
+func addressesOfOurs(r *poolupdate.Report) { r.Written, r.Desired, r.Observed = ours, 1, 1 }

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
+)
+
+// What Azure asked for with its Retry-After holds for the pool, whatever happens to the
+// objects meanwhile. The scenes run at once, and beside no test that stops the controller.
+func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+	t.Run("the Service is made anew", func(t *testing.T) {
+		s := parkedScene(t)
+		s.delete(&corev1.Service{}, "web")
+		s.hasService("web", corev1.ServiceTypeLoadBalancer)
+		s.goesOnAfter(4*time.Second, s.ip(2))
+	})
+	t.Run("a short pause", func(t *testing.T) {
+		s := parkedScene(t)
+		s.pauses(true)
+		s.comesToSay("web", v1alpha1.ReasonPaused, "")
+		s.pauses(false)
+		// Not that the pool is read again: that is what it waits for.
+		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change of the members waits, because Azure asked for no call before ")
+		s.isParked(v1alpha1.ReasonRetryAfter)
+		s.goesOnAfter(4*time.Second, s.ip(2))
+	})
+	t.Run("a pause of more than an interval", func(t *testing.T) {
+		s := parkedScene(t)
+		s.pauses(true)
+		s.comesToSay("web", v1alpha1.ReasonPaused, "")
+		if meta.IsStatusConditionTrue(s.status("web").Conditions, v1alpha1.ConditionParked) {
+			t.Error("parked, though nothing is tried that could wait")
+		}
+		until := time.Now().Add(1500 * time.Millisecond)
+		s.until(func() string {
+			if time.Now().Before(until) {
+				return "paused"
+			}
+			return ""
+		})
+		s.pauses(false)
+		s.comesToSay("web", v1alpha1.ReasonUpdating, "because Azure asked for no call before ")
+		s.goesOnAfter(4*time.Second, s.ip(2))
+	})
+	t.Run("members come and go", func(t *testing.T) {
+		s := parkedScene(t)
+		s.changeSlice("a", s.on(2), s.on(3))
+		s.desires(2)
+		s.changeSlice("a", s.on(1), s.on(2), s.on(3))
+		s.desires(3)
+		s.isParked(v1alpha1.ReasonRetryAfter)
+		s.goesOnAfter(4*time.Second, s.ip(1), s.ip(2), s.ip(3))
+	})
+	t.Run("behind whoever has the lane", func(t *testing.T) {
+		s := web(t)
+		s.hasSlice("a", "web", s.on(1))
+		s.holds("web", s.ip(1))
+		unlock, err := controller.lanes.Lock(t.Context(), lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: s.ns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.changeSlice("a", s.on(1), s.on(2))
+		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change of the members waits: something else on its load balancer goes first")
+		s.desires(2)
+		if meta.IsStatusConditionTrue(s.status("web").Conditions, v1alpha1.ConditionParked) {
+			t.Error("parked, though Azure asked for nothing")
+		}
+		unlock()
+		s.holds("web", s.ip(1), s.ip(2))
+	})
+}
+
+// parkedScene has a pool that holds node 1, has to hold node 2, and was asked for patience.
+func parkedScene(t *testing.T) *scene {
+	t.Helper()
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	s.meets("web", throttled)
+	s.changeSlice("a", s.on(2))
+	s.comesToSay("web", v1alpha1.ReasonRetrying, "retry 1 of 1 follows at ")
+	s.isParked(v1alpha1.ReasonRetryAfter)
+	return s
+}
+
+func (s *scene) pauses(on bool) {
+	s.Helper()
+	change(s, s.ns, "web", func(p *v1alpha1.BackendPool) { p.Spec.Paused = on })
+}
+
+func (s *scene) isParked(reason string) {
+	s.Helper()
+	st := s.status("web")
+	parked := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionParked)
+	if parked == nil || parked.Status != "True" || parked.Reason != reason || st.NextEligibleAt == nil || !strings.HasSuffix(parked.Message, st.NextEligibleAt.UTC().Format(time.RFC3339)) {
+		s.Errorf("status of a parked pool: %+v", st)
+	}
+}
+
+// desires waits until the status counts so many members, of which Azure knows nothing yet.
+func (s *scene) desires(members int32) {
+	s.Helper()
+	sent := len(s.sent("web"))
+	s.until(func() string {
+		if got := s.status("web").Desired; got == nil || *got != members {
+			return fmt.Sprintf("desired is not %d: %s", members, s.says("web"))
+		}
+		return ""
+	})
+	if n := len(s.sent("web")) - sent; n != 0 {
+		s.Errorf("%d requests to tell how many members are wanted", n)
+	}
+}
+
+// goesOnAfter waits until the pool holds these addresses, and checks that there was no
+// request for so long after the one that was throttled.
+func (s *scene) goesOnAfter(patience time.Duration, ips ...string) {
+	s.Helper()
+	if n := s.unmet("web"); n != 0 {
+		s.Fatal("the write was not throttled yet")
+	}
+	s.holds("web", ips...)
+	sent := s.sent("web")
+	longest := time.Duration(0)
+	for i := range len(sent) - 1 {
+		longest = max(longest, sent[i+1].Sub(sent[i]))
+	}
+	if longest < patience {
+		s.Errorf("the longest time without a request was %s, and Azure asked for %s", longest, patience)
+	}
+}
+
+// While a pool is not level, whatever happens to the endpoints starts another attempt, as
+// people are told. While it is, what leaves the nodes as they are costs no call.
+func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
+	s := web(t)
+	pod := func(ip string) { // on the same node
+		endpoint := s.on(2)
+		endpoint.Addresses = []string{ip}
+		s.changeSlice("a", endpoint)
+	}
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	s.meets("web", refused, refused)
+	pod("192.0.2.10")
+	s.wasTold("Service", "web", kube.EventFailed, 1)
+	s.comesToSay("web", v1alpha1.ReasonFailed, "the next change of the members starts another")
+	pod("192.0.2.11")
+	s.wasTold("Service", "web", kube.EventFailed, 2)
+	pod("192.0.2.12")
+	s.holds("web", s.ip(2))
+
+	sent := len(s.sent("web"))
+	pod("192.0.2.13")
+	s.azurePool("fence") // a later change of the same queue
+	s.binds("fence", "web")
+	s.holds("fence", s.ip(2))
+	pod("192.0.2.14")
+	s.hasSlice("b", "web", s.on(3))
+	s.holds("fence", s.ip(2), s.ip(3))
+	s.holds("web", s.ip(2), s.ip(3))
+	if n := len(s.sent("web")) - sent; n > 4 { // the one change: a read, a write, and what it shows
+		t.Errorf("%d requests, want those of the node that came", n)
+	}
+	for _, said := range s.messages("Service", "web", kube.EventUpdated) {
+		if said != "Load balancer backend pool updated successfully" {
+			t.Errorf("event %q", said)
+		}
+	}
+}

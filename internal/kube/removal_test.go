@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube"
+)
+
+// level is a scene whose pool holds node 1.
+func level(t *testing.T) *scene {
+	t.Helper()
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	return s
+}
+
+// Our addresses are given up only where it is certain that there is no pool: a 404 that
+// names nothing may be a proxy's, and one that breaks off says nothing at all.
+func TestWhichMissingPoolIsBelieved(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		finds []verdict
+		left  []string // what the pool holds in the end, as node numbers
+		reads int
+	}{
+		{"a 404 that names nothing, once", []verdict{nameless}, nil, 0},
+		{"a 404 that names nothing, twice", []verdict{nameless, nameless}, []string{"1"}, 2},
+		{"not in a row", []verdict{nameless, refused, nameless}, nil, 0},
+		{"a 404 of Resource Manager's", []verdict{{status: 404, code: "NotFound"}}, []string{"1"}, 1},
+		{"404s that break off", []verdict{torn, torn, torn}, nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := level(t)
+			sent := len(s.sent("web"))
+			s.finds("web", tt.finds...)
+			s.delete(&v1alpha1.BackendPool{}, "web")
+			s.goes("web")
+			var left []string
+			for range tt.left {
+				left = append(left, s.ip(1))
+			}
+			if got := s.held("web"); !slices.Equal(got, left) {
+				t.Errorf("the BackendPool is gone, and its pool holds %v, want %v", got, left)
+			}
+			if n := len(s.sent("web")) - sent; tt.reads > 0 && n != tt.reads {
+				t.Errorf("it went after %d reads, want %d", n, tt.reads)
+			}
+		})
+	}
+}
+
+// A removal that fails is one problem, however often it is tried.
+func TestARemovalThatKeepsFailingSaysSoOnce(t *testing.T) {
+	s := level(t)
+	s.meets("web", slices.Repeat([]verdict{refused}, 100)...)
+	s.delete(&corev1.Service{}, "web")
+	s.comesToSay("web", v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: ")
+	left := s.unmet("web")
+	s.until(func() string { // some more fail
+		if c := s.synced("web"); c.Reason != v1alpha1.ReasonFailed || !strings.Contains(c.Message, "; another follows within a minute") {
+			s.Errorf("between two attempts it says %s", s.says("web"))
+		}
+		if s.unmet("web") > left-3 {
+			return "not tried again"
+		}
+		return ""
+	})
+	if got := s.events("BackendPool", "web"); got[v1alpha1.ReasonFailed] != 1 || got[v1alpha1.ReasonServiceNotFound] != 1 {
+		t.Errorf("events on the BackendPool: %v", got)
+	}
+	if got := s.held("web"); len(got) != 1 {
+		t.Errorf("the pool holds %v", got)
+	}
+	s.meets("web")
+	s.comesToSay("web", v1alpha1.ReasonServiceNotFound, "its addresses were removed")
+}
+
+// A Service that somebody's finalizer keeps is gone as far as its pool is concerned.
+func TestAServiceThatIsBeingDeletedTakesNoTraffic(t *testing.T) {
+	s := level(t)
+	const keeper = "example.com/keeper"
+	keep := func(by ...string) {
+		change(s, s.ns, "web", func(svc *corev1.Service) { svc.Finalizers = by })
+	}
+	keep(keeper)
+	s.delete(&corev1.Service{}, "web")
+	s.comesToSay("web", v1alpha1.ReasonServiceNotFound, "Service "+s.ns+"/web is being deleted; its addresses were removed from the pool")
+	if got := s.held("web"); len(got) != 0 {
+		t.Errorf("the pool holds %v", got)
+	}
+	s.wasTold("Service", "web", kube.EventUpdated, 1) // when it was filled
+	keep()
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.holds("web", s.ip(1))
+}

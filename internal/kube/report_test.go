@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// A removal that fails stays in sight until the next attempt, and is told of once.
+func TestAFailedRemovalIsOneProblem(t *testing.T) {
+	d := atDesk(t)
+	d.reports(poolupdate.Written, addressesOfOurs)
+	d.serviceGoes()
+	d.reconciles()
+	d.says(v1alpha1.ReasonServiceNotFound, "its addresses are being removed")
+	for range 3 {
+		d.reports(poolupdate.Terminal)
+		d.says(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way")
+		d.statuses.known(refOf(d.p)).again(time.Unix(1, 0)) // it is time
+		d.reconciles()
+		d.says(v1alpha1.ReasonFailed, "out of the pool")
+	}
+	if got := d.said(); got != "BackendPool ServiceNotFound, BackendPool Failed" {
+		t.Errorf("events: %s", got)
+	}
+	d.reports(poolupdate.Written)
+	d.says(v1alpha1.ReasonServiceNotFound, "its addresses were removed")
+}
+
+// What an attempt found out is kept, and no more than that.
+func TestWhatAReportLeavesInTheStatus(t *testing.T) {
+	d := atDesk(t)
+	d.reports(poolupdate.Unchanged, addressesOfOurs)
+	s := d.status()
+	if !strings.HasSuffix(s.PoolID, "/loadBalancers/lb/backendAddressPools/web") || len(s.WrittenAddresses) != 1 || s.LastWrite != nil {
+		t.Errorf("a pool that was level: %+v", s)
+	}
+	d.reports(poolupdate.Refused, func(r *poolupdate.Report) { r.Observed = 7 })
+	if s = d.status(); *s.Observed != 1 || *s.Desired != 1 {
+		t.Errorf("the entries of network interfaces were counted: %d of %d", *s.Observed, *s.Desired)
+	}
+	since := func(outcome poolupdate.Outcome, code string, at int64) int64 {
+		d.reports(outcome, func(r *poolupdate.Report) { r.At, r.Fault.Code = time.Unix(at, 0), code })
+		return d.status().LastOutcome.Since.Unix()
+	}
+	for _, tt := range []struct {
+		outcome  poolupdate.Outcome
+		code     string
+		at, want int64
+	}{
+		{poolupdate.Terminal, "Bad", 2000, 2000}, {poolupdate.Terminal, "Bad", 3000, 2000},
+		{poolupdate.Terminal, "Worse", 4000, 4000}, {poolupdate.Retriable, "Worse", 5000, 5000},
+	} {
+		if got := since(tt.outcome, tt.code, tt.at); got != tt.want {
+			t.Errorf("%s %s is so since %d, want %d", tt.outcome, tt.code, got, tt.want)
+		}
+	}
+}
+
+// Whoever pauses a pool knows of its problem; when it goes on and has it still, that is
+// news.
+func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
+	d := atDesk(t)
+	d.reports(poolupdate.Terminal)
+	d.reports(poolupdate.Terminal)
+	if got := d.said(); got != "BackendPool Failed" {
+		t.Errorf("events: %s", got)
+	}
+	d.becomes(paused)
+	d.reconciles()
+	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
+	d.reconciles()
+	d.reports(poolupdate.Terminal)
+	if got := d.said(); got != "BackendPool Failed" {
+		t.Errorf("events after the pause: %s", got)
+	}
+}
+
+func TestNobodyIsLeftToBeTold(t *testing.T) {
+	d := atDesk(t)
+	d.serviceGoes()
+	names := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "other"}}
+	d.reports(poolupdate.Retriable, func(r *poolupdate.Report) { r.Retrying, r.Failed, r.Updated = names, names, names })
+	if got := d.said(); strings.Contains(got, "Service ") {
+		t.Errorf("events: %s", got)
+	}
+}
+
+// What waits for a Service is dropped as soon as it is being deleted.
+func TestAServiceThatGoesHasNoOperations(t *testing.T) {
+	d := atDesk(t)
+	reconciles := func() {
+		t.Helper()
+		if _, err := d.reconcileService(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "web"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconciles()
+	if len(d.lanes.removed) != 0 || len(d.lanes.ops) != 1 {
+		t.Fatalf("%v removed, %d operations", d.lanes.removed, len(d.lanes.ops))
+	}
+	leaving := service(corev1.ServiceTypeLoadBalancer)
+	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/keeper"}
+	if err := d.snap.services.Update(leaving); err != nil {
+		t.Fatal(err)
+	}
+	reconciles()
+	d.serviceGoes()
+	reconciles()
+	if len(d.lanes.removed) != 2 || len(d.lanes.ops) != 1 {
+		t.Errorf("%v removed, %d operations; want it dropped while it goes, and when it is gone", d.lanes.removed, len(d.lanes.ops))
+	}
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+)
+
+// What comes back after an attempt goes before what came meanwhile, and stands for it: the
+// age is that of the first change.
+func TestWhatComesBackKeepsItsAge(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.readTime = 2 * time.Second
+		w.failing("READ LEDGER", 1, fault.Answer{})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second) // the pool is being read
+		w.change(web, "n2=10.0.0.2")
+		if b := w.lanes.Backlog(); b != (Backlog{Operations: 1, Oldest: w.start}) {
+			t.Errorf("during the attempt: %+v, want the age of what is under way", b)
+		}
+		w.wait(1500 * time.Millisecond)
+		w.expectReports("web Postponed")
+		if b := w.lanes.Backlog(); b != (Backlog{Operations: 1, Oldest: w.start}) {
+			t.Errorf("after it: %+v, want one operation as old as the first", b)
+		}
+		w.wait(10 * time.Second)
+		if got := w.reports[0].ChangedAt; !got.Equal(w.start) {
+			t.Errorf("the change is %s younger than the first that it stands for", got.Sub(w.start))
+		}
+		w.expectReports("web Written Updated:web")
+		w.expectPool(web, "n2=10.0.0.2")
+	})
+}
+
+func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
+	ops := []Operation{{ChangedAt: seconds(5)}, {}, {ChangedAt: seconds(1)}, {ChangedAt: seconds(3)}}
+	if got := oldestChange(ops); !got.Equal(seconds(1)) {
+		t.Errorf("got +%s", got.Sub(start))
+	}
+	if got := oldestChange([]Operation{{}, {drift: true}}); !got.IsZero() {
+		t.Errorf("no change is as old as %s", got)
+	}
+}
+
+// Nothing of a pool that is forgotten is left to be picked, not even a look for drift.
+func TestForgettingLeavesNothingToPick(t *testing.T) {
+	q := newQueue(period)
+	q.add(Operation{Ref: Ref{Name: "web"}, Pool: web}, start)
+	q.add(Operation{Ref: Ref{Name: "api"}, Pool: api}, start)
+	q.look(start.Add(period))
+	if len(q.busy) != 2 || q.depth != 2 {
+		t.Fatalf("%d pools with %d operations", len(q.busy), q.depth)
+	}
+	q.forget(web.Key())
+	q.take(api.Key(), start)
+	if pick, ok, _ := q.next(start.Add(period), interval); ok || q.depth != 0 || len(q.busy) != 0 {
+		t.Errorf("%q is picked; %d pools with %d operations are left", pick, len(q.busy), q.depth)
+	}
+	if b := q.backlog(Backlog{}, start); b.Operations != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// Whoever is taken out may have been what the others waited for.
+func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("PUT", 1, fault.Answer{Status: 412})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.expectReports("web Retriable Retrying:web")
+		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "heir"}})
+		w.wait(time.Second)
+		w.expectReports() // both wait for the retry
+		if n := w.lanes.RemoveService(ServiceName{Name: "web"}); n != 1 {
+			t.Errorf("%d operations were taken out", n)
+		}
+		w.wait(5 * time.Second)
+		w.expectReports("web Written Updated:heir")
+	})
+}
+
+func TestAnOperationThatAnotherStandsForWakesNobody(t *testing.T) {
+	q := newQueue(0)
+	for i, want := range []int{1, 0, 0} {
+		q.add(Operation{Ref: Ref{Name: "web"}, Pool: web}, start)
+		if got := len(q.wake); got != want {
+			t.Errorf("number %d: %d wake-ups, want %d", i, got, want)
+		}
+		for range len(q.wake) {
+			<-q.wake
+		}
+	}
+}
+
+// A pool is not level in the eyes of whoever asks while something may change it.
+func TestAPoolWithAQueuedOperationIsNotLevel(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.level(web)
+		level := membership.Fingerprint(w.wanted["web"])
+		if !w.lanes.LevelAs(web, level) {
+			t.Fatal("a pool that was read is not known to be level")
+		}
+		w.set(func() { w.gates = time.Now().Add(time.Hour) })
+		w.change(web, "n2=10.0.0.2")
+		w.wait(time.Minute)
+		if w.lanes.LevelAs(web, level) {
+			t.Error("a change waits, and the pool passes for level as it was before it")
+		}
+	})
+}
+
+// The Service goes while its pool is written: nobody is told, and the ledger is trimmed to
+// what the pool holds all the same.
+func TestAWriteWhoseServiceIsGoneIsReported(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.level(web)
+		w.change(web, "n2=10.0.0.2")
+		w.wait(time.Second)
+		if got := len(w.ledger["web"]); got != 2 {
+			t.Fatalf("%d addresses are recorded during the write, want the old one and the new", got)
+		}
+		w.set(func() { w.gone["web"] = true })
+		w.wait(5 * time.Second)
+		w.expectReports("web Written")
+		if got := w.ledger["web"]; len(got) != 1 || got[0] != netip.MustParseAddr("10.0.0.2") {
+			t.Errorf("the ledger holds %v", got)
+		}
+	})
+}
+
+// deaf ends a write well though its caller has given up.
+type deaf struct{ *world }
+
+func (d deaf) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
+	return d.world.Put(context.WithoutCancel(ctx), p)
+}
+
+func TestAWriteThatEndsWellWhileStoppingIsReported(t *testing.T) {
+	var stopped *world
+	inWorld(t, 3, func(w *world) {
+		stopped = w
+		w.lanes.cfg.Azure = deaf{w}
+		w.level(web)
+		w.change(web, "n2=10.0.0.2")
+		w.wait(time.Second)
+	})
+	stopped.t = t
+	stopped.expectReports("web Written Updated:web")
+	if got := stopped.ledger["web"]; len(got) != 1 {
+		t.Errorf("the ledger holds %v", got)
+	}
+}
+
+func TestNothingIsPutBackWhileStopping(t *testing.T) {
+	var stopped *world
+	inWorld(t, 3, func(w *world) {
+		stopped = w
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second) // the write is under way
+	})
+	if got := stopped.lanes.Backlog().Operations; got != 0 {
+		t.Errorf("%d operations are queued again", got)
+	}
+	if len(stopped.reports) != 0 {
+		t.Errorf("somebody was told: %+v", stopped.reports)
+	}
+}
+
+// The pause after something of our own failed starts anew once it has worked.
+func TestPausesStartAnewAfterASuccess(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "n1=10.0.0.1")
+		w.failing("READ LEDGER", 2, fault.Answer{})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectCalls("+250ms GET web", "+1.25s GET web", "+3.25s GET web")
+		w.failing("READ LEDGER", 1, fault.Answer{})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectCalls("+10.25s GET web", "+11.25s GET web")
+	})
+}
+
+// When there is no next attempt, no time is named for it, whatever Azure asked for.
+func TestAReportWithoutAnotherAttemptNamesNoTime(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.pool(web, "")
+		w.failingPool("PUT", web, 2, func() fault.Answer {
+			return fault.Answer{Status: 429, RetryAt: time.Now().Add(time.Minute)}
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(90 * time.Second)
+		w.change(web, "n2=10.0.0.2")
+		w.wait(2 * time.Minute)
+		for i, want := range []bool{true, false, false} {
+			if r := w.reports[i]; r.RetryAt.IsZero() == want || r.NextEligibleAt.IsZero() == want || r.Requeued != want {
+				t.Errorf("%s, requeued %v: the next attempt is at %s, not before %s", r.Outcome, r.Requeued, r.RetryAt, r.NextEligibleAt)
+			}
+		}
+		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web", "web Written Updated:web")
+	})
+}
