@@ -5,6 +5,7 @@ package app
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/config"
@@ -18,6 +19,9 @@ func newAzure(o Options, cfg config.Config, arm *metrics.ARM) (*azure.Client, er
 		UserAgent:        "weir/" + Version,
 		VirtualNetworkID: cfg.VirtualNetworkID(),
 		Observe:          arm.Observe,
+		Closed: func(why string, until time.Time) {
+			o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
+		},
 	}
 	var err error
 	if o.AzureEndpoint != "" {

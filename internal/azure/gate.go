@@ -51,6 +51,8 @@ type gates struct {
 	closed map[gateKey]closedGate
 	// turns are those of the quotas that were used up, and are not whole again.
 	turns map[gateKey]*turns
+	// tell is told what closes; nil tells nobody.
+	tell func(why string, until time.Time)
 }
 
 func newGates() *gates {
@@ -125,15 +127,22 @@ func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 
 // close never opens a gate earlier than it would have.
 func (g *gates) close(key gateKey, gate closedGate) {
+	if g.shut(key, gate) && g.tell != nil {
+		g.tell((&gateClosed{key, gate}).why(), gate.until)
+	}
+}
+
+func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !gate.until.After(g.closed[key].until) {
-		return
+		return false
 	}
 	g.closed[key] = gate
 	if key.what != lockedLoadBalancer {
 		g.turns[key] = newTurns(key, gate.until)
 	}
+	return true
 }
 
 // last returns the one of the gates that opens last, or zero if all are open.

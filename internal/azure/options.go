@@ -50,6 +50,10 @@ type Options struct {
 	// "result"), the status (0 if no answer came) and how long it took. It is called
 	// from several goroutines at once. Nil observes nothing.
 	Observe func(op string, status int, took time.Duration)
+	// Closed is told of every gate that a 429 closes, or keeps closed for longer: what is
+	// closed until when, and by which code, as a sentence for people. It is called from
+	// several goroutines at once. Nil is told nothing.
+	Closed func(why string, until time.Time)
 	// Retry overrides the number and delay of the SDK's retries; which requests are
 	// retried is not negotiable.
 	Retry Retry
@@ -88,6 +92,7 @@ func New(opts Options) (*Client, error) {
 		}
 	}
 	c := &Client{opts: opts, gates: newGates(), clients: map[string]*armnetwork.LoadBalancerBackendAddressPoolsClient{}}
+	c.gates.tell = opts.Closed
 	c.arm = &arm.ClientOptions{
 		DisableRPRegistration: true, // Weir changes pools; it registers nothing
 		ClientOptions: policy.ClientOptions{

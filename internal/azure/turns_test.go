@@ -227,7 +227,10 @@ func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 // The attempts themselves pass; it is their start that is counted.
 func TestEnterSaysWhatIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply { return slower(reply{status: 429, body: subBody}, "60") }})
+		told := ""
+		client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply { return slower(reply{status: 429, body: subBody}, "60") }}, func(o *Options) {
+			o.Closed = func(why string, until time.Time) { told += why + ", " + until.Sub(time.Now()).String() + "; " }
+		})
 		if until, why := client.Enter(webPool.LoadBalancer); !until.IsZero() || why != "" {
 			t.Fatalf("closed until %s, %q before anything happened", until, why)
 		}
@@ -236,6 +239,9 @@ func TestEnterSaysWhatIsClosed(t *testing.T) {
 		want := "the subscription's reads are closed until 2000-01-01T00:01:00Z after 429 SubscriptionRequestsThrottled"
 		if !until.Equal(time.Now().Add(time.Minute)) || why != want {
 			t.Errorf("until %s, %q", until, why)
+		}
+		if told != want+", 1m0s; " {
+			t.Errorf("told %q", told)
 		}
 	})
 }
