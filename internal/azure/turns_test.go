@@ -229,7 +229,7 @@ func TestEnterSaysWhatIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := ""
 		client := newClient(t, &fakeARM{answer: func(int, *http.Request) reply { return slower(reply{status: 429, body: subBody}, "60") }}, func(o *Options) {
-			o.Closed = func(why string, until time.Time) { told += why + ", " + until.Sub(time.Now()).String() + "; " }
+			o.Closed = func(why string, until time.Time) { told += why + ", " + time.Until(until).String() + "; " }
 		})
 		if until, why := client.Enter(webPool.LoadBalancer); !until.IsZero() || why != "" {
 			t.Fatalf("closed until %s, %q before anything happened", until, why)
