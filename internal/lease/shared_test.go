@@ -132,6 +132,7 @@ func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				s.otherReleases()
 				time.Sleep(2 * end)
+				synctest.Wait() // the lanes are through
 				for _, n := range passes {
 					if n < 60 {
 						s.Errorf("passes of our lanes in three minutes: %d", passes)

@@ -67,8 +67,10 @@ func (h *holder) request(ctx context.Context, request string, serve func() error
 	if ctx.Err() != nil {
 		h.api.set(func() { h.api.log = append(h.api.log, request+" after the end of it") })
 	}
+	takes := time.Duration(0)
+	h.api.set(func() { takes = h.api.takes })
 	select {
-	case <-time.After(h.api.takes):
+	case <-time.After(takes):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
