@@ -73,13 +73,14 @@ func TestColumns(t *testing.T) {
 	s.hasService("web", corev1.ServiceTypeLoadBalancer)
 	s.hasSlice("a", "web", s.on(1), s.on(2))
 	s.binds("web", "web")
-	s.binds("missing", "web", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "nowhere" })
 	s.binds("shared", "", func(p *v1alpha1.BackendPoolSpec) {
 		p.ServiceRef = nil
 		p.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": s.ns}}}
 	})
 	s.holds("web", s.ip(1), s.ip(2))
 	s.holds("shared")
+	// Last, so that it waits behind nobody, which would count what it wants.
+	s.binds("missing", "web", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "nowhere" })
 	s.comesToSay("missing", v1alpha1.ReasonPoolNotFound, "")
 	got := kubectl(t, "get", "bp", "-n", s.ns) + "\n" + kubectl(t, "get", "backendpools", "-n", s.ns, "-o", "wide")
 	got = strings.ReplaceAll(got, s.ns, "scene-NNN")

@@ -23,7 +23,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		s := parkedScene(t)
 		s.delete(&corev1.Service{}, "web")
 		s.hasService("web", corev1.ServiceTypeLoadBalancer)
-		s.goesOnAfter(4*time.Second, s.ip(2))
+		s.goesOnAfter(6*time.Second, s.ip(2))
 	})
 	t.Run("a short pause", func(t *testing.T) {
 		s := parkedScene(t)
@@ -33,7 +33,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		// Not that the pool is read again: that is what it waits for.
 		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change of the members waits, because Azure asked for no call before ")
 		s.isParked(v1alpha1.ReasonRetryAfter)
-		s.goesOnAfter(4*time.Second, s.ip(2))
+		s.goesOnAfter(6*time.Second, s.ip(2))
 	})
 	t.Run("a pause of more than an interval", func(t *testing.T) {
 		s := parkedScene(t)
@@ -51,7 +51,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		})
 		s.pauses(false)
 		s.comesToSay("web", v1alpha1.ReasonUpdating, "because Azure asked for no call before ")
-		s.goesOnAfter(4*time.Second, s.ip(2))
+		s.goesOnAfter(6*time.Second, s.ip(2))
 	})
 	t.Run("members come and go", func(t *testing.T) {
 		s := parkedScene(t)
@@ -60,7 +60,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		s.changeSlice("a", s.on(1), s.on(2), s.on(3))
 		s.desires(3)
 		s.isParked(v1alpha1.ReasonRetryAfter)
-		s.goesOnAfter(4*time.Second, s.ip(1), s.ip(2), s.ip(3))
+		s.goesOnAfter(6*time.Second, s.ip(1), s.ip(2), s.ip(3))
 	})
 	t.Run("behind whoever has the lane", func(t *testing.T) {
 		s := web(t)
@@ -87,7 +87,7 @@ func parkedScene(t *testing.T) *scene {
 	s := web(t)
 	s.hasSlice("a", "web", s.on(1))
 	s.holds("web", s.ip(1))
-	s.meets("web", throttled)
+	s.meets("web", verdict{status: throttled.status, code: throttled.code, retryAfter: "6"})
 	s.changeSlice("a", s.on(2))
 	s.comesToSay("web", v1alpha1.ReasonRetrying, "retry 1 of 1 follows at ")
 	s.isParked(v1alpha1.ReasonRetryAfter)
