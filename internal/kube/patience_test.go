@@ -50,7 +50,6 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 			return ""
 		})
 		s.pauses(false)
-		s.comesToSay("web", v1alpha1.ReasonUpdating, "because Azure asked for no call before ")
 		s.goesOnAfter(6*time.Second, s.ip(2))
 	})
 	t.Run("members come and go", func(t *testing.T) {
