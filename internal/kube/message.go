@@ -105,8 +105,11 @@ func retryingMessage(r poolupdate.Report) string {
 	return text
 }
 
-// stamp is how times are written in messages.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// stamp is how times to come are written in messages.
+func stamp(t time.Time) string { return whole(t).UTC().Format(time.RFC3339) }
+
+// whole rounds up to the seconds that a status has: who goes by it is never early.
+func whole(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
 func failedMessage(r poolupdate.Report) string {
 	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; the next change of the members starts another"

@@ -173,8 +173,7 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 
 // park says until when the pool is left alone, and why.
 func park(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, why string) {
-	// A status has whole seconds: rounded up, or who reads it after a restart is early.
-	s.NextEligibleAt = new(metav1.NewTime(until.Add(time.Second - 1)).Rfc3339Copy())
+	s.NextEligibleAt = new(metav1.NewTime(whole(until)))
 	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
 }
 
