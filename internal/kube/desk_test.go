@@ -108,7 +108,7 @@ func (d *desk) reports(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
 // said returns the reasons of the events that wait to be written.
 func (d *desk) said() string {
 	var reasons []string
-	for e := d.events.next(); e != nil; e = d.events.next() {
+	for e, waits := d.events.next(); waits; e, waits = d.events.next() {
 		reasons = append(reasons, e.InvolvedObject.Kind+" "+e.Reason)
 	}
 	return strings.Join(reasons, ", ")

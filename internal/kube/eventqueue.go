@@ -25,6 +25,9 @@ import (
 const (
 	// eventsKept bounds the events that wait for the API server, a few megabytes.
 	eventsKept = 10_000
+	// triesInARow is how often an event is tried, within half a minute, before others go
+	// first.
+	triesInARow = 6
 	// eventsStopWithin bounds how long the last events may take when the controller stops.
 	eventsStopWithin = 5 * time.Second
 )
@@ -39,8 +42,15 @@ type eventQueue struct {
 	wake       chan struct{} // has room for one token
 
 	mu      sync.Mutex // guards all below
-	waiting []*corev1.Event
+	waiting []queuedEvent
 	dropped int
+}
+
+// queuedEvent is an event that waits.
+type queuedEvent struct {
+	*corev1.Event
+	// seen is what the correlator made of it, once it was asked.
+	seen *record.EventCorrelateResult
 }
 
 func newEventQueue(scheme *runtime.Scheme, sink record.EventSink, log *slog.Logger) *eventQueue {
@@ -80,7 +90,7 @@ func (q *eventQueue) add(about runtime.Object, kind, reason, message string) {
 		q.waiting = q.waiting[1:]
 		q.dropped++
 	}
-	q.waiting = append(q.waiting, event)
+	q.waiting = append(q.waiting, queuedEvent{Event: event})
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
@@ -88,8 +98,8 @@ func (q *eventQueue) add(about runtime.Object, kind, reason, message string) {
 	}
 }
 
-// next takes the oldest event; nil if none waits.
-func (q *eventQueue) next() *corev1.Event {
+// next takes the oldest event; false if none waits.
+func (q *eventQueue) next() (queuedEvent, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.dropped > 0 {
@@ -97,11 +107,11 @@ func (q *eventQueue) next() *corev1.Event {
 		q.dropped = 0
 	}
 	if len(q.waiting) == 0 {
-		return nil
+		return queuedEvent{}, false
 	}
 	event := q.waiting[0]
 	q.waiting = q.waiting[1:]
-	return event
+	return event, true
 }
 
 // Start implements manager.Runnable: it writes events until the context is done, and
@@ -112,8 +122,7 @@ func (q *eventQueue) Start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(eventsStopWithin, end) })
 	defer stop()
 	for {
-		event := q.next()
-		if event != nil {
+		if event, waits := q.next(); waits {
 			q.write(ending, event)
 			continue
 		}
@@ -131,17 +140,25 @@ func (q *eventQueue) Start(ctx context.Context) error {
 // the end: what stops last is what needs no leader.
 func (*eventQueue) NeedLeaderElection() bool { return false }
 
-// write writes one event. It tries again where the API server cannot be reached, and
-// gives up what it refuses.
-func (q *eventQueue) write(ctx context.Context, event *corev1.Event) {
-	result, err := q.correlator.EventCorrelate(event)
-	if err != nil {
-		q.log.Error("no event", "reason", event.Reason, "err", err)
-		return
+// write writes one event. It tries again where the API server cannot be reached, gives up
+// what it refuses, and lets others go first if that takes long: what fails may fail for
+// this event alone.
+func (q *eventQueue) write(ctx context.Context, event queuedEvent) {
+	if event.seen == nil {
+		seen, err := q.correlator.EventCorrelate(event.Event)
+		if err != nil {
+			q.log.Error("no event", "reason", event.Reason, "err", err)
+			return
+		}
+		event.seen = seen
 	}
 	pause := backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for try := 1; ctx.Err() == nil; try++ {
-		err := q.writeOnce(result.Event, result.Patch)
+		if try > triesInARow {
+			q.again(event)
+			return
+		}
+		err := q.writeOnce(event.seen.Event, event.seen.Patch)
 		if err == nil {
 			return
 		}
@@ -156,6 +173,13 @@ func (q *eventQueue) write(ctx context.Context, event *corev1.Event) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// again puts an event behind all that wait.
+func (q *eventQueue) again(event queuedEvent) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, event)
 }
 
 // writeOnce counts an event that was written before, or writes it.

@@ -22,6 +22,8 @@ import (
 type apiEvents struct {
 	takes time.Duration
 	fail  func(try int) error
+	// refuse answers 500 for an event.
+	refuse func(event *corev1.Event) bool
 
 	mu     sync.Mutex
 	tries  int
@@ -39,6 +41,9 @@ func (a *apiEvents) write(event *corev1.Event) (*corev1.Event, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tries++
+	if a.refuse != nil && a.refuse(event) {
+		return nil, apierrors.NewInternalError(errors.New("a webhook is broken"))
+	}
 	if a.fail != nil {
 		if err := a.fail(a.tries); err != nil {
 			return nil, err
@@ -160,13 +165,39 @@ func TestAnEventThatIsRefusedHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// One event that never gets through does not hold up the others, and is not given up.
+func TestAnEventThatKeepsFailingHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{}
+		poison := true
+		api.refuse = func(event *corev1.Event) bool { return poison && event.Message == "poison" }
+		story(t, api, func(q *eventQueue) {
+			q.add(subject("web"), corev1.EventTypeNormal, "R", "poison")
+			for i := range 5 {
+				q.add(subject("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+			}
+			time.Sleep(time.Minute)
+			api.mu.Lock()
+			if len(api.counts) != 5 {
+				t.Errorf("%v arrived beside it", api.counts)
+			}
+			poison = false
+			api.mu.Unlock()
+			time.Sleep(time.Minute)
+		})
+		if api.counts["poison"] != 1 {
+			t.Error("it was given up")
+		}
+	})
+}
+
 func TestTheQueueOfEventsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}
 		story(t, api, func(q *eventQueue) {
 			q.mu.Lock() // the writer cannot keep up
 			for range eventsKept {
-				q.waiting = append(q.waiting, &corev1.Event{})
+				q.waiting = append(q.waiting, queuedEvent{Event: &corev1.Event{}})
 			}
 			q.mu.Unlock()
 			q.add(subject("web"), corev1.EventTypeNormal, "R", "the newest")

@@ -120,18 +120,24 @@ func (g group) readyAt(now time.Time, interval time.Duration) time.Time {
 // earliest is the time before which Azure wants no call for the pool.
 func (g group) earliest() time.Time { return later(g.parkedUntil, g.history.notBefore) }
 
+// looksWait is how many intervals a look for drift stands back behind changes. Many looks
+// come due behind a gate, and nobody waits for them.
+const looksWait = 20
+
 // rank orders what is ready: fresh work, retries, drift. What has waited for an interval
-// goes before all that has not, so that no kind of work starves another.
+// goes before all that has not, so that no kind of work starves another; a look has more
+// patience.
 func (g group) rank(now time.Time, interval time.Duration) int {
+	waited, look := now.Sub(g.ready), !g.fresh && !g.retry
 	switch {
-	case now.Sub(g.ready) >= interval:
+	case look && waited < looksWait*interval:
+		return 3
+	case waited >= interval:
 		return 0
-	case g.fresh && !g.retry:
-		return 1
 	case g.retry:
 		return 2
 	}
-	return 3
+	return 1
 }
 
 // before orders groups that are ready: by rank, then by how long they are, then by name

@@ -122,7 +122,11 @@ func TestALookWaitsForRetryAfter(t *testing.T) {
 		w.pool(web, "")
 		w.failing("GET", 1, fault.Answer{Status: 429, RetryAt: w.start.Add(3 * period)})
 		w.change(web, "n1=10.0.0.1")
-		w.wait(3*period - time.Second)
+		w.wait(time.Second)
+		if at := w.reports[0].LookAt; at.Before(w.start.Add(3 * period)) {
+			t.Errorf("promises a look %s after the start, and Azure asked for patience", at.Sub(w.start))
+		}
+		w.wait(3*period - 2*time.Second)
 		w.expectReports("web Retriable Failed:web")
 		w.expectCalls("+250ms GET web")
 		w.wait(period)
@@ -141,8 +145,11 @@ func TestALookStandsBackBehindChanges(t *testing.T) {
 	if pick, _, _ := admit([]group{look, retry}, seconds(50), interval); pick != "retry" {
 		t.Errorf("%s goes before a retry", pick)
 	}
-	if pick, _, _ := admit([]group{look, retry, fresh}, seconds(55), interval); pick != "a look" {
-		t.Errorf("%s goes first, though the look has waited for an interval", pick)
+	if pick, _, _ := admit([]group{look, fresh}, seconds(500), interval); pick != "fresh" {
+		t.Errorf("%s goes first, though nobody waits for the look", pick)
+	}
+	if pick, _, _ := admit([]group{look, fresh}, seconds(25+looksWait*30), interval); pick != "a look" {
+		t.Errorf("%s goes first, though the look has waited for ten minutes", pick)
 	}
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)

@@ -205,9 +205,18 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.parkedUntil, RetryAt: next.retryAt(now, l.cfg.Interval),
-		LookAt: driftAfter(pool, now, l.cfg.DriftPeriod), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
+		LookAt: l.lookAt(pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(t, v.requeue, h, r.level(), v.told)
+}
+
+// lookAt returns when the pool is looked at next for drift; zero is never.
+func (l *lane) lookAt(pool lb.PoolKey, h history, now time.Time) time.Time {
+	at := driftAfter(pool, now, l.cfg.DriftPeriod)
+	if at.IsZero() {
+		return at
+	}
+	return later(at, h.notBefore)
 }
 
 // relevant drops the operations that have nobody left to serve.
