@@ -109,7 +109,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 func join(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
 	mine := lb.Address{Name: fmt.Sprintf("n%d", i), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})}
 	for range 200 {
-		if at := client.OpenAt(id.LoadBalancer); !at.IsZero() {
+		if at, _ := client.Enter(id.LoadBalancer); !at.IsZero() {
 			time.Sleep(time.Until(at) + time.Duration(i)*time.Second)
 		}
 		pool, err := client.Get(t.Context(), id)

@@ -167,13 +167,6 @@ func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	return lastKey, last
 }
 
-// OpenAt returns when the last closed gate opens that reading and writing a pool
-// of this load balancer would meet; zero if all are open.
-func (c *Client) OpenAt(id lb.LoadBalancerID) time.Time {
-	_, gate := c.gates.last(time.Now(), quotaGate(id, false), quotaGate(id, true), lockGate(id))
-	return gate.until
-}
-
 // gateClosed says that a request met a closed gate and never left. It wraps
 // retryrepectthrottled.ErrTooManyRequest, by way of that package's ThrottleError.
 type gateClosed struct {

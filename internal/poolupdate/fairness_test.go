@@ -185,6 +185,20 @@ func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
 	})
 }
 
+// A pause takes out what waits. What comes after it says anew that it waits.
+func TestWhatWaitsAfterAPauseSaysSoAgain(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.set(func() { w.gates = w.start.Add(time.Minute) })
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.lanes.Drop(Ref{Name: "web"})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.expectWaits("+250ms web Gate until +1m0s: writes closed", "+1.25s web Gate until +1m0s: writes closed")
+	})
+}
+
 // Who knows that our side is ready again ends the wait for it.
 func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

@@ -88,6 +88,9 @@ func (q *queue) hold(key lb.PoolKey, w *waiting, ops []Operation) {
 	} else {
 		delete(q.busy, key)
 	}
+	if len(ops) == 0 {
+		w.announced = Waiting{} // what comes next waits for itself
+	}
 }
 
 // remove takes out every waiting operation, parked ones too, for which match
