@@ -3,22 +3,17 @@
 package kube_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,9 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/lease"
 )
 
 const (
@@ -38,155 +31,6 @@ const (
 	lockerName   = "aks-managed-resource-locker"
 	previousNote = "aks-managed-resource-locker-previous-holder"
 )
-
-// locker is the Lease as an administrator sees it. There is one in the cluster, so
-// the tests of it run alone.
-type locker struct {
-	*testing.T
-	api typedcoordinationv1.LeaseInterface
-}
-
-func newLocker(t *testing.T) *locker {
-	t.Helper()
-	api, err := typedcoordinationv1.NewForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &locker{t, api.Leases("kube-system")}
-	l.remove()
-	t.Cleanup(l.remove)
-	return l
-}
-
-func (l *locker) remove() {
-	if err := l.api.Delete(context.Background(), lockerName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		l.Fatal(err)
-	}
-}
-
-func (l *locker) get() *coordinationv1.Lease {
-	l.Helper()
-	stands, err := l.api.Get(l.Context(), lockerName, metav1.GetOptions{})
-	if err != nil {
-		l.Fatal(err)
-	}
-	return stands
-}
-
-func (l *locker) holder() string {
-	l.Helper()
-	if h := l.get().Spec.HolderIdentity; h != nil {
-		return *h
-	}
-	return ""
-}
-
-// upstreamTakes does what the Azure cloud provider does before it writes: it takes the
-// Lease if it has no holder, or an expired one, or itself.
-func (l *locker) upstreamTakes() error {
-	l.Helper()
-	stands, err := l.api.Get(l.Context(), lockerName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		stands, err = l.api.Create(l.Context(), &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: lockerName}, Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: new(int32(900))},
-		}, metav1.CreateOptions{})
-	}
-	if err != nil {
-		return err
-	}
-	s := &stands.Spec
-	if s.HolderIdentity != nil && *s.HolderIdentity != "" && *s.HolderIdentity != upstream &&
-		time.Now().Before(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds)*time.Second)) {
-		return fmt.Errorf("held by %s", *s.HolderIdentity)
-	}
-	now := metav1.NowMicro()
-	s.HolderIdentity, s.AcquireTime, s.RenewTime = new(upstream), &now, &now
-	_, err = l.api.Update(l.Context(), stands, metav1.UpdateOptions{})
-	return err
-}
-
-func (l *locker) upstreamReleases() {
-	l.Helper()
-	stands := l.get()
-	stands.Spec.HolderIdentity = new("")
-	if stands.Annotations == nil {
-		stands.Annotations = map[string]string{}
-	}
-	stands.Annotations[previousNote] = upstream
-	if _, err := l.api.Update(l.Context(), stands, metav1.UpdateOptions{}); err != nil {
-		l.Fatal(err)
-	}
-}
-
-// change writes the Lease behind everybody's back.
-func (l *locker) change(fn func(*coordinationv1.Lease)) {
-	l.Helper()
-	stands := l.get()
-	fn(stands)
-	if _, err := l.api.Update(l.Context(), stands, metav1.UpdateOptions{}); err != nil {
-		l.Fatal(err)
-	}
-}
-
-// counted is the API server for one of our processes, which counts its requests.
-type counted struct {
-	*kube.ResourceLease
-	requests atomic.Int64
-	// before is called before each request is sent, on its way.
-	before func(method string)
-}
-
-type transport struct {
-	c  *counted
-	to http.RoundTripper
-}
-
-func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	t.c.requests.Add(1)
-	if t.c.before != nil {
-		t.c.before(req.Method)
-	}
-	return t.to.RoundTrip(req)
-}
-
-func newResourceLease(t *testing.T, cfg *rest.Config) *counted {
-	t.Helper()
-	c := &counted{}
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(to http.RoundTripper) http.RoundTripper { return transport{c, to} })
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.CloseIdleConnections)
-	if c.ResourceLease, err = kube.NewResourceLease(cfg, client); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// costs is how many requests there were since the last time.
-func (c *counted) costs(t *testing.T, what string, want int64) {
-	t.Helper()
-	if got := c.requests.Swap(0); got != want {
-		t.Errorf("%s cost %d requests, want %d", what, got, want)
-	}
-}
-
-func (l *locker) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-func (l *locker) isRefused(err error, holder string) {
-	l.Helper()
-	held, ok := errors.AsType[*lease.HeldError](err)
-	if !ok || held.Holder != holder || held.Lease != "kube-system/"+lockerName {
-		l.Errorf("got %v, want that %s holds it", err, holder)
-	}
-}
 
 // A pass costs two requests, an acquisition and a release, as long as nobody else
 // writes the Lease, and a refusal one.
@@ -373,136 +217,4 @@ func (l *locker) applyRoles(path string) {
 		l.must(admin.Delete(context.Background(), role))
 		l.must(admin.Delete(context.Background(), binding))
 	})
-}
-
-// safeBuffer is a log that a controller writes while a test reads it.
-type safeBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *safeBuffer) count(part string) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Count(b.buf.String(), part)
-}
-
-// The Azure cloud provider holds the Lease: nothing is read or written in Azure, the
-// pools say what they wait for, and everything goes level when it lets go. While we
-// write, it has to wait in turn.
-//
-// It runs alone: the controller that all tests share is stopped meanwhile.
-func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
-	l := newLocker(t)
-	s := newScene(t, "web")
-	for n := 1; n <= 3; n++ {
-		s.hasNode(n)
-	}
-	s.hasService("web", corev1.ServiceTypeLoadBalancer)
-	s.binds("web", "web")
-	s.azurePool("api")
-	s.hasSlice("a", "web", s.on(1))
-	s.binds("api", "web")
-	s.holds("web", s.ip(1))
-	s.holds("api", s.ip(1))
-	l.must(controller.stop())
-	log := &safeBuffer{}
-	shared := lease.NewShared(newResourceLease(t, cluster.Config), kube.ResourceLeaseTerm, slog.New(slog.NewTextHandler(log, nil)))
-	var err error
-	controller, err = startWith(shared)
-	l.must(err)
-	t.Cleanup(func() { // the others go on without it
-		l.must(controller.stop())
-		controller, err = start()
-		l.must(err)
-	})
-	s.until(func() string {
-		for _, name := range []string{"web", "api"} { // each was written, and is looked at once
-			if got := s.status(name).LastOutcome.Class; got != "Unchanged" {
-				return "the first look is not over at " + name + ": " + got
-			}
-		}
-		return ""
-	})
-	s.comesToSay("web", v1alpha1.ReasonLevel, "level with 1 node")
-	s.comesToSay("api", v1alpha1.ReasonLevel, "level with 1 node")
-
-	s.until(func() string {
-		if err := l.upstreamTakes(); err != nil {
-			return err.Error() // one of our looks is under way
-		}
-		return ""
-	})
-	said, calls, refused := s.events("Service", "web"), s.calls(), shared.Refusals()
-	s.changeSlice("a", s.on(1), s.on(2))
-	waits := `a change of the members waits: the lease kube-system/` + lockerName + ` is held by "` + upstream + `"`
-	s.comesToSay("web", v1alpha1.ReasonUpdating, waits)
-	s.comesToSay("api", v1alpha1.ReasonUpdating, waits)
-	version := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion
-	s.until(func() string { // some intervals pass
-		if shared.Refusals() < refused+4 {
-			return fmt.Sprintf("refused %d times", shared.Refusals()-refused)
-		}
-		return ""
-	})
-	if n := s.calls(); n != calls {
-		t.Errorf("%d calls to Azure without the lease", n-calls)
-	}
-	if got := controller.lanes.Backlog().Operations; got < 2 { // pools of other tests may wait, too
-		t.Errorf("%d operations wait, want both", got)
-	}
-	if now := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; now != version {
-		t.Errorf("said more than once: %s", s.says("web"))
-	}
-	if n := log.count("no resource lease"); n != 1 {
-		t.Errorf("%d log lines, want one", n)
-	}
-	if got := s.events("Service", "web"); fmt.Sprint(got) != fmt.Sprint(said) {
-		t.Errorf("events: %v, before %v", got, said)
-	}
-
-	l.upstreamReleases()
-	s.holds("web", s.ip(1), s.ip(2))
-	s.holds("api", s.ip(1), s.ip(2))
-	if n := log.count("ours again"); n != 1 {
-		t.Errorf("%d log lines for the end", n)
-	}
-	if got := l.get().Annotations[previousNote]; got != ours {
-		t.Errorf("the previous holder is %q: the cloud provider would not read anew what we changed", got)
-	}
-
-	// Ours is held while a write is under way.
-	var meanwhile error
-	var only sync.Once
-	duringPut.Store(new(func() { only.Do(func() { meanwhile = l.upstreamTakes() }) }))
-	defer duringPut.Store(nil)
-	s.changeSlice("a", s.on(2))
-	s.holds("web", s.ip(2))
-	s.holds("api", s.ip(2))
-	if meanwhile == nil || !strings.Contains(meanwhile.Error(), ours) {
-		t.Errorf("during our write the other got %v, want that we hold it", meanwhile)
-	}
-	s.until(func() string { // and released, when all passes are over
-		if err := l.upstreamTakes(); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-}
-
-// A controller without the setting never asks.
-func TestWithoutTheSettingNothingIsAsked(t *testing.T) {
-	l := newLocker(t)
-	s := web(t)
-	s.hasSlice("a", "web", s.on(1))
-	s.holds("web", s.ip(1))
-	if _, err := l.api.Get(t.Context(), lockerName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the Lease exists: %v", err)
-	}
 }

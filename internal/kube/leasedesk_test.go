@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lease"
+)
+
+// locker is the Lease as an administrator sees it. There is one in the cluster, so
+// the tests of it run alone.
+type locker struct {
+	*testing.T
+	api typedcoordinationv1.LeaseInterface
+}
+
+func newLocker(t *testing.T) *locker {
+	t.Helper()
+	api, err := typedcoordinationv1.NewForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &locker{t, api.Leases("kube-system")}
+	l.remove()
+	t.Cleanup(l.remove)
+	return l
+}
+
+func (l *locker) remove() {
+	if err := l.api.Delete(context.Background(), lockerName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		l.Fatal(err)
+	}
+}
+
+func (l *locker) get() *coordinationv1.Lease {
+	l.Helper()
+	stands, err := l.api.Get(l.Context(), lockerName, metav1.GetOptions{})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return stands
+}
+
+func (l *locker) holder() string {
+	l.Helper()
+	if h := l.get().Spec.HolderIdentity; h != nil {
+		return *h
+	}
+	return ""
+}
+
+// upstreamTakes does what the Azure cloud provider does before it writes: it takes the
+// Lease if it has no holder, or an expired one, or itself.
+func (l *locker) upstreamTakes() error {
+	l.Helper()
+	stands, err := l.api.Get(l.Context(), lockerName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		stands, err = l.api.Create(l.Context(), &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: lockerName}, Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: new(int32(900))},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	s := &stands.Spec
+	if s.HolderIdentity != nil && *s.HolderIdentity != "" && *s.HolderIdentity != upstream &&
+		time.Now().Before(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds)*time.Second)) {
+		return fmt.Errorf("held by %s", *s.HolderIdentity)
+	}
+	now := metav1.NowMicro()
+	s.HolderIdentity, s.AcquireTime, s.RenewTime = new(upstream), &now, &now
+	_, err = l.api.Update(l.Context(), stands, metav1.UpdateOptions{})
+	return err
+}
+
+func (l *locker) upstreamReleases() {
+	l.Helper()
+	stands := l.get()
+	stands.Spec.HolderIdentity = new("")
+	if stands.Annotations == nil {
+		stands.Annotations = map[string]string{}
+	}
+	stands.Annotations[previousNote] = upstream
+	if _, err := l.api.Update(l.Context(), stands, metav1.UpdateOptions{}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// change writes the Lease behind everybody's back.
+func (l *locker) change(fn func(*coordinationv1.Lease)) {
+	l.Helper()
+	stands := l.get()
+	fn(stands)
+	if _, err := l.api.Update(l.Context(), stands, metav1.UpdateOptions{}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// counted is the API server for one of our processes, which counts its requests.
+type counted struct {
+	*kube.ResourceLease
+	requests atomic.Int64
+	// before is called before each request is sent, on its way.
+	before func(method string)
+}
+
+type transport struct {
+	c  *counted
+	to http.RoundTripper
+}
+
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.c.requests.Add(1)
+	if t.c.before != nil {
+		t.c.before(req.Method)
+	}
+	return t.to.RoundTrip(req)
+}
+
+func newResourceLease(t *testing.T, cfg *rest.Config) *counted {
+	t.Helper()
+	c := &counted{}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(to http.RoundTripper) http.RoundTripper { return transport{c, to} })
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	if c.ResourceLease, err = kube.NewResourceLease(cfg, client); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// costs is how many requests there were since the last time.
+func (c *counted) costs(t *testing.T, what string, want int64) {
+	t.Helper()
+	if got := c.requests.Swap(0); got != want {
+		t.Errorf("%s cost %d requests, want %d", what, got, want)
+	}
+}
+
+func (l *locker) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *locker) isRefused(err error, holder string) {
+	l.Helper()
+	held, ok := errors.AsType[*lease.HeldError](err)
+	if !ok || held.Holder != holder || held.Lease != "kube-system/"+lockerName {
+		l.Errorf("got %v, want that %s holds it", err, holder)
+	}
+}
