@@ -100,10 +100,19 @@ func retriableCode(code string) bool {
 func Classify(a Answer, err error) *Fault {
 	for _, rule := range Rules {
 		if rule.Match(a) {
-			return &Fault{Class: rule.Class, Reason: rule.Reason, Code: code(a), RetryAt: a.RetryAt, Err: err}
+			return &Fault{
+				Class: rule.Class, Reason: rule.Reason, Code: code(a), RetryAt: a.RetryAt,
+				Undecided: undecided(a), Err: err,
+			}
 		}
 	}
 	panic("fault: the last rule matches everything")
+}
+
+// undecided reports whether a write may have landed, or land later, all the same: no
+// answer tells, or one of a server that may have passed it on.
+func undecided(a Answer) bool {
+	return !a.OperationEnded && (a.OutcomeUnknown || slices.Contains(retriedBelow, a.Status))
 }
 
 // code picks the word for metrics and messages. The innermost code of Azure says

@@ -37,6 +37,8 @@ type Fault struct {
 	Code string
 	// RetryAt is the server's Retry-After as a time; zero if it named none.
 	RetryAt time.Time
+	// Undecided is true if a write may have landed, or land later, all the same.
+	Undecided bool
 	// Err is what came back, for people.
 	Err error
 }

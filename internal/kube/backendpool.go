@@ -105,8 +105,9 @@ func (c *Cluster) fill(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	if err != nil {
 		return err
 	}
+	changed := e.changed(now)
 	if e.due(now, time.Now()) {
-		return c.bringLevel(ctx, p, e, st)
+		return c.bringLevel(ctx, p, e, st, changed)
 	}
 	return c.relevelIf(ctx, p, e, st, set)
 }
@@ -247,6 +248,14 @@ func (e *entry) due(s situation, now time.Time) bool {
 	}
 	e.acted, e.recheckAt = s, time.Time{}
 	return true
+}
+
+// changed reports whether the situation is known to be another one than before. Of that in
+// which an earlier process left a pool nothing is known.
+func (e *entry) changed(s situation) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return s != e.acted && (e.acted != situation{} || e.status.PoolID == "")
 }
 
 // idle notes a situation in which nothing is queued.

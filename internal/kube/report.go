@@ -92,6 +92,7 @@ func (e *entry) schedule(st standing, r poolupdate.Report, opts Options) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	missing := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused
+	e.reportedAt = r.At
 	e.missing = missing || e.missing && !r.Settled
 	if r.Outcome == poolupdate.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {
 		// A 404 that names nothing may be a proxy's: before our addresses are given up,

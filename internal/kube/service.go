@@ -44,7 +44,7 @@ func (c *Cluster) reconcileService(ctx context.Context, req reconcile.Request) (
 			log.DebugContext(ctx, "endpoints change nothing", "backendPool", p.Name, "why", st.why)
 			continue
 		}
-		if err := c.bringLevel(ctx, p, e, st); err != nil && !errors.Is(err, errGone) {
+		if err := c.bringLevel(ctx, p, e, st, true); err != nil && !errors.Is(err, errGone) {
 			failed = append(failed, fmt.Errorf("BackendPool %s: %w", p.Name, err))
 		}
 	}
@@ -52,7 +52,7 @@ func (c *Cluster) reconcileService(ctx context.Context, req reconcile.Request) (
 }
 
 // bringLevel queues an operation, unless the pool is known to hold its members.
-func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing) error {
+func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing, changed bool) error {
 	set, err := c.snap.members(p)
 	if err != nil {
 		return err
@@ -67,7 +67,11 @@ func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *en
 		log.DebugContext(ctx, "level already")
 		return c.relevel(ctx, p, e, set)
 	}
-	c.lanes.Add(poolupdate.Operation{Ref: refOf(p), Pool: st.pool, Service: st.service, ChangedAt: time.Now(), NotBefore: e.notBefore})
+	op := poolupdate.Operation{Ref: refOf(p), Pool: st.pool, Service: st.service, NotBefore: e.notBefore}
+	if changed {
+		op.ChangedAt = time.Now()
+	}
+	c.lanes.Add(op)
 	if e.wants(len(set.Addresses)) {
 		c.wake.add(e.ref)
 	}

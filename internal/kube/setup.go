@@ -20,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -177,9 +179,9 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	}
 	options := func() controller.Options { return controller.Options{RateLimiter: c.opts.Requeue.limiter()} }
 	err := builder.ControllerManagedBy(c.mgr).Named("service").
-		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged())).
-		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged())).
-		Watches(&corev1.Node{}, mapped(c.servicesOnNode), builder.WithPredicates(c.nodeChanged())).
+		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged(), live())).
+		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged(), live())).
+		Watches(&corev1.Node{}, mapped(c.servicesOnNode), builder.WithPredicates(c.nodeChanged(), live())).
 		WithOptions(options()).
 		Complete(reconcile.Func(c.reconcileService))
 	if err != nil {
@@ -211,6 +213,12 @@ func (c *Cluster) reachable() {
 // mapped is the handler of all events. It queues what the initial list of objects
 // brings with low priority, so that a live change goes first however long that list is.
 func mapped(to handler.MapFunc) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(to) }
+
+// live drops what the initial list brings: it is no change, and each BackendPool is
+// reconciled then for itself.
+func live() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
 
 // taken asks the status store, and the informer's copy where that has not loaded.
 func (c *Cluster) taken(p *v1alpha1.BackendPool) bool {

@@ -67,6 +67,8 @@ type entry struct {
 	// acted is the situation that an operation was last queued for, or, once an attempt
 	// has looked at the cluster, that of the attempt.
 	acted situation
+	// reportedAt is when the last attempt ended that was reported.
+	reportedAt time.Time
 	// missing is true from an attempt that found no pool to write until one that did.
 	missing bool
 	// unnamed is true after a first 404 that named nothing.

@@ -32,6 +32,10 @@ func (c *Cluster) Wait(w poolupdate.Waiting) {
 		desired = len(set.Addresses)
 	}
 	e.mu.Lock()
+	if e.reportedAt.After(w.Since) { // an attempt has ended meanwhile, and said what it found
+		e.mu.Unlock()
+		return
+	}
 	e.amend(func(s *v1alpha1.BackendPoolStatus) { wait(s, p.Generation, w, desired) })
 	e.mu.Unlock()
 	c.wake.add(w.Ref)

@@ -120,6 +120,14 @@ func (g group) readyAt(now time.Time, interval time.Duration) time.Time {
 // earliest is the time before which Azure wants no call for the pool.
 func (g group) earliest() time.Time { return later(g.parkedUntil, g.history.notBefore) }
 
+// eligibleAt is earliest if that is still to come, else zero.
+func (g group) eligibleAt(now time.Time) time.Time {
+	if at := g.earliest(); at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
 // looksWait is how many intervals a look for drift stands back behind changes. Many looks
 // come due behind a gate, and nobody waits for them.
 const looksWait = 20

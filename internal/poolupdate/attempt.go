@@ -57,7 +57,7 @@ func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID, lost stri
 	defer cancel()
 	r := result{observed: -1, lost: lost}
 	err := c.bringLevel(within, ref, pool, valid, &r)
-	if f := fault.From(err); err == nil || r.lost != lost && f.Code != fault.CodeOutcomeUnknown && within.Err() == nil {
+	if f := fault.From(err); err == nil || r.lost != lost && !f.Undecided && within.Err() == nil {
 		r.lost = "" // it has landed, or never will
 	}
 	switch {

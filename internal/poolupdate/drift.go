@@ -24,7 +24,8 @@ func driftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	if !begin.After(now) {
 		begin = begin.Add(period)
 	}
-	return begin
+	// As a distance from now, so that a clock that is set back puts off no look.
+	return now.Add(begin.Sub(now))
 }
 
 // watch makes a pool one that is looked at. The caller holds q.mu.

@@ -187,3 +187,41 @@ func TestALookThatIsPostponedIsNotLost(t *testing.T) {
 		w.expectReports("web Postponed", "web Postponed", "web Postponed", "web Unchanged")
 	})
 }
+
+// What is asked for without a change is told like a look: a change that was given up for
+// the same error is not given up once more.
+func TestAPoolThatIsOnlyLookedAtTellsNothingTwice(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("GET", 3, fault.Answer{Status: 403})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectReports("web Terminal Failed:web")
+		w.look(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectReports("web Terminal")
+		w.look(web, "n1=10.0.0.1")
+		w.change(web, "n1=10.0.0.1") // before the look: now there is a change
+		w.wait(time.Minute)
+		w.expectReports("web Terminal Failed:web")
+		w.look(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+// The clock of a machine may be set back by hours; a look is a distance away.
+func TestALookIsNeverFurtherAwayThanAPeriod(t *testing.T) {
+	now := time.Now() // with its monotonic reading
+	at := driftAfter("a pool", now, period)
+	back := now.Round(0).Add(-24 * time.Hour)
+	if d := at.Sub(now); d <= 0 || d > period {
+		t.Errorf("%v away", d)
+	}
+	if !at.Round(0).Equal(driftAfter("a pool", now.Round(0), period)) {
+		t.Error("another moment of the period")
+	}
+	if at == at.Round(0) || back.After(at) {
+		t.Error("the moment is one of the wall clock alone")
+	}
+}

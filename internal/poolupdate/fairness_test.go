@@ -118,6 +118,21 @@ func TestAChangeBehindOthersSaysSo(t *testing.T) {
 		w.wait(time.Minute)
 		w.expectPool(api, "n2=10.0.0.2")
 	})
+	inWorld(t, 3, func(w *world) { // changed together: the second when the first begins
+		w.writeTime = 20 * time.Second
+		other := poolID("kubernetes", "other")
+		w.pool(web, "")
+		w.pool(api, "")
+		w.pool(other, "")
+		w.change(web, "n1=10.0.0.1")
+		w.change(api, "n1=10.0.0.1")
+		w.look(other, "n1=10.0.0.1") // after a restart, say: nobody knows of a change
+		w.wait(time.Second)
+		w.expectWaits("+250ms web Behind")
+		w.wait(time.Minute)
+		w.expectWaits()
+		w.expectReports("api Written Updated:api", "other Written Updated:other", "web Written Updated:web")
+	})
 	inWorld(t, 3, func(w *world) { // somebody else has the lane, before the change and after it
 		w.pool(web, "")
 		w.pool(api, "")

@@ -79,6 +79,24 @@ func TestALostWriteCannotLandLaterAsSomebodyElses(t *testing.T) {
 	})
 }
 
+// A gateway that gave up waiting may have passed the write on.
+func TestAWriteThatAGatewayGaveUpOnMayStillLand(t *testing.T) {
+	for _, status := range []int{408, 500, 502, 503, 504, 400} {
+		inWorld(t, 3, func(w *world) {
+			w.level(web)
+			w.failing("PUT", 1, fault.Answer{Status: status})
+			w.change(web, "")
+			w.wait(time.Second)
+			before := w.pools[web.Key()].Etag
+			w.change(web, "n1=10.0.0.1") // which is what the pool still shows
+			w.wait(10 * time.Second)
+			if fenced := w.pools[web.Key()].Etag != before; fenced != (status != 400) {
+				t.Errorf("after %d the etag that the write was guarded by was taken from it: %v", status, fenced)
+			}
+		})
+	}
+}
+
 // What is ours in a pool is known when it is first taken, and not after a node has gone.
 func TestTakingAPoolIsRecordedEvenIfItOnlyRemoves(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

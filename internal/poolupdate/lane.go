@@ -162,6 +162,7 @@ func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
 func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
 	t := l.queue.take(pool, start)
+	l.tell(obstacle{cause: CauseBehind}, start) // the others
 	ops, h := l.relevant(t.ops), t.history
 	if len(ops) == 0 {
 		l.queue.done(t, nil, h, nil, nil)
@@ -180,7 +181,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	if r.fault != nil {
 		retryAt = r.fault.RetryAt
 	}
-	if r.outcome == Retriable {
+	if r.outcome == Retriable { // of any other answer the SDK has taken the Retry-After into account
 		h.notBefore = later(h.notBefore, retryAt)
 	}
 	changedAt := oldestChange(ops)
@@ -204,7 +205,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		Written: r.written, Settled: r.settled(), Requeued: len(v.requeue) > 0,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: next.parkedUntil, RetryAt: next.retryAt(now, l.cfg.Interval),
+		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
 		LookAt: l.lookAt(pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(t, v.requeue, h, r.level(), v.told)

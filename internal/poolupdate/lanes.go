@@ -72,12 +72,13 @@ func (ls *Lanes) Run(ctx context.Context) {
 func (ls *Lanes) Add(op Operation) {
 	ls.mu.Lock() // held across, so that the lane does not end in between
 	l := ls.lane(op.Pool.LoadBalancer)
-	if !l.queue.add(op, time.Now()) {
+	now := time.Now()
+	if !l.queue.add(op, now) {
 		ls.coalesced.Add(1)
 	}
 	ls.mu.Unlock()
 	if l.busy() {
-		if w, tell := l.queue.behind(op.Pool.Key()); tell {
+		if w, tell := l.queue.behind(op.Pool.Key(), now); tell {
 			ls.cfg.Reporter.Wait(w)
 		}
 	}

@@ -117,6 +117,7 @@ func TestEveryPoolSaysThatItWaitsForTheLease(t *testing.T) {
 		l.set(func() { l.holder = "" })
 		w.wait(interval + 5*time.Second)
 		w.expectReports("api Written Updated:api", "web Written Updated:web")
+		w.expectWaits("+1m0.25s web Behind")
 		l.set(func() { l.holder = "other" })
 		began := time.Since(w.start) + debounce
 		w.change(web, "n2=10.0.0.2")

@@ -26,7 +26,7 @@ type Operation struct {
 	// nodes and for the removal of what a gone Service left behind.
 	Service ServiceName
 	// ChangedAt is when the change that this operation stands for was seen; zero if
-	// there was none.
+	// nothing is known to have changed, and the pool just has to be looked at.
 	ChangedAt time.Time
 	// NotBefore is a Retry-After that an earlier process met: no call for the pool
 	// before it. Zero is none.
@@ -45,6 +45,9 @@ type Operation struct {
 
 // fresh reports whether the operation is a change that has not failed yet.
 func (o Operation) fresh() bool { return !o.drift && o.retryCount == 0 }
+
+// looks reports whether no change is known to stand behind the operation.
+func (o Operation) looks() bool { return o.drift || o.ChangedAt.IsZero() }
 
 // asDrift returns the look for drift on behalf of the operation.
 func (o Operation) asDrift(now time.Time) Operation {

@@ -88,6 +88,8 @@ type Waiting struct {
 	Ref   Ref
 	Pool  lb.PoolID
 	Cause Cause
+	// Since is when it was seen to wait: a report of a later time knows better.
+	Since time.Time
 	// Until is when an attempt is allowed; zero if nobody knows.
 	Until time.Time
 	// Why names what is closed, or who holds the lease; empty for other causes.
@@ -130,7 +132,8 @@ type Report struct {
 	Desired, Observed, Foreign int
 	// RetriesUsed is the highest count among the operations, of Budget allowed.
 	RetriesUsed, Budget int
-	// NextEligibleAt is when a parked pool may be tried again; zero if not parked.
+	// NextEligibleAt is before when Azure wants no call for the pool, whether or not
+	// another attempt follows; zero if any time is right.
 	NextEligibleAt time.Time
 	// RetryAt is when the next attempt is due, if it was requeued; never before
 	// NextEligibleAt.

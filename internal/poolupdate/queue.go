@@ -222,7 +222,8 @@ func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 // BackendPool that speaks for nobody.
 func coalesce(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
-		if slices.ContainsFunc(older, func(o Operation) bool { return o.covers(op) }) {
+		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
+			older[at].ChangedAt = earlier(older[at].ChangedAt, op.ChangedAt)
 			continue
 		}
 		nobodys := slices.IndexFunc(older, func(o Operation) bool {
@@ -232,7 +233,7 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 			older = append(older, op)
 			continue
 		}
-		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, older[nobodys].ChangedAt
+		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, earlier(older[nobodys].ChangedAt, op.ChangedAt)
 		older[nobodys] = op
 	}
 	return older

@@ -55,7 +55,7 @@ type disposition struct {
 }
 
 // row is what an outcome means for an operation that has a retry left, for one that has
-// none, and for a look at a pool whose last change was given up.
+// none, and for one without a change behind it in a pool whose last change was given up.
 type row struct{ left, spent, givenUp disposition }
 
 // settlement is the table. Nothing else decides what becomes of an operation. A look
@@ -97,7 +97,7 @@ func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int,
 	for _, op := range ops {
 		d := settlement[outcome].left
 		switch {
-		case op.drift && past.gaveUp:
+		case op.looks() && past.gaveUp:
 			d = settlement[outcome].givenUp
 			if past.again && d.tell == wordFailed {
 				d.tell = wordNone

@@ -30,15 +30,21 @@ func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Wait
 }
 
 // behind tells of one pool whose lane is busy with something else.
-func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
+func (q *queue) behind(key lb.PoolKey, now time.Time) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.pools[key]
-	if w == nil || w.inFlight || len(w.ops) == 0 || w.announced.Cause != "" || w.group(key).retry {
+	if w == nil || w.inFlight || w.announced.Cause != "" || !w.standsBehind() {
 		return Waiting{}, false
 	}
-	w.announced = Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind}
+	w.announced = Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
 	return w.announced, true
+}
+
+// standsBehind reports whether people want to hear that something else goes first: not
+// of a retry, which has its own time, and not of a pool that is only looked at.
+func (w *waiting) standsBehind() bool {
+	return slices.ContainsFunc(w.ops, func(op Operation) bool { return !op.looks() }) && !w.group("").retry
 }
 
 // waits says what a pool waits for, if that is worth telling. What waits after a failure
@@ -49,9 +55,11 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 	}
 	g := w.group(key)
 	ready := g.readyAt(now, interval)
-	wait := Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: met.cause, Until: met.until, Why: met.why}
+	wait := Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: met.cause, Since: now, Until: met.until, Why: met.why}
 	switch {
 	case met.until.After(ready):
+	case met.cause == CauseBehind && !w.standsBehind():
+		return Waiting{}, false
 	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
 		return wait, true
 	case g.retry:

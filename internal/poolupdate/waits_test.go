@@ -52,7 +52,7 @@ func TestAClosedGatePostponesAndSaysSoOnce(t *testing.T) {
 		w.wait(10 * time.Second)
 		w.expectReports("api Written Updated:api", "web Written Updated:web")
 		w.expectPool(web, "n2=10.0.0.2")
-		w.expectWaits()
+		w.expectWaits("+1m0s web Behind")
 	})
 }
 

@@ -97,6 +97,12 @@ func (w *world) change(id lb.PoolID, members string) {
 	w.lanes.Add(Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, ChangedAt: time.Now()})
 }
 
+// look has a pool looked at of which no change is known.
+func (w *world) look(id lb.PoolID, members string) {
+	w.set(func() { w.wanted[id.Name] = addresses(members) })
+	w.lanes.Add(Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}})
+}
+
 // wait lets virtual time pass until nothing moves any more.
 func (w *world) wait(d time.Duration) {
 	time.Sleep(d)
