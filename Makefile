@@ -18,7 +18,7 @@ help: ## Show this list
 .PHONY: build
 build: ## Build weir and weirlab into bin/
 	@mkdir -p $(BIN)
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
 
 .PHONY: kubelab
 kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3 minutes)
