@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,14 +24,24 @@ const maxSize = 1 << 20
 // notYet are the keys that users of the Azure cloud provider know and that have no
 // effect here so far.
 var notYet = []string{
-	"location", "subnetName", "securityGroupName", "securityGroupResourceGroup", "routeTableName",
-	"routeTableResourceGroup", "primaryAvailabilitySetName", "primaryScaleSetName", "vmType",
+	"subnetName", "securityGroupName", "securityGroupResourceGroup",
 	"loadBalancerSku", "loadBalancerName", "loadBalancerBackendPoolConfigurationType",
 	"multipleStandardLoadBalancerConfigurations", "disableOutboundSNAT", "maximumLoadBalancerRuleCount",
 	"tags", "tagsMap", "clusterServiceLoadBalancerHealthProbeMode", "clusterServiceSharedLoadBalancerHealthProbePort",
 	"clusterServiceSharedLoadBalancerHealthProbePath", "privateLinkServiceResourceGroup", "networkResourceTenantID",
-	"useInstanceMetadata", "cloudProviderBackoff", "cloudProviderRateLimit",
 }
+
+// othersBusiness are the keys that cluster builders write for other parts of the cloud
+// provider: where it makes machines and routes, and how it keeps its own pace. They ask
+// nothing of Weir, and a warning at each start would hide those that do.
+var othersBusiness = []string{
+	"location", "vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
+	"routeTableName", "routeTableResourceGroup", "useInstanceMetadata",
+	"providerVaultName", "providerKeyName", "providerKeyVersion",
+}
+
+// othersPace matches the keys of the cloud provider's own back-off, rate limits and caches.
+var othersPace = regexp.MustCompile(`(?i)^(cloudProvider(Backoff|RateLimit)[a-z]*|[a-z]+(RateLimit|CacheTTLInSeconds))$`)
 
 // Ignored are the keys of a file that have no effect, sorted.
 type Ignored struct {
@@ -105,8 +116,10 @@ func parse(content []byte) (Config, Ignored, error) {
 	}
 	var ignored Ignored
 	for _, key := range rest {
-		known := slices.IndexFunc(notYet, func(k string) bool { return strings.EqualFold(k, key) })
+		same := func(k string) bool { return strings.EqualFold(k, key) }
+		known := slices.IndexFunc(notYet, same)
 		switch {
+		case slices.ContainsFunc(othersBusiness, same), othersPace.MatchString(key):
 		case known < 0:
 			ignored.Unknown = append(ignored.Unknown, key)
 		case !asSupported(notYet[known], keys[key]):
@@ -218,7 +231,7 @@ func assign(target reflect.Value, keys map[string]json.RawMessage) (rest []strin
 			continue
 		}
 		if err := json.Unmarshal(keys[key], field.Addr().Interface()); err != nil {
-			return nil, fmt.Errorf("key %q: want %s, got %s", key, kind(field.Type()), shape(keys[key]))
+			return nil, fmt.Errorf("key %q: want %s, got %s", key, kind(field.Type(), atMost[folded]), shape(keys[key]))
 		}
 	}
 	return rest, nil
@@ -236,8 +249,8 @@ func collect(target reflect.Value, fields map[string]reflect.Value) {
 	}
 }
 
-// kind names what a field takes.
-func kind(t reflect.Type) string {
+// kind names what a field takes; most is the largest number.
+func kind(t reflect.Type, most int) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -245,7 +258,7 @@ func kind(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int:
-		return "a whole number"
+		return fmt.Sprintf("a whole number of at most %d", most)
 	}
 	return "a string"
 }

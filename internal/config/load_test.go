@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -192,10 +193,10 @@ func TestFallbacks(t *testing.T) {
 func TestKeysWithoutEffect(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{``, ""},
-		{`,"location":"eastus","TAGS":"a=b","multipleStandardLoadBalancerConfigurations":[{"name":"a"}]`,
-			"keys of azure.json without effect: not supported yet: tags, location, multipleStandardLoadBalancerConfigurations"},
+		{`,"subnetName":"s","TAGS":"a=b","multipleStandardLoadBalancerConfigurations":[{"name":"a"}]`,
+			"keys of azure.json without effect: not supported yet: tags, multipleStandardLoadBalancerConfigurations, subnetName"},
 		{`,"vnetNam":"v","\u001b[31m":1`, "keys of azure.json without effect: unknown: \"\\x1b[31m\", \"vnetNam\""},
-		{`,"location":"eastus","zzz":1`, `keys of azure.json without effect: not supported yet: location; unknown: "zzz"`},
+		{`,"location":"eastus","disableOutboundSNAT":true,"zzz":1`, `keys of azure.json without effect: not supported yet: disableOutboundSNAT; unknown: "zzz"`},
 		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","securityGroupName":null`, ""},
 		{`,"loadBalancerSku":"basic","loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`,
 			"keys of azure.json without effect: not supported yet: loadBalancerBackendPoolConfigurationType, loadBalancerSku"},
@@ -204,6 +205,35 @@ func TestKeysWithoutEffect(t *testing.T) {
 		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+tt.given+`}`)
 		if got := ignored.Warning(); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.given, got, tt.want)
+		}
+	}
+}
+
+// What cluster builders write for other parts of the cloud provider is known, and no
+// warning; what only looks like it is one.
+func TestKeysThatAreOthersBusiness(t *testing.T) {
+	tests := []struct {
+		given string
+		warns bool
+	}{
+		{`"location":"eastus","vmType":"vmss","primaryScaleSetName":"p","primaryAvailabilitySetName":"a","enableVmssFlexNodes":true`, false},
+		{`"LOCATION":"eastus"`, false},
+		{`"routeTableName":"rt","routeTableResourceGroup":"rg","useInstanceMetadata":true`, false},
+		{`"providerVaultName":"v","providerKeyName":"k","providerKeyVersion":"1"`, false},
+		{`"cloudProviderBackoff":true,"cloudProviderBackoffMode":"v2","cloudProviderBackoffRetries":6,"cloudProviderBackoffExponent":1.5,
+			"cloudProviderBackoffDuration":5,"cloudProviderBackoffJitter":1`, false},
+		{`"cloudProviderRatelimit":true,"cloudProviderRateLimitQPS":3,"cloudProviderRateLimitBucketWrite":10`, false},
+		{`"loadBalancerRateLimit":{"cloudProviderRateLimit":true},"vmssCacheTTLInSeconds":60`, false},
+		{`"locations":"eastus"`, true},
+		{`"cloudProviderBackof":true`, true},
+		{`"rateLimitOfTheLoadBalancer":1`, true},
+		{`"RateLimit":1`, true},
+		{`"securityGroupName":"sg"`, true},
+	}
+	for _, tt := range tests {
+		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg",`+tt.given+`}`)
+		if got := ignored.Warning(); (got != "") != tt.warns {
+			t.Errorf("%s: %q", tt.given, got)
 		}
 	}
 }
@@ -227,9 +257,16 @@ func TestMalformedFiles(t *testing.T) {
 		{"a number for a secret", base + "aadClientSecret: 5150519", []string{`key "aadClientSecret": want a string, got a number`}},
 		{"a list for a secret", base + "aadClientSecret: [" + canary + "]", []string{`key "aadClientSecret": want a string, got a list`}},
 		{"a string for a switch", base + "useManagedIdentityExtension: \"" + canary + "\"", []string{`key "useManagedIdentityExtension": want true or false, got a string`}},
-		{"a string for a number", base + "loadBalancerBackendPoolUpdateMaxRetries: many", []string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number, got a string`}},
+		{"a string for a number", base + "loadBalancerBackendPoolUpdateMaxRetries: many", []string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number of at most 2147483647, got a string`}},
 		{"a word for the lease", base + "useResourceLease: yes please", []string{`key "useResourceLease": want true or false, got a string`}},
-		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number, got a number"}},
+		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number of at most 2147483647, got a number"}},
+		{"more retries than anybody counts", base + "loadBalancerBackendPoolUpdateMaxRetries: 2147483648", []string{`"loadBalancerBackendPoolUpdateMaxRetries" is 2147483648: want at most 2147483647`}},
+		{"more retries than a number holds", `{"subscriptionId":"s","resourceGroup":"rg","loadBalancerBackendPoolUpdateMaxRetries":99999999999999999999}`,
+			[]string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number of at most 2147483647, got a number`}},
+		{"a longer interval than a number holds", base + "loadBalancerBackendPoolUpdateIntervalInSeconds: 99999999999999999999",
+			[]string{`key "loadBalancerBackendPoolUpdateIntervalInSeconds": want a whole number of at most 86400, got a number`}},
+		{"a longer drift period than a number holds", `{"subscriptionId":"s","resourceGroup":"rg","LOADBALANCERBACKENDPOOLDRIFTREPAIRINTERVALINSECONDS":99999999999999999999}`,
+			[]string{"want a whole number of at most 86400, got a number"}},
 		{"two JSON values", `{"subscriptionId":"s","resourceGroup":"rg"}{"resourceGroup":"other"}`, []string{"line 1", "after top-level value"}},
 		{"words behind JSON", `{"subscriptionId":"s","resourceGroup":"rg"} trailing`, []string{"line 1", "after top-level value"}},
 		{"two YAML documents", "subscriptionId: s\nresourceGroup: rg\n---\nvnetName: x\n", []string{"line 3", "second YAML document"}},
@@ -322,7 +359,7 @@ func TestTheReferenceListsEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := slices.Clone(notYet)
+	keys := slices.Concat(notYet, othersBusiness)
 	var read map[string]any
 	if err := json.Unmarshal([]byte(whole), &read); err != nil {
 		t.Fatal(err)
@@ -334,6 +371,25 @@ func TestTheReferenceListsEveryKey(t *testing.T) {
 		if !strings.Contains(string(page), "`"+key+"`") {
 			t.Errorf("docs/reference/azure-json.md has no `%s`", key)
 		}
+	}
+}
+
+// A number without a bound would be told to be at most 0.
+func TestEveryNumberHasABound(t *testing.T) {
+	var c Config
+	fields := map[string]reflect.Value{}
+	collect(reflect.ValueOf(&c).Elem(), fields)
+	numbers := 0
+	for key, field := range fields {
+		if strings.HasPrefix(kind(field.Type(), 1), "a whole number") {
+			numbers++
+			if atMost[key] <= 0 {
+				t.Errorf("%s has no bound", key)
+			}
+		}
+	}
+	if numbers != len(atMost) {
+		t.Errorf("%d numbers, %d bounds", numbers, len(atMost))
 	}
 }
 

@@ -5,6 +5,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 
 	"weir.dev/weir/internal/lb"
@@ -13,6 +14,16 @@ import (
 // maxInterval is a day: whatever is longer is a mistake, and a pool would be as
 // good as unattended.
 const maxInterval = 24 * 60 * 60
+
+// maxRetries is what the status of a BackendPool can hold.
+const maxRetries = math.MaxInt32
+
+// atMost are the largest values of the keys that are numbers, by the key in lower case.
+var atMost = map[string]int{
+	"loadbalancerbackendpoolupdateintervalinseconds":      maxInterval,
+	"loadbalancerbackendpooldriftrepairintervalinseconds": maxInterval,
+	"loadbalancerbackendpoolupdatemaxretries":             maxRetries,
+}
 
 // vnetRule is Azure's rule for the names of virtual networks:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
@@ -41,6 +52,8 @@ func (c *Config) check() error {
 			*c.IntervalSeconds, maxInterval, DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds)
 	case c.DriftSeconds != nil && *c.DriftSeconds > maxInterval:
 		return fmt.Errorf(`key "loadBalancerBackendPoolDriftRepairIntervalInSeconds" is %d: want at most %d, or 0 to turn drift repair off`, *c.DriftSeconds, maxInterval)
+	case c.MaxRetries != nil && *c.MaxRetries > maxRetries:
+		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
 		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
 	}
