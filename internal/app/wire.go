@@ -79,9 +79,6 @@ func Run(ctx context.Context, o Options) error {
 	if err := cluster.Setup(lanes); err != nil {
 		return err
 	}
-	if err := mgr.Add(leading(lanes.Run)); err != nil {
-		return err
-	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
 	if err := mgr.Start(ctx); err != nil {
 		return err
@@ -142,16 +139,6 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager) (poolupdate.Lease,
 	metrics.RegisterLease(ctrlmetrics.Registry, shared)
 	return shared, nil
 }
-
-// leading is what only the leader runs. The manager starts it when it leads and the
-// caches are filled, and waits for its end.
-type leading func(ctx context.Context)
-
-// Start implements manager.Runnable.
-func (l leading) Start(ctx context.Context) error { l(ctx); return nil }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (leading) NeedLeaderElection() bool { return true }
 
 // measured measures every attempt that it reports.
 type measured struct {

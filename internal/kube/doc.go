@@ -17,7 +17,8 @@
 //	status.go         the one status of each BackendPool; ledger.go and report.go
 //	                  write to it as poolupdate.Ledger and poolupdate.Reporter
 //	message.go        (pure) sentences for people
-//	events.go         Kubernetes events
+//	events.go         Kubernetes events; eventqueue.go writes them
+//	leading.go        what the leader runs: the lanes, and the writer of their events
 //	lease.go          lease.Holder: the lock that other controllers take, too
 //
 // No reconciler calls Azure, and none waits for a lane. Reads come from the

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -194,6 +195,7 @@ type queued struct {
 	removed []poolupdate.ServiceName
 }
 
+func (q *queued) Run(context.Context)         {}
 func (q *queued) Add(op poolupdate.Operation) { q.ops = append(q.ops, op) }
 func (q *queued) RemoveService(name poolupdate.ServiceName) int {
 	q.removed = append(q.removed, name)

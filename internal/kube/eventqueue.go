@@ -28,15 +28,28 @@ const (
 	// triesInARow is how often an event is tried, within half a minute, before others go
 	// first.
 	triesInARow = 6
-	// eventsStopWithin bounds how long the last events may take when the controller stops.
+	// eventDeadline bounds one request. client-go asks again within it.
+	eventDeadline = 10 * time.Second
+	// eventsStopWithin bounds how long the last events may take when the controller stops,
+	// counted from the end of the lanes. These may need 10 s, if the API server does not
+	// answer: for the resource lease, which they acquire or release. The leader's lease is
+	// released after both, and a pod has 30 s in all.
 	eventsStopWithin = 5 * time.Second
+	// lastPause is the pause after a try that failed when the controller stops.
+	lastPause = 200 * time.Millisecond
 )
+
+// eventAPI is the API server as far as events are concerned.
+type eventAPI interface {
+	CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error)
+	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, patch []byte) (*corev1.Event, error)
+}
 
 // eventQueue writes events one after the other. client-go's own recorder drops what comes
 // while 25 wait, and sums up after 10 in 10 minutes, but every failed attempt is an event.
 type eventQueue struct {
 	scheme     *runtime.Scheme
-	sink       record.EventSink
+	api        eventAPI
 	correlator *record.EventCorrelator
 	log        *slog.Logger
 	wake       chan struct{} // has room for one token
@@ -53,9 +66,9 @@ type queuedEvent struct {
 	seen *record.EventCorrelateResult
 }
 
-func newEventQueue(scheme *runtime.Scheme, sink record.EventSink, log *slog.Logger) *eventQueue {
+func newEventQueue(scheme *runtime.Scheme, api eventAPI, log *slog.Logger) *eventQueue {
 	return &eventQueue{
-		scheme: scheme, sink: sink, log: log, wake: make(chan struct{}, 1),
+		scheme: scheme, api: api, log: log, wake: make(chan struct{}, 1),
 		// What is left of the correlator: the same again is counted, not written anew.
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			BurstSize: math.MaxInt32, QPS: math.MaxInt32, MaxEvents: math.MaxInt32,
@@ -114,36 +127,37 @@ func (q *eventQueue) next() (queuedEvent, bool) {
 	return event, true
 }
 
-// Start implements manager.Runnable: it writes events until the context is done, and
-// then those that still wait, as long as it may.
-func (q *eventQueue) Start(ctx context.Context) error {
+// run writes events until the context is done, and then those that still wait, as long
+// as it may.
+func (q *eventQueue) run(ctx context.Context) {
 	ending, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(eventsStopWithin, end) })
 	defer stop()
-	for {
+	for ending.Err() == nil {
 		if event, waits := q.next(); waits {
-			q.write(ending, event)
+			q.write(ctx, ending, event)
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 		select {
 		case <-q.wake:
 		case <-ctx.Done():
 		}
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := len(q.waiting); n > 0 {
+		q.log.Warn("events are lost: the controller stops, and the API server did not take them in time", "events", n)
+	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable. Events are written to
-// the end: what stops last is what needs no leader.
-func (*eventQueue) NeedLeaderElection() bool { return false }
-
-// write writes one event. It tries again where the API server cannot be reached, gives up
-// what it refuses, and lets others go first if that takes long: what fails may fail for
-// this event alone.
-func (q *eventQueue) write(ctx context.Context, event queuedEvent) {
+// write writes one event before ending is done. It tries again where the API server cannot
+// be reached, gives up what it refuses, and lets others go first if that takes long: what
+// fails may fail for this event alone. Once ctx is done, one try is long.
+func (q *eventQueue) write(ctx, ending context.Context, event queuedEvent) {
 	if event.seen == nil {
 		seen, err := q.correlator.EventCorrelate(event.Event)
 		if err != nil {
@@ -152,13 +166,9 @@ func (q *eventQueue) write(ctx context.Context, event queuedEvent) {
 		}
 		event.seen = seen
 	}
-	pause := backoff.Doubling{First: time.Second, Max: 10 * time.Second}
-	for try := 1; ctx.Err() == nil; try++ {
-		if try > triesInARow {
-			q.again(event)
-			return
-		}
-		err := q.writeOnce(event.seen.Event, event.seen.Patch)
+	wait := backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	for try := 1; try <= triesInARow && ending.Err() == nil; try++ {
+		err := q.writeOnce(ending, event.seen.Event, event.seen.Patch)
 		if err == nil {
 			return
 		}
@@ -168,10 +178,22 @@ func (q *eventQueue) write(ctx context.Context, event queuedEvent) {
 			return
 		}
 		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
-		select {
-		case <-time.After(pause.After(try)):
-		case <-ctx.Done():
+		if ctx.Err() != nil {
+			pause(ending, lastPause)
+			break
 		}
+		pause(ctx, wait.After(try))
+	}
+	q.again(event)
+}
+
+// pause waits, or until the context is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -183,16 +205,18 @@ func (q *eventQueue) again(event queuedEvent) {
 }
 
 // writeOnce counts an event that was written before, or writes it.
-func (q *eventQueue) writeOnce(event *corev1.Event, patch []byte) error {
+func (q *eventQueue) writeOnce(ctx context.Context, event *corev1.Event, patch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, eventDeadline)
+	defer cancel()
 	var written *corev1.Event
 	var err error
 	again := event.Count > 1
 	if again {
-		written, err = q.sink.Patch(event, patch)
+		written, err = q.api.PatchWithEventNamespaceWithContext(ctx, event, patch)
 	}
 	if !again || apierrors.IsNotFound(err) { // it has expired
 		event.ResourceVersion = ""
-		written, err = q.sink.Create(event)
+		written, err = q.api.CreateWithEventNamespaceWithContext(ctx, event)
 	}
 	if apierrors.IsAlreadyExists(err) { // an earlier try of ours has arrived
 		return nil

@@ -30,14 +30,26 @@ type apiEvents struct {
 	counts map[string]int32 // by message
 }
 
-func (a *apiEvents) Create(event *corev1.Event) (*corev1.Event, error) { return a.write(event) }
-func (a *apiEvents) Update(event *corev1.Event) (*corev1.Event, error) { return a.write(event) }
-func (a *apiEvents) Patch(event *corev1.Event, _ []byte) (*corev1.Event, error) {
-	return a.write(event)
+func (a *apiEvents) CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error) {
+	return a.write(ctx, event)
 }
 
-func (a *apiEvents) write(event *corev1.Event) (*corev1.Event, error) {
-	time.Sleep(a.takes)
+func (a *apiEvents) PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return a.write(ctx, event)
+}
+
+func (a *apiEvents) lasts() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.takes
+}
+
+func (a *apiEvents) write(ctx context.Context, event *corev1.Event) (*corev1.Event, error) {
+	select {
+	case <-time.After(a.lasts()):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tries++
@@ -60,7 +72,7 @@ func story(t *testing.T, api *apiEvents, tell func(q *eventQueue)) (stopped time
 	q := newEventQueue(Scheme(), api, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { _ = q.Start(ctx); close(ended) }()
+	go func() { q.run(ctx); close(ended) }()
 	tell(q)
 	stop()
 	began := time.Now()
@@ -107,7 +119,7 @@ func TestTheLastEventsAreWritten(t *testing.T) {
 	for _, tt := range []struct {
 		takes, within time.Duration
 		wrote         int
-	}{{100 * time.Millisecond, 2 * time.Second, 20}, {900 * time.Millisecond, 5400 * time.Millisecond, 6}} {
+	}{{100 * time.Millisecond, 2 * time.Second, 20}, {900 * time.Millisecond, 5 * time.Second, 5}, {time.Hour, 5 * time.Second, 0}} {
 		synctest.Test(t, func(t *testing.T) {
 			api := &apiEvents{takes: tt.takes}
 			took := story(t, api, func(q *eventQueue) {

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"weir.dev/weir/internal/armemu"
@@ -164,9 +163,6 @@ func startWith(lease poolupdate.Lease) (*running, error) {
 		Interval: time.Second, MaxRetries: 1, Lease: lease, Azure: arm, Cluster: r.kube, Ledger: r.kube, Reporter: r.kube, Log: log,
 	})
 	err = r.kube.Setup(r.lanes)
-	if err == nil {
-		err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { r.lanes.Run(ctx); return nil }))
-	}
 	if err != nil {
 		cancel()
 		return nil, err

@@ -57,6 +57,8 @@ type Options struct {
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
 type Lanes interface {
+	// Run works until the context is done, and returns when the last attempt has ended.
+	Run(ctx context.Context)
 	Add(op poolupdate.Operation)
 	RemoveService(name poolupdate.ServiceName) int
 	Drop(ref poolupdate.Ref)
@@ -88,8 +90,7 @@ var (
 // New registers the informers with the manager, whose cache has to have CacheOptions
 // and whose scheme Scheme. It asks the API server which kinds it knows.
 //
-// Lanes are made with the Cluster, and handed to Setup. The manager has to run them
-// as a runnable that needs leader election, which it starts when the caches are synced.
+// Lanes are made with the Cluster, and handed to Setup, which has the manager run them.
 func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
@@ -133,7 +134,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	c.events = newEventQueue(mgr.GetScheme(), &typedcorev1.EventSinkImpl{Interface: core.Events("")}, opts.Log)
+	c.events = newEventQueue(mgr.GetScheme(), core.Events(""), opts.Log)
 	return c, nil
 }
 
@@ -168,13 +169,13 @@ func (c *Cluster) Synced(*http.Request) error {
 	return nil
 }
 
-// Setup adds the controllers and the writer of events to the manager.
+// Setup adds the controllers, the lanes and the writer of events to the manager.
 func (c *Cluster) Setup(lanes Lanes) error {
 	c.lanes = lanes
 	if c.opts.Reach != nil {
 		c.opts.Reach.back(c.reachable)
 	}
-	if err := c.mgr.Add(c.events); err != nil {
+	if err := c.mgr.Add(leading{lanes.Run, c.events}); err != nil {
 		return err
 	}
 	options := func() controller.Options { return controller.Options{RateLimiter: c.opts.Requeue.limiter()} }

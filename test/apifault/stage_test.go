@@ -25,7 +25,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -56,6 +55,7 @@ type stage struct {
 	mu         sync.Mutex
 	conflicts  int    // so many writes of Azure meet a 409
 	written    func() // called once Azure has taken a write, then forgotten
+	reporting  func() // called before the lanes' next report, then forgotten
 	unrecorded []string
 	told       map[string]int // by reason, what the lanes told the Service
 	failures   int            // reconciliations that returned an error, from the log
@@ -278,6 +278,12 @@ func (s *stage) afterNextWrite(then func()) {
 	s.written = then
 }
 
+func (s *stage) beforeNextReport(first func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reporting = first
+}
+
 // writes counts the writes that came to Azure.
 func (s *stage) writes() int { return len(s.cloud.Calls(armemu.OfKind(armemu.KindPut))) }
 
@@ -318,12 +324,18 @@ func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 			c.s.told[reason] += len(names)
 		}
 	}
+	first := c.s.reporting
+	c.s.reporting = nil
 	c.s.mu.Unlock()
+	if first != nil {
+		first()
+	}
 	c.Cluster.Report(ctx, r)
 }
 
 // running is a controller. err is what its manager returned, once ended is closed.
 type running struct {
+	stop  context.CancelFunc
 	ended chan struct{}
 	err   error
 }
@@ -368,14 +380,11 @@ func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) *runni
 		Interval: time.Second, MaxRetries: 1, Azure: arm, Cluster: k, Ledger: k, Reporter: counting{k, s}, Log: log,
 	})
 	err = k.Setup(lanes)
-	if err == nil {
-		err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { lanes.Run(ctx); return nil }))
-	}
 	if err != nil {
 		cancel()
 		s.Fatal(err)
 	}
-	r := &running{ended: make(chan struct{})}
+	r := &running{stop: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
 		r.err = mgr.Start(ctx)

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apifault_test
+
+import (
+	"testing"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"weir.dev/weir/internal/kube"
+)
+
+// gracefully gives a controller the time to stop that the program gives it.
+func gracefully(s *stage) func(*ctrl.Options) {
+	return func(o *ctrl.Options) {
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
+		o.LeaderElectionReleaseOnCancel = true
+		o.GracefulShutdownTimeout = new(20 * time.Second)
+	}
+}
+
+// An attempt that settles while the controller stops is told of, though the manager stops
+// first what needs no leader.
+func TestTheLastAttemptIsToldOf(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	weir := s.starts(kube.StandardRequeue(), gracefully(s))
+	s.level(1)
+	s.keptItsWord()
+	s.beforeNextReport(func() {
+		weir.stop()
+		s.lasts(2 * time.Second)
+	})
+	s.moves(2)
+	<-weir.ended
+	if weir.err != nil {
+		t.Errorf("it ended with %v", weir.err)
+	}
+	s.keptItsWord()
+}
+
+// Nor does an API server that falls silent hold up the stop: events get 5 s of it, the
+// release of the leader's lease 10 s, and a pod has 30 s. Without an error, the grace
+// period was not used up.
+func TestASilentAPIServerDoesNotHoldUpTheStop(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	weir := s.starts(kube.StandardRequeue(), gracefully(s))
+	s.level(1)
+	s.keptItsWord()
+	silent := make(chan struct{})
+	s.beforeNextReport(func() { // an event and a status follow
+		s.proxy.Swallow()
+		close(silent)
+	})
+	s.moves(2)
+	<-silent
+	s.lasts(time.Second)
+	began := time.Now()
+	weir.stop()
+	<-weir.ended
+	took := time.Since(began)
+	t.Logf("the stop took %s", took.Round(10*time.Millisecond))
+	if weir.err != nil || took > 25*time.Second {
+		t.Errorf("the stop took %s, and ended with %v", took, weir.err)
+	}
+}
