@@ -28,8 +28,9 @@ type Reach struct {
 
 	mu sync.Mutex
 	// lost is true from the first connection that could not be made to the next answer.
-	lost   bool
-	onBack func()
+	lost bool
+	// onBack is called with that answer, onWell with each that shows a server at work.
+	onBack, onWell func()
 }
 
 // NewReach returns a way that says in the log when it is lost and when it is back.
@@ -45,11 +46,12 @@ func (r *Reach) Config(cfg *rest.Config, userAgent string) *rest.Config {
 	return rest.AddUserAgent(cfg, userAgent)
 }
 
-// back sets what is called when the API server answers again.
-func (r *Reach) back(fn func()) {
+// tells sets what is called when the API server can be reached again, and whenever it
+// answers as one that is well does.
+func (r *Reach) tells(back, well func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.onBack = fn
+	r.onBack, r.onWell = back, well
 }
 
 // notes an answer, or that there was no way to get one.
@@ -71,6 +73,16 @@ func (r *Reach) notes(req *http.Request, err error) {
 	}
 }
 
+// rates tells of an answer that is neither 429 nor 5xx.
+func (r *Reach) rates(res *http.Response) {
+	r.mu.Lock()
+	fn := r.onWell
+	r.mu.Unlock()
+	if fn != nil && res.StatusCode < http.StatusInternalServerError && res.StatusCode != http.StatusTooManyRequests {
+		fn()
+	}
+}
+
 // waiting is a transport over which reads wait for a connection.
 type waiting struct {
 	next  http.RoundTripper
@@ -83,6 +95,7 @@ func (w *waiting) RoundTrip(req *http.Request) (*http.Response, error) {
 		res, err := w.next.RoundTrip(req)
 		if err == nil {
 			w.reach.notes(req, nil)
+			w.reach.rates(res)
 			return res, nil
 		}
 		// A context that ended makes a dial fail, too, and says nothing about the way.

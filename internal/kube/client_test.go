@@ -58,7 +58,7 @@ func TestAReadWaitsForAConnection(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				reach, wire, back := NewReach(slog.New(slog.NewTextHandler(&out, nil))), &line{errs: tt.errs}, 0
-				reach.back(func() { back++ })
+				reach.tells(func() { back++ }, func() {})
 				cfg := reach.Config(&rest.Config{Host: "https://127.0.0.1:1"}, "weir/test")
 				ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 				defer cancel()
@@ -76,5 +76,18 @@ func TestAReadWaitsForAConnection(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Whoever waits out a back-off is told of each answer of a server that is at work.
+func TestWhichAnswersShowAServerAtWork(t *testing.T) {
+	for status, want := range map[int]bool{200: true, 201: true, 404: true, 409: true, 422: true, 429: false, 500: false, 503: false, 504: false} {
+		well := false
+		reach := NewReach(slog.New(slog.DiscardHandler))
+		reach.tells(func() {}, func() { well = true })
+		reach.rates(&http.Response{StatusCode: status})
+		if well != want {
+			t.Errorf("%d: %v, want %v", status, well, want)
+		}
 	}
 }

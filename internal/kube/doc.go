@@ -16,6 +16,8 @@
 //	snapshot.go       poolupdate.Cluster: Relevant and Wanted
 //	status.go         the one status of each BackendPool; ledger.go and report.go
 //	                  write to it as poolupdate.Ledger and poolupdate.Reporter
+//	parked.go         (pure) until when Azure is left alone, and why
+//	wake.go           work queues, as seen from outside of them
 //	message.go        (pure) sentences for people
 //	events.go         Kubernetes events; eventqueue.go writes them
 //	leading.go        what the leader runs: the lanes, and the writer of their events

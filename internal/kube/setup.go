@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -24,8 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
@@ -76,7 +72,8 @@ type Cluster struct {
 	statuses *statuses
 	events   *eventQueue
 	writer   client.Writer
-	wake     wake
+	wake     wake // the BackendPools' work queue
+	services wake // the Services'
 	lanes    Lanes
 	synced   []toolscache.InformerSynced
 }
@@ -173,7 +170,7 @@ func (c *Cluster) Synced(*http.Request) error {
 func (c *Cluster) Setup(lanes Lanes) error {
 	c.lanes = lanes
 	if c.opts.Reach != nil {
-		c.opts.Reach.back(c.reachable)
+		c.opts.Reach.tells(c.reachable, c.well)
 	}
 	if err := c.mgr.Add(leading{lanes.Run, c.events}); err != nil {
 		return err
@@ -183,8 +180,9 @@ func (c *Cluster) Setup(lanes Lanes) error {
 		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged(), live())).
 		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged(), live())).
 		Watches(&corev1.Node{}, mapped(c.servicesOnNode), builder.WithPredicates(c.nodeChanged(), live())).
+		WatchesRawSource(c.services.source()).
 		WithOptions(options()).
-		Complete(reconcile.Func(c.reconcileService))
+		Complete(c.services.noting(c.reconcileService))
 	if err != nil {
 		return fmt.Errorf("controller of Services: %w", err)
 	}
@@ -194,7 +192,7 @@ func (c *Cluster) Setup(lanes Lanes) error {
 		Watches(&corev1.Node{}, mapped(c.poolsOfNode), builder.WithPredicates(c.nodeOrLabelsChanged())).
 		WatchesRawSource(c.wake.source()).
 		WithOptions(options()).
-		Complete(reconcile.Func(c.reconcilePool))
+		Complete(c.wake.noting(c.reconcilePool))
 	if err != nil {
 		return fmt.Errorf("controller of BackendPools: %w", err)
 	}
@@ -209,6 +207,13 @@ func (c *Cluster) reachable() {
 		c.wake.add(ref)
 	}
 	c.lanes.Resume()
+}
+
+// well has those tried again that failed because of the API server, which does answer.
+func (c *Cluster) well() {
+	now := time.Now()
+	c.services.retry(now)
+	c.wake.retry(now)
 }
 
 // mapped is the handler of all events. It queues what the initial list of objects
@@ -227,29 +232,4 @@ func (c *Cluster) taken(p *v1alpha1.BackendPool) bool {
 		return e.taken()
 	}
 	return p.Status.PoolID != ""
-}
-
-// wake puts BackendPools into their work queue from outside of it.
-type wake struct {
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-}
-
-func (w *wake) source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.queue = queue
-		return nil
-	})
-}
-
-// add queues a BackendPool. Before the controller runs it does nothing: all of them
-// are reconciled when it starts.
-func (w *wake) add(ref poolupdate.Ref) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queue != nil {
-		w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
-	}
 }

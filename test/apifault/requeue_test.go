@@ -32,16 +32,7 @@ func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
 	s := newStage(t)
 	s.starts(anHour)
 	s.level(1)
-	// The record is taken, what became of the write is not, twice: from the lane, and
-	// from the work queue, which backs off.
-	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Skip: 1, Times: 2, Fault: says(http.StatusServiceUnavailable, "")})
-	s.moves(2)
-	until(t, func() string {
-		if s.failed() > 0 {
-			return ""
-		}
-		return "no reconciliation failed"
-	})
+	s.refusesTheNextReport(http.StatusForbidden)
 	s.lasts(2 * time.Second) // 400 times the default
 	if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason == v1alpha1.ReasonLevel {
 		t.Errorf("%+v: the status was written within the back-off", c)
@@ -54,6 +45,42 @@ func TestTheBackOffHoldsUpNoEvent(t *testing.T) {
 		t.Errorf("%d reconciliations failed", got)
 	}
 	s.keptItsWord()
+}
+
+// refusesTheNextReport moves the endpoints. The record is taken, what became of the write
+// is not, twice: from the lane, and from the work queue, which backs off.
+func (s *stage) refusesTheNextReport(status int) {
+	s.Helper()
+	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Skip: 1, Times: 2, Fault: says(status, "")})
+	s.moves(2)
+	until(s.T, func() string {
+		if s.failed() > 0 {
+			return ""
+		}
+		return "no reconciliation failed"
+	})
+}
+
+// What failed because the API server was not well is tried again once it answers anybody,
+// such as whoever renews the leader's lease.
+func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusTooManyRequests} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.starts(anHour, gracefully(s))
+			s.level(1)
+			s.refusesTheNextReport(status)
+			if took := s.level(2); took > catchUp {
+				t.Errorf("it took %s", took)
+			}
+			if got := s.failed(); got != 1 {
+				t.Errorf("%d reconciliations failed", got)
+			}
+			s.keptItsWord()
+		})
+	}
 }
 
 // Nor does it hold up a look that was set for a time, and what fails at Azure never
