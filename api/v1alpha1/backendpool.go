@@ -118,7 +118,7 @@ const (
 	// the state that people read first.
 	ConditionSynced = "Synced"
 	// ConditionParked is True while Azure asked for patience: no call is made for
-	// the pool before the time in nextEligibleAt.
+	// the pool before the time in nextEligibleAt, whether or not one is due.
 	ConditionParked = "Parked"
 	// ConditionPaused is True while spec.paused is set.
 	ConditionPaused = "Paused"
@@ -169,6 +169,9 @@ const (
 	// ReasonGateClosed: an answer for another pool says that Azure takes no requests
 	// of this subscription, or none for this load balancer.
 	ReasonGateClosed = "GateClosed"
+	// ReasonNothingWaits: Azure asked for patience and no attempt is planned, because
+	// the pool is paused or its last change was given up. What comes next keeps to it.
+	ReasonNothingWaits = "NothingWaits"
 	// ReasonNotParked: an attempt may be made at any time.
 	ReasonNotParked = "NotParked"
 )
@@ -204,7 +207,8 @@ type BackendPoolStatus struct {
 	// +optional
 	RetryBudget *int32 `json:"retryBudget,omitempty"`
 
-	// nextEligibleAt is when a parked pool may be tried again.
+	// nextEligibleAt is the time before which Azure wants no call for the pool. It
+	// stands until then, also while the pool is paused or its last change was given up.
 	// +optional
 	NextEligibleAt *metav1.Time `json:"nextEligibleAt,omitempty"`
 

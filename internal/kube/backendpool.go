@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +58,7 @@ func (c *Cluster) reconcilePool(ctx context.Context, req reconcile.Request) (rec
 	}
 	e, err := c.statuses.load(ctx, refOf(p))
 	if err == nil {
+		e.wakes(p.Generation, time.Now())
 		err = c.statuses.flush(ctx, e)
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, 
 			return // what the last attempt met stays in sight until the next
 		}
 		if !left {
-			unpark(s, p.Generation) // nothing is tried that could wait
+			rests(s, p.Generation, time.Now())
 		}
 		reason, why := removed(st, left)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
@@ -177,15 +177,15 @@ func (c *Cluster) hold(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	}
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
-		unpark(s, p.Generation) // nothing is tried that could wait
+		rests(s, p.Generation, time.Now())
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, st.reason, st.why)
 	})
 }
 
 // settleConditions sets the conditions that no attempt decides.
 func settleConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool) {
-	if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionParked) == nil {
-		unpark(s, p.Generation)
+	if parkedFor(s) == "" {
+		rests(s, p.Generation, time.Now())
 	}
 	if p.Spec.Paused {
 		setCondition(s, p.Generation, v1alpha1.ConditionPaused, metav1.ConditionTrue, "Paused", "spec.paused is set")
@@ -272,12 +272,17 @@ func (e *entry) again(at time.Time) {
 	e.recheckAt = at
 }
 
-// wait returns how long until it is time to look again; 0 for never.
+// wait returns how long until it is time to look again, or to say that the pool is not
+// parked any more; 0 for never.
 func (e *entry) wait(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.recheckAt.IsZero() {
+	next := restsUntil(&e.status)
+	if !e.recheckAt.IsZero() && (next.IsZero() || e.recheckAt.Before(next)) {
+		next = e.recheckAt
+	}
+	if next.IsZero() {
 		return 0
 	}
-	return max(e.recheckAt.Sub(now), time.Millisecond)
+	return max(next.Sub(now), time.Millisecond)
 }

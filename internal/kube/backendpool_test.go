@@ -357,10 +357,10 @@ func TestEventsAreNotAggregated(t *testing.T) {
 // A controller that starts anew finds in the status what it wrote, looks at every pool
 // once, and repairs what changed meanwhile. It runs alone: the controller is shared.
 func TestRestart(t *testing.T) {
-	s := newScene(t, "web", "quiet", "gone", "parked")
+	s := newScene(t, "web", "quiet", "gone", "parked", "paused")
 	s.hasNode(1)
 	s.hasNode(2)
-	for _, name := range []string{"web", "quiet", "gone", "parked"} {
+	for _, name := range []string{"web", "quiet", "gone", "parked", "paused"} {
 		s.hasService(name, corev1.ServiceTypeLoadBalancer)
 		s.hasSlice(name, name, s.on(1))
 		s.binds(name, name)
@@ -380,18 +380,25 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.azurePool("web", s.ip(1), orphan)
-	// And a pool for which Azure had asked for patience.
-	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), len(s.sent("parked"))
-	p = get[v1alpha1.BackendPool](s, s.ns, "parked")
-	p.Status.NextEligibleAt = &asked
-	if err := api.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
+	// And two pools for which Azure had asked for patience, of which one is paused.
+	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
+	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
+	for _, name := range []string{"parked", "paused"} {
+		sent[name] = len(s.sent(name))
+		p = get[v1alpha1.BackendPool](s, s.ns, name)
+		p.Status.NextEligibleAt = &asked
+		if err := api.Status().Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	var err error
 	if controller, err = start(); err != nil {
 		t.Fatal(err)
 	}
+	s.comesToSay("paused", v1alpha1.ReasonPaused, "spec.paused is set")
+	s.rests("paused")
+	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
 	s.holds("web", s.ip(2))
 	if err := controller.kube.Synced(nil); err != nil {
 		t.Errorf("a controller at work is not ready: %v", err)
@@ -410,9 +417,11 @@ func TestRestart(t *testing.T) {
 	if c := meta.FindStatusCondition(s.status("parked").Conditions, v1alpha1.ConditionParked); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRetryAfter {
 		t.Errorf("parked before the restart, and after it: %+v", c)
 	}
-	s.holds("parked", s.ip(1))
-	if first := s.sent("parked")[sent]; first.Before(asked.Time) {
-		t.Errorf("called %s before the time that Azure had named", asked.Sub(first))
+	for _, name := range []string{"parked", "paused"} {
+		s.holds(name, s.ip(1))
+		if first := s.sent(name)[sent[name]]; first.Before(asked.Time) {
+			t.Errorf("%s was called %s before the time that Azure had named", name, asked.Sub(first))
+		}
 	}
 }
 

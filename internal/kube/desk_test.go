@@ -59,11 +59,14 @@ func (d *desk) serviceGoes() {
 	}
 }
 
-func (d *desk) reconciles() {
+// reconciles returns when to look again; 0 for never.
+func (d *desk) reconciles() time.Duration {
 	d.Helper()
-	if _, err := d.reconcilePool(d.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d.p)}); err != nil {
+	result, err := d.reconcilePool(d.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d.p)})
+	if err != nil {
 		d.Fatal(err)
 	}
+	return result.RequeueAfter
 }
 
 func (d *desk) status() *v1alpha1.BackendPoolStatus { return &d.statuses.known(refOf(d.p)).status }
@@ -128,3 +131,5 @@ func (d *desk) waits(edit ...func(*poolupdate.Waiting)) {
 var ours = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 
 func addressesOfOurs(r *poolupdate.Report) { r.Written, r.Desired, r.Observed = ours, 1, 1 }
+
+func requeued(r *poolupdate.Report) { r.Requeued = true }

@@ -99,11 +99,14 @@ func updatingMessage(i poolupdate.Intent) string {
 func retryingMessage(r poolupdate.Report) string {
 	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; " +
 		fmt.Sprintf("retry %d of %d follows at %s", r.RetriesUsed, r.Budget, stamp(r.RetryAt))
-	if !r.NextEligibleAt.IsZero() {
+	if r.NextEligibleAt.After(r.At) {
 		text += ", as Azure asked"
 	}
 	return text
 }
+
+// patience says what Azure asked for.
+func patience(until time.Time) string { return "Azure asked for no call before " + stamp(until) }
 
 // stamp is how times to come are written in messages.
 func stamp(t time.Time) string { return whole(t).UTC().Format(time.RFC3339) }
@@ -112,7 +115,10 @@ func stamp(t time.Time) string { return whole(t).UTC().Format(time.RFC3339) }
 func whole(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
 func failedMessage(r poolupdate.Report) string {
-	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; the next change of the members starts another"
+	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-220) + "; the next change of the members starts another"
+	if r.NextEligibleAt.After(r.At) {
+		text += ", though not before " + stamp(r.NextEligibleAt) + ", as Azure asked"
+	}
 	if !r.LookAt.IsZero() {
 		text += ", and Weir tries again at " + stamp(r.LookAt)
 	}
@@ -120,7 +126,11 @@ func failedMessage(r poolupdate.Report) string {
 }
 
 func removalFailedMessage(r poolupdate.Report) string {
-	return "the last attempt to take its addresses out of the pool failed: " + faultText(r.Fault, maxMessage-160) + "; another follows within a minute"
+	text := "the last attempt to take its addresses out of the pool failed: " + faultText(r.Fault, maxMessage-160) + "; another follows "
+	if r.NextEligibleAt.After(r.At) {
+		return text + "after " + stamp(r.NextEligibleAt) + ", as Azure asked"
+	}
+	return text + "within a minute"
 }
 
 // missingPool says what a stale attempt found missing.

@@ -39,9 +39,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		s := parkedScene(t)
 		s.pauses(true)
 		s.comesToSay("web", v1alpha1.ReasonPaused, "")
-		if meta.IsStatusConditionTrue(s.status("web").Conditions, v1alpha1.ConditionParked) {
-			t.Error("parked, though nothing is tried that could wait")
-		}
+		s.rests("web") // and whoever starts meanwhile knows until when
 		until := time.Now().Add(1500 * time.Millisecond)
 		s.until(func() string {
 			if time.Now().Before(until) {
@@ -104,6 +102,17 @@ func (s *scene) isParked(reason string) {
 	parked := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionParked)
 	if parked == nil || parked.Status != "True" || parked.Reason != reason || st.NextEligibleAt == nil || !strings.HasSuffix(parked.Message, st.NextEligibleAt.UTC().Format(time.RFC3339)) {
 		s.Errorf("status of a parked pool: %+v", st)
+	}
+}
+
+// rests checks that a pool says until when Azure wants no call, and that none waits.
+func (s *scene) rests(name string) {
+	s.Helper()
+	st := s.status(name)
+	parked := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionParked)
+	if parked == nil || parked.Status != "True" || parked.Reason != v1alpha1.ReasonNothingWaits || st.NextEligibleAt == nil ||
+		parked.Message != "Azure asked for no call before "+st.NextEligibleAt.UTC().Format(time.RFC3339)+"; no attempt waits for that time" {
+		s.Errorf("status of a pool that nothing is tried for: %+v", st)
 	}
 }
 

@@ -310,12 +310,20 @@ func TestJudge(t *testing.T) {
 		{"level", active, poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true}, "True Level level with no nodes"},
 		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
+		{"what Azure asked for is over", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at.Add(-time.Hour), At: at.Add(-time.Hour)},
+			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
 		{"when Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z, as Azure asked"},
 		{"the budget is spent", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another"},
 		{"the budget is spent, and drift repair is on", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, LookAt: at},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, and Weir tries again at 2026-11-21T03:00:00Z"},
+		{"the budget is spent, and Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, NextEligibleAt: at},
+			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, though not before 2026-11-21T03:00:00Z, as Azure asked"},
+		{"a removal failed", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken},
+			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows within a minute"},
+		{"a removal failed, and Azure asked for patience", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, NextEligibleAt: at},
+			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows after 2026-11-21T03:00:00Z, as Azure asked"},
 		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true},
 			"False ServiceNotFound Service shop/web does not exist; its addresses were removed from the pool"},
 		{"an attempt from before that", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
@@ -339,14 +347,14 @@ func TestJudge(t *testing.T) {
 func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
 	var s v1alpha1.BackendPoolStatus
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CausePace, Until: until}, 7)
+	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CausePace, Until: until}, 7, until.Add(-time.Minute))
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonUpdating || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 2 || *s.Desired != 7 {
 		t.Errorf("%+v", s)
 	}
 	s.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: "Conflict"}
 	s.RetriesUsed, s.RetryBudget = new(int32(2)), new(int32(3))
 	setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonRetrying, "")
-	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CauseGate, Until: until, Why: "reads are closed"}, 7)
+	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CauseGate, Until: until, Why: "reads are closed"}, 7, until.Add(-time.Minute))
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced)
 	if c.Reason != v1alpha1.ReasonRetrying || c.Message != "the last attempt failed: Conflict; retry 2 of 3 waits: reads are closed" {
 		t.Errorf("%+v", c)

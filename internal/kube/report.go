@@ -144,10 +144,13 @@ func note(s *v1alpha1.BackendPoolStatus, r poolupdate.Report) {
 // judge sets the conditions after an attempt. A BackendPool that was paused or lost its
 // claim meanwhile keeps saying so.
 func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poolupdate.Report, generation int64) {
-	if r.NextEligibleAt.IsZero() {
-		unpark(s, generation)
+	if r.NextEligibleAt.After(r.At) {
+		park(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, patience(r.NextEligibleAt))
 	} else {
-		park(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, "Azure asked for no call before "+stamp(r.NextEligibleAt))
+		unpark(s, generation)
+	}
+	if !r.Requeued || !st.works() {
+		rests(s, generation, r.At)
 	}
 	if !st.works() {
 		return
@@ -170,17 +173,6 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
 	}
 	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, why)
-}
-
-// park says until when the pool is left alone, and why.
-func park(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, why string) {
-	s.NextEligibleAt = new(metav1.NewTime(whole(until)))
-	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
-}
-
-func unpark(s *v1alpha1.BackendPoolStatus, generation int64) {
-	s.NextEligibleAt = nil
-	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionFalse, v1alpha1.ReasonNotParked, "")
 }
 
 func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {

@@ -101,9 +101,7 @@ func (s *statuses) load(ctx context.Context, ref poolupdate.Ref) (*entry, error)
 		return nil, err
 	}
 	e := &entry{ref: ref, version: p.ResourceVersion, status: p.Status, told: problem(p.Status.Conditions)}
-	if at := p.Status.NextEligibleAt; at != nil {
-		e.notBefore = at.Time
-	}
+	e.believe(p.Generation, time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.byRef[ref]; other != nil {

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,28 +37,28 @@ func (c *Cluster) Wait(w poolupdate.Waiting) {
 		e.mu.Unlock()
 		return
 	}
-	e.amend(func(s *v1alpha1.BackendPoolStatus) { wait(s, p.Generation, w, desired) })
+	e.amend(func(s *v1alpha1.BackendPoolStatus) { wait(s, p.Generation, w, desired, time.Now()) })
 	e.mu.Unlock()
 	c.wake.add(w.Ref)
 }
 
 // wait says what a change waits for. What the last attempt met stays in sight.
-func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting, desired int) {
+func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting, desired int, now time.Time) {
 	s.Desired = new(int32(desired)) //nolint:gosec // a pool has at most some thousands
 	reason, what := v1alpha1.ReasonUpdating, "a change of the members waits"
 	if s.LastOutcome != nil && syncedReason(s.Conditions) == v1alpha1.ReasonRetrying {
 		reason = v1alpha1.ReasonRetrying
 		what = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, value(s.RetriesUsed), value(s.RetryBudget))
 	}
-	unpark(s, generation)
+	stays(s, generation, now)
 	why := ""
 	switch w.Cause {
 	case poolupdate.CauseGate:
 		why = ": " + w.Why
 		park(s, generation, w.Until, v1alpha1.ReasonGateClosed, w.Why)
 	case poolupdate.CauseRetryAfter:
-		why = ", because Azure asked for no call before " + stamp(w.Until)
-		park(s, generation, w.Until, v1alpha1.ReasonRetryAfter, "Azure asked for no call before "+stamp(w.Until))
+		why = ", because " + patience(w.Until)
+		park(s, generation, w.Until, v1alpha1.ReasonRetryAfter, patience(w.Until))
 	case poolupdate.CauseLease:
 		why = ": " + w.Why
 	case poolupdate.CausePace:

@@ -5,31 +5,114 @@ package kube
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Nothing waits any more when nothing is tried any more.
-func TestNothingStaysParkedThatIsNotTried(t *testing.T) {
+// What Azure asked for stands when nothing is tried any more, and says that nothing waits.
+func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 	for name, then := range map[string]func(d *desk){
 		"the Service goes before the first write": func(d *desk) { d.serviceGoes() },
 		"a pause":                             func(d *desk) { d.becomes(paused) },
 		"nobody can tell which pool is meant": func(d *desk) { d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.PoolName = "../x" }) },
+		"the change is given up": func(d *desk) {
+			d.reports(poolupdate.Retriable, func(r *poolupdate.Report) { r.NextEligibleAt = d.status().NextEligibleAt.Time })
+			d.says(v1alpha1.ReasonFailed, "the next change of the members starts another, though not before ")
+		},
+		"an attempt from before a pause": func(d *desk) {
+			d.becomes(paused)
+			d.reports(poolupdate.Retriable, func(r *poolupdate.Report) { r.Requeued, r.NextEligibleAt = true, d.status().NextEligibleAt.Time })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := atDesk(t)
-			d.reconciles()
-			d.waits()
-			d.parked(true)
-			then(d)
-			d.reconciles()
-			d.parked(false)
+			synctest.Test(t, func(t *testing.T) {
+				d := atDesk(t)
+				d.reconciles()
+				d.waits()
+				d.parked(true)
+				until := d.status().NextEligibleAt.Time
+				then(d)
+				wait := d.reconciles()
+				d.parked(true)
+				c := d.condition(v1alpha1.ConditionParked)
+				if !d.status().NextEligibleAt.Time.Equal(until) || c.Reason != v1alpha1.ReasonNothingWaits || c.Message != patience(until)+"; no attempt waits for that time" {
+					t.Errorf("until %s, want %s: %s %q", d.status().NextEligibleAt, until, c.Reason, c.Message)
+				}
+				if wait != time.Until(until) {
+					t.Errorf("the next look is in %s, and the time is over in %s", wait, time.Until(until))
+				}
+				time.Sleep(wait)
+				if again := d.reconciles(); again != 0 {
+					t.Errorf("another look in %s", again)
+				}
+				d.parked(false)
+			})
 		})
 	}
+}
+
+// Whatever else a change waits for, and whoever starts meanwhile.
+func TestWhatAzureAskedForStandsBesideOtherWaits(t *testing.T) {
+	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	for _, cause := range []poolupdate.Cause{poolupdate.CauseLease, poolupdate.CausePace, poolupdate.CauseBehind} {
+		for _, tt := range []struct {
+			parked string
+			now    time.Time
+			want   string
+		}{
+			{v1alpha1.ReasonRetryAfter, until.Add(-time.Second), v1alpha1.ReasonRetryAfter},
+			{v1alpha1.ReasonGateClosed, until.Add(-time.Second), v1alpha1.ReasonGateClosed},
+			{v1alpha1.ReasonNothingWaits, until.Add(-time.Second), v1alpha1.ReasonRetryAfter},
+			{v1alpha1.ReasonRetryAfter, until, v1alpha1.ReasonNotParked},
+		} {
+			var s v1alpha1.BackendPoolStatus
+			park(&s, 1, until, tt.parked, patience(until))
+			wait(&s, 1, poolupdate.Waiting{Cause: cause, Until: until.Add(time.Hour)}, 1, tt.now)
+			if got := parkedFor(&s); got != tt.want || s.NextEligibleAt != nil && !s.NextEligibleAt.Time.Equal(until) {
+				t.Errorf("%s, waits for %s: %s until %s, want %s", tt.parked, cause, got, s.NextEligibleAt, tt.want)
+			}
+		}
+	}
+}
+
+// A process that starts believes what the status says, but no more than a server can ask
+// for, and writes down what it believes.
+func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct{ asked, believed time.Duration }{
+			{time.Hour, time.Hour}, {24 * time.Hour, 24 * time.Hour}, {24*time.Hour + time.Second, 24 * time.Hour}, {1e5 * time.Hour, 24 * time.Hour}, {-time.Hour, -time.Hour},
+		} {
+			c, api, p := recorded(t)
+			p = p.DeepCopy()
+			p.Status.NextEligibleAt = new(metav1.NewTime(time.Now().Add(tt.asked)))
+			api.stored = p
+			lanes := &queued{}
+			c.lanes = lanes
+			c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
+			if _, err := c.reconcilePool(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)}); err != nil {
+				t.Fatal(err)
+			}
+			if len(lanes.ops) != 1 || time.Until(lanes.ops[0].NotBefore) != tt.believed {
+				t.Errorf("asked for %s: %d operations, not before %s", tt.asked, len(lanes.ops), time.Until(lanes.ops[0].NotBefore))
+			}
+			at := c.statuses.known(refOf(p)).status.NextEligibleAt
+			if tt.believed > 0 && (at == nil || time.Until(at.Time) != tt.believed) || tt.believed < 0 && at != nil {
+				t.Errorf("asked for %s: the status says %s", tt.asked, at)
+			}
+		}
+	})
+}
+
+// What ends a wait.
+func TestNothingStaysParkedThatIsTried(t *testing.T) {
 	t.Run("an attempt begins", func(t *testing.T) {
 		d := atDesk(t)
 		d.waits()
@@ -38,6 +121,16 @@ func TestNothingStaysParkedThatIsNotTried(t *testing.T) {
 		}
 		d.parked(false)
 		d.says(v1alpha1.ReasonUpdating, "adding 1")
+	})
+	t.Run("an attempt failed, and another follows", func(t *testing.T) {
+		d := atDesk(t)
+		d.waits()
+		d.reports(poolupdate.Retriable, requeued)
+		d.parked(false)
+		d.reports(poolupdate.Retriable, requeued, func(r *poolupdate.Report) { r.NextEligibleAt = r.At.Add(time.Minute) })
+		d.parked(true)
+		d.reports(poolupdate.Retriable, requeued, func(r *poolupdate.Report) { r.NextEligibleAt = r.At })
+		d.parked(false)
 	})
 	t.Run("something of our own is not ready", func(t *testing.T) {
 		d := atDesk(t)
@@ -54,7 +147,7 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 		d.becomes(paused)
 		d.reconciles()
 		d.waits()
-		d.parked(false)
+		d.parked(false) // it was not, and nothing waits by now
 		d.says(v1alpha1.ReasonPaused, "")
 		d.reports(poolupdate.Postponed)
 		d.says(v1alpha1.ReasonPaused, "")

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backoff"
+)
+
+// park says until when the pool is left alone, and why.
+func park(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, why string) {
+	s.NextEligibleAt = new(metav1.NewTime(whole(until)))
+	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
+}
+
+// unpark says that an attempt may be made at any time.
+func unpark(s *v1alpha1.BackendPoolStatus, generation int64) {
+	s.NextEligibleAt = nil
+	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionFalse, v1alpha1.ReasonNotParked, "")
+}
+
+// rests is for a pool that nothing is tried for just now. What Azure asked for stands, for
+// whoever tries next, which may be another process.
+func rests(s *v1alpha1.BackendPoolStatus, generation int64, now time.Time) {
+	if !asked(s, now) {
+		unpark(s, generation)
+		return
+	}
+	until := s.NextEligibleAt.Time
+	park(s, generation, until, v1alpha1.ReasonNothingWaits, patience(until)+"; no attempt waits for that time")
+}
+
+// stays is for a pool with a change that waits for something else. What Azure asked for
+// stands beside it.
+func stays(s *v1alpha1.BackendPoolStatus, generation int64, now time.Time) {
+	switch {
+	case !asked(s, now):
+		unpark(s, generation)
+	case parkedFor(s) == v1alpha1.ReasonNothingWaits:
+		park(s, generation, s.NextEligibleAt.Time, v1alpha1.ReasonRetryAfter, patience(s.NextEligibleAt.Time))
+	}
+}
+
+// asked reports whether Azure wants no call yet.
+func asked(s *v1alpha1.BackendPoolStatus, now time.Time) bool {
+	return s.NextEligibleAt != nil && s.NextEligibleAt.After(now)
+}
+
+func parkedFor(s *v1alpha1.BackendPoolStatus) string {
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionParked); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// restsUntil is when a pool that nothing is tried for stops being parked; zero if it is
+// not, or if an attempt waits, which says it then.
+func restsUntil(s *v1alpha1.BackendPoolStatus) time.Time {
+	if s.NextEligibleAt == nil || parkedFor(s) != v1alpha1.ReasonNothingWaits {
+		return time.Time{}
+	}
+	return s.NextEligibleAt.Time
+}
+
+// wakes ends the rest of a pool whose time has come.
+func (e *entry) wakes(generation int64, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if until := restsUntil(&e.status); !until.IsZero() && !until.After(now) {
+		e.amend(func(s *v1alpha1.BackendPoolStatus) { unpark(s, generation) })
+	}
+}
+
+// believe takes over what an earlier process was asked for, but no more than a server can
+// ask for: a status can be edited, and clocks can be wrong.
+func (e *entry) believe(generation int64, now time.Time) {
+	if e.status.NextEligibleAt == nil {
+		return
+	}
+	e.notBefore = e.status.NextEligibleAt.Time
+	if latest := whole(now.Add(backoff.MaxRetryAfter)); e.notBefore.After(latest) {
+		e.notBefore = latest
+		// Written, too, or each restart would add as much again.
+		e.amend(func(s *v1alpha1.BackendPoolStatus) {
+			park(s, generation, latest, v1alpha1.ReasonRetryAfter, patience(latest))
+		})
+	}
+}
