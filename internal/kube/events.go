@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Reasons of the events on Services. The names are a contract: users and tools of the
-// Azure cloud provider know them.
+// Reasons of the events on Services, and on BackendPools that have none. The names are a
+// contract: users and tools of the Azure cloud provider know them.
 const (
 	EventUpdated  = "LoadBalancerBackendPoolUpdated"
 	EventRetrying = "LoadBalancerBackendPoolUpdateRetrying"
@@ -25,6 +25,8 @@ const (
 	updatedMessage = "Load balancer backend pool updated successfully"
 	failedPrefix   = "Backend pool update failed: "
 	failedAdvice   = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
+	// ofNodesAdvice is for who has no Service with endpoints to change.
+	ofNodesAdvice  = ". To retrigger, set and unset spec.paused."
 	retryingAdvice = ". Another attempt follows"
 )
 
@@ -57,6 +59,63 @@ func retryingEvent(r poolupdate.Report) string {
 	return failedPrefix + faultText(r.Fault, maxMessage-len(failedPrefix)-len(advice)) + advice
 }
 
-func failedEvent(r poolupdate.Report) string {
-	return failedPrefix + faultText(r.Fault, maxMessage-len(failedPrefix)-len(failedAdvice)) + failedAdvice
+func failedEvent(r poolupdate.Report) string { return failedWith(failedAdvice)(r) }
+
+func failedWith(advice string) func(poolupdate.Report) string {
+	return func(r poolupdate.Report) string {
+		return failedPrefix + faultText(r.Fault, maxMessage-len(failedPrefix)-len(advice)) + advice
+	}
+}
+
+// tellOfNodes puts an event on a pool of nodes, which has no Service whose event it could
+// be, when its last word was another.
+func (q *eventQueue) tellOfNodes(p *v1alpha1.BackendPool, e *entry, r poolupdate.Report) {
+	switch said := e.says(wordOf(r)); said {
+	case EventRetrying:
+		q.add(p, corev1.EventTypeWarning, said, retryingEvent(r))
+	case EventFailed:
+		q.add(p, corev1.EventTypeWarning, said, failedWith(ofNodesAdvice)(r))
+	case EventUpdated:
+		q.add(p, corev1.EventTypeNormal, said, updatedMessage)
+	}
+}
+
+// says returns a word if it is another than the last one, else "". That the pool was
+// level already is news only after a failure.
+func (e *entry) says(word string, unchanged bool) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if word == "" || word == e.word || unchanged && e.word == "" {
+		return ""
+	}
+	e.word = word
+	return word
+}
+
+// wordOf is what a Service would be told of an attempt.
+func wordOf(r poolupdate.Report) (word string, unchanged bool) {
+	switch r.Outcome {
+	case poolupdate.Written, poolupdate.Unchanged:
+		return EventUpdated, r.Outcome == poolupdate.Unchanged
+	case poolupdate.Retriable:
+		if r.Requeued {
+			return EventRetrying, false
+		}
+		return EventFailed, false
+	case poolupdate.Terminal:
+		return EventFailed, false
+	}
+	return "", false
+}
+
+// lastWord is what an earlier process said last, as far as the status tells.
+func lastWord(s v1alpha1.BackendPoolStatus) string {
+	switch {
+	case s.LastOutcome == nil:
+		return ""
+	case syncedReason(s.Conditions) == v1alpha1.ReasonRetrying:
+		return EventRetrying
+	}
+	word, _ := wordOf(poolupdate.Report{Outcome: poolupdate.Outcome(s.LastOutcome.Class)})
+	return word
 }

@@ -31,6 +31,9 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 		c.postponed(ctx, p, e, st, r)
 		return
 	}
+	if p.Spec.Nodes != nil && st.works() && !st.removes() {
+		c.events.tellOfNodes(p, e, r)
+	}
 	set, _ := e.remembered()
 	e.schedule(st, r, c.opts)
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {

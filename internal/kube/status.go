@@ -81,6 +81,8 @@ type entry struct {
 	released bool
 	// told is the problem that the last event on the BackendPool spoke of.
 	told string
+	// word is the reason of the last event on a pool of nodes about an attempt.
+	word string
 }
 
 // known returns the entry of a BackendPool that was loaded, or nil.
@@ -100,7 +102,7 @@ func (s *statuses) load(ctx context.Context, ref poolupdate.Ref) (*entry, error)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{ref: ref, version: p.ResourceVersion, status: p.Status, told: problem(p.Status.Conditions)}
+	e := &entry{ref: ref, version: p.ResourceVersion, status: p.Status, told: problem(p.Status.Conditions), word: lastWord(p.Status)}
 	e.believe(p.Generation, time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
