@@ -4,6 +4,7 @@ package apifault_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,25 @@ func TestTheBackOffEndsWhenTheServerIsWell(t *testing.T) {
 			}
 			s.keptItsWord()
 		})
+	}
+}
+
+// So is what the Services' queue has to say: that an endpoint's node is not known.
+func TestAServiceIsTriedAgainWhenTheServerIsWell(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.starts(anHour, gracefully(s))
+	s.level(1)
+	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Times: 1, Fault: says(http.StatusServiceUnavailable, "")})
+	s.moves(1, nodes+1) // which writes nothing to Azure
+	until(t, func() string {
+		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); !strings.Contains(c.Message, s.node(nodes+1)) {
+			return c.Message
+		}
+		return ""
+	})
+	if got := s.failed(); got != 1 {
+		t.Errorf("%d reconciliations failed", got)
 	}
 }
 
