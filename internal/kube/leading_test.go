@@ -74,15 +74,15 @@ func TestAnEventThatKeepsFailingIsLostAlone(t *testing.T) {
 	for name, first := range map[string]time.Duration{"new": 0, "in its pause": 8 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := &apiEvents{refuse: func(event *corev1.Event) bool { return event.Message == "poison" }}
+				api := &apiEvents{takes: 350 * time.Millisecond, refuse: func(event *corev1.Event) bool { return event.Message == "poison" }}
 				took := story(t, api, func(q *eventQueue) {
 					q.add(subject("web"), corev1.EventTypeNormal, "R", "poison")
-					time.Sleep(first) // 1 + 2 + 4: a pause of 8 s has begun
+					time.Sleep(first) // in a pause of 4 s
 					for i := range 12 {
 						q.add(subject("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
 					}
 				})
-				if len(api.counts) != 12 || took != eventsStopWithin || api.tries > 50 {
+				if len(api.counts) != 12 || took != eventsStopWithin || api.tries > 20 {
 					t.Errorf("%d of 12 others were written, with %d tries in %s", len(api.counts), api.tries, took)
 				}
 			})
