@@ -49,6 +49,7 @@ func TestKeysThatAreOthersBusiness(t *testing.T) {
 		{`"loadBalancerRateLimit":{"cloudProviderRateLimit":true},"vmssCacheTTLInSeconds":60`, false},
 		{`"locations":"eastus"`, true},
 		{`"cloudProviderBackof":true`, true},
+		{`"aCloudProviderBackoff":true`, true},
 		{`"rateLimitOfTheLoadBalancer":1`, true},
 		{`"RateLimit":1`, true},
 		{`"securityGroupName":"sg"`, true},

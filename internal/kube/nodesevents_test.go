@@ -120,6 +120,7 @@ func TestWhoElseSaysNothingOfAttempts(t *testing.T) {
 		t.Errorf("a pool of a Service says %s", got)
 	}
 	d = atDesk(t, ofNodes, took, deleting)
+	d.status().PoolID = d.p.Status.PoolID
 	d.reports(poolupdate.Terminal)
 	if got := d.words(); got != "" {
 		t.Errorf("one that goes says %s", got)

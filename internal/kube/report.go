@@ -152,7 +152,7 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 	} else {
 		unpark(s, generation)
 	}
-	if !r.Requeued || !st.works() {
+	if !r.Requeued {
 		rests(s, generation, r.At)
 	}
 	if !st.works() {
