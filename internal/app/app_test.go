@@ -116,7 +116,7 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	if err := os.WriteFile(o.Kubeconfig, []byte(kc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rc, inCluster, err := o.restConfig(kube.NewReach(o.Log))
+	rc, inCluster, err := o.restConfig(kube.NewReach(t.Context(), o.Log))
 	if err != nil || inCluster {
 		t.Fatalf("in a cluster: %v, %v", inCluster, err)
 	}

@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	reach := kube.NewReach(o.Log)
+	reach := kube.NewReach(ctx, o.Log)
 	rc, inCluster, err := o.restConfig(reach)
 	if err != nil {
 		return err

@@ -37,6 +37,9 @@ type call struct {
 	torn atomic.Bool
 	// sent is set once a request of the call was handed to the transport.
 	sent atomic.Bool
+	// passedOn is set once a request was answered, or not, in a way that leaves open
+	// whether it was passed on: the SDK sends a write again after that.
+	passedOn atomic.Bool
 }
 
 func (c *call) write() bool      { return c.op == opPut }
@@ -112,6 +115,9 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 	}
 	if w.observe != nil {
 		w.observe(op, status, time.Since(start))
+	}
+	if c != nil && c.write() && (resp == nil || slices.Contains(retryrepectthrottled.GetRetriableStatusCode(), status)) {
+		c.passedOn.Store(true)
 	}
 	if err != nil && status >= http.StatusBadRequest {
 		// A refusal whose body broke off is still that refusal: its status says who

@@ -180,3 +180,30 @@ func TestOneClientServesSeveralSubscriptions(t *testing.T) {
 		t.Errorf("%d SDK clients for two subscriptions", len(client.clients))
 	}
 }
+
+// What the SDK's second try was answered says nothing of what became of the first.
+func TestAWriteThatWasTriedAgainIsUndecided(t *testing.T) {
+	for name, second := range map[string]reply{
+		"409": {status: 409, body: errorBody("AnotherOperationInProgress", "x", "", "")},
+		"429": {status: 429, body: lockBody},
+		"403": {status: 403, body: errorBody("AuthorizationFailed", "x", "", "")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for first, undecided := range map[int]bool{504: true, 0: false} {
+				answers := []reply{{status: first}, second}
+				if first == 0 {
+					answers = answers[1:]
+				}
+				c := newClient(t, &fakeARM{answer: in(append([]reply{shown}, answers...)...)})
+				pool, err := c.Get(t.Context(), webPool)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = c.Put(t.Context(), pool)
+				if f := fault.From(err); f == nil || f.Undecided != undecided {
+					t.Errorf("%d, then %s: undecided is not %v: %v", first, name, undecided, err)
+				}
+			}
+		})
+	}
+}

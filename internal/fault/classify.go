@@ -32,6 +32,8 @@ type Answer struct {
 	GateClosed bool
 	// Unreachable is true when no server answered a request that changes nothing.
 	Unreachable bool
+	// MayLand is true if an earlier request of the same write may still land.
+	MayLand bool
 	// RetryAt is the server's Retry-After, or the gate's time; zero if unknown.
 	RetryAt time.Time
 }
@@ -112,7 +114,7 @@ func Classify(a Answer, err error) *Fault {
 // undecided reports whether a write may have landed, or land later, all the same: no
 // answer tells, or one of a server that may have passed it on.
 func undecided(a Answer) bool {
-	return !a.OperationEnded && (a.OutcomeUnknown || slices.Contains(retriedBelow, a.Status))
+	return a.MayLand || !a.OperationEnded && (a.OutcomeUnknown || slices.Contains(retriedBelow, a.Status))
 }
 
 // code picks the word for metrics and messages. The innermost code of Azure says

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -25,6 +26,8 @@ const redial = time.Second
 // docs/reference/retries.md.
 type Reach struct {
 	log *slog.Logger
+	// stopping is done when the process has to end: then no read waits any more.
+	stopping <-chan struct{}
 
 	mu sync.Mutex
 	// lost is true from the first connection that could not be made to the next answer.
@@ -33,8 +36,12 @@ type Reach struct {
 	onBack, onWell func()
 }
 
-// NewReach returns a way that says in the log when it is lost and when it is back.
-func NewReach(log *slog.Logger) *Reach { return &Reach{log: log} }
+// NewReach returns a way that says in the log when it is lost and when it is back. Reads
+// wait as long as the context lasts, which is that of the process: some have none of their
+// own.
+func NewReach(ctx context.Context, log *slog.Logger) *Reach {
+	return &Reach{log: log, stopping: ctx.Done()}
+}
 
 // Config completes a configuration of clients, and returns it. It names us to the
 // server, and leaves it to that server's priority and fairness to limit us: client-go's
@@ -109,10 +116,12 @@ func (w *waiting) RoundTrip(req *http.Request) (*http.Response, error) {
 		pause := time.NewTimer(redial)
 		select {
 		case <-pause.C:
+			continue
 		case <-req.Context().Done():
-			pause.Stop()
-			return nil, err
+		case <-w.reach.stopping:
 		}
+		pause.Stop()
+		return nil, err
 	}
 }
 

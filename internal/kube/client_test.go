@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,7 +58,7 @@ func TestAReadWaitsForAConnection(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				reach, wire, back := NewReach(slog.New(slog.NewTextHandler(&out, nil))), &line{errs: tt.errs}, 0
+				reach, wire, back := NewReach(t.Context(), slog.New(slog.NewTextHandler(&out, nil))), &line{errs: tt.errs}, 0
 				reach.tells(func() { back++ }, func() {})
 				cfg := reach.Config(&rest.Config{Host: "https://127.0.0.1:1"}, "weir/test")
 				ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
@@ -83,11 +84,30 @@ func TestAReadWaitsForAConnection(t *testing.T) {
 func TestWhichAnswersShowAServerAtWork(t *testing.T) {
 	for status, want := range map[int]bool{200: true, 201: true, 404: true, 409: true, 422: true, 429: false, 500: false, 503: false, 504: false} {
 		well := false
-		reach := NewReach(slog.New(slog.DiscardHandler))
+		reach := NewReach(t.Context(), slog.New(slog.DiscardHandler))
 		reach.tells(func() {}, func() { well = true })
 		reach.rates(&http.Response{StatusCode: status})
 		if well != want {
 			t.Errorf("%d: %v, want %v", status, well, want)
 		}
 	}
+}
+
+// A read without an end of its own does not outlive the process.
+func TestAReadEndsWithTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		reach := NewReach(ctx, slog.New(slog.DiscardHandler))
+		wire := &line{errs: slices.Repeat([]error{refused}, 1000)}
+		time.AfterFunc(time.Minute+time.Millisecond, stop)
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://apiserver/api", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if _, err = (&waiting{wire, reach}).RoundTrip(req); !errors.Is(err, refused) || time.Since(start) > time.Minute+time.Second {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
 }

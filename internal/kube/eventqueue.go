@@ -18,16 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
-
-	"weir.dev/weir/internal/backoff"
 )
 
 const (
 	// eventsKept bounds the events that wait for the API server, a few megabytes.
 	eventsKept = 10_000
-	// triesInARow is how often an event is tried, within half a minute, before others go
-	// first.
-	triesInARow = 6
+	// triedFor is for how long an event is tried that the API server has no use for: an
+	// API server keeps none longer.
+	triedFor = time.Hour
 	// eventDeadline bounds one request. client-go asks again within it.
 	eventDeadline = 10 * time.Second
 	// eventsStopWithin bounds how long the last events may take when the controller stops,
@@ -35,6 +33,8 @@ const (
 	// answer: for the resource lease, which they acquire or release. The leader's lease is
 	// released after both, and a pod has 30 s in all.
 	eventsStopWithin = 5 * time.Second
+	// eventPause is the pause after a try that failed.
+	eventPause = time.Second
 	// lastPause is the pause after a try that failed when the controller stops.
 	lastPause = 200 * time.Millisecond
 )
@@ -56,6 +56,9 @@ type eventQueue struct {
 
 	mu      sync.Mutex // guards all below
 	waiting []queuedEvent
+	// failed are those that a try has failed for. They stand back behind the others: what
+	// failed may fail for them alone.
+	failed  []queuedEvent
 	dropped int
 }
 
@@ -99,8 +102,12 @@ func (q *eventQueue) add(about runtime.Object, kind, reason, message string) {
 		Source: corev1.EventSource{Component: fieldOwner}, ReportingController: fieldOwner,
 	}
 	q.mu.Lock()
-	if len(q.waiting) >= eventsKept {
-		q.waiting = q.waiting[1:]
+	if len(q.waiting)+len(q.failed) >= eventsKept {
+		oldest := &q.waiting
+		if len(q.failed) > 0 {
+			oldest = &q.failed
+		}
+		*oldest = (*oldest)[1:]
 		q.dropped++
 	}
 	q.waiting = append(q.waiting, queuedEvent{Event: event})
@@ -111,7 +118,8 @@ func (q *eventQueue) add(about runtime.Object, kind, reason, message string) {
 	}
 }
 
-// next takes the oldest event; false if none waits.
+// next takes the oldest event, of those that no try has failed for if there are such;
+// false if none waits.
 func (q *eventQueue) next() (queuedEvent, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,11 +127,15 @@ func (q *eventQueue) next() (queuedEvent, bool) {
 		q.log.Warn("events were dropped: the API server did not take them in time", "events", q.dropped)
 		q.dropped = 0
 	}
+	from := &q.waiting
 	if len(q.waiting) == 0 {
+		from = &q.failed
+	}
+	if len(*from) == 0 {
 		return queuedEvent{}, false
 	}
-	event := q.waiting[0]
-	q.waiting = q.waiting[1:]
+	event := (*from)[0]
+	*from = (*from)[1:]
 	return event, true
 }
 
@@ -136,7 +148,15 @@ func (q *eventQueue) run(ctx context.Context) {
 	defer stop()
 	for ending.Err() == nil {
 		if event, waits := q.next(); waits {
-			q.write(ctx, ending, event)
+			if q.write(ending, &event) {
+				continue
+			}
+			q.again(event)
+			if ctx.Err() != nil {
+				pause(ending, lastPause)
+			} else {
+				pause(ctx, eventPause)
+			}
 			continue
 		}
 		if ctx.Err() != nil {
@@ -149,42 +169,32 @@ func (q *eventQueue) run(ctx context.Context) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if n := len(q.waiting); n > 0 {
+	if n := len(q.waiting) + len(q.failed); n > 0 {
 		q.log.Warn("events are lost: the controller stops, and the API server did not take them in time", "events", n)
 	}
 }
 
-// write writes one event before ending is done. It tries again where the API server cannot
-// be reached, gives up what it refuses, and lets others go first if that takes long: what
-// fails may fail for this event alone. Once ctx is done, one try is long.
-func (q *eventQueue) write(ctx, ending context.Context, event queuedEvent) {
+// write tries once to write an event, and reports whether the API server has taken it, or
+// refuses it for good.
+func (q *eventQueue) write(ctx context.Context, event *queuedEvent) (done bool) {
 	if event.seen == nil {
 		seen, err := q.correlator.EventCorrelate(event.Event)
 		if err != nil {
 			q.log.Error("no event", "reason", event.Reason, "err", err)
-			return
+			return true
 		}
 		event.seen = seen
 	}
-	wait := backoff.Doubling{First: time.Second, Max: 10 * time.Second}
-	for try := 1; try <= triesInARow && ending.Err() == nil; try++ {
-		err := q.writeOnce(ending, event.seen.Event, event.seen.Patch)
-		if err == nil {
-			return
-		}
-		if !passes(err) {
-			q.log.Warn("event refused", "object", event.InvolvedObject.Kind+" "+key(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
-				"reason", event.Reason, "err", err)
-			return
-		}
+	err := q.writeOnce(ctx, event.seen.Event, event.seen.Patch)
+	if err != nil && passes(err) && !(answered(err) && time.Since(event.FirstTimestamp.Time) > triedFor) {
 		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
-		if ctx.Err() != nil {
-			pause(ending, lastPause)
-			break
-		}
-		pause(ctx, wait.After(try))
+		return false
 	}
-	q.again(event)
+	if err != nil {
+		q.log.Warn("event refused", "object", event.InvolvedObject.Kind+" "+key(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
+			"reason", event.Reason, "err", err)
+	}
+	return true
 }
 
 // pause waits, or until the context is done.
@@ -201,7 +211,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (q *eventQueue) again(event queuedEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, event)
+	q.failed = append(q.failed, event)
 }
 
 // writeOnce counts an event that was written before, or writes it.
@@ -227,11 +237,17 @@ func (q *eventQueue) writeOnce(ctx context.Context, event *corev1.Event, patch [
 	return err
 }
 
+// answered reports whether an error is an answer of the API server.
+func answered(err error) bool {
+	_, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok
+}
+
 // passes reports whether an error of the API server may pass by itself: no answer, a
 // server that is busy, and one that is broken.
 func passes(err error) bool {
-	status, answered := errors.AsType[*apierrors.StatusError](err)
-	if !answered {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
 		return true
 	}
 	code := status.Status().Code

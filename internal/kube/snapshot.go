@@ -163,7 +163,7 @@ func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	st := c.snap.standingOf(p)
 	switch {
 	case !st.works():
-		e.remember(membership.Set{}, errHeld, situation{})
+		e.remember(membership.Set{}, errHeld, situation{state: st.state, generation: p.Generation}) // as hold does
 	case st.removes():
 		e.remember(membership.Set{}, nil, situationOf(p, st, membership.Set{}))
 	default:

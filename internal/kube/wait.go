@@ -43,24 +43,30 @@ func (c *Cluster) Wait(w poolupdate.Waiting) {
 }
 
 // wait says what a change waits for. What the last attempt met stays in sight.
+// Of a pool that is only looked at nothing new is known but until when that is put off.
 func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting, desired int, now time.Time) {
+	stays(s, generation, now)
+	switch w.Cause {
+	case poolupdate.CauseGate:
+		park(s, generation, w.Until, v1alpha1.ReasonGateClosed, w.Why)
+	case poolupdate.CauseRetryAfter:
+		park(s, generation, w.Until, v1alpha1.ReasonRetryAfter, patience(w.Until))
+	}
+	if w.Look {
+		return
+	}
 	s.Desired = new(int32(desired)) //nolint:gosec // a pool has at most some thousands
 	reason, what := v1alpha1.ReasonUpdating, "a change of the members waits"
 	if s.LastOutcome != nil && syncedReason(s.Conditions) == v1alpha1.ReasonRetrying {
 		reason = v1alpha1.ReasonRetrying
 		what = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, value(s.RetriesUsed), value(s.RetryBudget))
 	}
-	stays(s, generation, now)
 	why := ""
 	switch w.Cause {
-	case poolupdate.CauseGate:
+	case poolupdate.CauseGate, poolupdate.CauseLease:
 		why = ": " + w.Why
-		park(s, generation, w.Until, v1alpha1.ReasonGateClosed, w.Why)
 	case poolupdate.CauseRetryAfter:
 		why = ", because " + patience(w.Until)
-		park(s, generation, w.Until, v1alpha1.ReasonRetryAfter, patience(w.Until))
-	case poolupdate.CauseLease:
-		why = ": " + w.Why
 	case poolupdate.CausePace:
 		why = ", because requests are kept to a pace; it is due at " + stamp(w.Until)
 	case poolupdate.CauseBehind:

@@ -188,3 +188,58 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 		d.says(v1alpha1.ReasonUpdating, "a change of the members waits: writes are closed")
 	})
 }
+
+// A pool that is only looked at keeps what is known of it, and says until when Azure is
+// left alone.
+func TestALookThatWaitsTakesNothingBack(t *testing.T) {
+	d := atDesk(t, took)
+	d.reconciles()
+	d.reports(poolupdate.Stale)
+	d.waits(func(w *poolupdate.Waiting) { w.Since, w.Look = time.Now(), true })
+	d.says(v1alpha1.ReasonPoolNotFound, "has no backend pool")
+	d.parked(true)
+	d.waits(func(w *poolupdate.Waiting) { w.Since = time.Now() })
+	d.says(v1alpha1.ReasonUpdating, "a change of the members waits")
+}
+
+// A wait that was seen before the last attempt ended is not believed.
+func TestAWaitFromBeforeTheLastAttemptIsOld(t *testing.T) {
+	d := atDesk(t, took)
+	d.reconciles()
+	seen := time.Now()
+	d.reports(poolupdate.Written, func(r *poolupdate.Report) { r.At = seen.Add(time.Second) })
+	d.waits(func(w *poolupdate.Waiting) { w.Since = seen })
+	d.says(v1alpha1.ReasonLevel, "")
+}
+
+// The end of a pause is a change, also if an attempt was under way when it began.
+func TestTheEndOfAPauseIsAChange(t *testing.T) {
+	d := atDesk(t, took)
+	d.reconciles()
+	d.reports(poolupdate.Written)
+	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = true; p.Generation++ })
+	d.reconciles()
+	d.Wanted(refOf(d.p))
+	d.lanes.ops = nil
+	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false; p.Generation++ })
+	d.reconciles()
+	if len(d.lanes.ops) != 1 || d.lanes.ops[0].ChangedAt.IsZero() {
+		t.Errorf("%+v", d.lanes.ops)
+	}
+}
+
+// What an earlier process left, or was not there when it was asked for last, is looked at:
+// nothing is known to have changed.
+func TestALookIsNoChange(t *testing.T) {
+	d := atDesk(t, took)
+	d.status().PoolID = d.p.Status.PoolID // as it was read at the start
+	d.reconciles()
+	if len(d.lanes.ops) != 1 || !d.lanes.ops[0].ChangedAt.IsZero() {
+		t.Errorf("after a start: %+v", d.lanes.ops)
+	}
+	d = atDesk(t) // it was never taken
+	d.reconciles()
+	if len(d.lanes.ops) != 1 || d.lanes.ops[0].ChangedAt.IsZero() {
+		t.Errorf("a new pool: %+v", d.lanes.ops)
+	}
+}

@@ -93,7 +93,7 @@ func TestWhatAnEarlierProcessWasAskedHoldsForThisOne(t *testing.T) {
 		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, NotBefore: w.start.Add(time.Minute)})
 		w.wait(59 * time.Second)
 		w.expectCalls()
-		w.expectWaits("+0s web RetryAfter until +1m0s")
+		w.expectWaits("+0s web RetryAfter until +1m0s (to be looked at)")
 		if b := w.lanes.Backlog(); b.Parked != 1 {
 			t.Errorf("%d pools are parked", b.Parked)
 		}

@@ -72,13 +72,12 @@ func (ls *Lanes) Run(ctx context.Context) {
 func (ls *Lanes) Add(op Operation) {
 	ls.mu.Lock() // held across, so that the lane does not end in between
 	l := ls.lane(op.Pool.LoadBalancer)
-	now := time.Now()
-	if !l.queue.add(op, now) {
+	if !l.queue.add(op, time.Now()) {
 		ls.coalesced.Add(1)
 	}
 	ls.mu.Unlock()
 	if l.busy() {
-		if w, tell := l.queue.behind(op.Pool.Key(), now); tell {
+		if w, tell := l.queue.behind(op.Pool.Key()); tell {
 			ls.cfg.Reporter.Wait(w)
 		}
 	}

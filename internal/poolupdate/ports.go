@@ -83,11 +83,14 @@ type Reporter interface {
 	Wait(w Waiting)
 }
 
-// Waiting is a pool with a change that is not attempted yet.
+// Waiting is a pool with an operation that is not attempted yet.
 type Waiting struct {
 	Ref   Ref
 	Pool  lb.PoolID
 	Cause Cause
+	// Look is true if nothing is known to have changed: the pool has to be read, and
+	// what was said of it stands until then.
+	Look bool
 	// Since is when it was seen to wait: a report of a later time knows better.
 	Since time.Time
 	// Until is when an attempt is allowed; zero if nobody knows.

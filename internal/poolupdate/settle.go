@@ -94,10 +94,11 @@ type verdict struct {
 // given up for is not told again by a look for drift.
 func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
 	v := verdict{told: map[word][]ServiceName{}}
+	var gaveUp []ServiceName // on behalf of looks
 	for _, op := range ops {
-		d := settlement[outcome].left
+		d, looks := settlement[outcome].left, op.looks()
 		switch {
-		case op.looks() && past.gaveUp:
+		case looks && past.gaveUp:
 			d = settlement[outcome].givenUp
 			if past.again && d.tell == wordFailed {
 				d.tell = wordNone
@@ -117,7 +118,16 @@ func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int,
 		if d.keep {
 			v.requeue = append(v.requeue, op)
 		}
+		if looks && d.tell == wordFailed {
+			gaveUp = append(gaveUp, op.Service)
+			continue
+		}
 		v.tell(d.tell, op.Service)
+	}
+	for _, s := range gaveUp {
+		if len(v.requeue) == 0 { // beside a change that is tried again a look gives up nothing
+			v.tell(wordFailed, s)
+		}
 	}
 	return v
 }

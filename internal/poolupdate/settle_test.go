@@ -41,7 +41,7 @@ func TestSettle(t *testing.T) {
 			last := map[ServiceName]word{}
 			var ops []Operation
 			for field := range strings.FieldsSeq(tt.group) {
-				op := Operation{}
+				op := Operation{ChangedAt: time.Now()}
 				name, retries, _ := strings.Cut(field, ":")
 				op.Service.Name = strings.Trim(name, "-")
 				_, _ = fmt.Sscan(retries, &op.retryCount)
@@ -92,6 +92,19 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 	for _, o := range []Outcome{Written, Unchanged, Stale, Retriable, Terminal, Refused, Postponed, Shutdown} {
 		if _, ok := settlement[o]; !ok {
 			t.Errorf("outcome %s is not in the table", o)
+		}
+	}
+}
+
+// A look beside a change that is tried again gives up nothing; alone it does.
+func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
+	web := ServiceName{Name: "web"}
+	change := Operation{Service: web, ChangedAt: time.Now(), retryCount: 1}
+	for retryCount, want := range map[int]word{1: wordRetrying, 3: wordFailed} {
+		change.retryCount = retryCount
+		v := settle(Retriable, time.Time{}, []Operation{change, {Service: web}}, 3, past{gaveUp: true})
+		if len(v.told) != 1 || len(v.told[want]) != 1 {
+			t.Errorf("with %d of 3 retries used: told %v, want %s alone", retryCount, v.told, want)
 		}
 	}
 }

@@ -30,9 +30,10 @@ func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Wait
 }
 
 // behind tells of one pool whose lane is busy with something else.
-func (q *queue) behind(key lb.PoolKey, now time.Time) (Waiting, bool) {
+func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	now := time.Now() // not before the end of the last attempt, which would know better
 	w := q.pools[key]
 	if w == nil || w.inFlight || w.announced.Cause != "" || !w.standsBehind() {
 		return Waiting{}, false
@@ -44,7 +45,12 @@ func (q *queue) behind(key lb.PoolKey, now time.Time) (Waiting, bool) {
 // standsBehind reports whether people want to hear that something else goes first: not
 // of a retry, which has its own time, and not of a pool that is only looked at.
 func (w *waiting) standsBehind() bool {
-	return slices.ContainsFunc(w.ops, func(op Operation) bool { return !op.looks() }) && !w.group("").retry
+	return w.changed() && !w.group("").retry
+}
+
+// changed reports whether a change is known to wait.
+func (w *waiting) changed() bool {
+	return slices.ContainsFunc(w.ops, func(op Operation) bool { return !op.looks() })
 }
 
 // waits says what a pool waits for, if that is worth telling. What waits after a failure
@@ -55,7 +61,10 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 	}
 	g := w.group(key)
 	ready := g.readyAt(now, interval)
-	wait := Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: met.cause, Since: now, Until: met.until, Why: met.why}
+	wait := Waiting{
+		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Since: now,
+		Cause: met.cause, Until: met.until, Why: met.why,
+	}
 	switch {
 	case met.until.After(ready):
 	case met.cause == CauseBehind && !w.standsBehind():
@@ -82,5 +91,5 @@ func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
 	if wait.Cause.soft() && before.Cause.soft() {
 		return moved >= interval && !before.Until.IsZero()
 	}
-	return wait.Cause != before.Cause || wait.Until.IsZero() && wait.Why != before.Why || moved >= worthTelling
+	return wait.Cause != before.Cause || wait.Look != before.Look || wait.Until.IsZero() && wait.Why != before.Why || moved >= worthTelling
 }

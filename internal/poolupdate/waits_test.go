@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"weir.dev/weir/internal/fault"
@@ -53,6 +54,39 @@ func TestAClosedGatePostponesAndSaysSoOnce(t *testing.T) {
 		w.expectReports("api Written Updated:api", "web Written Updated:web")
 		w.expectPool(web, "n2=10.0.0.2")
 		w.expectWaits("+1m0s web Behind")
+	})
+}
+
+// Of a pool that is only looked at it is said so: what is known of it stands.
+func TestALookThatWaitsIsToldApart(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "n1=10.0.0.1")
+		w.set(func() { w.gates = w.start.Add(time.Minute) })
+		w.look(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectWaits("+250ms web Gate until +1m0s: writes closed (to be looked at)")
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(10 * time.Second)
+		w.set(func() { w.gates = w.start.Add(2 * time.Minute) })
+		w.wait(2 * time.Minute)
+		w.expectWaits("+1m0s web Gate until +2m0s: writes closed")
+	})
+}
+
+// The wait of a change that comes as an attempt ends is not older than that attempt.
+func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(0)
+		op := Operation{Ref: Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
+		q.add(op, time.Now())
+		attempt := q.take(web.Key(), time.Now())
+		q.add(op, time.Now())
+		time.Sleep(time.Second)
+		ended := time.Now()
+		q.done(attempt, nil, attempt.history, nil, nil)
+		if w, told := q.behind(web.Key()); !told || w.Since.Before(ended) {
+			t.Errorf("told %v, seen %v before the end", told, ended.Sub(w.Since))
+		}
 	})
 }
 

@@ -219,6 +219,9 @@ func (w *world) Wait(waiting Waiting) {
 	if waiting.Why != "" {
 		line += ": " + waiting.Why
 	}
+	if waiting.Look {
+		line += " (to be looked at)"
+	}
 	w.waits = append(w.waits, line)
 }
 
