@@ -60,21 +60,7 @@ func poolNames(pools []lb.Pool) []string {
 	return names
 }
 
-func addPools(pools, wished []lb.Pool) []lb.Pool {
-	for _, w := range wished {
-		if !contains(poolNames(pools), w.ID.Name) {
-			pools = append(pools, w)
-		}
-	}
-	return pools
-}
-
-// inUse reports whether something refers to a frontend.
-func inUse(b lb.LoadBalancer, f lb.Frontend) bool {
-	return b.Pinned[strings.ToLower(f.Name)] ||
-		slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Frontend, f.Name) })
-}
-
+// poolInUse reports whether something refers to a pool.
 func poolInUse(b lb.LoadBalancer, p lb.Pool) bool {
 	return b.Pinned[strings.ToLower(p.ID.Name)] ||
 		slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, p.ID.Name) })

@@ -6,8 +6,6 @@
 package plan
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -38,12 +36,13 @@ type Input struct {
 	// Shares are those of the Services that are due, in the order in which they are
 	// served where they compete.
 	Shares []Share
+	// Others are the owners of the Services on this load balancer that are not due.
+	Others []string
 	// MostRules is how many rules the load balancer may have; 0 is no limit.
 	MostRules int
-	// Shared are the names of the pools and probes that belong to no Service, and go
-	// with the load balancer or when no rule refers to them.
-	SharedPools  []string
-	SharedProbes []string
+	// SharedPools are the names of the pools that go with the load balancer alone, and
+	// SharedProbes those of the probes that go when no rule refers to them.
+	SharedPools, SharedProbes []string
 }
 
 // Plan is what has to be done.
@@ -62,14 +61,11 @@ type Plan struct {
 
 // Make makes a plan. It is empty when it is made again from what the first one became.
 func Make(in Input) Plan {
-	p := Plan{Next: clone(in.Observed), Refused: map[string]error{}}
-	for _, s := range in.Shares {
-		next := clone(p.Next)
-		if err := take(&next, s, in); err != nil {
-			p.Refused[s.Owner] = err
-			continue
-		}
-		p.Next = next
+	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
+	accepted := slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
+	p.Next.Frontends = settle(in, accepted)
+	for _, s := range accepted {
+		take(&p.Next, s)
 	}
 	sweep(&p.Next, in)
 	p.Delete = in.Observed.Etag != "" && bare(p.Next, in)
@@ -83,95 +79,26 @@ func Make(in Input) Plan {
 // Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 && !p.Delete }
 
-// take gives a Service its share, in place of what it had.
-func take(next *lb.LoadBalancer, s Share, in Input) error {
-	rules := s.Rules
-	frontends := make([]lb.Frontend, 0, len(s.Frontends))
-	for _, f := range s.Frontends {
-		shared := at(*next, s.Owner, f)
-		if shared == "" {
-			frontends = append(frontends, f)
-			continue
-		}
-		rules = renamed(rules, f.Name, shared)
+// take gives a Service its share, in place of what it had. The frontends are settled.
+func take(next *lb.LoadBalancer, s Share) {
+	rules := slices.Clone(s.Rules)
+	for i := range rules {
+		rules[i].Frontend = seatOf(*next, s, rules[i].Frontend)
 	}
-	had := len(next.Rules)
 	next.Rules = merge(next.Rules, rules, owned(s.Owner, ruleName), ruleName, sameRule)
 	next.Probes = merge(next.Probes, s.Probes, owned(s.Owner, probeName), probeName, sameProbe)
-	next.Pools = addPools(next.Pools, s.Pools)
-	next.Frontends = merge(next.Frontends, frontends, func(f lb.Frontend) bool {
-		return owned(s.Owner, frontendName)(f) && !inUse(*next, f)
-	}, frontendName, sameFrontend)
+	for _, w := range s.Pools {
+		if !contains(poolNames(next.Pools), w.ID.Name) {
+			next.Pools = append(next.Pools, w)
+		}
+	}
 	next.Pools = slices.DeleteFunc(next.Pools, func(p lb.Pool) bool {
 		return contains(s.OwnPools, p.ID.Name) && !contains(poolNames(s.Pools), p.ID.Name) && !poolInUse(*next, p)
 	})
-	if in.MostRules > 0 && len(next.Rules) > in.MostRules && len(next.Rules) > had {
-		return fmt.Errorf("load balancer %s would have %d rules, and may have %d", next.ID.Name, len(next.Rules), in.MostRules)
-	}
-	return compete(*next, s.Owner)
 }
 
-// at names the frontend of somebody else that already has the address which f wants; a
-// Service shares it. Empty if there is none.
-func at(next lb.LoadBalancer, owner string, f lb.Frontend) string {
-	for _, other := range next.Frontends {
-		if owns(owner, other.Name) {
-			continue
-		}
-		switch {
-		case f.PublicIP != "" && strings.EqualFold(f.PublicIP, other.PublicIP),
-			f.Static && strings.EqualFold(f.Subnet, other.Subnet) && f.PrivateIP == other.PrivateIP:
-			return other.Name
-		}
-	}
-	return ""
-}
-
-func renamed(rules []lb.Rule, from, to string) []lb.Rule {
-	rules = slices.Clone(rules)
-	for i := range rules {
-		if rules[i].Frontend == from {
-			rules[i].Frontend = to
-		}
-	}
-	return rules
-}
-
-// compete reports the first rule of a Service that Azure would refuse beside another.
-func compete(next lb.LoadBalancer, owner string) error {
-	for _, r := range next.Rules {
-		if !owns(owner, r.Name) {
-			continue
-		}
-		for _, other := range next.Rules {
-			if other.Name == r.Name {
-				continue
-			}
-			if err := clash(r, other); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-var errSamePort = errors.New("the frontend is shared, and the port is taken")
-
-func clash(r, other lb.Rule) error {
-	both := r.Transport == other.Transport || r.Transport == lb.All || other.Transport == lb.All
-	anyPort := r.Transport == lb.All || other.Transport == lb.All
-	switch {
-	case !both:
-	case strings.EqualFold(r.Frontend, other.Frontend) && (anyPort || r.FrontendPort == other.FrontendPort):
-		return fmt.Errorf("%w: rule %s of frontend %s already takes %s port %d", errSamePort, other.Name, r.Frontend, other.Transport, other.FrontendPort)
-	case !r.FloatingIP && !other.FloatingIP && strings.EqualFold(r.Pool, other.Pool) && (anyPort || r.BackendPort == other.BackendPort):
-		return fmt.Errorf("rule %s already sends %s flows to port %d of pool %s, and without floating IP no two rules may", other.Name, other.Transport, other.BackendPort, r.Pool)
-	}
-	return nil
-}
-
-// sweep takes out what is shared and nobody uses any more. The shared pools stay as long
-// as the load balancer: other things than rules need its nodes.
+// sweep takes out the shared probes that nobody uses any more. The shared pools stay as
+// long as the load balancer: other things than rules need its nodes.
 func sweep(next *lb.LoadBalancer, in Input) {
 	used := map[string]bool{}
 	for _, r := range next.Rules {

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"fmt"
 	"strconv"
 
 	"weir.dev/weir/internal/lb"
@@ -51,6 +52,10 @@ func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
 			continue
 		}
 		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix
+		if len(name) > mostName {
+			r.wrong(InternalSubnet, r.annotations[InternalSubnet],
+				fmt.Sprintf("a subnet whose name leaves that of rule %s, which has %d characters, at most %d", name, len(name), mostName))
+		}
 		rule := lb.Rule{
 			Name: name, Transport: transport, Frontend: f.Frontend.Name, Pool: w.pool(f.Frontend.Family),
 			FrontendPort: p.Port, BackendPort: p.Port, FloatingIP: st.floatingIP, IdleMinutes: st.idleMinutes,
