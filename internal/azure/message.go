@@ -99,12 +99,16 @@ var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opD
 
 // explain makes the line: what was tried, on what, and what came back.
 func explain(c *call, a fault.Answer, err error) string {
-	text := verbs[cmp.Or(c.began, c.op)] + " " + c.target.String() + ": "
+	verb, taken := verbs[cmp.Or(c.began, c.op)], "write"
+	if c.began == opDelete {
+		taken = "deletion"
+	}
+	text := verb + " " + c.target.String() + ": "
 	switch {
 	case a.OperationEnded:
-		text += "Azure accepted the write and then ended it as "
+		text += "Azure accepted the " + taken + " and then ended it as "
 	case a.OutcomeUnknown && c.followsUp():
-		text += "outcome unknown, could not follow the accepted write: "
+		text += "outcome unknown, could not follow the accepted " + taken + ": "
 	case a.OutcomeUnknown:
 		text += "outcome unknown: "
 	}
