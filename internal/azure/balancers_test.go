@@ -161,7 +161,9 @@ func TestAChangeChangesNothingElse(t *testing.T) {
 	if err := json.Unmarshal([]byte(putBalancer(t, readBalancer(t)).body), &unchanged); err != nil {
 		t.Fatal(err)
 	}
-	ref := func(collection, name string) string { return `{"id":"` + balancer + "/" + collection + "/" + name + `"}` }
+	ref := func(collection, name string) string {
+		return `{"id":"` + balancer + "/" + collection + "/" + name + `"}`
+	}
 	const (
 		web, inner, dynamic = "frontendIPConfigurations.0.properties.", "frontendIPConfigurations.1.properties.", "frontendIPConfigurations.2.properties."
 		probe, rule, gw     = "probes.0.properties.", "loadBalancingRules.0.properties.", "loadBalancingRules.1.properties."
@@ -199,7 +201,9 @@ func TestAChangeChangesNothingElse(t *testing.T) {
 			b.Rules[0].FloatingIP, b.Rules[0].DisableOutboundSNAT, b.Rules[0].TCPReset = false, false, new(false)
 		}, map[string]string{rule + "enableFloatingIP": "false", rule + "disableOutboundSnat": "false", rule + "enableTcpReset": "false"}},
 		{"timeout and distribution", func(b *lb.LoadBalancer) { b.Rules[1].IdleMinutes, b.Rules[1].Distribution = 30, lb.SourceIP }, map[string]string{gw + "idleTimeoutInMinutes": "30", gw + "loadDistribution": `"SourceIP"`}},
-		{"a node", func(b *lb.LoadBalancer) { b.Pools[0].Addresses = append(b.Pools[0].Addresses, address("n2", "10.0.0.5")) }, map[string]string{
+		{"a node", func(b *lb.LoadBalancer) {
+			b.Pools[0].Addresses = append(b.Pools[0].Addresses, address("n2", "10.0.0.5"))
+		}, map[string]string{
 			"backendAddressPools.0.properties.loadBalancerBackendAddresses": `[{"name":"n1","properties":{"adminState":"Down","ipAddress":"10.0.0.4"}},{"name":"n2","properties":{"ipAddress":"10.0.0.5"}}]`,
 		}},
 		{"a pool read later by itself", func(b *lb.LoadBalancer) {

@@ -75,7 +75,7 @@ type Client struct {
 	opts    Options
 	arm     *arm.ClientOptions
 	gates   *gates
-	mu      sync.Mutex // guards clients; never held during a call
+	mu      sync.Mutex                           // guards clients; never held during a call
 	clients map[string]*armnetwork.ClientFactory // by folded subscription id
 }
 

@@ -207,15 +207,27 @@ func TestAvailabilitySets(t *testing.T) {
 // holds up the subscription.
 func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 	requests := map[string]func(context.Context, *Client) error{
-		"its pool":           func(ctx context.Context, c *Client) error { _, err := c.Get(ctx, webPool); return err },
-		"itself":             func(ctx context.Context, c *Client) error { _, err := c.GetLoadBalancer(ctx, kubernetes); return err },
-		"its deletion":       func(ctx context.Context, c *Client) error { return c.DeleteLoadBalancer(ctx, readBalancer(t)) },
-		"the list":           func(ctx context.Context, c *Client) error { _, err := c.ListLoadBalancers(ctx, "s1", "rg"); return err },
-		"a public IP":        func(ctx context.Context, c *Client) error { _, err := c.GetPublicIP(ctx, webPublicIP); return err },
-		"its being written":  func(ctx context.Context, c *Client) error { _, err := c.PutPublicIP(ctx, readPublicIP(t, richPublicIP)); return err },
-		"its being deleted":  func(ctx context.Context, c *Client) error { return c.DeletePublicIP(ctx, readPublicIP(t, richPublicIP)) },
-		"a machine's set":    func(ctx context.Context, c *Client) error { _, err := c.AvailabilitySet(ctx, "azure://"+webMachine); return err },
-		"another's deletion": func(ctx context.Context, c *Client) error { b := readBalancer(t); b.ID.Name = "other"; return c.DeleteLoadBalancer(ctx, b) },
+		"its pool":     func(ctx context.Context, c *Client) error { _, err := c.Get(ctx, webPool); return err },
+		"itself":       func(ctx context.Context, c *Client) error { _, err := c.GetLoadBalancer(ctx, kubernetes); return err },
+		"its deletion": func(ctx context.Context, c *Client) error { return c.DeleteLoadBalancer(ctx, readBalancer(t)) },
+		"the list":     func(ctx context.Context, c *Client) error { _, err := c.ListLoadBalancers(ctx, "s1", "rg"); return err },
+		"a public IP":  func(ctx context.Context, c *Client) error { _, err := c.GetPublicIP(ctx, webPublicIP); return err },
+		"its being written": func(ctx context.Context, c *Client) error {
+			_, err := c.PutPublicIP(ctx, readPublicIP(t, richPublicIP))
+			return err
+		},
+		"its being deleted": func(ctx context.Context, c *Client) error {
+			return c.DeletePublicIP(ctx, readPublicIP(t, richPublicIP))
+		},
+		"a machine's set": func(ctx context.Context, c *Client) error {
+			_, err := c.AvailabilitySet(ctx, "azure://"+webMachine)
+			return err
+		},
+		"another's deletion": func(ctx context.Context, c *Client) error {
+			b := readBalancer(t)
+			b.ID.Name = "other"
+			return c.DeleteLoadBalancer(ctx, b)
+		},
 	}
 	tests := []struct {
 		name, by string // the request that meets the 429
