@@ -103,7 +103,7 @@ func explain(c *call, a fault.Answer, err error) string {
 	if c.began == opDelete {
 		taken = "deletion"
 	}
-	text := verb + " " + c.target.String() + ": "
+	text := verb + " " + c.String() + ": "
 	switch {
 	case a.OperationEnded:
 		text += "Azure accepted the " + taken + " and then ended it as "
