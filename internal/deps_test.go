@@ -31,8 +31,8 @@ const (
 )
 
 var (
-	ground = []string{"internal/lb", "internal/fault", "internal/backoff", "internal/membership"}
-	rooms  = []string{"internal/poolupdate", "internal/lease"}
+	ground = []string{"internal/lb", "internal/fault", "internal/backoff", "internal/membership", "internal/plan"}
+	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics"}
 	roof     = []string{"internal/app", "internal/config", "internal/demo", "internal/scenario", "internal/simulate"}

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package azure speaks to Azure Resource Manager: it reads and writes backend
-// pools, and turns whatever comes back into a fault.Fault. It is the only package
-// that imports the Azure SDK.
+// Package azure speaks to Azure Resource Manager: it reads and writes load balancers,
+// their backend pools and public IPs, and turns whatever comes back into a fault.Fault.
+// It is the only package that imports the Azure SDK.
 //
 //	options.go     New: endpoint, credential and settings → Client
 //	pools.go       Get and Put
 //	decode.go      what Azure shows → lb.Pool
 //	encode.go      lb.Pool → what Azure shall be sent
+//	balancers.go   the same for whole load balancers: balancerdecode.go, balancerencode.go
+//	publicips.go   the same for public IPs: publicipcodec.go
+//	sendable.go    what was read, without what only Azure sets
+//	say.go         what is wanted, put into it
+//	list.go        all of a type in a resource group
+//	machines.go    the availability set of a virtual machine
+//	target.go      what a request is about
+//	write.go       guards a write and carries it out
 //	wait.go        follows an accepted write until Azure is done
 //	pipeline.go    which requests are retried, watched and kept with Resource Manager
 //	gate.go        what a 429 closes, and what a closed gate refuses

@@ -18,7 +18,6 @@ import (
 
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/lb"
 )
 
 // codeOperationFailed stands for an operation that ended badly without saying why.
@@ -28,6 +27,7 @@ const codeOperationFailed = "OperationFailed"
 const (
 	codeInvalidID        = "InvalidID"
 	codeNotRead          = "PoolNotRead"
+	codeUnread           = "NotRead"
 	codeNetworkInterface = "NetworkInterfacePool"
 	codeNoVirtualNetwork = "NoVirtualNetwork"
 	codeNoEtag           = "NoEtag"
@@ -112,16 +112,16 @@ var endStatuses = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, 
 
 // namedResource finds the resources that a message names by their ARM path, with or
 // without what stands before the provider.
-var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+((?:/[a-z0-9._-]+)+)`)
+var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`)
 
-// targetGone reports whether a 404 says that the pool, its load balancer or their
-// resource group is missing. Azure answers ResourceNotFound for a load balancer and, it
+// targetGone reports whether a 404 says that what was asked for, its load balancer or
+// their resource group is missing. Azure answers ResourceNotFound for a load balancer and, it
 // is assumed, NotFound for a pool. One that names nothing, or has no body at all, is
 // about what was asked for; one that names another resource, which a write refers to,
 // is an error for people. A 404 in another form is not Resource Manager's and says
 // nothing: a wrong endpoint answers that, too.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
-	if answer.StatusCode != http.StatusNotFound || c.torn.Load() {
+	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
 		return false
 	}
 	if body, err := runtime.Payload(answer.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
@@ -130,7 +130,7 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 	for _, e := range errorsOf(answer.RawResponse) {
 		switch e.Code {
 		case "ResourceGroupNotFound":
-			return !c.write() || names(e.Message, c.pool.LoadBalancer.ResourceGroup)
+			return !c.write() || names(e.Message, c.id.ResourceGroup)
 		case "ResourceNotFound", "NotFound", "ParentResourceNotFound":
 			return namesTarget(c, e.Message)
 		}
@@ -138,16 +138,16 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 	return false
 }
 
-// namesTarget reports whether the first resource that a message names is the pool or its
-// load balancer. Others may be named to say who refers to it.
+// namesTarget reports whether the first resource that a message names is the target or
+// its load balancer. Others may be named to say who refers to it.
 func namesTarget(c *call, message string) bool {
-	first := namedResource.FindStringSubmatch(message)
-	if first == nil {
+	first := namedResource.FindString(message)
+	if first == "" {
 		return true
 	}
-	path := strings.Split(strings.ToLower(strings.TrimRight(first[1], ".")), "/")[1:]
-	id := []string{"loadbalancers", strings.ToLower(c.pool.LoadBalancer.Name), "backendaddresspools", strings.ToLower(c.pool.Name)}
-	return slices.Equal(path, id[:2]) || slices.Equal(path, id)
+	path := strings.TrimRight(first, ".")
+	resource := c.id.Type + "/" + c.id.Name
+	return strings.EqualFold(path, resource) || c.pool != "" && strings.EqualFold(path, resource+"/backendAddressPools/"+c.pool)
 }
 
 // names reports whether a message holds a name as a word of its own.
@@ -174,12 +174,4 @@ func nameByte(s string, i int) bool {
 	}
 	b := s[i]
 	return b == '-' || b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z'
-}
-
-// checkID refuses an id that Azure would not take, before it becomes part of a URL.
-func checkID(id lb.PoolID) error {
-	if err := id.Validate(); err != nil {
-		return refusal(codeInvalidID, err)
-	}
-	return nil
 }

@@ -59,11 +59,13 @@ func newGates() *gates {
 	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*turns{}}
 }
 
-func quotaGate(id lb.LoadBalancerID, write bool) gateKey {
+// quotaGate is that of a subscription's reads or writes. Deletions are writes: of
+// Microsoft.Network's quota they take the same part.
+func quotaGate(subscription string, write bool) gateKey {
 	if write {
-		return gateKey{"writes", strings.ToLower(id.SubscriptionID)}
+		return gateKey{"writes", strings.ToLower(subscription)}
 	}
-	return gateKey{"reads", strings.ToLower(id.SubscriptionID)}
+	return gateKey{"reads", strings.ToLower(subscription)}
 }
 
 // lockedLoadBalancer is what a lock's gate closes; the other gates are quotas.
@@ -102,8 +104,11 @@ func (g *gates) pass(c *call) error {
 	if c == nil || c.followsUp() {
 		return nil
 	}
-	id := c.pool.LoadBalancer
-	if key, gate := g.last(time.Now(), quotaGate(id, c.write()), lockGate(id)); !gate.until.IsZero() {
+	keys := []gateKey{quotaGate(c.id.SubscriptionID, c.write())}
+	if id, ok := c.loadBalancer(); ok {
+		keys = append(keys, lockGate(id))
+	}
+	if key, gate := g.last(time.Now(), keys...); !gate.until.IsZero() {
 		return &gateClosed{key: key, closedGate: gate}
 	}
 	return nil
@@ -116,11 +121,12 @@ func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 		until = now.Add(closedWithoutRetryAfter)
 	}
 	for _, code := range codesOf(resp) {
+		id, balancer := c.loadBalancer()
 		switch {
-		case code == lockCode:
-			g.close(lockGate(c.pool.LoadBalancer), closedGate{until, code})
+		case code == lockCode && balancer:
+			g.close(lockGate(id), closedGate{until, code})
 		case slices.Contains(quotaCodes, code):
-			g.close(quotaGate(c.pool.LoadBalancer, c.write()), closedGate{until, code})
+			g.close(quotaGate(c.id.SubscriptionID, c.write()), closedGate{until, code})
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,18 +94,21 @@ func (e *callError) Error() string { return e.text }
 // Unwrap returns the SDK's error.
 func (e *callError) Unwrap() error { return e.err }
 
-// explain makes the line: what was tried, on which pool, and what came back.
+// verbs are for people.
+var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opDelete: "delete"}
+
+// explain makes the line: what was tried, on what, and what came back.
 func explain(c *call, a fault.Answer, err error) string {
-	verb := "write"
-	if c.op == opGet {
-		verb = "read"
+	verb, taken := verbs[cmp.Or(c.began, c.op)], "write"
+	if c.began == opDelete {
+		taken = "deletion"
 	}
-	text := fmt.Sprintf("%s pool %s/%s: ", verb, c.pool.LoadBalancer.Name, c.pool.Name)
+	text := verb + " " + c.String() + ": "
 	switch {
 	case a.OperationEnded:
-		text += "Azure accepted the write and then ended it as "
+		text += "Azure accepted the " + taken + " and then ended it as "
 	case a.OutcomeUnknown && c.followsUp():
-		text += "outcome unknown, could not follow the accepted write: "
+		text += "outcome unknown, could not follow the accepted " + taken + ": "
 	case a.OutcomeUnknown:
 		text += "outcome unknown: "
 	}

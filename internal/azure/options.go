@@ -46,8 +46,8 @@ type Options struct {
 	// VirtualNetworkID is the ARM id of the virtual network that an IP-based pool
 	// gets if neither it nor its addresses name one; empty if unknown.
 	VirtualNetworkID string
-	// Observe is told of every request on the wire: what for ("get", "put", "poll",
-	// "result"), the status (0 if no answer came) and how long it took. It is called
+	// Observe is told of every request on the wire: what for ("get", "list", "put",
+	// "delete", "poll", "result"), the status (0 if no answer came) and how long it took. It is called
 	// from several goroutines at once. Nil observes nothing.
 	Observe func(op string, status int, took time.Duration)
 	// Closed is told of every gate that a 429 closes, or keeps closed for longer: what is
@@ -69,13 +69,14 @@ type Retry struct {
 	Pause time.Duration
 }
 
-// Client reads and writes backend pools in any number of subscriptions.
+// Client reads and writes load balancers, their backend pools and public IPs in any
+// number of subscriptions.
 type Client struct {
 	opts    Options
 	arm     *arm.ClientOptions
 	gates   *gates
-	mu      sync.Mutex // guards clients; never held during a call
-	clients map[string]*armnetwork.LoadBalancerBackendAddressPoolsClient
+	mu      sync.Mutex                           // guards clients; never held during a call
+	clients map[string]*armnetwork.ClientFactory // by folded subscription id
 }
 
 // New returns a Client. It sends nothing and asks for no token.
@@ -91,10 +92,10 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("azure: virtual network id %q: want /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/virtualNetworks/…", opts.VirtualNetworkID)
 		}
 	}
-	c := &Client{opts: opts, gates: newGates(), clients: map[string]*armnetwork.LoadBalancerBackendAddressPoolsClient{}}
+	c := &Client{opts: opts, gates: newGates(), clients: map[string]*armnetwork.ClientFactory{}}
 	c.gates.tell = opts.Closed
 	c.arm = &arm.ClientOptions{
-		DisableRPRegistration: true, // Weir changes pools; it registers nothing
+		DisableRPRegistration: true, // Weir registers nothing
 		ClientOptions: policy.ClientOptions{
 			Cloud:                           opts.Endpoint.configuration(),
 			InsecureAllowCredentialWithHTTP: opts.Endpoint.cleartext(),
@@ -119,18 +120,18 @@ func direct(transport Transport) Transport {
 	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// pools returns the SDK's client for a subscription.
-func (c *Client) pools(subscription string) (*armnetwork.LoadBalancerBackendAddressPoolsClient, error) {
+// of returns the SDK's clients for a subscription.
+func (c *Client) of(subscription string) (*armnetwork.ClientFactory, error) {
 	key := strings.ToLower(subscription)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if client, ok := c.clients[key]; ok {
-		return client, nil
+	if clients, ok := c.clients[key]; ok {
+		return clients, nil
 	}
-	client, err := armnetwork.NewLoadBalancerBackendAddressPoolsClient(subscription, c.opts.Credential, c.arm)
+	clients, err := armnetwork.NewClientFactory(subscription, c.opts.Credential, c.arm)
 	if err != nil {
 		return nil, err
 	}
-	c.clients[key] = client
-	return client, nil
+	c.clients[key] = clients
+	return clients, nil
 }

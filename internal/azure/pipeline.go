@@ -13,15 +13,15 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
-
-	"weir.dev/weir/internal/lb"
 )
 
 // The requests that a Client makes. Following an accepted write is not gated: the
 // write is under way, and its end must be known.
 const (
 	opGet    = "get"
+	opList   = "list"
 	opPut    = "put"
+	opDelete = "delete"
 	opPoll   = "poll"
 	opResult = "result"
 )
@@ -29,8 +29,13 @@ const (
 // call travels in the context of one SDK call, so that policies and spans know
 // what the request is for.
 type call struct {
-	op   string
-	pool lb.PoolID
+	op string
+	target
+	// began is what an accepted write began as, in a call that follows it.
+	began string
+	// creates is true for a write of what does not exist yet: a 404 to it is about
+	// something else.
+	creates bool
 	// token authorized the last request.
 	token atomic.Pointer[string]
 	// torn is set once the body of a refusal broke off: its status is all that is known.
@@ -42,9 +47,9 @@ type call struct {
 	passedOn atomic.Bool
 }
 
-func (c *call) write() bool      { return c.op == opPut }
+func (c *call) write() bool      { return c.op == opPut || c.op == opDelete }
 func (c *call) followsUp() bool  { return c.op == opPoll || c.op == opResult }
-func (c *call) following() *call { return &call{op: opPoll, pool: c.pool} }
+func (c *call) following() *call { return &call{op: opPoll, began: c.op, target: c.target} }
 
 type callKey struct{}
 

@@ -6,13 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -22,36 +19,25 @@ func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err := checkID(id); err != nil {
 		return lb.Pool{}, err
 	}
-	this := &call{op: opGet, pool: id}
-	client, err := c.pools(id.LoadBalancer.SubscriptionID)
+	this := &call{op: opGet, target: ofPool(id)}
+	clients, err := c.of(id.LoadBalancer.SubscriptionID)
 	if err != nil {
 		return lb.Pool{}, classify(ctx, this, err)
 	}
-	resp, err := client.Get(withCall(ctx, this), id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, nil)
+	resp, err := clients.NewLoadBalancerBackendAddressPoolsClient().Get(withCall(ctx, this), id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, nil)
 	if err != nil {
 		return lb.Pool{}, classify(ctx, this, err)
 	}
-	return c.decoded(this, &resp.BackendAddressPool)
+	return decoded(id, &resp.BackendAddressPool)
 }
 
 // decoded refuses an answer that is not the pool: taken for an empty one, it would
 // have everything in the pool forgotten or overwritten.
-func (c *Client) decoded(this *call, shown *armnetwork.BackendAddressPool) (lb.Pool, error) {
-	id := this.pool
-	if shown.Properties == nil || !namesPool(shown, id) {
-		err := fmt.Errorf("pool %s/%s: the answer with status 200 is not that pool", id.LoadBalancer.Name, id.Name)
-		return lb.Pool{}, fault.Classify(fault.Answer{OutcomeUnknown: true}, err)
+func decoded(id lb.PoolID, shown *armnetwork.BackendAddressPool) (lb.Pool, error) {
+	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
+		return lb.Pool{}, notThat(ofPool(id))
 	}
 	return decode(id, shown), nil
-}
-
-// namesPool reports whether an answer is about the pool. Its id may be spelled with
-// other capitals than the request.
-func namesPool(shown *armnetwork.BackendAddressPool, id lb.PoolID) bool {
-	if shown.ID != nil {
-		return strings.EqualFold(*shown.ID, id.String())
-	}
-	return strings.EqualFold(value(shown.Name), id.Name)
 }
 
 // Put writes a pool that came from Get with other Addresses, guarded by its Etag,
@@ -66,28 +52,18 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 		return lb.Pool{}, err
 	}
 	id := pool.ID
-	this := &call{op: opPut, pool: id}
-	client, err := c.pools(id.LoadBalancer.SubscriptionID)
+	this := &call{op: opPut, target: ofPool(id)}
+	clients, err := c.of(id.LoadBalancer.SubscriptionID)
 	if err != nil {
 		return lb.Pool{}, classify(ctx, this, err)
 	}
-	// The header belongs to this one request. It would travel to the polls if
-	// they were made with the same context.
-	var first *http.Response
-	begin := policy.WithCaptureResponse(withCall(ctx, this), &first)
-	if !c.opts.WithoutIfMatch {
-		begin = policy.WithHTTPHeader(begin, http.Header{"If-Match": {pool.Etag}})
-	}
-	poller, err := client.BeginCreateOrUpdate(begin, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, body, nil)
+	resp, err := carryOut(ctx, this, c.guard(pool.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.LoadBalancerBackendAddressPoolsClientCreateOrUpdateResponse], error) {
+		return clients.NewLoadBalancerBackendAddressPoolsClient().BeginCreateOrUpdate(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, body, nil)
+	})
 	if err != nil {
-		return lb.Pool{}, classify(ctx, this, err)
+		return lb.Pool{}, err
 	}
-	follow := this.following()
-	resp, err := wait(withCall(ctx, follow), follow, poller, first)
-	if err != nil {
-		return lb.Pool{}, classify(ctx, follow, err)
-	}
-	return c.decoded(follow, &resp.BackendAddressPool)
+	return decoded(id, &resp.BackendAddressPool)
 }
 
 // encode checks that a pool may be written and returns what to send.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,12 @@ func TestTheTokenIsPrintedNowhere(t *testing.T) {
 				}
 				_, err = client.Get(t.Context(), webPool)
 				logger.Error("get", "error", err)
+				_, err = client.AvailabilitySet(t.Context(), "azure://"+webMachine)
+				logger.Error("availability set", "error", err)
+				for _, w := range wholes(t) {
+					logger.Error("put", "error", w.write(t.Context(), client))
+					logger.Error("delete", "error", w.remove(t.Context(), client))
+				}
 			}
 		})
 	}
@@ -115,6 +122,31 @@ func TestOneSpanARequest(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 		}
 	})
+}
+
+// A span says what the request was for, and on what.
+func TestSpansOfWholeResources(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	client := newClient(t, &fakeARM{answer: in(reply{status: 403})}, func(o *Options) { o.TracerProvider = provider })
+	_, _ = client.AvailabilitySet(t.Context(), "azure://"+webMachine)
+	for _, w := range wholes(t) {
+		_, _ = w.get(t.Context(), client), w.remove(t.Context(), client)
+	}
+	var got []string
+	for _, span := range recorder.Ended() {
+		var text string
+		for _, a := range span.Attributes() {
+			if name := string(a.Key); name == "weir.operation" || strings.HasPrefix(name, "azure.") {
+				text += " " + a.Value.String()
+			}
+		}
+		got = append(got, strings.TrimSpace(text))
+	}
+	want := []string{"get " + webMachine, "get " + balancer, "delete " + balancer, "get " + webIP, "delete " + webIP}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
 }
 
 func TestRedact(t *testing.T) {

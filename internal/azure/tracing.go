@@ -26,7 +26,7 @@ func tracingProvider(provider trace.TracerProvider) tracing.Provider {
 				return ctx, tracing.Span{}
 			}
 			ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient),
-				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(poolAttributes(ctx)...))
+				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(targetAttributes(ctx)...))
 			return ctx, spanOf(span)
 		}, nil)
 	}, nil)
@@ -47,16 +47,21 @@ func spanOf(span trace.Span) tracing.Span {
 	})
 }
 
-func poolAttributes(ctx context.Context) []attribute.KeyValue {
+func targetAttributes(ctx context.Context) []attribute.KeyValue {
 	c := callOf(ctx)
 	if c == nil {
 		return nil
 	}
-	return []attribute.KeyValue{
-		attribute.String("weir.operation", c.op),
-		attribute.String("azure.load_balancer", c.pool.LoadBalancer.String()),
-		attribute.String("azure.backend_pool", c.pool.Name),
+	kvs := []attribute.KeyValue{attribute.String("weir.operation", c.op)}
+	if id, ok := c.loadBalancer(); ok {
+		kvs = append(kvs, attribute.String("azure.load_balancer", id.String()))
+	} else {
+		kvs = append(kvs, attribute.String("azure.resource", c.id.String()))
 	}
+	if c.pool != "" {
+		kvs = append(kvs, attribute.String("azure.backend_pool", c.pool))
+	}
+	return kvs
 }
 
 func attributes(as []tracing.Attribute) []attribute.KeyValue {

@@ -70,7 +70,7 @@ func (c *Client) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
 }
 
 func (g *gates) enter(id lb.LoadBalancerID, now time.Time) (until time.Time, why string) {
-	reads, writes := quotaGate(id, false), quotaGate(id, true)
+	reads, writes := quotaGate(id.SubscriptionID, false), quotaGate(id.SubscriptionID, true)
 	if key, gate := g.last(now, reads, writes, lockGate(id)); !gate.until.IsZero() {
 		return gate.until, (&gateClosed{key, gate}).why()
 	}

@@ -207,8 +207,8 @@ func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, id := newGates(), webPool.LoadBalancer
 		start := time.Now()
-		g.close(quotaGate(id, false), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
-		g.close(quotaGate(id, true), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
+		g.close(quotaGate(id.SubscriptionID, false), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
+		g.close(quotaGate(id.SubscriptionID, true), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
 		for range 31 { // in a row, as one lane with many pools
 			for {
 				until, _ := g.enter(id, time.Now())

@@ -35,6 +35,7 @@ func TestReferenceShowsWireCalls(t *testing.T) {
 	for _, section := range wireTable() {
 		section.render(t, &page)
 	}
+	renderWholes(t, &page)
 	page.WriteByte('\n')
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(head+begin+page.String()+end+tail), 0o644); err != nil { //nolint:gosec // a document

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// GetLoadBalancer reads a load balancer with all its parts. An error carries a
+// *fault.Fault: stale if it is gone.
+func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	if err := checkID(id); err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	this := &call{op: opGet, target: ofBalancer(id)}
+	clients, err := c.of(id.SubscriptionID)
+	if err != nil {
+		return lb.LoadBalancer{}, classify(ctx, this, err)
+	}
+	resp, err := clients.NewLoadBalancersClient().Get(withCall(ctx, this), id.ResourceGroup, id.Name, nil)
+	if err != nil {
+		return lb.LoadBalancer{}, classify(ctx, this, err)
+	}
+	return decodedBalancer(id, &resp.LoadBalancer)
+}
+
+// decodedBalancer refuses an answer that is not the load balancer, as decoded does for a
+// pool.
+func decodedBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) (lb.LoadBalancer, error) {
+	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
+		return lb.LoadBalancer{}, notThat(ofBalancer(id))
+	}
+	return decodeBalancer(id, shown), nil
+}
+
+// ListLoadBalancers reads all load balancers of a resource group. An error carries a
+// *fault.Fault: stale if the group is gone.
+func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
+	all := ofAll(lb.TypeLoadBalancer, subscription, resourceGroup)
+	return list(ctx, c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.LoadBalancersClientListResponse] {
+		return clients.NewLoadBalancersClient().NewListPager(resourceGroup, nil)
+	}, func(page armnetwork.LoadBalancersClientListResponse) []*armnetwork.LoadBalancer {
+		return page.Value
+	}, func(item *armnetwork.LoadBalancer) (lb.LoadBalancer, error) {
+		at, err := listed(all, item.ID)
+		if err != nil {
+			return lb.LoadBalancer{}, err
+		}
+		return decodedBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, item)
+	})
+}
+
+// PutLoadBalancer writes a load balancer, guarded by its Etag, waits until Azure is done,
+// and returns what Azure then shows: it is for the caller to compare. One that came from
+// a read keeps all that Weir does not model; one that was not read is made, if it does
+// not exist. What it is given is not changed.
+//
+// An error carries a *fault.Fault. One whose code is OutcomeUnknown says that the
+// write may have landed.
+func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
+	if err := checkBalancer(b); err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	origin, read := b.Origin.(*armnetwork.LoadBalancer)
+	this := &call{op: opPut, target: ofBalancer(b.ID), creates: !read}
+	if err := c.checkRead(this.target, opPut, read, b.Etag); err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	body, err := encodeBalancer(b, origin, c.opts.VirtualNetworkID)
+	if errors.Is(err, errNoVirtualNetwork) {
+		return lb.LoadBalancer{}, refusal(codeNoVirtualNetwork, fmt.Errorf("write load balancer %s: %w", b.ID.Name, err))
+	}
+	if err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	clients, err := c.of(b.ID.SubscriptionID)
+	if err != nil {
+		return lb.LoadBalancer{}, classify(ctx, this, err)
+	}
+	resp, err := carryOut(ctx, this, c.guard(b.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
+		return clients.NewLoadBalancersClient().BeginCreateOrUpdate(ctx, b.ID.ResourceGroup, b.ID.Name, body, nil)
+	})
+	if err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	return decodedBalancer(b.ID, &resp.LoadBalancer)
+}
+
+// checkBalancer refuses names that would become part of an id in the body and mean
+// something else there.
+func checkBalancer(b lb.LoadBalancer) error {
+	if err := checkID(b.ID); err != nil {
+		return err
+	}
+	for _, p := range b.Pools {
+		if err := checkID(lb.PoolID{LoadBalancer: b.ID, Name: p.ID.Name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteLoadBalancer deletes a load balancer that came from a read, guarded by its Etag,
+// and waits until Azure is done. It is no error if there is none. An error carries a
+// *fault.Fault; one whose code is OutcomeUnknown says that it may be gone.
+func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error {
+	if err := checkID(b.ID); err != nil {
+		return err
+	}
+	this := &call{op: opDelete, target: ofBalancer(b.ID)}
+	if err := c.checkRead(this.target, opDelete, b.Origin != nil, b.Etag); err != nil {
+		return err
+	}
+	clients, err := c.of(b.ID.SubscriptionID)
+	if err != nil {
+		return classify(ctx, this, err)
+	}
+	_, err = carryOut(ctx, this, c.guard(b.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.LoadBalancersClientDeleteResponse], error) {
+		return clients.NewLoadBalancersClient().BeginDelete(ctx, b.ID.ResourceGroup, b.ID.Name, nil)
+	})
+	return unlessGone(err)
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+var private = lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes-internal"}
+
+// wanted is an internal load balancer with one rule.
+func wanted() lb.LoadBalancer {
+	return lb.LoadBalancer{
+		ID: private, Location: "eastus", SKU: lb.Standard, Tags: map[string]string{"made": "here"},
+		Frontends: []lb.Frontend{{Name: "a", Subnet: vnetID + "/subnets/nodes", PrivateIP: netip.MustParseAddr("10.0.0.9"), Static: true, Family: lb.IPv4}},
+		Pools:     []lb.Pool{{ID: lb.PoolID{LoadBalancer: private, Name: "web"}, Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}}},
+		Probes:    []lb.Probe{{Name: "a-80", Protocol: lb.ProbeHTTP, Port: 8080, Path: "/", IntervalSeconds: 5, Threshold: 2}},
+		Rules: []lb.Rule{{
+			Name: "a-80", Transport: lb.TCP, Frontend: "a", Pool: "web", Probe: "a-80", FrontendPort: 80, BackendPort: 80,
+			FloatingIP: true, IdleMinutes: 4, TCPReset: new(true), Distribution: lb.Spread,
+		}},
+	}
+}
+
+// same compares what a load balancer says, not what Azure adds to it.
+var same = cmp.Options{
+	cmpopts.IgnoreFields(lb.LoadBalancer{}, "Origin", "Etag", "Provisioning"),
+	cmpopts.IgnoreFields(lb.Pool{}, "Origin", "Etag", "Provisioning", "VirtualNetwork"),
+	cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}),
+}
+
+// withSubnet gives the emulator's network the subnet that private frontends need.
+func withSubnet(t *testing.T, emu *armemu.Emulator) {
+	t.Helper()
+	const body = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16"}}]}}`
+	if err := emu.Put(vnetID, []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The life of a load balancer: it is made, filled, changed and deleted, and what is read
+// is each time what was written.
+func TestALoadBalancersLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1})
+		withSubnet(t, emu)
+		if _, err := client.GetLoadBalancer(t.Context(), private); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+			t.Fatalf("before it is made: %v", err)
+		}
+		b, err := client.PutLoadBalancer(t.Context(), wanted())
+		if diff := cmp.Diff(wanted(), b, same); err != nil || diff != "" {
+			t.Fatalf("made: %v\n%s", err, diff)
+		}
+		if _, err := client.PutLoadBalancer(t.Context(), wanted()); fault.From(err) == nil || fault.From(err).Class != fault.Retriable {
+			t.Errorf("made once more: %v", err)
+		}
+		next := wanted()
+		next.Etag, next.Origin, next.Pools = b.Etag, b.Origin, slices.Clone(b.Pools)
+		next.Pools[0].Addresses = nil
+		next.Rules = append(next.Rules, next.Rules[0])
+		next.Rules[1].Name, next.Rules[1].FrontendPort, next.Rules[1].BackendPort, next.Rules[1].Probe = "a-81", 81, 81, ""
+		changed, err := client.PutLoadBalancer(t.Context(), next)
+		if diff := cmp.Diff(next, changed, same); err != nil || diff != "" {
+			t.Fatalf("changed: %v\n%s", err, diff)
+		}
+		if err := client.DeleteLoadBalancer(t.Context(), b); fault.From(err) == nil || fault.From(err).Class != fault.Retriable {
+			t.Errorf("deleted by a stale reader: %v", err)
+		}
+		list, err := client.ListLoadBalancers(t.Context(), "s1", "RG")
+		if err != nil || len(list) != 2 {
+			t.Errorf("listed %d, %v", len(list), err)
+		}
+		for range 2 { // the second time there is nothing to delete
+			if err := client.DeleteLoadBalancer(t.Context(), changed); err != nil {
+				t.Errorf("deleted: %v", err)
+			}
+		}
+		if _, err := client.GetLoadBalancer(t.Context(), private); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+			t.Errorf("after it was deleted: %v", err)
+		}
+	})
+}
+
+// Two writers of one load balancer, each with a part of its own: neither loses the other's.
+func TestWritersOfOneLoadBalancerLoseNothing(t *testing.T) {
+	for _, overlap := range armemu.Overlaps() {
+		t.Run(string(overlap), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				emu, client, _ := emulated(t, armemu.Options{Seed: 2, LatencyScale: 1, Overlap: overlap})
+				withSubnet(t, emu)
+				if _, err := client.PutLoadBalancer(t.Context(), wanted()); err != nil {
+					t.Fatal(err)
+				}
+				names := []string{"x", "y", "z"}
+				done := make(chan struct{})
+				for i, name := range names {
+					go func() {
+						defer func() { done <- struct{}{} }()
+						addProbe(t, client, name, i)
+					}()
+				}
+				for range names {
+					<-done
+				}
+				b, err := client.GetLoadBalancer(t.Context(), private)
+				if err != nil || len(b.Probes) != 1+len(names) {
+					t.Errorf("left %+v, %v", b.Probes, err)
+				}
+			})
+		})
+	}
+}
+
+// addProbe reads, adds and writes until Azure shows its probe.
+func addProbe(t *testing.T, client *azure.Client, name string, i int) {
+	for range 100 {
+		if at, _ := client.Enter(private); !at.IsZero() {
+			time.Sleep(time.Until(at) + time.Duration(i)*time.Second)
+		}
+		b, err := client.GetLoadBalancer(t.Context(), private)
+		if err == nil {
+			if slices.ContainsFunc(b.Probes, func(p lb.Probe) bool { return p.Name == name }) {
+				return
+			}
+			b.Probes = append(slices.Clone(b.Probes), lb.Probe{Name: name, Protocol: lb.ProbeTCP, Port: 80, IntervalSeconds: 5, Threshold: 2})
+			_, err = client.PutLoadBalancer(t.Context(), b)
+		}
+		if f := fault.From(err); f != nil && f.Class != fault.Retriable {
+			t.Errorf("writer %s: %s: %v", name, f.Class, err)
+			return
+		}
+		time.Sleep(time.Duration(3+i) * time.Second)
+	}
+	t.Errorf("writer %s gave up", name)
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// list reads all resources of a type in a resource group, page by page. An answer that is
+// no list, or holds what does not belong in it, is refused as a whole: what is missing
+// from a list will be taken for not there.
+func list[P, A, T any](ctx context.Context, c *Client, all target,
+	pages func(*armnetwork.ClientFactory) *runtime.Pager[P], items func(P) []*A, decode func(*A) (T, error),
+) ([]T, error) {
+	group := lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}
+	if err := checkID(group); err != nil {
+		return nil, err
+	}
+	this := &call{op: opList, target: all}
+	clients, err := c.of(all.id.SubscriptionID)
+	if err != nil {
+		return nil, classify(ctx, this, err)
+	}
+	var found []T
+	for pager := pages(clients); pager.More(); {
+		page, err := pager.NextPage(withCall(ctx, this))
+		if err != nil {
+			return nil, classify(ctx, this, err)
+		}
+		shown := items(page)
+		if shown == nil {
+			return nil, notThat(all)
+		}
+		for _, item := range shown {
+			if item == nil {
+				return nil, notThat(all)
+			}
+			one, err := decode(item)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+// listed returns the id of what a list shows, spelled as the list was asked for.
+func listed(all target, shown *string) (lb.ResourceID, error) {
+	id, err := lb.ParseResourceID(value(shown), all.id.Type)
+	if err != nil || !strings.EqualFold(id.SubscriptionID, all.id.SubscriptionID) || !strings.EqualFold(id.ResourceGroup, all.id.ResourceGroup) {
+		return lb.ResourceID{}, notThat(all)
+	}
+	id.SubscriptionID, id.ResourceGroup = all.id.SubscriptionID, all.id.ResourceGroup
+	return id, nil
+}

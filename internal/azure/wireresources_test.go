@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// whole is a kind of resource that is read and written as a whole.
+type whole struct {
+	kind, id string // kind as messages of Azure name it
+	body     string
+	get      func(context.Context, *Client) error
+	write    func(context.Context, *Client) error
+	make     func(context.Context, *Client) error
+	remove   func(context.Context, *Client) error
+}
+
+// wholes returns the kinds, read and ready to be written.
+func wholes(t *testing.T) []whole {
+	t.Helper()
+	b, ip := readBalancer(t), readPublicIP(t, richPublicIP)
+	return []whole{
+		{
+			kind: "Microsoft.Network/loadBalancers/kubernetes", id: balancer, body: busyBalancer,
+			get:   func(ctx context.Context, c *Client) error { _, err := c.GetLoadBalancer(ctx, kubernetes); return err },
+			write: func(ctx context.Context, c *Client) error { _, err := c.PutLoadBalancer(ctx, b); return err },
+			make: func(ctx context.Context, c *Client) error {
+				_, err := c.PutLoadBalancer(ctx, lb.LoadBalancer{ID: kubernetes, Location: "eastus", SKU: lb.Standard})
+				return err
+			},
+			remove: func(ctx context.Context, c *Client) error { return c.DeleteLoadBalancer(ctx, b) },
+		},
+		{
+			kind: "Microsoft.Network/publicIPAddresses/web", id: webIP, body: richPublicIP,
+			get:   func(ctx context.Context, c *Client) error { _, err := c.GetPublicIP(ctx, webPublicIP); return err },
+			write: func(ctx context.Context, c *Client) error { _, err := c.PutPublicIP(ctx, ip); return err },
+			make: func(ctx context.Context, c *Client) error {
+				_, err := c.PutPublicIP(ctx, lb.PublicIP{ID: webPublicIP, Location: "eastus", SKU: lb.Standard, Static: true})
+				return err
+			},
+			remove: func(ctx context.Context, c *Client) error { return c.DeletePublicIP(ctx, ip) },
+		},
+	}
+}
+
+// wholeRow is one answer, and what it costs each request for a whole resource.
+type wholeRow struct {
+	name   string
+	answer reply // {kind}, {body} and {id} in its body stand for the resource's
+	code   string
+	after  time.Duration // that the answer names
+
+	get, put, make, poll, result, remove, removing fate
+}
+
+// wholeColumn is the request that a row's answer is given to.
+type wholeColumn struct {
+	title, op string
+	call      func(whole) func(context.Context, *Client) error
+	fate      func(wholeRow) fate
+}
+
+var wholeColumns = []wholeColumn{
+	{"GET", opGet, func(w whole) func(context.Context, *Client) error { return w.get }, func(r wholeRow) fate { return r.get }},
+	{"PUT", opPut, func(w whole) func(context.Context, *Client) error { return w.write }, func(r wholeRow) fate { return r.put }},
+	{"PUT, new", opPut, func(w whole) func(context.Context, *Client) error { return w.make }, func(r wholeRow) fate { return r.make }},
+	{"poll", opPoll, func(w whole) func(context.Context, *Client) error { return w.write }, func(r wholeRow) fate { return r.poll }},
+	{"result", opResult, func(w whole) func(context.Context, *Client) error { return w.write }, func(r wholeRow) fate { return r.result }},
+	{"DELETE", opDelete, func(w whole) func(context.Context, *Client) error { return w.remove }, func(r wholeRow) fate { return r.remove }},
+	{"poll of a DELETE", opPoll, func(w whole) func(context.Context, *Client) error { return w.remove }, func(r wholeRow) fate { return r.removing }},
+}
+
+// like takes the fates of an answer to a pool's requests.
+func like(r wireRow) wholeRow {
+	w := wholeRow{name: r.name, answer: r.answer, code: r.code, get: r.get, put: r.put, make: r.put, poll: r.poll, result: r.result, remove: r.put, removing: r.poll}
+	if r.after != nil {
+		w.after = *r.after
+	}
+	return w
+}
+
+func wholeTable() []wholeRow {
+	const notFound = "The Resource '{kind}' under resource group 'rg' was not found."
+	missing := func(name, code, message string) wholeRow {
+		return like(wireRow{name: name, answer: bare(404, errorBody(code, message)), code: code, get: gone, put: gone}.unknownAfter())
+	}
+	own := missing("it itself", "ResourceNotFound", notFound)
+	group := missing("its resource group", "ResourceGroupNotFound", "Resource group 'rg' could not be found.")
+	unnamed := missing("something, not named", "NotFound", "Not found.")
+	for _, r := range []*wholeRow{&own, &group, &unnamed} {
+		r.make, r.remove = refused1, fine // what is being made cannot be missing, and what is being deleted may be
+	}
+	empty := reply{status: 204}
+	rows := []wholeRow{
+		{name: "it", answer: bare(200, "{body}"), get: fine, put: fine, make: fine, result: fine, remove: fine},
+		{name: "it", answer: bare(201, "{body}"), code: "Created", get: refused1, put: fine, make: fine, result: fine, remove: unknown},
+		{name: "another one", answer: bare(200, `{"id":"{id}2","etag":"e","properties":{}}`), get: unknown, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
+		{name: "`{}`", answer: bare(200, "{}"), get: unknown, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
+		{name: "no body", answer: empty, code: "No Content", get: refused1, put: unknown, make: unknown, poll: unknown, result: unknown, remove: fine, removing: unknown},
+		{name: "without a place to poll", answer: reply{status: 202}, code: "Accepted", get: refused1, put: unknown, make: unknown, poll: unknown, result: unknown, remove: unknown, removing: unknown},
+		own, group, unnamed,
+		like(refusedBy("something else", bare(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Network/virtualNetworks/v' under resource group 'rg' was not found.")), "ResourceNotFound")),
+		like(refusedBy("`InUse…CannotBeDeleted`", said(400, "InUseSomethingCannotBeDeleted"), "InUseSomethingCannotBeDeleted")),
+		like(refusedBy("`AuthorizationFailed`", said(403, "AuthorizationFailed"), "AuthorizationFailed")),
+		like(ownedByLane("`AnotherOperationInProgress`", said(409, "AnotherOperationInProgress"), "AnotherOperationInProgress")),
+		like(ownedByLane("`PreconditionFailedEtagMismatch`", said(412, "PreconditionFailed", "PreconditionFailedEtagMismatch", "x"), "PreconditionFailedEtagMismatch")),
+		like(throttled("`SubscriptionRequestsThrottled`", said(429, "SubscriptionRequestsThrottled"), "SubscriptionRequestsThrottled")),
+		like(after20(throttled("`SubscriptionRequestsThrottled`, Retry-After 20", said(429, "SubscriptionRequestsThrottled"), "SubscriptionRequestsThrottled"))),
+		like(after20(throttled("`RetryableErrorDueToAnotherOperation`, Retry-After 20", bare(429, lockBody), "RetryableErrorDueToAnotherOperation"))),
+		like(ownedBySDK("Internal Server Error", reply{status: 500}, "Internal Server Error")),
+		like(ownedBySDK("Service Unavailable", reply{status: 503}, "Service Unavailable")),
+		like(wireRow{name: "answer lost", answer: reply{err: errReset}, get: unreachable, put: unknown, poll: unfollowed, result: unfollowed}),
+		like(wireRow{name: "reset within the body, status 200", answer: reply{status: 200, body: busyBalancer, torn: errReset}, get: unreachable, put: unknown, poll: unfollowed, result: unfollowed}),
+	}
+	for _, end := range endings() {
+		r := like(end)
+		r.get, r.put, r.make, r.remove, r.result, r.after = notDriven, notDriven, notDriven, notDriven, notDriven, 0
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// drive makes the request that a column is about, and tells how often it was asked.
+func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.Duration, err error) {
+	t.Helper()
+	answer := r.answer
+	answer.body = strings.NewReplacer("{kind}", w.kind, "{body}", w.body, "{id}", w.id).Replace(answer.body)
+	given, wire := 0, &fakeARM{}
+	wire.answer = func(_ int, req *http.Request) reply {
+		switch op := callOf(req.Context()).op; {
+		case op == c.op && (given == 0 || !c.fate(r).once):
+			given++
+			return answer
+		case op == opPut:
+			return reply{status: 201, body: strings.Replace(w.body, "Succeeded", "Updating", 1), header: accepted.header}
+		case op == opDelete:
+			return reply{status: 202, header: accepted.header}
+		case op == opPoll:
+			return done
+		}
+		return bare(200, w.body)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	start := time.Now()
+	err = c.call(w)(ctx, newClient(t, wire))
+	for _, call := range wire.calls {
+		if call.op == c.op {
+			n++
+		}
+	}
+	return n, time.Since(start), err
+}
+
+// The table of what each answer costs a whole resource: the same for load balancers and
+// public IPs, and the same as for pools where nothing else is said.
+func TestWholeResourcesOnTheWire(t *testing.T) {
+	for _, w := range wholes(t) {
+		for _, row := range wholeTable() {
+			for _, c := range wholeColumns {
+				if c.fate(row) == notDriven {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d %s/%s", w.kind, row.answer.status, row.name, c.title), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { row.check(t, w, c) })
+				})
+			}
+		}
+	}
+}
+
+func (r wholeRow) check(t *testing.T, w whole, c wholeColumn) {
+	t.Helper()
+	want := c.fate(r)
+	n, _, err := r.drive(t, w, c)
+	if n != want.requests {
+		t.Errorf("%d requests, want %d", n, want.requests)
+	}
+	if want.class == "" {
+		if err != nil {
+			t.Errorf("%v, want success", err)
+		}
+		return
+	}
+	code := want.code
+	if code == "" {
+		code = r.code
+	}
+	retryAt := time.Time{}
+	if r.after > 0 {
+		retryAt = time.Now().Add(r.after)
+	}
+	if f := wantFault(t, err, want.class, code); !f.RetryAt.Equal(retryAt) {
+		t.Errorf("retry at %v, want %v", f.RetryAt, retryAt)
+	}
+}
+
+// renderWholes writes the table as it is measured, for both kinds: where they differ the
+// page would not say the truth.
+func renderWholes(t *testing.T, page *strings.Builder) {
+	kinds := wholes(t)
+	page.WriteString("\n## Load balancers and public IPs, whole\n\n| answer |")
+	for _, c := range wholeColumns {
+		page.WriteString(" " + c.title + " |")
+	}
+	page.WriteString("\n|---" + strings.Repeat("|---", len(wholeColumns)) + "|\n")
+	for _, row := range wholeTable() {
+		title := row.name
+		if s := fmt.Sprint(row.answer.status); row.answer.status != 0 && !strings.Contains(title, s) && row.get != notDriven {
+			title = s + " " + title
+		}
+		fmt.Fprintf(page, "| %s |", title)
+		for _, c := range wholeColumns {
+			cell := ""
+			for _, w := range kinds {
+				if c.fate(row) == notDriven {
+					continue
+				}
+				measured := row.measure(t, w, c)
+				if cell != "" && cell != measured {
+					t.Errorf("%s, %s: %q is not the same for all", title, c.title, measured)
+				}
+				cell = measured
+			}
+			fmt.Fprintf(page, " %s |", dash(cell))
+		}
+		page.WriteByte('\n')
+	}
+}
+
+func (r wholeRow) measure(t *testing.T, w whole, c wholeColumn) (cell string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n, took, err := r.drive(t, w, c)
+		cell = fmt.Sprint(n)
+		if n > 1 {
+			cell += " A"
+		}
+		f := fault.From(err)
+		if f == nil {
+			cell += " done"
+			if c.fate(r).once {
+				cell += " after " + (took - pollInterval).String()
+			}
+			return
+		}
+		cell += " " + string(f.Class)
+		if f.Code == fault.CodeOutcomeUnknown {
+			cell += "?"
+		}
+		if parked := time.Until(f.RetryAt); parked > 0 {
+			cell += ", not before " + parked.String()
+		}
+	})
+	return cell
+}

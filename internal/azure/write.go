@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// guard is the header that keeps a write from undoing somebody else's: the resource has
+// to be as it was read, or not to exist if it was not. How the real service treats either
+// is assumed.
+func (c *Client) guard(etag string) http.Header {
+	switch {
+	case c.opts.WithoutIfMatch:
+		return nil
+	case etag == "":
+		return http.Header{"If-None-Match": {"*"}}
+	}
+	return http.Header{"If-Match": {etag}}
+}
+
+// checkRead refuses to write over what was not read, and to write without a guard.
+func (c *Client) checkRead(t target, verb string, read bool, etag string) error {
+	switch {
+	case !read && (etag != "" || verb == opDelete):
+		return refusal(codeUnread, fmt.Errorf("%s %s: it was not read before, so what else it holds would be lost", verbs[verb], t))
+	case read && etag == "" && !c.opts.WithoutIfMatch:
+		return refusal(codeNoEtag, fmt.Errorf("%s %s: Azure showed no etag to guard the write with", verbs[verb], t))
+	}
+	return nil
+}
+
+// carryOut has begin send a write, and waits until Azure is done with it.
+func carryOut[T any](ctx context.Context, this *call, guard http.Header, begin func(context.Context) (*runtime.Poller[T], error)) (T, error) {
+	var none T
+	// The header belongs to this one request. It would travel to the polls if
+	// they were made with the same context.
+	var first *http.Response
+	started := policy.WithCaptureResponse(withCall(ctx, this), &first)
+	if guard != nil {
+		started = policy.WithHTTPHeader(started, guard)
+	}
+	poller, err := begin(started)
+	if err != nil {
+		return none, classify(ctx, this, err)
+	}
+	follow := this.following()
+	result, err := wait(withCall(ctx, follow), follow, poller, first)
+	if err != nil {
+		return none, classify(ctx, follow, err)
+	}
+	return result, nil
+}
+
+// unlessGone makes a success of a deletion's fault that says that there is nothing left.
+func unlessGone(err error) error {
+	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+		return nil
+	}
+	return err
+}

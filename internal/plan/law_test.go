@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// drawShare draws a Service; with places, some of them want the same address.
+func drawShare(t *rapid.T, owner string, places int) Share {
+	s := service(owner, rapid.SliceOfNDistinct(rapid.Int32Range(80, 84), 0, 3, rapid.ID[int32]).Draw(t, owner+" ports")...)
+	if len(s.Rules) == 0 {
+		return gone(owner, owner+"-pool")
+	}
+	if places > 0 {
+		s.Frontends[0].PublicIP = fmt.Sprint("/pip/", rapid.IntRange(1, places).Draw(t, owner+" place"))
+	}
+	if rapid.Bool().Draw(t, owner+" local") {
+		s.Pools = []lb.Pool{pool(owner + "-pool")}
+		for i := range s.Rules {
+			s.Rules[i].Pool = owner + "-pool"
+		}
+	}
+	s.OwnPools = []string{owner + "-pool"}
+	s.Rules[0].IdleMinutes = rapid.Int32Range(4, 5).Draw(t, owner+" idle")
+	return s
+}
+
+var owners = []string{"aa", "ab", "ac", "ad"}
+
+// Whatever was planned, planned again it is nothing; everybody has what he asked for, and
+// nothing foreign was touched.
+func TestLawTwiceIsOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}}
+		refused := false
+		for range rapid.IntRange(1, 8).Draw(t, "edits") {
+			in.Shares = nil
+			for _, owner := range rapid.SliceOfNDistinct(rapid.SampledFrom(owners), 1, len(owners), rapid.ID[string]).Draw(t, "due") {
+				in.Shares = append(in.Shares, drawShare(t, owner, 3))
+			}
+			p := Make(in)
+			served(t, in, p)
+			in.Observed = p.Next
+			settles(t, in, p)
+			untouched(t, p.Next)
+			refused = refused || len(p.Refused) > 0
+			sound(t, p.Next, refused)
+		}
+	})
+}
+
+// settles checks that planning again is nothing. Where Services compete for ports, those
+// that kept theirs may be able to swap by now: then it ends within a plan for each.
+func settles(t *rapid.T, in Input, p Plan) {
+	for range in.Shares {
+		again := Make(in)
+		if again.Empty() {
+			return
+		}
+		if len(p.Refused) == 0 {
+			t.Fatalf("again: %v", spell(again.Changes))
+		}
+		served(t, in, again)
+		in.Observed = again.Next
+	}
+	if again := Make(in); !again.Empty() {
+		t.Fatalf("it does not settle: %v", spell(again.Changes))
+	}
+}
+
+// However the Services came to what they are, the load balancer is that of a fresh
+// cluster, as long as nobody shares an address: the frontend of those who do has the name
+// of whoever came first.
+func TestLawThePathDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		last := map[string]Share{}
+		walked := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}}
+		for range rapid.IntRange(1, 10).Draw(t, "edits") {
+			s := drawShare(t, rapid.SampledFrom(owners).Draw(t, "edited"), 0)
+			last[s.Owner] = s
+			walked.Shares = []Share{s}
+			walked.Observed = Make(walked).Next
+		}
+		fresh := Input{Observed: foreign(), SharedPools: walked.SharedPools}
+		for _, owner := range owners {
+			if s, ok := last[owner]; ok {
+				fresh.Shares = append(fresh.Shares, s)
+			}
+		}
+		byName := cmp.Options{
+			cmpopts.SortSlices(func(a, b lb.Rule) bool { return a.Name < b.Name }),
+			cmpopts.SortSlices(func(a, b lb.Probe) bool { return a.Name < b.Name }),
+			cmpopts.SortSlices(func(a, b lb.Frontend) bool { return a.Name < b.Name }),
+			cmpopts.IgnoreFields(lb.LoadBalancer{}, "Pools"), // a shared pool stays when its last Service has gone
+			cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty(),
+		}
+		if diff := cmp.Diff(Make(fresh).Next, walked.Observed, byName); diff != "" {
+			t.Fatalf("-fresh +walked\n%s", diff)
+		}
+	})
+}
+
+// served checks that each Service that is not refused has just its rules, at the addresses
+// that it wants, and that the rules of all others are as they were.
+func served(t *rapid.T, in Input, p Plan) {
+	places := func(b lb.LoadBalancer) map[string]string {
+		at := map[string]string{}
+		for _, f := range b.Frontends {
+			at[f.Name] = place(f)
+		}
+		return at
+	}
+	before, after := places(in.Observed), places(p.Next)
+	want := map[string]string{}
+	for _, r := range in.Observed.Rules {
+		if s := ownerOf(in.Shares, r.Name); s == "" || p.Refused[s] != nil {
+			want[r.Name] = before[r.Frontend]
+		}
+	}
+	for _, s := range in.Shares {
+		for _, r := range s.Rules {
+			if p.Refused[s.Owner] == nil {
+				want[r.Name] = place(s.Frontends[0])
+			}
+		}
+	}
+	got := map[string]string{}
+	for _, r := range p.Next.Rules {
+		got[r.Name] = after[r.Frontend]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("rules and their addresses, -want +got\n%s", diff)
+	}
+	taken := map[string]string{}
+	for _, f := range p.Next.Frontends {
+		if other := taken[place(f)]; other != "" {
+			t.Fatalf("frontends %s and %s have the same address", other, f.Name)
+		}
+		taken[place(f)] = f.Name
+	}
+}
+
+func untouched(t *rapid.T, next lb.LoadBalancer) {
+	was := foreign()
+	for _, f := range was.Frontends {
+		if !slices.ContainsFunc(next.Frontends, func(o lb.Frontend) bool { return sameFrontend(o, f) }) {
+			t.Fatalf("frontend %s is gone or changed", f.Name)
+		}
+	}
+	for _, r := range was.Rules {
+		if !slices.ContainsFunc(next.Rules, func(o lb.Rule) bool { return sameRule(o, r) }) {
+			t.Fatalf("rule %s is gone or changed", r.Name)
+		}
+	}
+	for _, p := range was.Pools {
+		if !contains(poolNames(next.Pools), p.ID.Name) {
+			t.Fatalf("pool %s is gone", p.ID.Name)
+		}
+	}
+}
+
+// sound checks that every reference leads somewhere, and that nothing of ours is left over;
+// one that is refused may keep a frontend until it fits or goes.
+func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
+	frontends := map[string]bool{}
+	for _, f := range b.Frontends {
+		frontends[f.Name] = true
+	}
+	probes := map[string]bool{}
+	for _, p := range b.Probes {
+		probes[p.Name] = true
+	}
+	for _, r := range b.Rules {
+		if !frontends[r.Frontend] || !probes[r.Probe] || !contains(poolNames(b.Pools), r.Pool) {
+			t.Fatalf("rule %+v refers to nothing", r)
+		}
+		delete(probes, r.Probe)
+	}
+	if len(probes) > 0 {
+		t.Fatalf("probes %v are left over", probes)
+	}
+	for _, f := range b.Frontends {
+		if strings.HasPrefix(f.Name, "a") && !refused && f.Name != "appliance" && !slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return r.Frontend == f.Name }) {
+			t.Fatalf("frontend %s is left over", f.Name)
+		}
+	}
+}

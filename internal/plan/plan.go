@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan compares a load balancer as it is with what Services want of it, and says
+// what it has to become. It is pure. What no Service of the plan owns is foreign to it,
+// and stays as it is.
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Share is what one Service wants of a load balancer. One that wants nothing leaves.
+type Share struct {
+	// Owner is the first part of the names of the Service's frontends, rules and probes.
+	Owner string
+	// Frontends are complete: public IPs are known by their ids.
+	Frontends []lb.Frontend
+	Probes    []lb.Probe
+	Rules     []lb.Rule
+	// Pools are those that the rules refer to.
+	Pools []lb.Pool
+	// OwnPools are the names of the pools that are the Service's alone, those that it had
+	// before included.
+	OwnPools []string
+}
+
+// Input is what a plan is made from.
+type Input struct {
+	// Observed is the load balancer; without an etag it does not exist, and says what
+	// it has to be if it is made.
+	Observed lb.LoadBalancer
+	// Shares are those of the Services that are due, in the order in which they are
+	// served where they compete.
+	Shares []Share
+	// Others are the owners of the Services on this load balancer that are not due.
+	Others []string
+	// MostRules is how many rules the load balancer may have; 0 is no limit.
+	MostRules int
+	// SharedPools are the names of the pools that go with the load balancer alone, and
+	// SharedProbes those of the probes that go when no rule refers to them.
+	SharedPools, SharedProbes []string
+}
+
+// Plan is what has to be done.
+type Plan struct {
+	// Next is the load balancer as it shall become; equal to the observed one if there
+	// is nothing to do. The pools hold what was observed in them.
+	Next lb.LoadBalancer
+	// Delete is true if nothing is left on the load balancer.
+	Delete bool
+	// Changes lists what differs: additions forward, removals last and in reverse.
+	Changes []Change
+	// Refused are the Services that are left out, by owner, and why. What they have on
+	// the load balancer stays as it is.
+	Refused map[string]error
+}
+
+// Make makes a plan. It is empty when it is made again from what the first one became.
+func Make(in Input) Plan {
+	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
+	accepted := slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
+	p.Next.Frontends = settle(in, accepted)
+	for _, s := range accepted {
+		take(&p.Next, s)
+	}
+	sweep(&p.Next, in)
+	p.Delete = in.Observed.Etag != "" && bare(p.Next, in)
+	p.Changes = diff(in.Observed, p.Next)
+	if p.Delete {
+		p.Changes = diff(in.Observed, lb.LoadBalancer{})
+	}
+	return p
+}
+
+// Empty reports whether there is nothing to do.
+func (p Plan) Empty() bool { return len(p.Changes) == 0 && !p.Delete }
+
+// take gives a Service its share, in place of what it had. The frontends are settled.
+func take(next *lb.LoadBalancer, s Share) {
+	rules := slices.Clone(s.Rules)
+	for i := range rules {
+		rules[i].Frontend = seatOf(*next, s, rules[i].Frontend)
+	}
+	next.Rules = merge(next.Rules, rules, owned(s.Owner, ruleName), ruleName, sameRule)
+	next.Probes = merge(next.Probes, s.Probes, owned(s.Owner, probeName), probeName, sameProbe)
+	for _, w := range s.Pools {
+		if !contains(poolNames(next.Pools), w.ID.Name) {
+			next.Pools = append(next.Pools, w)
+		}
+	}
+	next.Pools = slices.DeleteFunc(next.Pools, func(p lb.Pool) bool {
+		return contains(s.OwnPools, p.ID.Name) && !contains(poolNames(s.Pools), p.ID.Name) && !poolInUse(*next, p)
+	})
+}
+
+// sweep takes out the shared probes that nobody uses any more. The shared pools stay as
+// long as the load balancer: other things than rules need its nodes.
+func sweep(next *lb.LoadBalancer, in Input) {
+	used := map[string]bool{}
+	for _, r := range next.Rules {
+		used[strings.ToLower(r.Probe)] = true
+	}
+	next.Probes = slices.DeleteFunc(next.Probes, func(p lb.Probe) bool {
+		return contains(in.SharedProbes, p.Name) && !used[strings.ToLower(p.Name)]
+	})
+}
+
+// bare reports whether nothing is left but shared pools that nobody refers to.
+func bare(next lb.LoadBalancer, in Input) bool {
+	return len(next.Frontends) == 0 && len(next.Rules) == 0 && len(next.Pinned) == 0 &&
+		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool { return !contains(in.SharedPools, p.ID.Name) })
+}
+
+func clone(b lb.LoadBalancer) lb.LoadBalancer {
+	b.Frontends, b.Pools = slices.Clone(b.Frontends), slices.Clone(b.Pools)
+	b.Probes, b.Rules = slices.Clone(b.Probes), slices.Clone(b.Rules)
+	b.Tags, b.Pinned = maps.Clone(b.Tags), maps.Clone(b.Pinned)
+	return b
+}

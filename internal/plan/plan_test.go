@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// service is the share of a Service with one rule a port, at a public IP of its own.
+func service(owner string, ports ...int32) Share {
+	s := Share{Owner: owner, Frontends: []lb.Frontend{{Name: owner, PublicIP: "/pip/" + owner}}, Pools: []lb.Pool{pool("kubernetes")}}
+	for _, port := range ports {
+		name := fmt.Sprintf("%s-TCP-%d", owner, port)
+		s.Probes = append(s.Probes, lb.Probe{Name: name, Protocol: lb.ProbeTCP, Port: 30000 + port})
+		s.Rules = append(s.Rules, lb.Rule{Name: name, Transport: lb.TCP, Frontend: owner, Pool: "kubernetes", Probe: name,
+			FrontendPort: port, BackendPort: port, FloatingIP: true})
+	}
+	return s
+}
+
+func pool(name string) lb.Pool { return lb.Pool{ID: lb.PoolID{Name: name}} }
+
+func gone(owner string, pools ...string) Share { return Share{Owner: owner, OwnPools: pools} }
+
+// foreign is a load balancer with parts that nobody here owns.
+func foreign() lb.LoadBalancer {
+	return lb.LoadBalancer{
+		ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1",
+		Frontends: []lb.Frontend{{Name: "outbound", PublicIP: "/pip/out"}, {Name: "appliance", PublicIP: "/pip/appliance"}},
+		Pools:     []lb.Pool{pool("outbound"), pool("vms")},
+		Probes:    []lb.Probe{{Name: "tcp-22", Protocol: lb.ProbeTCP, Port: 22}},
+		Rules:     []lb.Rule{{Name: "ssh", Transport: lb.TCP, Frontend: "appliance", Pool: "vms", Probe: "tcp-22", FrontendPort: 22, BackendPort: 22}},
+		Pinned:    map[string]bool{"outbound": true},
+	}
+}
+
+func spell(changes []Change) []string {
+	var lines []string
+	for _, c := range changes {
+		lines = append(lines, fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.Name))
+	}
+	return lines
+}
+
+func expect(t *testing.T, p Plan, want ...string) Plan {
+	t.Helper()
+	if diff := cmp.Diff(want, spell(p.Changes)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	return p
+}
+
+func TestAdditionsForwardRemovalsInReverse(t *testing.T) {
+	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{service("aa", 80)}}),
+		"add pool kubernetes", "add probe aa-TCP-80", "add frontend aa", "add rule aa-TCP-80")
+	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{service("aa", 443)}}),
+		"add probe aa-TCP-443", "add rule aa-TCP-443", "remove rule aa-TCP-80", "remove probe aa-TCP-80")
+	expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("aa")}}),
+		"remove rule aa-TCP-443", "remove frontend aa", "remove probe aa-TCP-443")
+}
+
+func TestOnlyWhatDiffersIsChanged(t *testing.T) {
+	p := Make(Input{Observed: foreign(), Shares: []Share{service("aa", 80), service("ab", 80)}})
+	s := service("aa", 80)
+	s.Rules[0].IdleMinutes = 15
+	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{s, service("ab", 80)}}), "change rule aa-TCP-80")
+	if was, is := p.Changes[0].Was.(lb.Rule), p.Changes[0].Is.(lb.Rule); was.IdleMinutes != 0 || is.IdleMinutes != 15 {
+		t.Errorf("was %v, is %v", was, is)
+	}
+}
+
+// Azure spells names with other capitals, fills in addresses and zones, and shows TCP
+// resets of rules that have no use for them.
+func TestWhatAzureAddsIsNoDifference(t *testing.T) {
+	s := service("aa", 80)
+	s.Frontends = []lb.Frontend{{Name: "aa", Subnet: "/Subnet/x"}}
+	s.Rules[0].TCPReset = new(false)
+	p := Make(Input{Observed: foreign(), Shares: []Share{s}})
+	next := p.Next
+	f := &next.Frontends[2]
+	f.Name, f.Subnet, f.PrivateIP, f.Zones = "AA", "/subnet/X", netip.MustParseAddr("10.0.0.4"), []string{"1", "2", "3"}
+	next.Rules[1].Name, next.Rules[1].Frontend, next.Rules[1].TCPReset = "AA-tcp-80", "AA", nil
+	next.Probes[1].Name = "AA-tcp-80"
+	expect(t, Make(Input{Observed: next, Shares: []Share{s}}))
+}
+
+func TestServicesShareAnAddress(t *testing.T) {
+	first, second := service("aa", 80), service("ab", 443)
+	second.Frontends[0].PublicIP = "/PIP/aa"
+	p := Make(Input{Observed: foreign(), Shares: []Share{first, second}})
+	rule := p.Next.Rules[2]
+	if len(p.Refused) > 0 || len(p.Next.Frontends) != 3 || rule.Name != "ab-TCP-443" || rule.Frontend != "aa" {
+		t.Fatalf("%+v, refused %v", p.Next, p.Refused)
+	}
+	// The one that brought the frontend goes; the other keeps it.
+	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("aa")}}), "remove rule aa-TCP-80", "remove probe aa-TCP-80")
+	expect(t, Make(Input{Observed: p.Next, Shares: []Share{second}}))
+	// And when the last one goes, so does the frontend, whoever's it was.
+	expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("ab")}}), "remove rule ab-TCP-443", "remove frontend aa", "remove probe ab-TCP-443")
+}
+
+func TestServicesShareAPrivateAddress(t *testing.T) {
+	at := func(s Share, static bool) Share {
+		s.Frontends[0] = lb.Frontend{Name: s.Owner, Subnet: "/subnet", Static: static, PrivateIP: netip.MustParseAddr("10.0.0.9")}
+		return s
+	}
+	p := Make(Input{Observed: foreign(), Shares: []Share{at(service("aa", 80), true), at(service("ab", 443), true), at(service("ac", 80), false)}})
+	if len(p.Next.Frontends) != 4 {
+		t.Errorf("%+v", p.Next.Frontends)
+	}
+}
+
+func TestWhoComesLaterIsRefused(t *testing.T) {
+	first, second := service("aa", 80), service("ab", 80)
+	second.Frontends[0].PublicIP = "/pip/aa"
+	p := expect(t, Make(Input{Observed: foreign(), Shares: []Share{first, second, service("ac", 80)}}),
+		"add pool kubernetes", "add probe aa-TCP-80", "add probe ac-TCP-80", "add frontend aa", "add frontend ac", "add rule aa-TCP-80", "add rule ac-TCP-80")
+	if err := p.Refused["ab"]; len(p.Refused) != 1 || !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), "by rule aa-TCP-80, Tcp port 80") {
+		t.Errorf("%v", p.Refused)
+	}
+}
+
+func TestClashes(t *testing.T) {
+	rule := func(transport lb.Transport, frontend string, port, backend int32, floating bool) lb.Rule {
+		return lb.Rule{Name: "r", Transport: transport, Frontend: frontend, Pool: "p", FrontendPort: port, BackendPort: backend, FloatingIP: floating}
+	}
+	tests := []struct {
+		about string
+		a, b  lb.Rule
+		clash bool
+	}{
+		{"same port", rule(lb.TCP, "f", 80, 80, true), rule(lb.TCP, "F", 80, 81, true), true},
+		{"other transport", rule(lb.TCP, "f", 80, 80, true), rule(lb.UDP, "f", 80, 80, true), false},
+		{"other port", rule(lb.TCP, "f", 80, 80, true), rule(lb.TCP, "f", 81, 80, true), false},
+		{"other frontend", rule(lb.TCP, "f", 80, 80, true), rule(lb.TCP, "g", 80, 80, true), false},
+		{"all ports beside one", rule(lb.All, "f", 0, 0, true), rule(lb.UDP, "f", 53, 53, true), true},
+		{"one beside all ports", rule(lb.UDP, "f", 53, 53, true), rule(lb.All, "f", 0, 0, true), true},
+		{"same backend port without floating IP", rule(lb.TCP, "f", 80, 30080, false), rule(lb.TCP, "g", 81, 30080, false), true},
+		{"one of them floats", rule(lb.TCP, "f", 80, 30080, false), rule(lb.TCP, "g", 81, 30080, true), false},
+		{"all ports of a pool without floating IP", rule(lb.All, "f", 0, 0, false), rule(lb.TCP, "g", 81, 30080, false), true},
+	}
+	for _, tt := range tests {
+		at := func(r lb.Rule) seat { return seat{r, strings.ToLower(r.Frontend)} }
+		if err := clashes([]seat{at(tt.a)}, at(tt.b)); (err != nil) != tt.clash {
+			t.Errorf("%s: %v", tt.about, err)
+		}
+	}
+}
+
+func TestTheRuleLimit(t *testing.T) {
+	in := Input{Observed: foreign(), MostRules: 3, Shares: []Share{service("aa", 80), service("ab", 80, 443), service("ac", 80)}}
+	p := Make(in)
+	if len(p.Next.Rules) != 3 || len(p.Refused) != 1 || !strings.Contains(fmt.Sprint(p.Refused["ab"]), "would have 4 rules, and may have 3") {
+		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Refused)
+	}
+	// One that was there before the limit was lowered may lose rules.
+	p = Make(Input{Observed: Make(Input{Observed: foreign(), Shares: in.Shares}).Next, MostRules: 1, Shares: []Share{service("ab", 80)}})
+	if len(p.Refused) != 0 || len(p.Next.Rules) != 4 {
+		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Refused)
+	}
+}
+
+func TestPools(t *testing.T) {
+	localShare := service("aa", 80)
+	localShare.Pools, localShare.OwnPools = []lb.Pool{pool("shop-web")}, []string{"shop-web", "shop-web-ipv6"}
+	localShare.Rules[0].Pool = "shop-web"
+	p := Make(Input{Observed: foreign(), Shares: []Share{localShare}})
+	cluster := service("aa", 80)
+	cluster.OwnPools = localShare.OwnPools
+	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{cluster}}), "add pool kubernetes", "change rule aa-TCP-80", "remove pool shop-web")
+	// One that something else refers to stays.
+	next := p.Next
+	next.Pinned = map[string]bool{"kubernetes": true}
+	p = Make(Input{Observed: next, Shares: []Share{gone("aa", "kubernetes")}})
+	if !contains(poolNames(p.Next.Pools), "kubernetes") {
+		t.Error("a pool went that an outbound rule needs")
+	}
+}
+
+func TestAnUnusedSharedProbeGoes(t *testing.T) {
+	s := service("aa", 80)
+	s.Probes, s.Rules[0].Probe = []lb.Probe{{Name: "shared"}}, "shared"
+	in := Input{Observed: foreign(), Shares: []Share{s}, SharedProbes: []string{"shared"}}
+	p := Make(in)
+	in.Observed, in.Shares = p.Next, []Share{service("aa", 80)}
+	expect(t, Make(in), "add probe aa-TCP-80", "change rule aa-TCP-80", "remove probe shared")
+}
+
+func TestALoadBalancerWithoutAnythingIsDeleted(t *testing.T) {
+	in := Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Shares: []Share{service("aa", 80)}, SharedPools: []string{"kubernetes"}}
+	p := Make(in)
+	if p.Delete {
+		t.Error("deleted while it is wanted")
+	}
+	in.Observed, in.Shares = p.Next, []Share{gone("aa")}
+	if p = Make(in); p.Delete {
+		t.Error("one that does not exist is deleted")
+	}
+	in.Observed.Etag = "1"
+	if p = Make(in); !p.Delete || len(p.Changes) != 4 {
+		t.Errorf("delete %v: %v", p.Delete, spell(p.Changes))
+	}
+	in.Observed.Pools = append(slices.Clone(in.Observed.Pools), pool("somebody's"))
+	if p = Make(in); p.Delete {
+		t.Error("deleted with somebody's pool")
+	}
+}

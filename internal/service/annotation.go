@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// prefix is that of all annotations.
+const prefix = "service.beta.kubernetes.io/"
+
+// The annotations that are read here.
+const (
+	Internal          = prefix + "azure-load-balancer-internal"
+	InternalSubnet    = prefix + "azure-load-balancer-internal-subnet"
+	IPv4              = prefix + "azure-load-balancer-ipv4"
+	IPv6              = prefix + "azure-load-balancer-ipv6"
+	PIPName           = prefix + "azure-pip-name"
+	PIPNameIPv6       = prefix + "azure-pip-name-ipv6"
+	PIPPrefixID       = prefix + "azure-pip-prefix-id"
+	PIPPrefixIDIPv6   = prefix + "azure-pip-prefix-id-ipv6"
+	PIPResourceGroup  = prefix + "azure-load-balancer-resource-group"
+	PIPTags           = prefix + "azure-pip-tags"
+	PIPIPTags         = prefix + "azure-pip-ip-tags"
+	DNSLabel          = prefix + "azure-dns-label-name"
+	AdditionalIPs     = prefix + "azure-additional-public-ips"
+	ProbeProtocol     = prefix + "azure-load-balancer-health-probe-protocol"
+	ProbeInterval     = prefix + "azure-load-balancer-health-probe-interval"
+	ProbeThreshold    = prefix + "azure-load-balancer-health-probe-num-of-probe"
+	ProbePath         = prefix + "azure-load-balancer-health-probe-request-path"
+	DisableFloatingIP = prefix + "azure-disable-load-balancer-floating-ip"
+	HAPorts           = prefix + "azure-load-balancer-enable-high-availability-ports"
+	IdleTimeout       = prefix + "azure-load-balancer-tcp-idle-timeout"
+	DisableTCPReset   = prefix + "azure-load-balancer-disable-tcp-reset"
+	Configurations    = prefix + "azure-load-balancer-configurations"
+)
+
+// ofPort names an annotation of one port, such as port_80_no_lb_rule.
+func ofPort(port int32, what string) string {
+	return fmt.Sprintf("%sport_%d_%s", prefix, port, what)
+}
+
+// The annotations of one port.
+const (
+	portNoRule         = "no_lb_rule"
+	portNoProbe        = "no_probe_rule"
+	portProbeProtocol  = "health-probe_protocol"
+	portProbePort      = "health-probe_port"
+	portProbeInterval  = "health-probe_interval"
+	portProbeThreshold = "health-probe_num-of-probe"
+	portProbePath      = "health-probe_request-path"
+)
+
+// Problem is something that keeps a Service from being realised.
+type Problem struct {
+	// Field is the annotation, or the path in the Service.
+	Field string
+	// Value is what stands there; Want says what may.
+	Value, Want string
+}
+
+// Error names the field, the value and what is allowed. The value is quoted: it is
+// whatever somebody wrote.
+func (p Problem) Error() string {
+	return fmt.Sprintf("%s is %q: want %s", p.Field, shorten(p.Value), p.Want)
+}
+
+// shorten keeps a value of an annotation, which may have 256 KiB, fit for an event.
+func shorten(value string) string {
+	if runes := []rune(value); len(runes) > 80 {
+		return string(runes[:80]) + "…"
+	}
+	return value
+}
+
+// reader reads the annotations of a Service, and collects what is wrong with them.
+type reader struct {
+	annotations map[string]string
+	problems    []Problem
+}
+
+func (r *reader) wrong(field, value, want string) {
+	p := Problem{Field: field, Value: value, Want: want}
+	if !slices.Contains(r.problems, p) {
+		r.problems = append(r.problems, p)
+	}
+}
+
+// text returns an annotation without the space around it, and whether it says anything.
+func (r *reader) text(name string) (string, bool) {
+	value := strings.TrimSpace(r.annotations[name])
+	return value, value != ""
+}
+
+// yes reads "true" or "false", in any case, as the Azure cloud provider does.
+func (r *reader) yes(name string) bool {
+	value, ok := r.text(name)
+	switch {
+	case !ok, strings.EqualFold(value, "false"):
+		return false
+	case strings.EqualFold(value, "true"):
+		return true
+	}
+	r.wrong(name, value, `"true" or "false"`)
+	return false
+}
+
+// number reads a whole number within bounds.
+func (r *reader) number(name string, least, most, standard int32) int32 {
+	value, ok := r.text(name)
+	if !ok {
+		return standard
+	}
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || n < int64(least) || n > int64(most) {
+		r.wrong(name, value, fmt.Sprintf("a whole number from %d to %d", least, most))
+		return standard
+	}
+	return int32(n)
+}
+
+// first returns the first of the annotations that is set, or the last.
+func (r *reader) first(names ...string) string {
+	for _, name := range names {
+		if _, ok := r.text(name); ok {
+			return name
+		}
+	}
+	return names[len(names)-1]
+}
+
+// address reads an IP address of a family.
+func (r *reader) address(name, value string, family lb.Family) netip.Addr {
+	ip, err := netip.ParseAddr(value)
+	if err != nil || !family.Of(ip) || ip.Zone() != "" {
+		r.wrong(name, value, "an "+string(family)+" address")
+		return netip.Addr{}
+	}
+	return ip
+}
+
+// pairs reads "a=b,c=d".
+func (r *reader) pairs(name string, check func(key, value string) string) map[string]string {
+	text, ok := r.text(name)
+	if !ok {
+		return nil
+	}
+	pairs := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		key, value, found := strings.Cut(part, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !found || key == "" {
+			r.wrong(name, text, `pairs like "a=b,c=d"`)
+			return nil
+		}
+		if want := check(key, value); want != "" {
+			r.wrong(name, text, want)
+			return nil
+		}
+		pairs[key] = value
+	}
+	return pairs
+}
+
+// Azure's rules for tags:
+// https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources
+const (
+	maxTagName  = 512
+	maxTagValue = 256
+)
+
+// tag says what is wrong with a tag, as what is wanted; empty if nothing.
+func tag(key, value string) string {
+	if len(key) > maxTagName || len(value) > maxTagValue || strings.ContainsAny(key, `<>%&\?/`) {
+		return fmt.Sprintf(`tags with names of at most %d characters without <, >, %%, &, \, ? and /, and values of at most %d`, maxTagName, maxTagValue)
+	}
+	return ""
+}
+
+// dnsRule is Azure's for the label of a public IP's name.
+var dnsRule = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Configuration is one of the cluster's load balancers: it and its internal twin.
+type Configuration struct {
+	// Name is the load balancer's; one configuration has the cluster's.
+	Name string
+	// PrimaryVMSet is the scale set or availability set whose nodes are on it; empty for none.
+	PrimaryVMSet string
+	// Closed is true if no Service that is not there yet may come.
+	Closed bool
+	// Services, Namespaces and Nodes tell by labels who belongs here; nil is no selector.
+	Services, Namespaces, Nodes Selector
+}
+
+// Selector reports whether it selects something with these labels.
+type Selector func(labels map[string]string) bool
+
+// twin is what the name of an internal load balancer ends in.
+const twin = "-internal"
+
+// LoadBalancerName is the name of a configuration's load balancer for a Service.
+func LoadBalancerName(configuration string, internal bool) string {
+	if internal {
+		return configuration + twin
+	}
+	return configuration
+}
+
+// Occupancy is how full a configuration's load balancer is, of the kind that a Service
+// needs: public or internal.
+type Occupancy struct {
+	// Exists is true if it is there in Azure.
+	Exists bool
+	// Rules counts those of others.
+	Rules int
+}
+
+// Candidate is a Service that needs a load balancer.
+type Candidate struct {
+	Labels, NamespaceLabels map[string]string
+	Wish                    Wish
+	// Current is the configuration where it is; empty if nowhere yet.
+	Current string
+	// Pinned is the configuration that has the address which the Service asks for;
+	// empty if none has.
+	Pinned string
+}
+
+// Place returns the configuration whose load balancer a Service belongs on. It stays where
+// it is as long as its annotation and the selectors allow it. The reasons of an error are
+// for people.
+//
+// Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
+func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, mostRules int) (string, error) {
+	may, err := eligible(c, all)
+	if err != nil {
+		return "", err
+	}
+	if c.Pinned != "" {
+		if !slices.Contains(may, c.Pinned) {
+			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.Pinned, strings.Join(may, ", "))
+		}
+		return c.Pinned, nil
+	}
+	if slices.Contains(may, c.Current) {
+		return c.Current, nil
+	}
+	fits := slices.DeleteFunc(slices.Clone(may), func(name string) bool {
+		return mostRules > 0 && occupied[name].Rules+len(c.Wish.Rules) > mostRules
+	})
+	if len(fits) == 0 {
+		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", len(c.Wish.Rules), strings.Join(may, ", "), mostRules)
+	}
+	return slices.MinFunc(fits, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(occupied[a]), rank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))
+	}), nil // the first of several in the order of the configuration
+}
+
+// rank prefers a load balancer that is there and empty, then one to be made.
+func rank(o Occupancy) int {
+	switch {
+	case o.Exists && o.Rules == 0:
+		return 0
+	case !o.Exists:
+		return 1
+	}
+	return 2
+}
+
+// eligible returns where a Service may be, in the order of the configuration.
+func eligible(c Candidate, all []Configuration) ([]string, error) {
+	var named, open []Configuration
+	for _, conf := range all {
+		if len(c.Wish.Configurations) == 0 || containsFold(c.Wish.Configurations, conf.Name) {
+			named = append(named, conf)
+		}
+	}
+	if len(named) == 0 {
+		return nil, Problem{Configurations, strings.Join(c.Wish.Configurations, ","), "names of multipleStandardLoadBalancerConfigurations: " + strings.Join(names(all), ", ")}
+	}
+	for _, conf := range named {
+		if !conf.Closed || conf.Name == c.Current {
+			open = append(open, conf)
+		}
+	}
+	if len(open) == 0 {
+		return nil, fmt.Errorf("%s takes no further Services: allowServicePlacement is false", strings.Join(names(named), ", "))
+	}
+	var chosen, free []Configuration
+	for _, conf := range open {
+		switch {
+		case conf.Services == nil && conf.Namespaces == nil:
+			free = append(free, conf)
+		case selects(conf.Services, c.Labels) && selects(conf.Namespaces, c.NamespaceLabels):
+			chosen = append(chosen, conf)
+		}
+	}
+	if len(chosen) == 0 {
+		chosen = free
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("the labels of the Service and its namespace match none of " + strings.Join(names(open), ", "))
+	}
+	return names(chosen), nil
+}
+
+// selects reports whether labels pass; no selector lets all pass.
+func selects(s Selector, labels map[string]string) bool { return s == nil || s(labels) }
+
+func names(all []Configuration) []string {
+	list := make([]string, len(all))
+	for i, c := range all {
+		list[i] = c.Name
+	}
+	return list
+}
+
+func containsFold(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
+}

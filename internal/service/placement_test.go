@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+func team(name string) Selector {
+	return func(labels map[string]string) bool { return labels["team"] == name }
+}
+
+func TestPlace(t *testing.T) {
+	plain := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2"}}
+	rules := func(n int) Wish { return Wish{Rules: make([]lb.Rule, n)} }
+	shop := map[string]string{"team": "shop"}
+	tests := []struct {
+		about     string
+		c         Candidate
+		all       []Configuration
+		occupied  map[string]Occupancy
+		mostRules int
+		want      string
+	}{
+		{"stays where it is, however full", Candidate{Current: "lb-1", Wish: rules(2)}, plain, map[string]Occupancy{"lb-1": {true, 250}}, 250, "lb-1"},
+		{"one that is there and empty", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-2": {true, 0}}, 0, "lb-2"},
+		{"then one to be made", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-2": {true, 1}}, 0, "lb-1"},
+		{"then the one with the fewest rules", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-1": {true, 2}, "lb-2": {true, 5}}, 0, "lb-1"},
+		{"of several the first", Candidate{}, plain, nil, 0, "kubernetes"},
+		{"one where its rules fit", Candidate{Wish: rules(2)}, plain, map[string]Occupancy{"kubernetes": {true, 249}, "lb-1": {true, 250}, "lb-2": {true, 248}}, 250, "lb-2"},
+		{"nowhere", Candidate{Wish: rules(2)}, plain[:1], map[string]Occupancy{"kubernetes": {true, 249}}, 250, "error: 2 more rules fit on none"},
+		{"where the annotation says", Candidate{Wish: Wish{Configurations: []string{"LB-1"}}}, plain, nil, 0, "lb-1"},
+		{"moves when the annotation says so", Candidate{Current: "kubernetes", Wish: Wish{Configurations: []string{"lb-1", "lb-2"}}}, plain, nil, 0, "lb-1"},
+		{"an annotation that names none", Candidate{Wish: Wish{Configurations: []string{"lb-9"}}}, plain, nil, 0, `error: ` + Configurations + ` is "lb-9": want names of multipleStandardLoadBalancerConfigurations: kubernetes, lb-1, lb-2`},
+		{"not where no more may come", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "lb-1"},
+		{"but stays there", Candidate{Current: "kubernetes"}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "kubernetes"},
+		{"all closed", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}}, nil, 0, "error: kubernetes takes no further Services"},
+		{"where a selector wants it", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: team("shop")}}, nil, 0, "lb-1"},
+		{"moves when its labels say so", Candidate{Labels: shop, Current: "kubernetes"}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: team("shop")}}, nil, 0, "lb-1"},
+		{"not where one wants others", Candidate{}, []Configuration{{Name: "lb-1", Services: team("shop")}, {Name: "kubernetes"}}, nil, 0, "kubernetes"},
+		{"by its namespace", Candidate{NamespaceLabels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Namespaces: team("shop")}}, nil, 0, "lb-1"},
+		{"both selectors have to match", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: team("shop"), Namespaces: team("shop")}}, nil, 0, "kubernetes"},
+		{"no selector wants it", Candidate{}, []Configuration{{Name: "kubernetes", Services: team("shop")}}, nil, 0, "error: the labels"},
+		{"where its address is", Candidate{Pinned: "lb-2", Current: "kubernetes"}, plain, nil, 0, "lb-2"},
+		{"its address is where it may not be", Candidate{Pinned: "lb-2", Wish: Wish{Configurations: []string{"lb-1"}}}, plain, nil, 0, "error: the address is on load balancer lb-2"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.about, func(t *testing.T) {
+			got, err := Place(tt.c, tt.all, tt.occupied, tt.mostRules)
+			if err != nil {
+				got = "error: " + err.Error()
+			}
+			if got != tt.want && (err == nil || !strings.HasPrefix(got, tt.want)) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPlaceNodes(t *testing.T) {
+	all := []Configuration{
+		{Name: "kubernetes", PrimaryVMSet: "as-0"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: team("shop")},
+	}
+	got := PlaceNodes([]Node{
+		{Name: "in the set", VMSet: "AS-0"},
+		{Name: "by its labels", Labels: map[string]string{"team": "shop"}},
+		{Name: "the set goes first", VMSet: "as-0", Labels: map[string]string{"team": "shop"}},
+		{Name: "placed before", Placed: "kubernetes"},
+		{Name: "placed where it may not be", Placed: "lb-2"},
+		{Name: "free"},
+	}, all)
+	want := map[string]string{
+		"in the set": "kubernetes", "by its labels": "lb-2", "the set goes first": "kubernetes",
+		"placed before": "kubernetes", "placed where it may not be": "lb-1", "free": "lb-1",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if got := PlaceNodes([]Node{{Name: "n"}}, all[2:]); len(got) != 0 {
+		t.Errorf("placed %v although no configuration may have it", got)
+	}
+}
+
+// A node that comes or goes moves no other, and no configuration gets more than its share.
+func TestLawNodesStay(t *testing.T) {
+	all := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2", Nodes: team("shop")}}
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := map[string]Node{}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			name := fmt.Sprint("n", rapid.IntRange(1, 8).Draw(t, "node"))
+			if _, there := nodes[name]; there && rapid.Bool().Draw(t, "goes") {
+				delete(nodes, name)
+			} else if !there {
+				nodes[name] = Node{Name: name, Labels: map[string]string{"team": rapid.SampledFrom([]string{"shop", ""}).Draw(t, "team")}}
+			}
+			var list []Node
+			for _, n := range nodes {
+				list = append(list, n)
+			}
+			placed := PlaceNodes(list, all)
+			if len(placed) != len(nodes) {
+				t.Fatalf("%d of %d nodes are placed", len(placed), len(nodes))
+			}
+			for name, n := range nodes {
+				if n.Placed != "" && placed[name] != n.Placed {
+					t.Fatalf("%s moved from %s to %s", name, n.Placed, placed[name])
+				}
+				n.Placed = placed[name]
+				nodes[name] = n
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// SharedProbeName is that of the probe that all Services share which are not Local.
+const SharedProbeName = "cluster-service-shared-health-probe"
+
+const (
+	standardInterval  = 5 // seconds
+	standardThreshold = 2
+	// probeSpan bounds interval times threshold, in seconds.
+	probeSpan = 120
+	localPath = "/healthz" // kube-proxy's, at the healthCheckNodePort
+)
+
+// probeOf returns the probe of a port, nil for none. name is that of the port's rule, and
+// localName that of the probe which the ports of a Local Service share.
+func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.Probe) *lb.Probe {
+	if r.yes(ofPort(p.Port, portNoProbe)) {
+		return nil
+	}
+	_, saysProtocol := r.text(ofPort(p.Port, portProbeProtocol))
+	_, saysPort := r.text(ofPort(p.Port, portProbePort))
+	_, saysPath := r.text(ofPort(p.Port, portProbePath))
+	own := saysProtocol || saysPort || saysPath
+	switch {
+	case s.Local && !own:
+		return r.timed(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
+	case !own && shared != nil:
+		return shared
+	case !own && p.Protocol == "UDP":
+		return nil // nothing can ask a UDP port
+	}
+	probe := lb.Probe{Name: name, Protocol: r.probeProtocol(s, p), Port: r.probePort(s, p)}
+	if probe.Protocol != lb.ProbeTCP {
+		probe.Path = r.probePath(p)
+	}
+	return r.timed(p, probe, true)
+}
+
+// timed adds interval and threshold. Those of a port count for a probe that is its own.
+func (r *reader) timed(p Port, probe lb.Probe, own bool) *lb.Probe {
+	interval, threshold := ProbeInterval, ProbeThreshold
+	if own {
+		interval = r.first(ofPort(p.Port, portProbeInterval), interval)
+		threshold = r.first(ofPort(p.Port, portProbeThreshold), threshold)
+	}
+	probe.IntervalSeconds = r.number(interval, standardInterval, probeSpan-1, standardInterval)
+	probe.Threshold = r.number(threshold, standardThreshold, probeSpan-1, standardThreshold)
+	if span := probe.IntervalSeconds * probe.Threshold; span >= probeSpan {
+		r.wrong(interval, strconv.Itoa(int(probe.IntervalSeconds)),
+			fmt.Sprintf("interval times number of probes (%d) below %d seconds, and it is %d", probe.Threshold, probeSpan, span))
+	}
+	return &probe
+}
+
+// probeProtocol returns what the port's annotation says, else its appProtocol, else the
+// Service's annotation, else TCP. An appProtocol that no probe speaks is TCP.
+func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
+	name := ofPort(p.Port, portProbeProtocol)
+	if value, ok := r.text(name); ok {
+		return r.protocol(name, value)
+	}
+	if p.AppProtocol != "" {
+		if known, ok := probeProtocols[strings.ToLower(p.AppProtocol)]; ok {
+			return known
+		}
+		return lb.ProbeTCP
+	}
+	if value, ok := r.text(ProbeProtocol); ok {
+		return r.protocol(ProbeProtocol, value)
+	}
+	if s.Local {
+		return lb.ProbeHTTP
+	}
+	return lb.ProbeTCP
+}
+
+var probeProtocols = map[string]lb.ProbeProtocol{"tcp": lb.ProbeTCP, "http": lb.ProbeHTTP, "https": lb.ProbeHTTPS}
+
+func (r *reader) protocol(name, value string) lb.ProbeProtocol {
+	known, ok := probeProtocols[strings.ToLower(value)]
+	if !ok {
+		r.wrong(name, value, `"tcp", "http" or "https"`)
+		return lb.ProbeTCP
+	}
+	return known
+}
+
+// probePort returns the node's port that a probe asks. A port of the Service, by name or
+// number, stands for its node port; any other number for itself.
+func (r *reader) probePort(s Service, p Port) int32 {
+	name := ofPort(p.Port, portProbePort)
+	value, ok := r.text(name)
+	if !ok {
+		if s.Local {
+			return s.HealthCheckNodePort
+		}
+		return p.NodePort
+	}
+	for _, other := range s.Ports {
+		if value == other.Name || value == strconv.Itoa(int(other.Port)) {
+			return other.NodePort
+		}
+	}
+	n, err := strconv.ParseUint(value, 10, 16)
+	if err != nil || n == 0 {
+		r.wrong(name, value, "the name or number of a port of the Service, or a port number from 1 to 65535")
+		return p.NodePort
+	}
+	return int32(n)
+}
+
+// probePath returns what HTTP is asked for.
+func (r *reader) probePath(p Port) string {
+	name := r.first(ofPort(p.Port, portProbePath), ProbePath)
+	path, ok := r.text(name)
+	switch {
+	case !ok:
+		return "/"
+	case !strings.HasPrefix(path, "/") || len(path) > 2048 || strings.ContainsAny(path, " \t\r\n"):
+		r.wrong(name, path, `a path that begins with "/", without spaces`)
+	}
+	return path
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"strconv"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Azure's bounds of an idle timeout, in minutes.
+const (
+	leastIdle = 4
+	mostIdle  = 100
+)
+
+// style is what all rules of a Service have in common.
+type style struct {
+	floatingIP, reset, haPorts bool
+	idleMinutes                int32
+	distribution               lb.Distribution
+}
+
+func (r *reader) style(s Service, internal bool) style {
+	st := style{
+		floatingIP: !r.yes(DisableFloatingIP), reset: !r.yes(DisableTCPReset), haPorts: r.yes(HAPorts),
+		idleMinutes: r.number(IdleTimeout, leastIdle, mostIdle, leastIdle), distribution: lb.Spread,
+	}
+	if s.ClientIP {
+		st.distribution = lb.SourceIP
+	}
+	if st.haPorts && !internal {
+		r.wrong(HAPorts, "true", `an internal load balancer (`+Internal+` "true"): Azure has high availability ports on no other`)
+	}
+	return st
+}
+
+// transports are the protocols that Azure Load Balancer forwards.
+var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
+
+// rules adds the rules and probes of one family to a wish.
+func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
+	localName := f.stem + "-TCP-" + strconv.Itoa(int(s.HealthCheckNodePort)) + f.suffix
+	for _, p := range s.Ports {
+		if r.yes(ofPort(p.Port, portNoRule)) {
+			continue
+		}
+		transport, ok := transports[p.Protocol]
+		if !ok {
+			r.wrong("spec.ports["+strconv.Itoa(int(p.Port))+"].protocol", p.Protocol, "TCP or UDP: Azure Load Balancer forwards no other")
+			continue
+		}
+		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix
+		if len(name) > mostName {
+			r.wrong(InternalSubnet, r.annotations[InternalSubnet],
+				fmt.Sprintf("a subnet whose name leaves that of rule %s, which has %d characters, at most %d", name, len(name), mostName))
+		}
+		rule := lb.Rule{
+			Name: name, Transport: transport, Frontend: f.Frontend.Name, Pool: w.pool(f.Frontend.Family),
+			FrontendPort: p.Port, BackendPort: p.Port, FloatingIP: st.floatingIP, IdleMinutes: st.idleMinutes,
+			Distribution: st.distribution, DisableOutboundSNAT: set.DisableOutboundSNAT,
+		}
+		if !st.floatingIP {
+			rule.BackendPort = r.nodePort(p)
+		}
+		if st.haPorts {
+			rule.Transport, rule.FrontendPort, rule.BackendPort = lb.All, 0, 0
+		}
+		if rule.Transport != lb.UDP {
+			rule.TCPReset = &st.reset
+		}
+		if probe := r.probeOf(s, p, name, localName, set.SharedProbe); probe != nil {
+			rule.Probe = probe.Name
+			w.addProbe(*probe)
+		}
+		w.Rules = append(w.Rules, rule)
+		if st.haPorts {
+			return // one rule is for all ports
+		}
+	}
+}
+
+// nodePort is where a rule without floating IP sends flows.
+func (r *reader) nodePort(p Port) int32 {
+	if p.NodePort == 0 {
+		r.wrong("spec.ports["+strconv.Itoa(int(p.Port))+"].nodePort", "0",
+			"a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)
+	}
+	return p.NodePort
+}

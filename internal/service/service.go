@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"net/netip"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Service is what counts of a Kubernetes Service of type LoadBalancer.
+type Service struct {
+	Namespace, Name, UID string
+	Labels, Annotations  map[string]string
+	Ports                []Port
+	// Families are spec.ipFamilies, one or two.
+	Families []lb.Family
+	// Local is true for externalTrafficPolicy Local.
+	Local bool
+	// HealthCheckNodePort is where kube-proxy tells of a Local Service's endpoints.
+	HealthCheckNodePort int32
+	// ClientIP is true for session affinity by client address.
+	ClientIP bool
+	// LoadBalancerIP is spec.loadBalancerIP, which the annotations of a family go before.
+	LoadBalancerIP string
+}
+
+// Port is one port of a Service.
+type Port struct {
+	Name        string
+	Protocol    string // TCP, UDP or SCTP
+	AppProtocol string
+	Port        int32
+	NodePort    int32 // 0 where none is allocated
+}
+
+// Settings are the cluster's.
+type Settings struct {
+	// ClusterName is the name of the shared pool, and the first part of public IPs' names.
+	ClusterName string
+	// PublicIPs is where public IPs are, unless a Service says otherwise; its Type and
+	// Name are not used.
+	PublicIPs lb.ResourceID
+	// VirtualNetwork is the ARM id of the nodes' network, and Subnet the name of the
+	// subnet in it where private frontends are, unless a Service says otherwise.
+	VirtualNetwork, Subnet string
+	// SharedProbe is the probe of all Services that are not Local; nil gives each its own.
+	SharedProbe *lb.Probe
+	// DisableOutboundSNAT keeps members from using frontends for outbound flows.
+	DisableOutboundSNAT bool
+	// Tags are put on everything that is made.
+	Tags map[string]string
+}
+
+// Owner is the first part of the names of all that is a Service's on a load balancer:
+// "a" and the UID without its dashes, cut to 32 characters.
+func (s Service) Owner() string {
+	owner := "a" + strings.ReplaceAll(s.UID, "-", "")
+	return owner[:min(len(owner), 32)]
+}
+
+// Key is the Service's name as people and tags spell it.
+func (s Service) Key() string { return s.Namespace + "/" + s.Name }
+
+// dual reports whether the Service has both families: then the names of what is of IPv6
+// have a suffix.
+func (s Service) dual() bool { return len(s.Families) > 1 }
+
+// suffix is what the names of a family end in.
+func (s Service) suffix(f lb.Family) string {
+	if s.dual() && f == lb.IPv6 {
+		return "-IPv6"
+	}
+	return ""
+}
+
+// literal is the address that spec.loadBalancerIP names for a family, if it does.
+func (s Service) literal(f lb.Family) string {
+	if ip, err := netip.ParseAddr(s.LoadBalancerIP); err != nil || f.Of(ip) {
+		return s.LoadBalancerIP
+	}
+	return ""
+}

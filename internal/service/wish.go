@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Wish is what a Service wants of a load balancer. It does not say of which one.
+type Wish struct {
+	// Owner is the first part of the names of all frontends, rules and probes of the
+	// Service, but for the shared probe.
+	Owner string
+	// Internal is true for private frontends: they are on a load balancer of their own.
+	Internal bool
+	Faces    []Face
+	Probes   []lb.Probe
+	Rules    []lb.Rule
+	// Pools are those that the rules send flows to.
+	Pools []Pool
+	// Configurations are the load balancers that people allow, by name; empty for any.
+	Configurations []string
+}
+
+// Pool is a pool that a Service needs.
+type Pool struct {
+	Name   string
+	Family lb.Family
+	// Shared is true for the pool of all nodes of a load balancer.
+	Shared bool
+}
+
+// Desired returns what a Service wants, or what is wrong with it: then nothing is to be
+// changed for it.
+func Desired(s Service, set Settings) (Wish, []Problem) {
+	r := &reader{annotations: s.Annotations}
+	w := Wish{Owner: s.Owner(), Internal: r.yes(Internal), Configurations: r.list(Configurations)}
+	w.Faces = r.faces(s, set, w.Internal)
+	for _, f := range s.Families {
+		w.Pools = append(w.Pools, poolOf(s, set, f))
+	}
+	st := r.style(s, w.Internal)
+	for _, f := range w.Faces {
+		r.rules(&w, s, set, f, st)
+	}
+	if problem := poolNameFits(s, w.Pools); problem != nil {
+		r.problems = append(r.problems, *problem)
+	}
+	r.additional()
+	if len(r.problems) > 0 {
+		return Wish{}, r.problems
+	}
+	return w, nil
+}
+
+// poolOf names the pool of a family: a Local Service has its own, all others share that
+// of the load balancer's nodes.
+func poolOf(s Service, set Settings, family lb.Family) Pool {
+	if !s.Local {
+		name := set.ClusterName
+		if family == lb.IPv6 {
+			name += "-IPv6"
+		}
+		return Pool{Name: name, Family: family, Shared: true}
+	}
+	name := strings.ToLower(s.Namespace + "-" + s.Name)
+	if family == lb.IPv6 {
+		name += "-ipv6"
+	}
+	return Pool{Name: name, Family: family}
+}
+
+// mostName is Azure's longest name of a pool.
+const mostName = 80
+
+func poolNameFits(s Service, pools []Pool) *Problem {
+	for _, p := range pools {
+		if !p.Shared && len(p.Name) > mostName {
+			return &Problem{"metadata.name", s.Name, "a namespace and a name that make a pool name of at most " +
+				strconv.Itoa(mostName) + " characters; " + p.Name + " has " + strconv.Itoa(len(p.Name))}
+		}
+	}
+	return nil
+}
+
+// pool is the name of the pool of a family.
+func (w *Wish) pool(family lb.Family) string {
+	for _, p := range w.Pools {
+		if p.Family == family {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// addProbe adds a probe, once.
+func (w *Wish) addProbe(p lb.Probe) {
+	if !slices.Contains(w.Probes, p) {
+		w.Probes = append(w.Probes, p)
+	}
+}
+
+// list reads names that are separated by commas.
+func (r *reader) list(name string) []string {
+	text, ok := r.text(name)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			names = append(names, part)
+		}
+	}
+	return names
+}
+
+// additional checks the addresses that a load balancer in front of this one has. Only the
+// rules of the network's security group need them.
+func (r *reader) additional() {
+	for _, text := range r.list(AdditionalIPs) {
+		family := lb.IPv4
+		if strings.Contains(text, ":") {
+			family = lb.IPv6
+		}
+		r.address(AdditionalIPs, text, family)
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const (
+	subscription = "/subscriptions/00000000-0000-0000-0000-000000000000"
+	network      = subscription + "/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/vnet"
+	owner        = "a0123456789abcdef0123456789abcde"
+)
+
+func settings() Settings {
+	return Settings{
+		ClusterName:    "kubernetes",
+		PublicIPs:      lb.ResourceID{SubscriptionID: strings.TrimPrefix(subscription, "/subscriptions/"), ResourceGroup: "rg"},
+		VirtualNetwork: network, Subnet: "nodes",
+	}
+}
+
+// web is a Service with one TCP port, changed as a test likes.
+func web(changes ...func(*Service)) Service {
+	s := Service{
+		Namespace: "shop", Name: "web", UID: "01234567-89ab-cdef-0123-456789abcdef",
+		Annotations: map[string]string{},
+		Ports:       []Port{{Name: "http", Protocol: "TCP", Port: 80, NodePort: 30080}},
+		Families:    []lb.Family{lb.IPv4}, HealthCheckNodePort: 31000,
+	}
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func with(annotation, value string) func(*Service) {
+	return func(s *Service) { s.Annotations[annotation] = value }
+}
+
+func internal(s *Service) { s.Annotations[Internal] = "true" }
+func local(s *Service)    { s.Local = true }
+func dual(s *Service)     { s.Families = []lb.Family{lb.IPv4, lb.IPv6} }
+
+func ports(list ...Port) func(*Service) {
+	return func(s *Service) { s.Ports = list }
+}
+
+// desired is the wish of a Service that nothing is wrong with.
+func desired(t *testing.T, s Service, set Settings) Wish {
+	t.Helper()
+	w, problems := Desired(s, set)
+	for _, p := range problems {
+		t.Error(p)
+	}
+	return w
+}
+
+func TestAPlainService(t *testing.T) {
+	w := desired(t, web(), settings())
+	reset := true
+	want := Wish{
+		Owner: owner,
+		Faces: []Face{{
+			Frontend: lb.Frontend{Name: owner, Family: lb.IPv4},
+			PublicIP: &PublicIP{
+				ID: lb.ResourceID{
+					SubscriptionID: "00000000-0000-0000-0000-000000000000", ResourceGroup: "rg",
+					Type: lb.TypePublicIP, Name: "kubernetes-" + owner,
+				},
+				Family: lb.IPv4,
+				Tags:   map[string]string{"k8s-azure-service": "shop/web", "k8s-azure-cluster-name": "kubernetes"},
+			},
+			stem: owner,
+		}},
+		Probes: []lb.Probe{{Name: owner + "-TCP-80", Protocol: lb.ProbeTCP, Port: 30080, IntervalSeconds: 5, Threshold: 2}},
+		Rules: []lb.Rule{{
+			Name: owner + "-TCP-80", Transport: lb.TCP, Frontend: owner, Pool: "kubernetes", Probe: owner + "-TCP-80",
+			FrontendPort: 80, BackendPort: 80, FloatingIP: true, IdleMinutes: 4, TCPReset: &reset, Distribution: lb.Spread,
+		}},
+		Pools: []Pool{{Name: "kubernetes", Family: lb.IPv4, Shared: true}},
+	}
+	if diff := cmp.Diff(want, w, cmp.AllowUnexported(Face{}), cmp.Comparer(sameAddr)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestALocalServiceOfTwoFamilies(t *testing.T) {
+	w := desired(t, web(local, dual, ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})), settings())
+	var got []string
+	for _, f := range w.Faces {
+		got = append(got, f.Frontend.Name+" "+f.PublicIP.ID.Name)
+	}
+	for _, r := range w.Rules {
+		got = append(got, r.Name+" "+r.Frontend+" "+r.Pool+" "+r.Probe)
+	}
+	for _, p := range w.Probes {
+		got = append(got, p.Name+" "+string(p.Protocol)+" "+p.Path)
+	}
+	want := []string{
+		owner + " kubernetes-" + owner,
+		owner + "-IPv6 kubernetes-" + owner + "-IPv6",
+		owner + "-TCP-80 " + owner + " shop-web " + owner + "-TCP-31000",
+		owner + "-UDP-53 " + owner + " shop-web " + owner + "-TCP-31000",
+		owner + "-TCP-80-IPv6 " + owner + "-IPv6 shop-web-ipv6 " + owner + "-TCP-31000-IPv6",
+		owner + "-UDP-53-IPv6 " + owner + "-IPv6 shop-web-ipv6 " + owner + "-TCP-31000-IPv6",
+		owner + "-TCP-31000 Http /healthz",
+		owner + "-TCP-31000-IPv6 Http /healthz",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	for _, r := range w.Rules {
+		if (r.TCPReset == nil) != (r.Transport == lb.UDP) {
+			t.Errorf("%s: TCP reset %v", r.Name, r.TCPReset)
+		}
+	}
+}
+
+func TestAServiceOfOneFamilyHasNoSuffix(t *testing.T) {
+	w := desired(t, web(func(s *Service) { s.Families = []lb.Family{lb.IPv6} }), settings())
+	if name := w.Rules[0].Name; name != owner+"-TCP-80" {
+		t.Errorf("rule %s", name)
+	}
+	if w.Pools[0].Name != "kubernetes-IPv6" || w.Rules[0].Pool != "kubernetes-IPv6" {
+		t.Errorf("pools %v", w.Pools)
+	}
+}
+
+// The names of two Services never meet where one's would be the beginning of the other's.
+func TestOwnersAreNoPrefixesOfEachOther(t *testing.T) {
+	other := web(func(s *Service) { s.UID = "01234567-89ab-cdef-0123-456789abcd00" })
+	if web().Owner() == other.Owner() || len(web().Owner()) != 32 || len(other.Owner()) != 32 {
+		t.Errorf("%s and %s", web().Owner(), other.Owner())
+	}
+}
+
+func TestSharedProbe(t *testing.T) {
+	set := settings()
+	set.SharedProbe = &lb.Probe{Name: SharedProbeName, Protocol: lb.ProbeHTTP, Port: 10256, Path: "/healthz", IntervalSeconds: 5, Threshold: 2}
+	two := ports(Port{Protocol: "TCP", Port: 80, NodePort: 1}, Port{Protocol: "TCP", Port: 443, NodePort: 2}, Port{Protocol: "UDP", Port: 53, NodePort: 3})
+	w := desired(t, web(two, with(ofPort(443, portProbePort), "10300")), set)
+	if len(w.Probes) != 2 || w.Probes[0] != *set.SharedProbe || w.Probes[1].Name != owner+"-TCP-443" || w.Probes[1].Port != 10300 {
+		t.Errorf("probes %+v", w.Probes)
+	}
+	if w.Rules[0].Probe != SharedProbeName || w.Rules[1].Probe != owner+"-TCP-443" || w.Rules[2].Probe != SharedProbeName {
+		t.Errorf("rules %+v", w.Rules)
+	}
+	if w := desired(t, web(local), set); w.Rules[0].Probe == SharedProbeName {
+		t.Error("a Local Service is asked at its own port")
+	}
+}
