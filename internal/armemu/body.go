@@ -167,7 +167,10 @@ func (e *Emulator) clean(id resourceID, body fields) fields {
 	}
 	body = without(body, "id", "etag", "type")
 	body["name"] = id.name
-	props := without(properties(body), "provisioningState", "resourceGuid")
+	props := without(properties(body), slices.Concat([]string{"provisioningState", "resourceGuid"}, id.root.derived, id.root.kept)...)
+	if dns := object(props, "dnsSettings"); dns != nil && id.root == publicIPKind {
+		props["dnsSettings"] = without(dns, "fqdn")
+	}
 	for _, k := range id.root.children {
 		list := objects(props, k.collection)
 		for i, c := range list {
@@ -185,6 +188,9 @@ func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
 	props := without(properties(body), append([]string{"provisioningState"}, k.derived...)...)
 	for _, key := range k.kept {
 		delete(props, key)
+	}
+	if (k == frontendKind || k == ipConfigKind) && !isStatic(props) {
+		delete(props, "privateIPAddress")
 	}
 	if k == poolKind {
 		list := objects(props, addresses)
