@@ -208,6 +208,32 @@ func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
 	return body
 }
 
+// fillDefaults adds what a client left out. A client that compares what it wants
+// with what it reads has to expect that.
+func fillDefaults(kind *rootKind, body fields) fields {
+	props := filled(properties(body), kind.defaults)
+	for _, k := range kind.children {
+		if len(k.defaults) == 0 {
+			continue
+		}
+		list := objects(props, k.collection)
+		for i, c := range list {
+			list[i] = with(c, "properties", filled(properties(c), k.defaults))
+		}
+		props[k.collection] = array(list)
+	}
+	return with(body, "properties", props)
+}
+
+func filled(props, defaults fields) fields {
+	out := maps.Clone(defaults)
+	if out == nil {
+		out = fields{}
+	}
+	maps.Copy(out, props)
+	return out
+}
+
 func without(m fields, keys ...string) fields {
 	c := fields{}
 	for k, v := range m {

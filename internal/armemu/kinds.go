@@ -2,7 +2,10 @@
 
 package armemu
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // A rootKind is a resource type with a version and an etag of its own. Its
 // children live in its body and share both. A further type (private link
@@ -19,6 +22,8 @@ type rootKind struct {
 	configs *childKind
 	// derived and kept properties are the server's, as a child's are.
 	derived, kept []string
+	// defaults are the properties that a PUT leaves out and the server adds.
+	defaults fields
 	// guid says that properties carry a resourceGuid.
 	guid bool
 	// putMedian is the model's median latency of a PUT, in seconds.
@@ -36,6 +41,7 @@ type childKind struct {
 	// kept properties are the server's as well, but are state: a write cannot
 	// change them and they survive it.
 	kept                    []string
+	defaults                fields
 	putMedian, deleteMedian float64
 }
 
@@ -65,15 +71,23 @@ var (
 		collection: subnets, operation: "Subnet", scope: ScopeSubnet, addressable: true,
 		putMedian: 4, deleteMedian: 4,
 	}
-	frontendKind     = &childKind{collection: frontends, derived: []string{lbRules, outRules, natRules, natPools}}
+	frontendKind = &childKind{
+		collection: frontends, derived: []string{lbRules, outRules, natRules, natPools},
+		defaults: fields{"privateIPAllocationMethod": "Dynamic"},
+	}
 	loadBalancerKind = &rootKind{
 		namespace: network, collection: "loadBalancers", operation: "LoadBalancer", scope: ScopeLoadBalancer, guid: true,
 		configs: frontendKind,
 		children: []*childKind{
 			poolKind,
 			frontendKind,
-			{collection: lbRules},
-			{collection: lbProbes, derived: []string{lbRules}},
+			{collection: lbRules, defaults: fields{
+				"enableFloatingIP": false, "enableTcpReset": false, "disableOutboundSnat": false,
+				"idleTimeoutInMinutes": json.Number("4"), "loadDistribution": "Default",
+			}},
+			{collection: lbProbes, derived: []string{lbRules}, defaults: fields{
+				"intervalInSeconds": json.Number("15"), "probeThreshold": json.Number("1"),
+			}},
 			{collection: natRules},
 			{collection: natPools},
 			{collection: outRules},
@@ -88,6 +102,10 @@ var (
 	publicIPKind = &rootKind{
 		namespace: network, collection: "publicIPAddresses", operation: "PublicIpAddress", scope: ScopePublicIP, guid: true,
 		derived: []string{"ipConfiguration"}, kept: []string{"ipAddress"},
+		defaults: fields{
+			"publicIPAddressVersion": "IPv4", "publicIPAllocationMethod": "Dynamic",
+			"idleTimeoutInMinutes": json.Number("4"), "ipTags": []any{},
+		},
 		putMedian: 3, deleteMedian: 3,
 	}
 	publicIPPrefixKind = &rootKind{

@@ -247,3 +247,26 @@ func TestPublicIPServerProperties(t *testing.T) {
 		t.Errorf("%s %q %s", ip, by, name)
 	}
 }
+
+// What a PUT leaves out is filled in; what it says stands.
+func TestDefaults(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	withAddresses(t, emu)
+	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+	accepted(t, send(t, emu, http.MethodPut, otherLB, balancing(`"probes":[{"name":"hp","properties":{"protocol":"Tcp","port":80,"probeThreshold":2}}]`,
+		`"loadBalancingRules":[`+rule("r", "pub", "p", "Tcp", `"frontendPort":80,"backendPort":80,"enableFloatingIP":true`)+`]`)))
+	for id, want := range map[string][]string{
+		pips + "a": {`"idleTimeoutInMinutes":4`, `"ipTags":[]`, `"publicIPAddressVersion":"IPv4"`, `"publicIPAllocationMethod":"Static"`},
+		otherLB: {
+			`"intervalInSeconds":15`, `"probeThreshold":2`, `"enableFloatingIP":true`, `"idleTimeoutInMinutes":4`, `"enableTcpReset":false`,
+			`"disableOutboundSnat":false`, `"loadDistribution":"Default"`, `"privateIPAllocationMethod":"Dynamic"`,
+		},
+	} {
+		got := send(t, emu, http.MethodGet, id, "").raw
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s does not show %s: %s", id, w, got)
+			}
+		}
+	}
+}

@@ -46,9 +46,9 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		p.root = withChildBody(p.before, id, clean)
 		return p, nil
 	}
-	p.root = clean
+	p.root = fillDefaults(id.root, clean)
 	if p.before != nil {
-		p.root = keepServerState(id.root, p.before, clean)
+		p.root = keepServerState(id.root, p.before, p.root)
 	}
 	p.root = e.allocate(id, p.root)
 	return p, nil
