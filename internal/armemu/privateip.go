@@ -144,8 +144,9 @@ func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 // configsOf are a subject's IP configurations with their ids.
 func (s *subject) configsOf(yield func(id string, props fields) bool) {
 	k := s.self.root.configs
+	prefix := s.self.String() + "/" + k.collection + "/"
 	for _, c := range objects(properties(s.body), k.collection) {
-		if !yield(s.self.withChild(k, text(c, "name")).String(), properties(c)) {
+		if !yield(prefix+text(c, "name"), properties(c)) {
 			return
 		}
 	}

@@ -57,9 +57,9 @@ func balancingRules() []Rule {
 
 // rules calls f with every load balancing rule until it returns a message.
 func (s *subject) rules(f func(id string, props fields) string) string {
-	k := s.self.root.child(lbRules)
+	prefix := s.self.String() + "/" + lbRules + "/"
 	for _, r := range objects(properties(s.body), lbRules) {
-		if wrong := f(s.self.withChild(k, text(r, "name")).String(), properties(r)); wrong != "" {
+		if wrong := f(prefix+text(r, "name"), properties(r)); wrong != "" {
 			return wrong
 		}
 	}
