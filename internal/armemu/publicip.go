@@ -148,15 +148,14 @@ func firstFree(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// nextFree is the first free address after one, or from the start of the range.
+// nextFree is the address after the last one given, or a free one from the start
+// of the range when that was the end of it.
 func nextFree(p netip.Prefix, after netip.Addr, taken map[netip.Addr]bool) netip.Addr {
 	if !after.IsValid() {
 		after = p.Addr()
 	}
-	for addr := after.Next(); p.Contains(addr); addr = addr.Next() {
-		if !taken[addr] {
-			return addr
-		}
+	if addr := after.Next(); p.Contains(addr) {
+		return addr
 	}
 	return firstFree(p, taken)
 }

@@ -31,7 +31,7 @@ func withAddresses(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, pips+"old", lb("Basic", static))
 	put(t, emu, pipRanges+"range", lb("Standard", `"prefixLength":31`))
 	put(t, emu, tinyID, `{"properties":{"addressPrefix":"10.1.0.0/29"}}`)
-	put(t, emu, vnetID+"/subnets/six", `{"properties":{"addressPrefixes":["fd00::/64"]}}`)
+	put(t, emu, vnetID+"/subnets/six", `{"properties":{"addressPrefixes":["10.2.0.0/24","fd00::/64"]}}`)
 	put(t, emu, group+"/loadBalancers/user", lb("Standard", `"frontendIPConfigurations":[`+public("fe", "used")+`,`+private("in", tinyID, "10.1.0.4")+`],
 		"backendAddressPools":[{"name":"p"},{"name":"q"},{"name":"ips","properties":{"loadBalancerBackendAddresses":[`+in(vnetID, "n", "10.0.0.9")+`]}}]`))
 }
