@@ -56,7 +56,7 @@ func TestPrivateFrontends(t *testing.T) {
 
 	// A frontend that goes gives its address back; one that moves gets another.
 	write(y)
-	write(y, private("new", nodesID, ""))
+	write(y, strings.Replace(private("new", nodesID, ""), `"subnet"`, `"privateIPAddress":"10.0.0.99","subnet"`, 1))
 	now("10.0.0.10 10.0.0.7")
 	write(private("y", tinyID, ""), private("new", nodesID, ""))
 	now("10.1.0.5 10.0.0.7")

@@ -246,6 +246,10 @@ func TestPublicIPServerProperties(t *testing.T) {
 	if ip, by, name := get(t, emu, pips+"a", "ipAddress"), get(t, emu, pips+"a", "ipConfiguration", "id"), get(t, emu, pips+"a", "dnsSettings", "fqdn"); ip != "198.18.0.1" || by != "" || name != "web.eastus.cloudapp.azure.com" {
 		t.Errorf("%s %q %s", ip, by, name)
 	}
+	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static+`,"dnsSettings":{"fqdn":"forged"}`)))
+	if name := get(t, emu, pips+"a", "dnsSettings", "fqdn"); name != "" {
+		t.Errorf("without a label it has the name %s", name)
+	}
 }
 
 // What a PUT leaves out is filled in; what it says stands.
