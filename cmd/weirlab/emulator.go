@@ -52,7 +52,8 @@ func newEmulatorCommand() *cobra.Command {
 		Use:   "emulator",
 		Short: "Serve an emulated Azure Resource Manager for load balancers",
 		Long: `Serves the part of Azure Resource Manager that Weir talks to: load balancers with
-their backend pools, virtual networks and subnets. It models etags, If-Match,
+their backend pools, public IPs and prefixes, virtual networks, network interfaces
+and machines as far as these are referred to. It models etags, If-Match,
 long-running operations, overlapping writes, throttling and validation, and
 injects faults from a script. Nothing is kept when it ends.
 

@@ -15,8 +15,8 @@ const (
 	stateFailed    = "Failed"
 )
 
-// An aggregate is one versioned resource: a load balancer with all its
-// children, or a virtual network with its subnets.
+// An aggregate is one versioned resource, such as a load balancer with all its
+// children or a virtual network with its subnets.
 type aggregate struct {
 	id   resourceID
 	body fields // as stored: without ids, etags, states and back-references
@@ -61,6 +61,14 @@ func withChildBody(root fields, id resourceID, body fields) fields {
 
 // keepServerState carries what a write cannot change from before into after.
 func keepServerState(kind *rootKind, before, after fields) fields {
+	for _, key := range kind.kept {
+		if v, ok := properties(before)[key]; ok {
+			after = with(after, "properties", with(properties(after), key, v))
+		}
+	}
+	if kind.configs != nil {
+		after = keepPrivateAddresses(kind.configs, before, after)
+	}
 	for _, k := range kind.children {
 		if len(k.kept) == 0 {
 			continue
@@ -87,10 +95,10 @@ func keepProperties(k *childKind, before, after fields) fields {
 }
 
 // render returns the resource as an answer shows it.
-func (a *aggregate) render(id resourceID) fields {
+func (a *aggregate) render(id resourceID, from *links) fields {
 	back := backReferences(a)
 	if id.child != nil {
-		return a.renderChild(id.child, findChild(a.body, id), back)
+		return a.renderChild(id.child, findChild(a.body, id), back, from)
 	}
 	out := with(a.body, "id", a.id.String())
 	out["etag"], out["type"] = a.etag, a.id.typeName()
@@ -98,10 +106,11 @@ func (a *aggregate) render(id resourceID) fields {
 	if a.guid != "" {
 		props["resourceGuid"] = a.guid
 	}
+	a.renderLinks(props, from)
 	for _, k := range a.id.root.children {
 		list := objects(props, k.collection)
 		for i, c := range list {
-			list[i] = a.renderChild(k, c, back)
+			list[i] = a.renderChild(k, c, back, from)
 		}
 		props[k.collection] = array(list)
 	}
@@ -109,7 +118,7 @@ func (a *aggregate) render(id resourceID) fields {
 	return out
 }
 
-func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields) fields {
+func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields, from *links) fields {
 	id := a.id.withChild(k, text(c, "name"))
 	state := a.stateOf(id)
 	out := with(c, "id", id.String())
@@ -122,6 +131,9 @@ func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields) 
 			list[i] = a.renderAddress(id, addr, state)
 		}
 		props[addresses] = array(list)
+		if nics := from.nicsOf(id, c); len(nics) > 0 {
+			props[nicConfigs] = refs(nics)
+		}
 	}
 	out["properties"] = props
 	return out

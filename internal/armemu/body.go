@@ -167,7 +167,10 @@ func (e *Emulator) clean(id resourceID, body fields) fields {
 	}
 	body = without(body, "id", "etag", "type")
 	body["name"] = id.name
-	props := without(properties(body), "provisioningState", "resourceGuid")
+	props := without(properties(body), slices.Concat([]string{"provisioningState", "resourceGuid"}, id.root.derived, id.root.kept)...)
+	if dns := object(props, "dnsSettings"); dns != nil && id.root == publicIPKind {
+		props["dnsSettings"] = without(dns, "fqdn")
+	}
 	for _, k := range id.root.children {
 		list := objects(props, k.collection)
 		for i, c := range list {
@@ -186,6 +189,9 @@ func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
 	for _, key := range k.kept {
 		delete(props, key)
 	}
+	if (k == frontendKind || k == ipConfigKind) && !isStatic(props) {
+		delete(props, "privateIPAddress")
+	}
 	if k == poolKind {
 		list := objects(props, addresses)
 		for i, a := range list {
@@ -200,6 +206,32 @@ func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
 	}
 	body["properties"] = props
 	return body
+}
+
+// fillDefaults adds what a client left out. A client that compares what it wants
+// with what it reads has to expect that.
+func fillDefaults(kind *rootKind, body fields) fields {
+	props := filled(properties(body), kind.defaults)
+	for _, k := range kind.children {
+		if len(k.defaults) == 0 {
+			continue
+		}
+		list := objects(props, k.collection)
+		for i, c := range list {
+			list[i] = with(c, "properties", filled(properties(c), k.defaults))
+		}
+		props[k.collection] = array(list)
+	}
+	return with(body, "properties", props)
+}
+
+func filled(props, defaults fields) fields {
+	out := maps.Clone(defaults)
+	if out == nil {
+		out = fields{}
+	}
+	maps.Copy(out, props)
+	return out
 }
 
 func without(m fields, keys ...string) fields {

@@ -18,8 +18,8 @@ type Call struct {
 	Path     string    `json:"path"`
 	Kind     Kind      `json:"kind"`
 	Resource string    `json:"resource,omitempty"` // ARM id; of a poll, what the operation writes
-	// EtagBefore and EtagAfter are those of the whole load balancer or virtual
-	// network, around this request.
+	// EtagBefore and EtagAfter are those of the whole load balancer (or other
+	// resource that is not a child), around this request.
 	EtagBefore      string `json:"etagBefore,omitempty"`
 	EtagAfter       string `json:"etagAfter,omitempty"`
 	IfMatch         string `json:"ifMatch,omitempty"`

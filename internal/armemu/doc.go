@@ -2,7 +2,8 @@
 
 // Package armemu emulates the part of Azure Resource Manager that a load
 // balancer controller talks to: load balancers with their backend address
-// pools, and the virtual networks and subnets that pools refer to.
+// pools, public IP addresses and prefixes, and as far as these refer to them
+// virtual networks, network interfaces and virtual machines.
 //
 // Its worth is what other emulators leave out: etags of the whole load
 // balancer, writes that overtake each other, throttling, long-running

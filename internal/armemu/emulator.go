@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // Overlap is what happens to a write that arrives while another operation runs
-// on the same load balancer or virtual network.
+// on the same load balancer or other resource with an etag of its own.
 type Overlap string
 
 // The overlap policies.
@@ -84,6 +84,8 @@ type Emulator struct {
 	limits     *limiter
 	faults     *faultScript
 	calls      callLog
+	links      *links       // who refers to whom; nil when it has to be built anew
+	lastPublic publicCursor // the public addresses given last
 }
 
 // New returns an empty cloud.

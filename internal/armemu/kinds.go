@@ -2,18 +2,28 @@
 
 package armemu
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // A rootKind is a resource type with a version and an etag of its own. Its
-// children live in its body and share both. A further type (public IPs, NICs,
-// network security groups, private link services) is one more entry in roots,
-// its rules in the validation table and, where it refers to others, an entry in
-// references.
+// children live in its body and share both. A further type (private link
+// services) is one more entry in roots, its rules in the validation table and,
+// where other resources must know of it, a line in links.go.
 type rootKind struct {
+	namespace  string // of the resource provider
 	collection string // as in the path, e.g. loadBalancers
 	operation  string // middle of the operation's name, e.g. LoadBalancer
 	scope      Scope
 	children   []*childKind
+	// configs are the children that take addresses: public ones, and private
+	// ones of a subnet.
+	configs *childKind
+	// derived and kept properties are the server's, as a child's are.
+	derived, kept []string
+	// defaults are the properties that a PUT leaves out and the server adds.
+	defaults fields
 	// guid says that properties carry a resourceGuid.
 	guid bool
 	// putMedian is the model's median latency of a PUT, in seconds.
@@ -31,11 +41,13 @@ type childKind struct {
 	// kept properties are the server's as well, but are state: a write cannot
 	// change them and they survive it.
 	kept                    []string
+	defaults                fields
 	putMedian, deleteMedian float64
 }
 
 const (
-	provider   = "Microsoft.Network"
+	network    = "Microsoft.Network"
+	compute    = "Microsoft.Compute"
 	pools      = "backendAddressPools"
 	addresses  = "loadBalancerBackendAddresses"
 	lbRules    = "loadBalancingRules"
@@ -46,6 +58,7 @@ const (
 	outRules   = "outboundRules"
 	subnets    = "subnets"
 	nicConfigs = "backendIPConfigurations"
+	nicPools   = "loadBalancerBackendAddressPools"
 )
 
 var (
@@ -58,13 +71,23 @@ var (
 		collection: subnets, operation: "Subnet", scope: ScopeSubnet, addressable: true,
 		putMedian: 4, deleteMedian: 4,
 	}
+	frontendKind = &childKind{
+		collection: frontends, derived: []string{lbRules, outRules, natRules, natPools},
+		defaults: fields{"privateIPAllocationMethod": "Dynamic"},
+	}
 	loadBalancerKind = &rootKind{
-		collection: "loadBalancers", operation: "LoadBalancer", scope: ScopeLoadBalancer, guid: true,
+		namespace: network, collection: "loadBalancers", operation: "LoadBalancer", scope: ScopeLoadBalancer, guid: true,
+		configs: frontendKind,
 		children: []*childKind{
 			poolKind,
-			{collection: frontends, derived: []string{lbRules, outRules, natRules, natPools}},
-			{collection: lbRules},
-			{collection: lbProbes, derived: []string{lbRules}},
+			frontendKind,
+			{collection: lbRules, defaults: fields{
+				"enableFloatingIP": false, "enableTcpReset": false, "disableOutboundSnat": false,
+				"idleTimeoutInMinutes": json.Number("4"), "loadDistribution": "Default",
+			}},
+			{collection: lbProbes, derived: []string{lbRules}, defaults: fields{
+				"intervalInSeconds": json.Number("15"), "probeThreshold": json.Number("1"),
+			}},
 			{collection: natRules},
 			{collection: natPools},
 			{collection: outRules},
@@ -72,20 +95,60 @@ var (
 		putMedian: 12, deleteMedian: 12,
 	}
 	virtualNetworkKind = &rootKind{
-		collection: "virtualNetworks", operation: "VirtualNetwork", scope: ScopeVirtualNetwork, guid: true,
+		namespace: network, collection: "virtualNetworks", operation: "VirtualNetwork", scope: ScopeVirtualNetwork, guid: true,
 		children:  []*childKind{subnetKind},
 		putMedian: 4, deleteMedian: 4,
 	}
-	roots = []*rootKind{loadBalancerKind, virtualNetworkKind}
+	publicIPKind = &rootKind{
+		namespace: network, collection: "publicIPAddresses", operation: "PublicIpAddress", scope: ScopePublicIP, guid: true,
+		derived: []string{"ipConfiguration"}, kept: []string{"ipAddress"},
+		defaults: fields{
+			"publicIPAddressVersion": "IPv4", "publicIPAllocationMethod": "Dynamic",
+			"idleTimeoutInMinutes": json.Number("4"), "ipTags": []any{},
+		},
+		putMedian: 3, deleteMedian: 3,
+	}
+	publicIPPrefixKind = &rootKind{
+		namespace: network, collection: "publicIPPrefixes", operation: "PublicIpPrefix", scope: ScopePublicIPPrefix, guid: true,
+		derived: []string{"publicIPAddresses"}, kept: []string{"ipPrefix"},
+		putMedian: 3, deleteMedian: 3,
+	}
+	ipConfigKind         = &childKind{collection: "ipConfigurations"}
+	networkInterfaceKind = &rootKind{
+		namespace: network, collection: "networkInterfaces", operation: "NetworkInterface", scope: ScopeNetworkInterface, guid: true,
+		configs: ipConfigKind, children: []*childKind{ipConfigKind}, derived: []string{"virtualMachine"},
+		putMedian: 4, deleteMedian: 4,
+	}
+	securityGroupKind = &rootKind{
+		namespace: network, collection: "networkSecurityGroups", operation: "NetworkSecurityGroup", scope: ScopeSecurityGroup, guid: true,
+		children:  []*childKind{{collection: "securityRules"}},
+		putMedian: 4, deleteMedian: 4,
+	}
+	virtualMachineKind = &rootKind{
+		namespace: compute, collection: "virtualMachines", operation: "VirtualMachine", scope: ScopeVirtualMachine,
+		putMedian: 40, deleteMedian: 40,
+	}
+	scaleSetKind = &rootKind{
+		namespace: compute, collection: "virtualMachineScaleSets", operation: "VMScaleSet", scope: ScopeScaleSet,
+		children: []*childKind{{
+			collection: "virtualMachines", operation: "VMScaleSetVM", scope: ScopeScaleSetVM, addressable: true,
+			putMedian: 40, deleteMedian: 40,
+		}},
+		putMedian: 40, deleteMedian: 40,
+	}
+	roots = []*rootKind{
+		loadBalancerKind, virtualNetworkKind, publicIPKind, publicIPPrefixKind, networkInterfaceKind,
+		securityGroupKind, virtualMachineKind, scaleSetKind,
+	}
 )
 
 // references are the properties by which one child of a load balancer names
 // another; each is an object with an id or an array of such objects.
 var references = []string{"backendAddressPool", pools, "frontendIPConfiguration", frontends, "probe"}
 
-func rootByCollection(name string) *rootKind {
+func rootByCollection(namespace, name string) *rootKind {
 	for _, k := range roots {
-		if strings.EqualFold(k.collection, name) {
+		if k.namespace == namespace && strings.EqualFold(k.collection, name) {
 			return k
 		}
 	}
@@ -104,10 +167,10 @@ func (k *rootKind) child(collection string) *childKind {
 func modelledTypes() string {
 	var names []string
 	for _, k := range roots {
-		names = append(names, provider+"/"+k.collection)
+		names = append(names, k.namespace+"/"+k.collection)
 		for _, c := range k.children {
 			if c.addressable {
-				names = append(names, provider+"/"+k.collection+"/"+c.collection)
+				names = append(names, k.namespace+"/"+k.collection+"/"+c.collection)
 			}
 		}
 	}

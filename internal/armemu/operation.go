@@ -68,6 +68,7 @@ func (e *Emulator) start(x *exchange, agg *aggregate, root, before fields) *oper
 		agg.state = stateDeleting
 	}
 	e.remember(op)
+	e.changed(op.target, before, root)
 	return op
 }
 
@@ -114,7 +115,10 @@ func (e *Emulator) settle(now time.Time) {
 			op.status = opFailed
 			agg.state = stateFailed
 			agg.etag = e.newEtag()
-			if !op.keep && op.before != nil {
+			switch {
+			case op.before == nil:
+				agg.body = withoutAddress(agg.id.root, agg.body)
+			case !op.keep:
 				agg.body = op.before
 			}
 		case op.remove && op.target.child == nil:
@@ -127,6 +131,7 @@ func (e *Emulator) settle(now time.Time) {
 				agg.body = withChildBody(agg.body, op.target, nil)
 			}
 		}
+		e.changed(op.target, op.before, agg.body)
 	}
 }
 
@@ -159,7 +164,7 @@ func operationURL(x *exchange, op *operation, segment string) string {
 	}
 	u := url.URL{
 		Scheme: scheme, Host: host,
-		Path: "/subscriptions/" + op.target.subscription + "/providers/" + provider +
+		Path: "/subscriptions/" + op.target.subscription + "/providers/" + op.target.root.namespace +
 			"/locations/eastus/" + segment + "/" + op.id,
 		RawQuery: url.Values{"api-version": {x.req.URL.Query().Get("api-version")}}.Encode(),
 	}

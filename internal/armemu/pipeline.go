@@ -135,15 +135,25 @@ var apiVersions = []string{
 	"2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01",
 }
 
+// computeVersions are those of Microsoft.Compute.
+var computeVersions = []string{
+	"2022-03-01", "2022-08-01", "2022-11-01", "2023-03-01", "2023-07-01", "2023-09-01",
+	"2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01",
+}
+
 func (e *Emulator) checkVersion(x *exchange) *Problem {
+	namespace, known := network, apiVersions
+	if x.route.namespace == compute {
+		namespace, known = compute, computeVersions
+	}
 	version := x.req.URL.Query().Get("api-version")
 	if version == "" {
 		return bad("MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
 	}
-	if !slices.Contains(apiVersions, version) {
+	if !slices.Contains(known, version) {
 		return bad("NoRegisteredProviderFound", fmt.Sprintf(
 			"No registered resource provider found for API version %q in the namespace %q. The supported api-versions are '%s'.",
-			version, provider, strings.Join(apiVersions, ", ")))
+			version, namespace, strings.Join(known, ", ")))
 	}
 	return nil
 }
@@ -181,7 +191,7 @@ func (e *Emulator) get(x *exchange) *Problem {
 	if !agg.has(x.route.id) {
 		return missing(x.route.id)
 	}
-	x.status, x.body = http.StatusOK, agg.render(x.route.id)
+	x.status, x.body = http.StatusOK, agg.render(x.route.id, e.index())
 	x.header.Set("Etag", agg.etag)
 	return nil
 }
@@ -195,13 +205,13 @@ func (e *Emulator) list(x *exchange) *Problem {
 			return missing(r.id)
 		}
 		for _, c := range objects(properties(agg.body), r.list.collection) {
-			values = append(values, agg.render(r.id.withChild(r.list, text(c, "name"))))
+			values = append(values, agg.render(r.id.withChild(r.list, text(c, "name")), e.index()))
 		}
 	} else {
 		for _, agg := range e.sorted() {
 			if agg.id.root == r.id.root && sameName(agg.id.subscription, r.id.subscription) &&
 				(r.id.group == "" || sameName(agg.id.group, r.id.group)) {
-				values = append(values, agg.render(agg.id))
+				values = append(values, agg.render(agg.id, e.index()))
 			}
 		}
 	}
@@ -231,6 +241,9 @@ func (e *Emulator) write(x *exchange) *Problem {
 	p, problem := e.propose(x)
 	if problem == nil {
 		problem = validate(p)
+	}
+	if problem == nil {
+		problem = e.refuseUnprovisioned(p)
 	}
 	if problem == nil {
 		problem = e.commit(x, p)

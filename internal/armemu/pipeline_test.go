@@ -32,7 +32,7 @@ func TestRefusalsBeforeAnyResource(t *testing.T) {
 		{"unknown api-version", http.MethodGet, poolID + "?api-version=1999-01-01", ok, 400, "NoRegisteredProviderFound"},
 		{"unknown type", http.MethodGet, group + "/applicationGateways/x", ok, 404, "InvalidResourceType"},
 		{"child without paths", http.MethodGet, lbID + "/probes/p", ok, 404, "InvalidResourceType"},
-		{"another provider", http.MethodGet, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/x", ok, 404, "InvalidResourceNamespace"},
+		{"another provider", http.MethodGet, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Storage/storageAccounts/x", ok, 404, "InvalidResourceNamespace"},
 		{"escaped slash", http.MethodGet, group + "/loadBalancers/kubernetes%2FbackendAddressPools%2Fweb", ok, 404, "NotFound"},
 		{"admin API", http.MethodGet, "/_emu/snapshot", ok, 404, "NotFound"},
 		{"method", http.MethodPatch, lbID, ok, 405, "MethodNotAllowed"},

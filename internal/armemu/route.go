@@ -31,7 +31,7 @@ func (r resourceID) withChild(k *childKind, name string) resourceID {
 
 func (r resourceID) String() string {
 	s := "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group +
-		"/providers/" + provider + "/" + r.root.collection + "/" + r.name
+		"/providers/" + r.root.namespace + "/" + r.root.collection + "/" + r.name
 	if r.child != nil {
 		s += "/" + r.child.collection + "/" + r.childName
 	}
@@ -43,9 +43,9 @@ func (r resourceID) rootKey() string { return r.rootID().key() }
 
 func (r resourceID) typeName() string {
 	if r.child != nil {
-		return provider + "/" + r.root.collection + "/" + r.child.collection
+		return r.root.namespace + "/" + r.root.collection + "/" + r.child.collection
 	}
-	return provider + "/" + r.root.collection
+	return r.root.namespace + "/" + r.root.collection
 }
 
 func (r resourceID) leaf() string {
@@ -77,6 +77,7 @@ func Kinds() []Kind {
 type route struct {
 	kind         Kind
 	subscription string
+	namespace    string
 	id           resourceID // of the resource, or of the parent whose children are listed
 	list         *childKind // children listed; nil lists roots of id.root
 	operation    string     // operation polled
@@ -114,12 +115,26 @@ func parseRoute(method string, u *url.URL) route {
 	if len(rest) >= 2 && strings.EqualFold(rest[0], "resourceGroups") {
 		r.id.group, rest = rest[1], rest[2:]
 	}
-	if len(rest) < 3 || !strings.EqualFold(rest[0], "providers") || !strings.EqualFold(rest[1], provider) {
-		r.problem = notFound("InvalidResourceNamespace", "The emulator models the resource namespace "+provider+" only.")
+	if len(rest) >= 3 && strings.EqualFold(rest[0], "providers") {
+		r.namespace = knownNamespace(rest[1])
+	}
+	if r.namespace == "" {
+		r.problem = notFound("InvalidResourceNamespace", "The emulator models the resource namespaces "+network+" and "+compute+" only.")
 		return r
 	}
 	r.under(method, rest[2:])
 	return r
+}
+
+// knownNamespace returns the resource provider's name as it is written, or
+// nothing.
+func knownNamespace(name string) string {
+	for _, known := range []string{network, compute} {
+		if strings.EqualFold(known, name) {
+			return known
+		}
+	}
+	return ""
 }
 
 // under reads the part of the path below the provider.
@@ -132,9 +147,9 @@ func (r *route) under(method string, seg []string) {
 			return
 		}
 	}
-	r.id.root = rootByCollection(seg[0])
+	r.id.root = rootByCollection(r.namespace, seg[0])
 	if r.id.root == nil {
-		r.problem = unknownType(seg[0])
+		r.problem = r.unknownType(seg[0])
 		return
 	}
 	if len(seg) == 1 {
@@ -152,7 +167,7 @@ func (r *route) under(method string, seg []string) {
 	case 3, 4:
 		child := r.id.root.child(seg[2])
 		if child == nil || !child.addressable {
-			r.problem = unknownType(seg[0] + "/" + seg[2])
+			r.problem = r.unknownType(seg[0] + "/" + seg[2])
 			return
 		}
 		if len(seg) == 3 {
@@ -163,7 +178,7 @@ func (r *route) under(method string, seg []string) {
 		r.id = r.id.withChild(child, seg[3])
 		r.byMethod(method, KindGet, KindPut, KindDelete)
 	default:
-		r.problem = unknownType(strings.Join(seg, "/"))
+		r.problem = r.unknownType(strings.Join(seg, "/"))
 	}
 }
 
@@ -187,9 +202,9 @@ func (r *route) byMethod(method string, allowed ...Kind) {
 	}
 }
 
-func unknownType(name string) *Problem {
+func (r *route) unknownType(name string) *Problem {
 	return notFound("InvalidResourceType", fmt.Sprintf(
-		"The resource type %q could not be found in the namespace %q. The emulator models %s.", name, provider, modelledTypes()))
+		"The resource type %q could not be found in the namespace %q. The emulator models %s.", name, r.namespace, modelledTypes()))
 }
 
 // parseID parses an ARM id of a modelled resource.

@@ -23,10 +23,17 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeLoadBalancer   Scope = "load balancer"
-	ScopePool           Scope = "backend pool"
-	ScopeVirtualNetwork Scope = "virtual network"
-	ScopeSubnet         Scope = "subnet"
+	ScopeLoadBalancer     Scope = "load balancer"
+	ScopePool             Scope = "backend pool"
+	ScopeVirtualNetwork   Scope = "virtual network"
+	ScopeSubnet           Scope = "subnet"
+	ScopePublicIP         Scope = "public IP address"
+	ScopePublicIPPrefix   Scope = "public IP prefix"
+	ScopeNetworkInterface Scope = "network interface"
+	ScopeSecurityGroup    Scope = "network security group"
+	ScopeVirtualMachine   Scope = "virtual machine"
+	ScopeScaleSet         Scope = "scale set"
+	ScopeScaleSetVM       Scope = "scale set's virtual machine"
 )
 
 // A Rule is one entry of the validation table. A write that breaks it is
@@ -64,9 +71,13 @@ type subject struct {
 // Rules returns the validation table, in the order in which it is applied.
 func Rules() []Rule {
 	rules := nameRules()
-	rules = append(rules, poolRules()...)
-	rules = append(rules, loadBalancerRules()...)
-	return append(rules, deleteRules()...)
+	for _, more := range [][]Rule{
+		poolRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
+		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), deleteRules(),
+	} {
+		rules = append(rules, more...)
+	}
+	return rules
 }
 
 // table is Rules, built once.

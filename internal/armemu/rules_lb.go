@@ -12,7 +12,11 @@ import (
 
 var (
 	onlyLoadBalancers = []Scope{ScopeLoadBalancer}
-	onlyRoots         = []Scope{ScopeLoadBalancer, ScopeVirtualNetwork}
+	onlyRoots         = []Scope{
+		ScopeLoadBalancer, ScopeVirtualNetwork, ScopePublicIP, ScopePublicIPPrefix, ScopeNetworkInterface,
+		ScopeSecurityGroup, ScopeVirtualMachine, ScopeScaleSet,
+	}
+	onlyParents = []Scope{ScopeLoadBalancer, ScopeVirtualNetwork, ScopeNetworkInterface, ScopeSecurityGroup}
 )
 
 // A load balancer's limits by SKU: rules, frontends.
@@ -26,7 +30,9 @@ const maxLoadBalancers = 1000
 func nameRules() []Rule {
 	return []Rule{
 		{
-			Name: "resource-name", On: KindPut, Scopes: []Scope{ScopeLoadBalancer, ScopePool, ScopeVirtualNetwork, ScopeSubnet},
+			Name: "resource-name", On: KindPut, Scopes: []Scope{
+				ScopeLoadBalancer, ScopePool, ScopeVirtualNetwork, ScopeSubnet, ScopePublicIP, ScopePublicIPPrefix, ScopeNetworkInterface,
+			},
 			Code: "InvalidResourceName", CodeTag: Observed, Tag: Documented,
 			Requires: "A name has 1 to 80 letters, digits, underscores, periods and hyphens, begins with a letter or digit and ends with a letter, digit or underscore.",
 			Source:   "naming rules for Azure resources, Microsoft.Network", check: validName,
@@ -36,11 +42,11 @@ func nameRules() []Rule {
 			Requires: "`location` is present.", Source: "error bodies in public issues", check: hasLocation,
 		},
 		{
-			Name: "child-names", On: KindPut, Scopes: onlyRoots, Code: "InvalidRequestFormat", CodeTag: Assumed, Tag: Assumed,
+			Name: "child-names", On: KindPut, Scopes: onlyParents, Code: "InvalidRequestFormat", CodeTag: Assumed, Tag: Assumed,
 			Requires: "Every child has a name.", Source: "none found", check: childrenNamed,
 		},
 		{
-			Name: "child-names-unique", On: KindPut, Scopes: onlyRoots, Code: "DuplicateResourceName", CodeTag: Observed, Tag: Assumed,
+			Name: "child-names-unique", On: KindPut, Scopes: onlyParents, Code: "DuplicateResourceName", CodeTag: Observed, Tag: Assumed,
 			Requires: "No two children of one collection have the same name; case does not matter.",
 			Source:   "by analogy with the addresses of a pool", check: uniqueChildNames,
 		},
@@ -71,7 +77,7 @@ func loadBalancerRules() []Rule {
 		},
 		{
 			Name: "references-exist", On: KindPut, Scopes: onlyLoadBalancers, Code: "InvalidResourceReference", CodeTag: Observed, Tag: Observed,
-			Requires: "What a rule names of its own load balancer (frontend, pool, probe) is in the same body; so a PUT cannot drop a pool that a rule uses.",
+			Requires: "What a rule names (frontend, pool, probe) is in the same body; so a PUT cannot drop a pool or a frontend that a load balancing, outbound or NAT rule uses.",
 			Source:   "pulumi/pulumi-azure-native#3601", check: referencesExist,
 		},
 	}
@@ -81,17 +87,32 @@ func deleteRules() []Rule {
 	return []Rule{
 		{
 			Name: "pool-not-in-use", On: KindDelete, Scopes: onlyPools, Code: "InUseBackendAddressPoolCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
-			Requires: "No rule of the load balancer uses the pool.",
+			Requires: "No rule of the load balancer uses the pool, and no network interface is in it.",
 			Source:   "by analogy with subnets", check: poolUnused,
 		},
 		{
+			Name: "nic-pools-stay", On: KindPut, Scopes: onlyLoadBalancers, Code: "InUseBackendAddressPoolCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
+			Requires: "A PUT leaves out no pool that a network interface is in.",
+			Source:   "by analogy with subnets", check: nicPoolsStay,
+		},
+		{
+			Name: "load-balancer-not-in-use", On: KindDelete, Scopes: onlyLoadBalancers, Code: "InUseLoadBalancerCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
+			Requires: "No network interface is in a pool of the load balancer; for scale sets the same is documented as LoadBalancerInUseByVirtualMachineScaleSet.",
+			Source:   "by analogy with scale sets", check: loadBalancerUnused,
+		},
+		{
+			Name: "subnets-in-use-stay", On: KindPut, Scopes: []Scope{ScopeVirtualNetwork}, Code: "InUseSubnetCannotBeDeleted", CodeTag: Observed, Tag: Documented,
+			Requires: "A PUT leaves out no subnet that is in use.",
+			Source:   "common deployment errors page", check: subnetsStay,
+		},
+		{
 			Name: "subnet-not-in-use", On: KindDelete, Scopes: []Scope{ScopeSubnet}, Code: "InUseSubnetCannotBeDeleted", CodeTag: Observed, Tag: Observed,
-			Requires: "No pool and no frontend refers to the subnet.",
+			Requires: "No pool, no frontend and no network interface refers to the subnet.",
 			Source:   "common deployment errors page", check: networkUnused,
 		},
 		{
 			Name: "network-not-in-use", On: KindDelete, Scopes: []Scope{ScopeVirtualNetwork}, Code: "InUseVirtualNetworkCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
-			Requires: "No pool and no frontend refers to the virtual network or one of its subnets.",
+			Requires: "No pool, no frontend and no network interface refers to the virtual network or one of its subnets.",
 			Source:   "by analogy with subnets", check: networkUnused,
 		},
 	}
@@ -173,13 +194,7 @@ func loadBalancerLimit(s *subject) string {
 	if s.before != nil {
 		return ""
 	}
-	n := 0
-	for _, agg := range s.e.aggregates {
-		if agg.id.root == loadBalancerKind && sameName(agg.id.subscription, s.self.subscription) &&
-			sameName(text(agg.body, "location"), text(s.body, "location")) {
-			n++
-		}
-	}
+	n := s.countInRegion(loadBalancerKind)
 	if n >= maxLoadBalancers {
 		return fmt.Sprintf("Subscription %s has %d load balancers in %s; the limit is %d.", s.self.subscription, n, text(s.body, "location"), maxLoadBalancers)
 	}
@@ -198,7 +213,7 @@ func referencesExist(s *subject) string {
 	return s.children(func(collection string, list []fields) string {
 		for _, c := range list {
 			for _, id := range slices.Sorted(maps.Keys(referencedIDs(c))) {
-				if strings.HasPrefix(id, own) && !have[id] {
+				if !have[id] {
 					return dangling(id, s.self.String()+"/"+collection+"/"+text(c, "name"))
 				}
 			}
@@ -215,22 +230,57 @@ func poolUnused(s *subject) string {
 			}
 		}
 	}
+	return nicUser(s, s.self)
+}
+
+func nicUser(s *subject, pool resourceID) string {
+	if by := s.e.index().pool[pool.key()]; len(by) > 0 {
+		return fmt.Sprintf("Backend address pool %s is in use by %s and cannot be deleted.", pool, by[0])
+	}
 	return ""
 }
 
-// networkUnused looks at every load balancer: pools, their addresses and
-// frontends may name a virtual network or a subnet.
+// dropped calls f with every child that is there and that the body leaves out,
+// until f returns a message.
+func (s *subject) dropped(k *childKind, f func(*subject, resourceID) string) string {
+	left := objects(properties(s.body), k.collection)
+	for _, c := range objects(properties(s.before), k.collection) {
+		if s.on == KindPut && indexByName(left, text(c, "name")) >= 0 {
+			continue
+		}
+		if wrong := f(s, s.self.withChild(k, text(c, "name"))); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+func nicPoolsStay(s *subject) string       { return s.dropped(poolKind, nicUser) }
+func loadBalancerUnused(s *subject) string { return s.dropped(poolKind, nicUser) }
+
+func subnetsStay(s *subject) string {
+	return s.dropped(subnetKind, func(s *subject, id resourceID) string {
+		return networkUnused(&subject{proposal: s.proposal, self: id, scope: ScopeSubnet})
+	})
+}
+
+// networkUnused looks at IP configurations and at every pool: pools and their
+// addresses may name a virtual network or a subnet.
 func networkUnused(s *subject) string {
+	used := s.e.index().subnet
+	for _, subnet := range slices.Sorted(maps.Keys(used)) {
+		if subnet == s.self.key() || strings.HasPrefix(subnet, s.self.key()+"/") {
+			return fmt.Sprintf("Resource %s is in use by %s and cannot be deleted.", s.self, used[subnet][0])
+		}
+	}
 	for _, agg := range s.e.sorted() {
 		if agg.id.root != loadBalancerKind {
 			continue
 		}
-		for _, k := range []*childKind{poolKind, loadBalancerKind.child(frontends)} {
-			for _, c := range objects(properties(agg.body), k.collection) {
-				users := append([]fields{properties(c)}, propertiesOf(objects(properties(c), addresses))...)
-				if slices.ContainsFunc(users, s.names) {
-					return fmt.Sprintf("Resource %s is in use by %s and cannot be deleted.", s.self, agg.id.withChild(k, text(c, "name")))
-				}
+		for _, c := range objects(properties(agg.body), pools) {
+			users := append([]fields{properties(c)}, propertiesOf(objects(properties(c), addresses))...)
+			if slices.ContainsFunc(users, s.names) {
+				return fmt.Sprintf("Resource %s is in use by %s and cannot be deleted.", s.self, agg.id.withChild(poolKind, text(c, "name")))
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func uniqueAddressNames(s *subject) string {
 }
 
 func poolSize(s *subject) string {
-	nics, _ := properties(s.body)[nicConfigs].([]any)
+	nics := s.e.index().nicsOf(s.self, s.body)
 	n := max(len(s.addresses()), len(nics))
 	if n > maxPoolSize {
 		return fmt.Sprintf("Backend address pool %s has %d IP configurations; the limit is %d.", s.self, n, maxPoolSize)
@@ -134,7 +134,7 @@ func adminStates(s *subject) string {
 func ipBased(a fields) bool { return text(properties(a), "ipAddress") != "" && !isNIC(a) }
 
 func notMixed(s *subject) string {
-	nics, _ := properties(s.body)[nicConfigs].([]any)
+	nics := s.e.index().nicsOf(s.self, s.body)
 	nic := len(nics) > 0 || slices.ContainsFunc(s.addresses(), isNIC)
 	if nic && slices.ContainsFunc(s.addresses(), ipBased) {
 		return fmt.Sprintf("Backend address pool %s cannot hold both IP addresses and IP configurations of network interfaces.", s.self)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,7 +106,7 @@ func rootBreaches() []breach {
 		{rule: "sku-fixed", prepare: withBasic, id: basicID, bad: lb("Standard", ""), good: lb("Basic", ""), message: "from Basic to Standard"},
 		{rule: "rule-limit", id: other, bad: lb("Standard", `"loadBalancingRules":[`+repeat(1501, `{"name":"r%"}`)+`]`), good: lb("Standard", `"loadBalancingRules":[`+repeat(1500, `{"name":"r%"}`)+`]`), message: "1501"},
 		{rule: "rule-limit", id: other, bad: lb("Basic", `"loadBalancingRules":[`+repeat(251, `{"name":"r%"}`)+`]`), good: lb("Basic", `"loadBalancingRules":[`+repeat(250, `{"name":"r%"}`)+`]`), message: "251"},
-		{rule: "frontend-limit", id: other, bad: lb("Standard", `"frontendIPConfigurations":[`+repeat(601, `{"name":"f%"}`)+`]`), good: lb("Standard", `"frontendIPConfigurations":[`+repeat(600, `{"name":"f%"}`)+`]`), message: "601"},
+		{rule: "frontend-limit", id: other, bad: withFrontends(repeat(601, private("f%", nodesID, ""))), good: withFrontends(repeat(600, private("f%", nodesID, ""))), message: "601"},
 		{rule: "load-balancer-limit", prepare: limit(1000), id: other, bad: strings.Replace(lb("Standard", ""), "eastus", "westus", 1), good: lb("Standard", ""), message: "1000 load balancers in westus"},
 		{rule: "references-exist", id: lbID, bad: lbBody(`{"name":"spare"}`), good: lbBody(`{"name":"web"}`), message: "loadBalancingRules/r"},
 	}
@@ -131,8 +132,7 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = r.Code, true
 	}
-	var all []breach
-	all = append(append(append(all, poolBreaches()...), rootBreaches()...), deleteBreaches()...)
+	all := slices.Concat(poolBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), deleteBreaches())
 	for _, b := range all {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.run(t, codes[b.rule]) })

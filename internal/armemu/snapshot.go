@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// stored is one resource in a snapshot: a load balancer with all its children,
-// or a virtual network with its subnets.
+// stored is one resource in a snapshot, such as a load balancer with all its
+// children.
 type stored struct {
 	ID   string          `json:"id"`
 	Body json.RawMessage `json:"body"`
@@ -31,13 +31,18 @@ func (e *Emulator) sorted() []*aggregate {
 // Put makes a resource be as body says, at once: no validation beyond the
 // body's shape, no operation, a new etag. Properties that only the server sets
 // and that are state, such as a pool's backendIPConfigurations, are taken from
-// the body. A running operation on the resource is cancelled, as if another
-// writer had come.
+// the body; addresses that the body leaves out are assigned. A running operation
+// on the resource is cancelled, as if another writer had come.
 func (e *Emulator) Put(id string, body []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settle(time.Now())
-	return e.install(id, body, false)
+	if err := e.install(id, body, false); err != nil {
+		return err
+	}
+	parsed, _ := parseID(id)
+	e.allocateMissing(e.aggregates[parsed.rootKey()])
+	return nil
 }
 
 func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
@@ -65,7 +70,9 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 		agg.op = nil
 	}
 	etag, guid := text(body, "etag"), text(properties(body), "resourceGuid")
-	agg.body = e.installed(parsed, agg.body, body)
+	before := agg.body
+	agg.body = e.installed(parsed, before, body)
+	e.changed(parsed, before, agg.body)
 	agg.state, agg.touched = stateSucceeded, parsed.rootID()
 	if parsed.child == nil && parsed.root.guid {
 		agg.guid = guid
@@ -106,7 +113,7 @@ func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 	if agg == nil || !agg.has(parsed) {
 		return nil, false
 	}
-	return encode(agg.render(parsed)), true
+	return encode(agg.render(parsed, e.index())), true
 }
 
 // Snapshot returns all resources as JSON: an array of {"id", "body"} in the
@@ -118,7 +125,7 @@ func (e *Emulator) Snapshot() []byte {
 	e.settle(time.Now())
 	all := []stored{}
 	for _, agg := range e.sorted() {
-		all = append(all, stored{ID: agg.id.String(), Body: encode(agg.render(agg.id))})
+		all = append(all, stored{ID: agg.id.String(), Body: encode(agg.render(agg.id, e.index()))})
 	}
 	return encode(all)
 }
@@ -136,7 +143,7 @@ func (e *Emulator) Restore(snapshot []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	fresh := New(e.opts)
-	fresh.random = e.random
+	fresh.random, fresh.lastPublic = e.random, e.lastPublic
 	var errs []error
 	for _, r := range all {
 		errs = append(errs, fresh.install(r.ID, r.Body, true))
@@ -144,6 +151,11 @@ func (e *Emulator) Restore(snapshot []byte) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
+	fresh.forgetKeptNICs()
+	for _, agg := range fresh.sorted() {
+		fresh.allocateMissing(agg)
+	}
 	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
+	e.links, e.lastPublic = nil, fresh.lastPublic
 	return nil
 }

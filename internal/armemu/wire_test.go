@@ -112,7 +112,12 @@ func lifeOfAPool(t *testing.T, clients *armnetwork.ClientFactory) {
 			t.Fatal(err)
 		}
 	}
-	vnet, err := vnets.BeginCreateOrUpdate(ctx, "rg", "vnet", armnetwork.VirtualNetwork{Location: new("eastus")}, nil)
+	vnet, err := vnets.BeginCreateOrUpdate(ctx, "rg", "vnet", armnetwork.VirtualNetwork{
+		Location: new("eastus"),
+		Properties: &armnetwork.VirtualNetworkPropertiesFormat{Subnets: []*armnetwork.Subnet{{
+			Name: new("nodes"), Properties: &armnetwork.SubnetPropertiesFormat{AddressPrefix: new("10.0.0.0/16")},
+		}}},
+	}, nil)
 	must(err)
 	_, err = vnet.PollUntilDone(ctx, nil)
 	must(err)
@@ -120,7 +125,10 @@ func lifeOfAPool(t *testing.T, clients *armnetwork.ClientFactory) {
 		Location: new("eastus"),
 		SKU:      &armnetwork.LoadBalancerSKU{Name: new(armnetwork.LoadBalancerSKUNameStandard)},
 		Properties: &armnetwork.LoadBalancerPropertiesFormat{
-			FrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{Name: new("fe")}},
+			FrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{
+				Name:       new("fe"),
+				Properties: &armnetwork.FrontendIPConfigurationPropertiesFormat{Subnet: &armnetwork.Subnet{ID: new(nodesID)}},
+			}},
 		},
 	}, nil)
 	must(err)

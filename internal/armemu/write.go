@@ -46,10 +46,11 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		p.root = withChildBody(p.before, id, clean)
 		return p, nil
 	}
-	p.root = clean
+	p.root = fillDefaults(id.root, clean)
 	if p.before != nil {
-		p.root = keepServerState(id.root, p.before, clean)
+		p.root = keepServerState(id.root, p.before, p.root)
 	}
+	p.root = e.allocate(id, p.root)
 	return p, nil
 }
 
@@ -73,6 +74,7 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 		}
 		e.aggregates[id.rootKey()] = agg
 	}
+	e.give(id, p.root)
 	op := e.start(x, agg, p.root, p.before)
 	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
 	x.header.Set("Azure-AsyncOperation", operationURL(x, op, "operations"))
@@ -83,7 +85,7 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 		return nil
 	}
 	x.header.Set("Etag", agg.etag)
-	x.body = agg.render(id)
+	x.body = agg.render(id, e.index())
 	return nil
 }
 
@@ -116,6 +118,36 @@ func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
 			Status: http.StatusConflict, Code: "AnotherOperationInProgress",
 			Message: "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: " +
 				operationURL(x, run, "operations"),
+		}
+	}
+	return nil
+}
+
+// refuseUnprovisioned: a resource cannot use a public IP or a prefix that is
+// being written, or whose last write failed.
+func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
+	if p.on != KindPut || p.id.child != nil {
+		return nil
+	}
+	uses := []fields{properties(p.root)}
+	if k := p.id.root.configs; k != nil {
+		uses = propertiesOf(objects(properties(p.root), k.collection))
+	}
+	for _, props := range uses {
+		for _, key := range []string{"publicIPAddress", "publicIPPrefix"} {
+			agg := e.aggregates[reference(props, key)]
+			if agg == nil || agg.state == stateSucceeded {
+				continue
+			}
+			return &Problem{
+				Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
+				RetryAfter: e.pollAfter(),
+				Details: []Detail{{
+					Code: "ReferencedResourceNotProvisioned",
+					Message: fmt.Sprintf("Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state.",
+						agg.id, p.id, agg.state),
+				}},
+			}
 		}
 	}
 	return nil

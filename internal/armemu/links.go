@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// links say who refers to whom across resources. They are derived from the
+// bodies and drive back-references, in-use errors and the choice of addresses.
+// Keys are lower-cased ids, values ids of the IP configurations (a load
+// balancer's frontend, or one of a network interface) or resources that refer.
+//
+// A write that runs may still fail and bring back what was before it, so what
+// it lets go of stays in use until it ends (assumed).
+type links struct {
+	publicIP map[string][]string // public IP → IP configurations
+	prefix   map[string][]string // public IP prefix → public IPs, frontends
+	subnet   map[string][]string // subnet → IP configurations
+	pool     map[string][]string // backend pool → IP configurations of network interfaces
+	nic      map[string][]string // network interface → virtual machines
+	// private has the addresses of each subnet that are taken.
+	private map[string]map[netip.Addr]string
+}
+
+// index returns the links as they are now. The lock is held.
+func (e *Emulator) index() *links {
+	if e.links != nil {
+		return e.links
+	}
+	l := &links{
+		publicIP: map[string][]string{}, prefix: map[string][]string{}, subnet: map[string][]string{},
+		pool: map[string][]string{}, nic: map[string][]string{}, private: map[string]map[netip.Addr]string{},
+	}
+	for _, agg := range e.sorted() {
+		l.read(agg.id, agg.body)
+		if agg.op != nil && agg.op.before != nil {
+			l.read(agg.id, agg.op.before)
+		}
+	}
+	e.links = l
+	return l
+}
+
+func (l *links) read(id resourceID, body fields) {
+	props := properties(body)
+	switch {
+	case id.root.configs != nil:
+		for _, c := range objects(props, id.root.configs.collection) {
+			l.readConfig(id.withChild(id.root.configs, text(c, "name")).String(), properties(c))
+		}
+	case id.root == publicIPKind:
+		note(l.prefix, reference(props, "publicIPPrefix"), id.String())
+	case id.root == virtualMachineKind:
+		for _, nic := range objects(object(props, "networkProfile"), "networkInterfaces") {
+			note(l.nic, strings.ToLower(text(nic, "id")), id.String())
+		}
+	}
+}
+
+func (l *links) readConfig(id string, props fields) {
+	note(l.publicIP, reference(props, "publicIPAddress"), id)
+	note(l.prefix, reference(props, "publicIPPrefix"), id)
+	for _, pool := range objects(props, nicPools) {
+		note(l.pool, strings.ToLower(text(pool, "id")), id)
+	}
+	subnet := reference(props, "subnet")
+	note(l.subnet, subnet, id)
+	if addr, err := netip.ParseAddr(text(props, "privateIPAddress")); err == nil && subnet != "" {
+		if l.private[subnet] == nil {
+			l.private[subnet] = map[netip.Addr]string{}
+		}
+		l.private[subnet][addr] = id
+	}
+}
+
+func note(m map[string][]string, key, id string) {
+	if key != "" && !slices.Contains(m[key], id) {
+		m[key] = append(m[key], id)
+	}
+}
+
+// reference is the lower-cased id that a property names, or nothing.
+func reference(props fields, key string) string {
+	return strings.ToLower(text(object(props, key), "id"))
+}
+
+// refs is a list of ids as a body shows them.
+func refs(ids []string) []any {
+	out := make([]any, len(ids))
+	for i, id := range ids {
+		out[i] = fields{"id": id}
+	}
+	return out
+}
+
+// others are those of the ids that do not belong to the resource.
+func others(ids []string, own resourceID) []string {
+	root := own.rootKey() + "/"
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(strings.ToLower(id)+"/", root) })
+}
+
+// nicsOf returns the IP configurations of network interfaces in a pool: those
+// that a seed says are there, and those of modelled interfaces.
+func (l *links) nicsOf(pool resourceID, body fields) []string {
+	var ids []string
+	for _, c := range objects(properties(body), nicConfigs) {
+		ids = append(ids, text(c, "id"))
+	}
+	for _, id := range l.pool[pool.key()] {
+		if !slices.ContainsFunc(ids, func(have string) bool { return strings.EqualFold(have, id) }) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// changed follows a write to what depends on it. Pools name nothing that is in
+// the links, and they are written often.
+func (e *Emulator) changed(id resourceID, before, after fields) {
+	if id.child == poolKind {
+		return
+	}
+	e.links = nil
+	if id.root.configs != nil {
+		e.followDynamic(id.root.configs, before)
+		e.followDynamic(id.root.configs, after)
+	}
+}
+
+// forgetKeptNICs drops from seeded pools the entries of interfaces that were
+// seeded too: those speak for themselves.
+func (e *Emulator) forgetKeptNICs() {
+	for _, agg := range e.aggregates {
+		if agg.id.root != loadBalancerKind {
+			continue
+		}
+		for _, pool := range objects(properties(agg.body), pools) {
+			left := slices.DeleteFunc(objects(properties(pool), nicConfigs), func(c fields) bool {
+				nic, _, _ := strings.Cut(strings.ToLower(text(c, "id")), "/ipconfigurations/")
+				return e.aggregates[nic] != nil
+			})
+			props := maps.Clone(properties(pool))
+			delete(props, nicConfigs)
+			if len(left) > 0 {
+				props[nicConfigs] = array(left)
+			}
+			agg.body = withChildBody(agg.body, agg.id.withChild(poolKind, text(pool, "name")), with(pool, "properties", props))
+		}
+	}
+}
+
+// renderLinks adds to a root's properties what other resources say about it.
+func (a *aggregate) renderLinks(props fields, from *links) {
+	key := a.id.key()
+	switch a.id.root {
+	case publicIPKind:
+		if by := from.publicIP[key]; len(by) > 0 {
+			props["ipConfiguration"] = fields{"id": by[0]}
+		}
+		if dns := object(props, "dnsSettings"); text(dns, "domainNameLabel") != "" {
+			props["dnsSettings"] = with(dns, "fqdn", fqdn(a.body))
+		}
+	case publicIPPrefixKind:
+		if by := from.prefix[key]; len(by) > 0 {
+			props["publicIPAddresses"] = refs(by)
+		}
+	case networkInterfaceKind:
+		if by := from.nic[key]; len(by) > 0 {
+			props["virtualMachine"] = fields{"id": by[0]}
+		}
+	}
+	// An address that is being assigned shows when the creation is done.
+	if a.op != nil && a.op.before == nil {
+		for _, k := range a.id.root.kept {
+			delete(props, k)
+		}
+	}
+}

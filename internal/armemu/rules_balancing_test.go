@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import "strings"
+
+// balancing is a load balancer with the frontends pub and priv, the pools p and
+// q, the probe hp and what else is given.
+func balancing(more ...string) string {
+	return lb("Standard", `"frontendIPConfigurations":[`+public("pub", "a")+`,`+private("priv", nodesID, "")+`],
+		"backendAddressPools":[{"name":"p"},{"name":"q"}]`+strings.Join(append([]string{""}, more...), ","))
+}
+
+// rule is a load balancing rule with floating IP: frontend, pool, protocol and
+// properties.
+func rule(name, frontend, pool, protocol, props string) string {
+	return `{"name":"` + name + `","properties":{"frontendIPConfiguration":{"id":"` + otherLB + `/frontendIPConfigurations/` + frontend + `"},
+		"backendAddressPool":{"id":"` + otherLB + `/backendAddressPools/` + pool + `"},"protocol":"` + protocol + `",` + props + `}}`
+}
+
+func ruleSet(list ...string) string {
+	return balancing(`"loadBalancingRules":[` + strings.Join(list, ",") + `]`)
+}
+
+func withProbe(props string) string {
+	return balancing(`"probes":[{"name":"hp","properties":{` + props + `}}]`)
+}
+
+func balancingBreaches() []breach {
+	const (
+		p80      = `"frontendPort":80,"backendPort":80`
+		p81      = `"frontendPort":81,"backendPort":80`
+		floating = `,"enableFloatingIP":true`
+		ha       = `"frontendPort":0,"backendPort":0`
+	)
+	one := func(props string) string { return ruleSet(rule("r", "pub", "p", "Tcp", props)) }
+	nat := func(port string, rules ...string) string {
+		return balancing(`"loadBalancingRules":[`+strings.Join(rules, ",")+`]`, `"inboundNatRules":[{"name":"n","properties":{
+			"frontendIPConfiguration":{"id":"`+otherLB+`/frontendIPConfigurations/pub"},"protocol":"tcp","frontendPort":`+port+`,"backendPort":22}}]`)
+	}
+	outbound := func(rules ...string) string {
+		return balancing(`"loadBalancingRules":[`+strings.Join(rules, ",")+`]`, `"outboundRules":[{"name":"o","properties":{
+			"frontendIPConfigurations":[{"id":"`+otherLB+`/frontendIPConfigurations/pub"}],"backendAddressPool":{"id":"`+otherLB+`/backendAddressPools/q"}}}]`)
+	}
+	withoutFrontend := func(body string) string { return strings.Replace(body, public("pub", "a")+",", "", 1) }
+	cases := []breach{
+		{rule: "rule-ports", bad: one(`"frontendPort":65535,"backendPort":80`), good: one(`"frontendPort":65534,"backendPort":80`), message: "65535"},
+		{rule: "rule-ports", bad: one(`"frontendPort":80,"backendPort":65536`), good: one(`"frontendPort":80,"backendPort":65535`), message: "65536"},
+		{rule: "rule-idle-timeout", bad: one(p80 + `,"idleTimeoutInMinutes":3`), good: one(p80 + `,"idleTimeoutInMinutes":4`), message: "3 minutes"},
+		{rule: "rule-idle-timeout", bad: one(p80 + `,"idleTimeoutInMinutes":101`), good: one(p80 + `,"idleTimeoutInMinutes":100`), message: "101 minutes"},
+		{rule: "ha-ports-whole", bad: ruleSet(rule("r", "priv", "p", "All", p80)), good: ruleSet(rule("r", "priv", "p", "All", ha)), message: "protocol All"},
+		{rule: "ha-ports-whole", bad: ruleSet(rule("r", "priv", "p", "Tcp", ha)), good: ruleSet(rule("r", "priv", "p", "Tcp", p80)), message: "protocol Tcp"},
+		{rule: "ha-ports-internal", bad: ruleSet(rule("r", "pub", "p", "All", ha)), good: ruleSet(rule("r", "priv", "p", "All", ha)), message: "loadBalancingRules/r"},
+		{rule: "ha-ports-internal", bad: strings.Replace(withoutFrontend(ruleSet(rule("r", "priv", "p", "All", ha))), "Standard", "Basic", 1), good: withoutFrontend(ruleSet(rule("r", "priv", "p", "All", ha))), message: "loadBalancingRules/r"},
+		{rule: "frontend-port-once", bad: ruleSet(rule("r", "pub", "p", "Tcp", p80), rule("s", "pub", "q", "TCP", p80)), good: ruleSet(rule("r", "pub", "p", "Tcp", p80), rule("s", "pub", "q", "Udp", p80)), message: "loadBalancingRules/s"},
+		{rule: "frontend-port-once", bad: nat("80", rule("r", "pub", "p", "Tcp", p80)), good: nat("22", rule("r", "pub", "p", "Tcp", p80)), message: "inboundNatRules/n"},
+		{rule: "backend-port-once", bad: ruleSet(rule("r", "pub", "p", "Tcp", p80), rule("s", "pub", "p", "Tcp", p81)), good: ruleSet(rule("r", "pub", "p", "Tcp", p80), rule("s", "pub", "q", "Tcp", p81)), message: "backendaddresspools/p"},
+		{rule: "backend-port-once", bad: ruleSet(rule("r", "pub", "p", "Tcp", p80), rule("s", "priv", "p", "Tcp", p80)), good: ruleSet(rule("r", "pub", "p", "Tcp", p80+floating), rule("s", "priv", "p", "Tcp", p80+floating)), message: "floating IP disabled"},
+		{rule: "backend-port-once-floating", bad: ruleSet(rule("r", "pub", "p", "Tcp", p80+floating), rule("s", "pub", "p", "Tcp", p81+floating)), good: ruleSet(rule("r", "pub", "p", "Tcp", p80+floating), rule("s", "pub", "p", "Udp", p81+floating)), message: "floating IP enabled"},
+		{rule: "snat-disabled-beside-outbound-rule", bad: outbound(rule("r", "pub", "p", "Tcp", p80)), good: outbound(rule("r", "pub", "p", "Tcp", p80+`,"disableOutboundSnat":true`)), message: "outbound rule o"},
+		{rule: "references-exist", bad: withoutFrontend(outbound()), good: outbound(), message: "frontendipconfigurations/pub referenced by resource " + otherLB + "/outboundRules/o"},
+		{rule: "references-exist", bad: withoutFrontend(nat("22")), good: nat("22"), message: "frontendipconfigurations/pub referenced by resource " + otherLB + "/inboundNatRules/n"},
+		{rule: "references-exist", bad: strings.ReplaceAll(one(p80), otherLB+"/backendAddressPools/p", lbID+"/backendAddressPools/web"), good: one(p80), message: "kubernetes/backendaddresspools/web"},
+		{rule: "probe-bounds", bad: withProbe(`"protocol":"Tcp","port":80,"intervalInSeconds":4`), good: withProbe(`"protocol":"Tcp","port":80,"intervalInSeconds":5`), message: "intervalInSeconds 4"},
+		{rule: "probe-bounds", bad: withProbe(`"protocol":"Tcp","port":0`), good: withProbe(`"protocol":"Tcp","port":65535`), message: "port 0"},
+		{rule: "probe-bounds", bad: withProbe(`"protocol":"Tcp","port":80,"numberOfProbes":0`), good: withProbe(`"protocol":"Tcp","port":80,"numberOfProbes":1,"probeThreshold":1`), message: "numberOfProbes 0"},
+		{rule: "probe-path", bad: withProbe(`"protocol":"Http","port":80`), good: withProbe(`"protocol":"Http","port":80,"requestPath":"/"`), message: "protocol Http"},
+		{rule: "probe-path", bad: withProbe(`"protocol":"Tcp","port":80,"requestPath":"/"`), good: withProbe(`"protocol":"Tcp","port":80`), message: "protocol Tcp"},
+		{rule: "https-probe-needs-standard", bad: strings.Replace(withoutFrontend(withProbe(`"protocol":"Https","port":443,"requestPath":"/"`)), "Standard", "Basic", 1), good: withoutFrontend(withProbe(`"protocol":"Https","port":443,"requestPath":"/"`)), message: "Basic"},
+	}
+	for i := range cases {
+		cases[i].prepare = withAddresses
+		cases[i].id = otherLB
+	}
+	return cases
+}
