@@ -56,6 +56,12 @@ func rules() []rule {
 		others := slices.DeleteFunc(slices.Clone(adapters), func(a string) bool { return a == pkg })
 		all = append(all, rule{pkg, within(slices.Concat(others, roof)), nil, "adapters never import each other, nor the roof"})
 	}
+	for _, pkg := range []string{"api", "cmd", "config", "internal"} {
+		all = append(all, rule{pkg, within([]string{"test"}), nil, "what is in test/ serves tests alone"})
+	}
+	for _, pkg := range []string{"test/controlplane", "test/referencepage"} {
+		all = append(all, rule{pkg, []string{module}, nil, "tests of any room use it, those inside of a package too"})
+	}
 	return append(all,
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
 		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},

@@ -5,12 +5,12 @@ package armemu_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/referencepage"
 )
 
 // A breach is a request that breaks one rule of the validation table, and one
@@ -189,24 +189,5 @@ func TestMalformedBodies(t *testing.T) {
 
 // The reference shows the table as it is.
 func TestReferenceShowsTheTable(t *testing.T) {
-	const file = "../../docs/reference/emulator.md"
-	const begin, end = "<!-- rules: begin, rendered by go test ./internal/armemu -run Reference -rewrite -->\n", "<!-- rules: end -->"
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(raw), begin)
-	shown, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has lost its markers", file)
-	}
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(head+begin+armemu.RulesMarkdown()+end+tail), 0o644); err != nil { //nolint:gosec // a document
-			t.Fatal(err)
-		}
-		return
-	}
-	if shown != armemu.RulesMarkdown() {
-		t.Errorf("%s differs from the table: run go test ./internal/armemu -run Reference -rewrite", file)
-	}
+	referencepage.Shows(t, "../../docs/reference/emulator.md", "rules", armemu.RulesMarkdown())
 }

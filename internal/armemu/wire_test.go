@@ -7,13 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,12 +19,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-	"github.com/google/go-cmp/cmp"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/referencepage"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
 // A transcript is a transport that writes down what passes.
 type transcript struct {
@@ -73,23 +68,6 @@ func (tr *transcript) body(raw []byte) {
 	}
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", "wire", name)
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // a fixture
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the wire changed (-want +got); run with -rewrite and review:\n%s", diff)
-	}
-}
-
 // The life of a pool as the SDK sees it, byte for byte.
 func TestGoldenWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +75,7 @@ func TestGoldenWire(t *testing.T) {
 		tr := &transcript{inner: emu.Transport(), start: time.Now()}
 		clients := newClients(t, tr, "http://emulator.test", sendEtag{})
 		lifeOfAPool(t, clients)
-		golden(t, "pool.txt", tr.text.String())
+		referencepage.Is(t, "testdata/wire/pool.txt", tr.text.String())
 	})
 }
 

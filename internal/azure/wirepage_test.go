@@ -3,49 +3,25 @@
 package azure
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/test/referencepage"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite the reference")
 
 // The reference shows the table as it was measured.
 func TestReferenceShowsWireCalls(t *testing.T) {
-	const file = "../../docs/reference/wire-calls.md"
-	const begin, end = "<!-- table: begin, rendered by go test ./internal/azure -run Reference -rewrite -->\n", "<!-- table: end -->"
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(raw), begin)
-	shown, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has lost its markers", file)
-	}
 	var page strings.Builder
 	for _, section := range wireTable() {
 		section.render(t, &page)
 	}
 	renderWholes(t, &page)
 	page.WriteByte('\n')
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(head+begin+page.String()+end+tail), 0o644); err != nil { //nolint:gosec // a document
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(shown, page.String()); diff != "" {
-		t.Errorf("%s differs from what is measured (-page +measured); run go test ./internal/azure -run Reference -rewrite and review:\n%s", file, diff)
-	}
+	referencepage.Shows(t, "../../docs/reference/wire-calls.md", "table", page.String())
 }
 
 func (s wireSection) render(t *testing.T, page *strings.Builder) {

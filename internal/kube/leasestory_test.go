@@ -43,8 +43,30 @@ func (b *safeBuffer) count(part string) int {
 //
 // It runs alone: the controller that all tests share is stopped meanwhile.
 func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
-	l := newLocker(t)
-	s := newScene(t, "web")
+	s := newRivalry(t)
+	s.bothPools(s.ip(1))
+	s.takesTurnsFromHere()
+	s.theOtherTakesIt()
+	s.changesWait()
+	s.l.upstreamReleases()
+	s.goesOn()
+	s.keepsTheOtherAwayWhileItWrites()
+	s.theOtherTakesIt() // all passes are over
+}
+
+// rivalry is a scene of one Service with two pools, web and api, and a controller that
+// shares the Lease with the cloud provider.
+type rivalry struct {
+	*scene
+
+	l      *locker
+	shared *lease.Shared
+	log    *safeBuffer
+}
+
+func newRivalry(t *testing.T) *rivalry {
+	t.Helper()
+	s := &rivalry{l: newLocker(t), scene: newScene(t, "web"), log: &safeBuffer{}}
 	for n := 1; n <= 3; n++ {
 		s.hasNode(n)
 	}
@@ -53,18 +75,28 @@ func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	s.azurePool("api")
 	s.hasSlice("a", "web", s.on(1))
 	s.binds("api", "web")
-	s.holds("web", s.ip(1))
-	s.holds("api", s.ip(1))
-	l.must(controller.stop())
-	log := &safeBuffer{}
-	shared := lease.NewShared(newResourceLease(t, cluster.Config), kube.ResourceLeaseTerm, slog.New(slog.NewTextHandler(log, nil)))
+	return s
+}
+
+func (s *rivalry) bothPools(ips ...string) {
+	s.Helper()
+	s.holds("web", ips...)
+	s.holds("api", ips...)
+}
+
+// takesTurnsFromHere puts a controller with the Lease in the place of the one without,
+// and waits until its first looks are over.
+func (s *rivalry) takesTurnsFromHere() {
+	s.Helper()
+	s.l.must(controller.stop())
+	s.shared = lease.NewShared(newResourceLease(s.T, cluster.Config), kube.ResourceLeaseTerm, slog.New(slog.NewTextHandler(s.log, nil)))
 	var err error
-	controller, err = startWith(shared)
-	l.must(err)
-	t.Cleanup(func() { // the others go on without it
-		l.must(controller.stop())
+	controller, err = startWith(s.shared)
+	s.l.must(err)
+	s.Cleanup(func() { // the other tests go on without it
+		s.l.must(controller.stop())
 		controller, err = start()
-		l.must(err)
+		s.l.must(err)
 	})
 	s.until(func() string {
 		for _, name := range []string{"web", "api"} { // each was written, and is looked at once
@@ -74,70 +106,79 @@ func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 		}
 		return ""
 	})
-	s.comesToSay("web", v1alpha1.ReasonLevel, "level with 1 node")
-	s.comesToSay("api", v1alpha1.ReasonLevel, "level with 1 node")
+	s.bothSay(v1alpha1.ReasonLevel, "level with 1 node")
+}
 
+func (s *rivalry) bothSay(reason, part string) {
+	s.Helper()
+	s.comesToSay("web", reason, part)
+	s.comesToSay("api", reason, part)
+}
+
+// theOtherTakesIt waits until our passes are over.
+func (s *rivalry) theOtherTakesIt() {
+	s.Helper()
 	s.until(func() string {
-		if err := l.upstreamTakes(); err != nil {
-			return err.Error() // one of our looks is under way
-		}
-		return ""
-	})
-	said, calls, refused := s.events("Service", "web"), s.calls(), shared.Refusals()
-	s.changeSlice("a", s.on(1), s.on(2))
-	waits := `a change of the members waits: the lease kube-system/` + lockerName + ` is held by "` + upstream + `"`
-	s.comesToSay("web", v1alpha1.ReasonUpdating, waits)
-	s.comesToSay("api", v1alpha1.ReasonUpdating, waits)
-	version := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion
-	s.until(func() string { // some intervals pass
-		if shared.Refusals() < refused+4 {
-			return fmt.Sprintf("refused %d times", shared.Refusals()-refused)
-		}
-		return ""
-	})
-	if n := s.calls(); n != calls {
-		t.Errorf("%d calls to Azure without the lease", n-calls)
-	}
-	if got := controller.lanes.Backlog().Operations; got < 2 { // pools of other tests may wait, too
-		t.Errorf("%d operations wait, want both", got)
-	}
-	if now := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; now != version {
-		t.Errorf("said more than once: %s", s.says("web"))
-	}
-	if n := log.count("no resource lease"); n != 1 {
-		t.Errorf("%d log lines, want one", n)
-	}
-	if got := s.events("Service", "web"); fmt.Sprint(got) != fmt.Sprint(said) {
-		t.Errorf("events: %v, before %v", got, said)
-	}
-
-	l.upstreamReleases()
-	s.holds("web", s.ip(1), s.ip(2))
-	s.holds("api", s.ip(1), s.ip(2))
-	if n := log.count("ours again"); n != 1 {
-		t.Errorf("%d log lines for the end", n)
-	}
-	if got := l.get().Annotations[previousNote]; got != ours {
-		t.Errorf("the previous holder is %q: the cloud provider would not read anew what we changed", got)
-	}
-
-	// Ours is held while a write is under way.
-	var meanwhile error
-	var only sync.Once
-	duringPut.Store(new(func() { only.Do(func() { meanwhile = l.upstreamTakes() }) }))
-	defer duringPut.Store(nil)
-	s.changeSlice("a", s.on(2))
-	s.holds("web", s.ip(2))
-	s.holds("api", s.ip(2))
-	if meanwhile == nil || !strings.Contains(meanwhile.Error(), ours) {
-		t.Errorf("during our write the other got %v, want that we hold it", meanwhile)
-	}
-	s.until(func() string { // and released, when all passes are over
-		if err := l.upstreamTakes(); err != nil {
+		if err := s.l.upstreamTakes(); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
+}
+
+// changesWait makes a change, and sees that for some intervals it is kept, and said once.
+func (s *rivalry) changesWait() {
+	s.Helper()
+	said, calls, refused := s.events("Service", "web"), s.calls(), s.shared.Refusals()
+	s.changeSlice("a", s.on(1), s.on(2))
+	s.bothSay(v1alpha1.ReasonUpdating, `a change of the members waits: the lease kube-system/`+lockerName+` is held by "`+upstream+`"`)
+	version := get[v1alpha1.BackendPool](s.scene, s.ns, "web").ResourceVersion
+	s.until(func() string {
+		if n := s.shared.Refusals() - refused; n < 4 {
+			return fmt.Sprintf("refused %d times", n)
+		}
+		return ""
+	})
+	if n := s.calls(); n != calls {
+		s.Errorf("%d calls to Azure without the lease", n-calls)
+	}
+	if got := controller.lanes.Backlog().Operations; got < 2 { // pools of other tests may wait, too
+		s.Errorf("%d operations wait, want both", got)
+	}
+	if now := get[v1alpha1.BackendPool](s.scene, s.ns, "web").ResourceVersion; now != version {
+		s.Errorf("said more than once: %s", s.says("web"))
+	}
+	if n := s.log.count("no resource lease"); n != 1 {
+		s.Errorf("%d log lines, want one", n)
+	}
+	if got := s.events("Service", "web"); fmt.Sprint(got) != fmt.Sprint(said) {
+		s.Errorf("events: %v, before %v", got, said)
+	}
+}
+
+// goesOn sees what waited be done, and the cloud provider be told to read anew.
+func (s *rivalry) goesOn() {
+	s.Helper()
+	s.bothPools(s.ip(1), s.ip(2))
+	if n := s.log.count("ours again"); n != 1 {
+		s.Errorf("%d log lines for the end", n)
+	}
+	if got := s.l.get().Annotations[previousNote]; got != ours {
+		s.Errorf("the previous holder is %q: the cloud provider would not read anew what we changed", got)
+	}
+}
+
+func (s *rivalry) keepsTheOtherAwayWhileItWrites() {
+	s.Helper()
+	var meanwhile error
+	var only sync.Once
+	duringPut.Store(new(func() { only.Do(func() { meanwhile = s.l.upstreamTakes() }) }))
+	defer duringPut.Store(nil)
+	s.changeSlice("a", s.on(2))
+	s.bothPools(s.ip(2))
+	if meanwhile == nil || !strings.Contains(meanwhile.Error(), ours) {
+		s.Errorf("during our write the other got %v, want that we hold it", meanwhile)
+	}
 }
 
 // A controller without the setting never asks.

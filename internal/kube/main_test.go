@@ -4,16 +4,12 @@ package kube_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -24,6 +20,7 @@ import (
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/test/controlplane"
 )
 
 const (
@@ -42,76 +39,23 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if code == 0 {
-		if err := goleak.Find(goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	controlplane.Main(m, controlplane.Options{Parallel: 16, CRDs: true, SetUp: setUp})
 }
 
-func runTests(m *testing.M) (code int, err error) {
-	ctrl.SetLogger(logr.Discard())
-	// The tests wait more than they work, so more of them run at once than there are CPUs.
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		return m.Run(), nil // nothing that is fuzzed needs a cluster: run it with -run='^$'
-	}
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		return 1, err
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return 1, err
-	}
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		assets = filepath.Join(root, "bin")
-	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
-		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
-			return 1, fmt.Errorf("%w: run make kubelab first", err)
-		}
-	}
-	cluster = &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
-		CRDDirectoryPaths:        []string{filepath.Join(root, "config", "crd", "weir.dev_backendpools.yaml")},
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: time.Minute,
-	}
-	cfg, err := cluster.Start()
-	if err != nil {
-		return 1, fmt.Errorf("starting kube-apiserver: %w", err)
-	}
-	defer func() {
-		if stopErr := cluster.Stop(); stopErr != nil && err == nil {
-			err = stopErr
-		}
-	}()
-	cfg.QPS = -1
-	if api, err = client.New(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
-		return 1, err
+func setUp(env *envtest.Environment) (tearDown func() error, err error) {
+	cluster = env
+	if api, err = client.New(cluster.Config, client.Options{Scheme: kube.Scheme()}); err != nil {
+		return nil, err
 	}
 	cloud = armemu.New(armemu.Options{Seed: 1})
 	if err := cloud.Put(vnetID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/16"]},
 		"subnets":[{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/8","fd00::/16"]}}]}}`)); err != nil {
-		return 1, err
+		return nil, err
 	}
 	if controller, err = start(); err != nil {
-		return 1, err
+		return nil, err
 	}
-	defer func() {
-		if stopErr := controller.stop(); stopErr != nil && err == nil {
-			err = stopErr
-		}
-	}()
-	return m.Run(), nil
+	return func() error { return controller.stop() }, nil // tests may have started another
 }
 
 // running is a controller as the application wires it, over the emulator.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,6 +19,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/controlplane"
 )
 
 // scene is one test's part of the world.
@@ -204,23 +204,9 @@ func change[T any, P interface {
 	}
 }
 
-// until waits until check returns "", and fails with what it returned last.
 func (s *scene) until(check func() string) {
 	s.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(40 * time.Second)
-	for {
-		missing := check()
-		if missing == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s.Fatal("still after 40 s: " + missing)
-		}
-	}
+	controlplane.Until(s.T, check)
 }
 
 // held returns the addresses in a pool, sorted.

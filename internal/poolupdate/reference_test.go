@@ -3,7 +3,6 @@
 package poolupdate
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,39 +12,15 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/test/referencepage"
 )
 
 const reference = "../../docs/reference/updater.md"
 
-// The page prints the two tables from the code. `go test ./internal/poolupdate -run
-// Reference -rewrite` writes them anew.
+// The page prints the two tables from the code.
 func TestReferenceShowsTheTables(t *testing.T) {
-	text, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := section(t, string(text), "settle", settleTable())
-	page = section(t, page, "faults", faultTable())
-	if page == string(text) {
-		return
-	}
-	if rewrite := flag.Lookup("rewrite"); rewrite == nil || rewrite.Value.String() != "true" {
-		t.Fatalf("%s is behind the code: run this test with -rewrite", reference)
-	}
-	if err := os.WriteFile(reference, []byte(page), 0o644); err != nil { //nolint:gosec // a page for all to read
-		t.Fatal(err)
-	}
-}
-
-func section(t *testing.T, page, name, content string) string {
-	t.Helper()
-	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
-	before, rest, found := strings.Cut(page, begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s has no section %s", reference, name)
-	}
-	return before + begin + content + end + after
+	referencepage.Shows(t, reference, "settle", settleTable())
+	referencepage.Shows(t, reference, "faults", faultTable())
 }
 
 func settleTable() string {

@@ -3,164 +3,13 @@
 package scenario
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"weir.dev/weir/internal/armemu"
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
 )
-
-// tampering breaks what a check watches, behind the back of everything.
-type tampering struct {
-	check, how string
-	with       func(t *testing.T, s *Stage)
-}
-
-func tamperings() []tampering {
-	return []tampering{
-		{"level at rest", "an address of ours is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.9.0.1") }},
-		{"level in time", "an address of ours is taken away and nobody looks", func(_ *testing.T, s *Stage) {
-			s.opts.DriftPeriod = time.Minute
-			s.overwrite("web", "10.9.0.1")
-			_ = s.check()
-			s.sleep(151 * time.Second)
-		}},
-		{"words", "a look for drift tells again what a change was given up for", func(_ *testing.T, s *Stage) {
-			failed := poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")}
-			s.forge(failed)
-			failed.Drift = true
-			s.forge(failed)
-		}},
-		{"budget", "a look for drift is tried again although the change was given up", func(_ *testing.T, s *Stage) {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")})
-			s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Drift: true, Requeued: true, RetriesUsed: 1})
-		}},
-		{"foreign survives", "a foreign address is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.0.0.2") }},
-		{"nothing unwanted", "the address of a node that hosts nothing stays", func(t *testing.T, s *Stage) {
-			s.overwrite("web", "10.9.0.1", "10.0.0.2", "10.0.0.4")
-			_ = s.check()
-			s.sleep(91 * time.Second)
-		}},
-		{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forge(poolupdate.Report{Outcome: poolupdate.Retriable}) }},
-		{"budget", "another attempt after the last", func(_ *testing.T, s *Stage) {
-			for range 4 {
-				s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Requeued: true})
-			}
-		}},
-		{"budget", "waiting costs a retry", func(_ *testing.T, s *Stage) {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Requeued: true, RetriesUsed: 2})
-		}},
-		{"not before the time", "a parked pool is read", func(t *testing.T, s *Stage) {
-			do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
-			if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
-				t.Error(err)
-			}
-		}},
-		{"alone", "a pool is read while somebody else has its lane", func(t *testing.T, s *Stage) {
-			do(t, s, "lock kubernetes for=1m", "clock 1s")
-			_, _ = s.process.Get(t.Context(), s.pool("web").id)
-		}},
-		{"alone", "a write after the lease has ended", func(t *testing.T, s *Stage) {
-			held, _ := s.process.Get(t.Context(), s.pool("web").id)
-			s.process.lease = newEntrance(s.process, time.Minute)
-			s.process.lease.in, s.process.lease.end = 1, time.Now()
-			_, _ = s.process.Put(t.Context(), held)
-		}},
-		{"alone", "a call of one who is not the leader any more", func(t *testing.T, s *Stage) {
-			s.process.stopping = true
-			_, _ = s.process.Get(t.Context(), s.pool("web").id)
-		}},
-		{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
-			s.process.lease = newEntrance(s.process, time.Minute)
-			s.process.lease.in = 1
-		}},
-		{"the lease is shared", "it is not given back", func(_ *testing.T, s *Stage) {
-			s.process.lease = newEntrance(s.process, time.Minute)
-			s.process.lease.left = time.Now()
-			s.lease.holder, s.lease.until = s.process.name, time.Now().Add(time.Hour)
-			s.sleep(16 * time.Second)
-		}},
-		{"the lease is shared", "a lane enters long after a turn", func(t *testing.T, s *Stage) {
-			s.process.lease = newEntrance(s.process, time.Hour)
-			_, leave, err := s.process.lease.Enter(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer leave()
-			s.process.lease.turn = time.Now().Add(-2 * time.Minute)
-			_, again, err := s.process.lease.Enter(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			again()
-		}},
-		{"not before the time", "what has failed is tried again at once", func(t *testing.T, s *Stage) {
-			do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
-			if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
-				t.Error(err)
-			}
-		}},
-		{"one write at a time", "two pools of one load balancer are written at once", writeTwice},
-		{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
-			do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
-			s.pool("web").last = answer{"PUT", 409, true}
-			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}})
-		}},
-		{"classes", "a pool that is there is taken for gone", func(_ *testing.T, s *Stage) {
-			s.pool("web").last = answer{"PUT", 404, true}
-			s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Fault: &fault.Fault{Code: "X"}})
-		}},
-		{"soon level", "a node is missing, and nobody brings it", func(_ *testing.T, s *Stage) {
-			s.overwrite("web", "10.9.0.1")
-			_ = s.check()
-			s.sleep(91 * time.Second)
-		}},
-		{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Failed: told("web")})
-		}},
-		{"words", "one attempt tells the same twice", func(_ *testing.T, s *Stage) {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Requeued: true, RetriesUsed: 1, Retrying: append(told("web"), told("web")...)})
-		}},
-		{"words", "a pool that was level all along is told of", func(_ *testing.T, s *Stage) {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true, Updated: told("web")})
-		}},
-		{"words", "a Service that is gone is told", func(t *testing.T, s *Stage) {
-			do(t, s, "delete-service web", "clock 10s")
-			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Failed: told("web")})
-		}},
-		{"words", "a dead process speaks", func(t *testing.T, s *Stage) {
-			p := s.process
-			s.stop("")
-			p.Report(t.Context(), poolupdate.Report{Pool: s.pool("web").id, Outcome: poolupdate.Shutdown})
-		}},
-		{"observations", "a success and a failure at once", func(_ *testing.T, s *Stage) {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Updated: told("web"), Failed: told("web")})
-		}},
-		{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {
-			for _, name := range strings.Fields("a b c d e f g h i j k") {
-				b := s.cluster.bindings["web"]
-				s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.pool, Service: poolupdate.ServiceName{Name: name}})
-			}
-		}},
-		{"nothing rises", "a write for a Service that is gone", writeForTheGone},
-		{"nothing rises", "a deleted pool comes back", func(t *testing.T, s *Stage) {
-			do(t, s, "delete-pool web")
-			s.overwrite("web")
-		}},
-		{"no secret", "a log line", func(_ *testing.T, s *Stage) { s.log.Info("calling", "authorization", "Bearer "+canary) }},
-		{"no secret", "a fault", func(_ *testing.T, s *Stage) {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X", Err: errors.New("sent " + canary)}})
-		}},
-	}
-}
 
 // Every check fails when what it watches is broken, and holds before.
 func TestABrokenRuleIsReported(t *testing.T) {
@@ -182,72 +31,6 @@ func TestABrokenRuleIsReported(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func (s *Stage) pool(name string) *pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.poolNamed(name)
-}
-
-// overwrite has a pool hold these addresses and nothing else.
-func (s *Stage) overwrite(name string, ips ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.poolNamed(name)
-	held, _ := s.holds(k)
-	var left []lb.Address
-	for _, ip := range ips {
-		i := slices.IndexFunc(held, func(a lb.Address) bool { return a.IP.String() == ip })
-		if i >= 0 {
-			left = append(left, held[i])
-		} else {
-			left = append(left, lb.Address{Name: "x" + ip, IP: addressesIn([]byte(`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"` + ip + `"}}]}}`))[0]})
-		}
-	}
-	if err := s.write(k, left); err != nil {
-		panic(err)
-	}
-}
-
-// forge has an attempt end that never was.
-func (s *Stage) forge(r poolupdate.Report) {
-	b := s.cluster.bindings["web"]
-	r.Ref, r.Pool, r.Budget = b.ref, b.pool, s.opts.MaxRetries
-	s.process.Report(context.Background(), r)
-}
-
-func told(name string) []poolupdate.ServiceName {
-	return []poolupdate.ServiceName{{Namespace: namespace, Name: name}}
-}
-
-func writeTwice(t *testing.T, s *Stage) {
-	var both sync.WaitGroup
-	for _, name := range []string{"web", "api"} {
-		both.Go(func() {
-			id := s.pool(name).id
-			held, err := s.process.client.Get(t.Context(), id)
-			if err == nil {
-				_, _ = s.process.Put(t.Context(), held)
-			}
-		})
-	}
-	both.Wait()
-}
-
-func writeForTheGone(t *testing.T, s *Stage) {
-	do(t, s, "delete-service web", "clock 10s", "expect level")
-	b := s.cluster.bindings["web"]
-	held, err := s.process.Get(t.Context(), b.pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.process.Wanted(b.ref)
-	n := s.cluster.nodes["n1"]
-	held.Addresses = append(held.Addresses, lb.Address{Name: n.Name, IP: n.IPs[0]})
-	if _, err := s.process.Put(t.Context(), held); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -276,6 +59,8 @@ func TestAWrongStepIsRefused(t *testing.T) {
 			"lock none":                  "there is no load balancer none",
 			"stale nobody":               "there is no Service nobody",
 			"ledger":                     "want fail",
+			"unreachable":                "want refused or silent",
+			"unreachable silent lb=none": "there is no load balancer none",
 		} {
 			step, err := ParseStep(text)
 			if err != nil {

@@ -221,11 +221,11 @@ func (p *process) bringLevel(b *binding) {
 }
 
 // hindered reports whether something keeps the process from bringing a pool level that
-// is no fault of Azure's. The caller holds s.mu.
+// no fault of the emulator's is. The caller holds s.mu.
 func (s *Stage) hindered(k *pool) bool {
 	p := s.process
 	return p == nil || p.dead || p.stopping || p.lagging() || s.locked[k.id.LoadBalancer.Key()] != nil ||
-		s.opts.LeaseTerm > 0 && s.lease.hinders(p) || s.ledger.acts()
+		s.opts.LeaseTerm > 0 && s.lease.hinders(p) || s.ledger.acts() || s.outage.hinders(k)
 }
 
 // after runs something at its time, unless the stage heals or closes before.

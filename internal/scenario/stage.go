@@ -55,6 +55,7 @@ type Stage struct {
 	pools    map[lb.PoolKey]*pool
 	gates    map[string]time.Time // closed until, as the answers on the wire said
 	late     *lateWrites
+	outage   *outage
 	lease    resourceLease
 	ledger   ledgerFaults
 	looked   map[*pool]look                  // what is not asked again; nil is nothing

@@ -30,6 +30,7 @@ func verbs() map[string]verb {
 		"lose-answer":    {"[on=GET|PUT|any] [pool=POOL|lb=LB] [unapplied] [times=N] [for=D] | late=D [pool=POOL] [times=N]", "drops the connection; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
 		"fail":           {"[on=GET|PUT|any|operation|poll] [pool=POOL|lb=LB] [status=N] [code=CODE[/DETAIL]] [kept] [polls=N] [retry-after=S] [times=N] [for=D]", "has Azure answer with an error (to N polls of each write), or end an accepted write as failed, with what it wrote kept or taken back", doFail},
 		"slow":           {"[on=GET|PUT|any] [pool=POOL|lb=LB] by=D [times=N] [for=D]", "has Azure take longer to answer", doSlow},
+		"unreachable":    {"refused|silent [lb=LB] [for=D]", "lets no request reach Azure: no connection can be made, or nothing is ever answered, after the end neither", doUnreachable},
 		"heal":           {"", "ends all faults and lags, and whatever somebody else holds", doHeal},
 		"delete-pool":    {"POOL…", "deletes pools in Azure", doDeletePool},
 		"delete-lb":      {"LB…", "deletes load balancers in Azure, with their pools", doDeleteBalancer},

@@ -55,6 +55,10 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	if end == nil {
 		return nil, context.Canceled
 	}
+	if err := s.keptAway(req, c); err != nil {
+		end()
+		return nil, err
+	}
 	far := s.distance(c.pool.LoadBalancer)
 	if err := travel(req.Context(), far); err != nil {
 		s.lostOnTheWay(c, "it never arrived")

@@ -19,6 +19,7 @@ import (
 
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/test/apifault"
+	"weir.dev/weir/test/controlplane"
 )
 
 func serializers() runtime.NegotiatedSerializer {
@@ -233,7 +234,7 @@ func TestTheContextBoundsTheRetries(t *testing.T) {
 			ctx, giveUp := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- d.call(ctx, c, cm) }()
-			until(t, func() string {
+			controlplane.Until(t, func() string {
 				if n, _ := p.Count(apifault.Request{}); n > 0 {
 					return ""
 				}

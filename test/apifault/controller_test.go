@@ -4,6 +4,7 @@ package apifault_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,78 +17,93 @@ import (
 // Retry-After: 0, with which client-go asks eleven times in a row.
 const bound = 300
 
-// Each fault lasts while endpoints move and one write of Azure meets a conflict. After it the pool
-// is level and its record right, the Service was told every word, and the controller
-// has not hammered the API server meanwhile.
+// weather is a fault of the API server. It comes with rules, or with what is done beside
+// the endpoints' moves, or both.
+type weather struct {
+	name  string
+	rules []apifault.Rule
+	also  func(s *stage)
+}
+
+var anything = apifault.Request{}
+
+func only(verb string) apifault.Request { return apifault.Request{Verb: verb} }
+
+func always(what apifault.Request, f apifault.Fault) []apifault.Rule {
+	return []apifault.Rule{{Request: what, Fault: f}}
+}
+
+func times(n int, what apifault.Request, f apifault.Fault) []apifault.Rule {
+	return []apifault.Rule{{Request: what, Times: n, Fault: f}}
+}
+
+func resets(s *stage) { s.proxy.ResetAll() }
+
+var weathers = []weather{
+	{"429 with Retry-After: 0 on everything", always(anything, says(http.StatusTooManyRequests, "0")), nil},
+	{"429 with Retry-After on everything", always(anything, says(http.StatusTooManyRequests, "1")), nil},
+	{"503 with Retry-After on everything", always(anything, says(http.StatusServiceUnavailable, "1")), nil},
+	{"429 without Retry-After on everything", always(anything, says(http.StatusTooManyRequests, "")), nil},
+	{"503 without Retry-After on everything", always(anything, says(http.StatusServiceUnavailable, "")), nil},
+	{"503 without Retry-After on every write", slices.Concat(
+		always(only("patch"), says(http.StatusServiceUnavailable, "")),
+		always(only("create"), says(http.StatusServiceUnavailable, "")),
+		always(only("update"), says(http.StatusServiceUnavailable, "")),
+	), nil},
+	{"500 on every event", always(apifault.Request{Resource: "events"}, says(http.StatusInternalServerError, "")), nil},
+	{"the answer to every write is lost", times(8, only("patch"), apifault.Fault{Conn: apifault.Reset, Landed: true}), nil},
+	{"resets", nil, func(s *stage) {
+		for range 10 {
+			s.proxy.ResetAll()
+			s.lasts(200 * time.Millisecond)
+		}
+	}},
+	{"GOAWAY and closed", times(5, only("patch"), apifault.Fault{Conn: apifault.GoAway}), nil},
+	{"GOAWAY after every answer", always(anything, apifault.Fault{Conn: apifault.Draining}), nil},
+	{"watches torn in the middle of an event", always(only("watch"), apifault.Fault{Torn: true, TornAfter: 1}), resets},
+	{"watches refused with 410", times(8, only("watch"), says(http.StatusGone, "")), resets},
+	{"watches that say 410", times(8, only("watch"), apifault.Fault{Expired: true}), resets},
+}
+
+// Each fault lasts while endpoints move and one write of Azure meets a conflict. After it
+// the pool is level and its record right, the Service was told every word, and the
+// controller has not hammered the API server meanwhile.
 func TestTheControllerUnderFaults(t *testing.T) {
-	any := apifault.Request{}
-	only := func(verb string) apifault.Request { return apifault.Request{Verb: verb} }
-	tests := []struct {
-		name  string
-		rules []apifault.Rule
-		// also runs beside the endpoints' moves.
-		also func(s *stage)
-	}{
-		{"429 with Retry-After: 0 on everything", []apifault.Rule{{Request: any, Fault: says(http.StatusTooManyRequests, "0")}}, nil},
-		{"429 with Retry-After on everything", []apifault.Rule{{Request: any, Fault: says(http.StatusTooManyRequests, "1")}}, nil},
-		{"503 with Retry-After on everything", []apifault.Rule{{Request: any, Fault: says(http.StatusServiceUnavailable, "1")}}, nil},
-		{"429 without Retry-After on everything", []apifault.Rule{{Request: any, Fault: says(http.StatusTooManyRequests, "")}}, nil},
-		{"503 without Retry-After on everything", []apifault.Rule{{Request: any, Fault: says(http.StatusServiceUnavailable, "")}}, nil},
-		{"503 without Retry-After on every write", []apifault.Rule{
-			{Request: only("patch"), Fault: says(http.StatusServiceUnavailable, "")},
-			{Request: only("create"), Fault: says(http.StatusServiceUnavailable, "")},
-			{Request: only("update"), Fault: says(http.StatusServiceUnavailable, "")},
-		}, nil},
-		{"500 on every event", []apifault.Rule{{Request: apifault.Request{Resource: "events"}, Fault: says(http.StatusInternalServerError, "")}}, nil},
-		{"the answer to every write is lost", []apifault.Rule{{Request: only("patch"), Times: 8, Fault: apifault.Fault{Conn: apifault.Reset, Landed: true}}}, nil},
-		{"resets", nil, func(s *stage) {
-			for range 10 {
-				s.proxy.ResetAll()
-				s.lasts(200 * time.Millisecond)
-			}
-		}},
-		{"GOAWAY and closed", []apifault.Rule{{Request: only("patch"), Times: 5, Fault: apifault.Fault{Conn: apifault.GoAway}}}, nil},
-		{"GOAWAY after every answer", []apifault.Rule{{Request: any, Fault: apifault.Fault{Conn: apifault.Draining}}}, nil},
-		{"watches torn in the middle of an event", []apifault.Rule{{Request: only("watch"), Fault: apifault.Fault{Torn: true, TornAfter: 1}}},
-			func(s *stage) { s.proxy.ResetAll() }},
-		{"watches refused with 410", []apifault.Rule{{Request: only("watch"), Times: 8, Fault: says(http.StatusGone, "")}},
-			func(s *stage) { s.proxy.ResetAll() }},
-		{"watches that say 410", []apifault.Rule{{Request: only("watch"), Times: 8, Fault: apifault.Fault{Expired: true}}},
-			func(s *stage) { s.proxy.ResetAll() }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+	for _, w := range weathers {
+		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			s.starts(kube.StandardRequeue())
 			s.level(1)
 			s.proxy.Forget()
 			s.azureIsBusy(1)
-
-			var heal []func()
-			for _, rule := range tt.rules {
-				heal = append(heal, s.proxy.On(rule))
-			}
-			beside := make(chan struct{})
-			go func() {
-				defer close(beside)
-				if tt.also != nil {
-					tt.also(s)
-				}
-			}()
-			s.churns()
-			<-beside
-			s.moves(5, 6)
-			for _, stop := range heal {
-				stop()
-			}
+			s.churnsIn(w)
 			took := s.level(5, 6)
 			s.keptItsWord()
-			sent, reached := s.proxy.Count(any)
+			sent, reached := s.proxy.Count(anything)
 			if sent > bound {
 				t.Errorf("%d requests, more than %d: it does not leave the API server alone", sent, bound)
 			}
 			t.Logf("level %s after it; %d requests, %d came through", took.Round(time.Millisecond), sent, reached)
 		})
 	}
+}
+
+// churnsIn has the endpoints move, to the fifth and sixth node in the end, while a fault
+// lasts.
+func (s *stage) churnsIn(w weather) {
+	s.Helper()
+	for _, rule := range w.rules {
+		defer s.proxy.On(rule)()
+	}
+	beside := make(chan struct{})
+	go func() {
+		defer close(beside)
+		if w.also != nil {
+			w.also(s)
+		}
+	}()
+	s.churns()
+	<-beside
+	s.moves(5, 6)
 }

@@ -6,6 +6,6 @@
 //
 //	proxy.go    Proxy: how it is reached, and how a request goes through it
 //	fault.go    Fault: what a request meets; Rule: which requests meet it
-//	network.go  what lies below TLS: resets, GOAWAY, partitions
+//	network.go  Network: what lies below TLS, with resets and partitions
 //	call.go     Call: one request as both sides saw it
 package apifault

@@ -3,29 +3,22 @@
 package apifault_test
 
 import (
-	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/test/apifault"
+	"weir.dev/weir/test/controlplane"
 )
 
 // The tests share one kube-apiserver; api reaches it past every proxy.
@@ -35,67 +28,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if code == 0 {
-		if err := goleak.Find(goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-func runTests(m *testing.M) (code int, err error) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	flag.Parse()
-	// How long a silent connection is believed: 30 s and 15 s by default.
-	for name, seconds := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "2", "HTTP2_PING_TIMEOUT_SECONDS": "1"} {
-		if err := os.Setenv(name, seconds); err != nil {
-			return 1, err
-		}
-	}
-	// They wait more than they work.
-	if err := flag.Set("test.parallel", "32"); err != nil {
-		return 1, err
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return 1, err
-	}
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		assets = filepath.Join(root, "bin")
-	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
-		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
-			return 1, fmt.Errorf("%w: run make kubelab first", err)
-		}
-	}
-	cluster = &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
-		CRDDirectoryPaths:        []string{filepath.Join(root, "config", "crd", "weir.dev_backendpools.yaml")},
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: time.Minute,
-	}
-	cfg, err := cluster.Start()
-	if err != nil {
-		return 1, fmt.Errorf("starting kube-apiserver: %w", err)
-	}
-	defer func() {
-		if stopErr := cluster.Stop(); stopErr != nil && err == nil {
-			err = stopErr
-		}
-	}()
-	cfg.QPS = -1
-	if api, err = client.New(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	controlplane.Main(m, controlplane.Options{Parallel: 64, CRDs: true, SetUp: func(env *envtest.Environment) (_ func() error, err error) {
+		cluster = env
+		api, err = client.New(cluster.Config, client.Options{Scheme: kube.Scheme()})
+		return nil, err
+	}})
 }
 
 func newProxy(t *testing.T) *apifault.Proxy {

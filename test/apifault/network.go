@@ -13,52 +13,111 @@ import (
 	"time"
 )
 
-// network is what lies below TLS: a listener that can go and come back under its
-// address, and connections that can fall silent.
-type network struct {
-	mu      sync.Mutex
-	address string
-	inner   net.Listener
-	conns   map[*conn]struct{}
+// Network is what lies below TLS, before a server on this host: an address that can go
+// and come back, and connections that can break and fall silent. Its methods may be
+// called from any goroutine.
+type Network struct {
+	// Address is host and port.
+	Address string
+
+	served sync.WaitGroup
+
+	mu    sync.Mutex
+	serve func(net.Listener)
+	inner net.Listener
+	conns map[*conn]struct{}
 	// silent is closed when a black hole ends; nil if there is none.
 	silent chan struct{}
 }
 
-// newNetwork listens below the range that kernels take ports of clients from, so that
-// nobody takes the port while it refuses connections.
-func newNetwork() (*network, error) {
-	n := &network{conns: map[*conn]struct{}{}}
+// NewNetwork takes an address below the range that kernels take ports of clients from, so
+// that nobody takes the port while it refuses connections.
+func NewNetwork() (*Network, error) {
+	n := &Network{conns: map[*conn]struct{}{}}
 	var err error
 	for range 50 {
-		n.address = fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)) //nolint:gosec // any port will do
-		if n.inner, err = net.Listen("tcp", n.address); err == nil {    //nolint:noctx // it does not block
+		n.Address = fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)) //nolint:gosec // any port will do
+		if n.inner, err = net.Listen("tcp", n.Address); err == nil {    //nolint:noctx // it does not block
 			return n, nil
 		}
 	}
 	return nil, err
 }
 
-// relisten takes the address again.
-func (n *network) relisten() (net.Listener, error) {
-	var err error
+// Serve has the network serve until it is closed: now, and each time that connections
+// were refused and are not any more.
+func (n *Network) Serve(serve func(net.Listener)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.serve = serve
+	n.begin(n.inner)
+}
+
+// begin serves in the background. The caller holds n.mu.
+func (n *Network) begin(inner net.Listener) {
+	serve := n.serve
+	n.inner = inner
+	n.served.Go(func() { serve(&listener{inner, n}) })
+}
+
+// Refuse resets all connections and refuses new ones until Heal.
+func (n *Network) Refuse() {
+	n.mu.Lock()
+	inner := n.inner
+	n.mu.Unlock()
+	_ = inner.Close() // it may be closed already
+	n.ResetAll()
+}
+
+// Swallow keeps every byte of either direction back until Heal, and lets connections
+// be opened that nobody answers. Packets that get lost would come again after it, too.
+func (n *Network) Swallow() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.silent == nil {
+		n.silent = make(chan struct{})
+	}
+}
+
+// Heal ends Refuse and Swallow.
+func (n *Network) Heal() error {
+	n.lift()
+	probe, err := net.Dial("tcp", n.Address) //nolint:noctx // loopback
+	if err == nil {
+		return probe.Close()
+	}
 	for range 100 {
 		var inner net.Listener
-		if inner, err = net.Listen("tcp", n.address); err == nil { //nolint:noctx // it does not block
+		if inner, err = net.Listen("tcp", n.Address); err == nil { //nolint:noctx // it does not block
 			n.mu.Lock()
-			n.inner = inner
-			n.mu.Unlock()
-			return n.listener(inner), nil
+			defer n.mu.Unlock()
+			n.begin(inner)
+			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return nil, err
+	return fmt.Errorf("taking %s again: %w", n.Address, err)
 }
 
-func (n *network) listener(inner net.Listener) net.Listener { return &listener{inner, n} }
+func (n *Network) lift() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.silent != nil {
+		close(n.silent)
+		n.silent = nil
+	}
+}
+
+// Close ends the network with all its connections.
+func (n *Network) Close() {
+	n.lift()
+	n.Refuse()
+	n.served.Wait()
+}
 
 type listener struct {
 	net.Listener
-	net *network
+	net *Network
 }
 
 // Accept implements net.Listener.
@@ -76,7 +135,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 type conn struct {
 	net.Conn
-	net  *network
+	net  *Network
 	once sync.Once
 	done chan struct{}
 }
@@ -123,8 +182,8 @@ func (c *conn) reset() {
 	_ = c.Close() // as above
 }
 
-// resetAll resets every connection.
-func (n *network) resetAll() {
+// ResetAll resets all connections, once.
+func (n *Network) ResetAll() {
 	n.mu.Lock()
 	all := make([]*conn, 0, len(n.conns))
 	for c := range n.conns {

@@ -3,47 +3,23 @@
 package apifault_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"weir.dev/weir/test/referencepage"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite the reference")
 
 // The reference shows what client-go does with each fault, as it was measured on both
 // sides of the proxy.
 func TestReferenceShowsWhatClientGoDoes(t *testing.T) {
 	t.Parallel()
-	const file = "../../docs/reference/retries.md"
-	const begin, end = "<!-- table: begin, rendered by go test ./test/apifault -run Reference -rewrite -->\n", "<!-- table: end -->"
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(raw), begin)
-	shown, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has lost its markers", file)
-	}
 	page := measured(t)
 	if t.Failed() {
-		return
+		return // it shows less than all
 	}
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(head+begin+page+end+tail), 0o644); err != nil { //nolint:gosec // a document
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(shown, page); diff != "" {
-		t.Errorf("%s differs from what is measured (-page +measured); run go test ./test/apifault -run Reference -rewrite and review:\n%s", file, diff)
-	}
+	referencepage.Shows(t, "../../docs/reference/retries.md", "table", page)
 }
 
 // measured runs all cells side by side and renders them.
@@ -80,23 +56,4 @@ func measured(t *testing.T) string {
 	}
 	page.WriteByte('\n')
 	return page.String()
-}
-
-// until waits until check returns "", and fails with what it returned last.
-func until(t *testing.T, check func() string) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(40 * time.Second)
-	for {
-		missing := check()
-		if missing == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("still after 40 s: " + missing)
-		}
-	}
 }

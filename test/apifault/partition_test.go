@@ -3,77 +3,203 @@
 package apifault_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/test/apifault"
+	"weir.dev/weir/test/controlplane"
 )
 
-// A partition stands for one of two minutes. What grows in it are back-offs: that of
-// the informers (0.8 s doubling to 30 s, and up to twice that by chance) and that of
-// the work queue (5 ms doubling, so it tries after 10.2, 20.5 and 41 s, whatever the
-// length). After 23 s both wait for some 20 s more, so a controller that only waits for
-// them misses the time that it is given here to catch up.
+// The partitions last as long as the contract says, in real time, and with the times that
+// clients and leases have by default. The back-offs that grow in two minutes are longer
+// than the time to catch up: that of the informers has come to a minute, and the work
+// queue, which has tried after 41 and 82 s, would try next after 164 s.
 const (
-	partition = 23 * time.Second
+	partition = 2 * time.Minute
 	catchUp   = 10 * time.Second
+	// leaseLasts and leaseIsTaken are how long a leader's lease is good for, and how long
+	// who wants to be the next one watches it stand still, tries apart.
+	leaseLasts   = 15 * time.Second
+	leaseIsTaken = leaseLasts + 3*time.Second
 )
 
-func TestPartitions(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		cut  func(*apifault.Proxy)
-	}{
-		{"connections are refused", (*apifault.Proxy).Refuse},
-		// Connections that fall silent are given up after 3 s here, by what TestMain sets;
-		// after 45 s by default.
-		{"nothing answers", (*apifault.Proxy).Swallow},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
+var (
+	refused = (*apifault.Proxy).Refuse
+	// silent has connections that carry nothing be given up after 45 s.
+	silent = (*apifault.Proxy).Swallow
+)
+
+// The partition begins as the controller records what it is about to write. So nothing is
+// written: no other write has been recorded.
+func TestAPartitionThatBeginsWithARecord(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(*apifault.Proxy){"refused": refused, "silent": silent} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			s.starts(kube.StandardRequeue())
 			s.level(1)
 			s.proxy.Forget()
-			writes := s.writes()
-
-			// The partition begins as the controller records what it is about to write, and
-			// the endpoints move on while it cannot see them.
 			record := apifault.Request{Verb: "patch", Resource: "backendpools/status"}
 			whole := s.proxy.On(apifault.Rule{Request: record, Fault: apifault.Fault{Conn: apifault.Reset}})
 			s.moves(1, 2)
-			until(t, func() string {
+			controlplane.Until(t, func() string {
 				if sent, _ := s.proxy.Count(record); sent == 0 {
 					return "nothing was recorded"
 				}
 				return ""
 			})
-			tt.cut(s.proxy)
+			began := time.Now()
+			cut(s.proxy)
 			whole()
-			s.moves(3, 4)
-			s.lasts(partition)
-			if n := s.writes() - writes; n != 0 {
-				t.Errorf("%d writes to Azure behind a partition, and none could be recorded", n)
+			s.lifeGoesOn(partition)
+			if written := s.putsSince(began); len(written) != 0 {
+				t.Errorf("%d writes to Azure, and none could be recorded: %v", len(written), written)
 			}
-			sent, _ := s.proxy.Count(apifault.Request{})
-			s.moves(5, 6)
-			if err := s.proxy.Heal(); err != nil {
-				t.Fatal(err)
-			}
-			took := s.level(5, 6)
-			t.Logf("level %s after it; %d requests came to the proxy in it", took.Round(10*time.Millisecond), sent)
-			if took > catchUp {
-				t.Errorf("it took %s to catch up, longer than %s", took, catchUp)
-			}
-			s.keptItsWord()
-			s.moves(2)
-			if took := s.level(2); took > catchUp {
-				t.Errorf("the next change took %s", took)
-			}
+			s.heals(catchUp)
 		})
 	}
 }
+
+// The partition begins as a write that was recorded waits for its second try, which comes
+// an interval of 30 s after the first: a controller that needs no lead makes it, with what
+// it knows, and nothing else; one that leads has lost the lead by then.
+func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(*apifault.Proxy){"refused": refused, "silent": silent} {
+		t.Run(name+", alone", func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.interval = 30 * time.Second
+			s.starts(kube.StandardRequeue())
+			began := s.isCutOff(cut)
+			s.lifeGoesOn(partition)
+			if got := s.putsSince(began); len(got) != 1 || !slices.Equal(got[0].holds, s.holding(1, 2)) {
+				t.Errorf("the writes behind the partition are %v, want %v once", got, s.holding(1, 2))
+			}
+			s.heals(catchUp)
+		})
+		t.Run(name+", leader", func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.interval = 30 * time.Second
+			elected := func(o *ctrl.Options) {
+				o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
+				o.LeaderElectionReleaseOnCancel = true
+			}
+			first := s.starts(kube.StandardRequeue(), elected)
+			began := s.isCutOff(cut)
+			runs := s.restartsAfter(first, elected)
+			s.lifeGoesOn(partition)
+			if got := s.putsSince(began.Add(leaseLasts)); len(got) != 0 {
+				t.Errorf("%v were written after the lease had ended", got)
+			}
+			s.heals(leaseIsTaken + catchUp)
+			<-runs
+		})
+	}
+}
+
+// isCutOff begins a partition once a write that adds the second node has met a conflict.
+// Until the partition ends it would meet one again, which is then the last word about it.
+func (s *stage) isCutOff(cut func(*apifault.Proxy)) (began time.Time) {
+	s.Helper()
+	s.level(1)
+	s.azureIsBusy(2)
+	s.moves(1, 2)
+	controlplane.Until(s.T, func() string {
+		c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced)
+		if c.Reason != v1alpha1.ReasonRetrying {
+			return "the write met no conflict: " + c.Reason
+		}
+		return ""
+	})
+	s.wasTold()
+	cut(s.proxy)
+	return time.Now()
+}
+
+// restartsAfter starts a controller when another has ended, as the kubelet does, and again
+// a second after that has failed. It returns what is closed once one runs.
+func (s *stage) restartsAfter(first *running, with ...func(*ctrl.Options)) (runs <-chan struct{}) {
+	began, started := time.Now(), make(chan struct{})
+	go func() {
+		<-first.ended
+		for err := first.err; s.Context().Err() == nil; s.lasts(time.Second) { // until the test is over
+			s.Logf("none runs %s after the cut: %v", time.Since(began).Round(10*time.Millisecond), err)
+			if _, err = s.launch(kube.StandardRequeue(), with...); err == nil {
+				close(started)
+				return
+			}
+		}
+	}()
+	return started
+}
+
+// lifeGoesOn has endpoints move each few seconds, and nodes come and go, through another
+// connection.
+func (s *stage) lifeGoesOn(d time.Duration) {
+	s.Helper()
+	end := time.Now().Add(d)
+	s.moves(3, 4)
+	if err := api.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(3)}}); err != nil {
+		s.Fatal(err)
+	}
+	for i := 0; time.Until(end) > 7*time.Second; i++ {
+		s.lasts(7 * time.Second)
+		s.moves(1+i%nodes, 1+(i+2)%nodes)
+	}
+	s.lasts(time.Until(end))
+	s.moves(5, 6)
+}
+
+// heals ends a partition. What was written since the start is what the cluster wanted
+// before it or wants after it.
+func (s *stage) heals(within time.Duration) {
+	s.Helper()
+	s.azureIsBusy(0)
+	if err := s.proxy.Heal(); err != nil {
+		s.Fatal(err)
+	}
+	took := s.level(5, 6)
+	s.Logf("level %s after it", took.Round(10*time.Millisecond))
+	if took > within {
+		s.Errorf("it took %s to catch up, longer than %s", took, within)
+	}
+	s.keptItsWord()
+	for _, p := range s.putsSince(time.Time{}) {
+		if right := [][]string{s.holding(1), s.holding(1, 2), s.holding(5, 6)}; !slices.ContainsFunc(right, func(r []string) bool { return slices.Equal(r, p.holds) }) {
+			s.Errorf("%v was written, which nobody wanted before the partition or after it", p.holds)
+		}
+	}
+	s.moves(2)
+	if took := s.level(2); took > catchUp+s.interval {
+		s.Errorf("the next change took %s", took)
+	}
+}
+
+// putsSince returns the writes that came to Azure from a time on.
+func (s *stage) putsSince(t time.Time) (since []put) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.puts {
+		if p.at.After(t) {
+			since = append(since, p)
+		}
+	}
+	return since
+}
+
+func (p put) String() string { return fmt.Sprintf("%s %v", p.at.Format("15:04:05.0"), p.holds) }
 
 // The last word about a pool is one that could not be written: nothing changes after
 // the partition that would bring it up again.
@@ -86,7 +212,7 @@ func TestAStatusThatWasKeptIsWritten(t *testing.T) {
 	// Azure takes the write, and the API server goes before it hears of that.
 	s.afterNextWrite(s.proxy.Refuse)
 	s.moves(1, 2)
-	until(t, func() string {
+	controlplane.Until(t, func() string {
 		if len(s.pool()) == 3 {
 			return ""
 		}

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -23,12 +22,12 @@ import (
 
 // Proxy is a kube-apiserver with faults. Its methods may be called from any goroutine.
 type Proxy struct {
-	net    *network
+	*Network
+
 	server *http.Server
 	ca     []byte
 	base   *url.URL
 	to     http.RoundTripper
-	served sync.WaitGroup
 
 	mu       sync.Mutex
 	rules    []*ruleState
@@ -49,14 +48,14 @@ func New(cfg *rest.Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	below, err := newNetwork()
+	below, err := NewNetwork()
 	if err != nil {
 		return nil, err
 	}
 	// The certificate that httptest makes for 127.0.0.1.
 	borrowed := httptest.NewTLSServer(http.NotFoundHandler())
 	defer borrowed.Close()
-	p := &Proxy{net: below, base: base, to: to}
+	p := &Proxy{Network: below, base: base, to: to}
 	p.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: borrowed.Certificate().Raw})
 	p.server = &http.Server{ //nolint:gosec // a watch has no deadline
 		Handler:     p,
@@ -64,25 +63,19 @@ func New(cfg *rest.Config) (*Proxy, error) {
 		ErrorLog:    log.New(io.Discard, "", 0), // broken handshakes are what it is for
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
-	p.serve(below.listener(below.inner))
+	below.Serve(func(l net.Listener) { _ = p.server.ServeTLS(l, "", "") }) // it ends when l is closed
 	return p, nil
 }
 
 // Config returns how to reach the proxy.
 func (p *Proxy) Config() *rest.Config {
-	return &rest.Config{Host: "https://" + p.net.address, TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}}
-}
-
-func (p *Proxy) serve(l net.Listener) {
-	p.served.Go(func() { _ = p.server.ServeTLS(l, "", "") }) // it ends when l is closed
+	return &rest.Config{Host: "https://" + p.Address, TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}}
 }
 
 // Close ends the proxy and what is under way through it.
 func (p *Proxy) Close() {
-	p.lift()
+	p.Network.Close()    // first: in silence the server would not get rid of its connections
 	_ = p.server.Close() // nothing is left to save
-	p.net.resetAll()
-	p.served.Wait()
 }
 
 // Confine has lists and watches of all namespaces see this one alone, so that several
@@ -104,52 +97,6 @@ func (p *Proxy) confine(r Request, path string) string {
 }
 
 var namespaced = map[string]bool{"backendpools": true, "endpointslices": true, "services": true}
-
-// ResetAll resets all connections, once.
-func (p *Proxy) ResetAll() { p.net.resetAll() }
-
-// Refuse resets all connections and refuses new ones until Heal.
-func (p *Proxy) Refuse() {
-	p.net.mu.Lock()
-	inner := p.net.inner
-	p.net.mu.Unlock()
-	_ = inner.Close() // it may be closed already
-	p.net.resetAll()
-}
-
-// Swallow keeps every byte of either direction back until Heal, and lets connections
-// be opened that nobody answers. Packets that get lost would come again after it, too.
-func (p *Proxy) Swallow() {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
-	if p.net.silent == nil {
-		p.net.silent = make(chan struct{})
-	}
-}
-
-// Heal ends Refuse and Swallow.
-func (p *Proxy) Heal() error {
-	p.lift()
-	probe, err := net.Dial("tcp", p.net.address) //nolint:noctx // loopback
-	if err == nil {
-		return probe.Close()
-	}
-	l, err := p.net.relisten()
-	if err != nil {
-		return fmt.Errorf("taking %s again: %w", p.net.address, err)
-	}
-	p.serve(l)
-	return nil
-}
-
-func (p *Proxy) lift() {
-	p.net.mu.Lock()
-	defer p.net.mu.Unlock()
-	if p.net.silent != nil {
-		close(p.net.silent)
-		p.net.silent = nil
-	}
-}
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {

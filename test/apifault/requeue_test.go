@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/test/apifault"
+	"weir.dev/weir/test/controlplane"
 )
 
 var anHour = kube.Requeue{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
@@ -54,7 +55,7 @@ func (s *stage) refusesTheNextReport(status int) {
 	s.Helper()
 	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Skip: 1, Times: 2, Fault: says(status, "")})
 	s.moves(2)
-	until(s.T, func() string {
+	controlplane.Until(s.T, func() string {
 		if s.failed() > 0 {
 			return ""
 		}
@@ -92,7 +93,7 @@ func TestAServiceIsTriedAgainWhenTheServerIsWell(t *testing.T) {
 	s.level(1)
 	s.proxy.On(apifault.Rule{Request: apifault.Request{Resource: "backendpools/status"}, Times: 1, Fault: says(http.StatusServiceUnavailable, "")})
 	s.moves(1, nodes+1) // which writes nothing to Azure
-	until(t, func() string {
+	controlplane.Until(t, func() string {
 		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); !strings.Contains(c.Message, s.node(nodes+1)) {
 			return c.Message
 		}
@@ -129,7 +130,7 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	}
 	becomes := func(want string) {
 		t.Helper()
-		until(t, func() string {
+		controlplane.Until(t, func() string {
 			if got := reason(); got != want {
 				return "late is " + got + ", want " + want
 			}

@@ -4,35 +4,24 @@ package apifault_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
-	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/test/apifault"
+	"weir.dev/weir/test/controlplane"
 )
 
 const (
@@ -51,11 +40,14 @@ type stage struct {
 	no    string
 	proxy *apifault.Proxy
 	cloud *armemu.Emulator
+	// interval is that of the lanes.
+	interval time.Duration
 
 	mu         sync.Mutex
 	conflicts  int    // so many writes of Azure meet a 409
 	written    func() // called once Azure has taken a write, then forgotten
 	reporting  func() // called before the lanes' next report, then forgotten
+	puts       []put
 	unrecorded []string
 	told       map[string]int // by reason, what the lanes told the Service
 	failures   int            // reconciliations that returned an error, from the log
@@ -63,7 +55,10 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, ns: newNamespace(t), proxy: newProxy(t), cloud: armemu.New(armemu.Options{Seed: 1}), told: map[string]int{}}
+	s := &stage{
+		T: t, ns: newNamespace(t), proxy: newProxy(t), cloud: armemu.New(armemu.Options{Seed: 1}),
+		interval: time.Second, told: map[string]int{},
+	}
 	s.no = strings.TrimLeft(strings.TrimPrefix(s.ns, "fault-"), "0")
 	s.proxy.Confine(s.ns)
 	for id, body := range map[string]string{
@@ -153,27 +148,6 @@ func (s *stage) lasts(d time.Duration) {
 	}
 }
 
-// pool returns what Azure holds, sorted.
-func (s *stage) pool() []string {
-	raw, _ := s.cloud.Get(network + "/loadBalancers/" + s.ns + "/backendAddressPools/web")
-	return addressesIn(raw)
-}
-
-func addressesIn(raw []byte) []string {
-	var body struct {
-		Properties struct {
-			LoadBalancerBackendAddresses []struct{ Properties struct{ IPAddress string } }
-		}
-	}
-	_ = json.Unmarshal(raw, &body) // what cannot be read holds nothing
-	ips := []string{}
-	for _, a := range body.Properties.LoadBalancerBackendAddresses {
-		ips = append(ips, a.Properties.IPAddress)
-	}
-	slices.Sort(ips)
-	return ips
-}
-
 func (s *stage) status() v1alpha1.BackendPoolStatus {
 	p := &v1alpha1.BackendPool{}
 	_ = api.Get(context.Background(), client.ObjectKey{Namespace: s.ns, Name: "web"}, p) // empty if there is none
@@ -184,13 +158,8 @@ func (s *stage) status() v1alpha1.BackendPoolStatus {
 // says so; it returns how long that took.
 func (s *stage) level(on ...int) time.Duration {
 	s.Helper()
-	start := time.Now()
-	want := []string{"10.255.0.9"}
-	for _, n := range on {
-		want = append(want, s.ip(n))
-	}
-	slices.Sort(want)
-	until(s.T, func() string {
+	start, want := time.Now(), s.holding(on...)
+	controlplane.Until(s.T, func() string {
 		if got := s.pool(); !slices.Equal(got, want) {
 			return fmt.Sprintf("the pool holds %v, want %v", got, want)
 		}
@@ -204,11 +173,22 @@ func (s *stage) level(on ...int) time.Duration {
 	return time.Since(start)
 }
 
-// keptItsWord waits until the Service was told by events what the lanes had to say, and
-// checks that no address was written before it was recorded.
+// keptItsWord waits until everybody was told, and checks that no address was written
+// before it was recorded.
 func (s *stage) keptItsWord() {
 	s.Helper()
-	until(s.T, func() string {
+	s.wasTold()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, what := range s.unrecorded {
+		s.Error(what)
+	}
+}
+
+// wasTold waits until the Service was told by events what the lanes had to say.
+func (s *stage) wasTold() {
+	s.Helper()
+	controlplane.Until(s.T, func() string {
 		var list corev1.EventList
 		if err := api.List(s.Context(), &list, client.InNamespace(s.ns)); err != nil {
 			return err.Error()
@@ -226,169 +206,4 @@ func (s *stage) keptItsWord() {
 		}
 		return ""
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, what := range s.unrecorded {
-		s.Error(what)
-	}
-}
-
-// Do carries a request to the cloud, and looks whether a write was recorded.
-func (s *stage) Do(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodPut {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body = io.NopCloser(strings.NewReader(string(body)))
-		recorded := s.status().WrittenAddresses
-		s.mu.Lock()
-		for _, ip := range addressesIn(body) {
-			if strings.HasPrefix(ip, "10."+s.no+".") && !slices.Contains(recorded, ip) {
-				s.unrecorded = append(s.unrecorded, fmt.Sprintf("%s was written, recorded were %v", ip, recorded))
-			}
-		}
-		conflict := s.conflicts > 0
-		s.conflicts--
-		s.mu.Unlock()
-		if conflict {
-			const body = `{"error":{"code":"AnotherOperationInProgress","message":"Not now."}}`
-			return &http.Response{
-				StatusCode: http.StatusConflict, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-				Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req,
-			}, nil
-		}
-	}
-	res, err := s.cloud.Transport().Do(req)
-	if req.Method == http.MethodPut {
-		s.mu.Lock()
-		then := s.written
-		s.written = nil
-		s.mu.Unlock()
-		if then != nil {
-			then()
-		}
-	}
-	return res, err
-}
-
-func (s *stage) afterNextWrite(then func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.written = then
-}
-
-func (s *stage) beforeNextReport(first func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reporting = first
-}
-
-// writes counts the writes that came to Azure.
-func (s *stage) writes() int { return len(s.cloud.Calls(armemu.OfKind(armemu.KindPut))) }
-
-// azureIsBusy has the next writes of Azure meet a conflict.
-func (s *stage) azureIsBusy(times int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.conflicts = times
-}
-
-// Write counts the reconciliations that the log says have failed.
-func (s *stage) Write(line []byte) (int, error) {
-	if strings.Contains(string(line), "Reconciler error") {
-		s.mu.Lock()
-		s.failures++
-		s.mu.Unlock()
-	}
-	if os.Getenv("WEIR_TEST_LOG") != "" {
-		return os.Stderr.Write(line)
-	}
-	return len(line), nil
-}
-
-// counting counts what is told.
-type counting struct {
-	*kube.Cluster
-
-	s *stage
-}
-
-// Report implements poolupdate.Reporter.
-func (c counting) Report(ctx context.Context, r poolupdate.Report) {
-	c.s.mu.Lock()
-	for reason, names := range map[string][]poolupdate.ServiceName{
-		kube.EventUpdated: r.Updated, kube.EventRetrying: r.Retrying, kube.EventFailed: r.Failed,
-	} {
-		if len(names) > 0 {
-			c.s.told[reason] += len(names)
-		}
-	}
-	first := c.s.reporting
-	c.s.reporting = nil
-	c.s.mu.Unlock()
-	if first != nil {
-		first()
-	}
-	c.Cluster.Report(ctx, r)
-}
-
-// running is a controller. err is what its manager returned, once ended is closed.
-type running struct {
-	stop  context.CancelFunc
-	ended chan struct{}
-	err   error
-}
-
-// starts runs a controller as the application wires it, until the test ends.
-func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) *running {
-	s.Helper()
-	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	opts := ctrl.Options{
-		Scheme: kube.Scheme(), Cache: kube.CacheOptions(), Logger: logr.FromSlogHandler(log.Handler()),
-		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	}
-	for _, change := range with {
-		change(&opts)
-	}
-	must := func(err error) {
-		s.Helper()
-		if err != nil {
-			s.Fatal(err)
-		}
-	}
-	reach := kube.NewReach(log)
-	mgr, err := ctrl.NewManager(reach.Config(s.proxy.Config(), "weir/test"), opts)
-	must(err)
-	endpoint, token, err := azure.Emulator("http://127.0.0.1:1")
-	must(err)
-	arm, err := azure.New(azure.Options{
-		Endpoint: endpoint, Credential: token, Transport: s, UserAgent: "weir/test",
-		VirtualNetworkID: vnetID, Retry: azure.Retry{MaxRetries: -1},
-	})
-	must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	k, err := kube.New(ctx, mgr, kube.Options{
-		SubscriptionID: subscription, ResourceGroup: "rg", Log: log, Requeue: requeue, Reach: reach, RecheckAfter: 500 * time.Millisecond,
-	})
-	if err != nil {
-		cancel()
-		s.Fatal(err)
-	}
-	lanes := poolupdate.New(poolupdate.Config{
-		Interval: time.Second, MaxRetries: 1, Azure: arm, Cluster: k, Ledger: k, Reporter: counting{k, s}, Log: log,
-	})
-	err = k.Setup(lanes)
-	if err != nil {
-		cancel()
-		s.Fatal(err)
-	}
-	r := &running{stop: cancel, ended: make(chan struct{})}
-	go func() {
-		defer close(r.ended)
-		r.err = mgr.Start(ctx)
-	}()
-	s.Cleanup(func() { cancel(); <-r.ended })
-	return r
 }

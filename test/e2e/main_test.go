@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/test/controlplane"
 )
 
 // cluster is the one control plane of this package.
@@ -39,33 +40,17 @@ var cluster struct {
 // bin is where make puts what is built.
 var bin, _ = filepath.Abs("../../bin")
 
-func TestMain(m *testing.M) { os.Exit(runAll(m)) }
-
-func runAll(m *testing.M) int {
-	for _, name := range []string{"kube-apiserver", "etcd", "kubectl", "weir"} {
-		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: run make kubelab build first\n", err)
-			return 1
+func TestMain(m *testing.M) {
+	controlplane.Main(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
+		if _, err := os.Stat(filepath.Join(bin, "weir")); err != nil {
+			return nil, fmt.Errorf("%w: run make build first", err)
 		}
-	}
-	env := &envtest.Environment{BinaryAssetsDirectory: bin}
-	cfg, err := env.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kube-apiserver:", err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }() // the processes end with this one in any case
-	dir, err := os.MkdirTemp("", "weir-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := install(cfg, dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+		dir, err := os.MkdirTemp("", "weir-e2e-")
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return os.RemoveAll(dir) }, install(env.Config, dir)
+	}})
 }
 
 // install applies config/ as a user would, and keeps the two kubeconfigs.

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"errors"
+	"net"
+	"reflect"
+	"testing"
+)
+
+// The connection that a script has refused is refused as the kernel does it.
+func TestNoConnectionIsWhatADialSays(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = net.Dial("tcp", listener.Addr().String())
+	real, ok := errors.AsType[*net.OpError](err)
+	if !ok {
+		t.Fatalf("a dial says %v", err)
+	}
+	real.Addr = nil
+	if ours := noConnection(); !reflect.DeepEqual(ours, error(real)) {
+		t.Errorf("a script says %#v, a dial %#v", ours, real)
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// outage keeps requests from Azure.
+type outage struct {
+	// silent has nothing answer; otherwise no connection can be made.
+	silent bool
+	of     lb.LoadBalancerKey // empty is all
+	until  time.Time          // zero is until the script heals it
+}
+
+// hinders reports whether no request about a pool gets through now. No outage is nil.
+func (o *outage) hinders(k *pool) bool {
+	return o != nil && (o.of == "" || o.of == k.id.LoadBalancer.Key()) && (o.until.IsZero() || o.until.After(time.Now()))
+}
+
+func doUnreachable(s *Stage, a *reader) (string, error) {
+	o := &outage{silent: a.flag("silent")}
+	if refused := a.flag("refused"); refused == o.silent {
+		a.complain("want refused or silent")
+	}
+	name, lasts := a.text("lb", ""), a.duration("for", 0)
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name != "" {
+		id := s.balancer(name)
+		if id == nil {
+			return "", fmt.Errorf("there is no load balancer %s", name)
+		}
+		o.of = id.Key()
+	}
+	if lasts > 0 {
+		o.until = time.Now().Add(lasts)
+	}
+	s.outage = o
+	return "", nil
+}
+
+// keptAway returns why a request does not get through; nil if it does. In silence that
+// takes until its sender gives up, however soon the silence ends: the path has forgotten
+// the connection, as a firewall does.
+func (s *Stage) keptAway(req *http.Request, c call) error {
+	s.mu.Lock()
+	k, o := s.pools[c.pool.Key()], s.outage
+	if k == nil || !o.hinders(k) {
+		s.mu.Unlock()
+		return nil
+	}
+	if !o.silent {
+		defer s.mu.Unlock()
+		k.last = answer{kind: c.kind}
+		s.trace(c.pool.Name, "%-6s no connection", c.kind)
+		return noConnection()
+	}
+	k.last = answer{}
+	s.trace(c.pool.Name, "%-6s goes into silence", c.kind)
+	s.mu.Unlock()
+	<-req.Context().Done()
+	return context.Cause(req.Context())
+}
+
+// noConnection is what a dial says of a port on which nobody listens.
+func noConnection() error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apifault_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/azure"
+)
+
+// put is a write that came to Azure.
+type put struct {
+	at    time.Time
+	holds []string
+}
+
+// pool returns what Azure holds, sorted.
+func (s *stage) pool() []string {
+	raw, _ := s.cloud.Get(network + "/loadBalancers/" + s.ns + "/backendAddressPools/web")
+	return addressesIn(raw)
+}
+
+func addressesIn(raw []byte) []string {
+	var body struct {
+		Properties struct {
+			LoadBalancerBackendAddresses []struct{ Properties struct{ IPAddress string } }
+		}
+	}
+	_ = json.Unmarshal(raw, &body) // what cannot be read holds nothing
+	ips := []string{}
+	for _, a := range body.Properties.LoadBalancerBackendAddresses {
+		ips = append(ips, a.Properties.IPAddress)
+	}
+	slices.Sort(ips)
+	return ips
+}
+
+// holding is what the pool holds with these nodes, and what is foreign.
+func (s *stage) holding(on ...int) []string {
+	ips := []string{"10.255.0.9"}
+	for _, n := range on {
+		ips = append(ips, s.ip(n))
+	}
+	slices.Sort(ips)
+	return ips
+}
+
+// Do carries a request to the cloud, and looks whether a write was recorded.
+func (s *stage) Do(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPut {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body = io.NopCloser(strings.NewReader(string(body)))
+		recorded, holds := s.status().WrittenAddresses, addressesIn(body)
+		s.mu.Lock()
+		s.puts = append(s.puts, put{time.Now(), holds})
+		for _, ip := range holds {
+			if strings.HasPrefix(ip, "10."+s.no+".") && !slices.Contains(recorded, ip) {
+				s.unrecorded = append(s.unrecorded, fmt.Sprintf("%s was written, recorded were %v", ip, recorded))
+			}
+		}
+		conflict := s.conflicts > 0
+		s.conflicts--
+		s.mu.Unlock()
+		if conflict {
+			const body = `{"error":{"code":"AnotherOperationInProgress","message":"Not now."}}`
+			return &http.Response{
+				StatusCode: http.StatusConflict, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+				Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req,
+			}, nil
+		}
+	}
+	res, err := s.cloud.Transport().Do(req)
+	if req.Method == http.MethodPut {
+		s.mu.Lock()
+		then := s.written
+		s.written = nil
+		s.mu.Unlock()
+		if then != nil {
+			then()
+		}
+	}
+	return res, err
+}
+
+func (s *stage) afterNextWrite(then func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = then
+}
+
+// writes counts the writes that came to Azure.
+func (s *stage) writes() int { return len(s.cloud.Calls(armemu.OfKind(armemu.KindPut))) }
+
+// azureIsBusy has the next writes of Azure meet a conflict.
+func (s *stage) azureIsBusy(times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conflicts = times
+}
+
+// azure returns a client of the stage's cloud.
+func (s *stage) azure() (*azure.Client, error) {
+	endpoint, token, err := azure.Emulator("http://127.0.0.1:1")
+	if err != nil {
+		return nil, err
+	}
+	return azure.New(azure.Options{
+		Endpoint: endpoint, Credential: token, Transport: s, UserAgent: "weir/test",
+		VirtualNetworkID: vnetID, Retry: azure.Retry{MaxRetries: -1},
+	})
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apifault_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Write counts the reconciliations that the log says have failed.
+func (s *stage) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "Reconciler error") {
+		s.mu.Lock()
+		s.failures++
+		s.mu.Unlock()
+	}
+	if os.Getenv("WEIR_TEST_LOG") != "" {
+		return os.Stderr.Write(line)
+	}
+	return len(line), nil
+}
+
+func (s *stage) beforeNextReport(first func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reporting = first
+}
+
+// counting counts what is told.
+type counting struct {
+	*kube.Cluster
+
+	s *stage
+}
+
+// Report implements poolupdate.Reporter.
+func (c counting) Report(ctx context.Context, r poolupdate.Report) {
+	c.s.mu.Lock()
+	for reason, names := range map[string][]poolupdate.ServiceName{
+		kube.EventUpdated: r.Updated, kube.EventRetrying: r.Retrying, kube.EventFailed: r.Failed,
+	} {
+		if len(names) > 0 {
+			c.s.told[reason] += len(names)
+		}
+	}
+	first := c.s.reporting
+	c.s.reporting = nil
+	c.s.mu.Unlock()
+	if first != nil {
+		first()
+	}
+	c.Cluster.Report(ctx, r)
+}
+
+// running is a controller. err is what its manager returned, once ended is closed.
+type running struct {
+	stop  context.CancelFunc
+	ended chan struct{}
+	err   error
+}
+
+// starts runs a controller until the test ends.
+func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) *running {
+	s.Helper()
+	r, err := s.launch(requeue, with...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// launch runs a controller as the application wires it, until the test ends. It waits for
+// the API server.
+func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*running, error) {
+	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	opts := ctrl.Options{
+		Scheme: kube.Scheme(), Cache: kube.CacheOptions(), Logger: logr.FromSlogHandler(log.Handler()),
+		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+	for _, change := range with {
+		change(&opts)
+	}
+	reach := kube.NewReach(log)
+	mgr, err := ctrl.NewManager(reach.Config(s.proxy.Config(), "weir/test"), opts)
+	if err != nil {
+		return nil, err
+	}
+	arm, err := s.azure()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	k, err := kube.New(ctx, mgr, kube.Options{
+		SubscriptionID: subscription, ResourceGroup: "rg", Log: log, Requeue: requeue, Reach: reach, RecheckAfter: 500 * time.Millisecond,
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	lanes := poolupdate.New(poolupdate.Config{
+		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k, Ledger: k, Reporter: counting{k, s}, Log: log,
+	})
+	if err := k.Setup(lanes); err != nil {
+		cancel()
+		return nil, err
+	}
+	r := &running{stop: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		r.err = mgr.Start(ctx)
+	}()
+	s.Cleanup(func() { cancel(); <-r.ended })
+	return r, nil
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controlplane gives the tests of a package a real etcd and kube-apiserver, which
+// make kubelab builds. It is for tests alone.
+package controlplane
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// root is the repository, as seen from the packages that use this one.
+const root = "../.."
+
+// Options say what the tests of a package need besides.
+type Options struct {
+	// Parallel is how many run at once; 0 is as many as there are CPUs. They wait more
+	// than they work.
+	Parallel int
+	// CRDs has the API server know BackendPools.
+	CRDs bool
+	// SetUp runs before the tests. What it returns runs after them, if it is not nil, with
+	// the API server still there.
+	SetUp func(*envtest.Environment) (tearDown func() error, err error)
+}
+
+// Main runs the tests of a package beside a control plane, and ends the program. It fails
+// if they leave goroutines behind. Nothing that is fuzzed needs a cluster, so none is
+// started then: fuzz with -run='^$'.
+func Main(m *testing.M, o Options) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	flag.Parse()
+	code, err := run(m, o)
+	if err == nil && code == 0 {
+		err = goleak.Find(goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M, o Options) (code int, err error) {
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		return m.Run(), nil
+	}
+	if o.Parallel > 0 {
+		if err := flag.Set("test.parallel", strconv.Itoa(o.Parallel)); err != nil {
+			return 1, err
+		}
+	}
+	env, err := environment(o.CRDs)
+	if err != nil {
+		return 1, err
+	}
+	if _, err := env.Start(); err != nil {
+		return 1, fmt.Errorf("starting kube-apiserver: %w", err)
+	}
+	defer func() { err = errors.Join(err, env.Stop()) }()
+	env.Config.QPS = -1
+	if o.SetUp != nil {
+		tearDown, failed := o.SetUp(env)
+		if tearDown != nil {
+			defer func() { err = errors.Join(err, tearDown()) }()
+		}
+		if failed != nil {
+			return 1, failed
+		}
+	}
+	return m.Run(), nil
+}
+
+// environment finds the programs where make test says, else where make kubelab puts them.
+func environment(crds bool) (*envtest.Environment, error) {
+	bin := os.Getenv("KUBEBUILDER_ASSETS")
+	if bin == "" {
+		bin = filepath.Join(root, "bin")
+	}
+	bin, err := filepath.Abs(bin)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
+			return nil, fmt.Errorf("%w: run make kubelab first", err)
+		}
+	}
+	env := &envtest.Environment{BinaryAssetsDirectory: bin, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: time.Minute}
+	if crds {
+		env.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "weir.dev_backendpools.yaml")}
+	}
+	return env, nil
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/apifault"
+)
+
+const (
+	// outage is long enough for an attempt, which takes the SDK some 6 s, and for two looks
+	// for drift after it.
+	outage = 25 * time.Second
+	drift  = 8 * time.Second
+)
+
+// With Azure out of reach the controller answers whoever asks after it, tells the Service
+// and the BackendPool once, and is level one drift period after the end at the latest. The
+// ten minutes of such an outage are played in virtual time by the scenarios 50 to 52.
+func TestAzureOutOfReach(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	azure := l.behindANetwork()
+	l.pool("web", "10.9.9.9")
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.service("web", n1)
+	weir := l.controller("--leader-elect=false")
+	l.isLevelAfter(func() error { return nil }, "10.0.0.1", "10.9.9.9")
+
+	l.wasLookedAt(weir)
+	azure.Refuse()
+	l.move("web", n2)
+	l.isToldOnce(weir, "connection refused")
+	l.isLevelAfter(azure.Heal, "10.0.0.2", "10.9.9.9")
+
+	showing := func(cert tls.Certificate) func() error {
+		return func() error {
+			azure.Refuse()
+			azure.Serve(l.serveAs(cert))
+			return azure.Heal()
+		}
+	}
+	l.wasLookedAt(weir)
+	l.must(showing(stranger(t))()) // as a firewall does that opens TLS
+	l.move("web", n1)
+	l.isToldOnce(weir, "certificate signed by unknown authority")
+	l.isLevelAfter(showing(trusted(t)), "10.0.0.1", "10.9.9.9")
+
+	// Silence is waited out.
+	l.wasLookedAt(weir)
+	words := l.words()
+	azure.Swallow()
+	l.move("web", n1, n2)
+	l.answers(weir, 10*time.Second)
+	if now := l.words(); now != words {
+		t.Errorf("in silence it said %v, and before it %v", now, words)
+	}
+	l.isLevelAfter(azure.Heal, "10.0.0.1", "10.0.0.2", "10.9.9.9")
+
+	// It holds up nobody who stops the controller.
+	azure.Swallow()
+	l.move("web", n2)
+	l.answers(weir, time.Second)
+	start := time.Now()
+	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
+	if err := weir.cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %s to stop", took)
+	}
+}
+
+// behindANetwork moves the lab's Azure behind TLS, which the controller trusts, and a
+// network that can break.
+func (l *lab) behindANetwork() *apifault.Network {
+	l.t.Helper()
+	network, err := apifault.NewNetwork()
+	l.must(err)
+	l.t.Cleanup(network.Close)
+	cert := trusted(l.t)
+	network.Serve(l.serveAs(cert))
+	l.url = "https://" + network.Address
+	l.t.Setenv("SSL_CERT_FILE", l.write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))))
+	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet",
+		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":%d}`, int(drift.Seconds())))
+	return network
+}
+
+// serveAs serves the lab's Azure with a certificate.
+func (l *lab) serveAs(cert tls.Certificate) func(net.Listener) {
+	server := &http.Server{
+		Handler: l.emulator, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
+	}
+	return func(listener net.Listener) { _ = server.ServeTLS(listener, "", "") } // it ends when the listener does
+}
+
+// trusted is the certificate that httptest has for 127.0.0.1.
+func trusted(t *testing.T) tls.Certificate {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return server.TLS.Certificates[0]
+}
+
+// stranger is a certificate for 127.0.0.1 that nobody has heard of.
+func stranger(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	raw, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
+}
+
+// wasLookedAt waits for a look for drift. The next one is a period away, so that what
+// begins now meets the endpoints' next move before it.
+func (l *lab) wasLookedAt(p *program) {
+	l.t.Helper()
+	looks := func() string {
+		body, err := get(p.metrics, "/metrics")
+		l.must(err)
+		_, after, _ := strings.Cut(body, "\nweir_pool_drift_looks_total")
+		line, _, _ := strings.Cut(after, "\n# ")
+		return line
+	}
+	before := looks()
+	l.eventually("a look for drift", func() error {
+		if looks() == before {
+			return errors.New("none")
+		}
+		return nil
+	})
+}
+
+// answers asks for health and metrics all the time.
+func (l *lab) answers(p *program, lasts time.Duration) {
+	l.t.Helper()
+	hurried := &http.Client{Timeout: time.Second}
+	defer hurried.CloseIdleConnections()
+	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		for path, address := range map[string]string{"/healthz": p.health, "/readyz": p.health, "/metrics": p.metrics} {
+			res, err := hurried.Get("http://" + address + path)
+			if err != nil {
+				l.t.Fatalf("%s: %v", path, err)
+			}
+			_ = res.Body.Close() // its status is all that is asked for
+			if res.StatusCode != http.StatusOK {
+				l.t.Errorf("%s: %s", path, res.Status)
+			}
+		}
+	}
+}
+
+// said is how often something was said by events.
+type said struct{ updated, retrying, failed, problem int }
+
+func (l *lab) words() said {
+	l.t.Helper()
+	var list corev1.EventList
+	l.must(cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
+	var all said
+	for _, e := range list.Items {
+		n := int(max(e.Count, 1))
+		switch {
+		case e.InvolvedObject.Kind == "BackendPool":
+			all.problem += n
+		case strings.HasSuffix(e.Reason, "Updated"):
+			all.updated += n
+		case strings.HasSuffix(e.Reason, "Retrying"):
+			all.retrying += n
+		case strings.HasSuffix(e.Reason, "Failed"):
+			all.failed += n
+		}
+	}
+	return all
+}
+
+// isToldOnce waits until the Service and the BackendPool hear of an outage, with these
+// words, and sees that they do not hear of it again while it lasts.
+func (l *lab) isToldOnce(p *program, of string) {
+	l.t.Helper()
+	before, end := l.words(), time.Now().Add(outage)
+	l.eventually("a Failed that says "+of, func() error {
+		if now := l.words(); now.failed == before.failed || now.problem == before.problem {
+			return fmt.Errorf("said %+v, and %+v before", now, before)
+		}
+		var pool v1alpha1.BackendPool
+		l.must(cluster.Get(l.t.Context(), key(l.namespace, "web"), &pool))
+		if c := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonFailed || !strings.Contains(c.Message, of) {
+			return errors.New(c.Reason + ": " + c.Message)
+		}
+		return nil
+	})
+	l.answers(p, time.Until(end))
+	if now := l.words(); now.failed != before.failed+1 || now.retrying != before.retrying || now.problem != before.problem+1 {
+		l.t.Errorf("said %+v, and %+v before: want one Failed and one event on the BackendPool", now, before)
+	}
+}
+
+// isLevelAfter ends an outage, and waits until the pool holds these and the Service has
+// heard of it.
+func (l *lab) isLevelAfter(end func() error, want ...string) {
+	l.t.Helper()
+	before := l.words().updated
+	l.must(end())
+	start := time.Now()
+	l.becomes("web", want...)
+	took := time.Since(start)
+	l.t.Logf("level %s after it", took.Round(10*time.Millisecond))
+	if most := drift + 4*time.Second; took > most { // what an attempt takes included
+		l.t.Errorf("level only %s after it", took)
+	}
+	l.eventually("the word", func() error {
+		if now := l.words().updated; now != before+1 {
+			return fmt.Errorf("Updated was said %d times, want one more than %d", now, before)
+		}
+		return nil
+	})
+}
