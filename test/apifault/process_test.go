@@ -92,7 +92,7 @@ func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*runn
 	for _, change := range with {
 		change(&opts)
 	}
-	reach := kube.NewReach(log)
+	reach := kube.NewReach(s.Context(), log)
 	mgr, err := ctrl.NewManager(reach.Config(s.proxy.Config(), "weir/test"), opts)
 	if err != nil {
 		return nil, err
