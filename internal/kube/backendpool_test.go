@@ -418,6 +418,12 @@ func TestRestart(t *testing.T) {
 		t.Errorf("parked before the restart, and after it: %+v", c)
 	}
 	for _, name := range []string{"parked", "paused"} {
+		s.until(func() string {
+			if len(s.sent(name)) == sent[name] {
+				return name + " was not looked at"
+			}
+			return ""
+		})
 		s.holds(name, s.ip(1))
 		if first := s.sent(name)[sent[name]]; first.Before(asked.Time) {
 			t.Errorf("%s was called %s before the time that Azure had named", name, asked.Sub(first))
