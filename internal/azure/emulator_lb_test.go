@@ -145,3 +145,44 @@ func addProbe(t *testing.T, client *azure.Client, name string, i int) {
 	}
 	t.Errorf("writer %s gave up", name)
 }
+
+// The life of a public IP, and that of a load balancer which has it.
+func TestAPublicIPsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1})
+		id := lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypePublicIP, Name: "web"}
+		ip, err := client.PutPublicIP(t.Context(), lb.PublicIP{ID: id, Location: "eastus", SKU: lb.Standard, Static: true, Family: lb.IPv4, Tags: map[string]string{"a": "b"}})
+		if err != nil || !ip.Address.IsValid() || ip.SKU != lb.Standard || !ip.Static || ip.UsedBy != "" {
+			t.Fatalf("made %+v, %v", ip, err)
+		}
+		b, err := client.PutLoadBalancer(t.Context(), lb.LoadBalancer{ID: private, Location: "eastus", SKU: lb.Standard, Frontends: []lb.Frontend{{Name: "a", PublicIP: id.String()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ip, err = client.GetPublicIP(t.Context(), id)
+		if err != nil || ip.UsedBy != private.String()+"/frontendIPConfigurations/a" {
+			t.Fatalf("in use %+v, %v", ip, err)
+		}
+		if err := client.DeletePublicIP(t.Context(), ip); fault.From(err) == nil || fault.From(err).Class != fault.Terminal {
+			t.Errorf("deleted while it is in use: %v", err)
+		}
+		if err := client.DeleteLoadBalancer(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		ip, err = client.GetPublicIP(t.Context(), id)
+		if err != nil || ip.UsedBy != "" {
+			t.Fatalf("free again %+v, %v", ip, err)
+		}
+		ip.DNSLabel, ip.Tags = "shop", map[string]string{"c": "d"}
+		ip, err = client.PutPublicIP(t.Context(), ip)
+		if err != nil || ip.DNSLabel != "shop" || len(ip.Tags) != 1 || ip.Tags["c"] != "d" {
+			t.Errorf("changed %+v, %v", ip, err)
+		}
+		if err := client.DeletePublicIP(t.Context(), ip); err != nil {
+			t.Error(err)
+		}
+		if list, err := client.ListPublicIPs(t.Context(), "s1", "rg"); err != nil || len(list) != 0 {
+			t.Errorf("left %+v, %v", list, err)
+		}
+	})
+}

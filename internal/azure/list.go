@@ -4,7 +4,6 @@ package azure
 
 import (
 	"context"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
@@ -51,10 +50,11 @@ func list[P, A, T any](ctx context.Context, c *Client, all target,
 	return found, nil
 }
 
-// listed returns the id of what a list shows, spelled as the list was asked for.
+// listed returns the id of what a list shows, spelled as the list was asked for: what
+// belongs elsewhere is not what then is looked for.
 func listed(all target, shown *string) (lb.ResourceID, error) {
 	id, err := lb.ParseResourceID(value(shown), all.id.Type)
-	if err != nil || !strings.EqualFold(id.SubscriptionID, all.id.SubscriptionID) || !strings.EqualFold(id.ResourceGroup, all.id.ResourceGroup) {
+	if err != nil {
 		return lb.ResourceID{}, notThat(all)
 	}
 	id.SubscriptionID, id.ResourceGroup = all.id.SubscriptionID, all.id.ResourceGroup

@@ -247,9 +247,13 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wire := &fakeARM{answer: in(slower(bare(429, tt.body), "60"), reply{status: 403})}
-				client := newClient(t, wire)
+				told := 0
+				client := newClient(t, wire, func(o *Options) { o.Closed = func(string, time.Time) { told++ } })
 				if f := fault.From(requests[tt.by](t.Context(), client)); f == nil || !f.RetryAt.Equal(time.Now().Add(time.Minute)) {
 					t.Fatalf("got %v", f)
+				}
+				if closes := tt.holds != ""; (told == 1) != closes {
+					t.Errorf("%d gates were told to close", told)
 				}
 				var held []string
 				for _, name := range slices.Sorted(maps.Keys(requests)) {
