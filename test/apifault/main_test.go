@@ -83,7 +83,7 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	c := &caller{}
 	cfg := p.Config()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
-	cfg = kube.NewReach(slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
+	cfg = kube.NewReach(t.Context(), slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
 	var err error
 	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
 		t.Fatal(err)
