@@ -105,6 +105,9 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 			}
 			s.heals(leaseIsTaken + catchUp)
 			<-runs
+			if first.err == nil {
+				t.Error("the first one ended without an error, and nobody would start it again")
+			}
 		})
 	}
 }

@@ -92,7 +92,9 @@ func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*runn
 	for _, change := range with {
 		change(&opts)
 	}
-	reach := kube.NewReach(s.Context(), log)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.Cleanup(cancel)
+	reach := kube.NewReach(ctx, log)
 	mgr, err := ctrl.NewManager(reach.Config(s.proxy.Config(), "weir/test"), opts)
 	if err != nil {
 		return nil, err
@@ -101,19 +103,16 @@ func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*runn
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	k, err := kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: subscription, ResourceGroup: "rg", Log: log, Requeue: requeue, Reach: reach, RecheckAfter: 500 * time.Millisecond,
 	})
 	if err != nil {
-		cancel()
 		return nil, err
 	}
 	lanes := poolupdate.New(poolupdate.Config{
 		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k, Ledger: k, Reporter: counting{k, s}, Log: log,
 	})
 	if err := k.Setup(lanes); err != nil {
-		cancel()
 		return nil, err
 	}
 	r := &running{stop: cancel, ended: make(chan struct{})}

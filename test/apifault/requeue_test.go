@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -151,44 +150,6 @@ func TestTheBackOffHoldsUpNoLookAndNoLane(t *testing.T) {
 	if got := s.failed(); got != 0 {
 		t.Errorf("%d errors came to the work queue", got)
 	}
-}
-
-// A leader that cannot renew its lease ends, and writes nothing from then on. The next
-// one, which in a cluster is the restarted pod, starts from what the cluster wants now.
-// The lease's times are a fifth of the defaults.
-func TestALeaderBehindAPartitionGivesUp(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	elected := func(o *ctrl.Options) {
-		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
-		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(3*time.Second), new(2*time.Second), new(400*time.Millisecond)
-		o.LeaderElectionReleaseOnCancel = true
-	}
-	first := s.starts(kube.StandardRequeue(), elected)
-	s.level(1)
-	s.proxy.Refuse()
-	select {
-	case <-first.ended:
-	case <-time.After(30 * time.Second):
-		t.Fatal("it still believes that it leads")
-	}
-	if first.err == nil {
-		t.Error("it ended without an error, and nobody would start it again")
-	}
-	writes := s.writes()
-	s.moves(5, 6)
-	s.lasts(time.Second)
-	if n := s.writes() - writes; n != 0 {
-		t.Errorf("%d writes to Azure after the lead was lost", n)
-	}
-	if err := s.proxy.Heal(); err != nil {
-		t.Fatal(err)
-	}
-	s.starts(kube.StandardRequeue(), elected)
-	if took := s.level(5, 6); took > 2*catchUp {
-		t.Errorf("the next leader took %s", took)
-	}
-	s.keptItsWord()
 }
 
 // A controller that starts while the API server is away waits for it.
