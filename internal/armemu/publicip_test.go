@@ -274,3 +274,16 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 }
+
+// A seed's public IP that names no address gets one, and none that was given
+// before the seed.
+func TestSeededPublicIPGetsAnAddress(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+	if err := emu.Restore([]byte(`[{"id":"` + pips + `b","body":` + lb("Standard", static) + `}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if ip := get(t, emu, pips+"b", "ipAddress"); ip != "198.18.0.2" {
+		t.Errorf("the seeded one has %q", ip)
+	}
+}

@@ -74,6 +74,7 @@ func frontendBreaches() []breach {
 	cases := []breach{
 		{rule: "frontend-has-address", bad: withFrontends(`{"name":"fe"}`), good: withFrontends(public("fe", "a")), message: "frontendIPConfigurations/fe"},
 		{rule: "frontend-has-address", id: lbID, bad: strings.Replace(lbBody(`{"name":"web"}`), `{"name":"fe"}`, `{"name":"fe"},{"name":"new"}`, 1), good: lbBody(`{"name":"web"}`), message: "frontendIPConfigurations/new"},
+		{rule: "frontend-has-address", id: group + "/loadBalancers/user", bad: withFrontends(`{"name":"fe"}`), good: withFrontends(public("fe", "used")), message: "frontendIPConfigurations/fe"},
 		{rule: "frontend-not-both", bad: withFrontends(both), good: withFrontends(private("fe", nodesID, "")), message: "frontendIPConfigurations/fe"},
 		{rule: "ip-configuration-references-exist", bad: withFrontends(public("fe", "none")), good: withFrontends(public("fe", "a")), message: "publicIPAddresses/none"},
 		{rule: "ip-configuration-references-exist", bad: withFrontends(private("fe", vnetID+"/subnets/none", "")), good: withFrontends(private("fe", nodesID, "")), message: "subnets/none"},
