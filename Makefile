@@ -33,7 +33,7 @@ simulate: build ## Random schedules in virtual time (SEEDS=1000 SEED=1; FOR=10m 
 	@$(BIN)/weirlab simulate --seed $(or $(SEED),1) $(if $(FOR),--for $(FOR),--seeds $(or $(SEEDS),1000))
 
 .PHONY: defects
-defects: ## Plant defects, and have the simulator look for each (half an hour on 2 cores)
+defects: ## Plant defects, and have the simulator look for each (10 minutes on 2 cores)
 	@$(GO) run ./internal/simulate/defects -write
 
 .PHONY: test

@@ -38,8 +38,9 @@ func readPool(raw []byte) poolBody {
 }
 
 // entries returns the addresses of a pool's body; none of one that is not a pool.
-func entries(raw []byte) []lb.Address {
-	body := readPool(raw)
+func entries(raw []byte) []lb.Address { return readPool(raw).entries() }
+
+func (body poolBody) entries() []lb.Address {
 	var all []lb.Address
 	for _, a := range body.Properties.Addresses {
 		if ip, err := netip.ParseAddr(a.Properties.IPAddress); err == nil {

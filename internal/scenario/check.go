@@ -43,16 +43,19 @@ func Checks() []Check {
 		{"nothing unwanted", "An address that nobody wants is gone two intervals and 30 s after the last fault or wait.", nothingUnwanted},
 		{"soon level", "A change is in the pool two intervals and 30 s after it, or after the last fault or wait, unless it was given up.", soonLevel},
 		{"budget", "An operation is attempted once and then at most MaxRetries times; all retries are used before it is given up; waiting costs none.", budget},
-		{"not before the time", "No pool is read or written before the time that Azure named to it, its load balancer or its subscription; what follows an accepted write is not bound. What has failed is tried again an interval after it began, at the earliest.", notBeforeTheTime},
+		{"not before the time", "No attempt begins and no pool is read or written before the time that Azure named to it, its load balancer or its subscription, whatever became of the change that met it; what follows an accepted write is not bound. When a quota's gate has opened, attempts begin as fast as the quota comes back. What has failed is tried again an interval after it began, at the earliest.", notBeforeTheTime},
+		{"in time", "What is due, and not held up by Azure, its lane or the resource lease, is attempted within 10 s, with the lease within 30 s; no wait of the lanes' own is longer than an interval, and no attempt longer than ten minutes.", inTime},
+		{"fair", "What has been due for an interval goes before what became due later, and changes go before looks for drift.", fair},
+		{"hands off", "A pool is neither read nor written while its BackendPool is paused, or after it has gone; and it goes when nothing of ours is left in the pool, unless it is paused.", handsOff},
 		{"alone", "No attempt calls Azure while somebody else holds its load balancer's lane, or outside of the resource lease; no write starts after the lease has ended or was lost, and no call after the process has lost its leadership.", alone},
 		{"order of locks", "Nobody waits for a lane with the resource lease in hand.", orderOfLocks},
 		{"the lease is shared", "Without a lane at work the lease is given back; after a turn of a minute no lane enters before it was, and it is then left to others for a while.", leaseIsShared},
 		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
-		{"classes", "An attempt is tried again after 409, 412 and 429, after a write whose fate is unknown and one that was overtaken; a 429 to a poll is waited out; after what the SDK has retried or what trying cannot help it is not tried again; and a pool is gone only if Azure says so of the pool itself.", classes},
+		{"classes", "An attempt is tried again after 409, 412 and 429, after a write whose fate is unknown and one that was overtaken; a 429 to a poll is waited out, and no closed gate ends the wait for an accepted write; after what the SDK has retried or what trying cannot help it is not tried again; and a pool is gone only if Azure says so of the pool itself.", classes},
 		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word.", words},
 		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},
 		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool, and one for a Service that went.", boundedQueue},
-		{"nothing rises", "Once a Service is gone no write puts its nodes back, and no pool that was deleted comes back.", nothingRises},
+		{"nothing rises", "Once a Service or a BackendPool is gone no write puts its nodes back, and no pool that was deleted comes back.", nothingRises},
 		{"no secret", "The credential's token appears in no event, log line, report or trace.", noSecret},
 	}
 }
@@ -61,10 +64,9 @@ func Checks() []Check {
 func (s *Stage) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.lookOnce()()
 	for _, k := range s.pools {
 		s.watch(k)
-		if !s.rules.ceased() || s.hindered(k) {
+		if s.hindered(k) {
 			k.trouble = later(k.trouble, time.Now())
 		}
 	}
@@ -76,6 +78,7 @@ func (s *Stage) check() error {
 	}
 	j := &s.journal
 	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts, j.selfish, j.hasty = nil, nil, nil, nil, nil, nil, nil, nil
+	j.late, j.unfair, j.left = nil, nil, nil
 	return errors.Join(errs...)
 }
 

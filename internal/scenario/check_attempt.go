@@ -101,7 +101,7 @@ func wrongWords(r report, retrying, last []string) string {
 			}
 		}
 		for name, was := range r.before {
-			if (was == "Retrying" || was == "Failed") && !r.serviceGone && !slices.Contains(names(r.Updated), name) {
+			if (was == "Retrying" || was == "Failed") && !r.serviceGone && !r.held && !slices.Contains(names(r.Updated), name) {
 				return fmt.Sprintf("%s still believes %s", name, was)
 			}
 		}

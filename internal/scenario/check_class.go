@@ -23,6 +23,10 @@ func classes(s *Stage) []string {
 		if r.Outcome == poolupdate.Stale && (r.last.status != http.StatusNotFound || r.last.forged && !named) {
 			broken = append(broken, fmt.Sprintf("%s is taken for gone after %d to a %s, and is there", r.Pool.Name, r.last.status, r.last.kind))
 		}
+		if follows := r.last.kind == "poll" || r.last.kind == "result" || r.last.kind == http.MethodPut && r.last.status < 300; follows &&
+			r.Fault != nil && r.Fault.Code == fault.CodeGateClosed && r.last.status != 0 {
+			broken = append(broken, r.Pool.Name+": a closed gate ends the wait for a write that Azure has accepted")
+		}
 		if r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
 			broken = append(broken, fmt.Sprintf("%s: a 429 to a %s is not waited out", r.Pool.Name, r.last.kind))
 		}
@@ -62,6 +66,8 @@ func classOf(r report) (want poolupdate.Outcome, why string) {
 	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
 	following := a.kind == "poll" || a.kind == "result"
 	switch {
+	case r.Took >= longestAttempt: // it ended the last call
+		return "", ""
 	case r.Fault == nil || r.Outcome == poolupdate.Postponed || r.Fault.Code == fault.CodeGateClosed:
 		return "", ""
 	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):

@@ -32,7 +32,7 @@ func orderOfLocks(s *Stage) []string {
 		}
 	}
 	// One that has just entered may still ask the gates.
-	if n := p.lease.in; n > len(atWork) && time.Since(p.lease.entered) > time.Second {
+	if n := p.lease.in; p.asleep == nil && n > len(atWork) && time.Since(later(p.lease.entered, p.woke)) > time.Second {
 		return []string{fmt.Sprintf("%d lanes are in the lease, and %d are at work", n, len(atWork))}
 	}
 	return nil
@@ -48,7 +48,7 @@ func leaseIsShared(s *Stage) []string {
 		return broken
 	}
 	e, now := p.lease, time.Now()
-	if idle := now.Sub(e.left); e.in == 0 && !e.stuck && !e.left.IsZero() && s.lease.heldBy(now) == p.name && idle > givenBack {
+	if idle := now.Sub(later(e.left, p.woke)); p.asleep == nil && e.in == 0 && !e.stuck && !e.left.IsZero() && s.lease.heldBy(now) == p.name && idle > givenBack {
 		broken = append(broken, fmt.Sprintf("nobody is at work for %s, and the lease is still held", idle))
 	}
 	return broken

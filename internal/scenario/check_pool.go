@@ -16,7 +16,7 @@ func levelAtRest(s *Stage) []string {
 	}
 	var broken []string
 	for _, k := range s.sorted() {
-		if k.givenUp || k.deleted || k.drifted || !s.bound(k) {
+		if k.givenUp || k.deleted || k.drifted || !s.kept(k) {
 			continue
 		}
 		if how := s.unlevel(k); how != "" {
@@ -33,7 +33,7 @@ func levelInTime(s *Stage) []string {
 	bound := s.opts.DriftPeriod + 2*s.opts.Interval + 30*time.Second
 	var broken []string
 	for _, k := range s.sorted() {
-		if k.offSince.IsZero() || !s.bound(k) {
+		if k.offSince.IsZero() || !s.kept(k) {
 			continue
 		}
 		if off := time.Since(later(k.offSince, k.trouble)); off > bound {
@@ -47,7 +47,7 @@ func soonLevel(s *Stage) []string {
 	bound := 2*s.opts.Interval + 30*time.Second
 	var broken []string
 	for _, k := range s.sorted() {
-		if k.offSince.IsZero() || k.givenUp || k.deleted || k.drifted || !s.bound(k) {
+		if k.offSince.IsZero() || k.givenUp || k.deleted || k.drifted || !s.kept(k) {
 			continue
 		}
 		if late := time.Since(later(k.offSince, k.trouble)); late > bound {
@@ -56,9 +56,6 @@ func soonLevel(s *Stage) []string {
 	}
 	return broken
 }
-
-// bound reports whether a BackendPool is responsible for the pool, or was.
-func (s *Stage) bound(k *pool) bool { return s.cluster.bindings[k.id.Name] != nil }
 
 func foreignSurvives(s *Stage) []string {
 	broken := slices.Clone(s.journal.lost)
@@ -74,7 +71,7 @@ func nothingUnwanted(s *Stage) []string {
 	bound := 2*s.opts.Interval + 30*time.Second
 	var broken []string
 	for _, k := range s.sorted() {
-		if k.givenUp || k.deleted || k.drifted || !s.bound(k) {
+		if k.givenUp || k.deleted || k.drifted || !s.kept(k) {
 			continue
 		}
 		for ip, since := range k.unwanted {
@@ -103,8 +100,14 @@ func nothingRises(s *Stage) []string {
 		}
 	}
 	for _, k := range s.sorted() {
-		if _, there := s.holds(k); there && k.deleted {
+		held, there := s.holds(k)
+		if there && k.deleted {
 			broken = append(broken, k.id.Name+" was deleted and is there again")
+		}
+		for _, a := range held {
+			if k.emptied && !foreignTo(k, a.IP) {
+				broken = append(broken, fmt.Sprintf("%s got %s although its BackendPool is gone", k.id.Name, a.IP))
+			}
 		}
 	}
 	return broken

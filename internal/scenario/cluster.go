@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -37,14 +38,21 @@ type service struct {
 	endpoints []membership.Endpoint
 }
 
-// binding is a BackendPool: it has a pool hold the members of a Service. It outlives
-// the Service, and so does the ledger, which is part of it.
+// binding is a BackendPool: it has a pool hold the members of a Service, or nodes. It
+// outlives the Service, and so does the ledger, which is part of it. News of it are never
+// late.
 type binding struct {
-	ref     poolupdate.Ref
-	pool    lb.PoolID
-	family  lb.Family
+	ref    poolupdate.Ref
+	pool   lb.PoolID
+	family lb.Family
+	// service is whose members the pool holds; empty if it holds these nodes.
 	service string
-	entry   entry
+	nodes   []string
+	// paused and deleting are what people have asked for.
+	paused, deleting bool
+	entry            entry
+	// notBefore is what the status says of Azure's Retry-After.
+	notBefore time.Time
 }
 
 // entry is what the ledger holds of a pool.
@@ -99,11 +107,11 @@ func (c *cluster) addNode(name string) {
 	}}
 }
 
-func (c *cluster) bind(service string, pool lb.PoolID) *binding {
+func (c *cluster) bind(service string, nodes []string, pool lb.PoolID) *binding {
 	c.uids++
 	b := &binding{
 		ref:  poolupdate.Ref{Namespace: namespace, Name: pool.Name, UID: fmt.Sprintf("uid-%d", c.uids)},
-		pool: pool, family: lb.IPv4, service: service,
+		pool: pool, family: lb.IPv4, service: service, nodes: nodes,
 	}
 	if strings.HasSuffix(pool.Name, "-ipv6") {
 		b.family = lb.IPv6
@@ -125,18 +133,31 @@ func (c *cluster) of(service string) []*binding {
 	return all
 }
 
-// members is what the pool of a binding has to hold; nothing once the Service is gone.
+// members is what the pool of a binding has to hold; nothing once the Service is gone,
+// or the BackendPool is about to go.
 func (v view) members(b *binding) []lb.Address {
-	of := v.services[b.service]
-	if of == nil {
+	if b.deleting || v.gone(b) {
 		return nil
+	}
+	if b.service == "" {
+		selected := func(yield func(membership.Node) bool) {
+			for _, name := range b.nodes {
+				if n, ok := v.nodes[name]; ok && !yield(n) {
+					return
+				}
+			}
+		}
+		return membership.OfNodes(selected, b.family).Addresses
 	}
 	node := func(name string) (membership.Node, bool) {
 		n, ok := v.nodes[name]
 		return n, ok
 	}
-	return membership.OfService(of.slices(), node, b.family).Addresses
+	return membership.OfService(v.services[b.service].slices(), node, b.family).Addresses
 }
+
+// gone reports whether the Service of a BackendPool is not there.
+func (v view) gone(b *binding) bool { return b.service != "" && v.services[b.service] == nil }
 
 // has reports whether an address is a node's, one that is lost included.
 func (c *cluster) has(ip netip.Addr) bool { return c.view.has(ip) || view{nodes: c.lost}.has(ip) }
@@ -162,14 +183,34 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.cluster.byRef(op.Ref)
-	if b == nil || b.pool.Key() != op.Pool.Key() {
+	k := s.pools[op.Pool.Key()]
+	if k == nil {
 		return false
 	}
-	if p.seen.services[b.service] == nil {
-		return op.Service == (poolupdate.ServiceName{}) && p.ledger[b.ref].taken
+	if k.attempt != nil && !k.attempt.over { // lanes ask before an attempt, and after it
+		k.attempt.over, k.ended = true, time.Now()
+		if p.kill.hit(call{kind: settling, pool: op.Pool}) {
+			p.strike("when " + op.Pool.Name + " was settled")
+		}
 	}
-	return op.Service == (poolupdate.ServiceName{}) || op.Service.Name == b.service
+	relevant := p.cares(op)
+	if !relevant {
+		k.waits = time.Time{}
+	}
+	return relevant
+}
+
+// cares reports whether an operation still has anyone to serve. The caller holds s.mu.
+func (p *process) cares(op poolupdate.Operation) bool {
+	b := p.stage.cluster.byRef(op.Ref)
+	if b == nil || b.pool.Key() != op.Pool.Key() || b.paused {
+		return false
+	}
+	nobodys := op.Service == (poolupdate.ServiceName{})
+	if b.deleting || p.seen.gone(b) {
+		return nobodys && p.ledger[b.ref].taken
+	}
+	return nobodys || op.Service.Name == b.service
 }
 
 // Wanted implements poolupdate.Cluster.
@@ -178,9 +219,16 @@ func (p *process) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
-	if b == nil || p.seen.services[b.service] == nil {
-		if b != nil && s.pools[b.pool.Key()].attempt != nil {
-			s.pools[b.pool.Key()].attempt.gone = true
+	if b == nil {
+		return poolupdate.Wanted{Ours: func(netip.Addr) bool { return false }}
+	}
+	a := s.pools[b.pool.Key()].attempt
+	if a != nil {
+		a.held = b.paused // there is no answer, and Written says so
+	}
+	if b.paused || b.deleting || p.seen.gone(b) {
+		if a != nil {
+			a.gone = !b.paused
 		}
 		return poolupdate.Wanted{Ours: func(netip.Addr) bool { return false }}
 	}

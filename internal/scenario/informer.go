@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -128,6 +127,7 @@ func (p *process) catchUp(watch object) {
 		p.show(o, s.cluster.view)
 	}
 	slices.Reverse(l.missed)
+	s.excuse(everywhere)
 	s.mu.Unlock()
 	for _, o := range l.missed {
 		p.tell(o)
@@ -157,11 +157,15 @@ func (p *process) tell(o object) {
 		s.mu.Unlock()
 		return
 	}
-	services := []string{o.name}
+	services, pools := []string{o.name}, []*binding(nil)
 	if o.kind == everyNode.kind {
 		services = slices.DeleteFunc(slices.Sorted(maps.Keys(p.seen.services)), func(name string) bool { return !p.seen.services[name].runsOn(o.name) })
+		pools = slices.DeleteFunc(s.cluster.of(""), func(b *binding) bool { return b.paused || b.deleting || !slices.Contains(b.nodes, o.name) })
 	}
 	s.mu.Unlock()
+	for _, b := range pools {
+		p.bringLevel(b)
+	}
 	for _, name := range services {
 		p.serve(name)
 	}
@@ -183,6 +187,12 @@ func (p *process) serve(name string) {
 		for _, b := range bindings {
 			k := s.pools[b.pool.Key()]
 			k.parkedUntil = time.Time{} // what was parked is out of the queue
+			switch {
+			case !b.deleting:
+				k.waits = time.Time{}
+			case !k.waits.IsZero(): // the removal is left
+				k.waits = time.Now()
+			}
 			if k.words[name] != "" {
 				k.words[name] = lastWords
 			}
@@ -190,42 +200,27 @@ func (p *process) serve(name string) {
 		s.mu.Unlock()
 	}
 	for _, b := range bindings {
-		p.bringLevel(b)
+		if !b.paused && !b.deleting {
+			p.bringLevel(b)
+		}
 	}
-}
-
-func (p *process) bringLevel(b *binding) {
-	s := p.stage
-	s.mu.Lock()
-	known, recorded := s.pools[b.pool.Key()], p.ledger[b.ref]
-	dead := p.dead
-	gone := p.seen.services[b.service] == nil
-	members, level := p.seen.members(b), known.level
-	nothing := gone && (!recorded.taken || len(recorded.written) == 0)
-	s.mu.Unlock()
-	if dead || nothing || level && !gone && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
-		return
-	}
-	op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, ChangedAt: time.Now()}
-	if !gone {
-		op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
-	}
-	s.mu.Lock()
-	known.added++
-	if known.givenUp { // until now nobody had to do anything
-		known.trouble = later(known.trouble, time.Now())
-	}
-	known.failed, known.givenUp = 0, false
-	s.mu.Unlock()
-	p.lanes.Add(op)
 }
 
 // hindered reports whether something keeps the process from bringing a pool level that
 // no fault of the emulator's is. The caller holds s.mu.
 func (s *Stage) hindered(k *pool) bool {
 	p := s.process
-	return p == nil || p.dead || p.stopping || p.lagging() || s.locked[k.id.LoadBalancer.Key()] != nil ||
-		s.opts.LeaseTerm > 0 && s.lease.hinders(p) || s.ledger.acts() || s.outage.hinders(k)
+	if p == nil || p.dead {
+		return true
+	}
+	for _, other := range s.pools { // it keeps the lane as long as Azure has asked for
+		if other.inLane(k) && other.underWay() && other.excuse.After(time.Now()) {
+			return true
+		}
+	}
+	id := k.id.LoadBalancer.Key()
+	return p.stopping || p.asleep != nil || p.waiting[id] > 0 || p.lagging() || s.locked[id] != nil || s.outage.hinders(k) ||
+		p.lease != nil && (s.lease.hinders(p) || p.lease.overstays())
 }
 
 // after runs something at its time, unless the stage heals or closes before.

@@ -21,12 +21,17 @@ type journal struct {
 	lost []string
 	// overlaps are load balancers with two writes under way.
 	overlaps []string
-	// hasty are attempts that began before their time.
-	hasty []string
+	// hasty are attempts that began before their time, late those that did not, and
+	// unfair those that were not next.
+	hasty, late, unfair []string
+	// left are addresses of ours that a BackendPool has left behind.
+	left []string
 	// selfish are offences against others who want the lease.
 	selfish []string
 	// posthumous are words of a process that was killed.
 	posthumous []string
+	// sent counts requests.
+	sent int
 	// writes tells which pool an operation writes.
 	writes map[string]lb.PoolKey
 	logged safeBuffer
@@ -49,6 +54,7 @@ func (l line) waits() bool { return len(l.text) >= 5 && l.text[:5] == "waits" }
 
 // call is one request as it was sent, with what was known at that moment.
 type call struct {
+	id   string
 	at   time.Time
 	pool lb.PoolID
 	// kind is GET, PUT, poll or result (the GET after the last poll).
@@ -60,6 +66,8 @@ type call struct {
 	// alone says why the process is not alone with the load balancer, or must not be
 	// at work at all; empty if it is and may.
 	alone string
+	// off says why there is nothing to call Azure for; empty if there is.
+	off string
 	// gone is true if the cluster had nothing to want for the pool.
 	gone  bool
 	holds []netip.Addr
@@ -76,9 +84,14 @@ type report struct {
 	newest      bool
 	// last is the last answer of the attempt.
 	last answer
+	// passed is a change that was due when the lane began this attempt.
+	passed string
+	// bound is when the next one may begin at the latest.
+	bound time.Time
 	// surrender is what the change before was given up for.
-	surrender   string
-	serviceGone bool
+	surrender string
+	// serviceGone: nobody wants anything there; held: its BackendPool is paused.
+	serviceGone, held bool
 	// before is each Service's last word on the pool.
 	before map[string]string
 }

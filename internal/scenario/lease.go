@@ -78,6 +78,8 @@ type entrance struct {
 	long    bool      // the last turn was a whole one
 	stuck   bool      // giving it back has failed
 	refused bool
+	// refusedAt is when a lane was last turned away.
+	refusedAt time.Time
 }
 
 func newEntrance(p *process, term time.Duration) *entrance {
@@ -99,13 +101,18 @@ const (
 // Enter implements poolupdate.Lease.
 func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
 	valid, done, err := e.shared.Enter(ctx)
+	e.process.awakeLast()
 	s := e.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
+		e.refusedAt = time.Now()
+		for _, k := range s.pools { // the next try comes then
+			k.trouble = later(k.trouble, e.refusedAt.Add(s.opts.Interval))
+		}
 		return nil, nil, err
 	}
-	if held := time.Since(e.turn); held > wholeTurn {
+	if held := time.Since(e.turn); held > wholeTurn && e.process.woke.Before(e.turn) {
 		s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("a lane enters %s after the lease was taken", held))
 	}
 	e.in++
@@ -119,12 +126,18 @@ func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), 
 	}, nil
 }
 
+// overstays reports whether an attempt lasts longer than the process may keep the lease
+// before others had it. The caller holds the stage's mu.
+func (e *entrance) overstays() bool { return e.in > 0 && time.Since(e.turn) > wholeTurn }
+
 // Acquire implements lease.Holder.
 func (e *entrance) Acquire(ctx context.Context) error {
+	e.process.awakeLast()
 	s, asked := e.process.stage, time.Now()
 	if err := travel(ctx, requestTakes); err != nil {
 		return err
 	}
+	defer e.process.awakeLast() // the answer is there when the machine goes on
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, now := &s.lease, time.Now()
@@ -163,6 +176,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 // Release implements lease.Holder.
 func (e *entrance) Release(ctx context.Context) error {
 	s := e.process.stage
+	e.process.awakeLast()
 	if err := travel(ctx, requestTakes); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 var (
 	errDead   = errors.New("the process is dead")
 	errLedger = errors.New("the ledger cannot be written")
+	errHeld   = errors.New("the BackendPool is paused")
 )
 
 // Written implements poolupdate.Ledger.
@@ -28,6 +29,9 @@ func (p *process) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, 
 	b := s.cluster.byRef(ref)
 	if p.dead || b == nil {
 		return nil, false, errDead
+	}
+	if a := s.pools[b.pool.Key()].attempt; a != nil && a.held {
+		return nil, false, errHeld
 	}
 	known := p.ledger[ref]
 	return slices.Clone(known.written), known.taken, nil
@@ -46,8 +50,26 @@ func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.In
 	if err := p.save(b, next, "record"); err != nil {
 		return err
 	}
-	p.ledger[ref] = next
+	p.owns(b, next)
 	return nil
+}
+
+// owns has the process know what is its own in a pool. The caller holds s.mu.
+func (p *process) owns(b *binding, next entry) {
+	if !p.ledger[b.ref].taken {
+		p.leaveToOthers(b)
+	}
+	p.ledger[b.ref] = next
+	p.stage.reclaim(b, next)
+}
+
+// reclaim takes from what is foreign the nodes that came back to a pool, or were left in it
+// by a BackendPool that was there before. The caller holds s.mu.
+func (s *Stage) reclaim(b *binding, next entry) {
+	k := s.pools[b.pool.Key()]
+	k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool {
+		return slices.Contains(next.written, f.IP) && s.cluster.has(f.IP)
+	})
 }
 
 // save writes the ledger, which is where a process can die and what can fail. The
@@ -56,23 +78,19 @@ func (p *process) save(b *binding, next entry, kind string) error {
 	s := p.stage
 	dies := p.kill.hit(call{kind: kind, pool: b.pool})
 	if dies && !p.kill.after {
-		p.die(fmt.Sprintf("before the %s of %s", kind, b.pool.Name))
+		p.strike(fmt.Sprintf("before the %s of %s", kind, b.pool.Name))
 		return errDead
 	}
 	s.journal.counts[kind]++
 	fails, applied := s.ledger.fails()
 	if !fails || applied {
-		if !b.entry.taken {
+		if !p.ledger[b.ref].taken {
 			p.leaveToOthers(b)
 		}
 		b.entry = next
-		k := s.pools[b.pool.Key()]
-		k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { // a node came back that was nobody's
-			return slices.Contains(next.written, f.IP) && s.cluster.has(f.IP)
-		})
 	}
 	if dies {
-		p.die(fmt.Sprintf("after the %s of %s", kind, b.pool.Name))
+		p.strike(fmt.Sprintf("after the %s of %s", kind, b.pool.Name))
 		return errDead
 	}
 	if !fails {
@@ -90,7 +108,7 @@ func (p *process) leaveToOthers(b *binding) {
 	k := p.stage.pools[b.pool.Key()]
 	held, _ := p.stage.holds(k)
 	for _, a := range held {
-		if !foreignTo(k, a.IP) && (p.seen.services[b.service] == nil || !p.seen.has(a.IP)) {
+		if !foreignTo(k, a.IP) && (p.seen.gone(b) || !p.seen.has(a.IP)) {
 			k.foreign = append(k.foreign, a)
 		}
 	}
@@ -116,6 +134,7 @@ func (p *process) Wait(w poolupdate.Waiting) {
 // is remembered against it.
 func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage
+	p.awake(r.Pool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.dead {
@@ -126,9 +145,20 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
 	}
 	p.note(r)
-	if b := s.cluster.byRef(r.Ref); b != nil && r.Settled {
-		p.ledger[r.Ref] = entry{slices.Clone(r.Written), true}
-		_ = p.save(b, p.ledger[r.Ref], "report") // what fails is written with the next
+	b := s.cluster.byRef(r.Ref)
+	if b == nil {
+		return
+	}
+	if !s.ledger.acts() {
+		b.notBefore = r.NextEligibleAt
+	}
+	if r.Settled {
+		next := entry{slices.Clone(r.Written), true}
+		_ = p.save(b, next, "report") // what fails is written with the next
+		p.owns(b, next)
+	}
+	if b.deleting && !p.dead {
+		p.removed(b, r)
 	}
 }
 
@@ -138,7 +168,13 @@ func (p *process) note(r poolupdate.Report) {
 	k := s.pools[r.Pool.Key()]
 	seen := report{Report: r, last: k.last, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
 	if b := s.cluster.byRef(r.Ref); b != nil {
-		seen.serviceGone = p.seen.services[b.service] == nil
+		seen.serviceGone, seen.held = p.seen.gone(b) || b.deleting, b.paused
+	}
+	if k.attempt != nil {
+		seen.passed = k.attempt.passed
+		if !k.attempt.over {
+			k.ended = time.Now()
+		}
 	}
 	k.attempt = nil
 	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
@@ -162,7 +198,8 @@ func (p *process) note(r poolupdate.Report) {
 		k.surrender = surrenderTo(r)
 	}
 	k.level = r.Settled && !seen.serviceGone
-	k.givenUp = seen.newest && !r.Settled && !r.Requeued
+	putOff := r.Drift && r.Outcome == poolupdate.Postponed // a look is no change that waits
+	k.givenUp = seen.newest && !r.Settled && (!r.Requeued || putOff && k.givenUp)
 	k.parkedUntil = r.NextEligibleAt
 	switch {
 	case !r.Requeued:
@@ -170,12 +207,14 @@ func (p *process) note(r poolupdate.Report) {
 	case r.Outcome == poolupdate.Retriable:
 		k.again = k.begun.Add(s.opts.Interval)
 	}
-	if r.Requeued { // whatever the report says of it
-		k.parkedUntil = later(k.parkedUntil, k.asked)
+	if r.Requeued && !putOff {
+		k.queues()
 	}
-	if r.Settled {
+	seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(k.patience, k.excuse))
+	if r.Settled && !k.driftedAt.After(k.last.at) {
 		k.drifted = false
-	} else {
+	}
+	if !r.Settled {
 		k.trouble = later(k.trouble, later(r.RetryAt, time.Now()))
 		if r.Fault != nil { // nobody looks before the time that Azure named
 			k.trouble = later(k.trouble, r.Fault.RetryAt)

@@ -5,6 +5,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -34,13 +35,25 @@ type process struct {
 	// seen is what the process has seen of the cluster, and lags how it lags behind.
 	seen view
 	lags map[object]*lag
-	// ledger is what it knows of the ledger: a write of the ledger may fail.
-	ledger map[poolupdate.Ref]entry
-	lease  *entrance // nil if there is none
+	// ledger is what it knows of the ledger: a write of the ledger may fail. notBefore is
+	// what it has found in the statuses.
+	ledger    map[poolupdate.Ref]entry
+	notBefore map[poolupdate.Ref]time.Time
+	lease     *entrance // nil if there is none
 	// kill is where the process dies; nil if nowhere.
 	kill *killPoint
 	// writing counts the writes under way by load balancer.
 	writing map[lb.LoadBalancerKey]int
+	// waiting counts the requests that Azure has, by load balancer: it takes no time to
+	// answer one unless it is slow.
+	waiting map[lb.LoadBalancerKey]int
+	// freed is when another part of the process gave a lane back.
+	freed map[lb.LoadBalancerKey]time.Time
+	// asleep is closed when the machine goes on; nil while it works. woke is when it did.
+	asleep chan struct{}
+	woke   time.Time
+	// recheck is when the removal of what a BackendPool leaves behind is looked at again.
+	recheck map[poolupdate.Ref]time.Time
 }
 
 // canary is a token that must be seen on the wire alone.
@@ -64,11 +77,13 @@ func (s *Stage) launch() error {
 	}
 	s.mu.Lock()
 	p := &process{
-		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{},
+		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, waiting: map[lb.LoadBalancerKey]int{},
+		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolupdate.Ref]time.Time{}, notBefore: map[poolupdate.Ref]time.Time{},
 		seen: s.cluster.clone(), lags: map[object]*lag{}, ledger: map[poolupdate.Ref]entry{},
 	}
 	for _, b := range s.cluster.bindings {
-		p.ledger[b.ref] = b.entry
+		p.ledger[b.ref], p.notBefore[b.ref] = b.entry, b.notBefore
+		s.reclaim(b, b.entry)
 	}
 	s.lives++
 	p.name = fmt.Sprintf("weir-%d", s.lives)
@@ -105,10 +120,12 @@ func (p *process) die(how string) {
 	}
 	p.dead = true
 	s := p.stage
-	s.gates = map[string]time.Time{}
+	s.gates = map[string]*gate{}
 	for _, k := range s.pools {
-		k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, time.Time{}, 0, 0
-		k.words, k.surrender, k.again = nil, "", time.Time{}
+		k.forget()
+		if b := s.cluster.bindings[k.id.Name]; b != nil {
+			k.patience = b.notBefore // the status outlives the process
+		}
 	}
 	if how != "" {
 		s.trace("weir", "killed %s", how)
@@ -134,12 +151,17 @@ func (s *Stage) stop(how string) {
 func (s *Stage) stepDown() {
 	s.mu.Lock()
 	p := s.process
-	p.stopping = true
-	s.trace("weir", "is not the leader any more")
-	p.cancel()
+	p.resign("")
 	s.mu.Unlock()
 	<-p.ended
 	s.stop("")
+}
+
+// resign has the process begin to end in good order. The caller holds s.mu.
+func (p *process) resign(how string) {
+	p.stopping = true
+	p.stage.trace("weir", "%s", strings.TrimRight("is not the leader any more "+how, " "))
+	p.cancel()
 }
 
 // alive returns the process that runs, or nil.
@@ -185,11 +207,7 @@ func (p *process) phase(id lb.PoolID, phase string) {
 		return
 	}
 	if k.attempt == nil || phase == "get" {
-		k.attempt, k.last = &attempt{added: k.added}, answer{}
-		k.asked, k.begun = time.Time{}, time.Now()
-		if k.again.After(k.begun) {
-			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", id.Name, s.clock(k.begun), s.clock(k.again)))
-		}
+		s.begins(k)
 	}
 	k.attempt.phase, k.attempt.sent = phase, 0
 }
@@ -197,6 +215,7 @@ func (p *process) phase(id lb.PoolID, phase string) {
 // Enter implements poolupdate.Azure. Lanes that wake in the same instant are let in
 // by their distance, so that it is always the same one that comes first.
 func (p *process) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
+	p.awake(lb.PoolID{LoadBalancer: id})
 	time.Sleep(p.stage.distance(id) / 1000)
 	return p.client.Enter(id)
 }

@@ -53,13 +53,17 @@ type Stage struct {
 	cluster  cluster
 	balances []lb.LoadBalancerID // in the order of their distance
 	pools    map[lb.PoolKey]*pool
-	gates    map[string]time.Time // closed until, as the answers on the wire said
+	gates    map[string]*gate
 	late     *lateWrites
 	outage   *outage
 	lease    resourceLease
 	ledger   ledgerFaults
-	looked   map[*pool]look                  // what is not asked again; nil is nothing
-	locked   map[lb.LoadBalancerKey]*process // whose lane somebody else holds
+	// looked is how pools were at the last look, writes how many writes Azure has got
+	// since, and written when the last of them came.
+	looked  map[*pool]look
+	writes  int
+	written time.Time
+	locked  map[lb.LoadBalancerKey]*process // whose lane somebody else holds
 	// closing is closed by heal and Close: whoever waits for its time goes home.
 	closing chan struct{}
 	journal journal
@@ -72,14 +76,17 @@ func New(opts Options) *Stage {
 	}
 	s := &Stage{
 		opts: opts, start: time.Now(), cluster: newCluster(),
-		pools: map[lb.PoolKey]*pool{}, gates: map[string]time.Time{},
+		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{},
 		locked: map[lb.LoadBalancerKey]*process{}, closing: make(chan struct{}),
-		emu: armemu.New(armemu.Options{Seed: opts.Seed, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap}),
+		emu: armemu.New(armemu.Options{Seed: opts.Seed, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap, CallLogCap: callLog}),
 	}
 	s.journal.counts, s.journal.writes = map[string]int{}, map[string]lb.PoolKey{}
 	s.log = slog.New(slog.NewJSONHandler(&s.journal.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return s
 }
+
+// callLog is how many calls the emulator remembers: more than there can be lanes.
+const callLog = 32
 
 // latencyScale makes a pool write take 1.2 s and polls come every 2 s.
 const latencyScale = 0.2
@@ -160,8 +167,13 @@ type pool struct {
 	foreign []lb.Address
 	// deleted is true after the script took the pool out of Azure.
 	deleted bool
-	// drifted is true after somebody else took or changed addresses of ours.
-	drifted bool
+	// drifted is true after somebody else took or changed addresses of ours, at driftedAt.
+	drifted   bool
+	driftedAt time.Time
+	// emptied is true after a BackendPool has let the pool go, with nothing of ours in it.
+	emptied bool
+	// claimed is true once there was a BackendPool for it.
+	claimed bool
 
 	attempt *attempt
 	// added is how many operations were queued, failed how many attempts since the
@@ -174,13 +186,18 @@ type pool struct {
 	level     bool
 	// parkedUntil is what the last report said.
 	parkedUntil time.Time
-	// last is the last answer that the attempt got, and asked until when a 429 in it
-	// asked to be left alone; zero if none did.
-	last  answer
-	asked time.Time
-	// begun is when the last attempt began, and again when the next one is allowed to if
-	// that one is tried again; zero if it is not.
-	begun, again time.Time
+	// patience is until when a 429 asked to leave the pool alone, and excuse until when
+	// the process may do so for any answer.
+	patience, excuse time.Time
+	// last is the last answer that the attempt got.
+	last answer
+	// waits is since when a change is queued that no attempt has taken, and first the same
+	// of one that may have been dropped since: a lane takes a pool before it waits for its
+	// locks. Zero if there is none.
+	waits, first time.Time
+	// begun and ended are when the last attempt did, and again is when the next one is
+	// allowed to begin if that one is tried again; zero if it is not.
+	begun, ended, again time.Time
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.
@@ -197,6 +214,7 @@ type answer struct {
 	kind   string // as of a call; empty if there was none
 	status int    // 0 for an answer that was lost
 	forged bool   // a fault answered, not Azure's state
+	at     time.Time
 }
 
 // attempt is from the first read of a pool to the report.
@@ -204,5 +222,14 @@ type attempt struct {
 	added int    // operations queued until it began
 	phase string // "get" or "put"
 	sent  int    // requests of this phase so far
-	gone  bool   // the cluster had no Service when it was asked what is wanted
+	gone  bool   // the cluster had nothing to want when it was asked what is wanted
+	held  bool   // the BackendPool was paused then
+	over  bool   // its calls have been made
+	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
+	orphan bool
+	// passed is a change that was due when the lane took this pool.
+	passed string
 }
+
+// underWay reports whether an attempt makes calls. The caller holds s.mu.
+func (k *pool) underWay() bool { return k.attempt != nil && !k.attempt.over }

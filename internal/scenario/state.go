@@ -5,7 +5,6 @@ package scenario
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -35,30 +34,13 @@ func (s *Stage) sorted() []*pool {
 
 // holds returns what a pool holds in Azure now, and whether it exists.
 func (s *Stage) holds(k *pool) ([]lb.Address, bool) {
-	if l, ok := s.looked[k]; ok {
-		return l.held, l.there
-	}
 	l := s.look(k)
-	if s.looked != nil {
-		s.looked[k] = l
-	}
 	return l.held, l.there
-}
-
-func (s *Stage) look(k *pool) look {
-	raw, ok := s.emu.Get(k.id.String())
-	body := readPool(raw)
-	return look{entries(raw), ok, body.Properties.ProvisioningState == "Failed"}
 }
 
 // outOfForce reports whether the last write of a pool has failed: what it shows is not
 // what the load balancer does.
-func (s *Stage) outOfForce(k *pool) bool {
-	if l, ok := s.looked[k]; ok {
-		return l.failed
-	}
-	return s.look(k).failed
-}
+func (s *Stage) outOfForce(k *pool) bool { return s.look(k).failed }
 
 // look is what was seen of a pool in Azure.
 type look struct {
@@ -66,13 +48,30 @@ type look struct {
 	there bool
 	// failed: the last write has failed.
 	failed bool
+	at     time.Time
+	writes int // that Azure had got
 }
 
-// lookOnce has each pool be looked at once until the function is called that it
-// returns: nothing happens meanwhile. The caller holds s.mu all the time.
-func (s *Stage) lookOnce() func() {
-	s.looked = map[*pool]look{}
-	return func() { s.looked = nil }
+// settles is when nothing comes of a write any more.
+const settles = 10 * time.Second
+
+// look looks at a pool, unless it is as it was at the last look: looking is dear.
+func (s *Stage) look(k *pool) look {
+	now := time.Now()
+	if l, ok := s.looked[k]; ok && l.writes == s.writes && (l.at.Equal(now) || l.at.Sub(s.written) > settles) {
+		return l
+	}
+	raw, ok := s.emu.Get(k.id.String())
+	body := readPool(raw)
+	l := look{body.entries(), ok, body.Properties.ProvisioningState == "Failed", now, s.writes}
+	s.looked[k] = l
+	return l
+}
+
+// touch notes that Azure gets a write. The caller holds s.mu.
+func (s *Stage) touch() {
+	s.writes++
+	s.written = time.Now()
 }
 
 // wants returns what the cluster wants a pool to hold, foreign addresses apart. The
@@ -84,11 +83,15 @@ func (s *Stage) wants(k *pool) []lb.Address {
 	return nil
 }
 
-// nobodys reports whether a pool's Service went before Weir ever took the pool: nothing
-// in it is ours. The caller holds s.mu.
+// nobodys reports whether a pool's Service or BackendPool went before Weir ever took the
+// pool: nothing in it is ours. The caller holds s.mu.
 func (s *Stage) nobodys(k *pool) bool {
 	b := s.cluster.bindings[k.id.Name]
-	return b != nil && s.cluster.services[b.service] == nil && !b.entry.taken
+	taken := b != nil && b.entry.taken
+	if p := s.process; taken && p != nil && !p.dead { // a record may have been made that seemed to fail
+		taken = p.ledger[b.ref].taken
+	}
+	return b != nil && (b.deleting || s.cluster.gone(b)) && !taken
 }
 
 // missingForeign names the foreign addresses that a pool has lost or that were
@@ -140,10 +143,8 @@ func (s *Stage) unlevel(k *pool) string {
 // level. The caller holds s.mu.
 func (s *Stage) watch(k *pool) {
 	s.watchUnwanted(k)
-	for _, gate := range s.gatesOf(k, http.MethodGet) {
-		if until := s.gates[gate]; until.After(time.Now()) {
-			k.trouble = later(k.trouble, until)
-		}
+	if until := later(s.gatesOpen(k), later(k.patience, k.excuse)); until.After(time.Now()) {
+		k.trouble = later(k.trouble, until)
 	}
 	wanted := membership.Fingerprint(s.wants(k))
 	switch level := k.deleted || s.unlevel(k) == ""; {

@@ -24,7 +24,7 @@ type tampering struct {
 
 // tamperings are at least one for each check.
 func tamperings() []tampering {
-	return slices.Concat(ofPools, ofAttempts, ofLocks, ofWords)
+	return slices.Concat(ofPools, ofAttempts, ofLocks, ofWords, ofTime, ofBackendPools)
 }
 
 var ofPools = []tampering{
@@ -82,11 +82,11 @@ var ofAttempts = []tampering{
 	{"one write at a time", "two pools of one load balancer are written at once", writeTwice},
 	{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
 		do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
-		s.pool("web").last = answer{"PUT", 409, true}
+		s.pool("web").last = answer{kind: "PUT", status: 409, forged: true}
 		s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}})
 	}},
 	{"classes", "a pool that is there is taken for gone", func(_ *testing.T, s *Stage) {
-		s.pool("web").last = answer{"PUT", 404, true}
+		s.pool("web").last = answer{kind: "PUT", status: 404, forged: true}
 		s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Fault: &fault.Fault{Code: "X"}})
 	}},
 	{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {

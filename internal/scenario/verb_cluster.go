@@ -148,7 +148,9 @@ func (s *Stage) buildPool(a *reader) error {
 		s.pools[k.id.Key()] = k
 	}
 	k.foreign, k.deleted = foreign, false
-	k.drifted = s.bound(k) // it is new and empty, and nobody was told
+	if k.emptied = false; s.cluster.bindings[name] != nil { // it is new and empty, and nobody was told
+		k.drifts()
+	}
 	return s.write(k, held)
 }
 
@@ -166,7 +168,7 @@ func (s *Stage) buildService(a *reader) error {
 			return fmt.Errorf("there is no pool %s", at)
 		}
 		if b := s.cluster.bindings[at]; b == nil || b.service != name {
-			s.cluster.bind(name, k.id)
+			s.claim(name, nil, k)
 		}
 	}
 	s.mu.Unlock()

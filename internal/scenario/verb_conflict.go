@@ -59,7 +59,7 @@ func (s *Stage) otherWriter(a *reader) error {
 		isIt := func(e lb.Address) bool { return e.Name == remove }
 		k.foreign = slices.DeleteFunc(k.foreign, isIt)
 		held = slices.DeleteFunc(held, isIt)
-		k.drifted = true
+		k.drifts()
 	}
 	s.trace(k.id.Name, "written by somebody else")
 	return s.write(k, held)
@@ -81,5 +81,6 @@ func (s *Stage) write(k *pool, held []lb.Address) error {
 	if err != nil {
 		return err
 	}
+	s.touch()
 	return s.emu.Put(k.id.String(), body)
 }

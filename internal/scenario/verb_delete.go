@@ -56,6 +56,7 @@ func (s *Stage) deletePool(k *pool) error {
 	}
 	s.trace(k.id.Name, "deleted by somebody else")
 	k.deleted, k.foreign = true, nil
+	s.touch()
 	return s.emu.Put(id, rest)
 }
 
@@ -94,7 +95,7 @@ func (s *Stage) delete(name, id string, hit func(*pool) bool) error {
 		return fmt.Errorf("deleting %s: status %d", name, resp.StatusCode)
 	}
 	s.mu.Lock()
-	s.emu.ClearCalls()
+	s.touch()
 	s.trace(name, "deleted by somebody else")
 	for _, k := range s.pools {
 		if hit(k) {

@@ -64,7 +64,7 @@ func expectLevel(s *Stage, a *reader) error {
 func (s *Stage) level(named []string) error {
 	var errs []error
 	for _, k := range s.sorted() {
-		if len(named) > 0 && !slices.Contains(named, k.id.Name) || len(named) == 0 && (k.deleted || !s.bound(k)) {
+		if len(named) > 0 && !slices.Contains(named, k.id.Name) || len(named) == 0 && (k.deleted || !s.kept(k)) {
 			continue
 		}
 		if how := s.unlevel(k); how != "" {

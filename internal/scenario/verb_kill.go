@@ -8,7 +8,8 @@ import (
 
 func doKill(s *Stage, a *reader) (string, error) {
 	k := &killPoint{kind: a.text("at", ""), pool: a.text("pool", ""), nth: a.number("nth", 1), after: a.flag("after")}
-	now, leader := k.kind == "", a.flag("leader")
+	now := k.kind == ""
+	k.leader = a.flag("leader")
 	if k.kind == "any" {
 		k.kind = ""
 	}
@@ -19,11 +20,13 @@ func doKill(s *Stage, a *reader) (string, error) {
 	if p == nil {
 		return "", errors.New("no process runs")
 	}
-	if leader {
+	switch {
+	case k.kind == settling && !k.leader:
+		return "", errors.New("what is answered is settled at once: at=settle is for leader alone")
+	case now && k.leader:
 		s.stepDown()
 		return "", nil
-	}
-	if now {
+	case now:
 		s.stop("at rest or in the midst of work")
 		return "", nil
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"weir.dev/weir/internal/lb"
 )
 
 func doLock(s *Stage, a *reader) (string, error) {
@@ -35,10 +37,13 @@ func doLock(s *Stage, a *reader) (string, error) {
 		s.trace(name, "its lane is held by another part of the process")
 		s.mu.Unlock()
 		waited(lasts, closing, p.ctx.Done())
+		p.awake(lb.PoolID{LoadBalancer: *id})
 		s.mu.Lock()
 		if s.locked[id.Key()] == p {
 			delete(s.locked, id.Key())
 		}
+		p.freed[id.Key()] = time.Now()
+		s.excuse(func(k *pool) bool { return k.id.LoadBalancer.Key() == id.Key() })
 		s.mu.Unlock()
 	})
 	return "", nil

@@ -11,6 +11,9 @@ func doThrottle(s *Stage, a *reader) (string, error) {
 	match := s.whereLocked(a, "any")
 	action := map[string]any{"status": http.StatusTooManyRequests}
 	withCode(action, a.text("code", "SubscriptionRequestsThrottled"))
+	if by := a.duration("by", 0); by > 0 {
+		action["delay"] = by.String()
+	}
 	return "", s.arm(a, match, action)
 }
 

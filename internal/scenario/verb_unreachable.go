@@ -55,7 +55,8 @@ func doUnreachable(s *Stage, a *reader) (string, error) {
 // keptAway returns why a request does not get through; nil if it does. In silence that
 // takes until its sender gives up, however soon the silence ends: the path has forgotten
 // the connection, as a firewall does.
-func (s *Stage) keptAway(req *http.Request, c call) error {
+func (p *process) keptAway(req *http.Request, c call) error {
+	s := p.stage
 	s.mu.Lock()
 	k, o := s.pools[c.pool.Key()], s.outage
 	if k == nil || !o.hinders(k) {
@@ -64,14 +65,17 @@ func (s *Stage) keptAway(req *http.Request, c call) error {
 	}
 	if !o.silent {
 		defer s.mu.Unlock()
-		k.last = answer{kind: c.kind}
+		k.last = answer{kind: c.kind, at: time.Now()}
+		s.excuse(k.inLane)
 		s.trace(c.pool.Name, "%-6s no connection", c.kind)
 		return noConnection()
 	}
 	k.last = answer{}
 	s.trace(c.pool.Name, "%-6s goes into silence", c.kind)
 	s.mu.Unlock()
+	p.hand(c, 1)
 	<-req.Context().Done()
+	p.hand(c, -1)
 	return context.Cause(req.Context())
 }
 

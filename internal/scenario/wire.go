@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,11 +29,16 @@ type wire struct {
 // killPoint is a request at which the process dies: before it leaves, or after Azure
 // has answered it and before the answer arrives.
 type killPoint struct {
-	kind  string // GET, PUT, poll, result, record or report; empty is any
+	kind  string // GET, PUT, poll, result, record, report or settle; empty is any
 	pool  string // empty is any
 	nth   int    // counts down
 	after bool
+	// leader: the process ends in good order.
+	leader bool
 }
+
+// settling is when an attempt has its answer and the lane asks who has to hear of it.
+const settling = "settle"
 
 var errNoCanary = errors.New("the request does not carry the credential's token")
 
@@ -51,11 +57,12 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	if req.Header.Get("Authorization") != "Bearer "+canary {
 		return nil, errNoCanary
 	}
+	w.process.awakeFor(req)
 	c, end := w.leave(req)
 	if end == nil {
 		return nil, context.Canceled
 	}
-	if err := s.keptAway(req, c); err != nil {
+	if err := w.process.keptAway(req, c); err != nil {
 		end()
 		return nil, err
 	}
@@ -69,11 +76,14 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		end()
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
+	w.process.hand(c, 1)
 	resp, err := w.azure.Do(req)
+	w.process.hand(c, -1)
 	w.answered(c, resp)
 	if end(); req.Context().Err() == nil {
 		_ = travel(req.Context(), far)
 	}
+	w.process.awake(c.pool)
 	if ctxErr := req.Context().Err(); ctxErr != nil {
 		if err == nil {
 			_ = resp.Body.Close()
@@ -85,15 +95,49 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// hand notes that Azure has a request, or has answered it.
+func (p *process) hand(c call, more int) {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	p.waiting[c.pool.LoadBalancer.Key()] += more
+	if k := p.stage.pools[c.pool.Key()]; k != nil && time.Since(c.at) > time.Second {
+		p.stage.excuse(k.inLane) // whatever came of it
+	}
+	if c.kind == http.MethodPut {
+		p.stage.touch()
+	}
+}
+
+// landsWithin is how long a late write waits for Azure.
+const landsWithin = time.Minute
+
 // land has a write reach Azure long after its sender has given it up.
 func (w *wire) land(c call, req *http.Request, d time.Duration) {
 	time.Sleep(d)
-	resp, err := w.azure.Do(req.WithContext(context.Background()))
+	ctx, cancel := context.WithTimeout(context.Background(), landsWithin)
+	defer cancel()
+	resp, err := w.azure.Do(req.WithContext(ctx))
+	w.process.hand(c, 0)
 	w.answered(c, resp)
+	w.process.outlived(c)
 	if err == nil {
 		_ = resp.Body.Close()
 	}
 }
+
+// outlived notes that a write has landed whose process is dead. The ledger told the next
+// process of addresses that it might add; of those that it took away nobody knows.
+func (p *process) outlived(c call) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.pools[c.pool.Key()]; p.dead && len(k.unwanted) == 0 && s.unlevel(k) != "" {
+		k.drifts()
+	}
+}
+
+// drifts notes that somebody else took or changed addresses of ours.
+func (k *pool) drifts() { k.drifted, k.driftedAt = true, time.Now() }
 
 // travel waits, or returns the error of a context that ends meanwhile.
 func travel(ctx context.Context, d time.Duration) error {
@@ -109,11 +153,26 @@ func travel(ctx context.Context, d time.Duration) error {
 
 // hit counts a kill point down, and reports whether this is where the process dies.
 func (k *killPoint) hit(c call) bool {
-	if k == nil || k.nth <= 0 || k.kind != "" && k.kind != c.kind || k.pool != "" && k.pool != c.pool.Name {
+	if k == nil || k.nth <= 0 || k.kind != c.kind && (k.kind != "" || c.kind == settling) || k.pool != "" && k.pool != c.pool.Name {
 		return false
 	}
 	k.nth--
 	return k.nth == 0
+}
+
+// strike ends the process where a kill point was hit. The caller holds s.mu.
+func (p *process) strike(how string) {
+	if !p.kill.leader {
+		p.die(how)
+		return
+	}
+	p.resign(how)
+	p.stage.later(func() {
+		<-p.ended
+		p.stage.mu.Lock()
+		p.die("")
+		p.stage.mu.Unlock()
+	})
 }
 
 // leave notes a request before it is sent. It returns what to do when Azure has
@@ -129,11 +188,12 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 		return c, nil
 	}
 	c.alone = p.alone(c)
+	c.off = s.handsOff(c)
 	if !p.kill.hit(c) {
 		return c, func() {}
 	}
 	if !p.kill.after {
-		p.die(fmt.Sprintf("before %s of %s was sent", c.kind, c.pool.Name))
+		p.strike(fmt.Sprintf("before %s of %s was sent", c.kind, c.pool.Name))
 		return c, nil
 	}
 	armed := p.kill
@@ -141,26 +201,35 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if p.kill == armed { // or all faults have ended meanwhile
-			p.die(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
+			p.strike(fmt.Sprintf("after %s of %s was answered", c.kind, c.pool.Name))
 		}
 	}
 }
 
+// poolOf returns what a request is about, polls included; a pool that nobody knows if it
+// is about none. The caller holds s.mu.
+func (s *Stage) poolOf(req *http.Request) *pool {
+	key := lb.PoolKey(strings.ToLower(req.URL.Path))
+	if operation, ok := operationIn(req.URL.Path); ok {
+		key = s.journal.writes[operation]
+	}
+	if k := s.pools[key]; k != nil {
+		return k
+	}
+	return &pool{}
+}
+
 // callOf says what a request is for. The caller holds s.mu.
 func (s *Stage) callOf(req *http.Request) call {
-	c := call{at: time.Now(), kind: req.Method}
-	if operation, ok := operationIn(req.URL.Path); ok {
-		c.kind = "poll"
-		if k := s.pools[s.journal.writes[operation]]; k != nil {
-			c.pool = k.id
-		}
-		return c
-	}
-	k := s.pools[lb.PoolKey(strings.ToLower(req.URL.Path))]
-	if k == nil {
-		return c
-	}
+	s.journal.sent++
+	c := call{id: strconv.Itoa(s.journal.sent), at: time.Now(), kind: req.Method}
+	req.Header.Set("X-Ms-Client-Request-Id", c.id) // two may be answered in the same instant
+	k := s.poolOf(req)
 	c.pool = k.id
+	if _, ok := operationIn(req.URL.Path); ok {
+		c.kind = "poll"
+		return c
+	}
 	if a := k.attempt; a != nil {
 		a.sent++
 		switch {
@@ -175,30 +244,19 @@ func (s *Stage) callOf(req *http.Request) call {
 	return c
 }
 
-// gatesOf names the gates that a call to a pool meets. An attempt begins with a read
-// and waits for all of them.
-func (s *Stage) gatesOf(k *pool, kind string) []string {
-	sub := strings.ToLower(k.id.LoadBalancer.SubscriptionID)
-	gates := []string{"writes of " + sub, string(k.id.LoadBalancer.Key())}
-	if kind == http.MethodGet {
-		gates = append(gates, "reads of "+sub)
-	}
-	return gates
-}
-
 // closedFor says why a call must not be made now; empty if it may.
 func (s *Stage) closedFor(k *pool, c call) string {
 	now := time.Now()
-	for _, gate := range s.gatesOf(k, c.kind) {
-		if c.kind == http.MethodGet && c.again && strings.HasPrefix(gate, "writes ") {
+	for _, name := range s.gatesOf(k, c.kind) {
+		if c.kind == http.MethodGet && c.again && strings.HasPrefix(name, "writes ") {
 			continue // an attempt does not begin while writes are closed; one that has begun may read on
 		}
-		if until := s.gates[gate]; until.After(now) {
-			return gate + " are closed until " + s.clock(until)
+		if g := s.gates[name]; g != nil && g.until.After(now) {
+			return name + " are closed until " + s.clock(g.until)
 		}
 	}
-	if k.parkedUntil.After(now) {
-		return "it is parked until " + s.clock(k.parkedUntil)
+	if until := later(k.parkedUntil, k.patience); until.After(now) {
+		return "it is parked until " + s.clock(until)
 	}
 	return ""
 }
@@ -208,28 +266,29 @@ func (w *wire) answered(c call, resp *http.Response) {
 	s := w.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.lookOnce()()
-	for _, entry := range s.emu.Calls() {
+	for _, entry := range s.emu.Calls(func(entry armemu.Call) bool { return entry.ClientRequestID == c.id }) {
 		if entry.Operation != "" && entry.Kind == armemu.KindPut {
 			s.journal.writes[entry.Operation] = c.pool.Key()
 		}
 		c.created = entry.Kind == armemu.KindPut && entry.Status == http.StatusCreated
 		k := s.pools[c.pool.Key()]
-		k.last = answer{c.kind, entry.Status, entry.Fault != ""}
+		k.last = answer{c.kind, entry.Status, entry.Fault != "", time.Now()}
 		if entry.Dropped {
 			k.last.status = 0
 		}
 		if entry.Fault != "" {
 			s.rules.fired(entry.Fault)
-			k.trouble = later(k.trouble, time.Now())
+			s.excuse(k.inLane) // those behind it had to wait
 		}
 		s.trace(c.pool.Name, "%s", spellCall(c, entry, resp))
+		if a := k.attempt; a != nil && a.orphan { // it was sent before they were left to others
+			k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return s.cluster.has(f.IP) && !slices.Contains(c.holds, f.IP) })
+		}
 		if missing := s.missingForeign(k); missing != "" {
 			s.journal.lost = append(s.journal.lost, fmt.Sprintf("%s has lost %s with %s", c.pool.Name, missing, c.kind))
 		}
 		s.watch(k)
 	}
-	s.emu.ClearCalls()
 	s.journal.counts[c.kind]++
 	if c.kind == http.MethodGet {
 		s.journal.reads = append(s.journal.reads, c)
@@ -262,41 +321,32 @@ func spellCall(c call, entry armemu.Call, resp *http.Response) string {
 	return text
 }
 
-// quotaCodes and lockCode are the stage's own idea of what closes a gate.
-var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled", "TooManyRequests"}
-
-const lockCode = "RetryableErrorDueToAnotherOperation"
-
 // arrived learns from an answer that reached the process.
 func (w *wire) arrived(c call, resp *http.Response) {
-	if resp == nil || resp.StatusCode != http.StatusTooManyRequests || c.kind == "poll" || c.kind == "result" {
+	if resp == nil || resp.StatusCode < http.StatusBadRequest {
 		return
 	}
+	s := w.process.stage
 	until, named := backoff.RetryAfter(resp.Header, time.Now())
 	codes := codesIn(resp)
-	s := w.process.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !named {
-		return // how long is the client's choice
+	k := s.pools[c.pool.Key()]
+	if k == nil {
+		return
 	}
-	if k := s.pools[c.pool.Key()]; k != nil {
-		k.asked = until
+	if named {
+		k.excuse = later(k.excuse, until)
 	}
-	sub := strings.ToLower(c.pool.LoadBalancer.SubscriptionID)
-	for _, code := range codes {
-		switch {
-		case code == lockCode:
-			s.close(string(c.pool.LoadBalancer.Key()), until)
-		case slices.Contains(quotaCodes, code) && c.kind == http.MethodPut:
-			s.close("writes of "+sub, until)
-		case slices.Contains(quotaCodes, code):
-			s.close("reads of "+sub, until)
-		}
+	if resp.StatusCode != http.StatusTooManyRequests {
+		return
+	}
+	follows := c.kind == "poll" || c.kind == "result"
+	s.closes(k, c, codes, until, !follows)
+	if named && !follows && (k.attempt == nil || !k.attempt.orphan) {
+		k.patience = later(k.patience, until)
 	}
 }
-
-func (s *Stage) close(gate string, until time.Time) { s.gates[gate] = later(s.gates[gate], until) }
 
 func (s *Stage) lostOnTheWay(c call, how string) {
 	s.mu.Lock()

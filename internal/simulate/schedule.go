@@ -5,6 +5,7 @@ package simulate
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,27 +19,39 @@ type world struct {
 	r        *rand.Rand
 	nodes    int
 	balances []string
+	sub      map[string]string   // the subscription of a load balancer
 	pools    []string            // as LB/NAME
 	services map[string][]string // pools by Service
 	names    []string            // of the Services, in their order
+	owner    map[string]string   // of a pool: its Service, or empty if it is one of nodes
+	placed   map[string]string   // the nodes of a Service
 	lease    bool
-	gone     map[string]bool // Services, nodes and pools that are away
+	gone     map[string]bool // Services, nodes, pools and BackendPools that are away
+	ill      map[string]bool // nodes that are excluded, and pools that are paused
 	foreign  int
 }
 
 // Schedule returns the steps of a seed: a world, n things that happen to it with time
 // between them, and the end, at which all faults cease and every pool has to be level.
 func Schedule(seed uint64, n int) []scenario.Step {
-	w := &world{r: rand.New(rand.NewPCG(seed, 0)), gone: map[string]bool{}, services: map[string][]string{}} //nolint:gosec // it has to be repeatable
-	lines := []string{w.build()}
+	w := &world{
+		r:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // it has to be repeatable
+		sub: map[string]string{}, services: map[string][]string{}, owner: map[string]string{}, placed: map[string]string{},
+		gone: map[string]bool{}, ill: map[string]bool{},
+	}
+	lines := w.build()
 	happens := w.choose()
 	for range n {
-		if text := happens.pick(w)(w); text != "" {
-			lines = append(lines, text)
-		}
+		lines = append(lines, happens.pick(w)(w)...)
 		lines = append(lines, "clock "+w.pause())
 	}
-	lines = append(lines, "heal", "restart dead", "clock 20m", "expect calm")
+	lines = append(lines, "heal", "restart dead")
+	for _, p := range w.pools {
+		if w.ill[p] {
+			lines = append(lines, "pause "+bare(p)+" end")
+		}
+	}
+	lines = append(lines, "clock 20m", "expect calm")
 	if w.r.IntN(2) == 0 { // what only memory knew is lost
 		lines = append(lines, "restart", "clock 3m", "expect calm")
 	}
@@ -60,40 +73,75 @@ func parse(lines []string) []scenario.Step {
 	return steps
 }
 
-// build spells the step that makes the world.
-func (w *world) build() string {
+// build spells the steps that make the world.
+func (w *world) build() []string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "cluster retries=%d overlap=%s drift=%s", w.r.IntN(4), oneOf(w, armemu.Overlaps()...), oneOf(w, "10m", "10m", "5m"))
+	fmt.Fprintf(&text, "cluster retries=%d overlap=%s drift=%s", w.r.IntN(4), oneOf(w, armemu.Overlaps()...), oneOf(w, "10m", "5m"))
 	if w.lease = w.r.IntN(3) == 0; w.lease {
 		fmt.Fprintf(&text, " lease=%s", oneOf(w, "15s", "15s", "60s"))
 	}
 	w.nodes = 3 + w.r.IntN(5)
 	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
-	subscription := ""
+	subscription := "s1"
 	for i := range 1 + w.r.IntN(3) {
 		name := fmt.Sprintf("lb%d", i+1)
 		w.balances = append(w.balances, name)
-		fmt.Fprintf(&text, "\nlb %s%s", name, subscription)
+		w.sub[name] = subscription
+		fmt.Fprintf(&text, "\nlb %s subscription=%s", name, subscription)
 		if w.r.IntN(4) == 0 {
-			subscription = " subscription=s2"
+			subscription = "s2"
 		}
 	}
-	for i := range 1 + w.r.IntN(5) {
+	for i := range 1 + w.r.IntN(6) {
 		w.addPool(&text, string(rune('a'+i)))
 	}
 	var services strings.Builder
 	for i := 0; i < len(w.pools); {
 		n := min(1+w.r.IntN(5)/4, len(w.pools)-i)
+		if i > 0 && w.r.IntN(8) == 0 {
+			i++ // one of nodes
+			continue
+		}
 		name := fmt.Sprintf("s%d", len(w.names)+1)
 		w.names = append(w.names, name)
 		for _, p := range w.pools[i : i+n] {
-			w.services[name] = append(w.services[name], bare(p))
+			w.services[name] = append(w.services[name], p)
+			w.owner[p] = name
 		}
-		fmt.Fprintf(&services, "\nservice %s pools=(%s) nodes=(%s)", name, strings.Join(w.services[name], ", "), w.someNodes())
+		services.WriteString("\n" + w.make(name))
 		i += n
 	}
-	return text.String() + services.String()
+	lines := []string{text.String() + services.String()}
+	for _, p := range w.pools {
+		if w.owner[p] == "" {
+			lines = append(lines, w.bind(p))
+		}
+	}
+	return lines
 }
+
+// make spells a Service with those of its pools that have a BackendPool.
+func (w *world) make(service string) string {
+	var pools []string
+	for _, p := range w.services[service] {
+		if !w.gone[backendPool(p)] {
+			pools = append(pools, bare(p))
+		}
+	}
+	w.placed[service] = w.someNodes()
+	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), w.placed[service])
+}
+
+// bind spells a BackendPool.
+func (w *world) bind(pool string) string {
+	if s := w.owner[pool]; s != "" {
+		return fmt.Sprintf("create-backendpool %s service=%s", bare(pool), s)
+	}
+	return fmt.Sprintf("create-backendpool %s nodes=(%s)", bare(pool), w.someNodes())
+}
+
+// backendPool is how a pool's BackendPool is called among what is gone.
+func backendPool(pool string) string { return "BackendPool of " + pool }
 
 // addPool spells a pool, with what stands in it before Weir takes it.
 func (w *world) addPool(text *strings.Builder, name string) {
@@ -152,4 +200,15 @@ func (w *world) someNodes() string {
 func (w *world) newForeign() string {
 	w.foreign++
 	return fmt.Sprintf("10.9.%d.%d", w.foreign/200, w.foreign%200+1)
+}
+
+// balancer is a pool's load balancer.
+func balancer(pool string) string {
+	name, _, _ := strings.Cut(pool, "/")
+	return name
+}
+
+// present returns the Services that are there.
+func (w *world) present() []string {
+	return slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return w.gone[name] })
 }

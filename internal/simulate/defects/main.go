@@ -6,7 +6,7 @@
 //
 //	go run ./internal/simulate/defects            all defects
 //	go run ./internal/simulate/defects -only X    those with X in their names
-//	go run ./internal/simulate/defects -write     and the table of docs/reference/simulator.md
+//	go run ./internal/simulate/defects -write     all, and the table of docs/reference/simulator.md
 package main
 
 import (
@@ -19,7 +19,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,20 +30,22 @@ import (
 const (
 	seeds = 2000 // that a defect is looked for in
 	steps = 40   // of each
-	page  = "docs/reference/simulator.md"
 )
 
 func main() {
-	from := flag.Int("from", 0, "plant those from this one of the table on")
 	only := flag.String("only", "", "plant only the defects whose names contain this")
+	jobs := flag.Int("jobs", 2, "how many seeds are played at once")
 	write := flag.Bool("write", false, "write the table of "+page)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	var err error
-	if flag.Arg(0) == "play" {
-		err = play(ctx)
-	} else {
-		err = run(ctx, *only, *from, *write)
+	switch {
+	case flag.Arg(0) == "play":
+		err = play(ctx, *jobs)
+	case *write && *only != "":
+		err = errors.New("the table is written of all defects: leave out -only")
+	default:
+		err = run(ctx, *only, *jobs, *write)
 	}
 	stop()
 	if err != nil {
@@ -59,9 +62,11 @@ type verdict struct {
 }
 
 // play is what a build with a defect does. The lowest seed that failed counts, so that
-// the number of processors changes nothing.
-func play(ctx context.Context) error {
-	tally := simulate.Search{First: 1, Seeds: seeds, Steps: steps, Jobs: runtime.NumCPU(), Most: 1}.Run(ctx)
+// the number of jobs changes nothing. Nothing is made shorter: that would cost more than
+// the search.
+func play(ctx context.Context, jobs int) error {
+	debug.SetGCPercent(400) // a schedule is short-lived, and there is room
+	tally := simulate.Search{First: 1, Seeds: seeds, Steps: steps, Jobs: jobs, Most: 1}.Run(ctx)
 	var v verdict
 	for _, f := range tally.Found {
 		if v.Seed == 0 || f.Seed < v.Seed {
@@ -71,21 +76,24 @@ func play(ctx context.Context) error {
 	return json.NewEncoder(os.Stdout).Encode(v)
 }
 
-func run(ctx context.Context, only string, from int, write bool) error {
+func run(ctx context.Context, only string, jobs int, write bool) error {
 	dir, err := os.MkdirTemp("", "weir-defects")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var rows []string
+	begun := time.Now()
+	r := report{tree: tree(ctx)}
+	if err := sound(ctx, filepath.Join(dir, "as-it-is"), jobs); err != nil {
+		return err
+	}
 	var broken []error
-	found, all := 0, 0
 	for i, d := range defects() {
-		if !strings.Contains(d.name, only) || i < from {
+		if !strings.Contains(d.name, only) {
 			continue
 		}
 		start := time.Now()
-		v, err := plant(ctx, filepath.Join(dir, fmt.Sprint(i)), d)
+		v, err := plant(ctx, filepath.Join(dir, strconv.Itoa(i)), d, jobs)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
@@ -93,63 +101,37 @@ func run(ctx context.Context, only string, from int, write bool) error {
 			broken = append(broken, fmt.Errorf("%s: %w", d.name, err))
 			continue
 		}
-		all++
-		row := fmt.Sprintf("| %s | `%s` | not found | |", d.name, strings.TrimPrefix(d.file, "internal/"))
-		if v.Check != "" {
-			found++
-			row = fmt.Sprintf("| %s | `%s` | %d | %s |", d.name, strings.TrimPrefix(d.file, "internal/"), v.Seed, v.Check)
-		}
-		rows = append(rows, row)
-		fmt.Printf("%s %.0fs\n", row, time.Since(start).Seconds())
+		row := r.add(d, v)
+		fmt.Printf("%2d of %d %4.0fs %s\n", i+1, len(defects()), time.Since(start).Seconds(), row)
 	}
-	sum := fmt.Sprintf("%d of %d defects are found within %d seeds of %d steps.", found, all, seeds, steps)
-	fmt.Println(sum)
-	if write {
-		if err := writeTable(sum, rows); err != nil {
-			return err
-		}
-	}
-	if found*10 < all*9 {
+	fmt.Printf("%s It took %s.\n", r.sum(), time.Since(begun).Round(time.Second))
+	if len(broken) == 0 && r.found*10 < r.all*9 {
 		broken = append(broken, errors.New("fewer than nine of ten"))
+	}
+	if write && len(broken) == 0 {
+		return r.write()
 	}
 	return errors.Join(broken...)
 }
 
+// sound plays all seeds without a defect: a row means nothing if one fails anyway.
+func sound(ctx context.Context, dir string, jobs int) error {
+	v, err := plant(ctx, dir, defect{}, jobs)
+	if err == nil && v.Check != "" {
+		err = fmt.Errorf("without a defect seed %d fails: %s: %s", v.Seed, v.Check, v.How)
+	}
+	return err
+}
+
 // plant builds the simulator with a defect, and lets it play. A build that crashes has
 // found its defect, too.
-func plant(ctx context.Context, dir string, d defect) (verdict, error) {
-	root, err := filepath.Abs(".")
+func plant(ctx context.Context, dir string, d defect, jobs int) (verdict, error) {
+	binary, err := build(ctx, dir, d)
 	if err != nil {
-		return verdict{}, err
-	}
-	raw, err := os.ReadFile(d.file)
-	if err != nil {
-		return verdict{}, err
-	}
-	if n := strings.Count(string(raw), d.old); n != 1 {
-		return verdict{}, fmt.Errorf("%s holds the old text %d times: %q", d.file, n, d.old)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return verdict{}, err
-	}
-	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "simulator")
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(raw), d.old, d.new, 1)), 0o600); err != nil {
-		return verdict{}, err
-	}
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, d.file): changed}})
-	if err != nil {
-		return verdict{}, err
-	}
-	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		return verdict{}, err
 	}
 	defer os.Remove(binary)
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, "./internal/simulate/defects") //nolint:gosec // our own paths
-	if out, err := build.CombinedOutput(); err != nil {
-		return verdict{}, fmt.Errorf("it does not build: %s", out)
-	}
-	var v verdict
-	player := exec.CommandContext(ctx, binary, "play") //nolint:gosec // built above
+	player := exec.CommandContext(ctx, binary, "-jobs", strconv.Itoa(jobs), "play") //nolint:gosec // built above
 	out, err := player.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		first, _, _ := strings.Cut(string(exit.Stderr), "\n")
@@ -158,25 +140,50 @@ func plant(ctx context.Context, dir string, d defect) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
+	var v verdict
 	return v, json.Unmarshal(out, &v)
 }
 
-// The table stands between these lines of the page.
-const (
-	begin = "<!-- made by make defects: begin -->\n"
-	end   = "<!-- made by make defects: end -->\n"
-)
+// build returns a binary of this command that holds the defect, if it is one.
+func build(ctx context.Context, dir string, d defect) (binary string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "simulator")
+	if err := d.writeOverlay(dir, overlay); err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./internal/simulate/defects") //nolint:gosec // our own paths
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("it does not build: %s", out)
+	}
+	return binary, nil
+}
 
-func writeTable(sum string, rows []string) error {
-	raw, err := os.ReadFile(page)
+// writeOverlay writes the changed file, and the list that puts it into the place of the
+// one in the tree.
+func (d defect) writeOverlay(dir, overlay string) error {
+	replace := map[string]string{}
+	if d.file != "" {
+		raw, err := os.ReadFile(d.file)
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(string(raw), d.old); n != 1 {
+			return fmt.Errorf("%s holds the old text %d times: %q", d.file, n, d.old)
+		}
+		whole, err := filepath.Abs(d.file)
+		if err != nil {
+			return err
+		}
+		replace[whole] = filepath.Join(dir, "changed.go")
+		if err := os.WriteFile(replace[whole], []byte(strings.Replace(string(raw), d.old, d.new, 1)), 0o600); err != nil {
+			return err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return err
 	}
-	before, rest, ok := strings.Cut(string(raw), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return fmt.Errorf("%s has no place for the table", page)
-	}
-	table := sum + "\n\n| defect | planted in | found by seed | check |\n|---|---|---|---|\n" + strings.Join(rows, "\n") + "\n"
-	return os.WriteFile(page, []byte(before+begin+table+end+after), 0o600)
+	return os.WriteFile(overlay, list, 0o600)
 }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+const (
+	// reconcileTakes is how long the process takes to act on what became of a removal.
+	reconcileTakes = 5 * time.Millisecond
+	// removeAgain is when it tries again to take out what a BackendPool leaves behind.
+	removeAgain = time.Minute
+)
+
+// reconcile does what a BackendPool asks for.
+func (p *process) reconcile(b *binding) {
+	s := p.stage
+	s.mu.Lock()
+	dead, deleting, paused := p.dead, b.deleting, b.paused
+	unused := paused || !p.ledger[b.ref].taken
+	if !dead && paused {
+		k := s.pools[b.pool.Key()]
+		k.waits, k.again, k.parkedUntil = time.Time{}, time.Time{}, time.Time{}
+		k.failed, k.givenUp, k.level = 0, false, false
+	}
+	s.mu.Unlock()
+	switch {
+	case dead:
+	case deleting && unused:
+		p.letGo(b)
+	case paused:
+		p.lanes.Drop(b.ref)
+	default:
+		p.bringLevel(b)
+	}
+}
+
+// bringLevel queues an operation for a pool that is not known to be level, or that
+// something has to be taken out of.
+func (p *process) bringLevel(b *binding) {
+	s := p.stage
+	s.mu.Lock()
+	known, recorded := s.pools[b.pool.Key()], p.ledger[b.ref]
+	dead := p.dead || s.cluster.byRef(b.ref) == nil
+	gone := p.seen.gone(b) || b.deleting
+	members, level := p.seen.members(b), known.level
+	nothing := gone && !b.deleting && (!recorded.taken || len(recorded.written) == 0)
+	s.mu.Unlock()
+	if dead || nothing || level && !gone && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
+		return
+	}
+	op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref]}
+	if !gone && b.service != "" {
+		op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
+	}
+	s.mu.Lock()
+	known.added++
+	if known.givenUp { // until now nobody had to do anything
+		known.trouble = later(known.trouble, time.Now())
+	}
+	known.failed, known.givenUp = 0, false
+	known.queues()
+	s.mu.Unlock()
+	p.lanes.Add(op)
+}
+
+// removed goes on with a BackendPool that is being deleted after an attempt: it is let go
+// if nothing of ours is left, else the removal is tried again. The caller holds s.mu.
+func (p *process) removed(b *binding, r poolupdate.Report) {
+	s := p.stage
+	if r.Settled && len(r.Written) == 0 || r.Outcome == poolupdate.Stale {
+		s.later(func() {
+			if travel(p.ctx, reconcileTakes) == nil {
+				p.letGo(b)
+			}
+		})
+		return
+	}
+	at := time.Now().Add(removeAgain)
+	p.recheck[b.ref] = at
+	s.later(func() {
+		if !waited(removeAgain, p.ctx.Done()) {
+			return
+		}
+		s.mu.Lock()
+		due := p.recheck[b.ref].Equal(at) && s.cluster.byRef(b.ref) != nil
+		s.mu.Unlock()
+		if due {
+			p.reconcile(b)
+		}
+	})
+}
+
+// letGo has a BackendPool disappear, and the process forget its pool.
+func (p *process) letGo(b *binding) {
+	s := p.stage
+	s.mu.Lock()
+	if p.dead || s.cluster.byRef(b.ref) != b {
+		s.mu.Unlock()
+		return
+	}
+	k := s.pools[b.pool.Key()]
+	if k.emptied = !b.paused && !k.deleted && p.ledger[b.ref].taken; k.emptied {
+		s.nothingLeft(k)
+	}
+	s.trace(k.id.Name, "its BackendPool is gone")
+	delete(s.cluster.bindings, k.id.Name)
+	delete(p.ledger, b.ref)
+	a, begun, ended := k.attempt, k.begun, k.ended
+	k.forget()
+	k.begun, k.ended = begun, ended // the lane was at work
+	if a != nil && !a.over {
+		a.orphan, k.attempt = true, a
+	}
+	s.mu.Unlock()
+	p.lanes.Forget(b.pool)
+}
+
+// nothingLeft looks at a pool that is let go. The caller holds s.mu.
+func (s *Stage) nothingLeft(k *pool) {
+	held, _ := s.holds(k)
+	for _, a := range held {
+		if !foreignTo(k, a.IP) {
+			s.journal.left = append(s.journal.left, fmt.Sprintf("the BackendPool of %s goes, and %s is still in the pool", k.id.Name, a.IP))
+		}
+	}
+}
+
+// queues notes that a change waits.
+func (k *pool) queues() {
+	if k.waits.IsZero() {
+		k.waits = time.Now()
+	}
+	if k.first.IsZero() {
+		k.first = time.Now()
+	}
+}
+
+// forget drops what the process knows of a pool.
+func (k *pool) forget() {
+	var none time.Time
+	k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, none, 0, 0
+	k.words, k.surrender, k.again, k.waits, k.first = nil, "", none, none, none
+	k.begun, k.ended, k.patience, k.excuse = none, none, none, none
+}
+
+// claim makes a BackendPool for a pool. If there was one before, what stands in the pool
+// is nobody's until it is taken. The caller holds s.mu.
+func (s *Stage) claim(service string, nodes []string, k *pool) *binding {
+	if k.claimed {
+		held, _ := s.holds(k)
+		for _, a := range held {
+			if !foreignTo(k, a.IP) {
+				k.foreign = append(k.foreign, a)
+			}
+		}
+	}
+	k.claimed, k.emptied, k.drifted, k.givenUp = true, false, false, false
+	k.trouble = later(k.trouble, time.Now())
+	return s.cluster.bind(service, nodes, k.id)
+}
+
+// backendPool returns the BackendPool of a pool. The caller holds s.mu.
+func (s *Stage) backendPool(name string) (*binding, error) {
+	if b := s.cluster.bindings[name]; b != nil {
+		return b, nil
+	}
+	return nil, fmt.Errorf("there is no BackendPool %s", name)
+}
+
+// kept reports whether a BackendPool is responsible for the pool, and may work.
+func (s *Stage) kept(k *pool) bool {
+	b := s.cluster.bindings[k.id.Name]
+	return b != nil && !b.paused
+}
+
+// excuse has the time begin anew in which pools have to become level. The caller holds s.mu.
+func (s *Stage) excuse(hit func(*pool) bool) {
+	for _, k := range s.pools {
+		if hit(k) {
+			k.trouble = later(k.trouble, time.Now())
+		}
+	}
+}
+
+func everywhere(*pool) bool { return true }
+
+// inLane reports whether another pool has the same load balancer.
+func (k *pool) inLane(other *pool) bool {
+	return k.id.LoadBalancer.Key() == other.id.LoadBalancer.Key()
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// The stage's own idea of what holds a change up. Each is an upper bound: the lanes may
+// go earlier.
+const (
+	// company is how long a change waits for others.
+	company = 250 * time.Millisecond
+	// prompt is how late an attempt may begin that nothing holds up, and promptShared the
+	// same where a lease has to be acquired before, which waits for the end of a turn.
+	prompt       = 10 * time.Second
+	promptShared = 30 * time.Second
+	// aLook is how many intervals a look for drift stands back behind changes.
+	aLook = 20
+)
+
+// due returns when a change that waits is allowed by everything but its lane; zero if
+// none waits. The caller holds s.mu.
+func (s *Stage) due(k *pool) time.Time {
+	p := s.process
+	if k.waits.IsZero() || p == nil {
+		return time.Time{}
+	}
+	at := later(k.waits.Add(company), later(k.again, later(k.patience, k.excuse)))
+	if !k.ended.IsZero() { // its pace, and what was postponed
+		at = later(at, k.ended.Add(s.opts.Interval))
+	}
+	if p.lease != nil && !p.lease.refusedAt.IsZero() {
+		at = later(at, p.lease.refusedAt.Add(s.opts.Interval))
+	}
+	return later(at, later(s.gatesOpen(k), p.woke))
+}
+
+// laneFree returns since when nobody has worked in a lane; ok is false if somebody does.
+// The caller holds s.mu.
+func (s *Stage) laneFree(id lb.LoadBalancerID) (since time.Time, ok bool) {
+	if s.locked[id.Key()] != nil {
+		return time.Time{}, false
+	}
+	since = s.process.freed[id.Key()]
+	for _, k := range s.lane(id) {
+		if k.underWay() {
+			return time.Time{}, false
+		}
+		since = later(since, k.ended)
+	}
+	return since, true
+}
+
+// lane returns the pools of a load balancer, by name. The caller holds s.mu.
+func (s *Stage) lane(id lb.LoadBalancerID) []*pool {
+	var all []*pool
+	for _, k := range s.sorted() {
+		if k.id.LoadBalancer.Key() == id.Key() {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// overdue names the changes in a lane that are due for a while, with nobody at work. The
+// caller holds s.mu.
+func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
+	p := s.process
+	if p == nil || p.dead || p.stopping || p.asleep != nil {
+		return nil
+	}
+	bound := prompt
+	if p.lease != nil {
+		if bound = promptShared; s.lease.hinders(p) {
+			return nil
+		}
+	}
+	free, ok := s.laneFree(id)
+	if !ok {
+		return nil
+	}
+	var late []string
+	for _, k := range s.lane(id) {
+		at := s.due(k)
+		if at.IsZero() {
+			continue
+		}
+		if over := now.Sub(later(at, free)); over > bound {
+			late = append(late, fmt.Sprintf("a change of %s waits since %s, is due since %s, and is not attempted at %s", k.id.Name, s.clock(k.waits), s.clock(later(at, free)), s.clock(now)))
+		}
+	}
+	return late
+}
+
+// begins notes that an attempt of a pool does, and what is wrong with that. The caller
+// holds s.mu.
+func (s *Stage) begins(k *pool) {
+	now, id := time.Now(), k.id.LoadBalancer
+	s.journal.late = append(s.journal.late, s.overdue(id, now)...)
+	if k.again.After(now) {
+		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
+	}
+	s.journal.hasty = append(s.journal.hasty, s.passes(k, now)...)
+	passed := s.passedBy(k)
+	recent := !k.begun.IsZero() && now.Sub(k.begun) <= aLook*s.opts.Interval
+	k.attempt, k.last = &attempt{added: k.added}, answer{}
+	if recent { // else a look may have waited for so long that it goes first
+		k.attempt.passed = passed
+	}
+	k.begun, k.waits, k.first = now, time.Time{}, time.Time{}
+}
+
+// passedBy returns a change that was due before the lane took a pool. It says so at once
+// if that was the one's turn. The caller holds s.mu.
+func (s *Stage) passedBy(k *pool) (passed string) {
+	// It may have taken it as soon as the one before was done, and waited for its locks.
+	var picked time.Time
+	for _, other := range s.lane(k.id.LoadBalancer) {
+		picked = later(picked, other.ended)
+	}
+	own := k.first
+	if k.waits.IsZero() { // a look
+		own = k.waits
+	}
+	if !k.again.IsZero() {
+		own = k.again
+	}
+	for _, rival := range s.lane(k.id.LoadBalancer) {
+		at := s.due(rival)
+		if rival == k || at.IsZero() || !at.Add(time.Second).Before(picked) {
+			continue
+		}
+		passed = fmt.Sprintf("a change of %s that is due since %s", rival.id.Name, s.clock(at))
+		overdue := at.Add(s.opts.Interval + time.Second).Before(picked)
+		if overdue && !own.IsZero() && at.Add(time.Second).Before(own) {
+			s.journal.unfair = append(s.journal.unfair, fmt.Sprintf("%s is taken, due since %s, before %s", k.id.Name, s.clock(own), passed))
+		}
+	}
+	return passed
+}

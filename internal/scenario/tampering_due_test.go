@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+var ofTime = []tampering{
+	{"not before the time", "Retry-After is forgotten with a pause", func(t *testing.T, s *Stage) {
+		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "pause web", "pause web end")
+		_, _ = s.process.client.Get(t.Context(), s.pool("web").id)
+	}},
+	{"not before the time", "an attempt begins while a gate is closed", func(_ *testing.T, s *Stage) {
+		s.close("reads of s1", time.Now().Add(time.Minute), true)
+		s.sleep(time.Second)
+		s.process.phase(s.pool("web").id, "get")
+	}},
+	{"not before the time", "two attempts begin at once when a gate has opened", func(_ *testing.T, s *Stage) {
+		s.close("writes of s1", time.Now().Add(time.Second), true)
+		s.sleep(time.Second)
+		s.process.phase(s.pool("web").id, "get")
+		s.process.phase(s.pool("api").id, "get")
+	}},
+	{"in time", "a change is due, and nobody attempts it", func(_ *testing.T, s *Stage) {
+		s.pool("web").waits = time.Now()
+		s.sleep(41 * time.Second)
+	}},
+	{"in time", "a wait that nobody has asked for is longer than an interval", func(_ *testing.T, s *Stage) {
+		s.forge(poolupdate.Report{Outcome: poolupdate.Postponed, Requeued: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
+	}},
+	{"in time", "an attempt has no end", func(_ *testing.T, s *Stage) {
+		s.process.phase(s.pool("web").id, "get")
+		s.sleep(12 * time.Minute)
+	}},
+	{"fair", "what became due later is taken first", func(_ *testing.T, s *Stage) {
+		web, api := s.pool("web"), s.pool("api")
+		api.waits = time.Now()
+		s.sleep(2 * time.Minute)
+		web.queues()
+		web.ended = time.Now()
+		s.process.phase(web.id, "get")
+	}},
+	{"fair", "a look goes before a change", func(_ *testing.T, s *Stage) {
+		s.pool("api").waits = time.Now()
+		s.sleep(time.Minute)
+		s.pool("web").ended = time.Now()
+		s.process.phase(s.pool("web").id, "get")
+		s.forge(poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true, Drift: true})
+	}},
+	{"classes", "a closed gate ends the wait for a write", func(_ *testing.T, s *Stage) {
+		s.pool("web").last = answer{kind: "poll", status: 200}
+		s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Fault: &fault.Fault{Code: fault.CodeGateClosed}, Requeued: true, RetriesUsed: 1})
+	}},
+}
+
+var ofBackendPools = []tampering{
+	{"hands off", "a pool is read whose BackendPool is paused", func(t *testing.T, s *Stage) {
+		do(t, s, "pause web")
+		_, _ = s.process.Get(t.Context(), s.pool("web").id)
+	}},
+	{"hands off", "a pool is read whose BackendPool has gone", func(t *testing.T, s *Stage) {
+		do(t, s, "delete-backendpool web", "clock 10s")
+		_, _ = s.process.Get(t.Context(), s.pool("web").id)
+	}},
+	{"hands off", "a BackendPool goes and leaves an address behind", func(_ *testing.T, s *Stage) {
+		s.process.letGo(s.cluster.bindings["web"])
+	}},
+	{"nothing rises", "an address of ours comes back to a pool that was let go", func(t *testing.T, s *Stage) {
+		do(t, s, "delete-backendpool web", "clock 10s", "expect pool=web holds=(f-10-9-0-1)")
+		s.overwrite("web", "10.9.0.1", "10.0.0.2")
+	}},
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+func doSuspend(s *Stage, a *reader) (string, error) {
+	d, err := time.ParseDuration(a.word("duration"))
+	if err != nil {
+		a.complain("%v", err)
+	}
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	p := s.alive()
+	if p == nil {
+		return "", errors.New("no process runs")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.asleep != nil {
+		return "", errors.New("the machine is suspended")
+	}
+	s.trace("weir", "its machine is suspended")
+	p.asleep = make(chan struct{})
+	closing := s.closing
+	s.later(func() {
+		waited(d, closing, p.ctx.Done())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(p.asleep)
+		p.asleep, p.woke = nil, time.Now()
+		s.excuse(everywhere)
+		if !p.dead {
+			s.trace("weir", "its machine goes on")
+		}
+	})
+	return "", nil
+}
+
+// awake returns when the machine works. Time goes on meanwhile: what waits for its time
+// goes on once it is asked where it is, and each lane a little later than the one before.
+func (p *process) awake(id lb.PoolID) {
+	s := p.stage
+	for slept := false; ; slept = true {
+		s.mu.Lock()
+		asleep := p.asleep
+		s.mu.Unlock()
+		if asleep == nil {
+			if slept && p.ctx.Err() == nil {
+				time.Sleep(s.distance(id.LoadBalancer) / 1000)
+			}
+			return
+		}
+		select {
+		case <-asleep:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// awakeLast is awake for what all lanes share.
+func (p *process) awakeLast() {
+	p.awake(lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "none is as far away"}})
+}
+
+// awakeFor is awake for a request that is about to leave.
+func (p *process) awakeFor(req *http.Request) {
+	s := p.stage
+	s.mu.Lock()
+	id := s.poolOf(req).id
+	s.mu.Unlock()
+	p.awake(id)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The steps that belong together: each of them alone would hardly ever meet the others at
+// the right moment.
+
+// served returns a Service that is there and one of its pools that has a BackendPool;
+// empty if the one that was drawn has none.
+func (w *world) served() (service, pool string) {
+	service = w.service()
+	for _, p := range w.services[service] {
+		if !w.gone[service] && !w.gone[p] && !w.gone[backendPool(p)] && !w.ill[p] {
+			return service, p
+		}
+	}
+	return "", ""
+}
+
+// takenBack loses a write that lands later, and takes its change back before it is tried
+// again, with or without another process.
+func takenBack(w *world) []string {
+	service, pool := w.served()
+	if service == "" {
+		return nil
+	}
+	before := w.placed[service]
+	lines := []string{
+		fmt.Sprintf("lose-answer late=%ds pool=%s", 32+w.r.IntN(50), bare(pool)),
+		w.scale([]string{service}, w.someNodes()),
+		fmt.Sprintf("clock %dms", 500+w.r.IntN(4000)),
+	}
+	if w.r.IntN(2) == 0 {
+		lines = append(lines, "restart")
+	}
+	return append(lines, w.scale([]string{service}, before))
+}
+
+// meanwhile has somebody else write a pool while a write of ours is under way there.
+func meanwhile(w *world) []string {
+	service, pool := w.served()
+	if service == "" {
+		return nil
+	}
+	lines := []string{
+		w.scale([]string{service}, w.someNodes()),
+		fmt.Sprintf("clock %dms", 300+w.r.IntN(2200)),
+	}
+	switch w.r.IntN(5) {
+	case 0:
+		w.gone[pool] = true
+		return append(lines, "delete-pool "+bare(pool))
+	case 1:
+		return append(lines, fmt.Sprintf("conflict pool=%s add=%s", bare(pool), w.newForeign()))
+	}
+	return append(lines, fmt.Sprintf("conflict pool=%s remove=%s", bare(pool), w.node()))
+}
+
+// parked has Azure ask for patience with one pool, and something else change meanwhile.
+func parked(w *world) []string {
+	service, pool := w.served()
+	if service == "" {
+		return nil
+	}
+	lines := []string{
+		fmt.Sprintf("throttle on=%s pool=%s code=%s retry-after=%d times=1", w.on(), bare(pool), parksAlone, 60+w.r.IntN(540)),
+		w.scale([]string{service}, w.someNodes()),
+		fmt.Sprintf("clock %dms", 500+w.r.IntN(3000)),
+	}
+	switch w.r.IntN(6) {
+	case 0:
+		lines = append(lines, "pause "+bare(pool), fmt.Sprintf("clock %ds", w.r.IntN(20)), "pause "+bare(pool)+" end")
+	case 1:
+		lines = append(lines, "delete-service "+service, fmt.Sprintf("clock %ds", w.r.IntN(20)), "cluster\n"+w.make(service))
+	case 2:
+		lines = append(lines, "delete-backendpool "+bare(pool), fmt.Sprintf("clock %ds", w.r.IntN(20)))
+		w.gone[backendPool(pool)] = true
+	case 3:
+		lines = append(lines, "restart", w.scale([]string{service}, w.someNodes()))
+	case 4: // until its budget is spent, if it has none
+		lines = append(lines, "clock 35s", w.scale([]string{service}, w.someNodes()))
+	default:
+		if others := w.neighbours(pool); len(others) > 0 {
+			lines = append(lines, w.scale(others[:1], w.someNodes()), fmt.Sprintf("clock %ds", 20+w.r.IntN(60)))
+		}
+	}
+	return lines
+}
+
+// neighbours returns the Services that are there and have pools on the load balancer of a
+// pool, its own one left out.
+func (w *world) neighbours(pool string) []string {
+	return slices.DeleteFunc(w.present(), func(s string) bool {
+		return s == w.owner[pool] || !slices.ContainsFunc(w.services[s], func(p string) bool { return balancer(p) == balancer(pool) })
+	})
+}
+
+// apart returns two Services with a pool of each, whose load balancers share a subscription
+// and no lane; ok is false if the ones that were drawn do not.
+func (w *world) apart() (services, pools [2]string, ok bool) {
+	services[0], pools[0] = w.served()
+	for range w.names {
+		services[1], pools[1] = w.served()
+		a, b := balancer(pools[0]), balancer(pools[1])
+		if services[0] != "" && services[1] != "" && a != b && w.sub[a] == w.sub[b] {
+			return services, pools, true
+		}
+	}
+	return services, pools, false
+}
+
+// behindALock has a quota be used up by one load balancer while the lane of another one of
+// the same subscription is in other hands, for a moment or longer, with a change behind it.
+func behindALock(w *world) []string {
+	services, pools, ok := w.apart()
+	if !ok {
+		return nil
+	}
+	held := time.Duration(600+w.r.IntN(600)) * time.Millisecond
+	if w.r.IntN(2) == 0 {
+		held = time.Duration(3+w.r.IntN(60)) * time.Second
+	}
+	return []string{
+		fmt.Sprintf("lock %s for=%s", balancer(pools[0]), held),
+		w.scale(services[:1], w.someNodes()),
+		fmt.Sprintf("throttle on=%s pool=%s retry-after=%d times=1", w.on(), bare(pools[1]), 10+w.r.IntN(200)),
+		fmt.Sprintf("clock %dms", w.r.IntN(oneOf(w, 400, 3000))),
+		w.scale(services[1:], w.someNodes()),
+	}
+}
+
+// turnEnds has a write last for more than a minute, which is a turn with the lease, and meet
+// a quota in the end; another lane waits for its turn by then.
+func turnEnds(w *world) []string {
+	services, pools, ok := w.apart()
+	if !ok || !w.lease {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("throttle on=%s pool=%s by=%ds retry-after=%d times=1", w.on(), bare(pools[0]), 62+w.r.IntN(6), 30+w.r.IntN(200)),
+		w.scale(services[:1], w.someNodes()),
+		fmt.Sprintf("clock %dms", 60_300+w.r.IntN(4000)),
+		w.scale(services[1:], w.someNodes()),
+	}
+}
+
+// busy has the pools of one load balancer change faster than Azure writes them. One of
+// them has to be tried again, and that must not wait for the end of it.
+func busy(w *world) []string {
+	service, pool := w.served()
+	if service == "" {
+		return nil
+	}
+	others := w.neighbours(pool)
+	if len(others) == 0 {
+		return nil
+	}
+	lines := []string{
+		fmt.Sprintf("slow on=PUT lb=%s by=%ds for=4m", balancer(pool), 5+w.r.IntN(15)),
+		fmt.Sprintf("conflict pool=%s answer=409 times=1", bare(pool)),
+		w.scale([]string{service}, w.someNodes()),
+	}
+	for range 8 + w.r.IntN(8) {
+		lines = append(lines, fmt.Sprintf("clock %ds", 3+w.r.IntN(12)), w.scale(others, w.someNodes()))
+	}
+	return lines
+}
