@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
 )
 
@@ -97,9 +96,6 @@ func (s *stage) afterNextWrite(then func()) {
 	defer s.mu.Unlock()
 	s.written = then
 }
-
-// writes counts the writes that came to Azure.
-func (s *stage) writes() int { return len(s.cloud.Calls(armemu.OfKind(armemu.KindPut))) }
 
 // azureIsBusy has the next writes of Azure meet a conflict.
 func (s *stage) azureIsBusy(times int) {
