@@ -186,7 +186,7 @@ func (q *eventQueue) write(ctx context.Context, event *queuedEvent) (done bool) 
 		event.seen = seen
 	}
 	err := q.writeOnce(ctx, event.seen.Event, event.seen.Patch)
-	if err != nil && passes(err) && !(answered(err) && time.Since(event.FirstTimestamp.Time) > triedFor) {
+	if err != nil && passes(err) && (!answered(err) || time.Since(event.FirstTimestamp.Time) <= triedFor) {
 		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
 		return false
 	}

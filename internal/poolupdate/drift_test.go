@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,14 +215,13 @@ func TestAPoolThatIsOnlyLookedAtTellsNothingTwice(t *testing.T) {
 func TestALookIsNeverFurtherAwayThanAPeriod(t *testing.T) {
 	now := time.Now() // with its monotonic reading
 	at := driftAfter("a pool", now, period)
-	back := now.Round(0).Add(-24 * time.Hour)
 	if d := at.Sub(now); d <= 0 || d > period {
 		t.Errorf("%v away", d)
 	}
 	if !at.Round(0).Equal(driftAfter("a pool", now.Round(0), period)) {
 		t.Error("another moment of the period")
 	}
-	if at == at.Round(0) || back.After(at) {
+	if !strings.Contains(at.String(), "m=") {
 		t.Error("the moment is one of the wall clock alone")
 	}
 }

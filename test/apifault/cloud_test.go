@@ -98,9 +98,6 @@ func (s *stage) afterNextWrite(then func()) {
 	s.written = then
 }
 
-// writes counts the writes that came to Azure.
-func (s *stage) writes() int { return len(s.cloud.Calls(armemu.OfKind(armemu.KindPut))) }
-
 // azureIsBusy has the next writes of Azure meet a conflict.
 func (s *stage) azureIsBusy(times int) {
 	s.mu.Lock()
