@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
 )
 
