@@ -117,7 +117,19 @@ func direct(transport Transport) Transport {
 	if transport != nil {
 		return transport
 	}
-	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{
+		Transport:     lively(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// lively returns a transport that finds out within 15 s that a connection is dead. All
+// load balancers share one, and a firewall that forgets it says nothing: each attempt
+// would wait on it to its deadline, and so would the next.
+func lively() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // it is one
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
+	return t
 }
 
 // of returns the SDK's clients for a subscription.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,8 +129,10 @@ func (w *waiting) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (w *waiting) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// neverLeft reports whether an error says that no connection could be made.
+// neverLeft reports whether an error says that no connection could be made. Behind a
+// partition that swallows packets it may be the handshake that does not end; net/http
+// shows no more of that than these words.
 func neverLeft(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial"
+	return ok && op.Op == "dial" || strings.Contains(err.Error(), "TLS handshake timeout")
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -149,6 +150,7 @@ func (q *eventQueue) run(ctx context.Context) {
 	for ending.Err() == nil {
 		if event, waits := q.next(); waits {
 			if q.write(ending, &event) {
+				q.forgets(event)
 				continue
 			}
 			q.again(event)
@@ -212,6 +214,19 @@ func (q *eventQueue) again(event queuedEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failed = append(q.failed, event)
+}
+
+// forgets drops what failed before an event that counts on from it: written later, it
+// would put the count back.
+func (q *eventQueue) forgets(told queuedEvent) {
+	if told.seen == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.failed = slices.DeleteFunc(q.failed, func(e queuedEvent) bool {
+		return e.seen.Event.Name == told.seen.Event.Name && e.seen.Event.Count < told.seen.Event.Count
+	})
 }
 
 // writeOnce counts an event that was written before, or writes it.

@@ -115,6 +115,28 @@ func TestTheSameAgainIsCounted(t *testing.T) {
 	})
 }
 
+// Nor is it counted wrong when the API server was away, and the newest goes first.
+func TestWhatCameLaterCountsWhatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{fail: func(try int) error {
+			if try > 1 && try < 12 {
+				return errors.New("away")
+			}
+			return nil
+		}}
+		story(t, api, func(q *eventQueue) {
+			for range 3 {
+				q.add(subject("web"), corev1.EventTypeNormal, "R", "again")
+				time.Sleep(4 * time.Second)
+			}
+			time.Sleep(3 * time.Minute)
+		})
+		if api.counts["again"] != 3 {
+			t.Errorf("counted %v", api.counts)
+		}
+	})
+}
+
 // Events that wait when the controller stops are written, unless that takes too long.
 func TestTheLastEventsAreWritten(t *testing.T) {
 	for _, tt := range []struct {

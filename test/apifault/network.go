@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -79,6 +80,16 @@ func (n *Network) Swallow() {
 	}
 }
 
+// Forget lets the connections that there are fall silent for good, as a firewall does
+// that has lost its state; new ones work.
+func (n *Network) Forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		c.forgotten.Store(true)
+	}
+}
+
 // Heal ends Refuse and Swallow.
 func (n *Network) Heal() error {
 	n.lift()
@@ -138,6 +149,8 @@ type conn struct {
 	net  *Network
 	once sync.Once
 	done chan struct{}
+
+	forgotten atomic.Bool
 }
 
 // Read implements net.Conn. What arrives in a black hole is kept until it ends.
@@ -157,6 +170,9 @@ func (c *conn) hold() {
 	c.net.mu.Lock()
 	silent := c.net.silent
 	c.net.mu.Unlock()
+	if c.forgotten.Load() {
+		<-c.done
+	}
 	if silent == nil {
 		return
 	}
