@@ -17,8 +17,9 @@ const (
 	removeAgain = time.Minute
 )
 
-// reconcile does what a BackendPool asks for.
-func (p *process) reconcile(b *binding) {
+// reconcile does what a BackendPool asks for. Of one that a process finds when it starts
+// nothing is known to have changed.
+func (p *process) reconcile(b *binding, changed bool) {
 	s := p.stage
 	s.mu.Lock()
 	dead, deleting, paused := p.dead, b.deleting, b.paused
@@ -36,13 +37,13 @@ func (p *process) reconcile(b *binding) {
 	case paused:
 		p.lanes.Drop(b.ref)
 	default:
-		p.bringLevel(b)
+		p.bringLevel(b, changed)
 	}
 }
 
 // bringLevel queues an operation for a pool that is not known to be level, or that
 // something has to be taken out of.
-func (p *process) bringLevel(b *binding) {
+func (p *process) bringLevel(b *binding, changed bool) {
 	s := p.stage
 	s.mu.Lock()
 	known, recorded := s.pools[b.pool.Key()], p.ledger[b.ref]
@@ -54,7 +55,10 @@ func (p *process) bringLevel(b *binding) {
 	if dead || nothing || level && !gone && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
 		return
 	}
-	op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref]}
+	op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.notBefore[b.ref]}
+	if changed {
+		op.ChangedAt = time.Now()
+	}
 	if !gone && b.service != "" {
 		op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
 	}
@@ -91,7 +95,7 @@ func (p *process) removed(b *binding, r poolupdate.Report) {
 		due := p.recheck[b.ref].Equal(at) && s.cluster.byRef(b.ref) != nil
 		s.mu.Unlock()
 		if due {
-			p.reconcile(b)
+			p.reconcile(b, true)
 		}
 	})
 }

@@ -164,7 +164,7 @@ func (p *process) tell(o object) {
 	}
 	s.mu.Unlock()
 	for _, b := range pools {
-		p.bringLevel(b)
+		p.bringLevel(b, true)
 	}
 	for _, name := range services {
 		p.serve(name)
@@ -201,7 +201,7 @@ func (p *process) serve(name string) {
 	}
 	for _, b := range bindings {
 		if !b.paused && !b.deleting {
-			p.bringLevel(b)
+			p.bringLevel(b, true)
 		}
 	}
 }

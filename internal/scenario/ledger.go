@@ -134,9 +134,12 @@ func (p *process) Wait(w poolupdate.Waiting) {
 // is remembered against it.
 func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage
-	p.awake(r.Pool)
+	slept := p.awake(r.Pool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if slept && p.ctx.Err() != nil {
+		return // it never came to say it
+	}
 	if p.dead {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
 		return

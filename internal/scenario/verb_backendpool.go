@@ -30,7 +30,7 @@ func doCreateBackendPool(s *Stage, a *reader) (string, error) {
 	b := s.claim(service, nodes, k)
 	s.mu.Unlock()
 	if p := s.alive(); p != nil {
-		p.reconcile(b)
+		p.reconcile(b, true)
 	}
 	return "", nil
 }
@@ -67,7 +67,7 @@ func (s *Stage) askFor(a *reader, change func(*binding) error) error {
 			return err
 		}
 		if p := s.alive(); p != nil {
-			p.reconcile(b)
+			p.reconcile(b, true)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -21,10 +22,12 @@ type lateWrites struct {
 	pool  string // empty is any
 	left  int
 	after time.Duration
+	// status is what a proxy answers meanwhile; 0 is that the connection breaks.
+	status int
 }
 
 func (s *Stage) loseLate(a *reader) error {
-	l := &lateWrites{pool: a.text("pool", ""), left: a.number("times", 1), after: a.duration("late", 0)}
+	l := &lateWrites{pool: a.text("pool", ""), left: a.number("times", 1), after: a.duration("late", 0), status: a.number("status", 0)}
 	if err := a.err(); err != nil {
 		return err
 	}
@@ -34,20 +37,25 @@ func (s *Stage) loseLate(a *reader) error {
 	return nil
 }
 
-// lateness returns how much later a call lands; 0 for one that is not late.
-func (s *Stage) lateness(c call) time.Duration {
+// lateness returns how much later a call lands, and what its sender is answered; 0 for one
+// that is not late.
+func (s *Stage) lateness(c call) (late time.Duration, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.late
 	if l == nil || l.left == 0 || c.kind != http.MethodPut || l.pool != "" && l.pool != c.pool.Name {
-		return 0
+		return 0, 0
 	}
 	l.left--
-	s.trace(c.pool.Name, "%-6s the connection breaks, it lands %s later", c.kind, l.after)
+	how := "the connection breaks"
+	if l.status > 0 {
+		how = fmt.Sprintf("%d from a proxy", l.status)
+	}
+	s.trace(c.pool.Name, "%-6s %s, it lands %s later", c.kind, how, l.after)
 	k := s.pools[c.pool.Key()]
-	k.last = answer{kind: c.kind}
+	k.last = answer{kind: c.kind, status: l.status, forged: true, at: time.Now()}
 	k.trouble = later(k.trouble, time.Now().Add(l.after))
-	return l.after
+	return l.after, l.status
 }
 
 // later runs something that Close waits for.

@@ -32,7 +32,7 @@ func (s *Stage) restart() error {
 	}
 	s.mu.Unlock()
 	for _, b := range all {
-		s.process.reconcile(b)
+		s.process.reconcile(b, false)
 	}
 	return nil
 }

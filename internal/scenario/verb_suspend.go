@@ -46,9 +46,10 @@ func doSuspend(s *Stage, a *reader) (string, error) {
 
 // awake returns when the machine works. Time goes on meanwhile: what waits for its time
 // goes on once it is asked where it is, and each lane a little later than the one before.
-func (p *process) awake(id lb.PoolID) {
+// It reports whether the machine was suspended.
+func (p *process) awake(id lb.PoolID) (slept bool) {
 	s := p.stage
-	for slept := false; ; slept = true {
+	for ; ; slept = true {
 		s.mu.Lock()
 		asleep := p.asleep
 		s.mu.Unlock()
@@ -56,12 +57,12 @@ func (p *process) awake(id lb.PoolID) {
 			if slept && p.ctx.Err() == nil {
 				time.Sleep(s.distance(id.LoadBalancer) / 1000)
 			}
-			return
+			return slept
 		}
 		select {
 		case <-asleep:
 		case <-p.ctx.Done():
-			return
+			return true
 		}
 	}
 }

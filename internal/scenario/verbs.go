@@ -27,7 +27,7 @@ func verbs() map[string]verb {
 		"node-lost":          {"NODE [back]", "takes a node out of the cluster, or brings it back", doNodeLost},
 		"throttle":           {"[on=GET|PUT|any] [pool=POOL|lb=LB] [code=CODE[/DETAIL]] [retry-after=S] [by=D] [times=N] [for=D]", "has Azure answer 429, so much later", doThrottle},
 		"conflict":           {"pool=POOL [add=IP] [remove=NODE] | pool=POOL|lb=LB answer=409|412 [times=N] [for=D]", "has another writer write the pool, or win against the writes to come", doConflict},
-		"lose-answer":        {"[on=GET|PUT|any] [pool=POOL|lb=LB] [unapplied] [times=N] [for=D] | late=D [pool=POOL] [times=N]", "drops the connection; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
+		"lose-answer":        {"[on=GET|PUT|any] [pool=POOL|lb=LB] [unapplied] [times=N] [for=D] | late=D [status=N] [pool=POOL] [times=N]", "drops the connection, or has a proxy answer; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
 		"fail":               {"[on=GET|PUT|any|operation|poll] [pool=POOL|lb=LB] [status=N] [code=CODE[/DETAIL]] [kept] [polls=N] [retry-after=S] [times=N] [for=D]", "has Azure answer with an error (to N polls of each write), or end an accepted write as failed, with what it wrote kept or taken back", doFail},
 		"slow":               {"[on=GET|PUT|any] [pool=POOL|lb=LB] by=D [times=N] [for=D]", "has Azure take longer to answer", doSlow},
 		"heal":               {"", "ends all faults and lags, and whatever somebody else holds", doHeal},

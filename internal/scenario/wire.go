@@ -71,9 +71,12 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		s.lostOnTheWay(c, "it never arrived")
 		return nil, err
 	}
-	if d := s.lateness(c); d > 0 {
-		s.later(func() { w.land(c, req, d) })
+	if d, status := s.lateness(c); d > 0 {
+		s.later(func() { w.land(c, req.Clone(context.Background()), d) })
 		end()
+		if status > 0 {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+		}
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
 	w.process.hand(c, 1)
@@ -281,7 +284,7 @@ func (w *wire) answered(c call, resp *http.Response) {
 			s.excuse(k.inLane) // those behind it had to wait
 		}
 		s.trace(c.pool.Name, "%s", spellCall(c, entry, resp))
-		if a := k.attempt; a != nil && a.orphan { // it was sent before they were left to others
+		if a := k.attempt; a != nil && a.orphan && c.kind == http.MethodPut && entry.Status < 300 { // it was sent before they were left to others
 			k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return s.cluster.has(f.IP) && !slices.Contains(c.holds, f.IP) })
 		}
 		if missing := s.missingForeign(k); missing != "" {

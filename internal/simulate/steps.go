@@ -49,6 +49,7 @@ func happenings() []happening {
 		{"ledger", 3, "writes of the ledger fail, or seem to, for up to 4 min", func(w *world) []string {
 			return one("ledger fail%s %s", oneOf(w, "", " applied"), oneOf(w, "times=1", "times=2", fmt.Sprintf("for=%ds", 1+w.r.IntN(240))))
 		}},
+		{"unreachable", 3, "no request reaches Azure, or one load balancer: refused, or into silence, for up to 10 min", unreachable},
 		{"lease", 12, "somebody else takes the resource lease, politely or not; requests for it fail", resourceLease},
 		{"heal", 1, "all faults cease", func(*world) []string { return one("heal") }},
 		{"taken back", 6, "a write is lost, lands later, and its change is taken back at once", takenBack},

@@ -65,6 +65,10 @@ func slow(w *world) []string {
 	return one("slow on=%s pool=%s by=%dms times=%d", w.on(), w.pool(), 100+w.r.IntN(20_000), w.times())
 }
 
+func unreachable(w *world) []string {
+	return one("unreachable %s%s for=%ds", oneOf(w, "refused", "silent"), oneOf(w, "", " lb="+oneOf(w, w.balances...)), 1+w.r.IntN(oneOf(w, 30, 600)))
+}
+
 // remove deletes a pool in Azure, or makes it again, empty but for what is foreign.
 func remove(w *world) []string {
 	at := oneOf(w, w.pools...)

@@ -31,11 +31,12 @@ func takenBack(w *world) []string {
 		return nil
 	}
 	before := w.placed[service]
-	lines := []string{
-		fmt.Sprintf("lose-answer late=%ds pool=%s", 32+w.r.IntN(50), bare(pool)),
-		w.scale([]string{service}, w.someNodes()),
-		fmt.Sprintf("clock %dms", 500+w.r.IntN(4000)),
+	lines := []string{fmt.Sprintf("lose-answer late=%ds pool=%s", 32+w.r.IntN(50), bare(pool))}
+	if w.r.IntN(2) == 0 { // the SDK sends it again, and that is refused
+		lines[0] += " status=504"
+		lines = append(lines, fmt.Sprintf("throttle on=PUT pool=%s code=%s times=1", bare(pool), parksAlone))
 	}
+	lines = append(lines, w.scale([]string{service}, w.someNodes()), fmt.Sprintf("clock %dms", 500+w.r.IntN(4000)))
 	if w.r.IntN(2) == 0 {
 		lines = append(lines, "restart")
 	}
