@@ -127,7 +127,7 @@ func direct(transport Transport) Transport {
 // load balancers share one, and a firewall that forgets it says nothing: each attempt
 // would wait on it to its deadline, and so would the next.
 func lively() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // it is one
+	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
 	return t
 }
