@@ -168,6 +168,9 @@ func (f *simulateFlags) runReplay() error {
 		return badInput{fmt.Errorf("--replay %s: %w", f.replay, err)}
 	}
 	o := simulate.Play(steps)
+	if len(o.Left) > 0 {
+		return badInput{fmt.Errorf("--replay %s: step %s", f.replay, o.Left[0])}
+	}
 	if f.verbose {
 		fmt.Fprint(f.err, simulate.Script("Played from "+f.replay+".", o))
 	}

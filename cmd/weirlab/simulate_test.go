@@ -56,6 +56,24 @@ func TestSimulateReplays(t *testing.T) {
 	}
 }
 
+// A step that cannot be made is named; a file of another system's line ends is read.
+func TestAReplayLeavesNothingOut(t *testing.T) {
+	const world = "cluster\nnodes 2\nlb a\npool a/p\nservice s pools=(p) nodes=(n1)\n----\n\n%\n----\n\nclock 10s\n----\n"
+	file := filepath.Join(t.TempDir(), "some.scenario")
+	for step, want := range map[string]int{
+		"laese take for=50s": 2, "lease take fro=50s": 2, "scale nobody nodes=(n1)": 2, "scale s nodes=(n2)": 0,
+	} {
+		text := strings.ReplaceAll(strings.ReplaceAll(world, "%", step), "\n", "\r\n")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code := play(t, "--replay", file)
+		if code != want {
+			t.Errorf("%s: code %d, %q, %q", step, code, out, errs)
+		}
+	}
+}
+
 func TestSimulateRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"--seeds", "-1"}, {"--steps", "0"}, {"--jobs", "0"}, {"--for", "-1s"}, {"--for", "1m", "--seeds", "5"},

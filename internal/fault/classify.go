@@ -71,7 +71,7 @@ var Rules = []Rule{
 		Retriable, "precondition_failed", "somebody else wrote since our read; a fresh one settles it"},
 	{"408, 500, 502, 503, 504", func(a Answer) bool { return slices.Contains(retriedBelow, a.Status) },
 		Terminal, "sdk_exhausted", "the SDK has spent its retries on it"},
-	{"no answer to a read", func(a Answer) bool { return a.Unreachable },
+	{"no connection for a read", func(a Answer) bool { return a.Unreachable },
 		Terminal, "unreachable", "the SDK has spent its retries on it"},
 	{"anything else", func(Answer) bool { return true },
 		Terminal, "refused", "trying again cannot help"},

@@ -54,7 +54,7 @@ var answers = []answer{
 	{"502", Answer{Status: 502}, "408, 500, 502, 503, 504", Terminal, "Bad Gateway"},
 	{"503", Answer{Status: 503, RetryAt: retryAt}, "408, 500, 502, 503, 504", Terminal, "Service Unavailable"},
 	{"504", Answer{Status: 504}, "408, 500, 502, 503, 504", Terminal, "Gateway Timeout"},
-	{"no server answered a read", Answer{Unreachable: true}, "no answer to a read", Terminal, CodeUnreachable},
+	{"no server answered a read", Answer{Unreachable: true}, "no connection for a read", Terminal, CodeUnreachable},
 	{"400", Answer{Status: 400, Codes: []string{"DuplicateResourceName"}}, "anything else", Terminal, "DuplicateResourceName"},
 	{"403", Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}, "anything else", Terminal, "AuthorizationFailed"},
 	{"501 is none of the SDK's", Answer{Status: 501}, "anything else", Terminal, "Not Implemented"},

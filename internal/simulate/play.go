@@ -4,6 +4,7 @@ package simulate
 
 import (
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"strings"
 	"testing/synctest"
@@ -20,6 +21,8 @@ type Outcome struct {
 	Steps []scenario.Step
 	// Traces is what happened at each of them.
 	Traces []string
+	// Left are the steps that could not be made, each with why.
+	Left []string
 	// Check is the name of the check that failed, or "expect", or "lock-up" for a
 	// process that panicked or stands still; empty if all held. How says more.
 	Check, How string
@@ -72,6 +75,8 @@ func (o *Outcome) play(steps []scenario.Step) {
 		trace, err := stage.Do(step)
 		o.note(err)
 		if err != nil && !o.Failed() {
+			line, _, _ := strings.Cut(step.String(), "\n")
+			o.Left = append(o.Left, fmt.Sprintf("%q: %v", line, err))
 			continue
 		}
 		o.Steps, o.Traces = append(o.Steps, step), append(o.Traces, trace)

@@ -31,6 +31,7 @@ func ParseScript(text string) ([]scenario.Step, error) {
 	var steps []scenario.Step
 	var input []string
 	open, trace := false, false // in a step, and below its ----
+	text = strings.ReplaceAll(text, "\r\n", "\n")
 	for n, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		switch {
 		case trace && line != "":
