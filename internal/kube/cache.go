@@ -73,8 +73,13 @@ func stripSlice(s *discoveryv1.EndpointSlice) {
 	}
 }
 
-// stripService keeps the type.
+// stripService keeps the type, and of a load balancer what is wanted of it. A Service that
+// had one keeps our finalizer.
 func stripService(s *corev1.Service) {
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer || bound(s) {
+		stripBalanced(s)
+		return
+	}
 	s.ObjectMeta = identity(s.ObjectMeta, nil)
 	s.Spec = corev1.ServiceSpec{Type: s.Spec.Type}
 	s.Status = corev1.ServiceStatus{}
@@ -95,7 +100,11 @@ func stripNode(n *corev1.Node) {
 
 // stripPool keeps all but the bookkeeping of writers.
 func stripPool(p *v1alpha1.BackendPool) {
-	finalizers := p.Finalizers
-	p.ObjectMeta = identity(p.ObjectMeta, nil)
-	p.Finalizers = finalizers
+	finalizers, owners := p.Finalizers, p.OwnerReferences
+	var labels map[string]string
+	if by, ok := p.Labels[managedBy]; ok {
+		labels = map[string]string{managedBy: by}
+	}
+	p.ObjectMeta = identity(p.ObjectMeta, labels)
+	p.Finalizers, p.OwnerReferences = finalizers, owners
 }

@@ -54,7 +54,7 @@ func (d *desk) becomes(edit ...func(*v1alpha1.BackendPool)) {
 
 func (d *desk) serviceGoes() {
 	d.Helper()
-	if err := d.snap.services.Delete(service(corev1.ServiceTypeLoadBalancer)); err != nil {
+	if err := d.snap.services.Delete(serviceOfType(corev1.ServiceTypeLoadBalancer)); err != nil {
 		d.Fatal(err)
 	}
 }

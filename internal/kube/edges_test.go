@@ -92,7 +92,7 @@ func TestServiceThatGoesTwiceIsDrainedTwice(t *testing.T) {
 	if !e.due(c.situationNow(t, p), time.Now()) {
 		t.Fatal("the first situation is a new one")
 	}
-	svc := service(corev1.ServiceTypeLoadBalancer)
+	svc := serviceOfType(corev1.ServiceTypeLoadBalancer)
 	if err := c.snap.services.Add(svc); err != nil {
 		t.Fatal(err)
 	}

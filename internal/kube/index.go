@@ -12,12 +12,13 @@ import (
 
 // Names of the indexes.
 const (
-	slicesByService = "service" // namespace/name
-	slicesByNode    = "node"    // name of a node that hosts an endpoint
-	nodesByAddress  = "address" // an InternalIP
-	poolsByService  = "service" // namespace/name
-	poolsByTarget   = "target"  // lb.PoolKey
-	poolsOfNodes    = "nodes"   // "" for each pool of nodes
+	slicesByService  = "service"  // namespace/name
+	servicesBalanced = "balanced" // "" for each that has a load balancer of Weir's
+	slicesByNode     = "node"     // name of a node that hosts an endpoint
+	nodesByAddress   = "address"  // an InternalIP
+	poolsByService   = "service"  // namespace/name
+	poolsByTarget    = "target"   // lb.PoolKey
+	poolsOfNodes     = "nodes"    // "" for each pool of nodes
 )
 
 // indexOf adapts a function on one kind to the informers' indexers.
@@ -51,6 +52,17 @@ func sliceIndexers() toolscache.Indexers {
 				}
 			}
 			return names
+		}),
+	}
+}
+
+func (c *Cluster) serviceIndexers() toolscache.Indexers {
+	return toolscache.Indexers{
+		servicesBalanced: indexOf(func(s *corev1.Service) []string {
+			if c.ours(s) || bound(s) {
+				return []string{""}
+			}
+			return nil
 		}),
 	}
 }

@@ -10,7 +10,7 @@ import (
 // leading is what only the leader runs, besides the controllers: the manager starts it
 // when it leads and the caches are filled, and releases the lead after its end.
 type leading struct {
-	lanes  func(ctx context.Context)
+	runs   []func(ctx context.Context) // the lanes, and what else writes to Azure
 	events *eventQueue
 }
 
@@ -18,11 +18,15 @@ type leading struct {
 // a little longer. The manager would stop first what needs no leader, and an event of an
 // attempt that settles meanwhile would be lost.
 func (l leading) Start(ctx context.Context) error {
-	untilTheLanesEnd, end := context.WithCancel(context.WithoutCancel(ctx))
+	untilTheyEnd, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var writer sync.WaitGroup
-	writer.Go(func() { l.events.run(untilTheLanesEnd) })
-	l.lanes(ctx)
+	writer.Go(func() { l.events.run(untilTheyEnd) })
+	var running sync.WaitGroup
+	for _, run := range l.runs {
+		running.Go(func() { run(ctx) })
+	}
+	running.Wait()
 	end()
 	writer.Wait()
 	return nil

@@ -25,11 +25,11 @@ func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- leading{func(ctx context.Context) {
+		ended <- leading{[]func(context.Context){func(ctx context.Context) {
 			<-ctx.Done()
 			time.Sleep(lanesTake)
 			tell(q)
-		}, q}.Start(ctx)
+		}}, q}.Start(ctx)
 	}()
 	synctest.Wait()
 	stop()

@@ -73,7 +73,7 @@ func bp(name string, minute int, edit ...func(*v1alpha1.BackendPool)) *v1alpha1.
 	return p
 }
 
-func service(kind corev1.ServiceType) *corev1.Service {
+func serviceOfType(kind corev1.ServiceType) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: kind}}
 }
 
@@ -84,7 +84,7 @@ func deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now())
 func paused(p *v1alpha1.BackendPool)   { p.Spec.Paused = true }
 
 func TestStanding(t *testing.T) {
-	lbService := service(corev1.ServiceTypeLoadBalancer)
+	lbService := serviceOfType(corev1.ServiceTypeLoadBalancer)
 	badSelector := func(p *v1alpha1.BackendPool) {
 		p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}}
 	}
@@ -96,11 +96,11 @@ func TestStanding(t *testing.T) {
 		removes, works bool
 	}{
 		{"its Service is there", bp("a", 0), []client.Object{lbService}, stateActive, false, true},
-		{"NodePort will do", bp("a", 0), []client.Object{service(corev1.ServiceTypeNodePort)}, stateActive, false, true},
+		{"NodePort will do", bp("a", 0), []client.Object{serviceOfType(corev1.ServiceTypeNodePort)}, stateActive, false, true},
 		{"paused", bp("a", 0, paused, took), []client.Object{lbService}, statePaused, false, false},
 		{"no Service, never taken", bp("a", 0), nil, stateServiceGone, false, false},
 		{"no Service, taken", bp("a", 0, took), nil, stateServiceGone, true, true},
-		{"unfit Service, taken", bp("a", 0, took), []client.Object{service(corev1.ServiceTypeExternalName)}, stateServiceGone, true, true},
+		{"unfit Service, taken", bp("a", 0, took), []client.Object{serviceOfType(corev1.ServiceTypeExternalName)}, stateServiceGone, true, true},
 		{"being deleted, never taken", bp("a", 0, deleting), []client.Object{lbService}, stateActive, false, false},
 		{"being deleted, taken", bp("a", 0, deleting, took), []client.Object{lbService}, stateActive, true, true},
 		{"being deleted while paused", bp("a", 0, deleting, took, paused), []client.Object{lbService}, statePaused, false, false},
@@ -127,7 +127,7 @@ func TestStanding(t *testing.T) {
 func TestRelevant(t *testing.T) {
 	web := poolupdate.ServiceName{Namespace: "shop", Name: "web"}
 	none := poolupdate.ServiceName{}
-	lbService, leaving := service(corev1.ServiceTypeLoadBalancer), service(corev1.ServiceTypeLoadBalancer)
+	lbService, leaving := serviceOfType(corev1.ServiceTypeLoadBalancer), serviceOfType(corev1.ServiceTypeLoadBalancer)
 	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/keeper"}
 	for _, tt := range []struct {
 		name    string
@@ -261,8 +261,8 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 		{"its deletion", poolChanged().Update, bp("a", 0), bp("a", 0, deleting), true},
 		{"its finalizer", poolChanged().Update, bp("a", 0), bp("a", 0, func(p *v1alpha1.BackendPool) { p.Finalizers = nil }), true},
 		{"its spec", poolChanged().Update, bp("a", 0), bp("a", 0, func(p *v1alpha1.BackendPool) { p.Generation++ }), true},
-		{"a Service's ports", serviceChanged().Update, service("NodePort"), service("NodePort"), false},
-		{"a Service's type", serviceChanged().Update, service("NodePort"), service("ClusterIP"), true},
+		{"a Service's ports", serviceChanged().Update, serviceOfType("NodePort"), serviceOfType("NodePort"), false},
+		{"a Service's type", serviceChanged().Update, serviceOfType("NodePort"), serviceOfType("ClusterIP"), true},
 	} {
 		if got := tt.check(event.UpdateEvent{ObjectOld: tt.before, ObjectNew: tt.after}); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)

@@ -109,7 +109,7 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 	if len(d.lanes.removed) != 0 || len(d.lanes.ops) != 1 {
 		t.Fatalf("%v removed, %d operations", d.lanes.removed, len(d.lanes.ops))
 	}
-	leaving := service(corev1.ServiceTypeLoadBalancer)
+	leaving := serviceOfType(corev1.ServiceTypeLoadBalancer)
 	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/keeper"}
 	if err := d.snap.services.Update(leaving); err != nil {
 		t.Fatal(err)

@@ -74,8 +74,13 @@ type Cluster struct {
 	writer   client.Writer
 	wake     wake // the BackendPools' work queue
 	services wake // the Services'
-	lanes    Lanes
-	synced   []toolscache.InformerSynced
+	balanced wake // the load balancers' Services'
+	claims   claims
+	// balancers are nil if Weir makes no load balancers.
+	balancers Balancers
+	balancing Balancing
+	lanes     Lanes
+	synced    []toolscache.InformerSynced
 }
 
 var (
@@ -119,7 +124,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		indexers toolscache.Indexers
 	}{
 		{&discoveryv1.EndpointSlice{}, &c.snap.slices, sliceIndexers()},
-		{&corev1.Service{}, &c.snap.services, nil},
+		{&corev1.Service{}, &c.snap.services, c.serviceIndexers()},
 		{&corev1.Node{}, &c.snap.nodes, nodeIndexers()},
 		{&v1alpha1.BackendPool{}, &c.snap.pools, poolIndexers(c.snap.place)},
 	} {
@@ -172,7 +177,14 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	if c.opts.Reach != nil {
 		c.opts.Reach.tells(c.reachable, c.well)
 	}
-	if err := c.mgr.Add(leading{lanes.Run, c.events}); err != nil {
+	runs := []func(context.Context){lanes.Run}
+	if c.balancers != nil {
+		runs = append(runs, c.balancers.Run)
+		if err := c.setupBalancing(); err != nil {
+			return fmt.Errorf("controller of load balancers: %w", err)
+		}
+	}
+	if err := c.mgr.Add(leading{runs, c.events}); err != nil {
 		return err
 	}
 	options := func() controller.Options { return controller.Options{RateLimiter: c.opts.Requeue.limiter()} }
@@ -214,6 +226,7 @@ func (c *Cluster) well() {
 	now := time.Now()
 	c.services.retry(now)
 	c.wake.retry(now)
+	c.balanced.retry(now)
 }
 
 // mapped is the handler of all events. It queues what the initial list of objects

@@ -169,7 +169,11 @@ func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	default:
 		set, err := c.snap.members(p)
 		e.remember(set, err, situationOf(p, st, set))
-		return poolupdate.Wanted{Addresses: set.Addresses, Ours: c.snap.ofThisCluster}
+		ours := c.snap.ofThisCluster
+		if madeByWeir(p) {
+			ours = func(netip.Addr) bool { return true } // nobody else writes it
+		}
+		return poolupdate.Wanted{Addresses: set.Addresses, Ours: ours}
 	}
 	return poolupdate.Wanted{Ours: none}
 }

@@ -25,6 +25,7 @@ const (
 	statePaused      state = "paused"      // the pool stays as it is
 	stateDuplicate   state = "duplicate"   // another BackendPool holds the pool
 	stateInvalid     state = "invalid"     // there is no telling which pool or members are meant
+	stateLeaving     state = "leaving"     // the pool goes with its load balancer's rules
 )
 
 // standing is the judgement about a BackendPool at one moment.
@@ -76,11 +77,20 @@ func (s *snapshot) standingOf(p *v1alpha1.BackendPool) standing {
 	}
 	name := poolupdate.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	service := s.service(name)
+	if service != nil && bound(service) && madeByWeir(p) && leaving(service) {
+		return st.as(stateLeaving, v1alpha1.ReasonServiceNotFound,
+			"Service "+key(name.Namespace, name.Name)+" gives up its load balancer, and the pool goes with it")
+	}
 	if reason, why := unfit(name, service); reason != "" {
 		return st.as(stateServiceGone, reason, why)
 	}
 	st.service, st.serviceUID = name, service.UID
 	return st.as(stateActive, "", "")
+}
+
+// leaving reports whether a Service needs no load balancer any more.
+func leaving(s *corev1.Service) bool {
+	return s.DeletionTimestamp != nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer
 }
 
 func (s standing) as(is state, reason, why string) standing {

@@ -52,7 +52,7 @@ func (a *statusAPI) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ .
 func recorded(t *testing.T) (*Cluster, *statusAPI, *v1alpha1.BackendPool) {
 	t.Helper()
 	p := bp("a", 0)
-	c := stored(t, p, service(corev1.ServiceTypeLoadBalancer))
+	c := stored(t, p, serviceOfType(corev1.ServiceTypeLoadBalancer))
 	api := &statusAPI{stored: p}
 	c.opts = Options{Log: slog.New(slog.DiscardHandler)}
 	c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}

@@ -42,10 +42,15 @@ func (w *wake) source() source.Source {
 // add queues a BackendPool. Before the controller runs it does nothing: all of them
 // are reconciled when it starts.
 func (w *wake) add(ref poolupdate.Ref) {
+	w.addName(client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+}
+
+// addName is add for any object.
+func (w *wake) addName(name client.ObjectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue != nil {
-		w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
+		w.queue.Add(reconcile.Request{NamespacedName: name})
 	}
 }
 

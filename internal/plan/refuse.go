@@ -72,6 +72,9 @@ func (in Input) unfit(refused map[string]error) (owner string, err error) {
 		if err := in.moves(s, seats, places); err != nil {
 			return s.Owner, err
 		}
+		if err := poolTaken(s, seats); err != nil {
+			return s.Owner, err
+		}
 		taken := len(seats)
 		for _, f := range s.Frontends {
 			for _, r := range s.Rules {
@@ -90,6 +93,22 @@ func (in Input) unfit(refused map[string]error) (owner string, err error) {
 	}
 	return "", nil
 }
+
+// poolTaken refuses a pool of its own to a Service if somebody else has one of that name:
+// the members of the two would be mixed.
+func poolTaken(s Share, seats []seat) error {
+	for _, p := range s.Pools {
+		for _, other := range seats {
+			if contains(s.OwnPools, p.ID.Name) && strings.EqualFold(other.Pool, p.ID.Name) && !owns(s.Owner, other.Name) {
+				return fmt.Errorf("%w: pool %s is that of rule %s", ErrPoolTaken, p.ID.Name, other.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// ErrPoolTaken says that the pool which would be the Service's own is somebody else's.
+var ErrPoolTaken = errors.New("the names of two Services make the same pool: rename one of them, or its namespace")
 
 // moves refuses to take a frontend to another address under the feet of the Services that
 // share it.

@@ -60,18 +60,26 @@ func Desired(s Service, set Settings) (Wish, []Problem) {
 // poolOf names the pool of a family: a Local Service has its own, all others share that
 // of the load balancer's nodes.
 func poolOf(s Service, set Settings, family lb.Family) Pool {
-	if !s.Local {
-		name := set.ClusterName
-		if family == lb.IPv6 {
-			name += "-IPv6"
-		}
-		return Pool{Name: name, Family: family, Shared: true}
-	}
-	name := strings.ToLower(s.Namespace + "-" + s.Name)
+	at := 0
 	if family == lb.IPv6 {
-		name += "-ipv6"
+		at = 1
 	}
-	return Pool{Name: name, Family: family}
+	if !s.Local {
+		return Pool{Name: set.SharedPools()[at], Family: family, Shared: true}
+	}
+	return Pool{Name: s.OwnPools()[at], Family: family}
+}
+
+// SharedPools are the names of the pools of all nodes, that of IPv4 first.
+func (set Settings) SharedPools() []string {
+	return []string{set.ClusterName, set.ClusterName + "-IPv6"}
+}
+
+// OwnPools are the names of the pools that the Service has for itself while it is Local,
+// that of IPv4 first.
+func (s Service) OwnPools() []string {
+	name := strings.ToLower(s.Namespace + "-" + s.Name)
+	return []string{name, name + "-ipv6"}
 }
 
 // mostName is Azure's longest name of a pool.

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// choose returns the public IP that a Service wants on a load balancer, as it has to
+// become, and whether that takes a write. known are those that exist where it looks, by
+// key.
+func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on lb.LoadBalancerID, location string) (next lb.PublicIP, write bool, err error) {
+	ip, found := find(want, known)
+	switch {
+	case !found && want.Address.IsValid():
+		return ip, false, fmt.Errorf("resource group %s has no public IP with address %s: create it, or name a resource group in %s",
+			want.ID.ResourceGroup, want.Address, service.PIPResourceGroup)
+	case !found && want.Named:
+		return ip, false, fmt.Errorf("resource group %s has no public IP %s: create it, or remove the annotation that names it",
+			want.ID.ResourceGroup, want.ID.Name)
+	case !found && location == "":
+		return ip, false, fmt.Errorf(`public IP %s has to be made, and azure.json does not say where: set its key "location"`, want.ID.Name)
+	case !found:
+		return made(want, location), true, nil
+	}
+	if err := fits(ip, want, on); err != nil {
+		return ip, false, err
+	}
+	next = ip
+	next.Tags = maps.Clone(ip.Tags)
+	if next.Tags == nil {
+		next.Tags = map[string]string{}
+	}
+	if !theirs(want) {
+		if err := unchangeable(ip, want); err != nil {
+			return ip, false, err
+		}
+		maps.Copy(next.Tags, want.Tags)
+	}
+	if err := label(&next, want, key); err != nil {
+		return ip, false, err
+	}
+	return next, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags), nil
+}
+
+// theirs reports whether people brought the public IP: but for a label that they ask for,
+// it stays as they made it.
+func theirs(want service.PublicIP) bool { return want.Named || want.Address.IsValid() }
+
+func find(want service.PublicIP, known map[string]lb.PublicIP) (lb.PublicIP, bool) {
+	if !want.Address.IsValid() {
+		ip, found := known[want.ID.Key()]
+		return ip, found
+	}
+	for _, ip := range known {
+		if ip.Address == want.Address && strings.EqualFold(ip.ID.ResourceGroup, want.ID.ResourceGroup) {
+			return ip, true
+		}
+	}
+	return lb.PublicIP{}, false
+}
+
+func made(want service.PublicIP, location string) lb.PublicIP {
+	return lb.PublicIP{
+		ID: want.ID, Location: location, SKU: lb.Standard, Static: true, Family: want.Family,
+		Prefix: want.Prefix, IPTags: want.IPTags, DNSLabel: want.DNSLabel, Tags: want.Tags,
+	}
+}
+
+// fits says why a public IP cannot be the frontend's.
+func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
+	switch {
+	case ip.SKU != lb.Standard:
+		return fmt.Errorf("public IP %s is of SKU %s, and a Standard load balancer takes Standard ones only: upgrade it, or choose another", ip.ID.Name, ip.SKU)
+	case ip.Family != want.Family:
+		return fmt.Errorf("public IP %s has an %s address, and one of %s is needed", ip.ID.Name, ip.Family, want.Family)
+	case ip.UsedBy != "" && !hasPrefixFold(ip.UsedBy, on.String()+"/"):
+		return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
+	case !ip.Address.IsValid() && ip.Etag != "":
+		return fmt.Errorf("public IP %s has no address yet", ip.ID.Name)
+	}
+	return nil
+}
+
+// unchangeable says what of a public IP that was made for the Service cannot become what
+// it now wants.
+func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
+	const way = "Azure cannot change that: take the annotation back, or delete the Service and create it again, with another address"
+	switch {
+	case want.Prefix != "" && !strings.EqualFold(ip.Prefix, want.Prefix):
+		return fmt.Errorf("public IP %s is not of prefix %s. %s", ip.ID.Name, want.Prefix, way)
+	case len(want.IPTags) > 0 && !maps.Equal(ip.IPTags, want.IPTags):
+		return fmt.Errorf("public IP %s has other IP tags than %s asks for. %s", ip.ID.Name, service.PIPIPTags, way)
+	}
+	return nil
+}
+
+// label gives a public IP the DNS label that a Service asks for. It belongs to the first
+// Service that did.
+func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
+	if !want.SetsDNSLabel || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
+		return nil
+	}
+	if of := ip.Tags[service.TagDNSLabel]; of != "" && of != key && ip.DNSLabel != want.DNSLabel {
+		return fmt.Errorf("public IP %s has the DNS label %q of Service %s: %s cannot ask for another", ip.ID.Name, ip.DNSLabel, of, service.DNSLabel)
+	}
+	ip.DNSLabel = want.DNSLabel
+	if want.DNSLabel == "" {
+		delete(ip.Tags, service.TagDNSLabel)
+		return nil
+	}
+	ip.Tags[service.TagDNSLabel] = key
+	return nil
+}
+
+var ownerRule = regexp.MustCompile(`(?i)^a[0-9a-f]{1,31}$`)
+
+// madeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
+// provider before it, did not make it.
+func madeFor(ip lb.PublicIP, cluster string) (owner string) {
+	if !strings.EqualFold(ip.Tags[service.TagCluster], cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
+		return ""
+	}
+	owner = strings.TrimSuffix(ip.ID.Name[len(cluster)+1:], "-IPv6")
+	if !ownerRule.MatchString(owner) {
+		return ""
+	}
+	return owner
+}
+
+// wants reports whether a wish needs a public IP.
+func wants(w *service.Wish, ip lb.PublicIP) bool {
+	return w != nil && slices.ContainsFunc(w.Faces, func(f service.Face) bool {
+		return f.PublicIP != nil && (f.PublicIP.ID.Key() == ip.ID.Key() && !f.PublicIP.Address.IsValid() || f.PublicIP.Address.IsValid() && f.PublicIP.Address == ip.Address)
+	})
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}

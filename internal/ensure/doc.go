@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ensure makes the cluster's load balancers what its Services want. It gathers
+// the wishes of all Services that are due by load balancer, prepares their public IPs,
+// plans all of them at once, writes under the lane of the load balancer, and checks what
+// Azure then shows.
+//
+//	ensure.go     what is asked for, and what came of it
+//	locate.go     on which load balancer a Service belongs
+//	worker.go     one loop a load balancer: gather, prepare, write, tidy
+//	write.go      one plan: read, compare, write, check
+//	blame.go      who is to blame for a write that Azure refused
+//	address.go    which public IP a frontend gets (pure)
+//	publicips.go  makes public IPs, and deletes those that nobody wants any more
+//
+// Nothing is retried here: what fails goes back to who asked, with the time before which
+// Azure wants no call. A write whose fate is unknown is settled by the read with which the
+// next one begins.
+package ensure

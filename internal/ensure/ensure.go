@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// Azure reads and writes load balancers and public IPs. Its errors carry a *fault.Fault.
+// It is called from several goroutines at once.
+type Azure interface {
+	// Enter asks for leave to work on a load balancer; see poolupdate.Azure.
+	Enter(id lb.LoadBalancerID) (until time.Time, why string)
+	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
+	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
+	// PutLoadBalancer writes what was read, or makes what has no etag, waits until Azure
+	// is done and returns what it then shows.
+	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
+	DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error
+	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
+	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
+	DeletePublicIP(ctx context.Context, ip lb.PublicIP) error
+}
+
+// Lanes are the lanes of the pools; see poolupdate.Lanes.
+type Lanes interface {
+	// Lock takes the lane of a load balancer: no pool of it is written until unlock.
+	Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error)
+	// Carry gives the pools that have a change waiting their newest addresses, while the
+	// lane is locked. settled has to be called once: with what Azure shows after the write,
+	// or with nil if it failed; mayLand says that it may land all the same.
+	Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, settled func(shown []lb.Pool, mayLand bool))
+}
+
+// Cluster answers from the newest snapshot of the cluster, without waiting.
+type Cluster interface {
+	// Owners returns the owners of all Services that have a load balancer of Weir's, or
+	// are to have one.
+	Owners() []string
+	// Fresh returns what a pool holds that is about to be made for a Service.
+	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
+}
+
+// Lease is the lock that other controllers of the load balancers take; see
+// poolupdate.Lease.
+type Lease interface {
+	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
+}
+
+// Config is what the Balancers work with. All fields but Lease are needed.
+type Config struct {
+	Settings
+	Azure   Azure
+	Lanes   Lanes
+	Cluster Cluster
+	// Lease keeps other controllers away during a write; nil is none.
+	Lease Lease
+	// Done is told what came of a request, from several goroutines at once.
+	Done func(Result)
+	Log  *slog.Logger
+}
+
+// Settings are the cluster's.
+type Settings struct {
+	service.Settings
+	// Place is where load balancers are; its Name is not used.
+	Place lb.LoadBalancerID
+	// Location is the region of what is made.
+	Location string
+	// Configurations are the cluster's load balancers, at least one; each has an internal
+	// twin.
+	Configurations []service.Configuration
+	// MostRules is how many rules a load balancer may have.
+	MostRules int
+}
+
+// Request asks for the load balancers to hold what one Service wants.
+type Request struct {
+	// Service is its namespace and name, with a slash.
+	Service string
+	// Owner is the first part of the names of all that is the Service's.
+	Owner string
+	// OwnPools are the names of the pools that it may have for itself.
+	OwnPools []string
+	// Wish is what it wants on On; nil if it wants nothing any more.
+	Wish *service.Wish
+	On   lb.LoadBalancerID
+	// Leave are the other load balancers that may hold parts of it.
+	Leave []lb.LoadBalancerID
+}
+
+// Result is what came of a request.
+type Result struct {
+	Request
+	// Err is nil if Azure holds what the Service wants, and nothing else of it. Else it
+	// carries a *fault.Fault, if Azure had a part in it.
+	Err error
+	// Addresses are those of the wish's faces, in their order.
+	Addresses []netip.Addr
+	// Changed is true if something was written for the Service.
+	Changed bool
+	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
+	// them.
+	Gone []lb.LoadBalancerID
+}
+
+// Balancers bring load balancers level with requests. Its methods may be called from any
+// goroutine, at any time.
+type Balancers struct {
+	cfg   Config
+	atlas atlas
+
+	mu      sync.Mutex // guards what follows
+	workers map[lb.LoadBalancerKey]*worker
+	// start runs a worker in the background; nil before Run and after it.
+	start func(*worker)
+	// suspects are the Services that were to blame for a refused write.
+	suspects map[string]bool
+}
+
+// New returns Balancers that take requests at once and work on them during Run.
+func New(cfg Config) *Balancers {
+	return &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]bool{}}
+}
+
+// Run works until the context is done, and returns when nothing is under way any more.
+// What still waits then is dropped without a word.
+func (b *Balancers) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	b.mu.Lock()
+	b.start = func(w *worker) { running.Go(func() { w.run(ctx) }) }
+	for _, w := range b.workers {
+		b.start(w)
+	}
+	b.mu.Unlock()
+
+	<-ctx.Done()
+	b.mu.Lock()
+	b.start = nil
+	b.mu.Unlock()
+	running.Wait()
+}
+
+// Ensure queues a request. It waits for nothing; Done hears what came of it. A Service
+// has one request at a time.
+func (b *Balancers) Ensure(req Request) { b.next(&job{Request: req, steps: steps(req)}) }
+
+// step is what a job does on one load balancer.
+type step struct {
+	on lb.LoadBalancerID
+	// leaves is true if the Service goes from there.
+	leaves bool
+}
+
+// job is a request on its way.
+type job struct {
+	Request
+	steps     []step
+	addresses []netip.Addr
+	changed   bool
+	gone      []lb.LoadBalancerID
+	// groups are further resource groups that have public IPs of it.
+	groups []lb.ResourceID
+}
+
+// steps orders what a request takes. An address that was on one load balancer can be on
+// another only when it has left, so public ones leave first; for others it is better
+// that the new frontend is there before the old one goes.
+func steps(req Request) []step {
+	var all []step
+	for _, id := range req.Leave {
+		all = append(all, step{on: id, leaves: true})
+	}
+	if req.Wish == nil {
+		return all
+	}
+	here := step{on: req.On}
+	if req.Wish.Internal {
+		return append([]step{here}, all...)
+	}
+	return append(all, here)
+}
+
+// next hands a job to the load balancer of its next step, or ends it.
+func (b *Balancers) next(j *job) {
+	if len(j.steps) == 0 {
+		b.done(j, nil)
+		return
+	}
+	id := j.steps[0].on
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.workers[id.Key()]
+	if w == nil {
+		w = &worker{Balancers: b, id: id, wake: make(chan struct{}, 1)}
+		b.workers[id.Key()] = w
+		if b.start != nil {
+			b.start(w)
+		}
+	}
+	w.add(j)
+}
+
+// done tells what came of a job.
+func (b *Balancers) done(j *job, err error) {
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: j.gone})
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// atlas is what is known of the cluster's load balancers: what Azure showed last of each,
+// and which Services were placed where since.
+type atlas struct {
+	// reading is held across the one list that everything begins with.
+	reading sync.Mutex
+
+	mu     sync.Mutex // guards all below
+	read   bool
+	shown  map[string]lb.LoadBalancer // by name in lower case
+	placed map[string]spot            // by Service
+}
+
+// spot is where a Service is, and how many rules it has there.
+type spot struct {
+	name, owner string
+	rules       int
+}
+
+// Placing asks where a Service belongs.
+type Placing struct {
+	Service, Owner          string
+	Labels, NamespaceLabels map[string]string
+	// Wish is nil if the Service leaves.
+	Wish *service.Wish
+	// Recorded are the load balancers, by name, that may hold parts of the Service, the
+	// first being that where it belongs; empty if nothing is recorded, and Azure is asked.
+	Recorded []string
+}
+
+// Locate returns the load balancer, by name, where a Service belongs, which is empty if it
+// leaves, and those that it has to leave. An error without a *fault.Fault is about the
+// Service.
+func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []string, err error) {
+	multiple := len(b.cfg.Configurations) > 1
+	if len(p.Recorded) == 0 || multiple {
+		if err := b.survey(ctx); err != nil {
+			return "", nil, err
+		}
+	}
+	where := p.Recorded
+	if len(where) == 0 {
+		where = b.atlas.holding(p.Owner)
+	}
+	if p.Wish == nil {
+		b.atlas.remove(p.Service)
+		return "", where, nil
+	}
+	configuration := b.cfg.Configurations[0].Name
+	if multiple {
+		pinned, err := b.pinned(ctx, *p.Wish)
+		if err != nil {
+			return "", nil, err
+		}
+		b.atlas.mu.Lock()
+		defer b.atlas.mu.Unlock()
+		configuration, err = service.Place(service.Candidate{
+			Labels: p.Labels, NamespaceLabels: p.NamespaceLabels, Wish: *p.Wish,
+			Current: b.current(where), Pinned: pinned,
+		}, b.cfg.Configurations, b.occupied(p), b.cfg.MostRules)
+		if err != nil {
+			return "", nil, err
+		}
+	} else {
+		b.atlas.mu.Lock()
+		defer b.atlas.mu.Unlock()
+	}
+	on = service.LoadBalancerName(configuration, p.Wish.Internal)
+	if b.atlas.placed == nil {
+		b.atlas.placed = map[string]spot{}
+	}
+	b.atlas.placed[p.Service] = spot{name: strings.ToLower(on), owner: p.Owner, rules: len(p.Wish.Rules)}
+	for _, name := range where {
+		if !equalFold(name, on) {
+			leave = append(leave, name)
+		}
+	}
+	return on, leave, nil
+}
+
+// ID is the id of one of the cluster's load balancers.
+func (b *Balancers) ID(name string) lb.LoadBalancerID {
+	id := b.cfg.Place
+	id.Name = name
+	return id
+}
+
+// names are those of all load balancers that are the cluster's.
+func (s Settings) names() []string {
+	var all []string
+	for _, c := range s.Configurations {
+		all = append(all, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
+	}
+	return all
+}
+
+// survey reads all load balancers of the resource group, once. Those of others are not
+// looked at.
+func (b *Balancers) survey(ctx context.Context) error {
+	b.atlas.reading.Lock()
+	defer b.atlas.reading.Unlock()
+	b.atlas.mu.Lock()
+	read := b.atlas.read
+	b.atlas.mu.Unlock()
+	if read {
+		return nil
+	}
+	all, err := b.cfg.Azure.ListLoadBalancers(ctx, b.cfg.Place.SubscriptionID, b.cfg.Place.ResourceGroup)
+	if err != nil {
+		return fmt.Errorf("load balancers of resource group %s: %w", b.cfg.Place.ResourceGroup, err)
+	}
+	b.atlas.mu.Lock()
+	defer b.atlas.mu.Unlock()
+	b.atlas.read = true
+	for _, balancer := range all {
+		if containsFold(b.cfg.names(), balancer.ID.Name) {
+			b.atlas.sawLocked(balancer)
+		}
+	}
+	return nil
+}
+
+func (a *atlas) saw(balancer lb.LoadBalancer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sawLocked(balancer)
+}
+
+func (a *atlas) sawLocked(balancer lb.LoadBalancer) {
+	if a.shown == nil {
+		a.shown = map[string]lb.LoadBalancer{}
+	}
+	name := strings.ToLower(balancer.ID.Name)
+	if balancer.Etag == "" {
+		delete(a.shown, name)
+		return
+	}
+	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil // not asked for
+	a.shown[name] = balancer
+}
+
+// remove forgets where a Service is.
+func (a *atlas) remove(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.placed, key)
+}
+
+// holding are the load balancers that show something of an owner.
+func (a *atlas) holding(owner string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var names []string
+	for _, balancer := range a.shown {
+		has := slices.ContainsFunc(balancer.Frontends, func(f lb.Frontend) bool { return hasPrefixFold(f.Name, owner) }) ||
+			slices.ContainsFunc(balancer.Rules, func(r lb.Rule) bool { return hasPrefixFold(r.Name, owner) })
+		if has {
+			names = append(names, balancer.ID.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// current is the configuration of the first of these load balancers.
+func (b *Balancers) current(where []string) string {
+	for _, name := range where {
+		for _, c := range b.cfg.Configurations {
+			if equalFold(name, c.Name) || equalFold(name, service.LoadBalancerName(c.Name, true)) {
+				return c.Name
+			}
+		}
+	}
+	return ""
+}
+
+// occupied counts the rules of others on each configuration. The caller holds the atlas.
+func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
+	all := map[string]service.Occupancy{}
+	known := map[string]bool{p.Owner: true}
+	rules := map[string]int{}
+	for key, s := range b.atlas.placed {
+		known[s.owner] = true
+		if key != p.Service {
+			rules[s.name] += s.rules
+		}
+	}
+	for _, c := range b.cfg.Configurations {
+		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Wish.Internal))
+		shown, exists := b.atlas.shown[name]
+		o := service.Occupancy{Exists: exists, Rules: rules[name]}
+		for _, r := range shown.Rules {
+			owner, _, _ := strings.Cut(r.Name, "-")
+			if !known[owner] {
+				o.Rules++
+			}
+		}
+		all[c.Name] = o
+	}
+	return all
+}
+
+// pinned is the configuration whose load balancer has an address that a wish asks for.
+func (b *Balancers) pinned(ctx context.Context, w service.Wish) (string, error) {
+	for _, f := range w.Faces {
+		id, ip := "", netip.Addr{}
+		switch {
+		case f.PublicIP == nil && f.Frontend.Static:
+			ip = f.Frontend.PrivateIP
+		case f.PublicIP != nil && f.PublicIP.Named:
+			id = f.PublicIP.ID.String()
+		case f.PublicIP != nil && f.PublicIP.Address.IsValid():
+			all, err := b.cfg.Azure.ListPublicIPs(ctx, f.PublicIP.ID.SubscriptionID, f.PublicIP.ID.ResourceGroup)
+			if err != nil {
+				return "", err
+			}
+			for _, known := range all {
+				if known.Address == f.PublicIP.Address {
+					id = known.ID.String()
+				}
+			}
+		}
+		if id == "" && !ip.IsValid() {
+			continue
+		}
+		if name := b.atlas.having(id, f.Frontend.Subnet, ip); name != "" {
+			return b.current([]string{name}), nil
+		}
+	}
+	return "", nil
+}
+
+// having is the load balancer that has a public IP, or a private address of a subnet.
+func (a *atlas) having(publicIP, subnet string, ip netip.Addr) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, balancer := range a.shown {
+		for _, f := range balancer.Frontends {
+			if publicIP != "" && equalFold(f.PublicIP, publicIP) || ip.IsValid() && f.PrivateIP == ip && equalFold(f.Subnet, subnet) {
+				return balancer.ID.Name
+			}
+		}
+	}
+	return ""
+}

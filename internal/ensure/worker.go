@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const (
+	// gathers is how long a load balancer waits for more Services after the first one, so
+	// that those that appear together are written together.
+	gathers = 250 * time.Millisecond
+	// mostAtOnce bounds the Services of one plan: the first of a thousand need not wait for
+	// the public IPs of all.
+	mostAtOnce = 100
+)
+
+// worker brings one load balancer level.
+type worker struct {
+	*Balancers
+	id   lb.LoadBalancerID
+	wake chan struct{}
+
+	mu      sync.Mutex
+	waiting []*job
+}
+
+func (w *worker) add(j *job) {
+	w.mu.Lock()
+	w.waiting = append(w.waiting, j)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the oldest jobs.
+func (w *worker) take() []*job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.waiting), mostAtOnce)
+	taken := slices.Clone(w.waiting[:n])
+	w.waiting = slices.Delete(w.waiting, 0, n)
+	return taken
+}
+
+// run works on what waits until the context is done.
+func (w *worker) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return
+		}
+		if !pause(ctx, gathers) {
+			return
+		}
+		for jobs := w.take(); len(jobs) > 0 && ctx.Err() == nil; jobs = w.take() {
+			w.pass(ctx, jobs)
+		}
+	}
+}
+
+// pass makes the next step of these jobs.
+func (w *worker) pass(ctx context.Context, jobs []*job) {
+	ips := w.addresses(ctx, jobs)
+	for _, j := range jobs {
+		if err := ips.failed[j]; err != nil {
+			w.fail(ctx, j, err)
+		}
+	}
+	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return ips.failed[j] != nil })
+	level := w.writeAll(ctx, jobs, ips)
+	w.tidy(ctx, level, ips)
+	for _, j := range level {
+		if err := ips.failed[j]; err != nil {
+			w.fail(ctx, j, err)
+			continue
+		}
+		j.steps = j.steps[1:]
+		w.trust(j)
+		w.next(j)
+	}
+}
+
+// fail ends a job. One that the end of the process stopped is dropped without a word.
+func (w *worker) fail(ctx context.Context, j *job, err error) {
+	if ctx.Err() == nil {
+		w.done(j, err)
+	}
+}
+
+// pause waits, and reports false if the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/service"
+)
+
+// passDeadline bounds one write of a load balancer. What it leaves behind is settled by
+// the next read.
+const passDeadline = 10 * time.Minute
+
+// write plans the next step of these jobs on the load balancer and carries it out, in one
+// write. The jobs of refused are left out. An error is that of all others.
+func (w *worker) write(ctx context.Context, jobs []*job, inv *inventory) (refused map[*job]error, err error) {
+	unlock, err := w.cfg.Lanes.Lock(ctx, w.id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := w.gate(ctx); err != nil {
+		return nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, passDeadline)
+	defer cancel()
+	if failed := w.leased(within, func(valid func() bool) {
+		refused, err = w.apply(within, jobs, inv, valid)
+	}); failed != nil {
+		return nil, failed
+	}
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = &fault.Fault{
+			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown", Undecided: true,
+			Err: fmt.Errorf("load balancer %s: no end within %s: %w", w.id.Name, passDeadline, err),
+		}
+	}
+	return refused, err
+}
+
+// gate waits for the load balancer's turn. What is closed is an error: who asked waits,
+// and not the lane.
+func (w *worker) gate(ctx context.Context) error {
+	for {
+		until, why := w.cfg.Azure.Enter(w.id)
+		switch {
+		case until.IsZero():
+			return nil
+		case why != "":
+			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + why)}
+		case !pause(ctx, time.Until(until)):
+			return ctx.Err()
+		}
+	}
+}
+
+// apply reads the load balancer, plans, writes, and checks what Azure then shows.
+func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid func() bool) (map[*job]error, error) {
+	observed, err := w.read(ctx, jobs)
+	if err != nil {
+		return nil, err
+	}
+	in := w.input(observed, jobs, inv)
+	p := plan.Make(in)
+	refused := map[*job]error{}
+	for _, j := range jobs {
+		if why := p.Refused[j.Owner]; why != nil {
+			refused[j] = why
+		}
+	}
+	shown := observed
+	if !p.Empty() {
+		if !valid() {
+			return nil, errLeaseLost
+		}
+		if shown, err = w.carryOut(ctx, observed, p); err != nil {
+			return refused, err
+		}
+		if again := plan.Make(w.input(shown, jobs, inv)); !p.Delete && !again.Empty() {
+			return refused, &fault.Fault{
+				Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
+				Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s",
+					w.id.Name, len(again.Changes), describe(again.Changes[0])),
+			}
+		}
+	}
+	w.atlas.saw(shown)
+	w.log(ctx, p, len(jobs))
+	retire(inv, p.Changes)
+	for _, j := range jobs {
+		if refused[j] == nil {
+			j.changed = j.changed || touches(p.Changes, j.Owner)
+			if p.Delete {
+				j.gone = append(j.gone, w.id)
+			}
+			j.groups = append(j.groups, groupsOf(p.Changes, j.Owner)...)
+			w.address(j, shown, inv)
+		}
+	}
+	return refused, nil
+}
+
+// read returns the load balancer; where there is none, the one that would be made.
+func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error) {
+	observed, err := w.cfg.Azure.GetLoadBalancer(ctx, w.id)
+	f := fault.From(err)
+	switch {
+	case f != nil && f.Class == fault.Stale:
+		wished := slices.ContainsFunc(jobs, func(j *job) bool { return !j.steps[0].leaves })
+		if wished && w.cfg.Location == "" {
+			return lb.LoadBalancer{}, fmt.Errorf(`load balancer %s has to be made, and azure.json does not say where: set its key "location"`, w.id.Name)
+		}
+		return lb.LoadBalancer{ID: w.id, Location: w.cfg.Location, SKU: lb.Standard, Tags: maps.Clone(w.cfg.Tags)}, nil
+	case err != nil:
+		return lb.LoadBalancer{}, err
+	case observed.SKU != lb.Standard:
+		return lb.LoadBalancer{}, fmt.Errorf("load balancer %s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", w.id.Name, observed.SKU)
+	case observed.Provisioning == lb.Updating:
+		return lb.LoadBalancer{}, &fault.Fault{
+			Class: fault.Retriable, Code: "Updating", Reason: "conflict", RetryAt: time.Now().Add(updatingPause),
+			Err: fmt.Errorf("load balancer %s: another write to it is under way", w.id.Name),
+		}
+	}
+	return observed, nil
+}
+
+// updatingPause is when a load balancer is read again that is just being written.
+const updatingPause = 5 * time.Second
+
+func (w *worker) input(observed lb.LoadBalancer, jobs []*job, inv *inventory) plan.Input {
+	in := plan.Input{
+		Observed: observed, MostRules: w.cfg.MostRules,
+		SharedPools: w.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
+	}
+	due := map[string]bool{}
+	for _, j := range jobs {
+		in.Shares = append(in.Shares, w.share(j, inv))
+		due[j.Owner] = true
+	}
+	for _, owner := range w.cfg.Cluster.Owners() {
+		if !due[owner] {
+			in.Others = append(in.Others, owner)
+		}
+	}
+	return in
+}
+
+// share is what a job's step wants of the load balancer.
+func (w *worker) share(j *job, inv *inventory) plan.Share {
+	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools}
+	if j.steps[0].leaves {
+		return s
+	}
+	s.Probes, s.Rules = j.Wish.Probes, j.Wish.Rules
+	for i, f := range j.Wish.Faces {
+		front := f.Frontend
+		if key := inv.of[j][i]; key != "" {
+			front.PublicIP = inv.known[key].ID.String()
+		}
+		s.Frontends = append(s.Frontends, front)
+	}
+	for _, p := range j.Wish.Pools {
+		s.Pools = append(s.Pools, lb.Pool{
+			ID:        lb.PoolID{LoadBalancer: w.id, Name: p.Name},
+			Addresses: w.cfg.Cluster.Fresh(j.Service, w.id, p),
+		})
+	}
+	return s
+}
+
+// carryOut carries out a plan, with the newest addresses of all pools.
+func (w *worker) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
+	if p.Delete {
+		err := w.cfg.Azure.DeleteLoadBalancer(ctx, observed)
+		return lb.LoadBalancer{ID: w.id}, err
+	}
+	next := p.Next
+	pools, settled := w.cfg.Lanes.Carry(ctx, w.id, next.Pools)
+	next.Pools = pools
+	shown, err := w.cfg.Azure.PutLoadBalancer(ctx, next)
+	if err != nil {
+		settled(nil, fault.From(err).Undecided)
+		return lb.LoadBalancer{}, err
+	}
+	settled(shown.Pools, false)
+	return shown, nil
+}
+
+// address notes the addresses of a job's faces.
+func (w *worker) address(j *job, shown lb.LoadBalancer, inv *inventory) {
+	if j.steps[0].leaves {
+		return
+	}
+	j.addresses = nil
+	for i, f := range j.Wish.Faces {
+		addr := f.Frontend.PrivateIP
+		if key := inv.of[j][i]; key != "" {
+			addr = inv.known[key].Address
+		} else if at := slices.IndexFunc(shown.Frontends, func(s lb.Frontend) bool { return equalFold(s.Name, f.Frontend.Name) }); at >= 0 && !f.Frontend.Static {
+			addr = shown.Frontends[at].PrivateIP
+		}
+		j.addresses = append(j.addresses, addr)
+	}
+}
+
+// retire notes the public IPs that lost a frontend.
+func retire(inv *inventory, changes []plan.Change) {
+	for _, c := range changes {
+		was, ok := c.Was.(lb.Frontend)
+		if !ok || was.PublicIP == "" {
+			continue
+		}
+		if is, stays := c.Is.(lb.Frontend); stays && equalFold(is.PublicIP, was.PublicIP) {
+			continue
+		}
+		if id, err := lb.ParseResourceID(was.PublicIP, lb.TypePublicIP); err == nil {
+			inv.retired = append(inv.retired, id)
+		}
+	}
+}
+
+// groupsOf are the resource groups of the public IPs that an owner's frontends lost.
+func groupsOf(changes []plan.Change, owner string) []lb.ResourceID {
+	lost := &inventory{}
+	retire(lost, slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) }))
+	for i, id := range lost.retired {
+		lost.retired[i] = group(id)
+	}
+	return lost.retired
+}
+
+// touches reports whether a plan changes what is an owner's.
+func touches(changes []plan.Change, owner string) bool {
+	return slices.ContainsFunc(changes, func(c plan.Change) bool { return hasPrefixFold(c.Name, owner) })
+}
+
+func describe(c plan.Change) string {
+	return strings.Join([]string{string(c.Action), string(c.Kind), c.Name}, " ")
+}
+
+func (w *worker) log(ctx context.Context, p plan.Plan, services int) {
+	switch {
+	case p.Empty():
+		w.cfg.Log.DebugContext(ctx, "load balancer level", "loadBalancer", w.id.Name, "services", services)
+	case p.Delete:
+		w.cfg.Log.InfoContext(ctx, "load balancer deleted: nothing is left on it", "loadBalancer", w.id.Name)
+	default:
+		w.cfg.Log.InfoContext(ctx, "load balancer written", "loadBalancer", w.id.Name, "services", services, "changes", len(p.Changes))
+	}
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// ServiceFinalizer keeps a Service until nothing of it is left in Azure.
+const ServiceFinalizer = "weir.dev/azure-load-balancer"
+
+// PlaceAnnotation records on a Service the names of the load balancers that may hold parts
+// of it, the one where it belongs first.
+const PlaceAnnotation = "weir.dev/load-balancer"
+
+// Balancers make load balancers what Services want; see ensure.Balancers.
+type Balancers interface {
+	// Run works until the context is done, and returns when nothing is under way any more.
+	Run(ctx context.Context)
+	// Ensure queues a request; Ensured hears what came of it.
+	Ensure(req ensure.Request)
+	Locate(ctx context.Context, p ensure.Placing) (on string, leave []string, err error)
+	ID(name string) lb.LoadBalancerID
+}
+
+// Balancing says which Services have a load balancer of Weir's.
+type Balancing struct {
+	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
+	Class string
+	// Settings are what wishes are made from.
+	Settings service.Settings
+	// Namespace is where the BackendPools of all nodes are.
+	Namespace string
+	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
+	// never.
+	LookAgainAfter time.Duration
+}
+
+// Balance has Setup run a controller of Services that have a load balancer.
+func (c *Cluster) Balance(b Balancers, o Balancing) { c.balancers, c.balancing = b, o }
+
+// ours reports whether a Service has a load balancer of Weir's, or is to have one.
+func (c *Cluster) ours(s *corev1.Service) bool {
+	return c.balancers != nil && s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		orElse(s.Spec.LoadBalancerClass, "") == c.balancing.Class
+}
+
+// bound reports whether Azure may hold something of a Service.
+func bound(s *corev1.Service) bool { return controllerutil.ContainsFinalizer(s, ServiceFinalizer) }
+
+func (c *Cluster) setupBalancing() error {
+	return builder.ControllerManagedBy(c.mgr).Named("loadbalancer").
+		Watches(&corev1.Service{}, mapped(c.balancedService), builder.WithPredicates(balancedChanged())).
+		Watches(&v1alpha1.BackendPool{}, mapped(c.serviceOfPool), builder.WithPredicates(poolGoes())).
+		WatchesRawSource(c.balanced.source()).
+		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter(), MaxConcurrentReconciles: 4}).
+		Complete(c.balanced.noting(c.reconcileBalanced))
+}
+
+// reconcileBalanced has Azure hold what a Service wants, and says how far that is.
+func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	s := get[corev1.Service](c.snap.services, key(req.Namespace, req.Name))
+	if s == nil || !c.ours(s) && !bound(s) {
+		c.claims.drop(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	cl := c.claims.of(s)
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	now := time.Now()
+	if cl.poolLost.Swap(false) {
+		cl.level = nil
+	}
+	if cl.running {
+		return reconcile.Result{}, nil // its end comes back here
+	}
+	if r := cl.result; r != nil {
+		if err := c.settleResult(ctx, s, cl, *r, now); err != nil {
+			return outcome(ctx, err, 0)
+		}
+	}
+	if wait := cl.notBefore.Sub(now); wait > 0 { // an event does not end what Azure asked for
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	err := c.ask(ctx, s, cl, now)
+	return outcome(ctx, err, cl.wait(now))
+}
+
+// settleResult makes what came of a request known. An error is what the work queue has to
+// wait for: that of Azure, or of writing it down.
+func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
+	for _, id := range r.Gone {
+		if err := c.dropNodePools(ctx, id); err != nil {
+			return err
+		}
+	}
+	if r.Err == nil {
+		if err := c.ensured(ctx, s, cl, r, now); err != nil {
+			return err // the result stays, and is written down again
+		}
+		cl.result = nil
+		return nil
+	}
+	cl.result = nil
+	c.complain(s, cl, failedToEnsure(r))
+	if f, ok := errors.AsType[*fault.Fault](r.Err); ok && f.Class == fault.Retriable && f.RetryAt.After(now) {
+		cl.notBefore = f.RetryAt
+		return nil
+	}
+	return r.Err
+}
+
+// ask queues a request, unless Azure is known to hold what the Service wants.
+func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now time.Time) error {
+	var wish *service.Wish
+	if c.ours(s) {
+		w, problems := service.Desired(wishing(s), c.balancing.Settings)
+		if len(problems) > 0 {
+			cl.level, cl.lookAt = nil, time.Time{}
+			c.complain(s, cl, wrongWith(problems))
+			return nil // until somebody changes it
+		}
+		wish = &w
+		if cl.isLevel(wish, now) {
+			return nil
+		}
+	}
+	on, leave, err := c.balancers.Locate(ctx, ensure.Placing{
+		Service: key(s.Namespace, s.Name), Owner: wishing(s).Owner(), Labels: s.Labels,
+		Wish: wish, Recorded: cl.places,
+	})
+	if err != nil {
+		return c.unplaced(s, cl, err, now)
+	}
+	if on == "" && len(leave) == 0 {
+		return c.released(ctx, s, cl) // Azure holds nothing of it
+	}
+	places := leave
+	if on != "" {
+		places = append([]string{on}, leave...)
+	}
+	if err := c.record(ctx, s, cl, places); err != nil {
+		return err
+	}
+	req := ensure.Request{Service: key(s.Namespace, s.Name), Owner: wishing(s).Owner(), OwnPools: wishing(s).OwnPools(), Wish: wish}
+	if on != "" {
+		req.On = c.balancers.ID(on)
+	}
+	for _, name := range leave {
+		req.Leave = append(req.Leave, c.balancers.ID(name))
+	}
+	c.announce(s, cl, req)
+	cl.asked, cl.running = &req, true
+	c.balancers.Ensure(req)
+	return nil
+}
+
+// unplaced says why a Service has no load balancer. What is wrong with the Service itself
+// may be mended by other Services that go.
+func (c *Cluster) unplaced(s *corev1.Service, cl *claim, err error, now time.Time) error {
+	c.complain(s, cl, "no load balancer can be chosen: "+textOf(err))
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Class == fault.Retriable && f.RetryAt.After(now) {
+		cl.notBefore = f.RetryAt
+		return nil
+	}
+	return err
+}
+
+// Ensured is told what came of a request. It may be called from any goroutine.
+func (c *Cluster) Ensured(r ensure.Result) {
+	name := namespaced(r.Service)
+	cl := c.claims.known(name)
+	if cl == nil {
+		return
+	}
+	cl.mu.Lock()
+	if cl.owner == r.Owner {
+		cl.result, cl.running = &r, false
+	}
+	cl.mu.Unlock()
+	c.balanced.addName(name)
+}
+
+// balancedService maps a Service to itself, if it has or had a load balancer of Weir's.
+func (c *Cluster) balancedService(_ context.Context, obj client.Object) []reconcile.Request {
+	name := client.ObjectKeyFromObject(obj)
+	s, ok := obj.(*corev1.Service)
+	if !ok || !c.ours(s) && !bound(s) && c.claims.known(name) == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: name}}
+}
+
+// serviceOfPool maps a BackendPool that Weir made to its Service.
+func (c *Cluster) serviceOfPool(_ context.Context, obj client.Object) []reconcile.Request {
+	p, ok := obj.(*v1alpha1.BackendPool)
+	if !ok || p.Spec.ServiceRef == nil || !madeByWeir(p) {
+		return nil
+	}
+	name := client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
+	if cl := c.claims.known(name); cl != nil {
+		cl.poolLost.Store(true)
+	}
+	return []reconcile.Request{{NamespacedName: name}}
+}
+
+// poolGoes lets the end of a BackendPool through alone.
+func poolGoes() predicate.Predicate {
+	none := func(event.CreateEvent) bool { return false }
+	return predicate.Funcs{CreateFunc: none, UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// balancedChanged drops updates that are our own: of the status and of the record.
+func balancedChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
+		before, ok1 := u.ObjectOld.(*corev1.Service)
+		after, ok2 := u.ObjectNew.(*corev1.Service)
+		if !ok1 || !ok2 {
+			return false
+		}
+		a, b := wishing(before), wishing(after)
+		delete(a.Annotations, PlaceAnnotation)
+		delete(b.Annotations, PlaceAnnotation)
+		return before.UID != after.UID || !reflect.DeepEqual(a, b) || before.Spec.Type != after.Spec.Type ||
+			orElse(before.Spec.LoadBalancerClass, "") != orElse(after.Spec.LoadBalancerClass, "") ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			bound(before) != bound(after)
+	}}
+}
+
+// Owners implements ensure.Cluster.
+func (c *Cluster) Owners() []string {
+	var owners []string
+	for _, s := range list[corev1.Service](c.snap.services, servicesBalanced, "") {
+		owners = append(owners, wishing(s).Owner())
+	}
+	slices.Sort(owners)
+	return owners
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"hash/fnv"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/service"
+)
+
+// claim is what is known of the load balancer of one Service.
+type claim struct {
+	uid   types.UID
+	owner string
+
+	// poolLost is true since a BackendPool of the Service went.
+	poolLost atomic.Bool
+
+	// mu is held by whoever reconciles the Service, and for moments by who brings a result.
+	mu sync.Mutex
+	// places are the load balancers that may hold parts of the Service, as recorded: what
+	// is in memory is newer than the informer's copy.
+	places []string
+	// asked is the last request; running is true until its result is there, and result
+	// until that is written down.
+	asked   *ensure.Request
+	running bool
+	result  *ensure.Result
+	// level is the request that Azure is known to hold, to be compared again at lookAt; the
+	// zero time is never.
+	level  *ensure.Request
+	lookAt time.Time
+	// notBefore is what Azure asked for.
+	notBefore time.Time
+	// announced is true while people wait for the word that the load balancer is there.
+	announced bool
+	// told is the last complaint, which is not repeated while nothing is tried.
+	told string
+}
+
+// isLevel reports whether Azure is known to hold a wish, and it is not time to look again.
+func (cl *claim) isLevel(wish *service.Wish, now time.Time) bool {
+	return cl.level != nil && reflect.DeepEqual(cl.level.Wish, wish) && (cl.lookAt.IsZero() || now.Before(cl.lookAt))
+}
+
+// wait returns how long until it is time to look again; 0 for never, or not now.
+func (cl *claim) wait(now time.Time) time.Duration {
+	if cl.running || cl.level == nil || cl.lookAt.IsZero() {
+		return 0
+	}
+	return max(cl.lookAt.Sub(now), time.Millisecond)
+}
+
+// lookAt is when the Services of a load balancer are compared next: all at the same time,
+// so that one read serves all of them, and each load balancer at a time of its own.
+func lookAt(balancer string, now time.Time, period time.Duration) time.Time {
+	if period <= 0 {
+		return time.Time{}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strings.ToLower(balancer)))
+	offset := time.Duration(h.Sum64() % uint64(period)) //nolint:gosec // a period is positive
+	at := now.Truncate(period).Add(offset)
+	for !at.After(now) {
+		at = at.Add(period)
+	}
+	return at
+}
+
+// claims are those of all Services, by name. The zero value is ready.
+type claims struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]*claim
+}
+
+// of returns the claim of a Service; a later Service of its name has another.
+func (all *claims) of(s *corev1.Service) *claim {
+	name := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	cl := all.all[name]
+	if cl == nil || cl.uid != s.UID {
+		cl = &claim{uid: s.UID, owner: wishing(s).Owner(), places: placesOf(s)}
+		// One that has been served before is not told so again.
+		cl.announced = !bound(s)
+		if all.all == nil {
+			all.all = map[types.NamespacedName]*claim{}
+		}
+		all.all[name] = cl
+	}
+	return cl
+}
+
+func (all *claims) known(name types.NamespacedName) *claim {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.all[name]
+}
+
+func (all *claims) drop(name types.NamespacedName) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.all, name)
+}
+
+// placesOf reads the record of a Service.
+func placesOf(s *corev1.Service) []string {
+	var names []string
+	for name := range strings.SplitSeq(s.Annotations[PlaceAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func namespaced(service string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(service, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/service"
+)
+
+// Reasons of the events about the load balancer of a Service: those of Kubernetes' own
+// service controller.
+const (
+	EventEnsuring   = "EnsuringLoadBalancer"
+	EventEnsured    = "EnsuredLoadBalancer"
+	EventDeleting   = "DeletingLoadBalancer"
+	EventDeleted    = "DeletedLoadBalancer"
+	EventSyncFailed = "SyncLoadBalancerFailed"
+)
+
+// announce says that work begins, if the Service wants something new.
+func (c *Cluster) announce(s *corev1.Service, cl *claim, req ensure.Request) {
+	again := cl.asked != nil && (cl.asked.Wish == nil) == (req.Wish == nil)
+	switch {
+	case again && (cl.level == nil || req.Wish == nil), again && cl.isLevel(req.Wish, time.Time{}):
+		return // another try, or a look
+	case req.Wish == nil:
+		c.events.add(s, corev1.EventTypeNormal, EventDeleting, "Deleting load balancer")
+	case cl.announced || cl.level != nil:
+		c.events.add(s, corev1.EventTypeNormal, EventEnsuring, "Ensuring load balancer")
+	default:
+		return
+	}
+	cl.announced = true
+}
+
+// complain puts a failure on a Service, once while it is the same and nothing was tried.
+func (c *Cluster) complain(s *corev1.Service, cl *claim, why string) {
+	tried := cl.asked != nil
+	if cl.told == why && !tried {
+		return
+	}
+	cl.told, cl.announced = why, true
+	c.events.add(s, corev1.EventTypeWarning, EventSyncFailed, sentence("Error syncing load balancer: "+why, maxMessage))
+}
+
+func failedToEnsure(r ensure.Result) string {
+	if r.Wish == nil {
+		return "failed to delete load balancer: " + textOf(r.Err)
+	}
+	return "failed to ensure load balancer: " + textOf(r.Err)
+}
+
+// textOf is an error in words, with Azure's code where there is one.
+func textOf(err error) string {
+	text := strings.TrimRight(sentence(err.Error(), maxMessage-200), ". ")
+	f, ok := errors.AsType[*fault.Fault](err)
+	if !ok {
+		return text
+	}
+	if code := sentence(f.Code, maxCode); code != "" && !strings.Contains(text, code) {
+		text = code + ": " + text
+	}
+	if f.RetryAt.After(time.Now()) {
+		text += "; another try follows at " + stamp(f.RetryAt)
+	}
+	return text
+}
+
+func wrongWith(problems []service.Problem) string {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return strings.Join(texts, "; ") + ". Nothing is changed in Azure until that is mended"
+}
+
+// ensured writes down that Azure holds what a Service wants.
+func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
+	if r.Wish == nil {
+		return c.released(ctx, s, cl)
+	}
+	if err := c.makePools(ctx, s, r); err != nil {
+		return err
+	}
+	if err := c.record(ctx, s, cl, []string{r.On.Name}); err != nil {
+		return err
+	}
+	if err := c.publish(ctx, s, ingressOf(r)); err != nil {
+		return err
+	}
+	if r.Changed && cl.announced || cl.told != "" {
+		c.events.add(s, corev1.EventTypeNormal, EventEnsured, "Ensured load balancer")
+	}
+	cl.told, cl.announced = "", false
+	level := r.Request
+	level.Leave = nil
+	cl.level, cl.lookAt = &level, lookAt(r.On.Name, now, c.balancing.LookAgainAfter)
+	return nil
+}
+
+// released lets a Service go of which nothing is left in Azure.
+func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim) error {
+	if err := c.dropPools(ctx, s, nil); err != nil {
+		return err
+	}
+	if s.DeletionTimestamp == nil {
+		if err := c.publish(ctx, s, nil); err != nil {
+			return err
+		}
+	}
+	if err := c.record(ctx, s, cl, nil); err != nil {
+		return err
+	}
+	c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
+	cl.level, cl.told, cl.announced = nil, "", true
+	return nil
+}
+
+// ingressOf are the addresses of a load balancer, as the status has them.
+func ingressOf(r ensure.Result) []corev1.LoadBalancerIngress {
+	var all []corev1.LoadBalancerIngress
+	for _, ip := range r.Addresses {
+		if ip.IsValid() {
+			all = append(all, corev1.LoadBalancerIngress{IP: ip.String()})
+		}
+	}
+	return all
+}
+
+// publish writes the addresses into the status, if they are others.
+func (c *Cluster) publish(ctx context.Context, s *corev1.Service, ingress []corev1.LoadBalancerIngress) error {
+	same := func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP && a.Hostname == b.Hostname }
+	if slices.EqualFunc(s.Status.LoadBalancer.Ingress, ingress, same) {
+		return nil
+	}
+	next := s.DeepCopy()
+	next.Status.LoadBalancer.Ingress = ingress
+	err := c.mgr.GetClient().Status().Patch(ctx, next, client.MergeFrom(s), client.FieldOwner(fieldOwner))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("status of Service %s: %w", key(s.Namespace, s.Name), err)
+	}
+	return nil
+}
+
+// record writes down which load balancers may hold parts of a Service, and keeps the
+// Service as long as one may; without any it lets go of it.
+func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, places []string) error {
+	if slices.Equal(cl.places, places) && bound(s) == (len(places) > 0) {
+		return nil
+	}
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		fresh := &corev1.Service{}
+		if err := c.mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(s), fresh); err != nil {
+			return err
+		}
+		if fresh.UID != s.UID {
+			return errGone
+		}
+		before := fresh.DeepCopy()
+		if len(places) > 0 && fresh.DeletionTimestamp == nil {
+			controllerutil.AddFinalizer(fresh, ServiceFinalizer)
+		}
+		if len(places) == 0 {
+			controllerutil.RemoveFinalizer(fresh, ServiceFinalizer)
+			delete(fresh.Annotations, PlaceAnnotation)
+		} else {
+			if fresh.Annotations == nil {
+				fresh.Annotations = map[string]string{}
+			}
+			fresh.Annotations[PlaceAnnotation] = strings.Join(places, ",")
+		}
+		return c.writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
+	})
+	if apierrors.IsNotFound(err) {
+		return errGone
+	}
+	if err != nil {
+		return fmt.Errorf("finalizer of Service %s: %w", key(s.Namespace, s.Name), err)
+	}
+	cl.places = slices.Clone(places)
+	return nil
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// managedBy labels the BackendPools that Weir makes: all that is in such a pool when it
+// is first taken is Weir's.
+const managedBy = "app.kubernetes.io/managed-by"
+
+func madeByWeir(p *v1alpha1.BackendPool) bool { return p.Labels[managedBy] == fieldOwner }
+
+// errStillGoing asks the work queue for a little patience.
+var errStillGoing = errors.New("an earlier BackendPool of its name is still going")
+
+// makePools makes the BackendPools of a Service, now that Azure has its pools, and deletes
+// those that it had before.
+func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Result) error {
+	var names []string
+	for _, pool := range r.Wish.Pools {
+		p := c.poolFor(s, r.On, pool)
+		if p.Namespace == s.Namespace && p.Spec.ServiceRef != nil {
+			names = append(names, p.Name)
+		}
+		if err := c.makePool(ctx, p); err != nil {
+			return err
+		}
+	}
+	return c.dropPools(ctx, s, names)
+}
+
+// poolFor is the BackendPool of a pool that a Service needs.
+func (c *Cluster) poolFor(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
+	p := &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{managedBy: fieldOwner}},
+		Spec: v1alpha1.BackendPoolSpec{
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: on.Name},
+			PoolName:     pool.Name, IPFamily: string(pool.Family),
+		},
+	}
+	suffix := "." + objectName(on.Name)
+	if pool.Family == lb.IPv6 {
+		suffix += ".ipv6"
+	}
+	if pool.Shared {
+		p.Namespace, p.Name = c.balancing.Namespace, "nodes"+suffix
+		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{}}
+		return p
+	}
+	p.Namespace, p.Name = s.Namespace, s.Name+suffix
+	p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: s.Name}
+	p.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Service", Name: s.Name, UID: s.UID, Controller: new(true),
+	}}
+	return p
+}
+
+// objectName makes a name of Azure fit for one of Kubernetes. Where that loses something,
+// a hash keeps two apart.
+func objectName(name string) string {
+	fit := strings.Map(func(r rune) rune {
+		if r == '_' {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(name))
+	fit = strings.Trim(strings.ReplaceAll(fit, "..", "."), "-.")
+	if fit == strings.ToLower(name) {
+		return fit
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(strings.ToLower(name)))
+	return fmt.Sprintf("%s-%x", fit, h.Sum32())
+}
+
+// makePool creates a BackendPool, unless it is there.
+func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
+	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && is.Spec.PoolName == p.Spec.PoolName && owned(is, p) {
+		return nil
+	}
+	err := c.writer.Create(ctx, p, client.FieldOwner(fieldOwner))
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), err)
+		}
+		return nil
+	}
+	is := &v1alpha1.BackendPool{}
+	if err := c.mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(p), is); err != nil {
+		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), err)
+	}
+	switch {
+	case is.DeletionTimestamp != nil:
+		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errStillGoing)
+	case !madeByWeir(is):
+		return nil // somebody has Weir keep this pool already, in his own words
+	case is.Spec.PoolName != p.Spec.PoolName || !owned(is, p):
+		if err := c.deletePool(ctx, is); err != nil {
+			return err
+		}
+		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errStillGoing)
+	}
+	return nil
+}
+
+// owned reports whether a BackendPool is that of the same Service, not of an earlier one.
+func owned(is, shall *v1alpha1.BackendPool) bool {
+	if len(shall.OwnerReferences) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(is.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == shall.OwnerReferences[0].UID })
+}
+
+// dropPools deletes the BackendPools that Weir made for a Service, but for some.
+func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []string) error {
+	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
+		if !madeByWeir(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) {
+			continue
+		}
+		if err := c.deletePool(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) deletePool(ctx context.Context, p *v1alpha1.BackendPool) error {
+	err := c.writer.Delete(ctx, p, client.Preconditions{UID: &p.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), err)
+	}
+	return nil
+}
+
+// dropNodePools deletes the BackendPools of the nodes of a load balancer that is no more.
+func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
+	var failed []error
+	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsOfNodes, "") {
+		at, err := c.snap.place.of(p)
+		if err == nil && madeByWeir(p) && p.DeletionTimestamp == nil && at.LoadBalancer.Key() == id.Key() {
+			failed = append(failed, c.deletePool(ctx, p))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// Fresh implements ensure.Cluster. A pool that has a BackendPool is filled by its lane, so
+// that what Weir wrote stays on record.
+func (c *Cluster) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
+	at := lb.PoolID{LoadBalancer: on, Name: pool.Name}
+	if len(c.snap.poolsAt(at.Key())) > 0 {
+		return nil
+	}
+	s := get[corev1.Service](c.snap.services, name)
+	if s == nil {
+		return nil
+	}
+	set, err := c.snap.members(c.poolFor(s, on, pool))
+	if err != nil {
+		return nil
+	}
+	return set.Addresses
+}
