@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -38,6 +39,11 @@ type Cloud struct {
 	Name           string `json:"cloud,omitempty"`
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	ResourceGroup  string `json:"resourceGroup,omitempty"`
+	// Location is the region of what is made.
+	Location string `json:"location,omitempty"`
+	// Tags are "a=b,c=d". ResourceTags returns them together with TagsMap.
+	Tags    string            `json:"tags,omitempty"`
+	TagsMap map[string]string `json:"tagsMap,omitempty"`
 	// ResourceManagerEndpoint replaces the cloud's endpoint and token audience.
 	ResourceManagerEndpoint string `json:"resourceManagerEndpoint,omitempty"`
 }
@@ -60,16 +66,11 @@ type Auth struct {
 type Network struct {
 	VnetName          string `json:"vnetName,omitempty"`
 	VnetResourceGroup string `json:"vnetResourceGroup,omitempty"`
+	// SubnetName is where private frontends are that name no subnet themselves.
+	SubnetName string `json:"subnetName,omitempty"`
 	// NetworkResourceSubscriptionID holds the network where it is not in the
 	// cluster's subscription.
 	NetworkResourceSubscriptionID string `json:"networkResourceSubscriptionID,omitempty"`
-}
-
-// LoadBalancers says which load balancers and nodes are meant.
-type LoadBalancers struct {
-	LoadBalancerResourceGroup string `json:"loadBalancerResourceGroup,omitempty"`
-	// ExcludeMaster keeps control-plane nodes out of the pools; unset is true.
-	ExcludeMaster *bool `json:"excludeMasterFromStandardLB,omitempty"`
 }
 
 // PoolUpdate paces the writes of a pool.
@@ -114,9 +115,6 @@ func (a Auth) WorkloadIdentity() bool {
 // ManagedIdentity reports whether managed identity is configured.
 func (a Auth) ManagedIdentity() bool { return a.UseManagedIdentity != nil && *a.UseManagedIdentity }
 
-// ExcludesMaster reports whether control-plane nodes stay out of the pools.
-func (l LoadBalancers) ExcludesMaster() bool { return l.ExcludeMaster == nil || *l.ExcludeMaster }
-
 // Interval returns the interval of a pool.
 func (p PoolUpdate) Interval() time.Duration {
 	if p.IntervalSeconds == nil || *p.IntervalSeconds <= 0 {
@@ -158,12 +156,24 @@ func (c Config) LogValue() slog.Value {
 		slog.String("subscriptionId", c.SubscriptionID),
 		slog.String("resourceGroup", c.ResourceGroup),
 		slog.String("loadBalancerResourceGroup", c.BackendResourceGroup()),
+		slog.String("location", c.Location),
 		slog.String("virtualNetwork", c.VirtualNetworkID()),
+		slog.String("subnet", c.SubnetName),
+		slog.String("loadBalancers", c.loadBalancers()),
+		slog.Int("maxRules", c.MostRules()),
+		slog.Bool("sharedProbe", c.SharesProbe()),
+		slog.Bool("outboundSNAT", !c.DisableOutboundSNAT),
+		slog.Int("tags", len(c.ResourceTags())),
 		slog.String("interval", c.Interval().String()),
 		slog.Int("maxRetries", c.Retries()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
 		slog.Bool("resourceLease", c.TakesResourceLease()),
 	)
+}
+
+// loadBalancers names the load balancers as far as the file does.
+func (c Config) loadBalancers() string {
+	return first(strings.Join(c.configurationNames(), ","), first(c.LoadBalancerName, "the cluster's"))
 }
 
 func first(a, b string) string {

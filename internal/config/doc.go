@@ -5,9 +5,14 @@
 // defaults and their meaning are those that users of that provider know;
 // docs/reference/azure-json.md lists them.
 //
-//	config.go       the structs, one a concern
-//	load.go         file → Config, and what of the file has no effect
-//	normalize.go    defaults and checks
-//	environment.go  the file that AZURE_ENVIRONMENT_FILEPATH names
-//	secret.go       a string that does not print
+//	config.go          the structs, one a concern
+//	loadbalancers.go   that of the load balancers that Weir makes, with its checks
+//	configurations.go  where there are several load balancers
+//	selector.go        label selectors, as values
+//	tags.go            tags of what is made
+//	load.go            file → keys → Config, and what of the file has no effect
+//	assign.go          keys → fields
+//	normalize.go       defaults and checks
+//	environment.go     the file that AZURE_ENVIRONMENT_FILEPATH names
+//	secret.go          a string that does not print
 package config

@@ -30,7 +30,7 @@ func LoadEnvironment(path string) (Environment, error) {
 	}
 	keys, err := decode(content)
 	if err == nil {
-		_, err = assign(reflect.ValueOf(&e).Elem(), keys)
+		_, err = assign(reflect.ValueOf(&e).Elem(), keys, "")
 	}
 	if err != nil {
 		return Environment{}, fmt.Errorf("%s: %s: %w", EnvironmentVariable, path, err)

@@ -16,13 +16,16 @@ import (
 func TestKeysWithoutEffect(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{``, ""},
-		{`,"subnetName":"s","TAGS":"a=b","multipleStandardLoadBalancerConfigurations":[{"name":"a"}]`,
-			"keys of azure.json without effect: not supported yet: tags, multipleStandardLoadBalancerConfigurations, subnetName"},
+		{`,"securityGroupName":"s","NETWORKRESOURCETENANTID":"t","privateLinkServiceResourceGroup":"p","securityGroupResourceGroup":"g"`,
+			"keys of azure.json without effect: not supported yet: networkResourceTenantID, privateLinkServiceResourceGroup, securityGroupName, securityGroupResourceGroup"},
 		{`,"vnetNam":"v","\u001b[31m":1`, "keys of azure.json without effect: unknown: \"\\x1b[31m\", \"vnetNam\""},
-		{`,"location":"eastus","disableOutboundSNAT":true,"zzz":1`, `keys of azure.json without effect: not supported yet: disableOutboundSNAT; unknown: "zzz"`},
+		{`,"securityGroupName":"s","zzz":1`, `keys of azure.json without effect: not supported yet: securityGroupName; unknown: "zzz"`},
 		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","securityGroupName":null`, ""},
-		{`,"loadBalancerSku":"basic","loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`,
-			"keys of azure.json without effect: not supported yet: loadBalancerBackendPoolConfigurationType, loadBalancerSku"},
+		{`,"multipleStandardLoadBalancerConfigurations":[{"name":"a","nodeSelector":{"matchLabels":{"zone":"1"}}},
+			{"NAME":"b","autoPlaceServices":true,"nodeSelector":{"matchLabel":{},"matchExpressions":[{"Key":"k","Operator":"Exists","value":"v"}]}}],"zzz":1`,
+			`keys of azure.json without effect: unknown: "multipleStandardLoadBalancerConfigurations[1].autoPlaceServices", ` +
+				`"multipleStandardLoadBalancerConfigurations[1].nodeSelector.matchExpressions[0].value", ` +
+				`"multipleStandardLoadBalancerConfigurations[1].nodeSelector.matchLabel", "zzz"`},
 	}
 	for _, tt := range tests {
 		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+tt.given+`}`)
@@ -40,7 +43,7 @@ func TestKeysThatAreOthersBusiness(t *testing.T) {
 		warns bool
 	}{
 		{`"location":"eastus","vmType":"vmss","primaryScaleSetName":"p","primaryAvailabilitySetName":"a","enableVmssFlexNodes":true`, false},
-		{`"LOCATION":"eastus"`, false},
+		{`"VMTYPE":"vmss"`, false},
 		{`"routeTableName":"rt","routeTableResourceGroup":"rg","useInstanceMetadata":true`, false},
 		{`"providerVaultName":"v","providerKeyName":"k","providerKeyVersion":"1"`, false},
 		{`"cloudProviderBackoff":true,"cloudProviderBackoffMode":"v2","cloudProviderBackoffRetries":6,"cloudProviderBackoffExponent":1.5,
@@ -62,23 +65,43 @@ func TestKeysThatAreOthersBusiness(t *testing.T) {
 	}
 }
 
+// readKeys are the keys that are read, as the file spells them.
+func readKeys(t reflect.Type) []string {
+	var keys []string
+	for i := range t.NumField() {
+		if field := t.Field(i); field.Anonymous {
+			keys = append(keys, readKeys(field.Type)...)
+		} else {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			keys = append(keys, name)
+		}
+	}
+	return keys
+}
+
 // The reference page lists every key that is read, and every one that is known.
 func TestTheReferenceListsEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/azure-json.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := slices.Concat(notYet, othersBusiness)
-	var read map[string]any
-	if err := json.Unmarshal([]byte(whole), &read); err != nil {
-		t.Fatal(err)
-	}
-	for key := range read {
-		keys = append(keys, key)
-	}
-	for _, key := range keys {
+	for _, key := range slices.Concat(notYet, othersBusiness, readKeys(reflect.TypeFor[Config]()), readKeys(reflect.TypeFor[LoadBalancerConfiguration]())) {
 		if !strings.Contains(string(page), "`"+key+"`") {
 			t.Errorf("docs/reference/azure-json.md has no `%s`", key)
+		}
+	}
+}
+
+// The file of the tests has every key but loadBalancerName, which does not go with the
+// list of load balancers.
+func TestWholeIsWhole(t *testing.T) {
+	var given map[string]any
+	if err := json.Unmarshal([]byte(whole), &given); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range readKeys(reflect.TypeFor[Config]()) {
+		if _, ok := given[key]; ok == (key == "loadBalancerName") {
+			t.Errorf("%s: given %v", key, ok)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -24,18 +23,14 @@ const maxSize = 1 << 20
 // notYet are the keys that users of the Azure cloud provider know and that have no
 // effect here so far.
 var notYet = []string{
-	"subnetName", "securityGroupName", "securityGroupResourceGroup",
-	"loadBalancerSku", "loadBalancerName", "loadBalancerBackendPoolConfigurationType",
-	"multipleStandardLoadBalancerConfigurations", "disableOutboundSNAT", "maximumLoadBalancerRuleCount",
-	"tags", "tagsMap", "clusterServiceLoadBalancerHealthProbeMode", "clusterServiceSharedLoadBalancerHealthProbePort",
-	"clusterServiceSharedLoadBalancerHealthProbePath", "privateLinkServiceResourceGroup", "networkResourceTenantID",
+	"securityGroupName", "securityGroupResourceGroup", "privateLinkServiceResourceGroup", "networkResourceTenantID",
 }
 
 // othersBusiness are the keys that cluster builders write for other parts of the cloud
 // provider: where it makes machines and routes, and how it keeps its own pace. They ask
 // nothing of Weir, and a warning at each start would hide those that do.
 var othersBusiness = []string{
-	"location", "vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
+	"vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
 	"routeTableName", "routeTableResourceGroup", "useInstanceMetadata",
 	"providerVaultName", "providerKeyName", "providerKeyVersion",
 }
@@ -107,7 +102,7 @@ func parse(content []byte) (Config, Ignored, error) {
 	if err != nil {
 		return Config{}, Ignored{}, err
 	}
-	rest, err := assign(reflect.ValueOf(&c).Elem(), keys)
+	rest, err := assign(reflect.ValueOf(&c).Elem(), keys, "")
 	if err != nil {
 		return Config{}, Ignored{}, err
 	}
@@ -122,22 +117,15 @@ func parse(content []byte) (Config, Ignored, error) {
 		case slices.ContainsFunc(othersBusiness, same), othersPace.MatchString(key):
 		case known < 0:
 			ignored.Unknown = append(ignored.Unknown, key)
-		case !asSupported(notYet[known], keys[key]):
+		case !empty(keys[key]):
 			ignored.NotYet = append(ignored.NotYet, notYet[known])
 		}
 	}
 	return c, ignored, nil
 }
 
-// asSupported reports whether a key that is not read says what Weir does anyway.
-func asSupported(key string, value json.RawMessage) bool {
-	only := map[string]string{
-		"loadBalancerSku":                          `"standard"`,
-		"loadBalancerBackendPoolConfigurationType": `"nodeIP"`,
-	}
-	text := string(value)
-	return text == "null" || text == `""` || only[key] != "" && strings.EqualFold(text, only[key])
-}
+// empty reports whether a value asks for nothing.
+func empty(value json.RawMessage) bool { return string(value) == "null" || string(value) == `""` }
 
 // decode splits the file into its keys.
 func decode(content []byte) (map[string]json.RawMessage, error) {
@@ -210,72 +198,4 @@ func jsonProblem(content []byte, err error) error {
 		return fmt.Errorf("line %d: %w", 1+bytes.Count(content[:offset], []byte("\n")), err)
 	}
 	return err
-}
-
-// assign sets the fields of a struct, those of embedded structs included, from the
-// keys that name them, and returns the keys that name none. It goes key by key so
-// that an error can say which one.
-func assign(target reflect.Value, keys map[string]json.RawMessage) (rest []string, err error) {
-	fields := map[string]reflect.Value{}
-	collect(target, fields)
-	given := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		folded := strings.ToLower(key)
-		if twin, twice := given[folded]; twice {
-			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", key, twin)
-		}
-		given[folded] = key
-		field, ok := fields[folded]
-		if !ok {
-			rest = append(rest, key)
-			continue
-		}
-		if err := json.Unmarshal(keys[key], field.Addr().Interface()); err != nil {
-			return nil, fmt.Errorf("key %q: want %s, got %s", key, kind(field.Type(), atMost[folded]), shape(keys[key]))
-		}
-	}
-	return rest, nil
-}
-
-func collect(target reflect.Value, fields map[string]reflect.Value) {
-	for i := range target.NumField() {
-		field := target.Type().Field(i)
-		if field.Anonymous {
-			collect(target.Field(i), fields)
-			continue
-		}
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		fields[strings.ToLower(name)] = target.Field(i)
-	}
-}
-
-// kind names what a field takes; most is the largest number.
-func kind(t reflect.Type, most int) string {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int:
-		return fmt.Sprintf("a whole number of at most %d", most)
-	}
-	return "a string"
-}
-
-// shape names the kind of a value; the value itself may be a secret.
-func shape(value json.RawMessage) string {
-	switch {
-	case len(value) == 0:
-		return "nothing"
-	case value[0] == '"':
-		return "a string"
-	case value[0] == '{':
-		return "a mapping"
-	case value[0] == '[':
-		return "a list"
-	case value[0] == 't' || value[0] == 'f':
-		return "true or false"
-	}
-	return "a number"
 }

@@ -46,20 +46,44 @@ const whole = `{
 	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns",
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
+	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes",
+	"loadBalancerSku": "STANDARD", "loadBalancerBackendPoolConfigurationType": "nodeip",
+	"disableOutboundSNAT": true, "maximumLoadBalancerRuleCount": 300,
+	"clusterServiceLoadBalancerHealthProbeMode": "Shared", "clusterServiceSharedLoadBalancerHealthProbePort": 10257,
+	"clusterServiceSharedLoadBalancerHealthProbePath": "/livez",
+	"multipleStandardLoadBalancerConfigurations": [{"name": "kubernetes"}, {
+		"name": "lb-2", "primaryVMSet": "vmss-2", "allowServicePlacement": false,
+		"serviceLabelSelector": {"matchLabels": {"example.com/tier": "front"}},
+		"serviceNamespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]},
+		"nodeSelector": {}
+	}],
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
 	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true
 }`
 
 func wholeConfig() Config {
 	return Config{
-		Cloud: Cloud{Name: "AzureChinaCloud", SubscriptionID: "s", ResourceGroup: "rg", ResourceManagerEndpoint: "https://arm.example"},
+		Cloud: Cloud{
+			Name: "AzureChinaCloud", SubscriptionID: "s", ResourceGroup: "rg", ResourceManagerEndpoint: "https://arm.example",
+			Location: "chinaeast2", Tags: "team=shop,cost=1", TagsMap: map[string]string{"Cost": "2,3"},
+		},
 		Auth: Auth{
 			TenantID: "t", AADClientID: "c", AADClientSecret: canary, AADClientCertPath: "/cert", AADClientCertPassword: canary,
 			AADFederatedTokenFile: "/token", UserAssignedIdentityID: "u", UseManagedIdentity: new(true), UseWorkloadIdentity: new(false),
 		},
-		Network:       Network{VnetName: "v", VnetResourceGroup: "vrg", NetworkResourceSubscriptionID: "ns"},
-		LoadBalancers: LoadBalancers{LoadBalancerResourceGroup: "lrg", ExcludeMaster: new(false)},
-		PoolUpdate:    PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true)},
+		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", NetworkResourceSubscriptionID: "ns"},
+		LoadBalancers: LoadBalancers{
+			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", BackendPoolType: "nodeip",
+			Configurations: []LoadBalancerConfiguration{{Name: "kubernetes", AllowServicePlacement: new(true)}, {
+				Name: "lb-2", PrimaryVMSet: "vmss-2", AllowServicePlacement: new(false),
+				ServiceLabelSelector:     &LabelSelector{MatchLabels: map[string]string{"example.com/tier": "front"}},
+				ServiceNamespaceSelector: &LabelSelector{MatchExpressions: []LabelRequirement{{"team", "In", []string{"a", "b"}}}},
+				NodeSelector:             &LabelSelector{},
+			}},
+			MaximumRules: new(300), DisableOutboundSNAT: true,
+			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
+		},
+		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true)},
 	}
 }
 
@@ -226,6 +250,18 @@ func TestMalformedFiles(t *testing.T) {
 		{"a path for a group", base + "loadBalancerResourceGroup: a/b", []string{`key "loadBalancerResourceGroup"`, `"a/b"`}},
 		{"a path for a network", base + "vnetName: ../x", []string{`key "vnetName"`}},
 		{"a path for the network's group", base + "vnetResourceGroup: ../x", []string{`key "vnetResourceGroup"`}},
+		{"a string for a list", base + "multipleStandardLoadBalancerConfigurations: a", []string{`key "multipleStandardLoadBalancerConfigurations": want a list, got a string`}},
+		{"a string for an entry", base + "multipleStandardLoadBalancerConfigurations: [a]", []string{`key "multipleStandardLoadBalancerConfigurations[0]": want a mapping, got a string`}},
+		{"a list for a selector", base + "multipleStandardLoadBalancerConfigurations: [{name: a, nodeSelector: []}]", []string{`[0].nodeSelector": want a mapping, got a list`}},
+		{"a switch for a label", base + "multipleStandardLoadBalancerConfigurations: [{name: a}, {name: b, nodeSelector: {matchLabels: {spot: true}}}]",
+			[]string{`[1].nodeSelector.matchLabels.spot": want a string, got true or false`}},
+		{"a string for values", base + "multipleStandardLoadBalancerConfigurations: [{name: a, nodeSelector: {matchExpressions: [{key: k, operator: In, values: v}]}}]",
+			[]string{`[0].nodeSelector.matchExpressions[0].values": want a list, got a string`}},
+		{"twice in an entry", base + "multipleStandardLoadBalancerConfigurations: [{name: a, Name: b}]", []string{`[0].name" is given twice`, `[0].Name"`}},
+		{"a number for a tag", base + "tagsMap: {cost: 5}", []string{`key "tagsMap.cost": want a string, got a number`}},
+		{"a string for tags", base + "tagsMap: a=b", []string{`key "tagsMap": want a mapping, got a string`}},
+		{"more rules than a number holds", base + "maximumLoadBalancerRuleCount: 99999999999999999999", []string{"want a whole number of at most 1500, got a number"}},
+		{"a path for a subnet", base + "subnetName: a/b", []string{`key "subnetName" is "a/b"`}},
 		{"too large", strings.Repeat(" ", maxSize) + base, []string{"larger than"}},
 	}
 	for _, tt := range tests {
@@ -315,6 +351,13 @@ func FuzzLoad(f *testing.F) {
 		}
 		if c.SubscriptionID == "" || c.ResourceGroup == "" || c.Retries() < 0 || c.Interval() <= 0 {
 			t.Errorf("loaded what cannot be: %v", c)
+		}
+		if c.MostRules() < 1 || c.MostRules() > mostRules || c.ProbePort() < 1 || c.ProbePath()[0] != '/' || len(c.ResourceTags()) > 50 {
+			t.Errorf("loaded what cannot be: %+v", c.LoadBalancers)
+		}
+		again := c
+		if err := again.Normalize(); err != nil || !cmp.Equal(c, again) {
+			t.Errorf("normalized twice: %v\n%s", err, cmp.Diff(c, again))
 		}
 		if strings.ContainsAny(ignored.Warning(), "\n\r\x1b") {
 			t.Errorf("a warning of several lines: %q", ignored.Warning())

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -23,21 +24,27 @@ var atMost = map[string]int{
 	"loadbalancerbackendpoolupdateintervalinseconds":      maxInterval,
 	"loadbalancerbackendpooldriftrepairintervalinseconds": maxInterval,
 	"loadbalancerbackendpoolupdatemaxretries":             maxRetries,
+	"maximumloadbalancerrulecount":                        mostRules,
+	"clusterservicesharedloadbalancerhealthprobeport":     mostPort,
 }
 
-// vnetRule is Azure's rule for the names of virtual networks:
+// vnetRule and subnetRule are Azure's rules for the names of virtual networks and subnets:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
-var vnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
+var (
+	vnetRule   = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
+	subnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
+)
 
-// Normalize fills in defaults, so that every pointer but those of the identities is
-// set, and reports the first value that cannot be. It changes nothing if it fails.
+// Normalize fills in defaults, so that every pointer but those of the identities and of
+// selectors is set, and reports the first value that cannot be. It changes nothing if it fails.
 func (c *Config) Normalize() error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	seconds, retries, drift, exclude := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds()), c.ExcludesMaster()
+	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
 	c.UseResourceLease = new(c.TakesResourceLease())
-	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds, c.ExcludeMaster = &seconds, &retries, &drift, &exclude
+	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
+	c.LoadBalancers.normalize()
 	return nil
 }
 
@@ -56,6 +63,8 @@ func (c *Config) check() error {
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
 		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
+	case c.SubnetName != "" && !subnetRule.MatchString(c.SubnetName):
+		return fmt.Errorf(`key "subnetName" is %q: want 1 to 80 letters, digits, '_', '-' or '.'`, c.SubnetName)
 	}
 	// Every pair that becomes part of an ARM id is checked as one.
 	for _, pair := range []struct{ subscriptionKey, subscription, groupKey, group string }{
@@ -72,5 +81,5 @@ func (c *Config) check() error {
 			return fmt.Errorf("key %q: %w", pair.groupKey, err)
 		}
 	}
-	return nil
+	return cmp.Or(c.checkTags(), c.LoadBalancers.check())
 }

@@ -172,17 +172,10 @@ func (r *reader) pairs(name string, check func(key, value string) string) map[st
 	return pairs
 }
 
-// Azure's rules for tags:
-// https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources
-const (
-	maxTagName  = 512
-	maxTagValue = 256
-)
-
 // tag says what is wrong with a tag, as what is wanted; empty if nothing.
 func tag(key, value string) string {
-	if len(key) > maxTagName || len(value) > maxTagValue || strings.ContainsAny(key, `<>%&\?/`) {
-		return fmt.Sprintf(`tags with names of at most %d characters without <, >, %%, &, \, ? and /, and values of at most %d`, maxTagName, maxTagValue)
+	if !lb.ValidTag(key, value) {
+		return lb.TagRule
 	}
 	return ""
 }

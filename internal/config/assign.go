@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// assign sets the fields of a struct, those of embedded structs included, from the
+// keys that name them, and returns the paths of the keys that name none. It goes key by
+// key so that an error can say which one. under is the path of the struct.
+func assign(target reflect.Value, keys map[string]json.RawMessage, under string) (rest []string, err error) {
+	fields := map[string]reflect.Value{}
+	collect(target, fields)
+	given := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		folded := strings.ToLower(key)
+		if twin, twice := given[folded]; twice {
+			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", under+key, under+twin)
+		}
+		given[folded] = key
+		field, ok := fields[folded]
+		if !ok {
+			rest = append(rest, under+key)
+			continue
+		}
+		below, err := set(field, keys[key], under+key)
+		if err != nil {
+			return nil, err
+		}
+		rest = append(rest, below...)
+	}
+	return rest, nil
+}
+
+// set sets a field and all that is in it, as assign does.
+func set(field reflect.Value, value json.RawMessage, path string) (rest []string, err error) {
+	t := field.Type()
+	switch kind := t.Kind(); {
+	case string(value) == "null": // as if it were not there
+		return nil, nil
+	case kind == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
+		field.Set(reflect.New(t.Elem()))
+		return set(field.Elem(), value, path)
+	case kind == reflect.Struct:
+		var keys map[string]json.RawMessage
+		if err := decodeValue(value, &keys, t, path); err != nil {
+			return nil, err
+		}
+		return assign(field, keys, path+".")
+	case kind == reflect.Slice:
+		return setList(field, value, path)
+	case kind == reflect.Map:
+		return nil, setMap(field, value, path)
+	}
+	return nil, decodeValue(value, field.Addr().Interface(), t, path)
+}
+
+func setList(field reflect.Value, value json.RawMessage, path string) (rest []string, err error) {
+	var items []json.RawMessage
+	if err := decodeValue(value, &items, field.Type(), path); err != nil {
+		return nil, err
+	}
+	field.Set(reflect.MakeSlice(field.Type(), len(items), len(items)))
+	for i, item := range items {
+		below, err := set(field.Index(i), item, fmt.Sprintf("%s[%d]", path, i))
+		if err != nil {
+			return nil, err
+		}
+		rest = append(rest, below...)
+	}
+	return rest, nil
+}
+
+// setMap sets a map of strings. Its keys are the user's own, and their case counts.
+func setMap(field reflect.Value, value json.RawMessage, path string) error {
+	var items map[string]json.RawMessage
+	if err := decodeValue(value, &items, field.Type(), path); err != nil {
+		return err
+	}
+	field.Set(reflect.MakeMapWithSize(field.Type(), len(items)))
+	for _, key := range slices.Sorted(maps.Keys(items)) {
+		item := reflect.New(field.Type().Elem()).Elem()
+		if _, err := set(item, items[key], path+"."+key); err != nil {
+			return err
+		}
+		field.SetMapIndex(reflect.ValueOf(key), item)
+	}
+	return nil
+}
+
+// decodeValue reads one value. Its error says what kind was wanted and what is there, and not
+// the value, which may be a secret.
+func decodeValue(value json.RawMessage, into any, t reflect.Type, path string) error {
+	if json.Unmarshal(value, into) != nil {
+		return fmt.Errorf("key %q: want %s, got %s", path, kind(t, atMost[strings.ToLower(path)]), shape(value))
+	}
+	return nil
+}
+
+func collect(target reflect.Value, fields map[string]reflect.Value) {
+	for i := range target.NumField() {
+		field := target.Type().Field(i)
+		if field.Anonymous {
+			collect(target.Field(i), fields)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		fields[strings.ToLower(name)] = target.Field(i)
+	}
+}
+
+// kind names what a field takes; most is the largest number.
+func kind(t reflect.Type, most int) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return fmt.Sprintf("a whole number of at most %d", most)
+	case reflect.Struct, reflect.Map:
+		return "a mapping"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "a string"
+}
+
+// shape names the kind of a value; the value itself may be a secret.
+func shape(value json.RawMessage) string {
+	switch {
+	case len(value) == 0:
+		return "nothing"
+	case value[0] == '"':
+		return "a string"
+	case value[0] == '{':
+		return "a mapping"
+	case value[0] == '[':
+		return "a list"
+	case value[0] == 't' || value[0] == 'f':
+		return "true or false"
+	}
+	return "a number"
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const configurationsKey = "multipleStandardLoadBalancerConfigurations"
+
+// twin is what the name of an internal load balancer ends in.
+const twin = "-internal"
+
+// LoadBalancerConfiguration is one of several load balancers, and its internal twin: who
+// may be on it, and which nodes are behind it. A nil selector selects by nothing.
+type LoadBalancerConfiguration struct {
+	Name string `json:"name,omitempty"`
+	// PrimaryVMSet is the scale set or availability set whose nodes are behind it.
+	PrimaryVMSet string `json:"primaryVMSet,omitempty"`
+	// AllowServicePlacement is false if no further Service may come; unset is true.
+	AllowServicePlacement    *bool          `json:"allowServicePlacement,omitempty"`
+	ServiceLabelSelector     *LabelSelector `json:"serviceLabelSelector,omitempty"`
+	ServiceNamespaceSelector *LabelSelector `json:"serviceNamespaceSelector,omitempty"`
+	NodeSelector             *LabelSelector `json:"nodeSelector,omitempty"`
+}
+
+// AllowsPlacement reports whether further Services may come.
+func (c LoadBalancerConfiguration) AllowsPlacement() bool {
+	return c.AllowServicePlacement == nil || *c.AllowServicePlacement
+}
+
+// CheckClusterName reports that there are several load balancers and none has the
+// cluster's name, which is a flag.
+func (l LoadBalancers) CheckClusterName(cluster string) error {
+	names := l.configurationNames()
+	if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, cluster) }) {
+		return nil
+	}
+	return fmt.Errorf("key %q: none of the names %q is %q, the cluster's: give it to one entry, or set --cluster-name", configurationsKey, names, cluster)
+}
+
+func (l LoadBalancers) configurationNames() []string {
+	var names []string
+	for _, c := range l.Configurations {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// checkConfigurations checks each entry, and that no two want the same load balancer or
+// the same nodes. Azure and Kubernetes tell capitals apart for labels alone.
+func checkConfigurations(list []LoadBalancerConfiguration) error {
+	names, sets := map[string]string{}, map[string]string{}
+	for i, c := range list {
+		key := fmt.Sprintf("%s[%d]", configurationsKey, i)
+		if c.Name == "" {
+			return fmt.Errorf("key %q is missing: set it to the name of the load balancer", key+".name")
+		}
+		if err := checkLoadBalancerName(key+".name", c.Name); err != nil {
+			return err
+		}
+		name, set := strings.ToLower(c.Name), strings.ToLower(c.PrimaryVMSet)
+		if _, twice := names[name]; twice {
+			return fmt.Errorf("key %q is %q, which another entry has, too: capitals make no difference to Azure: choose another name", key+".name", c.Name)
+		}
+		if other, twice := sets[set]; twice && set != "" {
+			return fmt.Errorf("key %q is %q, which is that of %q, too: a node is behind one of them alone: remove it from one entry", key+".primaryVMSet", c.PrimaryVMSet, other)
+		}
+		names[name], sets[set] = c.Name, c.Name
+		if err := cmp.Or(
+			c.ServiceLabelSelector.check(key+".serviceLabelSelector"),
+			c.ServiceNamespaceSelector.check(key+".serviceNamespaceSelector"),
+			c.NodeSelector.check(key+".nodeSelector")); err != nil {
+			return err
+		}
+	}
+	for i, c := range list {
+		public, internal := strings.CutSuffix(strings.ToLower(c.Name), twin)
+		if other, there := names[public]; internal && there {
+			return fmt.Errorf("key %q is %q, as the internal load balancer of %q is named: choose another name", fmt.Sprintf("%s[%d].name", configurationsKey, i), c.Name, other)
+		}
+	}
+	return nil
+}
+
+// normalizeConfigurations returns a copy with the defaults.
+func normalizeConfigurations(list []LoadBalancerConfiguration) []LoadBalancerConfiguration {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].AllowServicePlacement = new(list[i].AllowsPlacement())
+	}
+	return list
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// loadWith loads a file with the keys that every file has, and these, written as YAML.
+func loadWith(t *testing.T, lines string) (Config, error) {
+	t.Helper()
+	c, _, err := Load(write(t, "subscriptionId: s\nresourceGroup: rg\n"+lines))
+	return c, err
+}
+
+const list = "multipleStandardLoadBalancerConfigurations: "
+
+func TestMostRules(t *testing.T) {
+	for given, want := range map[string]int{
+		"":                                   1500,
+		"maximumLoadBalancerRuleCount: null": 1500,
+		list + "[]":                          1500,
+		list + "[{name: a}]":                 250,
+		"maximumLoadBalancerRuleCount: 10":   10,
+		"maximumLoadBalancerRuleCount: 1500": 1500,
+		list + "[{name: a}]\nmaximumLoadBalancerRuleCount: 300": 300,
+	} {
+		c, err := loadWith(t, given)
+		if err != nil || c.MostRules() != want || *c.MaximumRules != want {
+			t.Errorf("%q: %d, %v; want %d", given, c.MostRules(), err, want)
+		}
+	}
+	if n := (LoadBalancers{}).MostRules(); n != 1500 {
+		t.Errorf("not loaded: %d", n)
+	}
+}
+
+func TestSharedProbe(t *testing.T) {
+	for given, want := range map[string]string{
+		"": "false servicenodeport 10256 /healthz",
+		"clusterServiceLoadBalancerHealthProbeMode: ServiceNodePort":                                                                  "false servicenodeport 10256 /healthz",
+		"clusterServiceLoadBalancerHealthProbeMode: ''\nclusterServiceSharedLoadBalancerHealthProbePath: ''":                          "false servicenodeport 10256 /healthz",
+		"clusterServiceLoadBalancerHealthProbeMode: SHARED":                                                                           "true shared 10256 /healthz",
+		"clusterServiceSharedLoadBalancerHealthProbePort: 65535":                                                                      "false servicenodeport 65535 /healthz",
+		"clusterServiceSharedLoadBalancerHealthProbePath: /livez\nclusterServiceSharedLoadBalancerHealthProbePort: 1":                 "false servicenodeport 1 /livez",
+		"clusterServiceSharedLoadBalancerHealthProbePath: null\nclusterServiceSharedLoadBalancerHealthProbePort: null\ntagsMap: null": "false servicenodeport 10256 /healthz",
+	} {
+		c, err := loadWith(t, given)
+		if got := fmt.Sprint(c.SharesProbe(), " ", c.ProbeMode, " ", c.ProbePort(), " ", c.ProbePath()); err != nil || got != want {
+			t.Errorf("%q: %s, %v; want %s", given, got, err, want)
+		}
+	}
+}
+
+// Each error is told with its key, what stands there, and what to do.
+func TestLoadBalancersThatCannotBe(t *testing.T) {
+	selector := func(text string) string { return list + "[{name: a, serviceLabelSelector: " + text + "}]" }
+	tests := []struct{ given, key, says string }{
+		{"loadBalancerSku: Basic", "loadBalancerSku", `is "Basic": set "standard", or remove the key: Azure retired Basic load balancers on 30 September 2025`},
+		{"loadBalancerSku: gateway", "loadBalancerSku", `is "gateway": set "standard", or remove the key`},
+		{"loadBalancerBackendPoolConfigurationType: nodeIPConfiguration", "loadBalancerBackendPoolConfigurationType", `is "nodeIPConfiguration": set "nodeIP", or remove the key`},
+		{"loadBalancerBackendPoolConfigurationType: podIP", "loadBalancerBackendPoolConfigurationType", `is "podIP": set "nodeIP"`},
+		{"loadBalancerName: a/b", "loadBalancerName", `is "a/b": load balancer name "a/b": want 1 to 80`},
+		{"loadBalancerName: " + strings.Repeat("n", 72), "loadBalancerName", `nnn-internal": want 1 to 80`},
+		{"loadBalancerName: a-", "loadBalancerName", `name "a-": want`},
+		{"loadBalancerName: a\n" + list + "[{name: b}]", "loadBalancerName", `is "a" beside "multipleStandardLoadBalancerConfigurations"`},
+		{"maximumLoadBalancerRuleCount: 0", "maximumLoadBalancerRuleCount", "is 0: want 1 to 1500"},
+		{"maximumLoadBalancerRuleCount: -1", "maximumLoadBalancerRuleCount", "is -1: want 1 to 1500"},
+		{"maximumLoadBalancerRuleCount: 1501", "maximumLoadBalancerRuleCount", "is 1501: want 1 to 1500"},
+		{"clusterServiceLoadBalancerHealthProbeMode: each", "clusterServiceLoadBalancerHealthProbeMode", `is "each": want "servicenodeport" or "shared"`},
+		{"clusterServiceSharedLoadBalancerHealthProbePort: 0", "clusterServiceSharedLoadBalancerHealthProbePort", "is 0: want 1 to 65535, or remove the key for 10256"},
+		{"clusterServiceSharedLoadBalancerHealthProbePort: 65536", "clusterServiceSharedLoadBalancerHealthProbePort", "is 65536"},
+		{"clusterServiceSharedLoadBalancerHealthProbePath: healthz", "clusterServiceSharedLoadBalancerHealthProbePath", `is "healthz": want a path that begins with "/"`},
+		{"clusterServiceSharedLoadBalancerHealthProbePath: /a b", "clusterServiceSharedLoadBalancerHealthProbePath", `without spaces`},
+		{"clusterServiceSharedLoadBalancerHealthProbePath: /" + strings.Repeat("p", 2048), "clusterServiceSharedLoadBalancerHealthProbePath", `at most 2048`},
+
+		{list + "[{name: a}, {primaryVMSet: b}]", "multipleStandardLoadBalancerConfigurations[1].name", "is missing: set it"},
+		{list + "[null]", "multipleStandardLoadBalancerConfigurations[0].name", "is missing"},
+		{list + "[{name: a b}]", "multipleStandardLoadBalancerConfigurations[0].name", `is "a b"`},
+		{list + "[{name: LB}, {name: a}, {name: lb}]", "multipleStandardLoadBalancerConfigurations[2].name", `is "lb", which another entry has, too`},
+		{list + "[{name: lb-Internal}, {name: LB}]", "multipleStandardLoadBalancerConfigurations[0].name", `is "lb-Internal", as the internal load balancer of "LB" is named: choose another name`},
+		{list + "[{name: lb}, {name: lb-internal}]", "multipleStandardLoadBalancerConfigurations[1].name", `of "lb" is named`},
+		{list + "[{name: a, primaryVMSet: One}, {name: b, primaryVMSet: one}]", "multipleStandardLoadBalancerConfigurations[1].primaryVMSet", `is "one", which is that of "a", too`},
+
+		{selector("{matchLabels: {a b: c}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels", `"a b" is no key of a label`},
+		{selector("{matchLabels: {x/y/z: c}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels", `"x/y/z" is no key of a label`},
+		{selector("{matchLabels: {Not.DNS/z: c}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels", `is no key of a label`},
+		{selector("{matchLabels: {" + strings.Repeat("p", 254) + "/z: c}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels", `is no key of a label`},
+		{selector("{matchLabels: {a: '-'}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels.a", `is "-": want the value of a label`},
+		{selector("{matchLabels: {a: " + strings.Repeat("v", 64) + "}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels.a", `at most 63`},
+		{selector("{matchExpressions: [{key: a, operator: in, values: [b]}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].operator", `is "in": want "In", "NotIn", "Exists" or "DoesNotExist"`},
+		{selector("{matchExpressions: [{key: a}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].operator", `is "": want`},
+		{selector("{matchExpressions: [{key: a, operator: NotIn}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].values", "is empty: operator NotIn needs at least one value"},
+		{selector("{matchExpressions: [{key: a, operator: Exists, values: [b]}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].values", `is ["b"]: operator Exists takes no values`},
+		{selector("{matchExpressions: [{key: a, operator: In, values: [b, c d]}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].values[1]", `is "c d"`},
+		{selector("{matchExpressions: [{operator: Exists}]}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchExpressions[0].key", `"" is no key of a label`},
+		{list + "[{name: a, serviceNamespaceSelector: {matchLabels: {'': c}}}]", "multipleStandardLoadBalancerConfigurations[0].serviceNamespaceSelector.matchLabels", "is no key of a label"},
+		{list + "[{name: a, nodeSelector: {matchLabels: {'': c}}}]", "multipleStandardLoadBalancerConfigurations[0].nodeSelector.matchLabels", "is no key of a label"},
+	}
+	for _, tt := range tests {
+		_, err := loadWith(t, tt.given)
+		if err == nil || !strings.Contains(err.Error(), `key "`+tt.key+`"`) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s:\n got %v\nwant key %q, %s", tt.given, err, tt.key, tt.says)
+		}
+	}
+}
+
+// What is unusual and works: no entry needs nodes of its own, two may have none, and a
+// name may end as an internal one does if it is nobody's twin.
+func TestLoadBalancersThatMayBe(t *testing.T) {
+	for _, given := range []string{
+		"loadBalancerSku: ''\nloadBalancerBackendPoolConfigurationType: ''",
+		"loadBalancerName: " + strings.Repeat("n", 71),
+		list + "[{name: a}, {name: b}]",
+		list + "[{name: x-internal}, {name: b-internal}]",
+		list + "[{name: a, primaryVMSet: v, nodeSelector: {matchLabels: {zone: ''}}}]",
+		list + "[{name: a, nodeSelector: {matchLabels: {kubernetes.io/os: linux, " + strings.Repeat("p", 253) + "/z: c}, matchExpressions: [{key: a, operator: DoesNotExist}, {key: a, operator: NotIn, values: ['']}]}}]",
+	} {
+		if _, err := loadWith(t, given); err != nil {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+}
+
+func TestCheckClusterName(t *testing.T) {
+	tests := []struct{ given, cluster, says string }{
+		{"", "kubernetes", ""},
+		{"loadBalancerName: other", "kubernetes", ""},
+		{list + "[{name: lb-2}, {name: Kubernetes}]", "kubernetes", ""},
+		{list + "[{name: lb-2}, {name: lb-3}]", "prod", `none of the names ["lb-2" "lb-3"] is "prod", the cluster's: give it to one entry, or set --cluster-name`},
+	}
+	for _, tt := range tests {
+		c, err := loadWith(t, tt.given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.CheckClusterName(tt.cluster)
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: got %v, want %q", tt.given, err, tt.says)
+		}
+	}
+}
+
+// Filling in defaults writes into no list that somebody else holds.
+func TestNormalizeLeavesTheCallersList(t *testing.T) {
+	mine := []LoadBalancerConfiguration{{Name: "a"}}
+	c := Config{Cloud: Cloud{SubscriptionID: "s", ResourceGroup: "rg"}, LoadBalancers: LoadBalancers{Configurations: mine}}
+	if err := c.Normalize(); err != nil || mine[0].AllowServicePlacement != nil || !c.Configurations[0].AllowsPlacement() || c.Configurations[0].AllowServicePlacement == nil {
+		t.Errorf("%v: %+v became %+v", err, mine, c.Configurations)
+	}
+}
+
+func TestTheLogSaysWhatIsMade(t *testing.T) {
+	for given, want := range map[string]string{
+		"": `loadBalancers="the cluster's"`, "loadBalancerName: lb": "loadBalancers=lb", list + "[{name: a}, {name: b}]": "loadBalancers=a,b",
+		"location: eastus": "location=eastus", "subnetName: nodes": "subnet=nodes", "maximumLoadBalancerRuleCount: 7": "maxRules=7",
+		"clusterServiceLoadBalancerHealthProbeMode: shared": "sharedProbe=true", "disableOutboundSNAT: true": "outboundSNAT=false", "tags: a=b": "tags=1",
+	} {
+		c, err := loadWith(t, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "", c)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q: no %s in %s", given, want, log.String())
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// ownTags are those that Weir adds to a public IP.
+const ownTags = 3
+
+// ResourceTags returns the tags of all resources that are made: those of tags and of
+// tagsMap. A name in both has the spelling and the value of tagsMap. It is a new map at
+// each call.
+func (c Cloud) ResourceTags() map[string]string {
+	tags, _ := pairs(c.Tags) // Normalize has checked it
+	for name := range c.TagsMap {
+		maps.DeleteFunc(tags, func(other, _ string) bool { return strings.EqualFold(other, name) })
+	}
+	maps.Copy(tags, c.TagsMap)
+	return tags
+}
+
+func (c Cloud) checkTags() error {
+	listed, err := pairs(c.Tags)
+	if err != nil {
+		return err
+	}
+	if err := checkTags("tags", listed); err != nil {
+		return err
+	}
+	if err := checkTags("tagsMap", c.TagsMap); err != nil {
+		return err
+	}
+	if n := len(c.ResourceTags()); n > lb.MostTags-ownTags {
+		return fmt.Errorf(`keys "tags" and "tagsMap" have %d tags: want at most %d: Azure takes %d, and Weir adds %d to a public IP`, n, lb.MostTags-ownTags, lb.MostTags, ownTags)
+	}
+	return nil
+}
+
+func checkTags(key string, tags map[string]string) error {
+	given := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		folded := strings.ToLower(name)
+		if other, twice := given[folded]; twice {
+			return fmt.Errorf("key %q has the tags %q and %q, which are one to Azure: remove one", key, other, name)
+		}
+		given[folded] = name
+		if !lb.ValidTag(name, tags[name]) {
+			return fmt.Errorf("key %q has %q: want %s", key, name+"="+tags[name], lb.TagRule)
+		}
+	}
+	return nil
+}
+
+// pairs reads "a=b,c=d". It returns what it could read in any case.
+func pairs(text string) (map[string]string, error) {
+	var err error
+	tags := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		name, value, found := strings.Cut(part, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		_, twice := tags[name]
+		switch {
+		case !found || name == "":
+			err = fmt.Errorf(`key "tags" has %q: want pairs like "a=b,c=d"; values that hold ',' have a place in tagsMap`, part)
+		case twice:
+			err = fmt.Errorf(`key "tags" has the tag %q twice: remove one`, name)
+		default:
+			tags[name] = value
+		}
+	}
+	return tags, err
+}

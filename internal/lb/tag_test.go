@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lb
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValidTag(t *testing.T) {
+	tests := []struct {
+		name, value string
+		want        bool
+	}{
+		{"team", "shop", true},
+		{"team", "", true},
+		{"", "shop", false},
+		{"a.b:c d", "<>%&\\?/", true}, // only names have forbidden characters
+		{strings.Repeat("ä", 512), strings.Repeat("ß", 256), true},
+		{strings.Repeat("n", 513), "", false},
+		{"n", strings.Repeat("v", 257), false},
+	}
+	for _, r := range `<>%&\?/` {
+		tests = append(tests, struct {
+			name, value string
+			want        bool
+		}{"a" + string(r), "", false})
+	}
+	for _, tt := range tests {
+		if got := ValidTag(tt.name, tt.value); got != tt.want {
+			t.Errorf("%q=%q: %v", tt.name, tt.value, got)
+		}
+	}
+}
