@@ -48,6 +48,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
+	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class, where no other service controller runs")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
 	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the leader's lease; empty: the pod's own, outside a cluster kube-system")

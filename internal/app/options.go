@@ -33,11 +33,19 @@ type Options struct {
 	// MetricsAddress and HealthAddress are host:port; "0" is off.
 	MetricsAddress, HealthAddress string
 
+	// LoadBalancerClass is the spec.loadBalancerClass of the Services that Weir serves;
+	// empty means those without one.
+	LoadBalancerClass string
+
 	// Requeue is the back-off of the work queues.
 	Requeue kube.Requeue
 
 	Log *slog.Logger
 }
+
+// LoadBalancerClass is the class of the Services that Weir serves, unless a flag says
+// otherwise.
+const LoadBalancerClass = "weir.dev/azure"
 
 // UsageError is what the caller has to correct: a flag or a file.
 type UsageError struct{ Err error }

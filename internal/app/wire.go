@@ -76,6 +76,9 @@ func Run(ctx context.Context, o Options) error {
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
+	if err := newBalancers(o, cfg, client, cluster, lanes, locker, o.leaseNamespace(inCluster)); err != nil {
+		return err
+	}
 	if err := cluster.Setup(lanes); err != nil {
 		return err
 	}

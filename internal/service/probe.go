@@ -13,6 +13,14 @@ import (
 // SharedProbeName is that of the probe that all Services share which are not Local.
 const SharedProbeName = "cluster-service-shared-health-probe"
 
+// SharedProbeOf returns that probe: kube-proxy answers it on every node.
+func SharedProbeOf(port int32, path string) *lb.Probe {
+	return &lb.Probe{
+		Name: SharedProbeName, Protocol: lb.ProbeHTTP, Port: port, Path: path,
+		IntervalSeconds: standardInterval, Threshold: standardThreshold,
+	}
+}
+
 const (
 	standardInterval  = 5 // seconds
 	standardThreshold = 2

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/service"
+)
+
+// balancerSettings are what azure.json says of the load balancers that Weir makes.
+func balancerSettings(cfg config.Config, cluster string) (ensure.Settings, error) {
+	if err := cfg.CheckClusterName(cluster); err != nil {
+		return ensure.Settings{}, err
+	}
+	s := ensure.Settings{
+		Settings: service.Settings{
+			ClusterName:    cluster,
+			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
+			VirtualNetwork: cfg.VirtualNetworkID(), Subnet: cfg.SubnetName,
+			DisableOutboundSNAT: cfg.DisableOutboundSNAT, Tags: cfg.ResourceTags(),
+		},
+		Place:     lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
+		Location:  cfg.Location,
+		MostRules: cfg.MostRules(),
+	}
+	if cfg.SharesProbe() {
+		s.SharedProbe = service.SharedProbeOf(int32(cfg.ProbePort()), cfg.ProbePath()) //nolint:gosec // a port
+	}
+	for _, c := range cfg.LoadBalancers.Configurations {
+		conf := service.Configuration{Name: c.Name, PrimaryVMSet: c.PrimaryVMSet, Closed: !c.AllowsPlacement()}
+		for _, sel := range []struct {
+			from *config.LabelSelector
+			to   *service.Selector
+		}{{c.ServiceLabelSelector, &conf.Services}, {c.ServiceNamespaceSelector, &conf.Namespaces}, {c.NodeSelector, &conf.Nodes}} {
+			if sel.from == nil {
+				continue
+			}
+			matches, err := kube.Selector(sel.from.MatchLabels, requirements(sel.from))
+			if err != nil {
+				return ensure.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
+			}
+			*sel.to = matches
+		}
+		s.Configurations = append(s.Configurations, conf)
+	}
+	if len(s.Configurations) == 0 {
+		name := cluster
+		if cfg.LoadBalancerName != "" {
+			name = cfg.LoadBalancerName
+		}
+		s.Configurations = []service.Configuration{{Name: name}}
+	}
+	return s, nil
+}
+
+func requirements(s *config.LabelSelector) []kube.Requirement {
+	all := make([]kube.Requirement, len(s.MatchExpressions))
+	for i, e := range s.MatchExpressions {
+		all[i] = kube.Requirement{Key: e.Key, Operator: e.Operator, Values: e.Values}
+	}
+	return all
+}
+
+// laneAccess is what the load balancers' room asks of the lanes.
+type laneAccess struct{ *poolupdate.Lanes }
+
+// Carry implements ensure.Lanes.
+func (laneAccess) Carry(_ context.Context, _ lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
+	return pools, func([]lb.Pool, bool) {}
+}
+
+// newBalancers has the cluster's Services get load balancers.
+func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, namespace string) error {
+	settings, err := balancerSettings(cfg, o.ClusterName)
+	if err != nil {
+		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+	}
+	ensuring := ensure.Config{
+		Settings: settings, Azure: client, Lanes: laneAccess{lanes}, Cluster: cluster, Done: cluster.Ensured, Log: o.Log,
+	}
+	if locker != nil {
+		ensuring.Lease = locker
+	}
+	cluster.Balance(ensure.New(ensuring), kube.Balancing{
+		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
+	})
+	return nil
+}

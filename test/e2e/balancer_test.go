@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+)
+
+// class is that of the Services that get a load balancer of Weir's.
+const class = "weir.dev/azure"
+
+// wanted creates a Service that wants a load balancer, with endpoints on these nodes.
+func (l *lab) wanted(name string, edit func(*corev1.Service), nodes ...string) {
+	l.t.Helper()
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace, Annotations: map[string]string{}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class),
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	}
+	if edit != nil {
+		edit(s)
+	}
+	l.must(cluster.Create(l.t.Context(), s))
+	l.must(cluster.Create(l.t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: name + "-1", Namespace: l.namespace, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints(nodes),
+	}))
+}
+
+// edit changes a Service.
+func (l *lab) edit(name string, edit func(*corev1.Service)) {
+	l.t.Helper()
+	var s corev1.Service
+	l.must(cluster.Get(l.t.Context(), key(l.namespace, name), &s))
+	edit(&s)
+	l.must(cluster.Update(l.t.Context(), &s))
+}
+
+// ingress waits for the addresses in the status of a Service.
+func (l *lab) ingress(name string, n int) []string {
+	l.t.Helper()
+	var ips []string
+	l.eventually("addresses of Service "+name, func() error {
+		var s corev1.Service
+		if err := cluster.Get(l.t.Context(), key(l.namespace, name), &s); err != nil {
+			return err
+		}
+		ips = nil
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			ips = append(ips, in.IP)
+		}
+		if len(ips) != n {
+			return fmt.Errorf("has %v, want %d", ips, n)
+		}
+		return nil
+	})
+	return ips
+}
+
+// parts are the names of the parts of a load balancer, each with its kind.
+func (l *lab) parts(id string) []string {
+	l.t.Helper()
+	body, ok := l.emulator.Get(id)
+	if !ok {
+		return nil
+	}
+	var shown struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	l.must(json.Unmarshal(body, &shown))
+	var names []string
+	for kind, short := range map[string]string{"frontendIPConfigurations": "frontend", "backendAddressPools": "pool", "probes": "probe", "loadBalancingRules": "rule"} {
+		var list []struct {
+			Name string `json:"name"`
+		}
+		if raw := shown.Properties[kind]; raw != nil {
+			l.must(json.Unmarshal(raw, &list))
+		}
+		for _, part := range list {
+			names = append(names, short+" "+part.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (l *lab) owner(name string) string {
+	l.t.Helper()
+	var s corev1.Service
+	l.must(cluster.Get(l.t.Context(), key(l.namespace, name), &s))
+	return ("a" + strings.ReplaceAll(string(s.UID), "-", ""))[:32]
+}
+
+// has waits until a load balancer has just these parts.
+func (l *lab) has(id string, want ...string) {
+	l.t.Helper()
+	slices.Sort(want)
+	l.eventually("load balancer", func() error {
+		if got := l.parts(id); !slices.Equal(got, want) {
+			return fmt.Errorf("has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		return nil
+	})
+}
+
+func (l *lab) gone(what string, of client.Object) {
+	l.t.Helper()
+	l.eventually(what, func() error {
+		err := cluster.Get(l.t.Context(), client.ObjectKeyFromObject(of), of)
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("is still there: %v", err)
+		}
+		return nil
+	})
+}
+
+// A Service of Weir's class gets a load balancer and an address, its endpoints are
+// followed, and nothing is left when it goes.
+func TestAServiceGetsALoadBalancer(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.wanted("web", nil, n1)
+	weir := l.controller("--leader-elect-namespace", "weir-system", "--cluster-name", l.namespace)
+
+	ip := l.ingress("web", 1)[0]
+	owner, own := l.owner("web"), l.namespace+"-web"
+	var s corev1.Service
+	l.must(cluster.Get(t.Context(), key(l.namespace, "web"), &s))
+	probe := fmt.Sprintf("probe %s-TCP-%d", owner, s.Spec.HealthCheckNodePort)
+	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80")
+	if body, _ := l.emulator.Get(network + "/publicIPAddresses/" + l.namespace + "-" + owner); !strings.Contains(string(body), `"`+ip+`"`) {
+		t.Errorf("the status says %s, the public IP is\n%s", ip, body)
+	}
+	l.becomes(own, "10.0.0.1")
+	if writes := l.writes(own); writes != 0 {
+		t.Errorf("%d writes of the pool alone: the load balancer's write brings its members", writes)
+	}
+	l.move("web", n1, n2)
+	l.becomes(own, "10.0.0.1", "10.0.0.2")
+	l.said("web", "EnsuringLoadBalancer", "EnsuredLoadBalancer")
+
+	// A second one, for all nodes, goes onto the same load balancer.
+	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
+	l.ingress("all", 1)
+	second := l.owner("all")
+	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80",
+		"frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
+	l.holds(l.namespace, "10.0.0.1", "10.0.0.2")
+
+	// One that wants to be internal moves to the twin.
+	l.edit("all", func(s *corev1.Service) { s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true" })
+	l.has(l.loadBalancer()+"-internal", "frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
+	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, "pool "+l.namespace, probe, "rule "+owner+"-TCP-80")
+	l.eventually("the public IP of the internal one", func() error {
+		if _, there := l.emulator.Get(network + "/publicIPAddresses/" + l.namespace + "-" + second); there {
+			return fmt.Errorf("is still there")
+		}
+		return nil
+	})
+
+	// They go, and with them all that was made.
+	for _, name := range []string{"all", "web"} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
+		l.must(cluster.Delete(t.Context(), s))
+		l.gone("Service "+name, s)
+	}
+	for _, id := range []string{l.loadBalancer(), l.loadBalancer() + "-internal", network + "/publicIPAddresses/" + l.namespace + "-" + owner} {
+		if body, there := l.emulator.Get(id); there {
+			t.Errorf("left in Azure: %s", body)
+		}
+	}
+	l.eventually("BackendPools", func() error {
+		var pools v1alpha1.BackendPoolList
+		l.must(cluster.List(t.Context(), &pools))
+		for _, p := range pools.Items {
+			if strings.HasPrefix(p.Spec.LoadBalancer.Name, l.namespace) {
+				return fmt.Errorf("%s/%s is still there", p.Namespace, p.Name)
+			}
+		}
+		return nil
+	})
+	for _, trouble := range []string{"forbidden", "panic", "ERROR"} {
+		if strings.Contains(weir.logs(), trouble) {
+			t.Errorf("the log speaks of %q", trouble)
+		}
+	}
+	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
+}
+
+// holds waits until a pool, of whatever load balancer that has one, holds these.
+func (l *lab) holds(pool string, want ...string) { l.t.Helper(); l.becomes(pool, want...) }
+
+// writes counts the writes of a pool by itself.
+func (l *lab) writes(pool string) int {
+	n := 0
+	for _, call := range l.emulator.Calls() {
+		if call.Method == "PUT" && strings.HasSuffix(strings.ToLower(call.Path), "/backendaddresspools/"+strings.ToLower(pool)) {
+			n++
+		}
+	}
+	return n
+}
+
+// said waits until a Service has had events of these reasons.
+func (l *lab) said(service string, reasons ...string) {
+	l.t.Helper()
+	for _, reason := range reasons {
+		l.eventually("event "+reason, func() error {
+			out, err := kubectl(l.t.Context(), "-n", l.namespace, "get", "events", "--field-selector", "involvedObject.name="+service+",reason="+reason, "-o", "name")
+			if err != nil || strings.TrimSpace(out) == "" {
+				return fmt.Errorf("none: %w %s", err, out)
+			}
+			return nil
+		})
+	}
+}
