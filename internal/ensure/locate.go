@@ -48,12 +48,14 @@ type Placing struct {
 // Service.
 func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []string, err error) {
 	multiple := len(b.cfg.Configurations) > 1
-	if len(p.Recorded) == 0 || multiple {
+	// Whoever may edit a Service may edit its record: it never leads to a load balancer that
+	// is not the cluster's.
+	where := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return !containsFold(b.cfg.names(), name) })
+	if len(where) == 0 || multiple {
 		if err := b.survey(ctx); err != nil {
 			return "", nil, err
 		}
 	}
-	where := p.Recorded
 	if len(where) == 0 {
 		where = b.atlas.holding(p.Owner)
 	}

@@ -127,12 +127,15 @@ func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error)
 		return lb.LoadBalancer{}, fmt.Errorf("load balancer %s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", w.id.Name, observed.SKU)
 	case observed.Provisioning == lb.Updating:
 		return lb.LoadBalancer{}, &fault.Fault{
-			Class: fault.Retriable, Code: "Updating", Reason: "conflict", RetryAt: time.Now().Add(updatingPause),
+			Class: fault.Retriable, Code: CodeUpdating, Reason: "conflict", RetryAt: time.Now().Add(updatingPause),
 			Err: fmt.Errorf("load balancer %s: another write to it is under way", w.id.Name),
 		}
 	}
 	return observed, nil
 }
+
+// CodeUpdating is the code of a load balancer that somebody is just writing.
+const CodeUpdating = "Updating"
 
 // updatingPause is when a load balancer is read again that is just being written.
 const updatingPause = 5 * time.Second

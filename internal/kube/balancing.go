@@ -115,14 +115,20 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 	}
 	if r.Err == nil {
 		if err := c.ensured(ctx, s, cl, r, now); err != nil {
+			if !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
+				c.complainOnce(s, cl, textOf(err))
+			}
 			return err // the result stays, and is written down again
 		}
 		cl.result = nil
 		return nil
 	}
 	cl.result = nil
-	c.complain(s, cl, failedToEnsure(r))
-	if f, ok := errors.AsType[*fault.Fault](r.Err); ok && f.Class == fault.Retriable && f.RetryAt.After(now) {
+	f, ours := errors.AsType[*fault.Fault](r.Err)
+	if !ours || f.Code != ensure.CodeUpdating {
+		c.complain(s, cl, failedToEnsure(r))
+	}
+	if ours && f.Class == fault.Retriable && f.RetryAt.After(now) {
 		cl.notBefore = f.RetryAt
 		return nil
 	}
@@ -136,16 +142,16 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		w, problems := service.Desired(wishing(s), c.balancing.Settings)
 		if len(problems) > 0 {
 			cl.level, cl.lookAt = nil, time.Time{}
-			c.complain(s, cl, wrongWith(problems))
+			c.complainOnce(s, cl, wrongWith(problems))
 			return nil // until somebody changes it
 		}
 		wish = &w
 		if cl.isLevel(wish, now) {
-			return nil
+			return c.publish(ctx, s, cl.ingress)
 		}
 	}
 	on, leave, err := c.balancers.Locate(ctx, ensure.Placing{
-		Service: key(s.Namespace, s.Name), Owner: wishing(s).Owner(), Labels: s.Labels,
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels,
 		Wish: wish, Recorded: cl.places,
 	})
 	if err != nil {
@@ -161,7 +167,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	if err := c.record(ctx, s, cl, places); err != nil {
 		return err
 	}
-	req := ensure.Request{Service: key(s.Namespace, s.Name), Owner: wishing(s).Owner(), OwnPools: wishing(s).OwnPools(), Wish: wish}
+	req := ensure.Request{Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish}
 	if on != "" {
 		req.On = c.balancers.ID(on)
 	}
@@ -229,7 +235,7 @@ func poolGoes() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: none, UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// balancedChanged drops updates that are our own: of the status and of the record.
+// balancedChanged drops updates that change nothing of what is wanted or shown.
 func balancedChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*corev1.Service)
@@ -237,10 +243,8 @@ func balancedChanged() predicate.Predicate {
 		if !ok1 || !ok2 {
 			return false
 		}
-		a, b := wishing(before), wishing(after)
-		delete(a.Annotations, PlaceAnnotation)
-		delete(b.Annotations, PlaceAnnotation)
-		return before.UID != after.UID || !reflect.DeepEqual(a, b) || before.Spec.Type != after.Spec.Type ||
+		return before.UID != after.UID || !reflect.DeepEqual(wishing(before), wishing(after)) ||
+			!reflect.DeepEqual(before.Status.LoadBalancer, after.Status.LoadBalancer) || before.Spec.Type != after.Spec.Type ||
 			orElse(before.Spec.LoadBalancerClass, "") != orElse(after.Spec.LoadBalancerClass, "") ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 			bound(before) != bound(after)
@@ -251,7 +255,7 @@ func balancedChanged() predicate.Predicate {
 func (c *Cluster) Owners() []string {
 	var owners []string
 	for _, s := range list[corev1.Service](c.snap.services, servicesBalanced, "") {
-		owners = append(owners, wishing(s).Owner())
+		owners = append(owners, service.Owner(string(s.UID)))
 	}
 	slices.Sort(owners)
 	return owners

@@ -39,11 +39,13 @@ type claim struct {
 	// zero time is never.
 	level  *ensure.Request
 	lookAt time.Time
+	// ingress is what the status shows then.
+	ingress []corev1.LoadBalancerIngress
 	// notBefore is what Azure asked for.
 	notBefore time.Time
 	// announced is true while people wait for the word that the load balancer is there.
 	announced bool
-	// told is the last complaint, which is not repeated while nothing is tried.
+	// told is the last complaint; empty once the load balancer is there.
 	told string
 }
 
@@ -89,7 +91,7 @@ func (all *claims) of(s *corev1.Service) *claim {
 	defer all.mu.Unlock()
 	cl := all.all[name]
 	if cl == nil || cl.uid != s.UID {
-		cl = &claim{uid: s.UID, owner: wishing(s).Owner(), places: placesOf(s)}
+		cl = &claim{uid: s.UID, owner: service.Owner(string(s.UID)), places: placesOf(s)}
 		// One that has been served before is not told so again.
 		cl.announced = !bound(s)
 		if all.all == nil {

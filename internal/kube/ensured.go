@@ -47,14 +47,17 @@ func (c *Cluster) announce(s *corev1.Service, cl *claim, req ensure.Request) {
 	cl.announced = true
 }
 
-// complain puts a failure on a Service, once while it is the same and nothing was tried.
+// complain puts a failure of Azure, or of the plan, on a Service.
 func (c *Cluster) complain(s *corev1.Service, cl *claim, why string) {
-	tried := cl.asked != nil
-	if cl.told == why && !tried {
-		return
-	}
-	cl.told, cl.announced = why, true
+	cl.told = why
 	c.events.add(s, corev1.EventTypeWarning, EventSyncFailed, sentence("Error syncing load balancer: "+why, maxMessage))
+}
+
+// complainOnce is complain for what stays the same until somebody changes the Service.
+func (c *Cluster) complainOnce(s *corev1.Service, cl *claim, why string) {
+	if cl.told != why {
+		c.complain(s, cl, why)
+	}
 }
 
 func failedToEnsure(r ensure.Result) string {
@@ -90,8 +93,11 @@ func wrongWith(problems []service.Problem) string {
 
 // ensured writes down that Azure holds what a Service wants.
 func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
-	if r.Wish == nil {
+	switch {
+	case r.Wish == nil:
 		return c.released(ctx, s, cl)
+	case !c.ours(s):
+		return nil // it leaves meanwhile: nothing is made for it any more
 	}
 	if err := c.makePools(ctx, s, r); err != nil {
 		return err
@@ -99,10 +105,11 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	if err := c.record(ctx, s, cl, []string{r.On.Name}); err != nil {
 		return err
 	}
-	if err := c.publish(ctx, s, ingressOf(r)); err != nil {
+	cl.ingress = ingressOf(r)
+	if err := c.publish(ctx, s, cl.ingress); err != nil {
 		return err
 	}
-	if r.Changed && cl.announced || cl.told != "" {
+	if r.Changed || cl.announced || cl.told != "" {
 		c.events.add(s, corev1.EventTypeNormal, EventEnsured, "Ensured load balancer")
 	}
 	cl.told, cl.announced = "", false
@@ -126,7 +133,7 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim) er
 		return err
 	}
 	c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
-	cl.level, cl.told, cl.announced = nil, "", true
+	cl.level, cl.ingress, cl.told, cl.announced = nil, nil, "", true
 	return nil
 }
 

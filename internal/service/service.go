@@ -55,8 +55,11 @@ type Settings struct {
 
 // Owner is the first part of the names of all that is a Service's on a load balancer:
 // "a" and the UID without its dashes, cut to 32 characters.
-func (s Service) Owner() string {
-	owner := "a" + strings.ReplaceAll(s.UID, "-", "")
+func (s Service) Owner() string { return Owner(s.UID) }
+
+// Owner is that of the Service with this UID.
+func Owner(uid string) string {
+	owner := "a" + strings.ReplaceAll(uid, "-", "")
 	return owner[:min(len(owner), 32)]
 }
 
