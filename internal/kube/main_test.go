@@ -106,6 +106,8 @@ func startWith(lease poolupdate.Lease) (*running, error) {
 	r.lanes = poolupdate.New(poolupdate.Config{
 		Interval: time.Second, MaxRetries: 1, Lease: lease, Azure: arm, Cluster: r.kube, Ledger: r.kube, Reporter: r.kube, Log: log,
 	})
+	balancers.done = r.kube.Ensured
+	r.kube.Balance(balancers, balancing())
 	err = r.kube.Setup(r.lanes)
 	if err != nil {
 		cancel()

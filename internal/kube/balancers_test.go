@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+const class = "weir.dev/azure"
+
+func balancing() kube.Balancing {
+	return kube.Balancing{
+		Class: class, Namespace: "default",
+		Settings: service.Settings{
+			ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: subscription, ResourceGroup: "rg"},
+			VirtualNetwork: vnetID, Subnet: "nodes",
+		},
+	}
+}
+
+// balancers stand in for the room that writes load balancers: what Azure makes of a request
+// is the test's to say. The one of the shared controller serves all scenes.
+var balancers = &standIn{}
+
+type standIn struct {
+	mu     sync.Mutex
+	asked  map[string][]ensure.Request
+	answer map[string]func(ensure.Request) ensure.Result
+	done   func(ensure.Result)
+	given  int
+}
+
+func (b *standIn) Run(ctx context.Context) { <-ctx.Done() }
+
+func (b *standIn) ID(name string) lb.LoadBalancerID {
+	return lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: name}
+}
+
+func (b *standIn) Locate(_ context.Context, p ensure.Placing) (string, []string, error) {
+	if p.Wish == nil {
+		return "", p.Recorded, nil
+	}
+	on := service.LoadBalancerName("kubernetes", p.Wish.Internal)
+	leave := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on })
+	return on, leave, nil
+}
+
+func (b *standIn) Ensure(req ensure.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.asked == nil {
+		b.asked = map[string][]ensure.Request{}
+	}
+	b.asked[req.Service] = append(b.asked[req.Service], req)
+	answer := b.answer[req.Service]
+	if answer == nil {
+		answer = b.succeeds
+	}
+	r := answer(req)
+	go b.done(r)
+}
+
+// succeeds gives every face an address. The caller holds b.mu.
+func (b *standIn) succeeds(req ensure.Request) ensure.Result {
+	r := ensure.Result{Request: req, Changed: true}
+	if req.Wish != nil {
+		for _, f := range req.Wish.Faces {
+			ip := netip.AddrFrom4([4]byte{20, 0, byte(b.given >> 8), byte(b.given)})
+			if f.Frontend.Family == lb.IPv6 {
+				ip = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 14: byte(b.given >> 8), 15: byte(b.given)})
+			}
+			r.Addresses = append(r.Addresses, ip)
+			b.given++
+		}
+	}
+	return r
+}
+
+// answers sets what becomes of a Service's requests from now on; nil is success.
+func (b *standIn) answers(service string, answer func(ensure.Request) ensure.Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.answer == nil {
+		b.answer = map[string]func(ensure.Request) ensure.Result{}
+	}
+	b.answer[service] = answer
+}
+
+func (b *standIn) requests(service string) []ensure.Request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.asked[service])
+}
+
+// wants creates a Service that gets a load balancer of Weir's.
+func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
+	s.Helper()
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name, Annotations: map[string]string{}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class),
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	}
+	for _, edit := range edits {
+		edit(svc)
+	}
+	s.create(svc)
+}
+
+// service edits a Service.
+func (s *scene) edits(name string, edit func(*corev1.Service)) {
+	s.Helper()
+	change(s, s.ns, name, edit)
+}
+
+// balanced waits until a Service shows as many addresses and returns it.
+func (s *scene) balanced(name string, addresses int) *corev1.Service {
+	s.Helper()
+	var svc *corev1.Service
+	s.until(func() string {
+		svc = get[corev1.Service](s, s.ns, name)
+		if got := svc.Status.LoadBalancer.Ingress; len(got) != addresses {
+			return fmt.Sprintf("Service %s shows %v, want %d addresses; events %v", name, got, addresses, s.events("Service", name))
+		}
+		return ""
+	})
+	return svc
+}
+
+// asked waits until a Service's load balancer was asked for this often.
+func (s *scene) asked(name string, times int) []ensure.Request {
+	s.Helper()
+	var all []ensure.Request
+	s.until(func() string {
+		if all = balancers.requests(s.ns + "/" + name); len(all) != times {
+			return fmt.Sprintf("%d requests for %s, want %d", len(all), name, times)
+		}
+		return ""
+	})
+	return all
+}
+
+// madePools are the BackendPools that Weir made in the scene's namespace.
+func (s *scene) madePools() string {
+	s.Helper()
+	var list backendPools
+	if err := api.List(s.Context(), &list, inNamespace(s.ns), matching(labels.Set{"app.kubernetes.io/managed-by": "weir"})); err != nil {
+		s.Fatal(err)
+	}
+	var names []string
+	for _, p := range list.Items {
+		names = append(names, fmt.Sprintf("%s (%s %s %s)", p.Name, p.Spec.LoadBalancer.Name, p.Spec.PoolName, p.Spec.IPFamily))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube"
+)
+
+type backendPools = v1alpha1.BackendPoolList
+
+func inNamespace(ns string) client.ListOption   { return client.InNamespace(ns) }
+func matching(set labels.Set) client.ListOption { return client.MatchingLabels(set) }
+
+const prefix = "service.beta.kubernetes.io/"
+
+func annotated(name, value string) func(*corev1.Service) {
+	return func(s *corev1.Service) { s.Annotations[prefix+name] = value }
+}
+
+// A Service is kept, recorded and asked for; what came of it is shown; and it is let go
+// when nothing of it is left.
+func TestAServiceIsServed(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	svc := s.balanced("web", 1)
+	if svc.Annotations[kube.PlaceAnnotation] != "kubernetes" || len(svc.Finalizers) != 1 || svc.Finalizers[0] != kube.ServiceFinalizer {
+		t.Errorf("recorded: %v %v", svc.Annotations, svc.Finalizers)
+	}
+	if got, want := s.madePools(), "web.kubernetes (kubernetes "+s.ns+"-web IPv4)"; got != want {
+		t.Errorf("BackendPools %s, want %s", got, want)
+	}
+	pool := get[v1alpha1.BackendPool](s, s.ns, "web.kubernetes")
+	if !metav1.IsControlledBy(pool, svc) {
+		t.Errorf("owners of the BackendPool: %v", pool.OwnerReferences)
+	}
+	s.wasTold("Service", "web", kube.EventEnsuring, 1)
+	s.wasTold("Service", "web", kube.EventEnsured, 1)
+
+	// Somebody clears the status: it comes back, and Azure is not asked.
+	svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	if err := api.Status().Update(t.Context(), svc); err != nil {
+		t.Fatal(err)
+	}
+	s.balanced("web", 1)
+	s.asked("web", 1)
+
+	s.delete(&corev1.Service{}, "web")
+	s.until(func() string {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(svc), &corev1.Service{}); !apierrors.IsNotFound(err) {
+			return "the Service is still there"
+		}
+		return ""
+	})
+	if last := s.asked("web", 2)[1]; last.Wish != nil || len(last.Leave) != 1 || last.Leave[0].Name != "kubernetes" {
+		t.Errorf("the last request: %+v", last)
+	}
+	s.wasTold("Service", "web", kube.EventDeleting, 1)
+	s.wasTold("Service", "web", kube.EventDeleted, 1)
+	s.until(s.noMadePools)
+}
+
+func (s *scene) noMadePools() string {
+	if left := s.madePools(); left != "" {
+		return "left: " + left
+	}
+	return ""
+}
+
+// One that becomes something else gives its load balancer up.
+func TestAServiceThatNeedsNoLoadBalancerAnyMore(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	s.balanced("web", 1)
+	s.edits("web", func(svc *corev1.Service) {
+		svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
+		svc.Spec.ExternalTrafficPolicy, svc.Spec.AllocateLoadBalancerNodePorts, svc.Spec.HealthCheckNodePort = "", nil, 0
+	})
+	s.until(func() string {
+		svc := get[corev1.Service](s, s.ns, "web")
+		if len(svc.Finalizers) > 0 || svc.Annotations[kube.PlaceAnnotation] != "" || len(svc.Status.LoadBalancer.Ingress) > 0 {
+			return "still served"
+		}
+		return s.noMadePools()
+	})
+	s.wasTold("Service", "web", kube.EventDeleted, 1)
+}
+
+// Services of other classes, and of none, are nobody's business here.
+func TestOthersServicesAreLeftAlone(t *testing.T) {
+	s := newScene(t)
+	s.wants("other", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = new("example.com/lb") })
+	s.wants("none", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil })
+	s.wants("ours")
+	s.balanced("ours", 1)
+	for _, name := range []string{"other", "none"} {
+		s.asked(name, 0)
+		if svc := get[corev1.Service](s, s.ns, name); len(svc.Finalizers) > 0 {
+			t.Errorf("%s: %v", name, svc.Finalizers)
+		}
+	}
+}
+
+// A bad value is told once, names what is wrong, and asks nothing of Azure until it is
+// mended.
+func TestABadAnnotationIsToldOnce(t *testing.T) {
+	s := newScene(t)
+	s.wants("web", annotated("azure-load-balancer-tcp-idle-timeout", "400"))
+	s.wasTold("Service", "web", kube.EventSyncFailed, 1)
+	said := s.messages("Service", "web", kube.EventSyncFailed)[0]
+	for _, part := range []string{"azure-load-balancer-tcp-idle-timeout", `"400"`, "from 4 to 100"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("%q does not say %q", said, part)
+		}
+	}
+	s.edits("web", func(svc *corev1.Service) { svc.Labels = map[string]string{"a": "b"} }) // no news
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "500"))               // another bad one
+	s.wasTold("Service", "web", kube.EventSyncFailed, 2)
+	s.asked("web", 0)
+	if svc := get[corev1.Service](s, s.ns, "web"); len(svc.Finalizers) > 0 {
+		t.Error("a Service without a load balancer is held")
+	}
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
+	s.balanced("web", 1)
+	s.wasTold("Service", "web", kube.EventEnsured, 1)
+}
+
+// One that becomes bad keeps what it has, and can still go.
+func TestABadAnnotationHoldsNobody(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	s.balanced("web", 1)
+	s.edits("web", annotated("azure-load-balancer-internal", "perhaps"))
+	s.wasTold("Service", "web", kube.EventSyncFailed, 1)
+	s.balanced("web", 1)
+	s.asked("web", 1)
+	s.delete(&corev1.Service{}, "web")
+	if last := s.asked("web", 2)[1]; last.Wish != nil {
+		t.Error("asked for more")
+	}
+}
+
+// What Azure refuses is told with its code, and tried again by the work queue.
+func TestAFailureIsToldAndTriedAgain(t *testing.T) {
+	s := newScene(t)
+	fails := 2
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+		if fails == 0 {
+			return balancers.succeeds(req)
+		}
+		fails--
+		return ensure.Result{Request: req, Err: &fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("no\naddress is left")}}
+	})
+	s.wants("web")
+	s.balanced("web", 1)
+	s.wasTold("Service", "web", kube.EventSyncFailed, 2)
+	if said := s.messages("Service", "web", kube.EventSyncFailed)[0]; !strings.Contains(said, "SubnetIsFull") || strings.Contains(said, "\n") {
+		t.Errorf("said %q", said)
+	}
+	s.wasTold("Service", "web", kube.EventEnsuring, 1)
+	s.wasTold("Service", "web", kube.EventEnsured, 1)
+}
+
+// What Azure asked for is kept, whatever happens to the Service meanwhile.
+func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
+	s := newScene(t)
+	until := time.Now().Add(3 * time.Second)
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+		if time.Now().Before(until) {
+			return ensure.Result{Request: req, Err: &fault.Fault{Class: fault.Retriable, Code: "SubscriptionRequestsThrottled", RetryAt: until, Err: errors.New("slow down")}}
+		}
+		return balancers.succeeds(req)
+	})
+	s.wants("web")
+	s.asked("web", 1)
+	for _, minutes := range []string{"5", "6", "7"} {
+		s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", minutes))
+	}
+	s.balanced("web", 1)
+	if time.Now().Before(until) {
+		t.Error("asked before Azure wanted to be asked")
+	}
+	if all := s.asked("web", 2); all[1].Wish.Rules[0].IdleMinutes != 7 {
+		t.Errorf("asked for %d minutes, want the newest", all[1].Wish.Rules[0].IdleMinutes)
+	}
+}
+
+// One that wants to be internal goes to the twin, and both are on record until it has.
+func TestAServiceMoves(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	s.balanced("web", 1)
+	var during string
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+		during = get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]
+		return balancers.succeeds(req)
+	})
+	s.edits("web", annotated("azure-load-balancer-internal", "true"))
+	s.until(func() string {
+		if got := get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]; got != "kubernetes-internal" {
+			return "recorded " + got
+		}
+		return ""
+	})
+	if last := s.asked("web", 2)[1]; last.On.Name != "kubernetes-internal" || len(last.Leave) != 1 || last.Leave[0].Name != "kubernetes" {
+		t.Errorf("asked %+v", last)
+	}
+	if during != "kubernetes-internal,kubernetes" {
+		t.Errorf("on record meanwhile: %s", during)
+	}
+	s.until(func() string {
+		if got, want := s.madePools(), "web.kubernetes-internal (kubernetes-internal "+s.ns+"-web IPv4)"; got != want {
+			return "BackendPools " + got + ", want " + want
+		}
+		return ""
+	})
+}
+
+// The pools follow the policy; a BackendPool that somebody deletes is made again.
+func TestThePoolsOfAService(t *testing.T) {
+	s := newScene(t)
+	s.wants("web", func(svc *corev1.Service) {
+		svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
+	})
+	s.balanced("web", len(get[corev1.Service](s, s.ns, "web").Spec.IPFamilies))
+	made := s.madePools()
+	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
+	s.asked("web", 2)
+	s.until(func() string {
+		if got := s.madePools(); got != made {
+			return "BackendPools " + got + ", want " + made
+		}
+		return ""
+	})
+	s.edits("web", func(svc *corev1.Service) {
+		svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyCluster, 0
+	})
+	s.until(s.noMadePools)
+	if nodes := get[v1alpha1.BackendPool](s, "default", "nodes.kubernetes"); nodes.Spec.PoolName != "kubernetes" || nodes.Spec.Nodes == nil {
+		t.Errorf("the pool of all nodes: %+v", nodes.Spec)
+	}
+}
+
+// What else keeps a Service is not touched.
+func TestTheFinalizerOfOthersStays(t *testing.T) {
+	s := newScene(t)
+	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other"} })
+	s.balanced("web", 1)
+	s.delete(&corev1.Service{}, "web")
+	s.until(func() string {
+		if got := get[corev1.Service](s, s.ns, "web").Finalizers; len(got) != 1 || got[0] != "example.com/other" {
+			return "finalizers " + strings.Join(got, " ")
+		}
+		return ""
+	})
+	s.asked("web", 2)
+	s.edits("web", func(svc *corev1.Service) { svc.Finalizers = nil })
+}
