@@ -19,9 +19,11 @@ const ownTags = 3
 // each call.
 func (c Cloud) ResourceTags() map[string]string {
 	tags, _ := pairs(c.Tags) // Normalize has checked it
+	mapped := map[string]bool{}
 	for name := range c.TagsMap {
-		maps.DeleteFunc(tags, func(other, _ string) bool { return strings.EqualFold(other, name) })
+		mapped[strings.ToLower(name)] = true
 	}
+	maps.DeleteFunc(tags, func(name, _ string) bool { return mapped[strings.ToLower(name)] })
 	maps.Copy(tags, c.TagsMap)
 	return tags
 }
