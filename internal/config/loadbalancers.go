@@ -119,7 +119,6 @@ func (l LoadBalancers) check() error {
 // normalize fills in the defaults of what has passed check.
 func (l *LoadBalancers) normalize() {
 	l.ExcludeMaster, l.MaximumRules, l.SharedProbePort = new(l.ExcludesMaster()), new(l.MostRules()), new(l.ProbePort())
-	l.SharedProbePath = l.ProbePath()
 	mode := ProbeNodePort
 	if l.SharesProbe() {
 		mode = ProbeShared

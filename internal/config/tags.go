@@ -72,7 +72,7 @@ func pairs(text string) (map[string]string, error) {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		_, twice := tags[name]
 		switch {
-		case !found || name == "":
+		case !found:
 			err = fmt.Errorf(`key "tags" has %q: want pairs like "a=b,c=d"; values that hold ',' have a place in tagsMap`, part)
 		case twice:
 			err = fmt.Errorf(`key "tags" has the tag %q twice: remove one`, name)
