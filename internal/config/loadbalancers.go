@@ -116,8 +116,8 @@ func (l LoadBalancers) check() error {
 	return checkConfigurations(l.Configurations)
 }
 
-// normalize fills in the defaults of what has passed check.
-func (l *LoadBalancers) normalize() {
+// normalizeLoadBalancers fills in the defaults of what has passed check.
+func (l *LoadBalancers) normalizeLoadBalancers() {
 	l.ExcludeMaster, l.MaximumRules, l.SharedProbePort = new(l.ExcludesMaster()), new(l.MostRules()), new(l.ProbePort())
 	mode := ProbeNodePort
 	if l.SharesProbe() {
