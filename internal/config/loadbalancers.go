@@ -116,10 +116,9 @@ func (l LoadBalancers) check() error {
 	return checkConfigurations(l.Configurations)
 }
 
-// normalize fills in the defaults of what has passed check.
-func (l *LoadBalancers) normalize() {
+// normalizeLoadBalancers fills in the defaults of what has passed check.
+func (l *LoadBalancers) normalizeLoadBalancers() {
 	l.ExcludeMaster, l.MaximumRules, l.SharedProbePort = new(l.ExcludesMaster()), new(l.MostRules()), new(l.ProbePort())
-	l.SharedProbePath = l.ProbePath()
 	mode := ProbeNodePort
 	if l.SharesProbe() {
 		mode = ProbeShared

@@ -81,10 +81,10 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 		{list + "[{name: a}, {primaryVMSet: b}]", "multipleStandardLoadBalancerConfigurations[1].name", "is missing: set it"},
 		{list + "[null]", "multipleStandardLoadBalancerConfigurations[0].name", "is missing"},
 		{list + "[{name: a b}]", "multipleStandardLoadBalancerConfigurations[0].name", `is "a b"`},
-		{list + "[{name: LB}, {name: a}, {name: lb}]", "multipleStandardLoadBalancerConfigurations[2].name", `is "lb", which another entry has, too`},
+		{list + "[{name: lB}, {name: a}, {name: Lb}]", "multipleStandardLoadBalancerConfigurations[2].name", `is "Lb", which another entry has, too`},
 		{list + "[{name: lb-Internal}, {name: LB}]", "multipleStandardLoadBalancerConfigurations[0].name", `is "lb-Internal", as the internal load balancer of "LB" is named: choose another name`},
 		{list + "[{name: lb}, {name: lb-internal}]", "multipleStandardLoadBalancerConfigurations[1].name", `of "lb" is named`},
-		{list + "[{name: a, primaryVMSet: One}, {name: b, primaryVMSet: one}]", "multipleStandardLoadBalancerConfigurations[1].primaryVMSet", `is "one", which is that of "a", too`},
+		{list + "[{name: a, primaryVMSet: oNE}, {name: b, primaryVMSet: One}]", "multipleStandardLoadBalancerConfigurations[1].primaryVMSet", `is "One", which is that of "a", too`},
 
 		{selector("{matchLabels: {a b: c}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels", `"a b" is no key of a label`},
 		{selector("{matchLabels: {x/y/z: c}}"), "multipleStandardLoadBalancerConfigurations[0].serviceLabelSelector.matchLabels", `"x/y/z" is no key of a label`},
@@ -122,6 +122,16 @@ func TestLoadBalancersThatMayBe(t *testing.T) {
 	} {
 		if _, err := loadWith(t, given); err != nil {
 			t.Errorf("%s: %v", given, err)
+		}
+	}
+}
+
+// {} selects everything, so a selector that is not there must not become one.
+func TestNoSelectorIsNotAnEmptyOne(t *testing.T) {
+	for given, want := range map[string]bool{"": false, ", nodeSelector: null": false, ", nodeSelector: {}": true, ", nodeSelector: {matchLabels: null}": true} {
+		c, err := loadWith(t, list+"[{name: a"+given+"}]")
+		if err != nil || (c.Configurations[0].NodeSelector != nil) != want {
+			t.Errorf("%q: %v, %v", given, c.Configurations[0].NodeSelector, err)
 		}
 	}
 }

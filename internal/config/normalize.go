@@ -44,7 +44,7 @@ func (c *Config) Normalize() error {
 	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
 	c.UseResourceLease = new(c.TakesResourceLease())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
-	c.LoadBalancers.normalize()
+	c.normalizeLoadBalancers()
 	return nil
 }
 

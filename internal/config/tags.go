@@ -19,9 +19,11 @@ const ownTags = 3
 // each call.
 func (c Cloud) ResourceTags() map[string]string {
 	tags, _ := pairs(c.Tags) // Normalize has checked it
+	mapped := map[string]bool{}
 	for name := range c.TagsMap {
-		maps.DeleteFunc(tags, func(other, _ string) bool { return strings.EqualFold(other, name) })
+		mapped[strings.ToLower(name)] = true
 	}
+	maps.DeleteFunc(tags, func(name, _ string) bool { return mapped[strings.ToLower(name)] })
 	maps.Copy(tags, c.TagsMap)
 	return tags
 }
@@ -70,7 +72,7 @@ func pairs(text string) (map[string]string, error) {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		_, twice := tags[name]
 		switch {
-		case !found || name == "":
+		case !found:
 			err = fmt.Errorf(`key "tags" has %q: want pairs like "a=b,c=d"; values that hold ',' have a place in tagsMap`, part)
 		case twice:
 			err = fmt.Errorf(`key "tags" has the tag %q twice: remove one`, name)
