@@ -34,7 +34,7 @@ func balancerSettings(cfg config.Config, cluster string) (ensure.Settings, error
 	if cfg.SharesProbe() {
 		s.SharedProbe = service.SharedProbeOf(int32(cfg.ProbePort()), cfg.ProbePath()) //nolint:gosec // a port
 	}
-	for _, c := range cfg.LoadBalancers.Configurations {
+	for _, c := range cfg.Configurations {
 		conf := service.Configuration{Name: c.Name, PrimaryVMSet: c.PrimaryVMSet, Closed: !c.AllowsPlacement()}
 		for _, sel := range []struct {
 			from *config.LabelSelector

@@ -42,7 +42,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 		if err := unchangeable(ip, want); err != nil {
 			return ip, false, err
 		}
-		maps.Copy(next.Tags, want.Tags)
+		lb.SetTags(next.Tags, want.Tags)
 	}
 	if err := label(&next, want, key); err != nil {
 		return ip, false, err
@@ -108,15 +108,15 @@ func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
 	if !want.SetsDNSLabel || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
 		return nil
 	}
-	if of := ip.Tags[service.TagDNSLabel]; of != "" && of != key && ip.DNSLabel != want.DNSLabel {
+	if of := lb.Tag(ip.Tags, service.TagDNSLabel); of != "" && of != key && ip.DNSLabel != want.DNSLabel {
 		return fmt.Errorf("public IP %s has the DNS label %q of Service %s: %s cannot ask for another", ip.ID.Name, ip.DNSLabel, of, service.DNSLabel)
 	}
 	ip.DNSLabel = want.DNSLabel
 	if want.DNSLabel == "" {
-		delete(ip.Tags, service.TagDNSLabel)
+		lb.UnsetTag(ip.Tags, service.TagDNSLabel)
 		return nil
 	}
-	ip.Tags[service.TagDNSLabel] = key
+	lb.SetTags(ip.Tags, map[string]string{service.TagDNSLabel: key})
 	return nil
 }
 
@@ -125,7 +125,7 @@ var ownerRule = regexp.MustCompile(`(?i)^a[0-9a-f]{1,31}$`)
 // madeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
 // provider before it, did not make it.
 func madeFor(ip lb.PublicIP, cluster string) (owner string) {
-	if !strings.EqualFold(ip.Tags[service.TagCluster], cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
+	if !strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
 		return ""
 	}
 	owner = strings.TrimSuffix(ip.ID.Name[len(cluster)+1:], "-IPv6")

@@ -3,6 +3,7 @@
 package lb
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -30,5 +31,21 @@ func TestValidTag(t *testing.T) {
 		if got := ValidTag(tt.name, tt.value); got != tt.want {
 			t.Errorf("%q=%q: %v", tt.name, tt.value, got)
 		}
+	}
+}
+
+// Azure knows no capitals in the names of tags: one name has one value.
+func TestTagsHaveNoCapitals(t *testing.T) {
+	tags := map[string]string{"Team": "a", "cost": "1"}
+	SetTags(tags, map[string]string{"team": "b", "new": "c"})
+	if want := map[string]string{"Team": "b", "cost": "1", "new": "c"}; !maps.Equal(tags, want) {
+		t.Errorf("got %v, want %v", tags, want)
+	}
+	if got := Tag(tags, "TEAM"); got != "b" {
+		t.Errorf("team is %q", got)
+	}
+	UnsetTag(tags, "tEAM")
+	if want := map[string]string{"cost": "1", "new": "c"}; !maps.Equal(tags, want) || Tag(tags, "Team") != "" {
+		t.Errorf("got %v, want %v", tags, want)
 	}
 }

@@ -73,6 +73,8 @@ func TestAnnotations(t *testing.T) {
 		{"prefix for IPv6", web(dual, with(PIPPrefixIDIPv6, prefixID)), func(w Wish) string { return w.Faces[0].PublicIP.Prefix + w.Faces[1].PublicIP.Prefix }, prefixID},
 		{"tags", web(with(PIPTags, "team = shop, cost=,k8s-azure-service=other")), func(w Wish) string { return spell(w.Faces[0].PublicIP.Tags) },
 			"cost= k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web team=shop"},
+		{"tags with other capitals", web(with(PIPTags, "K8S-Azure-Service=x,K8s-azure-cluster-name=y")), func(w Wish) string { return spell(w.Faces[0].PublicIP.Tags) },
+			"k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web"},
 		{"IP tags", web(with(PIPIPTags, "RoutingPreference=Internet")), func(w Wish) string { return spell(w.Faces[0].PublicIP.IPTags) }, "RoutingPreference=Internet"},
 		{"DNS label", web(with(DNSLabel, "shop-web")), label, `"shop-web" true, tagged true`},
 		{"empty DNS label", web(with(DNSLabel, "")), label, `"" true, tagged false`},
@@ -134,6 +136,9 @@ func TestBadValues(t *testing.T) {
 		{web(with(PIPPrefixID, "p")), PIPPrefixID, "the id of a public IP prefix"},
 		{web(with(PIPPrefixID, subscription+"/resourceGroups/net/providers/Microsoft.Network/publicIPAddresses/p")), PIPPrefixID, "the id of a public IP prefix"},
 		{web(with(PIPTags, "team")), PIPTags, `pairs like "a=b,c=d"`},
+		{web(with(PIPTags, manyTags(49))), PIPTags, "there are 51, and Azure takes 50"},
+		{web(ports(Port{Protocol: "TCP", Port: 80})), "spec.ports[80].nodePort", "no_probe_rule"},
+		{web(with(ofPort(80, portProbePort), "81"), ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 81})), "spec.ports[81].nodePort", "a node port for the health probe"},
 		{web(with(PIPTags, "a<b=c")), PIPTags, "without <"},
 		{web(with(PIPTags, "a="+strings.Repeat("x", 257))), PIPTags, "at most 256"},
 		{web(with(PIPIPTags, "RoutingPreference=")), PIPIPTags, "RoutingPreference=Internet"},
@@ -153,7 +158,7 @@ func TestBadValues(t *testing.T) {
 		{web(with(ProbeProtocol, "http"), with(ProbePath, "live")), ProbePath, `begins with "/"`},
 		{web(with(ofPort(80, portNoRule), "1")), ofPort(80, portNoRule), `"true" or "false"`},
 		{web(ports(Port{Protocol: "SCTP", Port: 90})), "spec.ports[90].protocol", "TCP or UDP"},
-		{web(with(DisableFloatingIP, "true"), ports(Port{Protocol: "TCP", Port: 80})), "spec.ports[80].nodePort", "allocateLoadBalancerNodePorts"},
+		{web(with(DisableFloatingIP, "true"), with(ofPort(80, portNoProbe), "true"), ports(Port{Protocol: "TCP", Port: 80})), "spec.ports[80].nodePort", "allocateLoadBalancerNodePorts"},
 		{web(local, func(s *Service) { s.Namespace, s.Name = strings.Repeat("n", 60), strings.Repeat("s", 20) }), "metadata.name", "has 81"},
 	}
 	for _, tt := range tests {
@@ -207,4 +212,12 @@ func FuzzDesired(f *testing.F) {
 			}
 		}
 	})
+}
+
+func manyTags(n int) string {
+	var pairs []string
+	for i := range n {
+		pairs = append(pairs, fmt.Sprintf("t%d=x", i))
+	}
+	return strings.Join(pairs, ",")
 }

@@ -112,11 +112,11 @@ func (r *reader) probePort(s Service, p Port) int32 {
 		if s.Local {
 			return s.HealthCheckNodePort
 		}
-		return p.NodePort
+		return r.probedNodePort(p)
 	}
 	for _, other := range s.Ports {
 		if value == other.Name || value == strconv.Itoa(int(other.Port)) {
-			return other.NodePort
+			return r.probedNodePort(other)
 		}
 	}
 	n, err := strconv.ParseUint(value, 10, 16)
@@ -125,6 +125,16 @@ func (r *reader) probePort(s Service, p Port) int32 {
 		return p.NodePort
 	}
 	return int32(n)
+}
+
+// probedNodePort is the node port of a port, which a probe has to have.
+func (r *reader) probedNodePort(p Port) int32 {
+	if p.NodePort == 0 {
+		r.wrong("spec.ports["+strconv.Itoa(int(p.Port))+"].nodePort", "0",
+			"a node port for the health probe (allocateLoadBalancerNodePorts), another port in "+ofPort(p.Port, portProbePort)+
+				`, or no probe: `+ofPort(p.Port, portNoProbe)+` "true"`)
+	}
+	return p.NodePort
 }
 
 // probePath returns what HTTP is asked for.

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 
@@ -99,10 +100,16 @@ func (r *reader) tags(s Service, set Settings, label string) map[string]string {
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	maps.Copy(tags, r.pairs(PIPTags, tag))
+	lb.SetTags(tags, r.pairs(PIPTags, tag))
+	for _, ours := range []string{TagService, TagCluster, TagDNSLabel} {
+		lb.UnsetTag(tags, ours)
+	}
 	tags[TagService], tags[TagCluster] = s.Key(), set.ClusterName
 	if label != "" {
 		tags[TagDNSLabel] = s.Key()
+	}
+	if len(tags) > lb.MostTags {
+		r.wrong(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure takes %d", len(tags), lb.MostTags))
 	}
 	return tags
 }
