@@ -97,42 +97,54 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 		if err := c.settleResult(ctx, s, cl, *r, now); err != nil {
 			return outcome(ctx, err, 0)
 		}
+		if r.Err != nil {
+			return reconcile.Result{RequeueAfter: c.again(req, cl, r.Err, now)}, nil
+		}
+		c.failing.Forget(req)
 	}
 	if wait := cl.notBefore.Sub(now); wait > 0 { // an event does not end what Azure asked for
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	err := c.ask(ctx, s, cl, now)
-	return outcome(ctx, err, cl.wait(now))
+	if err := c.ask(ctx, s, cl, now); err != nil {
+		return c.unasked(ctx, req, s, cl, err, now)
+	}
+	return reconcile.Result{RequeueAfter: cl.wait(now)}, nil
 }
 
-// settleResult makes what came of a request known. An error is what the work queue has to
-// wait for: that of Azure, or of writing it down.
+// again is when a Service is tried again after an error that was Azure's, or the plan's.
+// It is the work queue's back-off, kept here: each try ends in the middle of its request,
+// which would be a success to the queue itself.
+func (c *Cluster) again(req reconcile.Request, cl *claim, err error, now time.Time) time.Duration {
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Class == fault.Retriable && f.RetryAt.After(now) {
+		cl.notBefore = f.RetryAt
+		return f.RetryAt.Sub(now)
+	}
+	return c.failing.When(req)
+}
+
+// settleResult makes what came of a request known. An error is that of writing it down.
 func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
 	for _, id := range r.Gone {
 		if err := c.dropNodePools(ctx, id); err != nil {
 			return err
 		}
 	}
-	if r.Err == nil {
-		if err := c.ensured(ctx, s, cl, r, now); err != nil {
-			if !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
-				c.complainOnce(s, cl, textOf(err))
-			}
-			return err // the result stays, and is written down again
-		}
+	if r.Err != nil {
 		cl.result = nil
+		if f, ok := errors.AsType[*fault.Fault](r.Err); !ok || f.Code != ensure.CodeUpdating {
+			c.complain(s, cl, failedToEnsure(r))
+		}
+		c.opts.Log.WarnContext(ctx, "load balancer not as the Service wants it", "service", r.Service, "err", r.Err)
 		return nil
+	}
+	if err := c.ensured(ctx, s, cl, r, now); err != nil {
+		if !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
+			c.complainOnce(s, cl, textOf(err))
+		}
+		return err // the result stays, and is written down again
 	}
 	cl.result = nil
-	f, ours := errors.AsType[*fault.Fault](r.Err)
-	if !ours || f.Code != ensure.CodeUpdating {
-		c.complain(s, cl, failedToEnsure(r))
-	}
-	if ours && f.Class == fault.Retriable && f.RetryAt.After(now) {
-		cl.notBefore = f.RetryAt
-		return nil
-	}
-	return r.Err
+	return nil
 }
 
 // ask queues a request, unless Azure is known to hold what the Service wants.
@@ -155,7 +167,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		Wish: wish, Recorded: cl.places,
 	})
 	if err != nil {
-		return c.unplaced(s, cl, err, now)
+		return &unplacedError{err}
 	}
 	if on == "" && len(leave) == 0 {
 		return c.released(ctx, s, cl) // Azure holds nothing of it
@@ -180,16 +192,26 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	return nil
 }
 
-// unplaced says why a Service has no load balancer. What is wrong with the Service itself
-// may be mended by other Services that go.
-func (c *Cluster) unplaced(s *corev1.Service, cl *claim, err error, now time.Time) error {
-	c.complain(s, cl, "no load balancer can be chosen: "+textOf(err))
-	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Class == fault.Retriable && f.RetryAt.After(now) {
-		cl.notBefore = f.RetryAt
-		return nil
+// unasked says why nothing was asked for. What is Kubernetes' trouble is the work queue's;
+// why no load balancer can be chosen may be mended by other Services that go.
+func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.Service, cl *claim, err error, now time.Time) (reconcile.Result, error) {
+	unplaced, ok := errors.AsType[*unplacedError](err)
+	if !ok {
+		return outcome(ctx, err, 0)
 	}
-	return err
+	c.complain(s, cl, unplaced.Error())
+	c.opts.Log.WarnContext(ctx, "no load balancer for the Service", "service", req.String(), "err", unplaced.error)
+	return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil
 }
+
+// unplacedError says that no load balancer can be chosen.
+type unplacedError struct{ error }
+
+// Error implements error.
+func (e *unplacedError) Error() string { return "no load balancer can be chosen: " + textOf(e.error) }
+
+// Unwrap returns why.
+func (e *unplacedError) Unwrap() error { return e.error }
 
 // Ensured is told what came of a request. It may be called from any goroutine.
 func (c *Cluster) Ensured(r ensure.Result) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
@@ -76,6 +78,8 @@ type Cluster struct {
 	services wake // the Services'
 	balanced wake // the load balancers' Services'
 	claims   claims
+	// failing is the back-off of Services that Azure, or the plan, refuses.
+	failing workqueue.TypedRateLimiter[reconcile.Request]
 	// balancers are nil if Weir makes no load balancers.
 	balancers Balancers
 	balancing Balancing
@@ -179,6 +183,7 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	}
 	runs := []func(context.Context){lanes.Run}
 	if c.balancers != nil {
+		c.failing = c.opts.Requeue.limiter()
 		runs = append(runs, c.balancers.Run)
 		if err := c.setupBalancing(); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)
