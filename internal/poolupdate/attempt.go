@@ -88,37 +88,8 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 	if err != nil {
 		return err
 	}
-	r.observed = len(observed.Addresses)
-	if observed.NIC {
-		r.outcome = Refused
-		return fmt.Errorf("pool %s holds network interfaces; Weir writes pools of IP addresses only", pool.Name)
-	}
-	want := c.Cluster.Wanted(ref)
-	r.wanted = want.Addresses
-
-	written, taken, err := c.ownership(ctx, ref, observed, want)
-	if err != nil {
-		return err
-	}
-	todo := apply(observed, want.Addresses, written)
-	r.foreign = todo.foreign
-	r.written = sortedIPs(want.Addresses)
-	if todo.none() {
-		r.outcome = Unchanged
-		switch {
-		case observed.Provisioning == lb.Updating:
-			return fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, pool.Name)
-		case observed.Provisioning != lb.Failed && !todo.unseen && (r.lost == "" || r.lost != observed.Etag):
-			return nil
-		}
-		// Either the last write failed, or one of ours whose fate is unknown may still
-		// land: it would add what the ledger holds and the pool does not, or the pool
-		// still has the etag that it is guarded by. Writing the same once more puts the
-		// pool in force, and takes from the lost write the etag that it needs.
-	} else {
-		r.outcome = Written
-	}
-	if err := c.record(ctx, ref, *r, todo, written, taken); err != nil {
+	todo, write, err := c.prepare(ctx, ref, observed, r)
+	if err != nil || !write {
 		return err
 	}
 	if !valid() {
@@ -136,6 +107,42 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 				pool.Name, len(shown.Addresses), len(todo.next.Addresses)))
 	}
 	return nil
+}
+
+// prepare computes what a pool that was read has to become from the newest membership,
+// and records it if that has to be written.
+func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *result) (todo change, write bool, err error) {
+	r.observed = len(observed.Addresses)
+	if observed.NIC {
+		r.outcome = Refused
+		return todo, false, fmt.Errorf("pool %s holds network interfaces; Weir writes pools of IP addresses only", observed.ID.Name)
+	}
+	want := c.Cluster.Wanted(ref)
+	r.wanted = want.Addresses
+
+	written, taken, err := c.ownership(ctx, ref, observed, want)
+	if err != nil {
+		return todo, false, err
+	}
+	todo = apply(observed, want.Addresses, written)
+	r.foreign = todo.foreign
+	r.written = sortedIPs(want.Addresses)
+	if todo.none() {
+		r.outcome = Unchanged
+		switch {
+		case observed.Provisioning == lb.Updating:
+			return todo, false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, observed.ID.Name)
+		case observed.Provisioning != lb.Failed && !todo.unseen && (r.lost == "" || r.lost != observed.Etag):
+			return todo, false, nil
+		}
+		// Either the last write failed, or one of ours whose fate is unknown may still
+		// land: it would add what the ledger holds and the pool does not, or the pool
+		// still has the etag that it is guarded by. Writing the same once more puts the
+		// pool in force, and takes from the lost write the etag that it needs.
+	} else {
+		r.outcome = Written
+	}
+	return todo, true, c.record(ctx, ref, *r, todo, written, taken)
 }
 
 // ownership returns which addresses are ours: those of the ledger, or, when Weir

@@ -58,10 +58,10 @@ func (l *lane) run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		pool, ok, askAt := l.queue.next(now, l.cfg.Interval)
+		_, ok, askAt := l.queue.next(now, l.cfg.Interval)
 		var met obstacle
 		if ok {
-			met = l.enter(ctx, pool)
+			met = l.enter(ctx)
 			l.reap() // the pool may have been forgotten meanwhile
 			if met.askAt.IsZero() || ctx.Err() != nil {
 				continue
@@ -127,7 +127,7 @@ func (l *lane) gate() obstacle {
 
 // enter makes a pass if the gates and the lease let it, in the order of the locks: the
 // lane, then the lease. Otherwise nothing was taken from the queue.
-func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
+func (l *lane) enter(ctx context.Context) (met obstacle) {
 	if l.busy() { // somebody else writes the load balancer
 		l.tell(obstacle{cause: CauseBehind}, time.Now())
 	}
@@ -136,6 +136,10 @@ func (l *lane) enter(ctx context.Context, pool lb.PoolKey) (met obstacle) {
 	}
 	defer l.unlock()
 	asked := time.Now()
+	pool, ok, _ := l.queue.next(asked, l.cfg.Interval) // whoever held the lane may have carried some along
+	if !ok {
+		return obstacle{}
+	}
 	if met = l.gate(); !met.askAt.IsZero() {
 		return met
 	}
@@ -163,17 +167,22 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
 	t := l.queue.take(pool, start)
 	l.tell(obstacle{cause: CauseBehind}, start) // the others
-	ops, h := l.relevant(t.ops), t.history
+	ops := l.relevant(t.ops)
 	if len(ops) == 0 {
-		l.queue.done(t, nil, h, nil, nil)
+		l.queue.done(t, nil, t.history, nil, nil)
 		return
 	}
+	r := l.cfg.attempt(ctx, ops[0].Ref, ops[0].Pool, t.history.lost, valid)
+	if r.outcome != Shutdown {
+		l.conclude(ctx, t, ops, r, start)
+	}
+}
+
+// conclude settles the operations of an attempt, tells what became of it, and gives back
+// to the queue what is to be tried again. The caller holds the lane.
+func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result, start time.Time) {
+	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	r := l.cfg.attempt(ctx, ref, id, h.lost, valid)
-	if r.outcome == Shutdown {
-		return
-	}
-	now := time.Now()
 	h.lost = r.lost
 	h = l.remember(h, r.outcome, slices.ContainsFunc(ops, Operation.fresh), start, now)
 
@@ -197,7 +206,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	if len(v.requeue) == 0 {
 		h.gaveUp = gaveUpOn(r)
 	}
-	next := summarize(pool, v.requeue, h)
+	next := summarize(t.pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
@@ -206,7 +215,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
-		LookAt: l.lookAt(pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
+		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(t, v.requeue, h, r.level(), v.told)
 }

@@ -150,7 +150,8 @@ func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 }
 
 // Lock takes a load balancer's lane for somebody else who writes that load
-// balancer. No pool of it is written until unlock is called.
+// balancer; what that does to the pools goes through Carry. No pool of it is written
+// until unlock is called.
 func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
 		ls.mu.Lock()

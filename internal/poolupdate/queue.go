@@ -157,6 +157,8 @@ type taken struct {
 	ops     []Operation
 	history history
 	told    map[ServiceName]word
+	// driftDue is true if the pool was due to be looked at.
+	driftDue bool
 }
 
 // group is the pool as admission looks at it.
@@ -176,14 +178,19 @@ func (q *queue) take(pool lb.PoolKey, now time.Time) taken {
 	if w == nil {
 		return taken{}
 	}
-	ops := w.ops
-	if len(ops) == 0 && w.driftDue {
-		ops = []Operation{w.subject.asDrift(now)}
+	return q.takeLocked(pool, w, now)
+}
+
+// takeLocked is take for a pool that is there. The caller holds q.mu.
+func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
+	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: w.told, driftDue: w.driftDue}
+	if len(t.ops) == 0 && w.driftDue {
+		t.ops = []Operation{w.subject.asDrift(now)}
 	}
 	w.driftDue = false
 	q.hold(pool, w, nil)
-	w.inFlight, w.oldest, w.announced = true, summarize(pool, ops, w.history).firstQueued, Waiting{}
-	return taken{pool, w, ops, w.history, w.told}
+	w.inFlight, w.oldest, w.announced = true, summarize(pool, t.ops, w.history).firstQueued, Waiting{}
+	return t
 }
 
 // done ends an attempt: what is to be tried again comes back, ahead of what came

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Carried is what a write of a whole load balancer carries along for its pools. Settle or
+// Fail has to be called while the lane is still held; after the first of them either does
+// nothing, so that Fail can be deferred.
+type Carried struct {
+	// Pools are those that Carry was given, in their order, each as it has to be written.
+	Pools []lb.Pool
+
+	lane    *lane
+	parcels []parcel
+}
+
+// parcel is one pool whose operations were taken out of the queue.
+type parcel struct {
+	taken taken
+	ops   []Operation
+	r     result
+	// put is what is written, guarded by its etag, which is that of the read.
+	put lb.Pool
+	// write is true if the pool was not level, or is not known to be.
+	write bool
+	start time.Time
+}
+
+// Carry gives the pools of a load balancer the newest addresses, for somebody else who
+// holds its lane (see Lock) and is about to write it whole, guarded by its etag: such a
+// write would undo what the lane wrote since, and can do what the lane was about to. pools
+// are those that the load balancer is to have, as they were read under the same lock; one
+// that is to be made has no etag. They are told apart by name.
+//
+// A pool with a change or a look that waits gets what an attempt would write, recorded
+// before it is handed back. All others are handed back as they are: those for which
+// nothing waits; those that Azure asked to leave alone; those that hold network
+// interfaces, or to which a write is under way; and those whose ledger does not answer.
+// The lane itself comes to them.
+func (ls *Lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) *Carried {
+	ls.mu.Lock()
+	l := ls.lane(id)
+	ls.mu.Unlock()
+	c := &Carried{Pools: slices.Clone(pools), lane: l}
+	for i, p := range pools {
+		if p.Provisioning == lb.Updating {
+			continue // what it shows may be taken back
+		}
+		if next, ok := l.pack(ctx, p); ok {
+			c.Pools[i] = next.put
+			c.parcels = append(c.parcels, next)
+		}
+	}
+	return c
+}
+
+// pack takes a pool's operations, and computes what has to be written for them.
+func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
+	start := time.Now()
+	t, ok := l.queue.takeAlong(l.key(observed), start)
+	if !ok {
+		return parcel{}, false
+	}
+	ops := l.relevant(t.ops)
+	if len(ops) == 0 {
+		l.queue.done(t, nil, t.history, nil, nil)
+		return parcel{}, false
+	}
+	r := result{lost: t.history.lost}
+	todo, write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, &r)
+	if err != nil {
+		l.queue.back(t, ops)
+		return parcel{}, false
+	}
+	return parcel{taken: t, ops: ops, r: r, put: todo.next, write: write, start: start}, true
+}
+
+func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key() }
+
+// Settle tells what Azure shows after the write: what it answered, or what was read later.
+// What was carried and is shown is settled as by an attempt of the lane. What is shown
+// otherwise goes back as it was, and the lane looks into it.
+func (c *Carried) Settle(ctx context.Context, shown []lb.Pool) {
+	of := make(map[lb.PoolKey]lb.Pool, len(shown))
+	for _, s := range shown {
+		of[c.lane.key(s)] = s
+	}
+	for _, p := range c.unpack() {
+		s, ok := of[p.taken.pool]
+		if !ok || !p.arrived(s) {
+			c.back(p, true)
+			continue
+		}
+		p.r.observed, p.r.lost = len(s.Addresses), ""
+		c.lane.conclude(ctx, p.taken, p.ops, p.r, p.start)
+	}
+	c.lane.queue.signal() // for what was added meanwhile
+}
+
+// Fail tells that the write failed, or was not made: whatever was carried goes back as it
+// was. Nobody is told, and no retry is consumed, for no change caused this attempt. mayLand
+// is true if the write may have landed, or may land later, all the same.
+func (c *Carried) Fail(mayLand bool) {
+	for _, p := range c.unpack() {
+		c.back(p, mayLand)
+	}
+}
+
+func (c *Carried) unpack() []parcel {
+	all := c.parcels
+	c.parcels = nil
+	return all
+}
+
+// arrived reports whether what Azure shows proves that the pool is level. A pool that had
+// to be written has to show another etag, too: only that takes from a lost write of the
+// pool the etag that it is guarded by. That every write of the load balancer changes the
+// etags of its pools is assumed, and looked at here.
+func (p parcel) arrived(shown lb.Pool) bool {
+	return shows(shown, p.put) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
+		(!p.write || shown.Etag != p.put.Etag)
+}
+
+// back gives back what was not settled, but for what has nobody left to serve.
+//
+// If the write may land, the pool can come to hold what it was given here although nobody
+// wants it any more, and a read that shows the old addresses proves nothing. So its etag is
+// remembered like that of a lost write of the pool alone. While the pool has it, the write
+// has not landed, and the pool is written once more even if it seems level: that changes
+// the etag of the load balancer, by which the lost write is guarded. Once the pool has
+// another one, the write has landed, or whatever changed the pool has fenced it off. A pool
+// that was given nothing new needs none of this: the write would leave it as it is. Nor
+// does one that did not exist: what it may come to hold is in the ledger.
+func (c *Carried) back(p parcel, mayLand bool) {
+	ops := c.lane.relevant(p.ops)
+	if mayLand && p.r.outcome == Written {
+		c.lane.queue.suspect(p.taken, p.put.Etag)
+	}
+	c.lane.queue.back(p.taken, ops)
+}
+
+// takeAlong is take for a pool that is not attempted for its own sake, unless nothing waits
+// for it, or Azure wants no call for it yet.
+func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.busy[pool]
+	if w == nil || w.group(pool).earliest().After(now) {
+		return taken{}, false
+	}
+	return q.takeLocked(pool, w, now), true
+}
+
+// back ends an attempt that was none: the operations stand where they stood, ahead of what
+// came meanwhile.
+func (q *queue) back(t taken, ops []Operation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := t.of
+	if q.pools[t.pool] != w {
+		return
+	}
+	w.inFlight, w.driftDue = false, w.driftDue || t.driftDue
+	ops = slices.DeleteFunc(ops, func(op Operation) bool { return op.drift }) // a look is no operation that waits
+	q.hold(t.pool, w, coalesce(ops, w.ops...))
+	q.signal()
+}
+
+// suspect notes that a write guarded by an etag may land yet. What the pool holds is not
+// known until then.
+func (q *queue) suspect(t taken, etag string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.of.history.lost, t.of.level = etag, nil
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// A write that fails leaves everything as it was: retries, times, order, words.
+func TestACarrierThatFailsLeavesEverythingAsItWas(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.pool(web, "")
+		w.failing("PUT", 2, fault.Answer{Status: 409})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.change(web, "n2=10.0.0.2") // stands beside the one that has failed
+		w.set(func() { w.reports, w.calls = nil, nil })
+		before := w.standing(web)
+		for range 5 {
+			unlock := w.hold()
+			read := w.whole(web)
+			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, read)
+			expectCarried(t, c, "web n2=10.0.0.2")
+			if len(read[0].Addresses) > 0 {
+				t.Error("what was read is changed")
+			}
+			w.wait(time.Second)
+			c.Fail(false)
+			c.Settle(w.t.Context(), c.Pools) // too late
+			unlock()
+		}
+		if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
+			t.Errorf("-before +after\n%s", diff)
+		}
+		w.expectReports()
+		w.wait(interval)
+		w.expectReports("web Retriable Retrying:web")
+		w.wait(interval)
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+// What comes back stands ahead of what came meanwhile, each with its own counter.
+func TestWhatComesBackStandsWhereItStood(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("PUT", 1, fault.Answer{Status: 409})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		unlock := w.hold()
+		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		w.change(web, "n2=10.0.0.2")
+		c.Fail(false)
+		unlock()
+		if ops := w.standing(web).ops; len(ops) != 2 || ops[0].retryCount != 1 || ops[1].retryCount != 0 {
+			t.Errorf("%+v", ops)
+		}
+		if n := w.lanes.Backlog().Operations; n != 2 {
+			t.Errorf("%d operations are counted", n)
+		}
+	})
+}
+
+func TestWhatIsForgottenDuringTheWriteDoesNotComeBack(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.level(api)
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		unlock := w.hold()
+		defer unlock()
+		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		w.lanes.Forget(web)
+		c.Fail(true)
+		if b := w.lanes.Backlog(); b != (Backlog{}) {
+			t.Errorf("%+v waits", b)
+		}
+	})
+}
+
+// A carrier ends the wait for something of our own, also for what came meanwhile.
+func TestACarrierEndsTheWaitForTheLedger(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("READ LEDGER", 5, fault.Answer{})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(16 * time.Second) // the next try is half a minute away
+		w.set(func() { w.reports = nil })
+		unlock := w.hold()
+		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		shown, _ := w.putWhole(c.Pools)
+		w.change(web, "n2=10.0.0.2")
+		w.wait(time.Second)
+		c.Settle(w.t.Context(), shown)
+		unlock()
+		w.wait(5 * time.Second)
+		w.expectReports("web Written Updated:web", "web Written Updated:web")
+	})
+}
+
+// What comes back is attempted, though the lane has gone to sleep over it.
+func TestWhatComesBackWakesTheLane(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		unlock := w.hold()
+		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		w.wait(time.Minute)
+		c.Fail(false)
+		unlock()
+		w.wait(5 * time.Second)
+		w.expectPool(web, "n1=10.0.0.1")
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+// What is not recorded is not written. The lane comes to it, and nobody has paid.
+func TestWhatTheLedgerRefusesIsNotCarried(t *testing.T) {
+	for _, broken := range []string{"READ LEDGER", "RECORD"} {
+		t.Run(broken, func(t *testing.T) {
+			inWorld(t, 0, func(w *world) {
+				w.pool(web, "vm=10.9.9.9")
+				w.pool(api, "")
+				w.change(web, "n1=10.0.0.1")
+				w.change(api, "n1=10.0.0.1")
+				before := w.standing(web)
+				n := 1
+				w.set(func() {
+					w.fail = func(call string, _ lb.PoolID) error {
+						if call != broken || n == 0 {
+							return nil
+						}
+						n--
+						return errors.New("the API server is away")
+					}
+				})
+				unlock := w.hold()
+				c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+				expectCarried(t, c, "web vm=10.9.9.9", "api n1=10.0.0.1")
+				if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
+					t.Errorf("-before +after\n%s", diff)
+				}
+				shown, _ := w.putWhole(c.Pools)
+				c.Settle(w.t.Context(), shown)
+				unlock()
+				w.expectReports("api Written Updated:api")
+				w.wait(interval)
+				w.expectPool(web, "vm=10.9.9.9 n1=10.0.0.1")
+				w.expectReports("web Written Updated:web")
+			})
+		})
+	}
+}
+
+// A success is no proof. What is not shown as it was written goes back to the lane.
+func TestWhatIsShownOtherwiseGoesBack(t *testing.T) {
+	for name, show := range map[string]func(p lb.Pool) []lb.Pool{
+		"without the addresses": func(p lb.Pool) []lb.Pool { p.Addresses = nil; return []lb.Pool{p} },
+		"without the pool":      func(lb.Pool) []lb.Pool { return nil },
+		"still being written":   func(p lb.Pool) []lb.Pool { p.Provisioning = lb.Updating; return []lb.Pool{p} },
+		"as failed":             func(p lb.Pool) []lb.Pool { p.Provisioning = lb.Failed; return []lb.Pool{p} },
+		"with the old etag":     func(p lb.Pool) []lb.Pool { p.Etag = "1"; return []lb.Pool{p} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 0, func(w *world) {
+				w.pool(web, "vm=10.9.9.9")
+				w.change(web, "n1=10.0.0.1")
+				before := w.standing(web)
+				unlock := w.hold()
+				c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+				w.wait(w.writeTime)
+				c.Settle(w.t.Context(), show(lb.Pool{ID: web, Etag: "2", Addresses: c.Pools[0].Addresses}))
+				before.history.lost = "1"
+				if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
+					t.Errorf("-before +after\n%s", diff)
+				}
+				unlock()
+				w.expectReports()
+				w.wait(5 * time.Second)
+				w.expectReports("web Written Updated:web")
+				w.expectPool(web, "vm=10.9.9.9 n1=10.0.0.1")
+			})
+		})
+	}
+}
+
+func TestWhatNobodyCaresForAnyMoreIsNotCarried(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "vm=10.9.9.9")
+		w.pool(api, "")
+		w.change(web, "n1=10.0.0.1")
+		w.change(api, "n1=10.0.0.1")
+		w.set(func() { w.gone["web"] = true })
+		unlock := w.hold()
+		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+		expectCarried(t, c, "web vm=10.9.9.9", "api n1=10.0.0.1")
+		w.set(func() { w.gone["api"] = true }) // while the write is under way
+		c.Fail(false)
+		unlock()
+		if b := w.lanes.Backlog(); b != (Backlog{}) {
+			t.Errorf("%+v waits", b)
+		}
+		w.wait(time.Minute)
+		w.expectReports()
+	})
+}

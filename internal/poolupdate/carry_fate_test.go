@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// A write of the load balancer whose answer was lost may land after its change was taken
+// back. A pool that seems level is then written once more.
+func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
+	for mayLand, writes := range map[bool]string{true: "2", false: "1"} {
+		inWorld(t, 3, func(w *world) {
+			w.level(web)
+			w.pool(api, "")
+			w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+			unlock := w.hold()
+			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+			c.Fail(mayLand)
+			unlock()
+			w.change(web, "n1=10.0.0.1")                            // which is what the pool still shows
+			w.set(func() { w.ledger["web"] = w.ledger["web"][:1] }) // so that the etag alone tells
+			w.wait(5 * time.Second)
+			if etag := w.pools[web.Key()].Etag; etag != writes {
+				t.Errorf("may land: %v, etag %s, want %s", mayLand, etag, writes)
+			}
+			w.expectReports("web Unchanged")
+			if _, ok := w.putWhole(c.Pools); ok == mayLand {
+				t.Errorf("may land: %v, and landed: %v", mayLand, ok)
+			}
+			w.wait(2 * interval)
+			w.set(func() { w.calls = nil })
+			w.change(web, "n1=10.0.0.1")
+			w.wait(interval)
+			if mayLand && len(w.calls) > 1 {
+				t.Errorf("fenced off once is enough: %q", w.calls)
+			}
+		})
+	}
+}
+
+// While the fate of the write is unknown, nobody may take the pool for what it was.
+func TestAPoolWithALostWriteIsNotKnownToBeLevel(t *testing.T) {
+	for mayLand := range map[bool]bool{true: true, false: false} {
+		inWorld(t, 3, func(w *world) {
+			w.level(web)
+			before := *w.standing(web).level
+			w.change(web, "n2=10.0.0.2")
+			unlock := w.hold()
+			w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web)).Fail(mayLand)
+			w.lanes.RemoveService(ServiceName{Name: "web"})
+			unlock()
+			if w.lanes.LevelAs(web, before) == mayLand {
+				t.Errorf("may land: %v, known to be level: %v", mayLand, !mayLand)
+			}
+		})
+	}
+}
+
+// A write of the whole load balancer takes from a lost write of a pool the etag that it
+// needs. If it does not, as the pool shows, the lane writes the pool alone.
+func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
+	for _, fences := range []bool{true, false} {
+		inWorld(t, 3, func(w *world) {
+			w.level(web)
+			w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
+			w.change(web, "")
+			w.wait(time.Second)
+			w.change(web, "n1=10.0.0.1")
+			w.set(func() { w.calls, w.reports = nil, nil })
+			unlock := w.hold()
+			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+			shown, _ := w.putWhole(c.Pools)
+			if !fences {
+				shown[0].Etag = c.Pools[0].Etag
+				w.set(func() { w.pools[web.Key()].Etag = shown[0].Etag })
+			}
+			c.Settle(w.t.Context(), shown)
+			unlock()
+			w.wait(time.Minute)
+			if lost := w.standing(web).history.lost; lost != "" {
+				t.Errorf("a lost write is still feared, by its etag %s", lost)
+			}
+			if etag := w.pools[web.Key()].Etag; etag != "2" {
+				t.Errorf("etag %s, want one write of any kind: %q", etag, w.calls)
+			}
+			w.expectReports("web Unchanged Updated:web")
+			if alone := len(w.calls) > 1; alone == fences {
+				t.Errorf("fenced off by the load balancer's write: %v, and yet %q", fences, w.calls)
+			}
+		})
+	}
+}
+
+// A pool that was level gets nothing new, and so the write can end as it will: there is
+// nothing to fence off, and no etag has to prove anything.
+func TestAPoolThatWasLevelNeedsNoProof(t *testing.T) {
+	for _, settled := range []bool{true, false} {
+		inWorld(t, 3, func(w *world) {
+			w.level(web)
+			w.change(web, "n1=10.0.0.1")
+			unlock := w.hold()
+			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+			if settled {
+				c.Settle(w.t.Context(), w.whole(web)) // with the etag that it had
+				w.expectReports("web Unchanged")
+			}
+			c.Fail(true)
+			unlock()
+			w.wait(time.Minute)
+			if etag := w.pools[web.Key()].Etag; etag != "1" {
+				t.Errorf("written for nothing: %q", w.calls)
+			}
+			if settled {
+				w.expectCalls()
+			}
+		})
+	}
+}
+
+// The ledger alone may remember a lost write, and a failed pool may not be in force: the
+// whole write settles both.
+func TestWhatIsNotInForceIsPutInForceByTheCarrier(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.level(web)
+		w.level(api)
+		w.set(func() {
+			w.ledger["web"] = append(w.ledger["web"], addresses("n2=10.0.0.2")[0].IP)
+			w.pools[api.Key()].Provisioning = lb.Failed
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.change(api, "n1=10.0.0.1")
+		w.carry(web, api)
+		w.wait(time.Minute)
+		if len(w.calls) != 1 || len(w.ledger["web"]) != 1 {
+			t.Errorf("calls %q, ledger %v", w.calls, w.ledger)
+		}
+		w.expectReports("web Unchanged", "api Unchanged")
+	})
+}
+
+// Whatever was recorded before a crash is found and removed, whether the write landed or
+// not, and how late.
+func TestACrashDuringTheWriteLeavesNoOrphan(t *testing.T) {
+	for _, landed := range []string{"never", "before the restart"} {
+		t.Run(landed, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.level(web)
+				w.set(func() { w.pool(web, "vm=10.9.9.9 n1=10.0.0.1") })
+				w.change(web, "n2=10.0.0.2")
+				w.hold() // for good: this process ends here
+				c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+				if landed != "never" {
+					w.putWhole(c.Pools)
+				}
+				defer w.die()()
+				w.set(func() { clear(w.nodes) })
+				w.change(web, "n3=10.0.0.3")
+				w.wait(time.Minute)
+				w.expectPool(web, "vm=10.9.9.9 n3=10.0.0.3")
+				if _, ok := w.putWhole(c.Pools); ok {
+					t.Error("it lands after all")
+				}
+				if got := fmt.Sprint(w.ledger["web"]); got != "[10.0.0.3]" {
+					t.Errorf("the ledger holds %s", got)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// ending is how a write of the whole load balancer ends.
+type ending string
+
+var endings = []ending{"settled", "refused", "lost", "lost, and lands later", "lost, though it landed"}
+
+// scene is what the laws draw: pools, changes with what else happens, and their times.
+type scene struct {
+	pools   map[lb.PoolID]string
+	members []string
+	steps   []step
+}
+
+type step struct {
+	wait   time.Duration
+	change lb.PoolID // or none
+	to     int
+	fails  bool // the next pool write fails
+	ends   ending
+}
+
+var cast = []lb.PoolID{web, api, poolID("kubernetes", "db")}
+
+func drawScene(t *rapid.T, endings ...ending) scene {
+	s := scene{pools: map[lb.PoolID]string{}, members: []string{"", "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n3=10.0.0.3", "n2=10.0.0.2 n3=10.0.0.3"}}
+	for _, id := range cast {
+		s.pools[id] = rapid.SampledFrom([]string{"", "vm=10.9.9.9", "n1=10.0.0.1", "n3=10.0.0.3 vm=10.9.9.9"}).Draw(t, id.Name)
+	}
+	s.steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		st := step{wait: time.Duration(rapid.IntRange(0, 20000).Draw(t, "ms")) * time.Millisecond}
+		if len(endings) > 0 && rapid.Bool().Draw(t, "whole") {
+			st.ends = rapid.SampledFrom(endings).Draw(t, "ends")
+			return st
+		}
+		st.change, st.to = rapid.SampledFrom(cast).Draw(t, "pool"), rapid.IntRange(0, len(s.members)-1).Draw(t, "to")
+		st.fails = rapid.IntRange(0, 3).Draw(t, "fails") == 0
+		return st
+	}), 1, 12).Draw(t, "steps")
+	return s
+}
+
+// play performs the steps. Of each lost write that lands later it returns what tries to.
+func (s scene) play(w *world) (late []func()) {
+	for id, holds := range s.pools {
+		w.pool(id, holds)
+		for _, a := range addresses("n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3") {
+			w.nodes[a.IP] = true
+		}
+	}
+	for _, st := range s.steps {
+		w.wait(st.wait)
+		if st.ends != "" {
+			late = append(late, w.writeAs(st.ends))
+			continue
+		}
+		if st.fails {
+			w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
+		}
+		w.change(st.change, s.members[st.to])
+	}
+	return late
+}
+
+// writeAs writes the load balancer whole. What it returns is the write itself, where it is
+// still on its way.
+func (w *world) writeAs(end ending) (later func()) {
+	defer w.hold()()
+	c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(cast...))
+	switch end {
+	case "settled":
+		shown, _ := w.putWhole(c.Pools)
+		c.Settle(w.t.Context(), shown)
+	case "lost, though it landed":
+		w.putWhole(c.Pools)
+		c.Fail(true)
+	case "lost, and lands later":
+		c.Fail(true)
+		return func() { w.putWhole(c.Pools) }
+	default:
+		time.Sleep(w.writeTime)
+		c.Fail(end == "lost")
+	}
+	return func() {}
+}
+
+// now spells what all pools hold, and what the ledger says.
+func (w *world) now() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := fmt.Sprint(w.ledger)
+	for _, id := range cast {
+		holds := slices.Clone(w.pools[id.Key()].Addresses)
+		slices.SortFunc(holds, func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
+		out += " " + id.Name + ": " + spell(holds)
+	}
+	return out
+}
+
+// Whatever was queued: carried and settled, and then left to the lane, it comes to the same
+// pools and the same ledger as without, and nobody hears more.
+func TestLawCarriedIsAttempted(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawScene(rt)
+		var ends [2]string
+		var heard [2]map[string]int
+		var later [2]int // writes of pools after the whole one
+		for i := range ends {
+			inWorld(t, 3, func(w *world) {
+				s.play(w)
+				if i == 1 {
+					w.writeAs("settled")
+				}
+				w.set(func() { w.calls = nil })
+				w.wait(10 * time.Minute)
+				later[i], ends[i], heard[i] = len(w.calls), w.now(), map[string]int{}
+				for _, r := range w.reports {
+					for _, to := range slices.Concat(r.Updated, r.Failed, r.Retrying) {
+						heard[i][to.Name]++
+					}
+				}
+			})
+		}
+		if ends[0] != ends[1] {
+			rt.Errorf("attempted %s\ncarried   %s", ends[0], ends[1])
+		}
+		for _, name := range slices.Sorted(maps.Keys(heard[1])) {
+			if heard[1][name] > heard[0][name] {
+				rt.Errorf("%s hears %d words, not %d", name, heard[1][name], heard[0][name])
+			}
+		}
+		if later[1] > 0 {
+			rt.Errorf("%d calls are left to the lane", later[1])
+		}
+	})
+}
+
+// However writes of the whole load balancer end, and whenever a lost one lands: in the end
+// each pool holds what is wanted, all that is foreign, and the ledger what is wanted.
+func TestLawHoweverItEndsNothingIsLost(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawScene(rt, endings...)
+		lands := time.Duration(rapid.IntRange(0, 120).Draw(rt, "lands after")) * time.Second
+		inWorld(t, 3, func(w *world) {
+			late := s.play(w)
+			w.wait(lands)
+			unlock := w.hold() // Azure does one write at a time
+			for _, land := range late {
+				land()
+			}
+			unlock()
+			w.wait(10 * time.Minute)
+			for _, id := range cast {
+				s.expectLevel(rt, w, id)
+			}
+		})
+	})
+}
+
+// expectLevel compares a pool with what its last change wants.
+func (s scene) expectLevel(t *rapid.T, w *world, id lb.PoolID) {
+	wanted, changed := w.wanted[id.Name]
+	if !changed {
+		return
+	}
+	all := addresses(s.pools[id])
+	foreign := slices.DeleteFunc(all, func(a lb.Address) bool { return a.Name != "vm" })
+	want, got := sortedIPs(slices.Concat(foreign, wanted)), sortedIPs(w.pools[id.Key()].Addresses)
+	if !slices.Equal(want, got) {
+		t.Errorf("%s holds %v, want %v: %q", id.Name, got, want, w.calls)
+	}
+	if ledger := sortedIPs(wanted); !slices.Equal(w.ledger[id.Name], ledger) {
+		t.Errorf("the ledger of %s holds %v, want %v", id.Name, w.ledger[id.Name], ledger)
+	}
+}

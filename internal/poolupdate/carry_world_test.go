@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// hold takes the lane for a writer of the whole load balancer.
+func (w *world) hold() (unlock func()) {
+	w.t.Helper()
+	unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return unlock
+}
+
+// whole reads the pools of the load balancer.
+func (w *world) whole(ids ...lb.PoolID) []lb.Pool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []lb.Pool
+	for _, id := range ids {
+		if p := w.pools[id.Key()]; p != nil {
+			read := *p
+			read.Addresses = slices.Clone(p.Addresses)
+			all = append(all, read)
+		} else {
+			all = append(all, lb.Pool{ID: lb.PoolID{Name: id.Name}}) // planned
+		}
+	}
+	return all
+}
+
+// putWhole writes all pools of the load balancer at once, unless one of them was written
+// since: that changes the load balancer's etag. It changes the etags of all.
+func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
+	time.Sleep(w.writeTime)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := "+" + time.Since(w.start).String() + " PUT balancer"
+	for _, p := range next {
+		line += " " + p.ID.Name + ":" + spell(p.Addresses)
+	}
+	w.calls = append(w.calls, line)
+	for _, p := range next {
+		p.ID = poolID("kubernetes", p.ID.Name)
+		if held := w.pools[p.ID.Key()]; held != nil && held.Etag != p.Etag {
+			return nil, false
+		}
+	}
+	for _, p := range next {
+		p.ID = poolID("kubernetes", p.ID.Name)
+		n, _ := strconv.Atoi(p.Etag)
+		p.Etag, p.Provisioning = strconv.Itoa(n+1), lb.Succeeded
+		w.pools[p.ID.Key()] = &p
+		shown = append(shown, p)
+	}
+	return shown, true
+}
+
+// carry writes the whole load balancer, and has settled what it carried.
+func (w *world) carry(ids ...lb.PoolID) {
+	w.t.Helper()
+	defer w.hold()()
+	c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(ids...))
+	defer c.Fail(true)
+	shown, ok := w.putWhole(c.Pools)
+	if !ok {
+		w.t.Fatal("somebody wrote a pool though the lane was held")
+	}
+	c.Settle(w.t.Context(), shown)
+}
+
+// expectCarried compares the pools that are to be written.
+func expectCarried(t *testing.T, c *Carried, want ...string) {
+	t.Helper()
+	var got []string
+	for _, p := range c.Pools {
+		got = append(got, p.ID.Name+" "+spell(p.Addresses))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("carried:\ngot  %q\nwant %q", got, want)
+	}
+}
+
+// standing is what the lane knows of a pool, for comparison.
+func (w *world) standing(id lb.PoolID) waiting {
+	q := w.lanes.all()[0].queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := *q.pools[id.Key()]
+	s.ops = slices.Clone(s.ops)
+	s.announced, s.oldest = Waiting{}, time.Time{}
+	return s
+}
+
+var everything = cmp.Options{
+	cmp.AllowUnexported(waiting{}, Operation{}, history{}, passes{}), cmpopts.EquateEmpty(),
+}
+
+// die leaves everything as it is and starts anew, with nothing in mind.
+func (w *world) die() (stop func()) {
+	w.lanes = New(w.lanes.cfg)
+	ctx, stop := context.WithCancel(w.t.Context())
+	go w.lanes.Run(ctx)
+	return stop
+}
