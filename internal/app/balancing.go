@@ -73,8 +73,15 @@ func requirements(s *config.LabelSelector) []kube.Requirement {
 type laneAccess struct{ *poolupdate.Lanes }
 
 // Carry implements ensure.Lanes.
-func (laneAccess) Carry(_ context.Context, _ lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
-	return pools, func([]lb.Pool, bool) {}
+func (l laneAccess) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
+	carried := l.Lanes.Carry(ctx, id, pools)
+	return carried.Pools, func(shown []lb.Pool, mayLand bool) {
+		if shown == nil {
+			carried.Fail(mayLand)
+			return
+		}
+		carried.Settle(ctx, shown)
+	}
 }
 
 // newBalancers has the cluster's Services get load balancers.

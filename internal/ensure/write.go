@@ -192,7 +192,7 @@ func (w *worker) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.
 	next.Pools = pools
 	shown, err := w.cfg.Azure.PutLoadBalancer(ctx, next)
 	if err != nil {
-		settled(nil, fault.From(err).Undecided)
+		settled(nil, fault.From(err).Undecided || ctx.Err() != nil)
 		return lb.LoadBalancer{}, err
 	}
 	settled(shown.Pools, false)
