@@ -87,7 +87,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	now := time.Now()
-	if cl.poolLost.Swap(false) {
+	if lost := cl.poolLost.Swap(nil); lost != nil && cl.needs(*lost) {
 		cl.level = nil
 	}
 	if cl.running {
@@ -161,6 +161,9 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		if cl.isLevel(wish, now) {
 			return c.publish(ctx, s, cl.ingress)
 		}
+	}
+	if wish == nil && cl.free {
+		return nil
 	}
 	on, leave, err := c.balancers.Locate(ctx, ensure.Placing{
 		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels,
@@ -246,7 +249,7 @@ func (c *Cluster) serviceOfPool(_ context.Context, obj client.Object) []reconcil
 	}
 	name := client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	if cl := c.claims.known(name); cl != nil {
-		cl.poolLost.Store(true)
+		cl.poolLost.Store(&p.Spec)
 	}
 	return []reconcile.Request{{NamespacedName: name}}
 }

@@ -5,6 +5,7 @@ package kube
 import (
 	"hash/fnv"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/service"
 )
@@ -22,8 +24,8 @@ type claim struct {
 	uid   types.UID
 	owner string
 
-	// poolLost is true since a BackendPool of the Service went.
-	poolLost atomic.Bool
+	// poolLost is the BackendPool of the Service that went last; nil if that is known.
+	poolLost atomic.Pointer[v1alpha1.BackendPoolSpec]
 
 	// mu is held by whoever reconciles the Service, and for moments by who brings a result.
 	mu sync.Mutex
@@ -39,6 +41,9 @@ type claim struct {
 	// zero time is never.
 	level  *ensure.Request
 	lookAt time.Time
+	// free is true once nothing is left of the Service, though the informer's copy may not
+	// show yet that we let go of it.
+	free bool
 	// ingress is what the status shows then.
 	ingress []corev1.LoadBalancerIngress
 	// notBefore is what Azure asked for.
@@ -47,6 +52,12 @@ type claim struct {
 	announced bool
 	// told is the last complaint; empty once the load balancer is there.
 	told string
+}
+
+// needs reports whether a BackendPool belongs to what the Service has now.
+func (cl *claim) needs(p v1alpha1.BackendPoolSpec) bool {
+	return cl.level != nil && strings.EqualFold(cl.level.On.Name, p.LoadBalancer.Name) &&
+		slices.ContainsFunc(cl.level.Wish.Pools, func(pool service.Pool) bool { return pool.Name == p.PoolName })
 }
 
 // isLevel reports whether Azure is known to hold a wish, and it is not time to look again.

@@ -133,7 +133,7 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim) er
 		return err
 	}
 	c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
-	cl.level, cl.ingress, cl.told, cl.announced = nil, nil, "", true
+	cl.level, cl.ingress, cl.told, cl.announced, cl.free = nil, nil, "", true, true
 	return nil
 }
 
@@ -198,6 +198,6 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 	if err != nil {
 		return fmt.Errorf("finalizer of Service %s: %w", key(s.Namespace, s.Name), err)
 	}
-	cl.places = slices.Clone(places)
+	cl.places, cl.free = slices.Clone(places), false
 	return nil
 }
