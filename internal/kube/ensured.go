@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -33,16 +34,15 @@ const (
 
 // announce says that work begins, if the Service wants something new.
 func (c *Cluster) announce(s *corev1.Service, cl *claim, req ensure.Request) {
-	again := cl.asked != nil && (cl.asked.Wish == nil) == (req.Wish == nil)
 	switch {
-	case again && (cl.level == nil || req.Wish == nil), again && cl.isLevel(req.Wish, time.Time{}):
+	case cl.asked != nil && reflect.DeepEqual(cl.asked.Wish, req.Wish):
 		return // another try, or a look
 	case req.Wish == nil:
 		c.events.add(s, corev1.EventTypeNormal, EventDeleting, "Deleting load balancer")
-	case cl.announced || cl.level != nil:
-		c.events.add(s, corev1.EventTypeNormal, EventEnsuring, "Ensuring load balancer")
+	case cl.asked == nil && !cl.announced:
+		return // an earlier process has said so
 	default:
-		return
+		c.events.add(s, corev1.EventTypeNormal, EventEnsuring, "Ensuring load balancer")
 	}
 	cl.announced = true
 }

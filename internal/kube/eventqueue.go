@@ -192,6 +192,9 @@ func (q *eventQueue) write(ctx context.Context, event *queuedEvent) (done bool) 
 		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
 		return false
 	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true // nobody is left to read it
+	}
 	if err != nil {
 		q.log.Warn("event refused", "object", event.InvolvedObject.Kind+" "+key(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
 			"reason", event.Reason, "err", err)
