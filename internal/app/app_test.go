@@ -38,6 +38,8 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.ClusterName = "a/b" }, `--cluster-name "a/b"`},
 		{func(o *Options) { o.MetricsAddress = "8080" }, `--metrics-bind-address "8080"`},
 		{func(o *Options) { o.HealthAddress = "localhost" }, `--health-probe-bind-address "localhost"`},
+		{func(o *Options) { o.LoadBalancerClass = "weir.dev/azure" }, ""},
+		{func(o *Options) { o.LoadBalancerClass = "weir dev" }, `--load-balancer-class "weir dev": want a name such as weir.dev/azure`},
 		{func(o *Options) { o.Requeue.BaseDelay = 0 }, "--requeue-base-delay 0s: want more than 0"},
 		{func(o *Options) { o.Requeue.BaseDelay = -time.Second }, "--requeue-base-delay -1s"},
 		{func(o *Options) { o.Requeue.MaxDelay = time.Millisecond }, "--requeue-max-delay 1ms: want at least the base delay, 5ms"},

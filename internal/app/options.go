@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -62,6 +63,10 @@ var clusterNameRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A
 func (o Options) validate() error {
 	if !clusterNameRule.MatchString(o.ClusterName) {
 		return &UsageError{fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
+	}
+	if problems := validation.IsQualifiedName(o.LoadBalancerClass); o.LoadBalancerClass != "" && len(problems) > 0 {
+		return &UsageError{fmt.Errorf("--load-balancer-class %q: want a name such as %s, or nothing for the Services without a class: %s",
+			o.LoadBalancerClass, LoadBalancerClass, problems[0])}
 	}
 	for flag, address := range map[string]string{"--metrics-bind-address": o.MetricsAddress, "--health-probe-bind-address": o.HealthAddress} {
 		if address == "0" {
