@@ -5,6 +5,7 @@ package ensure_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -25,6 +26,8 @@ type record struct {
 	deleted         bool
 	// places is the finalizer and the annotation of places in one.
 	places []string
+	// groups are the resource groups that may have public IPs of it, recorded likewise.
+	groups []string
 	status []netip.Addr
 }
 
@@ -36,9 +39,11 @@ type claim struct {
 	sleeps      int  // how many will look later
 	result      *ensure.Result
 	level       *service.Wish
-	fails       int
-	notBefore   time.Time
-	told        string
+	// labels are those with which level was asked for, asked those of the last request.
+	labels, asked map[string]string
+	fails         int
+	notBefore     time.Time
+	told          string
 }
 
 // apply creates or changes a Service, and has the process look at it.
@@ -165,7 +170,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 			}
 			return 0, nil
 		}
-		if wish = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) {
+		if wish = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) {
 			return 0, nil
 		}
 	}
@@ -195,9 +200,29 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	for _, l := range leave {
 		req.Leave = append(req.Leave, p.balancers.ID(l))
 	}
-	cl.running, cl.owner = true, spec.Owner()
+	cl.running, cl.owner, cl.asked = true, spec.Owner(), spec.Labels
+	for _, g := range groupsOf(wish) {
+		if !slices.Contains(r.groups, g) {
+			r.groups = append(r.groups, g)
+		}
+	}
+	req.Groups = slices.Clone(r.groups)
 	p.balancers.Ensure(req)
 	return 0, nil
+}
+
+// groupsOf are the resource groups of the public IPs that a wish has made.
+func groupsOf(w *service.Wish) []string {
+	var groups []string
+	if w == nil {
+		return nil
+	}
+	for _, f := range w.Faces {
+		if f.PublicIP != nil && !slices.Contains(groups, f.PublicIP.ID.ResourceGroup) {
+			groups = append(groups, f.PublicIP.ID.ResourceGroup)
+		}
+	}
+	return groups
 }
 
 // note writes down what came of a request. The caller holds s.mu.
@@ -214,7 +239,8 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 	if !slices.Equal(r.status, res.Addresses) {
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
-	r.status, cl.level = res.Addresses, res.Wish
+	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
+	r.groups = groupsOf(res.Wish)
 	return nil
 }
 

@@ -70,7 +70,7 @@ func (p *process) die() {
 // noPools is a cluster without BackendPools.
 type noPools struct{}
 
-func (noPools) Relevant(poolupdate.Operation) bool           { return false }
+func (noPools) Relevant(poolupdate.Operation) bool          { return false }
 func (noPools) Wanted(poolupdate.Ref) (w poolupdate.Wanted) { return w }
 
 // carriesNothing are lanes of pools in which no change waits.

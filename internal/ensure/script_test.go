@@ -3,9 +3,13 @@
 package ensure_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -39,6 +43,7 @@ func TestScripts(t *testing.T) {
 		var trace []string
 		synctest.Test(t, func(t *testing.T) {
 			var s *stage
+			defer func() { s.close() }()
 			datadriven.RunTestFromString(t, strings.ReplaceAll(string(raw), "\t", "  "), func(t *testing.T, d *datadriven.TestData) string {
 				if d.Cmd == "stage" {
 					if s != nil {
@@ -55,7 +60,6 @@ func TestScripts(t *testing.T) {
 				trace = append(trace, said)
 				return d.Expected // compared below, outside of the bubble
 			})
-			s.close()
 		})
 		if t.Failed() {
 			return
@@ -239,8 +243,32 @@ func (s *stage) put(name, body string) {
 	if strings.HasPrefix(name, "/") {
 		id = "/subscriptions/" + subscription + "/resourceGroups" + name
 	}
-	must(s.emu.Put(id, raw))
+	if strings.HasPrefix(name, "loadBalancers/") {
+		s.write(id, raw)
+	} else {
+		must(s.emu.Put(id, raw))
+	}
 	s.remember()
+}
+
+// write has somebody else write a resource as Azure has it: it adds what is not said.
+func (s *stage) write(id string, raw []byte) {
+	must(s.emu.SetLatencyScale(0))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", bytes.NewReader(raw))
+	must(err)
+	req.Header.Set("Authorization", "Bearer somebody")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.emu.Transport().Do(req)
+	must(err)
+	if resp.StatusCode >= http.StatusBadRequest {
+		text, _ := io.ReadAll(resp.Body)
+		panic(string(text))
+	}
+	must(resp.Body.Close())
+	must(s.emu.SetLatencyScale(1))
+	for _, c := range s.emu.Calls() {
+		s.logged, s.witness.seen = c.Seq, c.Seq
+	}
 }
 
 // drop has somebody else delete a resource, and all that refers to it if it is a load

@@ -133,12 +133,16 @@ func (s *stage) bodies(of string) map[string]map[string]any {
 // etags, states, and who refers to them.
 func partsOf(id string, body map[string]any) map[string]any {
 	parts := map[string]any{}
-	props, _ := body["properties"].(map[string]any)
+	var copied map[string]any
+	raw, err := json.Marshal(body)
+	must(err)
+	must(json.Unmarshal(raw, &copied))
+	props, _ := copied["properties"].(map[string]any)
 	for _, kind := range kinds {
 		list, _ := props[kind].([]any)
 		for _, item := range list {
 			part, _ := item.(map[string]any)
-			delete(part, "etag")
+			withoutEtags(part)
 			if inner, ok := part["properties"].(map[string]any); ok {
 				for _, derived := range []string{"provisioningState", "loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools"} {
 					delete(inner, derived)
@@ -148,4 +152,18 @@ func partsOf(id string, body map[string]any) map[string]any {
 		}
 	}
 	return parts
+}
+
+func withoutEtags(part any) {
+	switch part := part.(type) {
+	case map[string]any:
+		delete(part, "etag")
+		for _, inner := range part {
+			withoutEtags(inner)
+		}
+	case []any:
+		for _, inner := range part {
+			withoutEtags(inner)
+		}
+	}
 }
