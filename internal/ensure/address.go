@@ -3,6 +3,7 @@
 package ensure
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -33,6 +34,8 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 	if err := fits(ip, want, on); err != nil {
 		return ip, false, err
 	}
+	// One whose last write failed has to be written again, though it looks as it should.
+	write = !theirs(want) && (ip.Provisioning == lb.Failed || ip.Etag != "" && !ip.Address.IsValid())
 	next = ip
 	next.Tags = maps.Clone(ip.Tags)
 	if next.Tags == nil {
@@ -47,7 +50,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 	if err := label(&next, want, key); err != nil {
 		return ip, false, err
 	}
-	return next, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags), nil
+	return next, write || next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags), nil
 }
 
 // theirs reports whether people brought the public IP: but for a label that they ask for,
@@ -74,16 +77,23 @@ func made(want service.PublicIP, location string) lb.PublicIP {
 	}
 }
 
+// errOtherFamily says that the Service had its one family in the name of the other.
+var errOtherFamily = errors.New("it has an address of the other family, and somebody else has it: free it, or choose another")
+
 // fits says why a public IP cannot be the frontend's.
 func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
 	switch {
 	case ip.SKU != lb.Standard:
 		return fmt.Errorf("public IP %s is of SKU %s, and a Standard load balancer takes Standard ones only: upgrade it, or choose another", ip.ID.Name, ip.SKU)
+	case ip.Provisioning == lb.Updating:
+		return underWay("public IP " + ip.ID.Name)
+	case ip.Family != want.Family && !theirs(want):
+		return fmt.Errorf("public IP %s: %w", ip.ID.Name, errOtherFamily)
 	case ip.Family != want.Family:
 		return fmt.Errorf("public IP %s has an %s address, and one of %s is needed", ip.ID.Name, ip.Family, want.Family)
 	case ip.UsedBy != "" && !hasPrefixFold(ip.UsedBy, on.String()+"/"):
 		return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
-	case !ip.Address.IsValid() && ip.Etag != "":
+	case !ip.Address.IsValid() && theirs(want) && ip.Etag != "":
 		return fmt.Errorf("public IP %s has no address yet", ip.ID.Name)
 	}
 	return nil
@@ -138,7 +148,14 @@ func madeFor(ip lb.PublicIP, cluster string) (owner string) {
 // wants reports whether a wish needs a public IP.
 func wants(w *service.Wish, ip lb.PublicIP) bool {
 	return w != nil && slices.ContainsFunc(w.Faces, func(f service.Face) bool {
-		return f.PublicIP != nil && (f.PublicIP.ID.Key() == ip.ID.Key() && !f.PublicIP.Address.IsValid() || f.PublicIP.Address.IsValid() && f.PublicIP.Address == ip.Address)
+		switch want := f.PublicIP; {
+		case want == nil:
+			return false
+		case want.Address.IsValid():
+			return want.Address == ip.Address
+		default:
+			return want.ID.Key() == ip.ID.Key() && (want.Named || want.Family == ip.Family)
+		}
 	})
 }
 

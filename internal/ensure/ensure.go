@@ -94,6 +94,9 @@ type Request struct {
 	On   lb.LoadBalancerID
 	// Leave are the other load balancers that may hold parts of it.
 	Leave []lb.LoadBalancerID
+	// Groups are the names of further resource groups that may have public IPs which were
+	// made for it.
+	Groups []string
 }
 
 // Result is what came of a request.
@@ -127,7 +130,9 @@ type Balancers struct {
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	return &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]bool{}}
+	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]bool{}}
+	b.atlas.reading = make(chan struct{}, 1)
+	return b
 }
 
 // Run works until the context is done, and returns when nothing is under way any more.
@@ -166,8 +171,10 @@ type job struct {
 	addresses []netip.Addr
 	changed   bool
 	gone      []lb.LoadBalancerID
-	// groups are further resource groups that have public IPs of it.
+	// groups are the resource groups of the public IPs that its frontends lost.
 	groups []lb.ResourceID
+	// replaces is true if it had to let go of all on the load balancer where it belongs.
+	replaces bool
 }
 
 // steps orders what a request takes. An address that was on one load balancer can be on

@@ -17,8 +17,8 @@ import (
 // atlas is what is known of the cluster's load balancers: what Azure showed last of each,
 // and which Services were placed where since.
 type atlas struct {
-	// reading is held across the one list that everything begins with.
-	reading sync.Mutex
+	// reading is held across the one list that everything begins with, which takes time.
+	reading chan struct{}
 
 	mu     sync.Mutex // guards all below
 	read   bool
@@ -114,8 +114,12 @@ func (s Settings) names() []string {
 // survey reads all load balancers of the resource group, once. Those of others are not
 // looked at.
 func (b *Balancers) survey(ctx context.Context) error {
-	b.atlas.reading.Lock()
-	defer b.atlas.reading.Unlock()
+	select {
+	case b.atlas.reading <- struct{}{}:
+		defer func() { <-b.atlas.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	b.atlas.mu.Lock()
 	read := b.atlas.read
 	b.atlas.mu.Unlock()
@@ -161,6 +165,19 @@ func (a *atlas) remove(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.placed, key)
+}
+
+// elsewhere are the owners that are known to be on another load balancer than this one.
+func (a *atlas) elsewhere(name string) map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	owners := map[string]bool{}
+	for _, s := range a.placed {
+		if !equalFold(s.name, name) {
+			owners[s.owner] = true
+		}
+	}
+	return owners
 }
 
 // holding are the load balancers that show something of an owner.

@@ -4,17 +4,25 @@ package ensure
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
-// ipsAtOnce bounds the public IPs that are written side by side. One takes about three
-// seconds, and Azure Resource Manager takes ten writes a second.
-const ipsAtOnce = 32
+const (
+	// ipsAtOnce bounds the public IPs that are written side by side. One takes about three
+	// seconds, and Azure Resource Manager takes ten writes a second.
+	ipsAtOnce = 32
+	// ipsDeadline bounds all work of a pass on public IPs, before the load balancer and
+	// after: where Azure falls silent, the others of the load balancer have to go on.
+	ipsDeadline = 3 * time.Minute
+)
 
 // inventory is what a pass knows of public IPs.
 type inventory struct {
@@ -26,14 +34,25 @@ type inventory struct {
 	retired []lb.ResourceID
 }
 
+// ipWrite is a public IP that has to change, and for whom.
+type ipWrite struct {
+	next lb.PublicIP
+	by   []*job
+}
+
 // group is a resource group, without a name.
 func group(id lb.ResourceID) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Type: lb.TypePublicIP}
 }
 
-// groups are the resource groups where a job has public IPs, or may have some.
-func (w *worker) groups(j *job) []lb.ResourceID {
+// groupsOf are the resource groups where a job has public IPs, or may have some.
+func (w *worker) groupsOf(j *job) []lb.ResourceID {
 	all := append([]lb.ResourceID{group(w.cfg.PublicIPs)}, j.groups...)
+	for _, name := range j.Groups {
+		g := group(w.cfg.PublicIPs)
+		g.ResourceGroup = name
+		all = append(all, g)
+	}
 	if j.Wish != nil {
 		for _, f := range j.Wish.Faces {
 			if f.PublicIP != nil {
@@ -47,10 +66,12 @@ func (w *worker) groups(j *job) []lb.ResourceID {
 // addresses reads the public IPs of all jobs, one list a resource group, and makes those
 // true that they need now.
 func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
+	ctx, cancel := context.WithTimeout(ctx, ipsDeadline)
+	defer cancel()
 	inv := &inventory{known: map[string]lb.PublicIP{}, of: map[*job][]string{}, failed: map[*job]error{}}
 	read := map[string]error{}
 	for _, j := range jobs {
-		for _, g := range w.groups(j) {
+		for _, g := range w.groupsOf(j) {
 			err, done := read[g.Key()]
 			if !done {
 				err = w.list(ctx, inv, g)
@@ -61,69 +82,91 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 			}
 		}
 	}
-	type write struct {
-		next lb.PublicIP
-		by   []*job
-	}
-	writes := map[string]*write{}
+	writes := map[string]*ipWrite{}
 	for _, j := range jobs {
-		if inv.failed[j] != nil || j.Wish == nil || j.steps[0].leaves {
+		if inv.failed[j] == nil && j.Wish != nil && !j.steps[0].leaves {
+			w.pick(j, inv, writes)
+		}
+	}
+	if len(writes) > 0 {
+		w.putAll(ctx, inv, writes)
+	}
+	return inv
+}
+
+// pick chooses the public IPs of a job, and notes which have to be written.
+func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
+	var nexts []lb.PublicIP
+	var changes []bool
+	for _, f := range j.Wish.Faces {
+		var next lb.PublicIP
+		var changed bool
+		var err error
+		if f.PublicIP != nil {
+			next, changed, err = choose(*f.PublicIP, inv.known, j.Service, w.id, w.cfg.Location)
+		}
+		if errors.Is(err, errOtherFamily) && !j.replaces {
+			// Its name is needed for an address of the other family: first all goes.
+			j.replaces = true
+			j.steps = append([]step{{on: w.id, leaves: true}}, j.steps...)
+			return
+		}
+		if err != nil {
+			inv.failed[j] = err
+			return
+		}
+		nexts, changes = append(nexts, next), append(changes, changed)
+	}
+	for i, f := range j.Wish.Faces {
+		if f.PublicIP == nil {
+			inv.of[j] = append(inv.of[j], "")
 			continue
 		}
-		for _, f := range j.Wish.Faces {
-			if f.PublicIP == nil {
-				inv.of[j] = append(inv.of[j], "")
-				continue
+		key := nexts[i].ID.Key()
+		inv.of[j] = append(inv.of[j], key)
+		if changes[i] {
+			inv.known[key] = nexts[i] // the next Service that wants it changes this
+			if writes[key] == nil {
+				writes[key] = &ipWrite{}
 			}
-			next, changed, err := choose(*f.PublicIP, inv.known, j.Service, w.id, w.cfg.Location)
-			if err != nil {
-				inv.failed[j] = err
-				break
-			}
-			key := next.ID.Key()
-			inv.of[j] = append(inv.of[j], key)
-			if changed {
-				inv.known[key] = next // the next Service that wants it changes this
-				if writes[key] == nil {
-					writes[key] = &write{}
-				}
-				writes[key].next, j.changed = next, true
-			}
-			if writes[key] != nil {
-				writes[key].by = append(writes[key].by, j)
-			}
+			writes[key].next, j.changed = nexts[i], true
+		}
+		if writes[key] != nil {
+			writes[key].by = append(writes[key].by, j)
 		}
 	}
-	if len(writes) == 0 {
-		return inv
-	}
+}
+
+// putAll writes public IPs side by side. What fails fails for those who want it.
+func (w *worker) putAll(ctx context.Context, inv *inventory, writes map[string]*ipWrite) {
 	var mu sync.Mutex
+	fail := func(wr *ipWrite, err error) {
+		for _, j := range wr.by {
+			inv.failed[j] = err
+		}
+	}
 	err := w.leased(ctx, func(valid func() bool) {
 		side := newSide(ipsAtOnce)
-		for key, wr := range writes {
+		for _, key := range slices.Sorted(maps.Keys(writes)) {
+			wr := writes[key]
 			side.run(func() {
 				shown, err := w.put(ctx, wr.next, valid)
 				mu.Lock()
 				defer mu.Unlock()
-				if err == nil {
-					inv.known[key] = shown
+				if err != nil {
+					fail(wr, err)
 					return
 				}
-				for _, j := range wr.by {
-					inv.failed[j] = fmt.Errorf("public IP %s: %w", wr.next.ID.Name, err)
-				}
+				inv.known[key] = shown
 			})
 		}
 		side.wait()
 	})
 	if err != nil {
 		for _, wr := range writes {
-			for _, j := range wr.by {
-				inv.failed[j] = err
-			}
+			fail(wr, err)
 		}
 	}
-	return inv
 }
 
 func (w *worker) put(ctx context.Context, ip lb.PublicIP, valid func() bool) (lb.PublicIP, error) {
@@ -132,7 +175,7 @@ func (w *worker) put(ctx context.Context, ip lb.PublicIP, valid func() bool) (lb
 	}
 	shown, err := w.cfg.Azure.PutPublicIP(ctx, ip)
 	if err == nil && !shown.Address.IsValid() {
-		err = fmt.Errorf("Azure made it without an address") //nolint:staticcheck // a name
+		err = fmt.Errorf("public IP %s: Azure made it without an address", ip.ID.Name)
 	}
 	return shown, err
 }
@@ -145,89 +188,6 @@ func (w *worker) list(ctx context.Context, inv *inventory, g lb.ResourceID) erro
 	}
 	for _, ip := range ips {
 		inv.known[ip.ID.Key()] = ip
-	}
-	return nil
-}
-
-// tidy deletes the public IPs that were made for Services which need them no more, or are
-// gone. What has one still keeps it.
-func (w *worker) tidy(ctx context.Context, jobs []*job, inv *inventory) {
-	var groups []lb.ResourceID
-	add := func(id lb.ResourceID) {
-		if g := group(id); !slices.ContainsFunc(groups, func(o lb.ResourceID) bool { return o.Key() == g.Key() }) {
-			groups = append(groups, g)
-		}
-	}
-	for _, ip := range inv.known {
-		if j := w.leftBy(jobs, ip); j != nil {
-			add(ip.ID)
-		}
-	}
-	for _, id := range inv.retired {
-		add(id)
-	}
-	if len(groups) == 0 {
-		return
-	}
-	now := &inventory{known: map[string]lb.PublicIP{}}
-	for _, g := range groups {
-		if err := w.list(ctx, now, g); err != nil {
-			w.blameAll(jobs, inv, err)
-			return
-		}
-	}
-	owners := w.cfg.Cluster.Owners()
-	var mu sync.Mutex
-	err := w.leased(ctx, func(valid func() bool) {
-		side := newSide(ipsAtOnce)
-		for _, ip := range now.known {
-			j := w.leftBy(jobs, ip)
-			owner := madeFor(ip, w.cfg.ClusterName)
-			orphan := owner != "" && !containsFold(owners, owner) && slices.ContainsFunc(inv.retired, func(id lb.ResourceID) bool { return id.Key() == ip.ID.Key() })
-			if ip.UsedBy != "" || j == nil && !orphan {
-				continue
-			}
-			side.run(func() {
-				err := errLeaseLost
-				if valid() {
-					err = w.cfg.Azure.DeletePublicIP(ctx, ip)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case err == nil && j != nil:
-					j.changed = true
-				case j != nil:
-					inv.failed[j] = fmt.Errorf("public IP %s is not deleted yet: %w", ip.ID.Name, err)
-				case err != nil:
-					w.cfg.Log.WarnContext(ctx, "a public IP whose Service is gone is left", "publicIP", ip.ID.String(), "err", err)
-				}
-			})
-		}
-		side.wait()
-	})
-	if err != nil {
-		w.blameAll(jobs, inv, err)
-	}
-}
-
-func (w *worker) blameAll(jobs []*job, inv *inventory, err error) {
-	for _, j := range jobs {
-		inv.failed[j] = err
-	}
-}
-
-// leftBy returns the job for whose Service a public IP was made and which does not want
-// it any more; nil if there is none.
-func (w *worker) leftBy(jobs []*job, ip lb.PublicIP) *job {
-	owner := madeFor(ip, w.cfg.ClusterName)
-	if owner == "" {
-		return nil
-	}
-	for _, j := range jobs {
-		if equalFold(j.Owner, owner) && !wants(j.Wish, ip) {
-			return j
-		}
 	}
 	return nil
 }

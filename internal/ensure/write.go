@@ -70,23 +70,24 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	if err != nil {
 		return nil, err
 	}
-	in := w.input(observed, jobs, inv)
-	p := plan.Make(in)
+	owners := w.others()
+	p := plan.Make(w.input(observed, jobs, owners, inv))
 	refused := map[*job]error{}
 	for _, j := range jobs {
 		if why := p.Refused[j.Owner]; why != nil {
 			refused[j] = why
 		}
 	}
+	served := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return refused[j] != nil })
 	shown := observed
-	if !p.Empty() {
+	if !p.Empty() || observed.Provisioning == lb.Failed {
 		if !valid() {
 			return nil, errLeaseLost
 		}
 		if shown, err = w.carryOut(ctx, observed, p); err != nil {
 			return refused, err
 		}
-		if again := plan.Make(w.input(shown, jobs, inv)); !p.Delete && !again.Empty() {
+		if again := plan.Make(w.input(shown, served, owners, inv)); !p.Delete && !again.Empty() {
 			return refused, &fault.Fault{
 				Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
 				Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s",
@@ -97,15 +98,13 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	w.atlas.saw(shown)
 	w.log(ctx, p, len(jobs))
 	retire(inv, p.Changes)
-	for _, j := range jobs {
-		if refused[j] == nil {
-			j.changed = j.changed || touches(p.Changes, j.Owner)
-			if p.Delete {
-				j.gone = append(j.gone, w.id)
-			}
-			j.groups = append(j.groups, groupsOf(p.Changes, j.Owner)...)
-			w.address(j, shown, inv)
+	for _, j := range served {
+		j.changed = j.changed || touches(p.Changes, j.Owner)
+		if shown.Etag == "" { // deleted now, or by a write whose answer was lost
+			j.gone = append(j.gone, w.id)
 		}
+		j.groups = append(j.groups, groupsLost(p.Changes, j.Owner)...)
+		w.address(j, shown, inv)
 	}
 	return refused, nil
 }
@@ -126,21 +125,32 @@ func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error)
 	case observed.SKU != lb.Standard:
 		return lb.LoadBalancer{}, fmt.Errorf("load balancer %s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", w.id.Name, observed.SKU)
 	case observed.Provisioning == lb.Updating:
-		return lb.LoadBalancer{}, &fault.Fault{
-			Class: fault.Retriable, Code: CodeUpdating, Reason: "conflict", RetryAt: time.Now().Add(updatingPause),
-			Err: fmt.Errorf("load balancer %s: another write to it is under way", w.id.Name),
-		}
+		return lb.LoadBalancer{}, underWay("load balancer " + w.id.Name)
 	}
 	return observed, nil
 }
 
-// CodeUpdating is the code of a load balancer that somebody is just writing.
+// CodeUpdating is the code of what somebody is just writing.
 const CodeUpdating = "Updating"
 
-// updatingPause is when a load balancer is read again that is just being written.
+// updatingPause is when something is read again that is just being written.
 const updatingPause = 5 * time.Second
 
-func (w *worker) input(observed lb.LoadBalancer, jobs []*job, inv *inventory) plan.Input {
+// underWay is the fault of something that somebody is just writing.
+func underWay(what string) error {
+	return &fault.Fault{
+		Class: fault.Retriable, Code: CodeUpdating, Reason: "conflict", RetryAt: time.Now().Add(updatingPause),
+		Err: fmt.Errorf("%s: another write to it is under way", what),
+	}
+}
+
+// others are the owners of Services that may have something on the load balancer.
+func (w *worker) others() []string {
+	elsewhere := w.atlas.elsewhere(w.id.Name)
+	return slices.DeleteFunc(w.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
+}
+
+func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, inv *inventory) plan.Input {
 	in := plan.Input{
 		Observed: observed, MostRules: w.cfg.MostRules,
 		SharedPools: w.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
@@ -150,7 +160,7 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, inv *inventory) pl
 		in.Shares = append(in.Shares, w.share(j, inv))
 		due[j.Owner] = true
 	}
-	for _, owner := range w.cfg.Cluster.Owners() {
+	for _, owner := range owners {
 		if !due[owner] {
 			in.Others = append(in.Others, owner)
 		}
@@ -232,8 +242,8 @@ func retire(inv *inventory, changes []plan.Change) {
 	}
 }
 
-// groupsOf are the resource groups of the public IPs that an owner's frontends lost.
-func groupsOf(changes []plan.Change, owner string) []lb.ResourceID {
+// groupsLost are the resource groups of the public IPs that an owner's frontends lost.
+func groupsLost(changes []plan.Change, owner string) []lb.ResourceID {
 	lost := &inventory{}
 	retire(lost, slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) }))
 	for i, id := range lost.retired {

@@ -135,6 +135,7 @@ type PublicIP struct {
 	DNSLabel string
 	Tags     map[string]string
 	// UsedBy is the ARM id of the IP configuration that has it; empty if it is free.
-	UsedBy string
-	Origin any
+	UsedBy       string
+	Provisioning Provisioning
+	Origin       any
 }

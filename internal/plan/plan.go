@@ -111,7 +111,7 @@ func sweep(next *lb.LoadBalancer, in Input) {
 
 // bare reports whether nothing is left but shared pools that nobody refers to.
 func bare(next lb.LoadBalancer, in Input) bool {
-	return len(next.Frontends) == 0 && len(next.Rules) == 0 && len(next.Pinned) == 0 &&
+	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned) == 0 &&
 		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool { return !contains(in.SharedPools, p.ID.Name) })
 }
 

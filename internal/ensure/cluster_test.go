@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// record is what Kubernetes keeps of a Service: it outlives the process.
+type record struct {
+	service.Service
+	namespaceLabels map[string]string
+	rank            int
+	deleted         bool
+	// places is the finalizer and the annotation of places in one.
+	places []string
+	// groups are the resource groups that may have public IPs of it, recorded likewise.
+	groups []string
+	status []netip.Addr
+}
+
+// claim is what the process remembers of a Service; see the controller of Services.
+type claim struct {
+	owner       string
+	busy, dirty bool // somebody looks at it, and has to look again
+	running     bool // a request is under way
+	sleeps      int  // how many will look later
+	result      *ensure.Result
+	level       *service.Wish
+	// labels are those with which level was asked for, asked those of the last request.
+	labels, asked map[string]string
+	fails         int
+	notBefore     time.Time
+	told          string
+}
+
+// apply creates or changes a Service, and has the process look at it.
+func (s *stage) apply(name string, spec service.Service, namespaceLabels map[string]string) {
+	s.mu.Lock()
+	r := s.services[name]
+	if r == nil {
+		s.uids++
+		r = &record{rank: s.uids}
+		s.services[name] = r
+		spec.UID = fmt.Sprintf("%03x", s.uids)
+	} else {
+		spec.UID = r.UID
+	}
+	spec.Namespace, spec.Name, _ = strings.Cut(name, "/")
+	r.Service, r.namespaceLabels = spec, namespaceLabels
+	s.mu.Unlock()
+	s.process.kick(name)
+}
+
+// remove deletes a Service: it goes when nothing of it is left.
+func (s *stage) remove(name string) {
+	s.mu.Lock()
+	if r := s.services[name]; r != nil {
+		r.deleted = true
+	}
+	s.mu.Unlock()
+	s.process.kick(name)
+}
+
+// kick has somebody look at a Service.
+func (p *process) kick(name string) {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	if p.dead {
+		return
+	}
+	cl := p.claims[name]
+	if cl == nil {
+		cl = &claim{}
+		p.claims[name] = cl
+	}
+	cl.dirty = true
+	if !cl.busy {
+		cl.busy = true
+		p.running.Go(func() { p.work(name, cl) })
+	}
+}
+
+func (p *process) work(name string, cl *claim) {
+	s := p.stage
+	for {
+		s.mu.Lock()
+		r := s.services[name]
+		if !cl.dirty || p.dead || r == nil {
+			cl.busy = false
+			s.mu.Unlock()
+			return
+		}
+		cl.dirty = false
+		rank := r.rank
+		s.mu.Unlock()
+		if !pause(p.ctx, time.Duration(rank)*time.Microsecond) { // one after the other
+			continue
+		}
+		again, err := p.reconcile(name, r, cl)
+		s.mu.Lock()
+		switch {
+		case err != nil:
+			cl.fails++
+			p.later(name, cl, min(5*time.Millisecond<<min(cl.fails-1, 20), 1000*time.Second))
+		case again > 0:
+			p.later(name, cl, again)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// later looks again after a while. The caller holds s.mu.
+func (p *process) later(name string, cl *claim, d time.Duration) {
+	if p.dead {
+		return
+	}
+	cl.sleeps++
+	p.running.Go(func() {
+		slept := pause(p.ctx, d)
+		p.stage.mu.Lock()
+		cl.sleeps--
+		p.stage.mu.Unlock()
+		if slept {
+			p.kick(name)
+		}
+	})
+}
+
+// reconcile does what kube's reconcileBalanced does.
+func (p *process) reconcile(name string, r *record, cl *claim) (again time.Duration, err error) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cl.running {
+		return 0, nil
+	}
+	if res := cl.result; res != nil {
+		cl.result = nil
+		if err := p.note(name, r, cl, *res); err != nil {
+			return 0, err
+		}
+		if s.services[name] == nil {
+			return 0, nil
+		}
+	}
+	if wait := time.Until(cl.notBefore); wait > 0 {
+		return wait, nil
+	}
+	spec, places, labels := r.Service, slices.Clone(r.places), r.namespaceLabels
+	var wish *service.Wish
+	if !r.deleted {
+		w, problems := service.Desired(spec, s.settings.Settings)
+		if len(problems) > 0 {
+			cl.level = nil
+			for _, problem := range problems {
+				s.tell(name, cl, problem.Error())
+			}
+			return 0, nil
+		}
+		if wish = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) {
+			return 0, nil
+		}
+	}
+	s.mu.Unlock() // time may pass
+	on, leave, err := p.balancers.Locate(p.ctx, ensure.Placing{
+		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Wish: wish, Recorded: places,
+	})
+	s.mu.Lock()
+	if p.dead {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, p.failed(name, cl, err)
+	}
+	if on == "" && len(leave) == 0 {
+		s.release(name, cl)
+		return 0, nil
+	}
+	r.places = leave
+	if on != "" {
+		r.places = append([]string{on}, leave...)
+	}
+	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish}
+	if on != "" {
+		req.On = p.balancers.ID(on)
+	}
+	for _, l := range leave {
+		req.Leave = append(req.Leave, p.balancers.ID(l))
+	}
+	cl.running, cl.owner, cl.asked = true, spec.Owner(), spec.Labels
+	for _, g := range groupsOf(wish) {
+		if !slices.Contains(r.groups, g) {
+			r.groups = append(r.groups, g)
+		}
+	}
+	req.Groups = slices.Clone(r.groups)
+	p.balancers.Ensure(req)
+	return 0, nil
+}
+
+// groupsOf are the resource groups of the public IPs that a wish has made.
+func groupsOf(w *service.Wish) []string {
+	var groups []string
+	if w == nil {
+		return nil
+	}
+	for _, f := range w.Faces {
+		if f.PublicIP != nil && !slices.Contains(groups, f.PublicIP.ID.ResourceGroup) {
+			groups = append(groups, f.PublicIP.ID.ResourceGroup)
+		}
+	}
+	return groups
+}
+
+// note writes down what came of a request. The caller holds s.mu.
+func (p *process) note(name string, r *record, cl *claim, res ensure.Result) error {
+	if res.Err != nil {
+		return p.failed(name, cl, res.Err)
+	}
+	cl.fails, cl.told = 0, ""
+	if res.Wish == nil {
+		p.stage.release(name, cl)
+		return nil
+	}
+	r.places = []string{res.On.Name}
+	if !slices.Equal(r.status, res.Addresses) {
+		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
+	}
+	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
+	r.groups = groupsOf(res.Wish)
+	return nil
+}
+
+// failed tells of an error, and says when to try again. The caller holds s.mu.
+func (p *process) failed(name string, cl *claim, err error) error {
+	text := err.Error()
+	f, ok := errors.AsType[*fault.Fault](err)
+	if ok && f.Class == fault.Retriable && f.RetryAt.After(time.Now()) {
+		cl.notBefore = f.RetryAt
+		p.stage.tell(name, cl, fmt.Sprintf("%s; again at %.1fs", text, f.RetryAt.Sub(p.stage.start).Seconds()))
+		return nil
+	}
+	p.stage.tell(name, cl, text)
+	return err
+}
+
+// tell complains, once in the same words. The caller holds s.mu.
+func (s *stage) tell(name string, cl *claim, why string) {
+	if cl.told == why {
+		return
+	}
+	cl.told = why
+	s.trace("%s: %s", name, firstLine(why))
+}
+
+// release lets a Service go of which nothing is left. The caller holds s.mu.
+func (s *stage) release(name string, cl *claim) {
+	cl.level = nil
+	s.trace("%s is gone", name)
+	delete(s.services, name)
+	delete(s.process.claims, name)
+}
+
+// ensured is told what came of a request.
+func (p *process) ensured(res ensure.Result) {
+	p.stage.mu.Lock()
+	cl := p.claims[res.Service]
+	if cl == nil || cl.owner != res.Owner {
+		p.stage.mu.Unlock()
+		return
+	}
+	cl.result, cl.running = &res, false
+	p.stage.mu.Unlock()
+	p.kick(res.Service)
+}
+
+// Owners implements ensure.Cluster.
+func (p *process) Owners() []string {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	var owners []string
+	for _, r := range p.stage.services {
+		owners = append(owners, r.Owner())
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// Fresh implements ensure.Cluster: two nodes for all, of which a Service for itself has
+// the first.
+func (p *process) Fresh(_ string, _ lb.LoadBalancerID, pool service.Pool) []lb.Address {
+	nodes := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.9.1")}, {Name: "n2", IP: netip.MustParseAddr("10.0.9.2")}}
+	if pool.Family == lb.IPv6 {
+		nodes[0].IP, nodes[1].IP = netip.MustParseAddr("fd00::9:1"), netip.MustParseAddr("fd00::9:2")
+	}
+	if !pool.Shared {
+		return nodes[:1]
+	}
+	return nodes
+}

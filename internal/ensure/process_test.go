@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// process is one life of Weir: what it remembers is gone with it.
+type process struct {
+	stage     *stage
+	ctx       context.Context
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	balancers *ensure.Balancers
+	client    *azure.Client
+	// dead and claims are guarded by the stage's mu.
+	dead   bool
+	claims map[string]*claim
+}
+
+// launch starts a process. Nobody is asked for anything yet.
+func (s *stage) launch() {
+	endpoint, credential, err := azure.Emulator("http://127.0.0.1:8080")
+	if err != nil {
+		panic(err)
+	}
+	p := &process{stage: s, claims: map[string]*claim{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.client, err = azure.New(azure.Options{
+		Endpoint: endpoint, Credential: credential, Transport: &wire{p},
+		VirtualNetworkID: vnetID, Retry: azure.Retry{Pause: time.Second},
+	})
+	if err != nil {
+		panic(err)
+	}
+	lanes := poolupdate.New(poolupdate.Config{
+		Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Log: quiet,
+	})
+	config := ensure.Config{
+		Settings: s.settings, Azure: p.client, Lanes: carriesNothing{lanes}, Cluster: p, Done: p.ensured, Log: quiet,
+	}
+	if s.lease != nil {
+		config.Lease = s.lease
+	}
+	p.balancers = ensure.New(config)
+	s.mu.Lock()
+	s.process = p
+	s.mu.Unlock()
+	p.running.Go(func() { p.balancers.Run(p.ctx) })
+	p.running.Go(func() { lanes.Run(p.ctx) })
+}
+
+// die ends the process: nothing that it does from now on counts. The caller holds s.mu.
+func (p *process) die() {
+	p.dead = true
+	p.cancel()
+}
+
+// noPools is a cluster without BackendPools.
+type noPools struct{}
+
+func (noPools) Relevant(poolupdate.Operation) bool          { return false }
+func (noPools) Wanted(poolupdate.Ref) (w poolupdate.Wanted) { return w }
+
+// carriesNothing are lanes of pools in which no change waits.
+type carriesNothing struct{ *poolupdate.Lanes }
+
+// Carry implements ensure.Lanes.
+func (carriesNothing) Carry(_ context.Context, _ lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
+	return pools, func([]lb.Pool, bool) {}
+}
+
+// wire is the way of a process to Azure. It is where the process dies in the midst of a
+// call.
+type wire struct{ process *process }
+
+// Do implements azure.Transport.
+func (w *wire) Do(req *http.Request) (*http.Response, error) {
+	p, s := w.process, w.process.stage
+	if !pause(req.Context(), distance(req.URL.Path)) {
+		return nil, req.Context().Err()
+	}
+	s.mu.Lock()
+	if p.dead {
+		s.mu.Unlock()
+		return nil, context.Canceled
+	}
+	s.sent++
+	dies := s.kill.nth == s.sent
+	if dies && !s.kill.after {
+		p.die()
+		s.mu.Unlock()
+		return nil, context.Canceled
+	}
+	s.mu.Unlock()
+	resp, err := s.emu.Transport().Do(req)
+	if dies {
+		s.mu.Lock()
+		p.die()
+		s.mu.Unlock()
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return nil, context.Canceled
+	}
+	return resp, err
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lease is the resource lease, as others leave it to us.
+type lease struct {
+	mu   sync.Mutex
+	held bool // by somebody else
+	lost bool // nothing may be written any more
+}
+
+// Enter implements ensure.Lease.
+func (l *lease) Enter(context.Context) (func() bool, func(), error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held {
+		return nil, nil, errors.New(`the lease kube-system/aks-managed-resource-locker is held by "other"`)
+	}
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.lost
+	}, func() {}, nil
+}
+
+func (l *lease) set(state string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held, l.lost = state == "held", state == "lost"
+}
+
+// firstLine keeps a trace readable.
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}
