@@ -24,6 +24,7 @@ type atlas struct {
 	read   bool
 	shown  map[string]lb.LoadBalancer // by name in lower case
 	placed map[string]spot            // by Service
+	nodes  map[netip.Addr]string      // the configuration of each node at the start
 }
 
 // spot is where a Service is, and how many rules it has there.
@@ -47,7 +48,7 @@ type Placing struct {
 // leaves, and those that it has to leave. An error without a *fault.Fault is about the
 // Service.
 func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []string, err error) {
-	multiple := len(b.cfg.Configurations) > 1
+	multiple := service.Places(b.cfg.Configurations)
 	// Whoever may edit a Service may edit its record: it never leads to a load balancer that
 	// is not the cluster's.
 	where := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return !containsFold(b.cfg.names(), name) })
@@ -132,7 +133,7 @@ func (b *Balancers) survey(ctx context.Context) error {
 	}
 	b.atlas.mu.Lock()
 	defer b.atlas.mu.Unlock()
-	b.atlas.read = true
+	b.atlas.read, b.atlas.nodes = true, b.cfg.nodePlaces(all)
 	for _, balancer := range all {
 		if containsFold(b.cfg.names(), balancer.ID.Name) {
 			b.atlas.sawLocked(balancer)
@@ -199,10 +200,8 @@ func (a *atlas) holding(owner string) []string {
 // current is the configuration of the first of these load balancers.
 func (b *Balancers) current(where []string) string {
 	for _, name := range where {
-		for _, c := range b.cfg.Configurations {
-			if equalFold(name, c.Name) || equalFold(name, service.LoadBalancerName(c.Name, true)) {
-				return c.Name
-			}
+		if c, ok := service.ConfigurationOf(name, b.cfg.Configurations); ok {
+			return c.Name
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -60,7 +62,8 @@ func (w *wake) noting(next reconcile.Func) reconcile.Func {
 		result, err := next(ctx, req)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if err == nil || !passes(err) {
+		_, azures := errors.AsType[*fault.Fault](err)
+		if err == nil || azures || !passes(err) {
 			delete(w.failed, req)
 			return result, err
 		}

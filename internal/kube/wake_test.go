@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/fault"
 )
 
 // What failed because of the API server is tried again once that answers, but not over and
@@ -42,6 +44,7 @@ func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
 	ends("fine", nil)
 	ends("refused", apierrors.NewForbidden(pools, "refused", errors.New("no")))
 	ends("conflict", apierrors.NewConflict(pools, "conflict", errors.New("no")))
+	ends("azure", &fault.Fault{Class: fault.Terminal, Code: "AuthorizationFailed"})
 	if got := tried(0); got != "" {
 		t.Errorf("%s is tried again, and nothing came from the API server's health", got)
 	}

@@ -33,32 +33,38 @@ func PlaceNodes(nodes []Node, all []Configuration) map[string]string {
 	}
 	var rest []Node
 	for _, n := range nodes {
-		if conf := belongs(n, all); conf != "" {
+		if conf := PlaceOf(n, all); conf != "" {
 			put(n, conf)
 		} else {
 			rest = append(rest, n)
 		}
 	}
-	var free []Configuration
-	for _, conf := range all {
-		if conf.Nodes == nil {
-			free = append(free, conf)
-		}
-	}
-	stays := func(n Node) bool { return slices.Contains(names(free), n.Placed) }
-	for _, n := range rest {
-		if stays(n) {
-			put(n, n.Placed)
-		}
+	free := unselective(all)
+	if len(free) == 0 {
+		return placed
 	}
 	slices.SortFunc(rest, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range rest {
-		if stays(n) || len(free) == 0 {
-			continue
-		}
 		put(n, slices.MinFunc(free, func(a, b Configuration) int { return cmp.Compare(count[a.Name], count[b.Name]) }).Name)
 	}
 	return placed
+}
+
+// PlaceOf returns the configuration of a node as far as that does not depend on other nodes:
+// where its set or a selector says, or where it is; empty otherwise.
+func PlaceOf(n Node, all []Configuration) string {
+	if conf := belongs(n, all); conf != "" {
+		return conf
+	}
+	if slices.Contains(names(unselective(all)), n.Placed) {
+		return n.Placed
+	}
+	return ""
+}
+
+// unselective are the configurations that take any node.
+func unselective(all []Configuration) []Configuration {
+	return slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool { return c.Nodes != nil })
 }
 
 // belongs returns the configuration that a node's set or labels name; empty if none.

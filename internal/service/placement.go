@@ -25,6 +25,23 @@ type Configuration struct {
 // Selector reports whether it selects something with these labels.
 type Selector func(labels map[string]string) bool
 
+// Places reports whether there is anything to choose: a single load balancer without
+// conditions takes every Service.
+func Places(all []Configuration) bool {
+	return len(all) != 1 || all[0].Closed || all[0].Services != nil || all[0].Namespaces != nil
+}
+
+// ConfigurationOf returns the configuration that a load balancer belongs to, by its name;
+// false if it is none of them.
+func ConfigurationOf(loadBalancer string, all []Configuration) (Configuration, bool) {
+	for _, c := range all {
+		if strings.EqualFold(loadBalancer, c.Name) || strings.EqualFold(loadBalancer, c.Name+twin) {
+			return c, true
+		}
+	}
+	return Configuration{}, false
+}
+
 // twin is what the name of an internal load balancer ends in.
 const twin = "-internal"
 

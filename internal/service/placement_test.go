@@ -117,3 +117,41 @@ func TestLawNodesStay(t *testing.T) {
 		}
 	})
 }
+
+func TestConfigurationOf(t *testing.T) {
+	all := []Configuration{{Name: "kubernetes"}, {Name: "LB-2"}}
+	for name, want := range map[string]string{
+		"kubernetes": "kubernetes", "Kubernetes-Internal": "kubernetes", "lb-2": "LB-2", "lb-2-internal": "LB-2",
+		"lb-2-internal-internal": "", "lb": "", "": "",
+	} {
+		if got, ok := ConfigurationOf(name, all); got.Name != want || ok != (want != "") {
+			t.Errorf("%q is of %q, %v; want %q", name, got.Name, ok, want)
+		}
+	}
+}
+
+// What a node is told without a look at the others is what it is told beside them.
+func TestPlaceOf(t *testing.T) {
+	all := []Configuration{{Name: "kubernetes", PrimaryVMSet: "a"}, {Name: "lb-1", Nodes: team("shop")}, {Name: "lb-2"}}
+	shop := map[string]string{"team": "shop"}
+	for _, tt := range []struct {
+		about string
+		n     Node
+		want  string
+	}{
+		{"its set", Node{VMSet: "A", Labels: shop, Placed: "lb-2"}, "kubernetes"},
+		{"a selector", Node{Labels: shop, Placed: "lb-2"}, "lb-1"},
+		{"where it is", Node{VMSet: "b", Placed: "lb-2"}, "lb-2"},
+		{"not where only others may be", Node{Placed: "lb-1"}, ""},
+		{"nothing says", Node{}, ""},
+	} {
+		n := tt.n
+		n.Name = "n"
+		if got := PlaceOf(n, all); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.about, got, tt.want)
+		}
+		if got := PlaceNodes([]Node{n, {Name: "m"}}, all)["n"]; tt.want != "" && got != tt.want {
+			t.Errorf("%s: beside another %q, want %q", tt.about, got, tt.want)
+		}
+	}
+}
