@@ -58,7 +58,7 @@ long-running operations, overlapping writes, throttling and validation, and
 injects faults from a script. Nothing is kept when it ends.
 
 The admin API under /_emu/ has a listener of its own: call log, statistics,
-snapshots, fault scripts. See docs/reference/emulator.md.`,
+snapshots, fault scripts, and where new flows go when nodes die. See docs/reference/emulator.md.`,
 		Example: `  weirlab emulator
   weirlab emulator --latency-scale 0.1 --overlap lock-429 --faults faults.yaml
   curl -H 'Authorization: Bearer any' \

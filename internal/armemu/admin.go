@@ -33,6 +33,14 @@ func (e *Emulator) Admin() http.Handler {
 	})
 	mux.HandleFunc("PUT /_emu/faults", replace(func(body []byte) error { return e.SetFaults(string(body)) }))
 	mux.HandleFunc("DELETE /_emu/faults", replace(func([]byte) error { return e.SetFaults("") }))
+	mux.HandleFunc("GET /_emu/probe", func(w http.ResponseWriter, _ *http.Request) {
+		reply200(w, fields{"rules": e.Flows(time.Time{}, time.Now())})
+	})
+	mux.HandleFunc("POST /_emu/probe", replace(e.probed))
+	mux.HandleFunc("DELETE /_emu/probe", func(w http.ResponseWriter, _ *http.Request) {
+		e.ForgetFlows()
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("GET /_emu/config", func(w http.ResponseWriter, _ *http.Request) { reply200(w, e.config()) })
 	mux.HandleFunc("PUT /_emu/config", replace(e.configure))
 	return mux
@@ -123,14 +131,18 @@ func parseSince(value string) (func(Call) bool, error) {
 
 // settings are what PUT /_emu/config changes; absent ones stay.
 type settings struct {
-	Overlap      *string  `json:"overlap,omitempty"`
-	LatencyScale *float64 `json:"latencyScale,omitempty"`
+	Overlap               *string  `json:"overlap,omitempty"`
+	LatencyScale          *float64 `json:"latencyScale,omitempty"`
+	IgnoreInlineAddresses *bool    `json:"ignoreInlineAddresses,omitempty"`
 }
 
 func (e *Emulator) config() settings {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return settings{Overlap: new(string(e.opts.Overlap)), LatencyScale: new(e.opts.LatencyScale)}
+	return settings{
+		Overlap: new(string(e.opts.Overlap)), LatencyScale: new(e.opts.LatencyScale),
+		IgnoreInlineAddresses: new(e.opts.IgnoreInlineAddresses),
+	}
 }
 
 func (e *Emulator) configure(body []byte) error {
@@ -138,8 +150,8 @@ func (e *Emulator) configure(body []byte) error {
 	if err := strict(body, &want); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	if want.Overlap == nil && want.LatencyScale == nil {
-		return errors.New("config: nothing to change: set overlap or latencyScale")
+	if want == (settings{}) {
+		return errors.New("config: nothing to change: set overlap, latencyScale or ignoreInlineAddresses")
 	}
 	before := e.config()
 	if want.LatencyScale != nil {
@@ -151,6 +163,9 @@ func (e *Emulator) configure(body []byte) error {
 		if err := e.SetOverlap(Overlap(*want.Overlap)); err != nil {
 			return errors.Join(err, e.SetLatencyScale(*before.LatencyScale))
 		}
+	}
+	if want.IgnoreInlineAddresses != nil {
+		e.SetIgnoreInlineAddresses(*want.IgnoreInlineAddresses)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields, 
 	props := with(properties(c), "provisioningState", state)
 	maps.Copy(props, back[id.key()])
 	if k == poolKind {
-		list := objects(props, addresses)
+		list := entriesOf(from, id, c)
 		for i, addr := range list {
 			list[i] = a.renderAddress(id, addr, state)
 		}

@@ -30,6 +30,10 @@ type Options struct {
 	// LockWithoutRetryAfter leaves the Retry-After header off the 429 that
 	// Overlap Lock answers. Whether Azure sends it is not known.
 	LockWithoutRetryAfter bool
+	// IgnoreInlineAddresses has a PUT of a load balancer leave the addresses of
+	// the pools that are there as they are, though it answers success. Whether
+	// Azure takes them is recorded nowhere: a client has to look.
+	IgnoreInlineAddresses bool
 	// Throttle sets the request limits; nil throttles nothing.
 	// AzureLimits returns the documented ones.
 	Throttle *Limits
@@ -86,6 +90,7 @@ type Emulator struct {
 	calls      callLog
 	links      *links       // who refers to whom; nil when it has to be built anew
 	lastPublic publicCursor // the public addresses given last
+	flows      *flowHistory // nil until a node dies
 }
 
 // New returns an empty cloud.
@@ -124,6 +129,13 @@ func (e *Emulator) SetLatencyScale(scale float64) error {
 	defer e.mu.Unlock()
 	e.opts.LatencyScale = scale
 	return nil
+}
+
+// SetIgnoreInlineAddresses changes the option for writes to come.
+func (e *Emulator) SetIgnoreInlineAddresses(ignore bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.opts.IgnoreInlineAddresses = ignore
 }
 
 // SetFaults replaces the fault script by this YAML text; empty removes it.

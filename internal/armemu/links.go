@@ -125,6 +125,12 @@ func (e *Emulator) changed(id resourceID, before, after fields) {
 		return
 	}
 	e.links = nil
+	if id.root == networkInterfaceKind {
+		if e.aggregates[id.rootKey()] == nil {
+			after = nil
+		}
+		e.forgetLeft(id.rootID(), before, after)
+	}
 	if id.root.configs != nil {
 		e.followDynamic(id.root.configs, before)
 		e.followDynamic(id.root.configs, after)

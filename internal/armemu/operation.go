@@ -69,6 +69,7 @@ func (e *Emulator) start(x *exchange, agg *aggregate, root, before fields) *oper
 	}
 	e.remember(op)
 	e.changed(op.target, before, root)
+	e.programmed(op.target, x.now)
 	return op
 }
 
@@ -103,10 +104,9 @@ func (e *Emulator) forgetRunning(op *operation) {
 // settle finishes what has come due. Everything that looks at state calls it
 // first, so no goroutine has to.
 func (e *Emulator) settle(now time.Time) {
-	for _, op := range slices.Clone(e.running) {
-		if op.stuck || now.Before(op.deadline) {
-			continue
-		}
+	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
+	slices.SortStableFunc(due, func(a, b *operation) int { return a.deadline.Compare(b.deadline) })
+	for _, op := range due {
 		e.forgetRunning(op)
 		agg := e.aggregates[op.target.rootKey()]
 		agg.op = nil
@@ -132,6 +132,7 @@ func (e *Emulator) settle(now time.Time) {
 			}
 		}
 		e.changed(op.target, op.before, agg.body)
+		e.programmed(op.target, op.deadline)
 	}
 }
 

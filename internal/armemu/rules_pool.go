@@ -41,6 +41,11 @@ func poolRules() []Rule {
 			Source:   "API description, version 2025-05-01", check: adminStates,
 		},
 		{
+			Name: "admin-state-after-creation", On: KindPut, Scopes: onlyPools, Code: "AdminStateNotSupportedOnCreation", CodeTag: Assumed, Tag: Documented,
+			Requires: "A write that creates a pool sets no admin state on addresses of NICs.",
+			Source:   "admin state page, limitations", check: adminStateLater,
+		},
+		{
 			Name: "ip-and-nic-not-mixed", On: KindPut, Scopes: onlyPools,
 			Code:    "CannotMixIPBasedAddressesAndIPConfigurationsOnLoadBalancerBackendAddressPool",
 			CodeTag: Observed, Tag: Observed,
@@ -124,6 +129,18 @@ func adminStates(s *subject) string {
 		state, given := properties(a)["adminState"]
 		if given && !slices.Contains([]any{"None", "Up", "Down"}, state) {
 			return fmt.Sprintf("Address %s of backend address pool %s: adminState %v is not one of None, Up, Down.", text(a, "name"), s.self, state)
+		}
+	}
+	return ""
+}
+
+func adminStateLater(s *subject) string {
+	if findChild(s.before, s.self) != nil {
+		return ""
+	}
+	for _, a := range s.addresses() {
+		if state := text(properties(a), "adminState"); isNIC(a) && state != "" && state != "None" {
+			return fmt.Sprintf("Address %s of backend address pool %s: adminState %s cannot be set while a pool of network interfaces is created.", text(a, "name"), s.self, state)
 		}
 	}
 	return ""

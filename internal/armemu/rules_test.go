@@ -73,6 +73,7 @@ func poolBreaches() []breach {
 		{rule: "address-has-target", bad: poolWith(inVNet, `{"name":"a"}`), good: poolWith("", nicAddr), message: `""`},
 		{rule: "address-ips-unique", bad: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00:0::1")), good: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00::2")), message: "fd00::1"},
 		{rule: "admin-state", bad: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Drain"}}`), good: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Down"}}`), message: "Drain"},
+		{rule: "admin-state-after-creation", id: lbID + "/backendAddressPools/new", bad: poolWith("", strings.Replace(nicAddr, `"ipAddress"`, `"adminState":"Down","ipAddress"`, 1)), good: poolWith("", nicAddr), message: "Down"},
 		{rule: "ip-and-nic-not-mixed", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), nicAddr), good: poolWith("", nicAddr), message: "both"},
 		{
 			rule: "ip-and-nic-not-mixed", bad: poolBody("10.0.0.1"), good: poolBody(), message: "both",

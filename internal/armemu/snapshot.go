@@ -73,6 +73,7 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 	before := agg.body
 	agg.body = e.installed(parsed, before, body)
 	e.changed(parsed, before, agg.body)
+	e.programmed(parsed, time.Now())
 	agg.state, agg.touched = stateSucceeded, parsed.rootID()
 	if parsed.child == nil && parsed.root.guid {
 		agg.guid = guid
@@ -157,5 +158,8 @@ func (e *Emulator) Restore(snapshot []byte) error {
 	}
 	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
 	e.links, e.lastPublic = nil, fresh.lastPublic
+	if e.flows != nil {
+		e.flows.follow("/", e.allRules(), time.Now())
+	}
 	return nil
 }

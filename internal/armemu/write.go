@@ -43,12 +43,18 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		if old := findChild(p.before, id); old != nil {
 			clean = keepProperties(id.child, old, clean)
 		}
+		if id.child == poolKind {
+			clean = e.takeEntries(id, findChild(p.before, id), clean)
+		}
 		p.root = withChildBody(p.before, id, clean)
 		return p, nil
 	}
 	p.root = fillDefaults(id.root, clean)
 	if p.before != nil {
 		p.root = keepServerState(id.root, p.before, p.root)
+	}
+	if id.root == loadBalancerKind {
+		p.root = e.takeAllEntries(id, p.before, p.root)
 	}
 	p.root = e.allocate(id, p.root)
 	return p, nil

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// flowHistory is what the model of the data plane needs to know of the past. It
+// begins when the first node dies: before that no flow can have gone wrong.
+type flowHistory struct {
+	nodes lives
+	rules map[string][]ruleVersion // by lower-cased id
+}
+
+// RuleFlows is how a load balancing rule sends new flows.
+type RuleFlows struct {
+	Rule      string         `json:"rule"`
+	Frontend  string         `json:"frontend"`
+	Probe     string         `json:"probe,omitempty"`
+	Addresses []AddressFlows `json:"addresses"`
+	// MisdirectedSeconds is the share of the addresses taking new flows that were
+	// dead, summed over time: one of four for three seconds is 0.75.
+	MisdirectedSeconds float64 `json:"misdirectedSeconds"`
+	// UnservedSeconds is for how long no address took new flows.
+	UnservedSeconds float64 `json:"unservedSeconds"`
+}
+
+// AddressFlows is an address of a rule's pool.
+type AddressFlows struct {
+	Pool string `json:"pool"` // its name
+	Name string `json:"name"`
+	// IP is empty for a network interface that is not modelled.
+	IP         string `json:"ip,omitempty"`
+	AdminState string `json:"adminState"`
+	Alive      bool   `json:"alive"`
+	// ProbedUp is what the probe says, whatever the admin state; true without one.
+	ProbedUp      bool `json:"probedUp"`
+	TakesNewFlows bool `json:"takesNewFlows"`
+}
+
+// SetAlive tells that the node with this IP address has died, or has recovered.
+// A dead node answers no probe and no flow.
+func (e *Emulator) SetAlive(ip netip.Addr, alive bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	e.settle(now)
+	if e.flows == nil {
+		if alive {
+			return
+		}
+		e.flows = e.flowsFrom(now)
+	}
+	ip = ip.Unmap()
+	if e.flows.nodes.alive(ip, now) != alive {
+		e.flows.nodes[ip] = append(e.flows.nodes[ip], lifeChange{now, alive})
+	}
+}
+
+// ForgetFlows lets all nodes be alive and forgets what was misdirected.
+func (e *Emulator) ForgetFlows() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flows = nil
+}
+
+// Flows returns, for every load balancing rule, who takes new flows at the time
+// to, and what went wrong since the time from. A rule that has gone is in it if
+// anything did. What was before the first node died is not kept.
+func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(time.Now())
+	h := e.flows
+	if h == nil {
+		h = e.flowsFrom(to)
+	}
+	all := []RuleFlows{}
+	for _, key := range slices.Sorted(maps.Keys(h.rules)) {
+		versions := h.rules[key]
+		sum := count(versions, h.nodes, from, to)
+		rule := ruleAt(versions, to)
+		gone := rule == nil
+		if gone && sum.misdirected == 0 {
+			continue
+		}
+		if gone {
+			rule = &flowRule{id: lastOf(versions, to).id}
+		}
+		shown := rule.show(h.nodes, to)
+		shown.MisdirectedSeconds, shown.UnservedSeconds = sum.misdirected, sum.unserved
+		all = append(all, shown)
+	}
+	return all
+}
+
+// lastOf returns what a rule that is gone at t was last.
+func lastOf(versions []ruleVersion, t time.Time) *flowRule {
+	last := versions[0].rule
+	for _, v := range versions {
+		if v.rule != nil && !v.at.After(t) {
+			last = v.rule
+		}
+	}
+	return last
+}
+
+func (r *flowRule) show(nodes lives, t time.Time) RuleFlows {
+	shown := RuleFlows{Rule: r.id, Frontend: r.frontend, Probe: r.probeID, Addresses: []AddressFlows{}}
+	for i, takes := range r.takers(nodes, t) {
+		a := r.addresses[i]
+		entry := AddressFlows{
+			Pool: a.pool, Name: a.name, AdminState: cmp.Or(a.adminState, "None"), TakesNewFlows: takes,
+			Alive: nodes.alive(a.ip, t), ProbedUp: r.probe == nil || r.probe.up(nodes[a.ip], t),
+		}
+		if a.ip.IsValid() {
+			entry.IP = a.ip.String()
+		}
+		shown.Addresses = append(shown.Addresses, entry)
+	}
+	return shown
+}
+
+// flowsFrom returns a history that begins with what is there.
+func (e *Emulator) flowsFrom(now time.Time) *flowHistory {
+	h := &flowHistory{nodes: lives{}, rules: map[string][]ruleVersion{}}
+	h.follow("/", e.allRules(), now)
+	return h
+}
+
+func (e *Emulator) allRules() []*flowRule {
+	var all []*flowRule
+	for _, agg := range e.sorted() {
+		all = append(all, e.flowRules(agg)...)
+	}
+	return all
+}
+
+// programmed has the data plane follow a change of this resource at once: what
+// GET shows is what new flows meet.
+func (e *Emulator) programmed(id resourceID, at time.Time) {
+	switch {
+	case e.flows == nil:
+	case id.root == loadBalancerKind:
+		e.flows.follow(id.rootKey()+"/", e.flowRules(e.aggregates[id.rootKey()]), at)
+	case id.root == networkInterfaceKind: // it may have joined or left any pool
+		e.flows.follow("/", e.allRules(), at)
+	}
+}
+
+// follow notes the rules that are not what they were: these are all below that
+// path.
+func (h *flowHistory) follow(under string, rules []*flowRule, at time.Time) {
+	now := map[string]*flowRule{}
+	for _, r := range rules {
+		now[strings.ToLower(r.id)] = r
+	}
+	for key := range h.rules {
+		if _, there := now[key]; !there && strings.HasPrefix(key, under) {
+			now[key] = nil
+		}
+	}
+	for key, rule := range now {
+		versions := h.rules[key]
+		if n := len(versions); n == 0 || !rule.equal(versions[n-1].rule) {
+			h.rules[key] = append(versions, ruleVersion{at, rule})
+		}
+	}
+}
+
+// flowRules reads the rules of a load balancer; nil has none.
+func (e *Emulator) flowRules(agg *aggregate) []*flowRule {
+	if agg == nil || agg.id.root != loadBalancerKind {
+		return nil
+	}
+	props := properties(agg.body)
+	held := map[string][]flowAddress{}
+	for _, pool := range objects(props, pools) {
+		id := agg.id.withChild(poolKind, text(pool, "name"))
+		for _, entry := range entriesOf(e.index(), id, pool) {
+			held[id.key()] = append(held[id.key()], flowAddress{
+				pool: id.childName, name: text(entry, "name"), ip: e.ipOf(entry), adminState: text(properties(entry), "adminState"),
+			})
+		}
+	}
+	probes := map[string]fields{}
+	for _, probe := range objects(props, lbProbes) {
+		probes[agg.id.withChild(agg.id.root.child(lbProbes), text(probe, "name")).key()] = properties(probe)
+	}
+	var rules []*flowRule
+	for _, r := range objects(props, lbRules) {
+		rule := &flowRule{
+			id:       agg.id.withChild(agg.id.root.child(lbRules), text(r, "name")).String(),
+			frontend: text(object(properties(r), "frontendIPConfiguration"), "id"),
+		}
+		if probe, ok := probes[reference(properties(r), "probe")]; ok {
+			rule.probe, rule.probeID = readProbe(probe), text(object(properties(r), "probe"), "id")
+		}
+		for _, pool := range poolsOf(properties(r)) {
+			rule.addresses = append(rule.addresses, held[pool]...)
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+func readProbe(props fields) *flowProbe {
+	interval, given := number(props, "intervalInSeconds")
+	if !given {
+		interval = 15
+	}
+	threshold, given := number(props, "probeThreshold")
+	if !given {
+		threshold = 1
+	}
+	const most = 10_000 // far beyond what Azure allows, and no overflow
+	return &flowProbe{
+		interval: time.Duration(min(interval, most)) * time.Second, threshold: min(threshold, most),
+		allUp: sameName(text(props, "noHealthyBackendsBehavior"), "AllProbedUp"),
+	}
+}
+
+// probeReport is what POST /_emu/probe takes.
+type probeReport struct {
+	IP    string `json:"ip"`
+	Alive *bool  `json:"alive"`
+}
+
+func (e *Emulator) probed(body []byte) error {
+	var report probeReport
+	if err := strict(body, &report); err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	ip, err := netip.ParseAddr(report.IP)
+	if err != nil || ip.Zone() != "" {
+		return fmt.Errorf("probe: ip %q is not an IP address", report.IP)
+	}
+	if report.Alive == nil {
+		return fmt.Errorf("probe: say whether %s is alive: true or false", ip)
+	}
+	e.SetAlive(ip, *report.Alive)
+	return nil
+}

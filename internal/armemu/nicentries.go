@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// A pool that network interfaces have joined shows an address for each of their
+// IP configurations. Who is in it is the interfaces' affair; a write of the pool
+// sets admin states.
+
+func nicOf(entry fields) string {
+	return reference(properties(entry), "networkInterfaceIPConfiguration")
+}
+
+// entriesOf returns the addresses that a pool shows: those that are stored, and
+// one for each IP configuration that none of them stands for.
+func entriesOf(from *links, pool resourceID, body fields) []fields {
+	entries := objects(properties(body), addresses)
+	stored := map[string]bool{}
+	for _, a := range entries {
+		stored[nicOf(a)] = true
+	}
+	for _, id := range from.nicsOf(pool, body) {
+		if !stored[strings.ToLower(id)] {
+			entries = append(entries, fields{
+				"name":       nicEntryName(id),
+				"properties": fields{"networkInterfaceIPConfiguration": fields{"id": id}},
+			})
+		}
+	}
+	return entries
+}
+
+// nicEntryName is what Azure calls the address of an IP configuration: for a
+// network interface of its own its resource group and its names, for one of a
+// scale set a GUID (observed).
+func nicEntryName(id string) string {
+	parts := strings.Split(id, "/")
+	group := slices.IndexFunc(parts, func(p string) bool { return sameName(p, "resourceGroups") })
+	nic := slices.IndexFunc(parts, func(p string) bool { return sameName(p, "networkInterfaces") })
+	inSet := slices.ContainsFunc(parts, func(p string) bool { return sameName(p, "virtualMachineScaleSets") })
+	if group < 0 || nic < group || nic+3 >= len(parts) || inSet {
+		sum := sha256.Sum256([]byte(strings.ToLower(id)))
+		return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+	}
+	return parts[group+1] + "_" + parts[nic+1] + parts[nic+3]
+}
+
+// takeEntries returns a pool's body as a write of it is stored: an address that
+// only has the name of an interface's stands for it, and one that the write
+// leaves out is there without an admin state.
+func (e *Emulator) takeEntries(pool resourceID, before, body fields) fields {
+	nics := e.index().nicsOf(pool, body)
+	if len(nics) == 0 {
+		return body
+	}
+	list := objects(properties(body), addresses)
+	for _, known := range entriesOf(e.index(), pool, before) {
+		id := nicOf(known)
+		if !slices.ContainsFunc(nics, func(nic string) bool { return sameName(nic, id) }) ||
+			slices.ContainsFunc(list, func(a fields) bool { return nicOf(a) == id }) {
+			continue
+		}
+		target := fields{"networkInterfaceIPConfiguration": object(properties(known), "networkInterfaceIPConfiguration")}
+		i := indexByName(list, text(known, "name"))
+		if i < 0 || text(properties(list[i]), "ipAddress") != "" || isNIC(list[i]) || isFrontend(list[i]) {
+			list = append(list, fields{"name": known["name"], "properties": target})
+			continue
+		}
+		list[i] = with(list[i], "properties", filled(properties(list[i]), target))
+	}
+	return with(body, "properties", with(properties(body), addresses, array(list)))
+}
+
+// takeAllEntries is takeEntries for the pools of a load balancer. If inline
+// addresses are ignored, pools that were there keep theirs.
+func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fields {
+	list, old := objects(properties(root), pools), objects(properties(before), pools)
+	for i, pool := range list {
+		var was fields
+		if j := indexByName(old, text(pool, "name")); j >= 0 {
+			was = old[j]
+		}
+		if was != nil && e.opts.IgnoreInlineAddresses {
+			pool = with(pool, "properties", with(properties(pool), addresses, array(objects(properties(was), addresses))))
+		}
+		list[i] = e.takeEntries(balancer.withChild(poolKind, text(pool, "name")), was, pool)
+	}
+	return with(root, "properties", with(properties(root), pools, array(list)))
+}
+
+// forgetLeft drops what pools have stored for the IP configurations of a network
+// interface that have left them: one that joins again has no admin state.
+func (e *Emulator) forgetLeft(nic resourceID, before, after fields) {
+	for _, config := range objects(properties(before), ipConfigKind.collection) {
+		left := poolsJoined(config)
+		if i := indexByName(objects(properties(after), ipConfigKind.collection), text(config, "name")); i >= 0 {
+			stays := poolsJoined(objects(properties(after), ipConfigKind.collection)[i])
+			left = slices.DeleteFunc(left, func(id string) bool { return slices.Contains(stays, id) })
+		}
+		self := nic.withChild(ipConfigKind, text(config, "name")).key()
+		for _, id := range left {
+			e.forgetEntry(id, self)
+		}
+	}
+}
+
+func poolsJoined(config fields) []string {
+	var ids []string
+	for _, pool := range objects(properties(config), nicPools) {
+		ids = append(ids, strings.ToLower(text(pool, "id")))
+	}
+	return ids
+}
+
+func (e *Emulator) forgetEntry(pool, nic string) {
+	id, err := parseID(pool)
+	if err != nil {
+		return
+	}
+	agg := e.aggregates[id.rootKey()]
+	if agg == nil {
+		return
+	}
+	body := findChild(agg.body, id)
+	if list := objects(properties(body), addresses); slices.ContainsFunc(list, func(a fields) bool { return nicOf(a) == nic }) {
+		list = slices.DeleteFunc(list, func(a fields) bool { return nicOf(a) == nic })
+		agg.body = withChildBody(agg.body, id, with(body, "properties", with(properties(body), addresses, array(list))))
+	}
+}
+
+// ipOf returns the IP address of a pool's entry: its own, or that of the modelled
+// IP configuration that it stands for; not valid if neither is known.
+func (e *Emulator) ipOf(entry fields) netip.Addr {
+	ip := text(properties(entry), "ipAddress")
+	if ip == "" {
+		nic, config, _ := strings.Cut(nicOf(entry), "/"+strings.ToLower(ipConfigKind.collection)+"/")
+		if agg := e.aggregates[nic]; agg != nil {
+			list := objects(properties(agg.body), ipConfigKind.collection)
+			if i := indexByName(list, config); i >= 0 {
+				ip = text(properties(list[i]), "privateIPAddress")
+			}
+		}
+	}
+	addr, _ := netip.ParseAddr(ip)
+	return addr.Unmap()
+}
