@@ -209,7 +209,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.lab.startEmulator(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Azure: a load balancer with 3 pools, at %s", r.lab.endpoint))
+	r.print.line(plain, "start", fmt.Sprintf("Azure: a virtual network and no load balancer, at %s", r.lab.endpoint))
 	config, err := clientcmd.BuildConfigFromFlags("", r.lab.kubeconfig)
 	if err != nil {
 		return err
@@ -230,12 +230,13 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := seen.look(ctx); err != nil {
 		return err
 	}
-	if err := watchTruth(ctx, config, seen.want); err != nil {
+	wanted, err := watchTruth(ctx, config, seen.want)
+	if err != nil {
 		return err
 	}
 	go func() { r.lab.blame(ctx, seen.watch(ctx)) }()
 	r.stage = &stage{
-		lab: r.lab, cluster: k8s, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
+		lab: r.lab, cluster: k8s, truth: wanted, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
 		random: rand.New(rand.NewPCG(r.opts.Seed, 0)), //nolint:gosec // a story, not a secret
 	}
 	return nil
@@ -269,7 +270,7 @@ func (r *run) ended(ctx context.Context) error {
 
 // conclude prints the summary and returns the verdict.
 func (r *run) conclude(ctx context.Context, err error, took time.Duration) error {
-	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps}
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Crowd: r.stage.crowd}
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
 	if told := r.countEvents(ctx, &sum); err == nil {
 		err = r.cause(ctx, told)
@@ -286,6 +287,7 @@ func (r *run) conclude(ctx context.Context, err error, took time.Duration) error
 		"Lag is from the API's own truth changing to Azure being done with a pool that",
 		"shows it, the time without a controller included; the storm's is apart.",
 		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
+		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs.", sum.ARM.Balancers, sum.ARM.PublicIPs),
 		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
 	if sum.OK {
 		r.print.print(green, "Every pool holds what the cluster wants, and what others put there.")
@@ -309,7 +311,11 @@ func (r *run) countEvents(ctx context.Context, sum *Summary) error {
 		return err
 	}
 	sum.count(countByService(retrying), countByService(failed))
-	return nil
+	refused, err := r.stage.cluster.told(ctx, reasonSyncFailed)
+	for _, n := range countByService(refused) {
+		sum.SyncFailed += n
+	}
+	return err
 }
 
 // clean removes the folder of a run that went well, was interrupted, or has nobody

@@ -244,7 +244,7 @@ func (s *stage) afterStorm(ctx context.Context) error {
 	}
 	for _, p := range s.observer.levels() {
 		if p.workload.pool() == contestedPool {
-			s.print.detail(fmt.Sprintf("%s holds the second writer's %s", contestedPool, strings.Join(s.observer.foreignIn(p.workload.name), " and ")))
+			s.print.detail(fmt.Sprintf("%s holds the second writer's %s", contestedPool, strings.Join(s.observer.foreignIn(p.workload.name), ", ")))
 		}
 	}
 	return nil
