@@ -108,14 +108,14 @@ func (c *cluster) deploy(ctx context.Context, w workload, replicas int) error {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "serve", Image: "shop/" + w.name}}},
 			},
 		}},
-		newService(w.name, w.name, nil))
+		newService(w.name, w.name))
 }
 
 // newService is a Service as users write it: for the pods of an app, with an address
 // from Weir.
-func newService(name, app string, labels map[string]string) *corev1.Service {
+func newService(name, app string) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(loadBalancerClass),
 			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,

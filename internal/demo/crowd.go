@@ -66,7 +66,7 @@ func (s *stage) servicesAppear(ctx context.Context) (err error) {
 	s.crowd = &CrowdSummary{}
 	s.crowd.Appeared, err = s.together(ctx, crowdSize, "served", func() error {
 		for i := range crowdSize {
-			if err := s.cluster.create(ctx, newService(crowdMember(i+1), "web", nil)); err != nil {
+			if err := s.cluster.create(ctx, newService(crowdMember(i+1), "web")); err != nil {
 				return err
 			}
 		}

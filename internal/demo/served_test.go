@@ -15,7 +15,7 @@ import (
 
 // statusOf is a Service with one port whose status has these addresses.
 func statusOf(name string, ips ...string) *corev1.Service {
-	s := newService(name, "web", nil)
+	s := newService(name, "web")
 	for _, ip := range ips {
 		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
 	}

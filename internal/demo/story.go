@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,7 @@ const firstNodes = 3
 // story is what happens, in order. Numbers of pods go with the number of nodes.
 func story() []step {
 	return []step{
-		{heading: "First act: pods and nodes move.", name: "deploy", act: (*stage).deploy},
+		{heading: "First act: pods and nodes move.", name: "deploy", act: (*stage).deploy, check: (*stage).showAddresses},
 		{name: "nodes join", act: (*stage).nodesJoin},
 		{name: "scale up", act: (*stage).scaleUp},
 		{name: "rolling restart", act: (*stage).rollingRestart},
@@ -28,7 +29,7 @@ func story() []step {
 		{name: "controller killed", act: (*stage).controllerKilled},
 		{name: "calm before the storm", act: (*stage).calm},
 		{name: "storm", act: (*stage).storm, check: (*stage).afterStorm},
-		{name: "service gone", act: (*stage).serviceGone, moral: "its frontend, rule, probe, pool and public IP are gone from Azure"},
+		{name: "service gone", act: (*stage).serviceGone, moral: "its frontend, rule, probe, pool and public IP are gone"},
 		{heading: "Second act: Services come and go.", name: "services appear", act: (*stage).servicesAppear},
 		{name: "annotation changes", act: (*stage).annotationChanges},
 		{name: "annotation wrong", act: (*stage).annotationWrong, check: (*stage).afterWrong},
@@ -45,6 +46,18 @@ func (s *stage) deploy(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// showAddresses says where the Services are reached, now that they are.
+func (s *stage) showAddresses(context.Context) error {
+	all, err := s.truth.balanced()
+	var parts []string
+	for _, service := range all {
+		ip, _ := addressOf(service)
+		parts = append(parts, fmt.Sprintf("%s has %s", service.Name, ip))
+	}
+	s.print.detail(strings.Join(parts, ", "))
+	return err
 }
 
 func (s *stage) nodesJoin(ctx context.Context) error {
@@ -136,7 +149,7 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 	if err := s.scale(ctx, web); err != nil {
 		return err
 	}
-	if err := s.strangerPuts(ctx, "api", foreignAddress, "somebody-elses"); err != nil {
+	if err := s.strangerPuts(ctx, contestedPool, foreignAddress, "somebody-elses"); err != nil {
 		return err
 	}
 	if err := pause(ctx, 1500*time.Millisecond); err != nil {
@@ -151,12 +164,11 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 }
 
 // strangerPuts has the second writer put an address into a pool, where it has to stay.
-func (s *stage) strangerPuts(ctx context.Context, workload string, ip netip.Addr, name string) error {
-	pool := namespace + "-" + workload
+func (s *stage) strangerPuts(ctx context.Context, pool string, ip netip.Addr, name string) error {
 	if err := newSecondWriter(s.lab.endpoint).add(ctx, pool, name, ip); err != nil {
 		return err
 	}
-	s.observer.foreign(workload, ip, name)
+	s.observer.foreign(strings.TrimPrefix(pool, namespace+"-"), ip, name)
 	s.print.line(yellow, "writer", fmt.Sprintf("puts %s into %s by a PUT of the load balancer", ip, pool))
 	return nil
 }
