@@ -19,12 +19,13 @@ func newDemoCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch Weir keep three pools level, in little more than a minute",
+		Short: "Watch Weir give Services load balancers and keep their pools level, in a minute and a half",
 		Long: `Starts a real kube-apiserver with its controllers (kubelab), an emulated Azure
 Resource Manager and the controller, and has the cluster scale, restart, lose
 and drain nodes, while the controller is even killed once, and Azure throttles and
-somebody else writes the load balancer for twelve seconds. It prints what happens and
-how level each pool is, and compares the pools with the API's own truth.
+somebody else writes the load balancer for twelve seconds. Then fifty Services come,
+change and go together. It prints what happens and how level each pool is, and compares
+what Azure holds with the API's own truth.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.
 

@@ -30,8 +30,8 @@ const (
 
 const provider = "/subscriptions/" + subscription + "/resourceGroups/" + resourceGroup + "/providers/Microsoft.Network/"
 
-// foreignAddress stands in one pool before Weir comes. No node has it: some other
-// hand put it there, and it has to survive.
+// foreignAddress is put into a pool while there is no controller. No node has it: some
+// other hand put it there, and it has to survive.
 var foreignAddress = netip.MustParseAddr("10.225.0.10")
 
 type object = map[string]any
@@ -45,41 +45,11 @@ func azureJSON() object {
 	}
 }
 
-// seedResources are what Terraform might have made: a virtual network, and a load
-// balancer with a frontend, a rule and a pool for each workload.
+// seedResources are what is there before Weir comes: the nodes' virtual network.
 func seedResources() []object {
-	id := provider + "loadBalancers/" + loadBalancer
-	var pools, rules []object
-	for i, w := range workloads {
-		pool := object{"name": w.pool()}
-		if w.foreign {
-			pool["properties"] = object{
-				"virtualNetwork": object{"id": provider + "virtualNetworks/" + network},
-				"loadBalancerBackendAddresses": []object{{
-					"name": "somebody-elses", "properties": object{"ipAddress": foreignAddress.String()},
-				}},
-			}
-		}
-		pools = append(pools, pool)
-		rules = append(rules, object{"name": w.pool() + "-80", "properties": object{
-			"protocol": "Tcp", "frontendPort": 80 + i, "backendPort": 80,
-			"frontendIPConfiguration": object{"id": id + "/frontendIPConfigurations/public"},
-			"backendAddressPool":      object{"id": id + "/backendAddressPools/" + w.pool()},
-		}})
-	}
-	return []object{
-		{"id": provider + "virtualNetworks/" + network, "body": object{
-			"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
-		}},
-		{"id": id, "body": object{
-			"location": "eastus", "sku": object{"name": "Standard"},
-			"properties": object{
-				"frontendIPConfigurations": []object{{"name": "public"}},
-				"backendAddressPools":      pools,
-				"loadBalancingRules":       rules,
-			},
-		}},
-	}
+	return []object{{"id": provider + "virtualNetworks/" + network, "body": object{
+		"location": "eastus", "properties": object{"addressSpace": object{"addressPrefixes": []string{"10.224.0.0/12"}}},
+	}}}
 }
 
 // azureWitness looks at the emulator from behind, through its admin API: what it
@@ -96,52 +66,18 @@ func newAzureWitness(admin string) *azureWitness {
 	}}
 }
 
-// shownPool is a pool as Azure shows it.
-type shownPool struct {
-	addresses addresses
-	busy      bool // a write of it is under way
-}
-
-// pools returns the load balancer's pools by name.
-func (a *azureWitness) pools(ctx context.Context) (map[string]shownPool, error) {
+// shown returns what Azure shows.
+func (a *azureWitness) shown(ctx context.Context) (*shownAzure, error) {
 	body, err := a.get(ctx, "snapshot")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }() // it has been read
-	var resources []struct {
-		ID   string `json:"id"`
-		Body struct {
-			Properties struct {
-				Pools []struct {
-					Name       string `json:"name"`
-					Properties struct {
-						State     string `json:"provisioningState"`
-						Addresses []struct {
-							Name       string `json:"name"`
-							Properties struct {
-								IP netip.Addr `json:"ipAddress"`
-							} `json:"properties"`
-						} `json:"loadBalancerBackendAddresses"`
-					} `json:"properties"`
-				} `json:"backendAddressPools"`
-			} `json:"properties"`
-		} `json:"body"`
-	}
+	var resources []shownResource
 	if err := json.NewDecoder(body).Decode(&resources); err != nil {
 		return nil, fmt.Errorf("the emulator's snapshot: %w", err)
 	}
-	pools := map[string]shownPool{}
-	for _, r := range resources {
-		for _, p := range r.Body.Properties.Pools {
-			shown := shownPool{addresses: addresses{}, busy: p.Properties.State != "Succeeded"}
-			for _, entry := range p.Properties.Addresses {
-				shown.addresses[entry.Properties.IP] = entry.Name
-			}
-			pools[p.Name] = shown
-		}
-	}
-	return pools, nil
+	return newShownAzure(resources), nil
 }
 
 // calls returns the calls after the one with a sequence number.

@@ -3,7 +3,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,22 +12,6 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 )
-
-// azureOf serves what the demo seeds.
-func azureOf(t *testing.T) (*armemu.Emulator, *observer) {
-	t.Helper()
-	emu := armemu.New(armemu.Options{LatencyScale: 0})
-	seed, err := json.Marshal(seedResources())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := emu.Restore(seed); err != nil {
-		t.Fatal(err)
-	}
-	admin := httptest.NewServer(emu.Admin())
-	t.Cleanup(admin.Close)
-	return emu, newObserver(newAzureWitness(admin.URL + "/_emu/"))
-}
 
 func (o *observer) mustLook(t *testing.T) {
 	t.Helper()
@@ -54,7 +37,7 @@ func writePool(t *testing.T, emu *armemu.Emulator, pool string, hosts ...int) in
 }
 
 func TestWhatIsSeededIsLevelWithAnEmptyCluster(t *testing.T) {
-	_, o := azureOf(t)
+	_, o := emptyAzure(t)
 	o.mustLook(t)
 	pools := o.levels()
 	if got := levelText(pools); !allLevel(pools) || got != "web 0/0         api 0/0         db 0/0" {
@@ -99,15 +82,5 @@ func TestTheObserverComparesBothSides(t *testing.T) {
 	total, of, _ := o.summarize(time.Now())
 	if wrong := (Summary{Total: total}).wrong(); wrong != "1 address lost, 1 address that should not be there, 1 address of somebody else's lost" || of[0].Writes != 1 {
 		t.Errorf("%q %+v", wrong, of)
-	}
-}
-
-func TestLookingFailsWhenThePoolIsGone(t *testing.T) {
-	emu, o := azureOf(t)
-	if err := emu.Restore([]byte("[]")); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.look(t.Context()); err == nil || !strings.Contains(err.Error(), "shop-web") {
-		t.Error(err)
 	}
 }

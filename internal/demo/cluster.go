@@ -29,15 +29,20 @@ import (
 
 const namespace = "shop"
 
-// workload is a Deployment, its Service and its BackendPool, all of one name.
-type workload struct {
-	name    string
-	foreign bool // somebody else's address stands in its pool
-}
+// loadBalancerClass is that of the Services that Weir serves. It is written out here:
+// users write it, too.
+const loadBalancerClass = "weir.dev/azure"
 
-var workloads = []workload{{name: "web"}, {name: "api"}, {name: "db", foreign: true}}
+// appLabel is what Services select pods by.
+const appLabel = "app"
 
-// pool returns the name of the workload's pool in Azure.
+// workload is a Deployment and its Service, both of one name.
+type workload struct{ name string }
+
+var workloads = []workload{{"web"}, {"api"}, {"db"}}
+
+// pool returns the name of the workload's pool in Azure, which is part of what Weir
+// promises.
 func (w workload) pool() string { return namespace + "-" + w.name }
 
 // cluster does to the cluster what people do with kubectl.
@@ -90,11 +95,10 @@ func (c *cluster) createNamespace(ctx context.Context) error {
 	return c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 }
 
-// deploy creates a workload: from here on, the Service's endpoints belong in the
-// pool.
+// deploy creates a workload: from here on, the Service's endpoints belong in a pool.
 func (c *cluster) deploy(ctx context.Context, w workload, replicas int) error {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: w.name}
-	app := map[string]string{"app": w.name}
+	app := map[string]string{appLabel: w.name}
 	return c.create(ctx,
 		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(replicas)), //nolint:gosec // Validate bounds it
@@ -104,15 +108,20 @@ func (c *cluster) deploy(ctx context.Context, w workload, replicas int) error {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "serve", Image: "shop/" + w.name}}},
 			},
 		}},
-		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
-			Selector: app, Ports: []corev1.ServicePort{{Port: 80}},
-		}},
-		&v1alpha1.BackendPool{ObjectMeta: meta, Spec: v1alpha1.BackendPoolSpec{
-			ServiceRef:   &v1alpha1.ServiceReference{Name: w.name},
-			LoadBalancer: v1alpha1.LoadBalancerReference{Name: loadBalancer, ResourceGroup: resourceGroup},
-			PoolName:     w.pool(),
-		}})
+		newService(w.name, w.name))
+}
+
+// newService is a Service as users write it: for the pods of an app, with an address
+// from Weir.
+func newService(name, app string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(loadBalancerClass),
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+			Selector:              map[string]string{appLabel: app}, Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	}
 }
 
 func (c *cluster) create(ctx context.Context, objects ...client.Object) error {

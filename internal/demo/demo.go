@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo plays a story of little more than a minute: a real kube-apiserver,
-// the ARM emulator and the controller run as processes of their own, the cluster
-// changes, Azure throttles, somebody else writes too, and two independent witnesses
-// compare what the cluster's API says with what the pools hold.
+// Package demo plays a story of a minute and a half: a real kube-apiserver, the ARM
+// emulator and the controller run as processes of their own, the cluster changes, Azure
+// throttles, somebody else writes too, many Services come and go together, and two
+// independent witnesses compare what the cluster's API says with what Azure holds.
 package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -209,7 +208,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.lab.startEmulator(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Azure: a load balancer with 3 pools, at %s", r.lab.endpoint))
+	r.print.line(plain, "start", fmt.Sprintf("Azure: a network, no load balancer, at %s", r.lab.endpoint))
 	config, err := clientcmd.BuildConfigFromFlags("", r.lab.kubeconfig)
 	if err != nil {
 		return err
@@ -230,12 +229,13 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := seen.look(ctx); err != nil {
 		return err
 	}
-	if err := watchTruth(ctx, config, seen.want); err != nil {
+	wanted, err := watchTruth(ctx, config, seen.want)
+	if err != nil {
 		return err
 	}
 	go func() { r.lab.blame(ctx, seen.watch(ctx)) }()
 	r.stage = &stage{
-		lab: r.lab, cluster: k8s, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
+		lab: r.lab, cluster: k8s, truth: wanted, observer: seen, print: r.print, nodes: r.opts.Nodes, deadline: r.opts.deadline,
 		random: rand.New(rand.NewPCG(r.opts.Seed, 0)), //nolint:gosec // a story, not a secret
 	}
 	return nil
@@ -265,51 +265,6 @@ func (r *run) ended(ctx context.Context) error {
 		return nil
 	}
 	return context.Cause(ctx)
-}
-
-// conclude prints the summary and returns the verdict.
-func (r *run) conclude(ctx context.Context, err error, took time.Duration) error {
-	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps}
-	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
-	if told := r.countEvents(ctx, &sum); err == nil {
-		err = r.cause(ctx, told)
-	}
-	if wrong := sum.wrong(); err == nil && wrong != "" {
-		err = errors.New(wrong)
-	}
-	if sum.OK = err == nil; !sum.OK {
-		sum.Failure = err.Error()
-	}
-	r.printFailure(err)
-	r.print.plainly(append([]string{""}, sum.table()...)...)
-	r.print.plainly("",
-		"Lag is from the API's own truth changing to Azure being done with a pool that",
-		"shows it, the time without a controller included; the storm's is apart.",
-		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
-		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
-	if sum.OK {
-		r.print.print(green, "Every pool holds what the cluster wants, and what others put there.")
-	}
-	if r.opts.JSON {
-		encoder := json.NewEncoder(r.opts.Out)
-		encoder.SetIndent("", "  ")
-		err = errors.Join(err, encoder.Encode(sum))
-	}
-	return err
-}
-
-// countEvents adds what the Services were told to the summary.
-func (r *run) countEvents(ctx context.Context, sum *Summary) error {
-	retrying, err := r.stage.cluster.told(ctx, reasonRetrying)
-	if err != nil {
-		return err
-	}
-	failed, err := r.stage.cluster.told(ctx, reasonFailed)
-	if err != nil {
-		return err
-	}
-	sum.count(countByService(retrying), countByService(failed))
-	return nil
 }
 
 // clean removes the folder of a run that went well, was interrupted, or has nobody

@@ -24,6 +24,8 @@ import (
 const (
 	reasonRetrying = "LoadBalancerBackendPoolUpdateRetrying"
 	reasonFailed   = "LoadBalancerBackendPoolUpdateFailed"
+	// reasonSyncFailed is Kubernetes' own: the load balancer itself cannot be had.
+	reasonSyncFailed = "SyncLoadBalancerFailed"
 )
 
 // told returns the events of a reason on Services, oldest first.

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// lookEvery is how often Azure's side is looked at; no lag is known better.
+// lookEvery is how often Azure's side is looked at, if that is quick; no lag is known
+// better.
 const lookEvery = 25 * time.Millisecond
 
 // observer brings together what the cluster wants and what Azure shows. Its
@@ -23,17 +24,14 @@ type observer struct {
 
 	mu      sync.Mutex
 	pools   map[string]*poolHistory // by name of the workload
+	newest  *shownAzure             // is not changed any more
 	traffic traffic
 }
 
 func newObserver(azure *azureWitness) *observer {
-	o := &observer{azure: azure, pools: map[string]*poolHistory{}}
+	o := &observer{azure: azure, pools: map[string]*poolHistory{}, newest: newShownAzure(nil)}
 	for _, w := range workloads {
-		foreign := addresses{}
-		if w.foreign {
-			foreign[foreignAddress] = "somebody-elses"
-		}
-		o.pools[w.name] = newPoolHistory(foreign)
+		o.pools[w.name] = newPoolHistory(addresses{})
 	}
 	return o
 }
@@ -51,6 +49,16 @@ func (o *observer) foreign(service string, ip netip.Addr, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pools[service].foreign[ip] = name
+}
+
+// foreignOf returns what others have put into the pool of a Service.
+func (o *observer) foreignOf(service string) addresses {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h := o.pools[service]; h != nil {
+		return maps.Clone(h.foreign)
+	}
+	return nil
 }
 
 // foreignIn returns the addresses of others that a pool has to hold and holds.
@@ -79,7 +87,7 @@ func (o *observer) storm(rages bool) {
 // look asks Azure's side once. Unlike the other methods it is for one goroutine
 // at a time.
 func (o *observer) look(ctx context.Context) error {
-	shown, err := o.azure.pools(ctx)
+	shown, err := o.azure.shown(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,24 +101,37 @@ func (o *observer) look(ctx context.Context) error {
 	for _, c := range calls {
 		o.traffic.add(c)
 	}
+	o.newest = shown
 	for _, w := range workloads {
-		pool, ok := shown[w.pool()]
-		if !ok {
-			return fmt.Errorf("the emulator has no pool %s any more", w.pool())
-		}
+		pool := shown.pools[w.pool()] // none is as good as an empty one
 		o.pools[w.name].show(now, pool.addresses, pool.busy)
 	}
 	return nil
 }
 
+// looksAtMost is the part of the time that looking may take: the more Azure holds, the
+// longer a look, and the processes that are looked at need the machine.
+const looksAtMost = 0.2
+
 // watch looks until ctx is done or Azure's side cannot be asked.
 func (o *observer) watch(ctx context.Context) error {
-	return until(ctx, lookEvery, func() (bool, error) {
-		if ctx.Err() != nil {
-			return false, nil
+	for {
+		began := time.Now()
+		if err := o.look(ctx); err != nil {
+			return err
 		}
-		return false, o.look(ctx)
-	})
+		took := time.Since(began)
+		if err := pause(ctx, max(lookEvery-took, time.Duration(float64(took)*(1/looksAtMost-1)))); err != nil {
+			return err
+		}
+	}
+}
+
+// azureNow returns what Azure showed when it was looked at last.
+func (o *observer) azureNow() *shownAzure {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.newest
 }
 
 // counted returns the calls so far.
@@ -126,6 +147,7 @@ type poolLevel struct {
 	// shown counts all that Azure shows, present what of it the cluster wants, and
 	// surplus what it does not; foreign addresses are in shown alone.
 	shown, present, wanted, surplus int
+	there                           bool // Azure has the pool
 	gap                             gap
 	level                           bool
 }
@@ -150,7 +172,7 @@ func (o *observer) levels() []poolLevel {
 		g := h.gap()
 		all = append(all, poolLevel{
 			workload: w, shown: len(h.shown), wanted: len(h.wanted), present: len(h.wanted) - len(g.missing),
-			surplus: len(g.surplus), gap: g, level: h.level(),
+			surplus: len(g.surplus), gap: g, level: h.level(), there: o.newest.has(w.pool()),
 		})
 	}
 	return all

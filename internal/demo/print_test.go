@@ -107,7 +107,7 @@ changes in the cluster                    12         0         0     12345
 lag, median                            0.0 s     0.0 s     0.0 s     1.2 s
 lag, 99th percentile                   0.0 s     0.0 s     0.0 s    98.8 s
 lag in the storm, longest              0.0 s     0.0 s     0.0 s     1.5 s
-writes to Azure                            0         0         0         7
+writes of the pool                         0         0         0         7
   throttled (429)                          0         0         0         3
   conflicts (409, 412)                     2         0         0         0
 Retrying events                            4         0         0         0

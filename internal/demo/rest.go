@@ -44,30 +44,36 @@ func (c *cluster) disagreement(ctx context.Context, pools []poolLevel) (string, 
 	if err := c.api.List(ctx, &said, client.InNamespace(namespace)); err != nil {
 		return "", err
 	}
-	byName := map[string]*v1alpha1.BackendPoolStatus{}
-	for i := range said.Items {
-		byName[said.Items[i].Name] = &said.Items[i].Status
-	}
 	for _, p := range pools {
-		status := byName[p.workload.name]
-		if status == nil {
-			return fmt.Sprintf("BackendPool %s does not exist", p.workload.name), nil
+		on := backendPoolOf(said.Items, p.workload.pool())
+		switch {
+		case on == nil && p.there:
+			return fmt.Sprintf("no BackendPool says how level pool %s is", p.workload.pool()), nil
+		case on == nil:
+			continue
 		}
-		if why := contradicts(status, p); why != "" {
-			return fmt.Sprintf("BackendPool %s %s", p.workload.name, why), nil
+		if why := contradicts(&on.Status, p); why != "" {
+			return fmt.Sprintf("BackendPool %s %s", on.Name, why), nil
 		}
 	}
 	return "", nil
 }
 
+// backendPoolOf returns the BackendPool that speaks of a pool of Azure; nil if none does.
+func backendPoolOf(all []v1alpha1.BackendPool, pool string) *v1alpha1.BackendPool {
+	i := slices.IndexFunc(all, func(p v1alpha1.BackendPool) bool { return p.Spec.PoolName == pool })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
 func contradicts(status *v1alpha1.BackendPoolStatus, p poolLevel) string {
 	synced := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced)
-	// A Service that is gone leaves nothing to be in step with.
-	done := synced != nil && (synced.Status == metav1.ConditionTrue || p.wanted == 0 && synced.Reason == v1alpha1.ReasonServiceNotFound)
 	switch {
 	case synced == nil:
 		return "has no condition Synced: the controller has not looked at it"
-	case !done:
+	case synced.Status != metav1.ConditionTrue:
 		return fmt.Sprintf("says Synced=%s, %s: %s", synced.Status, synced.Reason, synced.Message)
 	case status.Desired == nil || int(*status.Desired) != p.wanted:
 		return fmt.Sprintf("does not say that %d addresses are desired", p.wanted)
@@ -94,7 +100,7 @@ func unrestOf(deployments []appsv1.Deployment, services []corev1.Service, publis
 	for i := range services {
 		expected[services[i].Name] = 0
 		for j := range deployments {
-			if deployments[j].Name == services[i].Name {
+			if deployments[j].Name == services[i].Spec.Selector[appLabel] {
 				expected[services[i].Name] = *deployments[j].Spec.Replicas
 			}
 		}

@@ -21,6 +21,7 @@ const stepDeadline = 30 * time.Second
 type stage struct {
 	lab      *lab
 	cluster  *cluster
+	truth    *truth
 	observer *observer
 	print    *printer
 	random   *rand.Rand
@@ -28,12 +29,15 @@ type stage struct {
 	deadline time.Duration // for a step to become level
 	progress progress
 	steps    []StepSummary
+	crowd    *CrowdSummary // nil before the second act
 }
 
 // step is one thing that happens to the cluster.
 type step struct {
-	name string
-	act  func(*stage, context.Context) error
+	// heading is that of the act that begins with the step; empty within one.
+	heading string
+	name    string
+	act     func(*stage, context.Context) error
 	// check looks, when all is level, at what that does not show.
 	check func(*stage, context.Context) error
 	// moral is what being level means here, where numbers do not show it.
@@ -46,6 +50,9 @@ func (s *stage) play(ctx context.Context, story []step) error {
 	for _, step := range story {
 		began, before := time.Now(), s.observer.counted()
 		s.print.plainly("")
+		if step.heading != "" {
+			s.print.verbatim(bold, step.heading, "")
+		}
 		if err := step.act(s, ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
@@ -116,6 +123,9 @@ func (s *stage) settle(ctx context.Context) error {
 func (s *stage) unrest(ctx context.Context, pools []poolLevel) (string, error) {
 	why, err := s.cluster.unrest(ctx)
 	if why == "" && err == nil {
+		why, err = s.unserved()
+	}
+	if why == "" && err == nil {
 		why, err = s.cluster.disagreement(ctx, pools)
 	}
 	return why, err
@@ -131,23 +141,27 @@ func (s *stage) explain(ctx context.Context, unrest string, pools []poolLevel) [
 		if pool.level {
 			continue
 		}
-		lines = append(lines, s.observer.describe(pool), s.condition(ctx, pool.workload.name))
+		lines = append(lines, s.observer.describe(pool), s.condition(ctx, pool.workload.pool()))
 	}
 	lines = append(lines, "the controller's last lines:")
 	return append(lines, s.lab.weir.tail(8)...)
 }
 
-// condition returns the Synced condition of a BackendPool as a line.
-func (s *stage) condition(ctx context.Context, name string) string {
-	var pool v1alpha1.BackendPool
-	if err := s.cluster.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pool); err != nil {
-		return fmt.Sprintf("BackendPool %s: %v", name, err)
+// condition returns the Synced condition of a pool's BackendPool as a line.
+func (s *stage) condition(ctx context.Context, pool string) string {
+	var said v1alpha1.BackendPoolList
+	if err := s.cluster.api.List(ctx, &said, client.InNamespace(namespace)); err != nil {
+		return fmt.Sprintf("BackendPools: %v", err)
 	}
-	c := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionSynced)
+	on := backendPoolOf(said.Items, pool)
+	if on == nil {
+		return fmt.Sprintf("no BackendPool speaks of pool %s", pool)
+	}
+	c := meta.FindStatusCondition(on.Status.Conditions, v1alpha1.ConditionSynced)
 	if c == nil {
-		return fmt.Sprintf("BackendPool %s has no condition Synced: the controller has not looked at it", name)
+		return fmt.Sprintf("BackendPool %s has no condition Synced: the controller has not looked at it", on.Name)
 	}
-	return fmt.Sprintf("BackendPool %s: Synced=%s, %s: %s", name, c.Status, c.Reason, c.Message)
+	return fmt.Sprintf("BackendPool %s: Synced=%s, %s: %s", on.Name, c.Status, c.Reason, c.Message)
 }
 
 // progress prints how level the pools are when that has changed, not too often.

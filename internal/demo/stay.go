@@ -17,7 +17,7 @@ func (r *run) printStay() {
 		"  export KUBECONFIG=" + r.lab.kubeconfig,
 		fmt.Sprintf("  %s -n %s get backendpools,pods -o wide", kubectl, namespace),
 		fmt.Sprintf("  %s -n %s scale deployment web --replicas 2", kubectl, namespace),
-		fmt.Sprintf("  %s -n %s describe backendpool web", kubectl, namespace),
+		fmt.Sprintf("  %s -n %s describe service,backendpool", kubectl, namespace),
 		fmt.Sprintf("  %s annotate node node-2 kubelab.weir.dev/dead=true", kubectl),
 		"  curl '" + r.lab.admin + "calls?kind=put'",
 		"  curl http://" + r.lab.metrics + "/metrics",

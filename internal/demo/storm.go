@@ -15,7 +15,7 @@ import (
 // storm has Azure refuse what is written for a while, and somebody else write the
 // same load balancer, while all Deployments scale.
 func (s *stage) storm(ctx context.Context) error {
-	t := &tempest{stage: s, writer: newSecondWriter(s.lab.endpoint), before: s.observer.counted()}
+	t := &tempest{stage: s, before: s.observer.counted()}
 	if err := s.observer.azure.setFaults(ctx, stormFaults()); err != nil {
 		return err
 	}
@@ -40,7 +40,6 @@ func (s *stage) storm(ctx context.Context) error {
 // emulator and the API server show.
 type tempest struct {
 	*stage
-	writer *secondWriter
 	began  time.Time
 	before traffic
 
@@ -83,16 +82,7 @@ func (t *tempest) overtake(ctx context.Context) error {
 	}
 	t.reads = calls.reads
 	ip, name := secondAddress(calls.reads)
-	if err := t.writer.add(ctx, contestedPool, name, ip); err != nil {
-		return err
-	}
-	for _, w := range workloads {
-		if w.pool() == contestedPool {
-			t.observer.foreign(w.name, ip, name)
-		}
-	}
-	t.print.line(yellow, "writer", fmt.Sprintf("puts %s into %s by a PUT of the load balancer", ip, contestedPool))
-	return nil
+	return t.strangerPuts(ctx, contestedPool, ip, name)
 }
 
 func secondAddress(n int) (netip.Addr, string) {
@@ -244,7 +234,7 @@ func (s *stage) afterStorm(ctx context.Context) error {
 	}
 	for _, p := range s.observer.levels() {
 		if p.workload.pool() == contestedPool {
-			s.print.detail(fmt.Sprintf("%s holds the second writer's %s", contestedPool, strings.Join(s.observer.foreignIn(p.workload.name), " and ")))
+			s.print.detail(fmt.Sprintf("%s holds %s of others", contestedPool, strings.Join(s.observer.foreignIn(p.workload.name), ", ")))
 		}
 	}
 	return nil

@@ -59,6 +59,9 @@ func TestPatience(t *testing.T) {
 		}
 		return c
 	}
+	whole := func(seconds float64, kind armemu.Kind) armemu.Call {
+		return armemu.Call{Time: at(seconds), Kind: kind, Resource: provider + "loadBalancers/kubernetes", Status: 200}
+	}
 	for _, c := range []struct {
 		name  string
 		early int
@@ -68,6 +71,8 @@ func TestPatience(t *testing.T) {
 		{"a pool does not", 2, []armemu.Call{call(1, "put", "a", faultNotProvisioned), call(7.9, "get", "a", ""), call(7.95, "put", "a", "")}},
 		{"another need not", 0, []armemu.Call{call(1, "put", "a", faultNotProvisioned), call(2, "put", "b", "")}},
 		{"no other may write", 1, []armemu.Call{call(1, "put", "a", faultSubscription), call(2, "get", "b", ""), call(6.9, "put", "b", "")}},
+		{"not even the load balancer", 1, []armemu.Call{call(1, "put", "a", faultSubscription), whole(2, "get"), whole(3, "put"), whole(7, "put")}},
+		{"which waits for no pool", 0, []armemu.Call{call(1, "put", "a", faultNotProvisioned), whole(2, "put")}},
 		{"until then", 0, []armemu.Call{call(1, "put", "a", faultSubscription), call(7, "put", "b", "")}},
 		{"a conflict asks for nothing", 0, []armemu.Call{call(1, "put", "a", faultOtherOperation), call(1, "put", "a", "")}},
 	} {

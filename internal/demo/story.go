@@ -5,7 +5,9 @@ package demo
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +20,7 @@ const firstNodes = 3
 // story is what happens, in order. Numbers of pods go with the number of nodes.
 func story() []step {
 	return []step{
-		{name: "deploy", act: (*stage).deploy},
+		{heading: "First act: pods and nodes move.", name: "deploy", act: (*stage).deploy, check: (*stage).showAddresses},
 		{name: "nodes join", act: (*stage).nodesJoin},
 		{name: "scale up", act: (*stage).scaleUp},
 		{name: "rolling restart", act: (*stage).rollingRestart},
@@ -27,19 +29,35 @@ func story() []step {
 		{name: "controller killed", act: (*stage).controllerKilled},
 		{name: "calm before the storm", act: (*stage).calm},
 		{name: "storm", act: (*stage).storm, check: (*stage).afterStorm},
-		{name: "service gone", act: (*stage).serviceGone, moral: "shop-db still holds " + foreignAddress.String() + ", which somebody else put there"},
+		{name: "service gone", act: (*stage).serviceGone, moral: "its frontend, rule, probe, pool and public IP are gone"},
+		{heading: "Second act: Services come and go.", name: "services appear", act: (*stage).servicesAppear},
+		{name: "annotation changes", act: (*stage).annotationChanges},
+		{name: "annotation wrong", act: (*stage).annotationWrong, check: (*stage).afterWrong},
+		{name: "services go", act: (*stage).servicesGo},
 		{name: "calm", act: (*stage).calm},
 	}
 }
 
 func (s *stage) deploy(ctx context.Context) error {
-	s.tell("Deployments web, api and db, each with a Service of policy Local and a BackendPool")
+	s.tell("Deployments web, api and db, each with a Service of type LoadBalancer, class " + loadBalancerClass)
 	for i, w := range workloads {
 		if err := s.cluster.deploy(ctx, w, firstNodes-min(i, 1)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// showAddresses says where the Services are reached, now that they are.
+func (s *stage) showAddresses(context.Context) error {
+	all, err := s.truth.balanced()
+	var parts []string
+	for _, service := range all {
+		ip, _ := addressOf(service)
+		parts = append(parts, fmt.Sprintf("%s has %s", service.Name, ip))
+	}
+	s.print.detail(strings.Join(parts, ", "))
+	return err
 }
 
 func (s *stage) nodesJoin(ctx context.Context) error {
@@ -131,6 +149,9 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 	if err := s.scale(ctx, web); err != nil {
 		return err
 	}
+	if err := s.strangerPuts(ctx, contestedPool, foreignAddress, "somebody-elses"); err != nil {
+		return err
+	}
 	if err := pause(ctx, 1500*time.Millisecond); err != nil {
 		return err
 	}
@@ -139,6 +160,16 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 		return err
 	}
 	s.print.line(plain, "weir", fmt.Sprintf("started again, process %d", s.lab.weir.cmd.Process.Pid))
+	return nil
+}
+
+// strangerPuts has the second writer put an address into a pool, where it has to stay.
+func (s *stage) strangerPuts(ctx context.Context, pool string, ip netip.Addr, name string) error {
+	if err := newSecondWriter(s.lab.endpoint).add(ctx, pool, name, ip); err != nil {
+		return err
+	}
+	s.observer.foreign(strings.TrimPrefix(pool, namespace+"-"), ip, name)
+	s.print.line(yellow, "writer", fmt.Sprintf("puts %s into %s by a PUT of the load balancer", ip, pool))
 	return nil
 }
 
@@ -154,7 +185,7 @@ func (s *stage) within(ctx context.Context, otherwise string, happened func() bo
 }
 
 func (s *stage) serviceGone(ctx context.Context) error {
-	s.tell("Service db is deleted: its pool holds nothing of ours any more")
+	s.tell("Service db is deleted")
 	err := s.cluster.delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}})
 	if err != nil {
 		return err

@@ -20,6 +20,11 @@ type Summary struct {
 	Pools []PoolSummary `json:"pools"`
 	ARM   traffic       `json:"arm"`
 	Steps []StepSummary `json:"steps"`
+	// Crowd is nil if the story did not come so far.
+	Crowd *CrowdSummary `json:"crowd,omitempty"`
+	// SyncFailed counts the events that a load balancer cannot be had, the one for a wrong
+	// annotation included.
+	SyncFailed int `json:"syncFailedEvents"`
 }
 
 // PoolSummary is what became of one pool, or of all.
@@ -73,7 +78,10 @@ func (o *observer) summarize(now time.Time) (all PoolSummary, pools []PoolSummar
 		all.Surplus += p.Surplus
 		all.ForeignLost += p.ForeignLost
 	}
-	all.Writes, all.Throttled, all.Conflicts = o.traffic.Writes, o.traffic.Throttled, o.traffic.Conflicts
+	for _, calls := range o.traffic.pools {
+		all.Writes += calls.writes
+	}
+	all.Throttled, all.Conflicts = o.traffic.Throttled, o.traffic.Conflicts
 	all.measure(lags, storm)
 	return all, pools, o.traffic.clone()
 }
@@ -107,7 +115,10 @@ func (p *PoolSummary) measure(lags, storm []time.Duration) {
 
 // wrong says what the story found wrong; empty if nothing is.
 func (s Summary) wrong() string {
-	p, early := s.Total, s.ARM.Early
+	p, early, refused := s.Total, s.ARM.Early, s.SyncFailed
+	if s.Crowd != nil {
+		refused -= s.Crowd.Events
+	}
 	var parts []string
 	for _, part := range []struct {
 		n    int
@@ -118,6 +129,7 @@ func (s Summary) wrong() string {
 		{p.Surplus, "1 address that should not be there", "%d addresses that should not be there"},
 		{p.ForeignLost, "1 address of somebody else's lost", "%d addresses of somebody else's lost"},
 		{p.Failed, "1 Failed event", "%d Failed events"},
+		{refused, "1 event that a load balancer cannot be had", "%d events that a load balancer cannot be had"},
 		{early, "1 call before the time that Azure had asked for", "%d calls before the time that Azure had asked for"},
 	} {
 		switch {
@@ -145,7 +157,7 @@ func (s Summary) table() []string {
 		{"lag, median", func(p PoolSummary) string { return seconds(p.LagP50) }},
 		{"lag, 99th percentile", func(p PoolSummary) string { return seconds(p.LagP99) }},
 		{"lag in the storm, longest", func(p PoolSummary) string { return seconds(p.StormMax) }},
-		{"writes to Azure", func(p PoolSummary) string { return number(p.Writes) }},
+		{"writes of the pool", func(p PoolSummary) string { return number(p.Writes) }},
 		{"  throttled (429)", func(p PoolSummary) string { return number(p.Throttled) }},
 		{"  conflicts (409, 412)", func(p PoolSummary) string { return number(p.Conflicts) }},
 		{"Retrying events", func(p PoolSummary) string { return number(p.Retrying) }},
@@ -161,6 +173,9 @@ func (s Summary) table() []string {
 			line += fmt.Sprintf("%10s", row.cell(column))
 		}
 		lines = append(lines, line)
+	}
+	if s.Crowd != nil {
+		lines = append(append(lines, ""), s.Crowd.lines()...)
 	}
 	return lines
 }

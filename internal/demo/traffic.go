@@ -15,9 +15,13 @@ import (
 
 // traffic counts the controller's calls to Azure.
 type traffic struct {
-	Reads     int `json:"reads"`
-	Writes    int `json:"writes"`
-	Polls     int `json:"polls"`
+	Reads  int `json:"reads"`
+	Writes int `json:"writes"`
+	Polls  int `json:"polls"`
+	// Balancers and PublicIPs are those of the writes that are of a whole load balancer,
+	// and of public IPs.
+	Balancers int `json:"loadBalancerWrites"`
+	PublicIPs int `json:"publicIPWrites"`
 	Throttled int `json:"throttled"`
 	Conflicts int `json:"conflicts"`
 	// Early counts calls that were made though Azure had asked for none before a
@@ -40,6 +44,7 @@ func (p poolCalls) refused() int { return p.throttled + p.conflicts }
 func (t traffic) minus(before traffic) traffic {
 	return traffic{
 		Reads: t.Reads - before.Reads, Writes: t.Writes - before.Writes, Polls: t.Polls - before.Polls,
+		Balancers: t.Balancers - before.Balancers, PublicIPs: t.PublicIPs - before.PublicIPs,
 		Throttled: t.Throttled - before.Throttled, Conflicts: t.Conflicts - before.Conflicts,
 		Early: t.Early - before.Early, Others: t.Others - before.Others,
 	}
@@ -72,11 +77,20 @@ func (t *traffic) add(c armemu.Call) {
 		of.conflicts++
 	}
 	parent, pool := path.Split(c.Resource)
-	if !strings.HasSuffix(parent, "/backendAddressPools/") {
-		return
+	switch path.Base(parent) {
+	case "loadBalancers":
+		t.Balancers += of.writes
+	case "publicIPAddresses":
+		t.PublicIPs += of.writes
+	}
+	if path.Base(parent) != "backendAddressPools" {
+		pool = "" // what a pool has to wait for is no business of others
 	}
 	if t.asked.early(pool, c) {
 		t.Early++
+	}
+	if pool == "" {
+		return
 	}
 	t.asked.learn(pool, c)
 	if t.pools == nil {

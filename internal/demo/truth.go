@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,10 +40,10 @@ type truth struct {
 // changed is called, never twice at a time, with what the pool of a Service has to
 // hold: for each of the named Services after each event, whether it made a
 // difference or not.
-func watchTruth(ctx context.Context, config *rest.Config, changed func(service string, at time.Time, wanted addresses)) error {
+func watchTruth(ctx context.Context, config *rest.Config, changed func(service string, at time.Time, wanted addresses)) (*truth, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core, discovery := factory.Core().V1(), factory.Discovery().V1()
@@ -58,15 +60,25 @@ func watchTruth(ctx context.Context, config *rest.Config, changed func(service s
 			AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: look,
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		synced = append(synced, registration.HasSynced)
 	}
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return errors.New("watching the cluster ended before it began")
+		return nil, errors.New("watching the cluster ended before it began")
 	}
-	return nil
+	return t, nil
+}
+
+// balanced returns the Services that are to have an address, by name.
+func (t *truth) balanced() ([]*corev1.Service, error) {
+	all, err := t.services.Services(namespace).List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b *corev1.Service) int { return strings.Compare(a.Name, b.Name) })
+	return slices.DeleteFunc(all, func(s *corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer }), nil
 }
 
 // look hands on what each Service's pool has to hold now.
@@ -84,11 +96,11 @@ func (t *truth) wanted(name string) addresses {
 		return addresses{}
 	}
 	of := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name})
-	slices, err := t.slices.EndpointSlices(namespace).List(of)
+	published, err := t.slices.EndpointSlices(namespace).List(of)
 	if err != nil {
 		return addresses{}
 	}
-	return hosts(slices, func(node string) *corev1.Node {
+	return hosts(published, func(node string) *corev1.Node {
 		n, err := t.nodes.Get(node)
 		if err != nil {
 			return nil
@@ -100,9 +112,9 @@ func (t *truth) wanted(name string) addresses {
 // hosts returns the IPv4 addresses of the nodes on which something takes the
 // Service's traffic: a ready endpoint, or one that is on its way out and still
 // serves what it has.
-func hosts(slices []*discoveryv1.EndpointSlice, node func(name string) *corev1.Node) addresses {
+func hosts(published []*discoveryv1.EndpointSlice, node func(name string) *corev1.Node) addresses {
 	found := addresses{}
-	for _, slice := range slices {
+	for _, slice := range published {
 		if slice.AddressType != discoveryv1.AddressTypeIPv4 {
 			continue
 		}

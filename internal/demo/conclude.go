@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// conclude prints the summary and returns the verdict.
+func (r *run) conclude(ctx context.Context, err error, took time.Duration) error {
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Crowd: r.stage.crowd}
+	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
+	if told := r.countEvents(ctx, &sum); err == nil {
+		err = r.cause(ctx, told)
+	}
+	if wrong := sum.wrong(); err == nil && wrong != "" {
+		err = errors.New(wrong)
+	}
+	if sum.OK = err == nil; !sum.OK {
+		sum.Failure = err.Error()
+	}
+	r.printFailure(err)
+	r.print.plainly(append([]string{""}, sum.table()...)...)
+	r.print.plainly("",
+		"Lag is from the API's own truth changing to Azure being done with a pool that",
+		"shows it, the time without a controller included; the storm's is apart.",
+		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
+		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs.", sum.ARM.Balancers, sum.ARM.PublicIPs),
+		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
+	if sum.OK {
+		r.print.print(green, "Every pool holds what the cluster wants, and what others put there.")
+	}
+	if r.opts.JSON {
+		encoder := json.NewEncoder(r.opts.Out)
+		encoder.SetIndent("", "  ")
+		err = errors.Join(err, encoder.Encode(sum))
+	}
+	return err
+}
+
+// countEvents adds what the Services were told to the summary.
+func (r *run) countEvents(ctx context.Context, sum *Summary) error {
+	retrying, err := r.stage.cluster.told(ctx, reasonRetrying)
+	if err != nil {
+		return err
+	}
+	failed, err := r.stage.cluster.told(ctx, reasonFailed)
+	if err != nil {
+		return err
+	}
+	sum.count(countByService(retrying), countByService(failed))
+	refused, err := r.stage.cluster.told(ctx, reasonSyncFailed)
+	for _, n := range countByService(refused) {
+		sum.SyncFailed += n
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The crowd comes and goes; the Services of the first act are not needed for it, but for
+// the pods of one.
+func TestTheSecondActAgainstRealProcesses(t *testing.T) {
+	act := []step{{name: "deploy", act: (*stage).deploy}}
+	for _, s := range story() {
+		if len(act) > 1 || strings.HasPrefix(s.heading, "Second act") {
+			act = append(act, s)
+		}
+	}
+	opts, out, lines := real(t, act...)
+	if err := Run(t.Context(), opts); err != nil {
+		t.Fatalf("%v\n%s", err, lines)
+	}
+	s := summaryOf(t, out)
+	c := s.Crowd
+	if !s.OK || len(s.Steps) != 6 || c == nil || s.SyncFailed != 1 || c.Services != len(workloads)+crowdStays || c.Frontends != c.Services || c.PublicIPs != c.Services {
+		t.Fatalf("%+v %+v", s, c)
+	}
+	for _, f := range []Feat{c.Appeared, c.Changed, c.Deleted} {
+		if f.Balancers < 1 || f.Balancers > handful || f.Seconds <= 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	if c.Appeared.PublicIPs != crowdSize || c.Changed.PublicIPs != 0 || c.Deleted.PublicIPs != crowdSize-crowdStays || c.Refused.Writes != 0 {
+		t.Errorf("%+v", c)
+	}
+	for _, want := range []string{`azure-load-balanc`, `is "soon": want a whole number from 4 to 100`, "50/50 served, ", "left in Azure: 6 frontends and 6 public IPs for 6 Services"} {
+		if !strings.Contains(lines.String(), want) {
+			t.Errorf("nothing says %q:\n%s", want, lines)
+		}
+	}
+	checkLines(t, lines)
+}
+
+// checkLines looks whether all lines fit the page and none is coloured.
+func checkLines(t *testing.T, lines *bytes.Buffer) {
+	t.Helper()
+	for row := range strings.Lines(lines.String()) {
+		if utf8.RuneCountInString(strings.TrimSuffix(row, "\n")) > width || strings.Contains(row, "\x1b") {
+			t.Errorf("%q", row)
+		}
+	}
+}
