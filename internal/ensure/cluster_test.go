@@ -29,6 +29,8 @@ type record struct {
 	// groups are the resource groups that may have public IPs of it, recorded likewise.
 	groups []string
 	status []netip.Addr
+	// servedAt is when it last got what it wants.
+	servedAt time.Time
 }
 
 // claim is what the process remembers of a Service; see the controller of Services.
@@ -54,7 +56,9 @@ func (s *stage) apply(name string, spec service.Service, namespaceLabels map[str
 		s.uids++
 		r = &record{rank: s.uids}
 		s.services[name] = r
-		spec.UID = fmt.Sprintf("%03x", s.uids)
+		if spec.UID == "" {
+			spec.UID = fmt.Sprintf("%03x", s.uids)
+		}
 	} else {
 		spec.UID = r.UID
 	}
@@ -240,7 +244,8 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
 	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
-	r.groups = groupsOf(res.Wish)
+	r.groups, r.servedAt = groupsOf(res.Wish), time.Now()
+	p.stage.served(name)
 	return nil
 }
 
@@ -250,7 +255,10 @@ func (p *process) failed(name string, cl *claim, err error) error {
 	f, ok := errors.AsType[*fault.Fault](err)
 	if ok && f.Class == fault.Retriable && f.RetryAt.After(time.Now()) {
 		cl.notBefore = f.RetryAt
-		p.stage.tell(name, cl, fmt.Sprintf("%s; again at %.1fs", text, f.RetryAt.Sub(p.stage.start).Seconds()))
+		if cl.told != text {
+			cl.told = text
+			p.stage.trace("%s: %s; again at %.1fs", name, firstLine(text), f.RetryAt.Sub(p.stage.start).Seconds())
+		}
 		return nil
 	}
 	p.stage.tell(name, cl, text)
@@ -270,8 +278,16 @@ func (s *stage) tell(name string, cl *claim, why string) {
 func (s *stage) release(name string, cl *claim) {
 	cl.level = nil
 	s.trace("%s is gone", name)
+	s.served(name)
 	delete(s.services, name)
 	delete(s.process.claims, name)
+}
+
+// served notes when a Service had what it wanted. The caller holds s.mu.
+func (s *stage) served(name string) {
+	if s.took != nil {
+		s.took[name] = time.Since(s.acted)
+	}
 }
 
 // ensured is told what came of a request.
