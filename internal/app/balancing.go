@@ -96,8 +96,13 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 	if locker != nil {
 		ensuring.Lease = locker
 	}
-	cluster.Balance(ensure.New(ensuring), kube.Balancing{
+	balancing := kube.Balancing{
 		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
-	})
+		AvailabilitySet: client.AvailabilitySet,
+	}
+	if len(cfg.LoadBalancers.Configurations) > 0 {
+		balancing.Several = settings.Configurations
+	}
+	cluster.Balance(ensure.New(ensuring), balancing)
 	return nil
 }

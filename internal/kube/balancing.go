@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"reflect"
 	"slices"
 	"time"
@@ -40,6 +41,8 @@ type Balancers interface {
 	Ensure(req ensure.Request)
 	Locate(ctx context.Context, p ensure.Placing) (on string, leave []string, err error)
 	ID(name string) lb.LoadBalancerID
+	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
+	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
 }
 
 // Balancing says which Services have a load balancer of Weir's.
@@ -53,10 +56,20 @@ type Balancing struct {
 	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
 	// never.
 	LookAgainAfter time.Duration
+	// Several are the load balancers on which nodes and Services are placed; empty where
+	// there is one, which has all of them.
+	Several []service.Configuration
+	// AvailabilitySet returns the name of the availability set of a node's virtual machine,
+	// by its providerID; see azure.Client. It is called where a configuration has a
+	// PrimaryVMSet.
+	AvailabilitySet func(ctx context.Context, providerID string) (string, error)
 }
 
 // Balance has Setup run a controller of Services that have a load balancer.
-func (c *Cluster) Balance(b Balancers, o Balancing) { c.balancers, c.balancing = b, o }
+func (c *Cluster) Balance(b Balancers, o Balancing) {
+	c.balancers, c.balancing = b, o
+	c.places.several, c.places.names = o.Several, placeNames(o.Several)
+}
 
 // ours reports whether a Service has a load balancer of Weir's, or is to have one.
 func (c *Cluster) ours(s *corev1.Service) bool {
@@ -68,7 +81,7 @@ func (c *Cluster) ours(s *corev1.Service) bool {
 func bound(s *corev1.Service) bool { return controllerutil.ContainsFinalizer(s, ServiceFinalizer) }
 
 func (c *Cluster) setupBalancing() error {
-	return builder.ControllerManagedBy(c.mgr).Named("loadbalancer").
+	return c.watchNamespaces(builder.ControllerManagedBy(c.mgr).Named("loadbalancer")).
 		Watches(&corev1.Service{}, mapped(c.balancedService), builder.WithPredicates(balancedChanged())).
 		Watches(&v1alpha1.BackendPool{}, mapped(c.serviceOfPool), builder.WithPredicates(poolGoes())).
 		WatchesRawSource(c.balanced.source()).
@@ -150,7 +163,12 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 // ask queues a request, unless Azure is known to hold what the Service wants.
 func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now time.Time) error {
 	var wish *service.Wish
+	var namespace map[string]string
 	if c.ours(s) {
+		var err error
+		if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
+			return err
+		}
 		w, problems := service.Desired(wishing(s), c.balancing.Settings)
 		if len(problems) > 0 {
 			cl.level, cl.lookAt = nil, time.Time{}
@@ -158,7 +176,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 			return nil // until somebody changes it
 		}
 		wish = &w
-		if cl.isLevel(wish, now) {
+		if cl.isLevel(wish, c.selection(s.Labels, namespace), now) {
 			return c.publish(ctx, s, cl.ingress)
 		}
 	}
@@ -166,7 +184,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		return nil
 	}
 	on, leave, err := c.balancers.Locate(ctx, ensure.Placing{
-		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels,
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels, NamespaceLabels: namespace,
 		Wish: wish, Recorded: cl.places,
 	})
 	if err != nil {
@@ -190,6 +208,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		req.Leave = append(req.Leave, c.balancers.ID(name))
 	}
 	c.announce(s, cl, req)
+	cl.chosenBy = c.selection(s.Labels, namespace)
 	cl.asked, cl.running = &req, true
 	c.balancers.Ensure(req)
 	return nil

@@ -24,10 +24,10 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// CacheOptions are the options of the manager's cache: EndpointSlices, Services,
-// Nodes and BackendPools, each stripped of what Weir does not read. Anything else
-// that is read through the cache is an error, not a new watch. The taints are those of
-// Options.Draining.
+// CacheOptions are the options of the manager's cache: EndpointSlices, Services, Nodes,
+// BackendPools and, if they are asked for, Namespaces, each stripped of what Weir does not
+// read. Anything else that is read through the cache is an error, not a new watch. The
+// taints are those of Options.Draining.
 func CacheOptions(draining *adminstate.Signals) cache.Options {
 	return cache.Options{
 		Scheme:                      Scheme(),
@@ -37,6 +37,7 @@ func CacheOptions(draining *adminstate.Signals) cache.Options {
 			&corev1.Service{}:            {Transform: strip(stripService)},
 			&corev1.Node{}:               {Transform: strip(func(n *corev1.Node) { stripNode(n, draining) })},
 			&v1alpha1.BackendPool{}:      {Transform: strip(stripPool)},
+			&corev1.Namespace{}:          {Transform: strip(stripNamespace)},
 		},
 	}
 }
@@ -87,7 +88,7 @@ func stripService(s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 }
 
-// stripNode keeps labels, internal addresses, the taints that say that the node leaves, and
+// stripNode keeps labels, which machine it is, internal addresses, the taints that say that the node leaves, and
 // our record of announced evictions.
 func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	var taints []corev1.Taint
@@ -104,7 +105,7 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	}
 	n.ObjectMeta = identity(n.ObjectMeta, n.Labels)
 	n.Annotations = annotations
-	n.Spec = corev1.NodeSpec{Taints: taints}
+	n.Spec = corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Taints: taints}
 	var internal []corev1.NodeAddress
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
@@ -123,4 +124,9 @@ func stripPool(p *v1alpha1.BackendPool) {
 	}
 	p.ObjectMeta = identity(p.ObjectMeta, labels)
 	p.Finalizers, p.OwnerReferences = finalizers, owners
+}
+
+// stripNamespace keeps labels.
+func stripNamespace(n *corev1.Namespace) {
+	*n = corev1.Namespace{ObjectMeta: identity(n.ObjectMeta, n.Labels)}
 }

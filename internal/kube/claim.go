@@ -46,6 +46,9 @@ type claim struct {
 	free bool
 	// ingress is what the status shows then.
 	ingress []corev1.LoadBalancerIngress
+	// chosenBy is what the selectors of the load balancers said of the Service when it was
+	// placed; see selection.
+	chosenBy string
 	// notBefore is what Azure asked for.
 	notBefore time.Time
 	// announced is true while people wait for the word that the load balancer is there.
@@ -60,9 +63,10 @@ func (cl *claim) needs(p v1alpha1.BackendPoolSpec) bool {
 		slices.ContainsFunc(cl.level.Wish.Pools, func(pool service.Pool) bool { return pool.Name == p.PoolName })
 }
 
-// isLevel reports whether Azure is known to hold a wish, and it is not time to look again.
-func (cl *claim) isLevel(wish *service.Wish, now time.Time) bool {
-	return cl.level != nil && reflect.DeepEqual(cl.level.Wish, wish) && (cl.lookAt.IsZero() || now.Before(cl.lookAt))
+// isLevel reports whether Azure is known to hold a wish, where it belongs, and it is not time
+// to look again.
+func (cl *claim) isLevel(wish *service.Wish, chosenBy string, now time.Time) bool {
+	return cl.level != nil && cl.chosenBy == chosenBy && reflect.DeepEqual(cl.level.Wish, wish) && (cl.lookAt.IsZero() || now.Before(cl.lookAt))
 }
 
 // wait returns how long until it is time to look again; 0 for never, or not now.

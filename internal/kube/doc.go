@@ -17,13 +17,20 @@
 //	status.go         the one status of each BackendPool; ledger.go and report.go
 //	                  write to it as poolupdate.Ledger and poolupdate.Reporter
 //	parked.go         (pure) until when Azure is left alone, and why
+//	balancing.go      the reconciler of Services that have a load balancer of Weir's:
+//	                  claim.go what is known of each, wishing.go what it wants,
+//	                  ensured.go and madepools.go what is written once Azure has it
+//	nodeplace.go      the reconciler that labels nodes where there are several load
+//	                  balancers: nodeplaces.go what is known of each, placelabel.go the
+//	                  label, nodeselect.go the BackendPools that select it
+//	namespace.go      the labels of namespaces, where they place Services
 //	wake.go           work queues, as seen from outside of them
 //	message.go        (pure) sentences for people
 //	events.go         Kubernetes events; eventqueue.go writes them
 //	leading.go        what the leader runs: the lanes, and the writer of their events
 //	lease.go          lease.Holder: the lock that other controllers take, too
 //
-// No reconciler calls Azure, and none waits for a lane. Reads come from the
-// informers' stores, so they cannot fail and cost no copy: what is read there is
-// never changed.
+// No reconciler waits for a lane, and none calls Azure but to find out where a Service or a
+// node belongs. Reads come from the informers' stores, so they cannot fail and cost no
+// copy: what is read there is never changed.
 package kube

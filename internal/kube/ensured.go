@@ -35,7 +35,7 @@ const (
 // announce says that work begins, if the Service wants something new.
 func (c *Cluster) announce(s *corev1.Service, cl *claim, req ensure.Request) {
 	switch {
-	case cl.asked != nil && reflect.DeepEqual(cl.asked.Wish, req.Wish):
+	case cl.asked != nil && reflect.DeepEqual(cl.asked.Wish, req.Wish) && cl.asked.On == req.On:
 		return // another try, or a look
 	case req.Wish == nil:
 		c.events.add(s, corev1.EventTypeNormal, EventDeleting, "Deleting load balancer")
@@ -100,6 +100,10 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 		return nil // it leaves meanwhile: nothing is made for it any more
 	}
 	if err := c.makePools(ctx, s, r); err != nil {
+		// Nodes are usually placed by the next try.
+		if why, ok := errors.AsType[notPlaced](err); ok && why.why != "" && cl.told != err.Error() {
+			c.complain(s, cl, err.Error())
+		}
 		return err
 	}
 	if err := c.record(ctx, s, cl, []string{r.On.Name}); err != nil {

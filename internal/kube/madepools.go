@@ -61,7 +61,7 @@ func (c *Cluster) poolFor(s *corev1.Service, on lb.LoadBalancerID, pool service.
 	}
 	if pool.Shared {
 		p.Namespace, p.Name = c.balancing.Namespace, "nodes"+suffix
-		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{}}
+		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: c.nodesOf(on.Name)}
 		return p
 	}
 	p.Namespace, p.Name = s.Namespace, s.Name+suffix
@@ -90,10 +90,19 @@ func objectName(name string) string {
 	return fmt.Sprintf("%s-%x", fit, h.Sum32())
 }
 
-// makePool creates a BackendPool, unless it is there.
+// makePool creates a BackendPool, unless it is there. One of nodes that is there gets the
+// selector that it needs now; if it has to wait for that, selectPlaced gives it.
 func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && is.Spec.PoolName == p.Spec.PoolName && owned(is, p) {
-		return nil
+		if p.Spec.Nodes == nil || !madeByWeir(is) || c.ofNodes(is) && c.allPlaced() != nil {
+			return nil
+		}
+		return c.selectNodes(ctx, is, p.Spec.Nodes.Selector)
+	}
+	if p.Spec.Nodes != nil && len(c.places.several) > 0 {
+		if err := c.allPlaced(); err != nil {
+			return err
+		}
 	}
 	err := c.writer.Create(ctx, p, client.FieldOwner(fieldOwner))
 	if !apierrors.IsAlreadyExists(err) {

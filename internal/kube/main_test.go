@@ -75,8 +75,8 @@ func startWith(lease poolupdate.Lease) (*running, error) {
 }
 
 // startAs starts a controller that reaches the API server like this; without signals it
-// leaves the taints of nodes alone.
-func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Signals) (*running, error) {
+// leaves the taints of nodes alone. Others may have a part in it before it starts.
+func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Signals, with ...func(*running, *azure.Client, *slog.Logger)) (*running, error) {
 	level := slog.LevelError + 1
 	if os.Getenv("WEIR_TEST_LOG") != "" {
 		level = slog.LevelDebug
@@ -116,6 +116,9 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 	})
 	balancers.done = r.kube.Ensured
 	r.kube.Balance(balancers, balancing())
+	for _, more := range with {
+		more(r, arm, log)
+	}
 	err = r.kube.Setup(r.lanes)
 	if err != nil {
 		cancel()

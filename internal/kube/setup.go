@@ -83,7 +83,9 @@ type Cluster struct {
 	services wake // the Services'
 	balanced wake // the load balancers' Services'
 	evicted  wake // that of the events that announce evictions
+	placing  wake // the nodes', where they are placed
 	claims   claims
+	places   nodePlaces
 	// failing is the back-off of Services that Azure, or the plan, refuses.
 	failing  workqueue.TypedRateLimiter[reconcile.Request]
 	draining drainingSet
@@ -200,6 +202,11 @@ func (c *Cluster) Setup(lanes Lanes) error {
 		if err := c.setupBalancing(); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)
 		}
+		if len(c.balancing.Several) > 0 {
+			if err := c.setupPlacing(); err != nil {
+				return fmt.Errorf("controller of the places of nodes: %w", err)
+			}
+		}
 	}
 	if err := c.mgr.Add(leading{runs, c.events}); err != nil {
 		return err
@@ -250,6 +257,7 @@ func (c *Cluster) well() {
 	c.wake.retry(now)
 	c.balanced.retry(now)
 	c.evicted.retry(now)
+	c.placing.retry(now)
 }
 
 // mapped is the handler of all events. It queues what the initial list of objects

@@ -95,9 +95,19 @@ func (l *lab) pool(name string, ips ...string) {
 // members returns the IPs of a pool in Azure, sorted.
 func (l *lab) members(pool string) []string {
 	l.t.Helper()
-	body, ok := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/" + pool)
-	if !ok {
+	ips := l.addresses(l.loadBalancer(), pool)
+	if ips == nil {
 		l.t.Fatalf("pool %s is gone", pool)
+	}
+	return ips
+}
+
+// addresses returns the IPs of a pool of any load balancer, sorted; nil if there is none.
+func (l *lab) addresses(balancer, pool string) []string {
+	l.t.Helper()
+	body, ok := l.emulator.Get(balancer + "/backendAddressPools/" + pool)
+	if !ok {
+		return nil
 	}
 	var p struct {
 		Properties struct {

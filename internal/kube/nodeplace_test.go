@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/service"
+)
+
+// A cluster with one load balancer gets a second one, and gives it up again. No node is
+// taken out of a pool before its place is known.
+func TestNodesArePlacedOnSeveralLoadBalancers(t *testing.T) {
+	s := newPlacing(t)
+	first := service.Configuration{Name: s.ns, PrimaryVMSet: "Pool-A"}
+	second := service.Configuration{Name: s.second, PrimaryVMSet: "as-b"}
+	s.joinsScaleSet(1, "pool-a")
+	s.joinsScaleSet(2, "pool-c")
+	s.joins(3, "as-b")
+	s.joins(4, "")
+	s.balances("all", "")
+	s.runs()
+	s.isOn("all", s.ns)
+	s.has(s.ns, 1, 2, 3, 4)
+	s.selects(s.ns, "")
+	if s.label(1) != "" || len(s.asked(3)) != 0 {
+		t.Error("with one load balancer nodes are labelled, or machines read")
+	}
+
+	s.getsASecondOne(first, second)
+	s.growsOnBoth()
+	s.restartsUnchanged(first, second)
+
+	// By hand a node moves where no set says otherwise; and it stays there.
+	change(s.scene, "", s.node(4), func(n *corev1.Node) { n.Labels[kube.PlaceLabel] = s.second })
+	change(s.scene, "", s.node(1), func(n *corev1.Node) { n.Labels[kube.PlaceLabel] = s.second })
+	s.has(s.second, 3, 4, 5)
+	s.labels(map[int]string{1: s.ns, 4: s.second})
+
+	// One again.
+	s.runs()
+	s.selects(s.ns, "")
+	s.has(s.ns, 1, 2, 3, 4, 5)
+	s.isOn("two", s.ns)
+}
+
+// getsASecondOne restarts while Azure wants no read for some time: nothing moves meanwhile.
+func (s *placing) getsASecondOne(first, second service.Configuration) {
+	s.Helper()
+	s.asking(3, throttled)
+	s.runs(first, second)
+	s.labels(map[int]string{1: s.ns, 3: ""})
+	s.toldOfNode(3, "SomeThrottle")
+	if got := s.shared(s.ns); len(got) != 4 || s.selector(s.ns) != "" {
+		s.Errorf("before all places are known the pool holds %v and selects %q", got, s.selector(s.ns))
+	}
+	s.labels(map[int]string{1: s.ns, 2: s.ns, 3: s.second, 4: s.ns}) // 2 and 4 stay where Azure shows them
+	s.has(s.ns, 1, 2, 4)
+	s.selects(s.ns, s.ns)
+	if at := s.asked(3); len(at) != 2 || at[1].Sub(at[0]) < 3*time.Second {
+		s.Errorf("machine 3 was read at %v, want twice, and not before Azure's 4 s", at)
+	}
+	if at := s.asked(4); len(at) != 1 {
+		s.Errorf("machine 4 was read %d times, want once", len(at))
+	}
+}
+
+// growsOnBoth has a Service on the second one, which finds its node there, and a new node,
+// which goes where there are fewer.
+func (s *placing) growsOnBoth() {
+	s.Helper()
+	s.balances("two", s.second)
+	s.isOn("two", s.second)
+	s.has(s.second, 3)
+	s.joinsScaleSet(5, "pool-c")
+	s.labels(map[int]string{5: s.second})
+	s.has(s.second, 3, 5)
+	s.has(s.ns, 1, 2, 4)
+}
+
+func (s *placing) restartsUnchanged(first, second service.Configuration) {
+	s.Helper()
+	before, writes := s.versions(5), s.armWrites()
+	s.runs(first, second)
+	s.until(func() string {
+		if len(s.asked(4)) < 2 || len(s.asked(3)) < 3 {
+			return "the machines are not read again yet"
+		}
+		return ""
+	})
+	s.settles()
+	if after := s.versions(5); !slices.Equal(before, after) || len(s.armWrites()) != len(writes) {
+		s.Errorf("a restart changed nodes %v to %v, or wrote to Azure: %v", before, after, s.armWrites()[len(writes):])
+	}
+}
+
+// The labels of a namespace and of a Service move a Service; other labels do not.
+func TestLabelsMoveAService(t *testing.T) {
+	s := newPlacing(t)
+	of := func(team string) service.Selector {
+		return func(labels map[string]string) bool { return labels["team"] == team }
+	}
+	s.joinsScaleSet(1, "pool-a")
+	s.joinsScaleSet(2, "pool-b")
+	s.balances("all", "")
+	s.runs(service.Configuration{Name: s.ns, Nodes: func(map[string]string) bool { return false }},
+		service.Configuration{Name: s.second, Services: of("shop")},
+		service.Configuration{Name: s.ns + "-3", Namespaces: of("shop"), Closed: false, Nodes: func(l map[string]string) bool { return l["zone"] == "3" }})
+	s.isOn("all", s.ns)
+	s.labels(map[int]string{1: s.second, 2: s.second})
+	s.has(s.ns)
+
+	s.settles()
+	calls := len(cloud.Calls())
+	change(s.scene, s.ns, "all", func(svc *corev1.Service) { svc.Labels = map[string]string{"chart": "web-2"} })
+	s.settles()
+	if n := len(cloud.Calls()) - calls; n != 0 {
+		t.Errorf("%d calls to Azure for a label that selects nothing", n)
+	}
+	change(s.scene, s.ns, "all", func(svc *corev1.Service) { svc.Labels["team"] = "shop" })
+	s.isOn("all", s.second)
+	s.has(s.second, 1, 2)
+
+	change(s.scene, s.ns, "all", func(svc *corev1.Service) { delete(svc.Labels, "team") })
+	s.isOn("all", s.ns)
+	change(s.scene, "", s.ns, func(ns *corev1.Namespace) { ns.Labels["team"] = "shop" })
+	s.isOn("all", s.ns+"-3")
+
+	// A node goes where a selector wants it, and is on no load balancer once nobody does.
+	change(s.scene, "", s.node(1), func(n *corev1.Node) { n.Labels["zone"] = "3" })
+	s.labels(map[int]string{1: s.ns + "-3", 2: s.second})
+	s.has(s.ns+"-3", 1)
+}
+
+// A node whose place is not known keeps no other from its place, but a new pool of nodes from
+// being taken: what is in it might be lost. The node says why, and so does the Service.
+func TestNodesThatCannotBePlaced(t *testing.T) {
+	s := newPlacing(t)
+	s.joins(1, "as-a")
+	s.joins(2, "as-b")
+	s.hasNode(3) // its machine is not known yet
+	s.asking(2, slices.Repeat([]verdict{refused}, 1000)...)
+	s.balances("all", "")
+	s.runs(service.Configuration{Name: s.ns, PrimaryVMSet: "as-a"}, service.Configuration{Name: s.second, PrimaryVMSet: "as-b"})
+	s.labels(map[int]string{1: s.ns, 2: "", 3: ""})
+	s.toldOfNode(2, "InvalidRequestFormat")
+	s.until(func() string {
+		for _, m := range s.messages("Service", "all", kube.EventSyncFailed) {
+			if strings.Contains(m, "and "+s.node(2)+" is not: read virtual machine") {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the Service does not say why: %v", s.messages("Service", "all", kube.EventSyncFailed))
+	})
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: s.ns, Name: "nodes." + s.ns}, &v1alpha1.BackendPool{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a pool of nodes before the nodes are placed: %v", err)
+	}
+	// A label by hand, or exclusion, is a way out.
+	change(s.scene, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{kube.PlaceLabel: s.ns} })
+	change(s.scene, "", s.node(3), func(n *corev1.Node) {
+		n.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": ""}
+	})
+	s.isOn("all", s.ns)
+	s.has(s.ns, 1, 2)
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/service"
+)
+
+// nodePlace is what is known of the place of one node.
+type nodePlace struct {
+	uid types.UID
+	// set is its scale set or availability set, once that is known.
+	set   string
+	known bool
+	// given is true from the choice of a place, on, until the informer's copy shows it: what
+	// is in memory is newer.
+	given bool
+	on    string
+	// nowhere is true if no load balancer may have it, or if its machine is gone.
+	nowhere bool
+	// told is the word for why it is not placed, and why the sentence; empty if it is.
+	told, why string
+}
+
+// nodePlaces are those of all nodes, by name. The zero value is ready, where there is one
+// load balancer.
+type nodePlaces struct {
+	// several are the configurations, and names theirs by the value of the label.
+	several []service.Configuration
+	names   map[string]string
+
+	mu  sync.Mutex
+	all map[string]*nodePlace
+	// notBefore is what Azure asked for.
+	notBefore time.Time
+}
+
+// shownPlaces are the configurations on which Azure showed nodes, by address.
+type shownPlaces map[netip.Addr]string
+
+// of returns the place of this very node. The caller holds the lock.
+func (p *nodePlaces) of(n *corev1.Node) *nodePlace {
+	place := p.all[n.Name]
+	if place == nil || place.uid != n.UID {
+		place = &nodePlace{uid: n.UID}
+		if p.all == nil {
+			p.all = map[string]*nodePlace{}
+		}
+		p.all[n.Name] = place
+	}
+	return place
+}
+
+// bySets reports whether it matters which set a node is in.
+func (p *nodePlaces) bySets() bool {
+	return slices.ContainsFunc(p.several, func(c service.Configuration) bool { return c.PrimaryVMSet != "" })
+}
+
+// note changes what is known of a node.
+func (p *nodePlaces) note(n *corev1.Node, change func(*nodePlace)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(p.of(n))
+}
+
+// knows reports whether it is known which set a node is in.
+func (p *nodePlaces) knows(n *corev1.Node) (known bool) {
+	p.note(n, func(place *nodePlace) { known = place.known })
+	return known
+}
+
+func (p *nodePlaces) learn(n *corev1.Node, set string) {
+	p.note(n, func(place *nodePlace) { place.set, place.known = set, true })
+}
+
+// tell notes why a node is not placed, and reports whether the word for it is news.
+func (p *nodePlaces) tell(n *corev1.Node, word, why string) (news bool) {
+	p.note(n, func(place *nodePlace) {
+		news = place.told != word && word != ""
+		place.told, place.why = word, why
+	})
+	return news
+}
+
+func (p *nodePlaces) forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, name)
+}
+
+// rest keeps all nodes from asking Azure until then.
+func (p *nodePlaces) rest(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until.After(p.notBefore) {
+		p.notBefore = until
+	}
+}
+
+// open returns an error while Azure wants not to be asked.
+func (p *nodePlaces) open(now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.notBefore.After(now) {
+		return nil
+	}
+	return &fault.Fault{
+		Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: p.notBefore,
+		Err: errors.New("not asked: Azure wants patience"),
+	}
+}
+
+// on returns the configuration of a node: that which it was given just now, or that of its
+// label; empty for none.
+func (p *nodePlaces) on(n *corev1.Node) (on string) {
+	p.note(n, func(place *nodePlace) { on = place.at(p.names[n.Labels[PlaceLabel]]) })
+	return on
+}
+
+// at is on for a node that has a configuration's label.
+func (place *nodePlace) at(labelled string) string {
+	if place.given && place.on != labelled {
+		return place.on
+	}
+	place.given = false
+	return labelled
+}
+
+// standing gives a node, whose set is known, the place that it has whatever the others have;
+// empty if there is none.
+func (p *nodePlaces) standing(n *corev1.Node, shown shownPlaces) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, _ := p.candidate(n, shown)
+	on := service.PlaceOf(c, p.several)
+	if on != "" {
+		p.give(n, on)
+	}
+	return on
+}
+
+// choose gives a node a place among all others; empty if no load balancer may have it.
+func (p *nodePlaces) choose(n *corev1.Node, nodes []*corev1.Node, shown shownPlaces) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []service.Node
+	for _, other := range nodes {
+		if c, ok := p.candidate(other, shown); ok {
+			all = append(all, c)
+		}
+	}
+	on := service.PlaceNodes(all, p.several)[n.Name]
+	p.give(n, on)
+	return on
+}
+
+func (p *nodePlaces) give(n *corev1.Node, on string) {
+	place := p.of(n)
+	place.given, place.on, place.nowhere = on != p.names[n.Labels[PlaceLabel]], on, on == ""
+}
+
+// candidate is a node as the choice sees it; false for one that nothing is known of. One
+// that an earlier process placed is where its set says as long as nobody knows better.
+func (p *nodePlaces) candidate(n *corev1.Node, shown shownPlaces) (service.Node, bool) {
+	place := p.of(n)
+	c := service.Node{Name: n.Name, Labels: n.Labels, VMSet: place.set, Placed: place.at(p.names[n.Labels[PlaceLabel]])}
+	if conf, ok := service.ConfigurationOf(c.Placed, p.several); ok && !place.known {
+		c.VMSet = conf.PrimaryVMSet
+		return c, true
+	}
+	for _, ip := range internalIPs(n) {
+		if c.Placed == "" {
+			c.Placed = shown[ip]
+		}
+	}
+	return c, place.known
+}
+
+// missing returns the first of these nodes, by name, that is known neither to have the
+// label nor to get none, and why; an empty name if there is none.
+func (p *nodePlaces) missing(nodes []*corev1.Node) (name, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range nodes {
+		if p.names[n.Labels[PlaceLabel]] != "" || name != "" && n.Name > name {
+			continue
+		}
+		if place := p.of(n); !place.nowhere {
+			name, why = n.Name, place.why
+		}
+	}
+	return name, why
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/service"
+)
+
+func TestPlaceValue(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for name, want := range map[string]string{
+		"kubernetes": "kubernetes", "LB-2": "lb-2", "0.a_b": "0.a_b", long: long,
+		"pool_":    "pool-7ba6d554",
+		long + "b": strings.Repeat("a", 54) + "-d66f0acc",
+		strings.Repeat("a", 53) + "-" + long[:26]: strings.Repeat("a", 53) + "-34159fa9",
+	} {
+		got := placeValue(name)
+		if got != want || len(validation.IsValidLabelValue(got)) > 0 {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if strings.ToUpper(name) != name && placeValue(strings.ToUpper(name)) != got {
+			t.Errorf("%s: capitals make a difference", name)
+		}
+	}
+	if placeValue(long+"b") == placeValue(long+"c") {
+		t.Error("two names have one value")
+	}
+}
+
+func worker(n int, label string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n), UID: types.UID(fmt.Sprint("u", n)), Labels: map[string]string{}}}
+	if label != "" {
+		node.Labels[PlaceLabel] = label
+	}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", n)}}
+	return node
+}
+
+func twoPlaces() *nodePlaces {
+	several := []service.Configuration{{Name: "One", PrimaryVMSet: "set-1"}, {Name: "two"}}
+	return &nodePlaces{several: several, names: placeNames(several)}
+}
+
+// What was chosen counts from then on, though the informer does not show it yet; what a
+// person writes afterwards counts more.
+func TestAChoiceCountsAtOnce(t *testing.T) {
+	p := twoPlaces()
+	nodes := []*corev1.Node{worker(1, ""), worker(2, ""), worker(3, "")}
+	for _, n := range nodes {
+		p.learn(n, "")
+	}
+	var got []string
+	for _, n := range []*corev1.Node{nodes[2], nodes[0], nodes[1]} { // in no helpful order
+		got = append(got, p.choose(n, nodes, nil))
+	}
+	if s := fmt.Sprint(got); s != "[One One two]" && s != "[One two One]" {
+		t.Errorf("placed on %s", s)
+	}
+	if on := p.on(worker(1, "")); on == "" {
+		t.Error("the choice is forgotten before it shows")
+	}
+	if on := p.on(worker(1, placeValue(p.on(nodes[0])))); on == "" {
+		t.Error("it shows, and is not seen")
+	}
+	other := map[string]string{"One": "two", "two": "one"}[p.on(nodes[0])]
+	_ = p.standing(worker(1, placeValue(p.on(nodes[0]))), nil)
+	if on := p.standing(worker(1, other), nil); placeValue(on) != other {
+		t.Errorf("a person moved it to %s, and it is on %s", other, on)
+	}
+	again := worker(1, "")
+	again.UID = "another"
+	if on := p.on(again); on != "" || p.knows(again) {
+		t.Errorf("another node of the name is on %q", on)
+	}
+}
+
+func TestWhereAzureShowsItItStays(t *testing.T) {
+	p := twoPlaces()
+	shown := shownPlaces{netip.MustParseAddr("10.0.0.1"): "two", netip.MustParseAddr("10.0.0.2"): "two"}
+	n1, n2, n3 := worker(1, ""), worker(2, ""), worker(3, "one")
+	p.learn(n1, "")
+	p.learn(n2, "SET-1")
+	if on := p.standing(n1, shown); on != "two" {
+		t.Errorf("on %q, and Azure shows it on two", on)
+	}
+	if on := p.standing(n2, shown); on != "One" {
+		t.Errorf("on %q, and its set says One", on)
+	}
+	p.learn(n3, "")
+	if on := p.standing(n3, shownPlaces{netip.MustParseAddr("10.0.0.3"): "two"}); on != "One" {
+		t.Errorf("on %q, and its label says One", on)
+	}
+}
+
+// Nodes of an earlier process count where their label says, those of which nothing is known
+// nowhere.
+func TestUnknownNodesDoNotCountTwice(t *testing.T) {
+	p := twoPlaces()
+	fresh := worker(9, "")
+	p.learn(fresh, "")
+	nodes := []*corev1.Node{fresh, worker(1, "one"), worker(2, ""), worker(3, ""), worker(4, "gone-since")}
+	if on := p.choose(fresh, nodes, nil); on != "two" {
+		t.Errorf("on %q, where there is one more than on two", on)
+	}
+	// In a set, without a selector of its own, it would be free.
+	p.several[1].Nodes = func(map[string]string) bool { return false }
+	nodes = append(nodes, worker(5, "two"))
+	if on := p.choose(fresh, nodes, nil); on != "One" {
+		t.Errorf("on %q", on)
+	}
+}
+
+func TestAllPlaced(t *testing.T) {
+	c := stored(t, worker(3, ""), worker(1, "one"), worker(2, "other"))
+	c.places.several = twoPlaces().several
+	c.places.names = placeNames(c.places.several)
+	says := func(want string) {
+		t.Helper()
+		got := "all placed"
+		if err := c.allPlaced(); err != nil {
+			got = err.Error()
+		}
+		if !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	says("n2 is not")
+	c.places.tell(worker(2, "other"), "Throttled", "Azure wants patience")
+	says("n2 is not: Azure wants patience")
+	c.places.note(worker(2, "other"), func(p *nodePlace) { p.nowhere = true })
+	says("n3 is not")
+	excluded := worker(3, "")
+	excluded.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
+	_ = c.snap.nodes.Update(excluded)
+	says("all placed")
+}
+
+func TestPatienceWithAzure(t *testing.T) {
+	p, now := twoPlaces(), time.Unix(1000, 0)
+	p.rest(now.Add(time.Minute))
+	p.rest(now.Add(time.Second)) // never earlier
+	f, ok := errors.AsType[*fault.Fault](p.open(now.Add(time.Minute - 1)))
+	if !ok || !f.RetryAt.Equal(now.Add(time.Minute)) || f.Class != fault.Retriable {
+		t.Errorf("open before its time: %v", f)
+	}
+	if err := p.open(now.Add(time.Minute)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node that has just joined is given time to be told which machine it is.
+func TestWithoutAProviderID(t *testing.T) {
+	c := stored(t)
+	c.places = nodePlaces{several: twoPlaces().several, names: twoPlaces().names}
+	c.events = newEventQueue(Scheme(), nil, slog.New(slog.DiscardHandler))
+	n, now := worker(1, ""), time.Unix(1000, 0)
+	n.CreationTimestamp = metav1.NewTime(now)
+	for _, tt := range []struct {
+		after, wait time.Duration
+		events      int
+	}{{0, time.Minute, 0}, {50 * time.Second, 10 * time.Second, 0}, {time.Minute, time.Minute, 1}, {2 * time.Minute, time.Minute, 1}} {
+		wait, err := c.placeNode(t.Context(), n, now.Add(tt.after))
+		if err != nil || wait != tt.wait || len(c.events.waiting) != tt.events {
+			t.Errorf("after %s: waits %s, %d events, %v", tt.after, wait, len(c.events.waiting), err)
+		}
+	}
+	if e := c.events.waiting[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.Reason != EventNotPlaced {
+		t.Errorf("event %s about %s in namespace %q", e.Reason, e.InvolvedObject.Kind, e.Namespace)
+	}
+}
+
+func TestNodesOf(t *testing.T) {
+	c := stored(t)
+	if got := c.nodesOf("One"); len(got.MatchLabels) != 0 {
+		t.Errorf("one load balancer selects %v", got)
+	}
+	c.places.several = twoPlaces().several
+	for name, want := range map[string]string{"one-internal": "one", "TWO": "two", "three": ""} {
+		if got := c.nodesOf(name).MatchLabels[PlaceLabel]; got != want {
+			t.Errorf("%s selects %q, want %q", name, got, want)
+		}
+	}
+}

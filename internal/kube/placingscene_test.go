@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/service"
+)
+
+const compute = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
+
+// placing is a scene with several load balancers: that of the scene's name, and -2.
+type placing struct {
+	*scene
+	second string
+}
+
+// carrying is the lanes as the load balancers' room asks them.
+type carrying struct{ *poolupdate.Lanes }
+
+func (l carrying) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
+	carried := l.Lanes.Carry(ctx, id, pools)
+	return carried.Pools, func(shown []lb.Pool, mayLand bool) {
+		if shown == nil {
+			carried.Fail(mayLand)
+			return
+		}
+		carried.Settle(ctx, shown)
+	}
+}
+
+func newPlacing(t *testing.T) *placing {
+	s := &placing{scene: newScene(t)}
+	s.second = s.ns + "-2"
+	t.Cleanup(func() {
+		_ = controller.stop()
+		var err error
+		if controller, err = start(); err != nil { // the other tests go on without
+			t.Fatal(err)
+		}
+	})
+	return s
+}
+
+// runs restarts the controller with these configurations; none is one load balancer.
+func (s *placing) runs(several ...service.Configuration) {
+	s.Helper()
+	if err := controller.stop(); err != nil {
+		s.Fatal(err)
+	}
+	group := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: "rg"}
+	settings := ensure.Settings{
+		Settings: service.Settings{ClusterName: s.ns, PublicIPs: group, VirtualNetwork: vnetID},
+		Place:    lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg"}, Location: "eastus", MostRules: 250,
+		Configurations: several,
+	}
+	if len(several) == 0 {
+		settings.Configurations = []service.Configuration{{Name: s.ns}}
+	}
+	var err error
+	controller, err = startAs(cluster.Config, nil, nil, func(r *running, arm *azure.Client, log *slog.Logger) {
+		r.kube.Balance(ensure.New(ensure.Config{
+			Settings: settings, Azure: arm, Lanes: carrying{r.lanes}, Cluster: r.kube, Done: r.kube.Ensured, Log: log,
+		}), kube.Balancing{
+			Class: "example.com/" + s.ns, Settings: settings.Settings, Namespace: s.ns,
+			Several: several, AvailabilitySet: arm.AvailabilitySet,
+		})
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// machine is the ARM id of the n-th node's virtual machine.
+func (s *placing) machine(n int) string { return compute + "/virtualMachines/" + s.node(n) }
+
+// joins makes the n-th node, a machine in an availability set, or in none.
+func (s *placing) joins(n int, set string) {
+	s.Helper()
+	body := `{"location":"eastus","properties":{}}`
+	if set != "" {
+		body = fmt.Sprintf(`{"location":"eastus","properties":{"availabilitySet":{"id":"%s/availabilitySets/%s"}}}`, compute, set)
+	}
+	s.put(s.machine(n), body)
+	s.hasNodeOf(n, "azure://"+s.machine(n))
+}
+
+func (s *placing) joinsScaleSet(n int, set string) {
+	s.Helper()
+	s.hasNodeOf(n, fmt.Sprintf("azure://%s/virtualMachineScaleSets/%s/virtualMachines/%d", compute, set, n))
+}
+
+func (s *placing) hasNodeOf(n int, providerID string) {
+	s.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(n)}, Spec: corev1.NodeSpec{ProviderID: providerID}}
+	s.create(node)
+	s.Cleanup(func() { _ = api.Delete(context.Background(), node) })
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: s.ip(n)}}
+	s.until(func() string { // its label comes meanwhile
+		fresh := get[corev1.Node](s.scene, "", node.Name)
+		fresh.Status.Addresses = node.Status.Addresses
+		if err := api.Status().Update(s.Context(), fresh); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// balances makes a Service of all nodes.
+func (s *placing) balances(name string, configurations string) {
+	s.Helper()
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("example.com/" + s.ns), Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	}
+	if configurations != "" {
+		svc.Annotations = map[string]string{service.Configurations: configurations}
+	}
+	s.create(svc)
+	s.Cleanup(func() {
+		svc.Finalizers = nil // whoever runs then does not know it
+		_ = api.Patch(context.Background(), svc, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = api.Delete(context.Background(), svc)
+	})
+}
+
+// label is what a node's label says.
+func (s *placing) label(n int) string {
+	s.Helper()
+	return get[corev1.Node](s.scene, "", s.node(n)).Labels[kube.PlaceLabel]
+}
+
+func (s *placing) labels(want map[int]string) {
+	s.Helper()
+	s.until(func() string {
+		got := map[int]string{}
+		for n := range want {
+			got[n] = s.label(n)
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Sprintf("labels are %v, want %v", got, want)
+		}
+		return ""
+	})
+}
+
+// shared are the addresses in the shared pool of a load balancer.
+func (s *placing) shared(balancer string) []string {
+	s.Helper()
+	raw, _ := cloud.Get(network + "/loadBalancers/" + balancer + "/backendAddressPools/" + s.ns)
+	var body struct {
+		Properties struct {
+			LoadBalancerBackendAddresses []struct{ Properties struct{ IPAddress string } }
+		}
+	}
+	_ = json.Unmarshal(raw, &body) // none yet
+	ips := []string{}
+	for _, a := range body.Properties.LoadBalancerBackendAddresses {
+		ips = append(ips, a.Properties.IPAddress)
+	}
+	slices.Sort(ips)
+	return ips
+}
+
+func (s *placing) has(balancer string, nodes ...int) {
+	s.Helper()
+	want := []string{}
+	for _, n := range nodes {
+		want = append(want, s.ip(n))
+	}
+	s.until(func() string {
+		if got := s.shared(balancer); !slices.Equal(got, want) {
+			return fmt.Sprintf("%s has the nodes %v, want %v", balancer, got, want)
+		}
+		return ""
+	})
+}
+
+// isOn waits until a Service is on a load balancer.
+func (s *placing) isOn(name, balancer string) {
+	s.Helper()
+	s.until(func() string {
+		svc := get[corev1.Service](s.scene, s.ns, name)
+		if svc.Annotations[kube.PlaceAnnotation] != balancer || len(svc.Status.LoadBalancer.Ingress) == 0 {
+			return fmt.Sprintf("%s is on %q, want %s; events %v", name, svc.Annotations[kube.PlaceAnnotation], balancer, s.messages("Service", name, kube.EventSyncFailed))
+		}
+		return ""
+	})
+}
+
+func (s *placing) selector(balancer string) string {
+	s.Helper()
+	p := get[v1alpha1.BackendPool](s.scene, s.ns, "nodes."+balancer)
+	return p.Spec.Nodes.Selector.MatchLabels[kube.PlaceLabel]
+}
+
+func (s *placing) selects(balancer, want string) {
+	s.Helper()
+	s.until(func() string {
+		if got := s.selector(balancer); got != want {
+			return fmt.Sprintf("the pool of nodes of %s selects %q, want %q", balancer, got, want)
+		}
+		return ""
+	})
+}
+
+// asked is how often the machine of a node was read.
+func (s *placing) asked(n int) []time.Time {
+	verdicts.Lock()
+	defer verdicts.Unlock()
+	return slices.Clone(verdicts.sent[strings.ToLower(s.machine(n))])
+}
+
+func (s *placing) asking(n int, of ...verdict) {
+	verdicts.Lock()
+	defer verdicts.Unlock()
+	verdicts.of[http.MethodGet+strings.ToLower(s.machine(n))] = of
+}
+
+// toldOfNode waits for the one event on a node that is not placed.
+func (s *placing) toldOfNode(n int, part string) {
+	s.Helper()
+	s.until(func() string {
+		var list corev1.EventList
+		if err := api.List(s.Context(), &list, client.InNamespace("default")); err != nil {
+			return err.Error()
+		}
+		count, text := 0, ""
+		for _, e := range list.Items {
+			if e.InvolvedObject.Name == s.node(n) && e.Reason == kube.EventNotPlaced {
+				count += int(max(e.Count, 1))
+				text = e.Message
+			}
+		}
+		if count != 1 || !strings.Contains(text, part) {
+			return fmt.Sprintf("%d events, the last is %q; want one with %q", count, text, part)
+		}
+		return ""
+	})
+}
+
+// armWrites are the writes to what is the scene's in Azure.
+func (s *placing) armWrites() (writes []string) {
+	for _, c := range cloud.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)) {
+		if strings.Contains(c.Resource, s.ns) {
+			writes = append(writes, fmt.Sprint(c.Method, " ", c.Resource))
+		}
+	}
+	return writes
+}
+
+// versions are the resource versions of the nodes up to n.
+func (s *placing) versions(n int) []string {
+	s.Helper()
+	var all []string
+	for i := 1; i <= n; i++ {
+		all = append(all, get[corev1.Node](s.scene, "", s.node(i)).ResourceVersion)
+	}
+	return all
+}
+
+// settles waits until all that a restart asks of Azure was asked.
+func (s *placing) settles() {
+	s.Helper()
+	last, since := len(cloud.Calls()), time.Now()
+	s.until(func() string {
+		if now := len(cloud.Calls()); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < 700*time.Millisecond { // more than Services are gathered for
+			return "Azure is still asked"
+		}
+		return ""
+	})
+}

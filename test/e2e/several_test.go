@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+const (
+	compute    = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute"
+	placeLabel = "weir.dev/load-balancer"
+	allowed    = "service.beta.kubernetes.io/azure-load-balancer-configurations"
+)
+
+// machine makes a node of a virtual machine, in a scale set or in an availability set.
+func (l *lab) machine(name, ip, scaleSet, availabilitySet string) {
+	l.t.Helper()
+	id := compute + "/virtualMachines/" + name
+	if scaleSet != "" {
+		id = compute + "/virtualMachineScaleSets/" + scaleSet + "/virtualMachines/0"
+	} else {
+		l.must(l.emulator.Put(id, []byte(fmt.Sprintf(`{"location":"eastus","properties":{"availabilitySet":{"id":"%s/availabilitySets/%s"}}}`, compute, availabilitySet))))
+	}
+	node := l.node(name, ip)
+	var n corev1.Node
+	l.must(cluster.Get(l.t.Context(), key("", node), &n))
+	n.Spec.ProviderID = "azure://" + id
+	l.must(cluster.Update(l.t.Context(), &n))
+}
+
+// kubectl runs it, and returns what it printed.
+func (l *lab) kubectl(args ...string) string {
+	l.t.Helper()
+	out, err := kubectl(l.t.Context(), args...)
+	if err != nil {
+		l.t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+// placed waits until each node's label names this load balancer.
+func (l *lab) placed(want map[string]string) {
+	l.t.Helper()
+	l.eventually("labels of nodes", func() error {
+		got := map[string]string{}
+		for name := range want {
+			var n corev1.Node
+			l.must(cluster.Get(l.t.Context(), key("", l.namespace+"-"+name), &n))
+			got[name] = n.Labels[placeLabel]
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("are %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// behind waits until the pool of nodes of a load balancer holds these.
+func (l *lab) behind(balancer string, want ...string) {
+	l.t.Helper()
+	l.eventually("nodes of "+balancer, func() error {
+		if got := l.addresses(network+"/loadBalancers/"+balancer, l.namespace); !slices.Equal(got, want) {
+			return fmt.Errorf("are %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// on waits until a Service is on this load balancer, and has an address.
+func (l *lab) on(service, balancer string) {
+	l.t.Helper()
+	l.eventually("place of Service "+service, func() error {
+		var s corev1.Service
+		l.must(cluster.Get(l.t.Context(), key(l.namespace, service), &s))
+		rule := "rule " + l.owner(service) + "-TCP-80"
+		if got := s.Annotations["weir.dev/load-balancer"]; got != balancer || len(s.Status.LoadBalancer.Ingress) != 1 || !slices.Contains(l.parts(network+"/loadBalancers/"+balancer), rule) {
+			return fmt.Errorf("is %q with %v, want %s", got, s.Status.LoadBalancer.Ingress, balancer)
+		}
+		return nil
+	})
+}
+
+// Two load balancers: nodes are behind one of them by the set of their machine, Services on
+// one by annotation, labels of their namespace, or where there is room. A restart changes
+// nothing.
+func TestSeveralLoadBalancers(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	one, two := l.namespace, l.namespace+"-2"
+	l.severalOf(one, two)
+	run := func() *program {
+		return l.controller("--leader-elect=false", "--leader-elect-namespace", "weir-system", "--cluster-name", one)
+	}
+	weir := run()
+	l.lacksTheRole(weir, one+"-s1")
+
+	l.placed(map[string]string{"s1": one, "s2": one, "m1": two, "m2": one})
+	for _, name := range []string{"a", "b", "local"} {
+		l.on(name, one)
+	}
+	l.on("inside", one+"-internal")
+	l.behind(one, "10.0.0.1", "10.0.0.2", "10.0.0.4")
+	l.behind(one+"-internal", "10.0.0.1", "10.0.0.2", "10.0.0.4")
+	for _, vm := range []string{"m1", "m2"} {
+		if n := l.reads(compute + "/virtualMachines/" + vm); n != 1 {
+			t.Errorf("machine %s was read %d times, want once", vm, n)
+		}
+	}
+
+	// The labels of the namespace ask for the second one; an annotation keeps one where it is.
+	l.kubectl("label", "namespace", l.namespace, "team=shop")
+	l.on("a", two)
+	l.on("local", two)
+	l.on("inside", two+"-internal")
+	l.on("b", one)
+	l.behind(two, "10.0.0.3")
+	l.behind(two+"-internal", "10.0.0.3")
+
+	// An annotation moves a Service, and nothing of it stays behind.
+	l.edit("b", func(s *corev1.Service) { s.Annotations[allowed] = two })
+	l.on("b", two)
+	l.eventually("the first one", func() error {
+		if parts := l.parts(network + "/loadBalancers/" + one); len(parts) != 0 {
+			return fmt.Errorf("still has %v", parts)
+		}
+		return nil
+	})
+	t.Logf("%s", l.kubectl("get", "nodes", "-L", placeLabel))
+	t.Logf("%s", l.kubectl("get", "backendpools", "-A"))
+
+	l.restartsUnchanged(weir, run, two)
+	for _, name := range []string{"a", "b", "local", "inside"} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
+		l.must(cluster.Delete(t.Context(), s))
+		l.gone("Service "+name, s)
+	}
+	for _, balancer := range []string{one, two, one + "-internal", two + "-internal"} {
+		if body, there := l.emulator.Get(network + "/loadBalancers/" + balancer); there {
+			t.Errorf("left in Azure: %s", body)
+		}
+	}
+}
+
+// severalOf has two load balancers, four nodes and four Services.
+func (l *lab) severalOf(one, two string) {
+	l.t.Helper()
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
+	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus",
+		"loadBalancerBackendPoolUpdateIntervalInSeconds":1,"multipleStandardLoadBalancerConfigurations":[
+		{"name":%q,"primaryVMSet":"pool-1"},
+		{"name":%q,"primaryVMSet":"as-2","nodeSelector":{"matchLabels":{"team":"shop"}},
+		 "serviceNamespaceSelector":{"matchLabels":{"team":"shop"}}}]}`, one, two))
+	l.machine("s1", "10.0.0.1", "pool-1", "")
+	l.machine("s2", "10.0.0.2", "pool-2", "")
+	l.machine("m1", "10.0.0.3", "", "as-2")
+	l.machine("m2", "10.0.0.4", "", "as-3")
+	toAll := func(annotation, value string) func(*corev1.Service) {
+		return func(s *corev1.Service) {
+			s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+			s.Annotations[annotation] = value
+		}
+	}
+	l.wanted("a", toAll(allowed, ""))
+	l.wanted("b", toAll(allowed, one))
+	l.wanted("local", nil, l.namespace+"-m1")
+	l.wanted("inside", toAll("service.beta.kubernetes.io/azure-load-balancer-internal", "true"))
+}
+
+// lacksTheRole sees what a controller says without the rights of several load balancers, in
+// the log and on a node, and then gives them.
+func (l *lab) lacksTheRole(weir *program, node string) {
+	l.t.Helper()
+	l.eventually("the log", func() error {
+		if !strings.Contains(weir.logs(), "cannot list resource") {
+			return errors.New("does not speak of namespaces")
+		}
+		return nil
+	})
+	l.kubectl("create", "clusterrole", "e2e-namespaces", "--verb=get,list,watch", "--resource=namespaces")
+	l.kubectl("create", "clusterrolebinding", "e2e-namespaces", "--clusterrole=e2e-namespaces", "--serviceaccount=weir-system:weir")
+	l.eventually("event on a node", func() error {
+		out := l.kubectl("-n", "default", "get", "events", "--field-selector", "involvedObject.name="+node, "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(out, "apply the role of config/several-load-balancers") {
+			return fmt.Errorf("says %q", out)
+		}
+		return nil
+	})
+	l.kubectl("apply", "--server-side", "-k", "../../config/several-load-balancers")
+	l.kubectl("delete", "clusterrole,clusterrolebinding", "e2e-namespaces")
+	l.t.Cleanup(func() {
+		_, _ = kubectl(context.WithoutCancel(l.t.Context()), "delete", "-k", "../../config/several-load-balancers")
+	})
+}
+
+// restartsUnchanged kills and restarts the controller, which reads what it has to know
+// again, and changes neither nodes nor Azure.
+func (l *lab) restartsUnchanged(weir *program, run func() *program, balancer string) {
+	l.t.Helper()
+	before := l.nodeVersions()
+	l.must(weir.cmd.Process.Kill())
+	_ = weir.cmd.Wait() // killed
+	at := len(l.emulator.Calls())
+	machine, balancers := compute+"/virtualMachines/m2", network+"/loadBalancers/"+balancer
+	machines, compared := l.reads(machine), l.reads(balancers)
+	run()
+	l.eventually("what is read again", func() error {
+		if l.reads(machine) == machines || l.reads(balancers) == compared {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	time.Sleep(3 * time.Second) // whatever it might still have written
+	for _, call := range l.emulator.Calls()[at:] {
+		if call.Method != "GET" {
+			l.t.Errorf("after the restart: %s %s", call.Method, call.Path)
+		}
+	}
+	if after := l.nodeVersions(); !slices.Equal(before, after) {
+		l.t.Errorf("the restart changed nodes: %v, before %v", after, before)
+	}
+}
+
+func (l *lab) nodeVersions() []string {
+	l.t.Helper()
+	var versions []string
+	for _, name := range []string{"s1", "s2", "m1", "m2"} {
+		var n corev1.Node
+		l.must(cluster.Get(l.t.Context(), key("", l.namespace+"-"+name), &n))
+		versions = append(versions, n.ResourceVersion)
+	}
+	return versions
+}
+
+// reads counts the reads of a resource by itself.
+func (l *lab) reads(id string) int {
+	n := 0
+	for _, call := range l.emulator.Calls() {
+		if call.Method == "GET" && strings.EqualFold(call.Path, id) {
+			n++
+		}
+	}
+	return n
+}
