@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminstate_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/adminstate"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// once is an event that was said once, at this second.
+func once(uid string, s float64) adminstate.Event {
+	return adminstate.Event{UID: uid, Created: at(s), First: at(s), Last: at(s), Count: 1}
+}
+
+// again is an event that was said a second time.
+func again(uid string, first, last float64) adminstate.Event {
+	return adminstate.Event{UID: uid, Created: at(first), First: at(first), Last: at(last), Count: 2}
+}
+
+func record(uid string, s float64, count int) adminstate.Record {
+	return adminstate.Record{UID: uid, At: at(s), Count: count}
+}
+
+func TestWhatAnEventDoes(t *testing.T) {
+	const ignore, note, put = adminstate.Ignore, adminstate.Note, adminstate.Put
+	slow := once("a", 10) // the emitter's clock is an hour behind
+	slow.First, slow.Last = slow.First.Add(-time.Hour), slow.Last.Add(-time.Hour)
+	slowAgain := slow
+	slowAgain.Count, slowAgain.Last = 2, slow.Last.Add(time.Minute)
+	fast := once("a", 10)
+	fast.First, fast.Last = fast.First.Add(time.Hour), fast.Last.Add(time.Hour)
+	uncounted := again("a", 10, 70)
+	uncounted.Count = 0
+	for _, tt := range []struct {
+		name   string
+		node   adminstate.Node
+		event  adminstate.Event
+		want   adminstate.Verdict
+		record adminstate.Record // unless it is ignored
+	}{
+		{"the first of a node", adminstate.Node{}, once("a", 10), put, record("a", 10, 1)},
+		{"the first, while the taint is there by hand", adminstate.Node{Tainted: true}, once("a", 10), note, record("a", 10, 1)},
+		{"the same after a restart", adminstate.Node{Tainted: true, Record: record("a", 10, 1)}, once("a", 10), ignore, adminstate.Record{}},
+		{"the same after the taint was cleared", adminstate.Node{Record: record("a", 10, 1)}, once("a", 10), ignore, adminstate.Record{}},
+		{"an earlier one", adminstate.Node{Record: record("b", 20, 1)}, once("a", 10), ignore, adminstate.Record{}},
+		{"another in the same second", adminstate.Node{Record: record("b", 10, 1)}, once("a", 10.9), ignore, adminstate.Record{}},
+		{"a later one while the taint stands", adminstate.Node{Tainted: true, Record: record("b", 9, 1)}, once("a", 10), note, record("a", 10, 1)},
+		{"a later one after it was cleared", adminstate.Node{Record: record("b", 9, 1)}, once("a", 10), put, record("a", 10, 1)},
+		{"said again while the taint stands", adminstate.Node{Tainted: true, Record: record("a", 10, 1)}, again("a", 10, 70), note, record("a", 70, 2)},
+		{"said again after it was cleared", adminstate.Node{Record: record("a", 10, 1)}, again("a", 10, 70), put, record("a", 70, 2)},
+		{"said again without a count", adminstate.Node{Record: record("a", 10, 0)}, uncounted, put, record("a", 70, 0)},
+		{"said again in the same second", adminstate.Node{Record: record("a", 10, 1)}, again("a", 10, 10), put, record("a", 10, 2)},
+
+		{"before the node was there", adminstate.Node{Created: at(11)}, once("a", 10), ignore, adminstate.Record{}},
+		{"in the second in which it came", adminstate.Node{Created: at(10)}, once("a", 10), put, record("a", 10, 1)},
+		{"said again for the node that came after", adminstate.Node{Created: at(60)}, again("a", 10, 70), put, record("a", 70, 2)},
+		{"said again before it came", adminstate.Node{Created: at(71)}, again("a", 10, 70), ignore, adminstate.Record{}},
+
+		{"an emitter whose clock is behind", adminstate.Node{Created: at(5)}, slow, put, record("a", 10, 1)},
+		{"it says so again", adminstate.Node{Created: at(5), Record: record("a", 10, 1)}, slowAgain, put, record("a", 10, 2)},
+		{"and after another's", adminstate.Node{Record: record("b", 12, 1)}, slowAgain, ignore, adminstate.Record{}},
+		{"an emitter whose clock is ahead, of the node before", adminstate.Node{Created: at(60)}, fast, ignore, adminstate.Record{}},
+		{"an event without times", adminstate.Node{Created: at(5)}, adminstate.Event{UID: "a", Created: at(10)}, put, record("a", 10, 0)},
+	} {
+		verdict, kept := adminstate.Preempted(tt.node, tt.event)
+		want := tt.record
+		if tt.want == ignore {
+			want = tt.node.Record
+		}
+		if verdict != tt.want || kept != want {
+			t.Errorf("%s: %d, keeps %v; want %d and %v", tt.name, verdict, kept, tt.want, want)
+		}
+	}
+}
+
+// The record stands on the node as text, and what somebody else wrote there is none.
+func TestTheRecordIsText(t *testing.T) {
+	r := record("6f2b", 10, 3)
+	const text = `{"event":"6f2b","at":"2026-01-02T03:04:15Z","count":3}`
+	if got := r.String(); got != text {
+		t.Errorf("kept as %s", got)
+	}
+	if got := adminstate.ParseRecord(text); got != r {
+		t.Errorf("read as %v", got)
+	}
+	for _, text := range []string{"", "yes", `{"event":1}`, `{"event":"6f2b","at":"yesterday"}`} {
+		if got := adminstate.ParseRecord(text); got != (adminstate.Record{}) {
+			t.Errorf("%s: read as %v", text, got)
+		}
+	}
+}
+
+// world is a node, the events about its name, and the one who judges them.
+type world struct {
+	*rapid.T
+	now    float64
+	skew   float64 // how far the emitter's clock is ahead
+	events []adminstate.Event
+	node   adminstate.Node
+}
+
+// judges lets an event be seen, and checks that a restart would not see it as a new one.
+func (w *world) judges(e adminstate.Event) adminstate.Verdict {
+	verdict, kept := adminstate.Preempted(w.node, e)
+	if kept.At.Before(w.node.Record.At) {
+		w.Fatalf("the record went back from %v to %v", w.node.Record, kept)
+	}
+	w.node.Record = adminstate.ParseRecord(kept.String())
+	w.node.Tainted = w.node.Tainted || verdict == adminstate.Put
+	return verdict
+}
+
+// says has an occurrence be seen that is new. With good clocks it is acted on, or noted
+// while the taint stands; so is, with any, another occurrence of what was recorded last.
+func (w *world) says(e adminstate.Event, recorded bool) {
+	want := adminstate.Put
+	if w.node.Tainted {
+		want = adminstate.Note
+	}
+	if got := w.judges(e); got != want && (w.skew == 0 || recorded) {
+		w.Fatalf("%+v is judged %d, want %d; the record is %v", e, got, want, w.node.Record)
+	}
+}
+
+// restarts has a process that knows nothing see all events, in any order.
+func (w *world) restarts() {
+	for _, e := range rapid.Permutation(w.events).Draw(w.T, "order") {
+		before := w.node
+		if got := w.judges(e); got != adminstate.Ignore || w.node != before {
+			w.Fatalf("%+v is judged %d again: %+v", e, got, w.node)
+		}
+	}
+}
+
+func (w *world) emitter() time.Time { return at(w.now + w.skew) }
+
+// Whatever was seen once is never acted on again: not after a restart, not after an
+// operator cleared the taint, not for the node that comes after.
+func TestNoOccurrenceActsTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{T: t, skew: float64(rapid.SampledFrom([]int{0, 0, -40, 40}).Draw(t, "skew")), node: adminstate.Node{Created: start}}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			w.now += float64(rapid.IntRange(1000, 20_000).Draw(t, "ms")) / 1000
+			switch step := rapid.SampledFrom([]string{"event", "repeat", "repeat", "clear", "restart", "node"}).Draw(t, "step"); {
+			case step == "event":
+				e := once(fmt.Sprint(len(w.events)), w.now)
+				e.First, e.Last = w.emitter(), w.emitter()
+				w.events = append(w.events, e)
+				w.says(e, false)
+			case step == "repeat" && len(w.events) > 0:
+				e := &w.events[rapid.IntRange(0, len(w.events)-1).Draw(t, "which")]
+				recorded := e.UID == w.node.Record.UID
+				e.Count, e.Last = e.Count+1, w.emitter()
+				w.says(*e, recorded)
+			case step == "clear":
+				w.node.Tainted = false
+			case step == "restart":
+				w.restarts()
+			case step == "node":
+				w.node = adminstate.Node{Created: at(w.now)}
+				if w.skew <= 0 { // whose clock is ahead can speak of the next node
+					w.restarts()
+				}
+				for _, e := range slices.Clone(w.events) {
+					w.judges(e)
+				}
+			}
+		}
+		w.restarts()
+	})
+}

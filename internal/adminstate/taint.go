@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminstate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The taints that always say that a node leaves. Their names are a contract: users and
+// tools of the Azure cloud provider know them.
+const (
+	KeyOutOfService = "node.kubernetes.io/out-of-service"
+	KeyDraining     = "cloudprovider.azure.microsoft.com/draining"
+	// ValueSpotEviction is the value of KeyDraining on a node that Azure is about to evict.
+	ValueSpotEviction = "spot-eviction"
+)
+
+// keyUnschedulable is the taint of a cordon. It says that no new pods are to come, not that
+// traffic is to leave, and comes and goes with every upgrade.
+const keyUnschedulable = "node.kubernetes.io/unschedulable"
+
+// Taint is a taint of a node. Its effect is about pods, and makes no difference here.
+type Taint struct{ Key, Value string }
+
+// Pattern matches taints: those of a key, or of a key and one value.
+type Pattern struct {
+	Key, Value string
+	// AnyValue has the value make no difference.
+	AnyValue bool
+}
+
+// always are the patterns that no setting takes away, in the order of their reasons.
+var always = []Pattern{{Key: KeyOutOfService, AnyValue: true}, {Key: KeyDraining, Value: ValueSpotEviction}}
+
+// ParsePattern reads "key" or "key=value".
+func ParsePattern(text string) (Pattern, error) {
+	key, value, valued := strings.Cut(text, "=")
+	if key == keyUnschedulable {
+		return Pattern{}, fmt.Errorf("%s says that no new pods are to come, not that traffic is to leave: remove it", key)
+	}
+	return Pattern{Key: key, Value: value, AnyValue: !valued}, nil
+}
+
+// Reason names a pattern in events and metrics.
+func (p Pattern) Reason() string {
+	switch {
+	case p == always[0]:
+		return "out-of-service"
+	case p == always[1]:
+		return ValueSpotEviction
+	case p.AnyValue:
+		return p.Key
+	}
+	return p.Key + "=" + p.Value
+}
+
+func (p Pattern) matches(t Taint) bool {
+	return t.Key == p.Key && (p.AnyValue || t.Value == p.Value)
+}
+
+// Signals are the taints that say that a node leaves.
+type Signals struct {
+	// Further are those that a setting adds.
+	Further []Pattern
+}
+
+// Draining returns why a node with these taints is to take no new flows; nothing if it may.
+// The order is always the same.
+func (s Signals) Draining(taints []Taint) (reasons []string) {
+	return s.reasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matches) })
+}
+
+// Reasons returns all that there are.
+func (s Signals) Reasons() []string { return s.reasons(func(Pattern) bool { return true }) }
+
+func (s Signals) reasons(holds func(Pattern) bool) (reasons []string) {
+	for _, p := range slices.Concat(always, s.Further) {
+		if reason := p.Reason(); holds(p) && !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
