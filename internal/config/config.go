@@ -31,6 +31,7 @@ type Config struct {
 	Network
 	LoadBalancers
 	PoolUpdate
+	AdminState
 }
 
 // Cloud says which Azure, and what in it.
@@ -168,6 +169,7 @@ func (c Config) LogValue() slog.Value {
 		slog.Int("maxRetries", c.Retries()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
 		slog.Bool("resourceLease", c.TakesResourceLease()),
+		slog.Bool("nodeAdminState", c.SetsAdminState()),
 	)
 }
 

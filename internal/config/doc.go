@@ -10,6 +10,7 @@
 //	configurations.go  where there are several load balancers
 //	selector.go        label selectors, as values
 //	tags.go            tags of what is made
+//	adminstate.go      which nodes are to take no new flows
 //	load.go            file → keys → Config, and what of the file has no effect
 //	assign.go          keys → fields
 //	normalize.go       defaults and checks

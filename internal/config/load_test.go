@@ -58,7 +58,8 @@ const whole = `{
 		"nodeSelector": {}
 	}],
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
-	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true
+	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true,
+	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"]
 }`
 
 func wholeConfig() Config {
@@ -84,6 +85,7 @@ func wholeConfig() Config {
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
 		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true)},
+		AdminState: AdminState{EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"}},
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *Config) Normalize() error {
 		return err
 	}
 	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
-	c.UseResourceLease = new(c.TakesResourceLease())
+	c.UseResourceLease, c.EnableNodeAdminState = new(c.TakesResourceLease()), new(c.SetsAdminState())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
 	c.normalizeLoadBalancers()
 	return nil
@@ -81,5 +81,5 @@ func (c *Config) check() error {
 			return fmt.Errorf("key %q: %w", pair.groupKey, err)
 		}
 	}
-	return cmp.Or(c.checkTags(), c.LoadBalancers.check())
+	return cmp.Or(c.checkTags(), c.LoadBalancers.check(), c.AdminState.check())
 }

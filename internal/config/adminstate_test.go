@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAdminStatesAreSetUnlessTheFileSaysNo(t *testing.T) {
+	for given, want := range map[string]string{
+		"":                           "out-of-service spot-eviction",
+		"enableNodeAdminState: null": "out-of-service spot-eviction",
+		"enableNodeAdminState: true": "out-of-service spot-eviction",
+		"nodeAdminStateTaints: []":   "out-of-service spot-eviction",
+		"nodeAdminStateTaints: [b.example/x, a=1]":               "out-of-service spot-eviction b.example/x a=1",
+		"nodeAdminStateTaints: [x=]":                             "out-of-service spot-eviction x=",
+		"enableNodeAdminState: false":                            "off",
+		"enableNodeAdminState: false\nnodeAdminStateTaints: [x]": "off",
+	} {
+		c, err := loadWith(t, given)
+		got := "off"
+		if s := c.Signals(); s != nil {
+			got = strings.Join(s.Reasons(), " ")
+		}
+		if err != nil || got != want || *c.EnableNodeAdminState != (want != "off") {
+			t.Errorf("%q: %s, %v; want %s", given, got, err, want)
+		}
+	}
+	if (AdminState{}).Signals() == nil {
+		t.Error("off in a Config that was not loaded")
+	}
+}
+
+func TestTaintsThatSayNoSuchThing(t *testing.T) {
+	for given, want := range map[string]string{
+		"[node.kubernetes.io/unschedulable]":      `key "nodeAdminStateTaints[0]": node.kubernetes.io/unschedulable says that no new pods are to come`,
+		"[a, node.kubernetes.io/unschedulable=x]": `key "nodeAdminStateTaints[1]": node.kubernetes.io/unschedulable says`,
+		"['']":               `key "nodeAdminStateTaints[0]" is "": want the key of a taint or "key=value"`,
+		"['=x']":             `key "nodeAdminStateTaints[0]" is "=x": want the key`,
+		"[a/b/c]":            `is "a/b/c": want the key`,
+		"['a=b:NoSchedule']": `is "a=b:NoSchedule": want the key of a taint or "key=value", without an effect`,
+		"['a:NoSchedule']":   `is "a:NoSchedule": want the key`,
+		"a":                  `key "nodeAdminStateTaints": want a list, got a string`,
+		"[1]":                `key "nodeAdminStateTaints[0]": want a string, got a number`,
+	} {
+		if _, err := loadWith(t, "nodeAdminStateTaints: "+given); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", given, err, want)
+		}
+	}
+}
