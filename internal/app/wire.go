@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
-	mgr, err := newManager(o, rc, o.leaseNamespace(inCluster))
+	mgr, err := newManager(o, cfg, rc, o.leaseNamespace(inCluster))
 	if err != nil {
 		return err
 	}
@@ -76,6 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
+	metrics.RegisterDraining(ctrlmetrics.Registry, cluster.NodesDraining)
 	if err := newBalancers(o, cfg, client, cluster, lanes, locker, o.leaseNamespace(inCluster)); err != nil {
 		return err
 	}
@@ -90,10 +91,10 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager, error) {
+func newManager(o Options, cfg config.Config, rc *rest.Config, leaseNamespace string) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                        kube.Scheme(),
-		Cache:                         kube.CacheOptions(),
+		Cache:                         kube.CacheOptions(cfg.Signals()),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.HealthAddress,
 		LeaderElection:                o.LeaderElect,
@@ -114,7 +115,7 @@ func newManager(o Options, rc *rest.Config, leaseNamespace string) (ctrl.Manager
 func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *kube.Reach) (*kube.Cluster, error) {
 	cluster, err := kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
-		ExcludeControlPlane: cfg.ExcludesMaster(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
+		ExcludeControlPlane: cfg.ExcludesMaster(), Draining: cfg.Signals(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
 )
 
 // Scheme returns the kinds that Weir reads and writes.
@@ -25,15 +26,16 @@ func Scheme() *runtime.Scheme {
 
 // CacheOptions are the options of the manager's cache: EndpointSlices, Services,
 // Nodes and BackendPools, each stripped of what Weir does not read. Anything else
-// that is read through the cache is an error, not a new watch.
-func CacheOptions() cache.Options {
+// that is read through the cache is an error, not a new watch. The taints are those of
+// Options.Draining.
+func CacheOptions(draining *adminstate.Signals) cache.Options {
 	return cache.Options{
 		Scheme:                      Scheme(),
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&discoveryv1.EndpointSlice{}: {Transform: strip(stripSlice)},
 			&corev1.Service{}:            {Transform: strip(stripService)},
-			&corev1.Node{}:               {Transform: strip(stripNode)},
+			&corev1.Node{}:               {Transform: strip(func(n *corev1.Node) { stripNode(n, draining) })},
 			&v1alpha1.BackendPool{}:      {Transform: strip(stripPool)},
 		},
 	}
@@ -85,10 +87,24 @@ func stripService(s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 }
 
-// stripNode keeps labels and internal addresses.
-func stripNode(n *corev1.Node) {
+// stripNode keeps labels, internal addresses, the taints that say that the node leaves, and
+// our record of announced evictions.
+func stripNode(n *corev1.Node, draining *adminstate.Signals) {
+	var taints []corev1.Taint
+	var annotations map[string]string
+	if draining != nil {
+		for _, t := range n.Spec.Taints {
+			if len(draining.Draining(taintsOf(t))) > 0 {
+				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+			}
+		}
+		if record, ok := n.Annotations[PreemptionAnnotation]; ok {
+			annotations = map[string]string{PreemptionAnnotation: record}
+		}
+	}
 	n.ObjectMeta = identity(n.ObjectMeta, n.Labels)
-	n.Spec = corev1.NodeSpec{}
+	n.Annotations = annotations
+	n.Spec = corev1.NodeSpec{Taints: taints}
 	var internal []corev1.NodeAddress
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {

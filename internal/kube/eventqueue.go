@@ -96,7 +96,7 @@ func (q *eventQueue) add(about runtime.Object, kind, reason, message string) {
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      fmt.Sprintf("%.200s.%x", ref.Name, now.UnixNano()),
-			Namespace: ref.Namespace,
+			Namespace: either(ref.Namespace, metav1.NamespaceDefault), // that of events about nodes
 		},
 		InvolvedObject: *ref, Reason: reason, Message: message, Type: kind,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,

@@ -4,6 +4,9 @@ package kube
 
 import (
 	"context"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,4 +21,19 @@ var ErrGone = errGone
 func ApplyStatus(ctx context.Context, api client.Client, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
 	_, err := (&statuses{reader: api, writer: api.Status()}).apply(ctx, ref, version, status)
 	return err
+}
+
+// Preempt judges an event over a real API server.
+func Preempt(ctx context.Context, reader client.Reader, writer client.Writer, e *corev1.Event) error {
+	log := slog.New(slog.DiscardHandler)
+	c := &Cluster{opts: Options{Log: log}, reader: reader, writer: writer, events: newEventQueue(Scheme(), nil, log)}
+	return c.preempt(ctx, e)
+}
+
+// Preemptions are the events that are held in memory.
+func (c *Cluster) Preemptions() (held []*corev1.Event) {
+	for _, obj := range c.preemptions.GetStore().List() {
+		held = append(held, obj.(*corev1.Event))
+	}
+	return held
 }

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/kube"
@@ -69,13 +71,19 @@ func start() (*running, error) { return startWith(nil) }
 
 // startWith starts a controller that takes this lease before a pass; nil is none.
 func startWith(lease poolupdate.Lease) (*running, error) {
+	return startAs(cluster.Config, lease, &adminstate.Signals{Further: []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}})
+}
+
+// startAs starts a controller that reaches the API server like this; without signals it
+// leaves the taints of nodes alone.
+func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Signals) (*running, error) {
 	level := slog.LevelError + 1
 	if os.Getenv("WEIR_TEST_LOG") != "" {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	mgr, err := ctrl.NewManager(cluster.Config, ctrl.Options{
-		Scheme: kube.Scheme(), Cache: kube.CacheOptions(), Logger: logr.FromSlogHandler(log.Handler()),
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: kube.Scheme(), Cache: kube.CacheOptions(draining), Logger: logr.FromSlogHandler(log.Handler()),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
@@ -97,7 +105,7 @@ func startWith(lease poolupdate.Lease) (*running, error) {
 	r := &running{}
 	r.kube, err = kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: subscription, ResourceGroup: "rg", ExcludeControlPlane: true, Log: log,
-		RecheckAfter: 500 * time.Millisecond, ReleaseAgainAfter: 500 * time.Millisecond,
+		RecheckAfter: 500 * time.Millisecond, ReleaseAgainAfter: 500 * time.Millisecond, Draining: draining,
 	})
 	if err != nil {
 		cancel()

@@ -25,8 +25,9 @@ import (
 // scene is one test's part of the world.
 type scene struct {
 	*testing.T
-	ns string // also the name of the load balancer and the prefix of node names
-	no int64
+	ns   string // also the name of the load balancer and the prefix of node names
+	no   int64
+	last int // of the nodes that settles made
 }
 
 var scenes atomic.Int64

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -51,6 +52,9 @@ type Options struct {
 	Reach *Reach
 	// Requeue is the back-off of the work queues; zero is StandardRequeue.
 	Requeue Requeue
+	// Draining are the taints that say that a node leaves, as CacheOptions got them; nil
+	// leaves the taints of nodes and the events about them alone.
+	Draining *adminstate.Signals
 }
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
@@ -73,13 +77,18 @@ type Cluster struct {
 	snap     *snapshot
 	statuses *statuses
 	events   *eventQueue
+	reader   client.Reader // of the API server itself
 	writer   client.Writer
 	wake     wake // the BackendPools' work queue
 	services wake // the Services'
 	balanced wake // the load balancers' Services'
+	evicted  wake // that of the events that announce evictions
 	claims   claims
 	// failing is the back-off of Services that Azure, or the plan, refuses.
 	failing workqueue.TypedRateLimiter[reconcile.Request]
+	draining drainingSet
+	// preemptions are nil if the taints of nodes are left alone.
+	preemptions toolscache.SharedIndexInformer
 	// balancers are nil if Weir makes no load balancers.
 	balancers Balancers
 	balancing Balancing
@@ -114,7 +123,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		return nil, fmt.Errorf("back-off of the work queues: %w", err)
 	}
 	c := &Cluster{
-		opts: opts, mgr: mgr, writer: mgr.GetClient(),
+		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), writer: mgr.GetClient(),
 		statuses: &statuses{reader: mgr.GetAPIReader(), writer: mgr.GetClient().Status(), byRef: map[poolupdate.Ref]*entry{}},
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
@@ -141,6 +150,9 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
 	c.events = newEventQueue(mgr.GetScheme(), core.Events(""), opts.Log)
+	if opts.Draining != nil {
+		return c, errors.Join(c.watchDraining(ctx), c.watchPreemptions(core.RESTClient()))
+	}
 	return c, nil
 }
 
@@ -192,6 +204,11 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	if err := c.mgr.Add(leading{runs, c.events}); err != nil {
 		return err
 	}
+	if c.preemptions != nil {
+		if err := c.setupPreemption(); err != nil {
+			return fmt.Errorf("controller of announced evictions: %w", err)
+		}
+	}
 	options := func() controller.Options { return controller.Options{RateLimiter: c.opts.Requeue.limiter()} }
 	err := builder.ControllerManagedBy(c.mgr).Named("service").
 		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged(), live())).
@@ -232,6 +249,7 @@ func (c *Cluster) well() {
 	c.services.retry(now)
 	c.wake.retry(now)
 	c.balanced.retry(now)
+	c.evicted.retry(now)
 }
 
 // mapped is the handler of all events. It queues what the initial list of objects

@@ -95,22 +95,29 @@ func (p *PoolUpdates) Report(r poolupdate.Report) {
 // RegisterStates registers the gauge of BackendPools by state, which asks when somebody
 // looks.
 func RegisterStates(reg prometheus.Registerer, states func() map[string]int) {
-	reg.MustRegister(stateGauge{states, prometheus.NewDesc("weir_backendpools",
+	reg.MustRegister(countGauge{states, prometheus.NewDesc("weir_backendpools",
 		"BackendPools by the reason of their Synced condition; all that are not Level are not level.", []string{"state"}, nil)})
 }
 
-type stateGauge struct {
-	states func() map[string]int
+// RegisterDraining registers the gauge of nodes that drain, which asks when somebody looks.
+func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int) {
+	reg.MustRegister(countGauge{byReason, prometheus.NewDesc("weir_nodes_draining",
+		"Nodes that are to take no new flows, by the taint that says so; one with two such taints counts twice.", []string{"reason"}, nil)})
+}
+
+// countGauge is a gauge with one label.
+type countGauge struct {
+	counts func() map[string]int
 	desc   *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (g stateGauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
+func (g countGauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
 
 // Collect implements prometheus.Collector.
-func (g stateGauge) Collect(ch chan<- prometheus.Metric) {
-	for state, n := range g.states() {
-		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), state)
+func (g countGauge) Collect(ch chan<- prometheus.Metric) {
+	for label, n := range g.counts() {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), label)
 	}
 }
 

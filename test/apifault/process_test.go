@@ -85,7 +85,7 @@ func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) *runni
 func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*running, error) {
 	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts := ctrl.Options{
-		Scheme: kube.Scheme(), Cache: kube.CacheOptions(), Logger: logr.FromSlogHandler(log.Handler()),
+		Scheme: kube.Scheme(), Cache: kube.CacheOptions(nil), Logger: logr.FromSlogHandler(log.Handler()),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}

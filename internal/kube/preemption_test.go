@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube"
+)
+
+const (
+	spotKey   = "cloudprovider.azure.microsoft.com/draining"
+	spotTaint = spotKey + "=spot-eviction:NoSchedule"
+	outTaint  = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+)
+
+// announces makes an event about the n-th node, as an agent on it does: with the node's
+// name for a UID.
+func (s *scene) announces(n int, name string, edit ...func(*corev1.Event)) {
+	s.Helper()
+	now := metav1.Now()
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: s.ns + "." + name},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: s.node(n), UID: types.UID(s.node(n))},
+		Reason:         "PreemptScheduled", Message: "soon", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "agent"},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}
+	for _, f := range edit {
+		f(e)
+	}
+	s.create(e)
+	s.Cleanup(func() { _ = api.Delete(context.Background(), e) })
+}
+
+// announcesAgain counts an event as client-go's recorder does.
+func (s *scene) announcesAgain(name string) {
+	s.Helper()
+	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Count, e.LastTimestamp = e.Count+1, metav1.Now() })
+}
+
+// touches has the controller see an event again in which nothing is new.
+func (s *scene) touches(name string) {
+	s.Helper()
+	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Message += "." })
+}
+
+// taint sets the taints of the n-th node, as key=value:effect.
+func (s *scene) taint(n int, taints ...string) {
+	s.Helper()
+	change(s, "", s.node(n), func(node *corev1.Node) {
+		node.Spec.Taints = nil
+		for _, text := range taints {
+			key, rest, _ := strings.Cut(text, "=")
+			value, effect, _ := strings.Cut(rest, ":")
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+		}
+	})
+}
+
+func (s *scene) taints(n int) string {
+	s.Helper()
+	var all []string
+	for _, t := range get[corev1.Node](s, "", s.node(n)).Spec.Taints {
+		if t.Key != corev1.TaintNodeNotReady { // the API server's, on each new node
+			all = append(all, t.ToString())
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func (s *scene) isTainted(n int, want string) {
+	s.Helper()
+	s.until(func() string {
+		if got := s.taints(n); got != want {
+			return fmt.Sprintf("node %d is tainted %q, want %q", n, got, want)
+		}
+		return ""
+	})
+}
+
+// drains waits until the controller says why the n-th node drains; empty for that it does not.
+func (s *scene) drains(n int, why string) kube.Drain {
+	s.Helper()
+	var d kube.Drain
+	s.until(func() string {
+		var ok bool
+		d, ok = controller.kube.Draining(s.node(n))
+		if got := strings.Join(d.Reasons, " "); got != why || ok != (why != "") {
+			return fmt.Sprintf("node %d drains for %q, want %q", n, got, why)
+		}
+		return ""
+	})
+	return d
+}
+
+// settles waits until all events before have been judged: that of another node, the last in
+// the queue, has been.
+func (s *scene) settles() {
+	s.Helper()
+	s.last++
+	n := 100 + s.last
+	s.hasNode(n)
+	s.announces(n, fmt.Sprintf("last-%d", n))
+	s.isTainted(n, spotTaint)
+}
+
+func (s *scene) note(n int) string {
+	s.Helper()
+	return get[corev1.Node](s, "", s.node(n)).Annotations[kube.PreemptionAnnotation]
+}
+
+// The life of a spot machine: announced, tainted, cleared by an operator, announced again.
+func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.taint(1, "example.com/gpu=a100:NoSchedule")
+	change(s, "", s.node(1), func(n *corev1.Node) { n.Annotations = map[string]string{"example.com/theirs": "kept"} })
+	s.announces(1, "evicts")
+	s.isTainted(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
+	n := get[corev1.Node](s, "", s.node(1))
+	if n.Annotations["example.com/theirs"] != "kept" || !strings.Contains(s.note(1), `"count":1`) {
+		t.Errorf("annotations %v", n.Annotations)
+	}
+	if d := s.drains(1, "spot-eviction"); d.UID != n.UID || time.Since(d.Since) > time.Minute {
+		t.Errorf("drains: %+v", d)
+	}
+	s.wasToldOfNode(1, kube.EventTainted, 1)
+
+	// While the taint stands, more of the same is noted and does nothing else.
+	s.announcesAgain("evicts")
+	s.until(func() string {
+		if note := s.note(1); !strings.Contains(note, `"count":2`) {
+			return "noted: " + note
+		}
+		return ""
+	})
+	s.isTainted(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
+
+	// An operator clears it. What was seen before does not put it back; what comes later does.
+	s.taint(1)
+	s.drains(1, "")
+	s.touches("evicts")
+	s.settles()
+	s.isTainted(1, "")
+	s.announcesAgain("evicts")
+	s.isTainted(1, spotTaint)
+	s.wasToldOfNode(1, kube.EventTainted, 2)
+}
+
+// By whomever the taint was put there, it says the same, with any effect.
+func TestWhoTaintedTheNodeMakesNoDifference(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.taint(1, spotKey+"=spot-eviction:NoExecute")
+	s.drains(1, "spot-eviction")
+	s.announces(1, "evicts")
+	s.settles()
+	s.isTainted(1, spotKey+"=spot-eviction:NoExecute")
+	if s.note(1) == "" {
+		t.Error("the announcement is not noted")
+	}
+
+	s.hasNode(2)
+	s.taint(2, spotKey+"=upgrade:NoSchedule") // a node has no two taints of a key and effect
+	s.drains(2, "")
+	s.announces(2, "evicts-2")
+	s.isTainted(2, spotTaint)
+}
+
+func TestTaintsSayWhoDrains(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.taint(1, "node.kubernetes.io/unschedulable=:NoSchedule", "example.com/leaves=soon:NoSchedule")
+	s.drains(1, "")
+	s.taint(1, "example.com/leaves=now:PreferNoSchedule")
+	first := s.drains(1, "example.com/leaves=now")
+	s.taint(1, outTaint, "example.com/leaves=now:PreferNoSchedule")
+	both := s.drains(1, "out-of-service example.com/leaves=now")
+	s.taint(1, outTaint)
+	last := s.drains(1, "out-of-service")
+	if !both.Since.Equal(first.Since) || !last.Since.Equal(first.Since) {
+		t.Errorf("it drains since %v, %v, %v: want the first", first.Since, both.Since, last.Since)
+	}
+	s.delete(&corev1.Node{}, s.node(1))
+	s.drains(1, "")
+	s.hasNode(1) // another one of that name
+	s.until(func() string {
+		if _, known := controller.kube.Draining(s.node(1)); known {
+			return "the new node drains"
+		}
+		return ""
+	})
+	s.taint(1, outTaint)
+	if again := s.drains(1, "out-of-service"); again.UID == last.UID || !again.Since.After(last.Since) {
+		t.Errorf("the new node drains as the old one: %+v, before %+v", again, last)
+	}
+}
+
+// An event is about the node that was there when it occurred.
+func TestTheNextNodeOfANameIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.announces(1, "evicts")
+	s.isTainted(1, spotTaint)
+	s.delete(&corev1.Node{}, s.node(1))
+	time.Sleep(1100 * time.Millisecond) // events have whole seconds
+	s.hasNode(1)
+	s.touches("evicts")
+	s.settles()
+	s.isTainted(1, "")
+	s.announces(1, "evicts-again")
+	s.isTainted(1, spotTaint)
+}
+
+// Whoever speaks events.k8s.io is heard, too.
+func TestAnEventOfTheNewKind(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	events, err := typedeventsv1.NewForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := events.Events("default").Create(t.Context(), &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.ns + ".new"},
+		Regarding:  corev1.ObjectReference{Kind: "Node", Name: s.node(1)},
+		Reason:     "PreemptScheduled", Action: "Preempt", Type: corev1.EventTypeWarning, Note: "soon",
+		EventTime: metav1.NowMicro(), ReportingController: "example.com/agent", ReportingInstance: "agent-1",
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = events.Events("default").Delete(context.Background(), e.Name, metav1.DeleteOptions{}) })
+	s.isTainted(1, spotTaint)
+	s.taint(1)
+	e.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NewMicroTime(time.Now())}
+	if _, err := events.Events("default").Update(t.Context(), e, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.isTainted(1, spotTaint)
+	if note := s.note(1); !strings.Contains(note, `"count":2`) {
+		t.Errorf("noted: %s", note)
+	}
+}
+
+// Of all events, none is held in memory but these, and of these only what is read.
+func TestWhatIsKeptOfEvents(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.announces(1, "reboot", func(e *corev1.Event) { e.Reason = "RebootScheduled" })
+	s.announces(1, "pod", func(e *corev1.Event) { e.InvolvedObject.Kind, e.InvolvedObject.Namespace = "Pod", "default" })
+	s.announces(9, "nobody") // a node that is not there
+	s.announces(1, "evicts", func(e *corev1.Event) { e.Annotations = map[string]string{"a": "b"} })
+	s.isTainted(1, spotTaint)
+	var names []string
+	for _, e := range controller.kube.Preemptions() {
+		if name, mine := strings.CutPrefix(e.Name, s.ns+"."); mine {
+			names = append(names, name)
+			if e.Message != "" || len(e.ManagedFields) > 0 || len(e.Annotations) > 0 || e.Source.Component != "" {
+				t.Errorf("kept: %+v", e)
+			}
+		}
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "evicts nobody" {
+		t.Errorf("held: %s", got)
+	}
+}
+
+// busy is a reader after whose answer somebody else writes the node first.
+type busy struct {
+	client.Client
+	writes int
+}
+
+func (b *busy) Get(ctx context.Context, at client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := b.Client.Get(ctx, at, obj, opts...); err != nil || b.writes == 0 {
+		return err
+	}
+	b.writes--
+	n := &corev1.Node{}
+	if err := b.Client.Get(ctx, at, n); err != nil {
+		return err
+	}
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: fmt.Sprintf("example.com/other-%d", b.writes), Effect: corev1.TaintEffectNoSchedule})
+	return b.Update(ctx, n)
+}
+
+// Nobody's taint is lost by a write in between: the patch is made anew from a fresh copy, and
+// if that does not end, it is the work queue's to try again.
+func TestATaintThatComesInBetweenStays(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.taint(1)
+	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{UID: "e", CreationTimestamp: metav1.Now()}, InvolvedObject: corev1.ObjectReference{Name: s.node(1)}}
+	if err := kube.Preempt(t.Context(), &busy{api, 2}, api, e); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.taints(1), "example.com/other-1:NoSchedule example.com/other-0:NoSchedule "+spotTaint; got != want {
+		t.Errorf("tainted %q, want %q", got, want)
+	}
+	s.taint(1)
+	e.UID, e.CreationTimestamp = "f", metav1.NewTime(time.Now().Add(time.Minute))
+	if err := kube.Preempt(t.Context(), &busy{api, 1000}, api, e); !apierrors.IsConflict(errors.Unwrap(err)) {
+		t.Errorf("without end: %v", err)
+	}
+	e.InvolvedObject.Name = "nobody"
+	if err := kube.Preempt(t.Context(), api, api, e); err != nil {
+		t.Errorf("a node that is gone: %v", err)
+	}
+}
+
+// wasToldOfNode waits until a reason was said this often about the n-th node, in the namespace
+// where such events are.
+func (s *scene) wasToldOfNode(n int, reason string, times int) {
+	s.Helper()
+	s.until(func() string {
+		var list corev1.EventList
+		if err := api.List(s.Context(), &list, client.InNamespace("default")); err != nil {
+			s.Fatal(err)
+		}
+		got := 0
+		for _, e := range list.Items {
+			if e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == s.node(n) && e.Reason == reason {
+				got += int(max(e.Count, 1))
+			}
+		}
+		if got != times {
+			return fmt.Sprintf("%s was said %d times about node %d, want %d", reason, got, n, times)
+		}
+		return ""
+	})
+}

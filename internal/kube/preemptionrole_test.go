@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/kube"
+)
+
+// replaced puts another controller in the place of the shared one until the test ends; the
+// test runs alone.
+func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhile func()) {
+	s.Helper()
+	must := func(err error) {
+		s.Helper()
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	must(controller.stop())
+	meanwhile()
+	var err error
+	controller, err = startAs(cfg, nil, draining)
+	must(err)
+	s.Cleanup(func() {
+		must(controller.stop())
+		controller, err = start()
+		must(err)
+	})
+}
+
+// A process that starts knows from the taints who drains, and from the notes what was judged
+// before. What nobody has seen yet is judged now.
+func TestARestartPutsNoTaintBack(t *testing.T) {
+	s := newScene(t)
+	for n := range 4 {
+		s.hasNode(n + 1)
+		s.announces(n+1, fmt.Sprintf("evicts-%d", n+1))
+		s.isTainted(n+1, spotTaint)
+	}
+	s.replaced(cluster.Config, &adminstate.Signals{}, func() {
+		s.taint(1) // cleared by an operator
+		s.taint(2)
+		s.announcesAgain("evicts-2")
+		s.taint(3, outTaint)
+	})
+	s.isTainted(2, spotTaint)
+	s.drains(3, "out-of-service")
+	s.drains(4, "spot-eviction")
+	s.settles() // newer than what the first list brought, and yet perhaps ahead of it
+	s.touches("evicts-1")
+	s.settles()
+	s.isTainted(1, "")
+	s.drains(1, "")
+	s.isTainted(3, outTaint)
+}
+
+// requests are what a controller has sent, as far as it is about events and nodes.
+type requests struct {
+	mu    sync.Mutex
+	about map[string]int
+}
+
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		parts := strings.Split(strings.TrimPrefix(req.URL.Path, "/api/v1/"), "/")
+		r.mu.Lock()
+		r.about[req.Method+" "+parts[0]]++
+		r.mu.Unlock()
+		return next.RoundTrip(req)
+	})
+}
+
+func (r *requests) sent(what string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.about[what]
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// asShipped is how the controller reaches the API server with the roles that we ship.
+func asShipped(r *requests) *rest.Config {
+	cfg := rest.CopyConfig(cluster.Config)
+	cfg.Impersonate.UserName, cfg.Impersonate.Groups = "system:serviceaccount:weir-system:weir", []string{"system:authenticated"}
+	cfg.Wrap(r.wrap)
+	return cfg
+}
+
+// applies creates the roles in a file until the test ends.
+func (s *scene) applies(path string) {
+	s.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	scheme := kube.Scheme()
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		s.Fatal(err)
+	}
+	admin, err := client.New(cluster.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i, part := range strings.Split(string(raw), "\n---\n") {
+		obj := []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}}[i]
+		if err := yaml.UnmarshalStrict([]byte(part), obj); err != nil {
+			s.Fatal(err)
+		}
+		if err := admin.Create(s.Context(), obj); err != nil {
+			s.Fatal(err)
+		}
+		s.Cleanup(func() { _ = admin.Delete(context.Background(), obj) })
+	}
+}
+
+// servesAPool waits for a pool that the controller has made level.
+func (s *scene) servesAPool(name string) {
+	s.Helper()
+	s.hasService(name, corev1.ServiceTypeLoadBalancer)
+	s.hasSlice(name, name, s.on(1))
+	s.binds(name, name)
+	s.holds(name, s.ip(1))
+}
+
+// With the setting off no request is made that the role of config/admin-state would be needed
+// for, and nothing is known of taints.
+func TestOffNeedsNoRole(t *testing.T) {
+	s := newScene(t, "web")
+	s.hasNode(1)
+	s.applies("../../config/rbac/cluster-role.yaml")
+	r := &requests{about: map[string]int{}}
+	s.replaced(asShipped(r), nil, func() { s.taint(1, outTaint) })
+	s.announces(1, "evicts")
+	s.servesAPool("web")
+	if n := r.sent("GET events") + r.sent("PATCH nodes"); n != 0 {
+		t.Errorf("%v", r.about)
+	}
+	if r.sent("GET nodes") == 0 {
+		t.Errorf("not even nodes were listed: %v", r.about)
+	}
+	s.isTainted(1, outTaint)
+	if _, drains := controller.kube.Draining(s.node(1)); drains || len(controller.kube.NodesDraining()) != 0 || s.note(1) != "" {
+		t.Errorf("drains %v, %v, note %q", drains, controller.kube.NodesDraining(), s.note(1))
+	}
+}
+
+// With the setting on and without the role everything else works, and taints are seen. With the
+// role, what was announced before is acted on.
+func TestOnWithoutTheRole(t *testing.T) {
+	s := newScene(t, "web")
+	s.hasNode(1)
+	s.hasNode(2)
+	s.applies("../../config/rbac/cluster-role.yaml")
+	r := &requests{about: map[string]int{}}
+	s.replaced(asShipped(r), &adminstate.Signals{}, func() { s.taint(2, outTaint) })
+	s.announces(1, "evicts")
+	s.servesAPool("web")
+	s.drains(2, "out-of-service")
+	s.until(func() string {
+		if r.sent("GET events") < 2 {
+			return fmt.Sprintf("it does not try to list events: %v", r.about)
+		}
+		return ""
+	})
+	if r.sent("PATCH nodes") != 0 || s.note(1) != "" {
+		t.Errorf("it has seen the event: %v", r.about)
+	}
+	s.applies("../../config/admin-state/cluster-role.yaml")
+	s.isTainted(1, spotTaint)
+	s.wasToldOfNode(1, kube.EventTainted, 1)
+	began := time.Now()
+	s.announces(2, "evicts-2")
+	s.isTainted(2, outTaint+" "+spotTaint)
+	t.Logf("from the event to the taint: at most %s", time.Since(began).Round(time.Millisecond))
+	if got := controller.kube.NodesDraining(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
