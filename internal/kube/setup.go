@@ -85,7 +85,7 @@ type Cluster struct {
 	evicted  wake // that of the events that announce evictions
 	claims   claims
 	// failing is the back-off of Services that Azure, or the plan, refuses.
-	failing workqueue.TypedRateLimiter[reconcile.Request]
+	failing  workqueue.TypedRateLimiter[reconcile.Request]
 	draining drainingSet
 	// preemptions are nil if the taints of nodes are left alone.
 	preemptions toolscache.SharedIndexInformer
