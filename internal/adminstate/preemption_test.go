@@ -62,6 +62,11 @@ func TestWhatAnEventDoes(t *testing.T) {
 		{"said again after it was cleared", adminstate.Node{Record: record("a", 10, 1)}, again("a", 10, 70), put, record("a", 70, 2)},
 		{"said again without a count", adminstate.Node{Record: record("a", 10, 0)}, uncounted, put, record("a", 70, 0)},
 		{"said again in the same second", adminstate.Node{Record: record("a", 10, 1)}, again("a", 10, 10), put, record("a", 10, 2)},
+		{"said again by a clock that was put back", adminstate.Node{Record: record("a", 70, 2)}, func() adminstate.Event {
+			e := again("a", 10, 60)
+			e.Count = 3
+			return e
+		}(), put, record("a", 70, 3)},
 
 		{"before the node was there", adminstate.Node{Created: at(11)}, once("a", 10), ignore, adminstate.Record{}},
 		{"in the second in which it came", adminstate.Node{Created: at(10)}, once("a", 10), put, record("a", 10, 1)},

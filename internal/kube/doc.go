@@ -11,6 +11,8 @@
 //	endpointslice.go  slice events → Services
 //	service.go        the reconciler keyed by Service; Service events → BackendPools
 //	node.go           node events → Services and BackendPools
+//	draining.go       which nodes are to take no new flows; preemption.go taints those
+//	                  whose eviction is announced
 //	backendpool.go    the reconciler keyed by BackendPool; release.go its deletion
 //	standing.go       (pure) what a BackendPool is entitled to just now
 //	snapshot.go       poolupdate.Cluster: Relevant and Wanted

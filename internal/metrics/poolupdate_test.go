@@ -146,3 +146,20 @@ weir_pool_writes_avoided_total{by="unchanged"} 1
 		}
 	}
 }
+
+func TestNodesThatDrainAreCountedByReason(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	metrics.RegisterDraining(reg, func() map[string]int { return map[string]int{"spot-eviction": 2, "out-of-service": 0} })
+	want := `
+# HELP weir_nodes_draining Nodes that are to take no new flows, by the taint that says so; one with two such taints counts twice.
+# TYPE weir_nodes_draining gauge
+weir_nodes_draining{reason="out-of-service"} 0
+weir_nodes_draining{reason="spot-eviction"} 2
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v %v", problems, err)
+	}
+}
