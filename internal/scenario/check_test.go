@@ -40,40 +40,45 @@ func TestAWrongStepIsRefused(t *testing.T) {
 		s := newStage(t)
 		setUp(t, s, armemu.Supersede)
 		for text, want := range map[string]string{
-			"shrink web":                          "no verb",
-			"scale nobody nodes=(n1)":             "no Service nobody",
-			"scale web nods=(n1)":                 `no argument "nods"`,
-			"throttle on=DELETE":                  "want GET, PUT, poll or any",
-			"throttle pool=none":                  "there is no pool none",
-			"throttle times=soon":                 "want a number",
-			"conflict pool=web answer=1":          "want 409 or 412",
-			"clock soon":                          "invalid duration",
-			"expect":                              "expect what?",
-			"expect pool=web holds=(n4)":          "pool web holds",
-			"expect level":                        "is not level",
-			"node-lost n9":                        "there is no node n9",
-			"kill at=GET nth=one":                 "want a number",
-			"delete-pool none":                    "there is no pool none",
-			"cluster interval=5s":                 "before the process starts",
-			"lease take":                          "there is no lease",
-			"lock none":                           "there is no load balancer none",
-			"stale nobody":                        "there is no Service nobody",
-			"ledger":                              "want fail",
-			"pause none":                          "there is no BackendPool none",
-			"create-backendpool web":              "want service= or nodes=",
-			"create-backendpool web nodes=(n1)":   "the BackendPool web is there",
-			"create-backendpool none service=web": "there is no pool none",
-			"select web nodes=(n1)":               "its members are a Service's",
-			"exclude n9":                          "there is no node n9",
-			"suspend soon":                        "invalid duration",
-			"kill at=settle":                      "for leader alone",
-			"unreachable":                         "want refused or silent",
-			"unreachable silent lb=none":          "there is no load balancer none",
+			"shrink web":                 "no verb",
+			"scale nobody nodes=(n1)":    "no Service nobody",
+			"scale web nods=(n1)":        `no argument "nods"`,
+			"throttle on=DELETE":         "want GET, PUT, poll or any",
+			"throttle pool=none":         "there is no pool none",
+			"throttle times=soon":        "want a number",
+			"conflict pool=web answer=1": "want 409 or 412",
+			"clock soon":                 "invalid duration",
+			"expect":                     "expect what?",
+			"expect pool=web holds=(n4)": "pool web holds",
+			"expect level":               "is not level",
+			"node-lost n9":               "there is no node n9",
+			"node-dead n9":               "there is no node n9",
+			"flows":                      "no pool has a probe",
+			"cluster\npool kubernetes/web probe=500ms": "want whole seconds",
+			"kill at=GET nth=one":                      "want a number",
+			"delete-pool none":                         "there is no pool none",
+			"cluster interval=5s":                      "before the process starts",
+			"lease take":                               "there is no lease",
+			"lock none":                                "there is no load balancer none",
+			"stale nobody":                             "there is no Service nobody",
+			"ledger":                                   "want fail",
+			"pause none":                               "there is no BackendPool none",
+			"create-backendpool web":                   "want service= or nodes=",
+			"create-backendpool web nodes=(n1)":        "the BackendPool web is there",
+			"create-backendpool none service=web":      "there is no pool none",
+			"select web nodes=(n1)":                    "its members are a Service's",
+			"exclude n9":                               "there is no node n9",
+			"suspend soon":                             "invalid duration",
+			"kill at=settle":                           "for leader alone",
+			"unreachable":                              "want refused or silent",
+			"unreachable silent lb=none":               "there is no load balancer none",
 		} {
-			step, err := ParseStep(text)
+			line, input, _ := strings.Cut(text, "\n")
+			step, err := ParseStep(line)
 			if err != nil {
 				t.Fatal(err)
 			}
+			step.Input = input
 			if _, err := s.Do(step); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, err, want)
 			}
