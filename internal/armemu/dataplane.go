@@ -18,13 +18,13 @@ type lifeChange struct {
 	alive bool
 }
 
-// lives are the changes of each node, oldest first, by its IP address. A node
-// without any has always been alive; a dead one answers no probe and no flow.
-type lives map[netip.Addr][]lifeChange
+// A life is a node's changes, oldest first. One without any has always been
+// alive; a dead node answers no probe and no flow.
+type life []lifeChange
 
-func (l lives) alive(ip netip.Addr, t time.Time) bool {
+func (l life) alive(t time.Time) bool {
 	alive := true
-	for _, c := range l[ip] {
+	for _, c := range l {
 		if c.at.After(t) {
 			break
 		}
@@ -49,7 +49,7 @@ func (p *flowProbe) window() time.Duration { return p.interval * time.Duration(p
 
 // up reports whether the probe has a node in rotation at t. What lasts shorter
 // than the window breaks off the row, and goes unnoticed.
-func (p *flowProbe) up(node []lifeChange, t time.Time) bool {
+func (p *flowProbe) up(node life, t time.Time) bool {
 	up := true
 	for i, c := range node {
 		until := t
@@ -86,8 +86,17 @@ func (r *flowRule) equal(o *flowRule) bool {
 		slices.Equal(r.addresses, o.addresses)
 }
 
+// lives are the nodes of a rule, in the order of its addresses.
+func (r *flowRule) lives(nodes map[netip.Addr]life) []life {
+	all := make([]life, len(r.addresses))
+	for i := range r.addresses {
+		all[i] = nodes[r.addresses[i].ip]
+	}
+	return all
+}
+
 // takers says of each address whether it takes new flows at t.
-func (r *flowRule) takers(nodes lives, t time.Time) []bool {
+func (r *flowRule) takers(nodes []life, t time.Time) []bool {
 	takes := make([]bool, len(r.addresses))
 	for i := range r.addresses {
 		a := &r.addresses[i]
@@ -96,7 +105,7 @@ func (r *flowRule) takers(nodes lives, t time.Time) []bool {
 			takes[i] = true
 		case a.adminState == "Down":
 		default:
-			takes[i] = a.adminState == "Up" || r.probe.up(nodes[a.ip], t)
+			takes[i] = a.adminState == "Up" || r.probe.up(nodes[i], t)
 		}
 	}
 	if r.probe != nil && r.probe.allUp && !slices.Contains(takes, true) {
@@ -136,7 +145,7 @@ type tally struct {
 
 // count adds up from one time to another. Between two cuts nothing changes, so
 // the sum is exact.
-func count(versions []ruleVersion, nodes lives, from, to time.Time) tally {
+func count(versions []ruleVersion, all map[netip.Addr]life, from, to time.Time) tally {
 	var sum tally
 	for i, v := range versions {
 		start, end := v.at, to
@@ -149,6 +158,7 @@ func count(versions []ruleVersion, nodes lives, from, to time.Time) tally {
 		if v.rule == nil || !start.Before(end) {
 			continue
 		}
+		nodes := v.rule.lives(all)
 		cuts := append(v.rule.cuts(nodes, start, end), end)
 		for j, at := range cuts[:len(cuts)-1] {
 			sum.add(v.rule.share(nodes, at), cuts[j+1].Sub(at))
@@ -167,14 +177,14 @@ func (s *tally) add(dead float64, d time.Duration) {
 
 // share is which part of the addresses taking new flows is dead; below zero if
 // none takes any.
-func (r *flowRule) share(nodes lives, t time.Time) float64 {
+func (r *flowRule) share(nodes []life, t time.Time) float64 {
 	all, dead := 0, 0
 	for i, takes := range r.takers(nodes, t) {
 		if !takes {
 			continue
 		}
 		all++
-		if !nodes.alive(r.addresses[i].ip, t) {
+		if !nodes[i].alive(t) {
 			dead++
 		}
 	}
@@ -186,15 +196,15 @@ func (r *flowRule) share(nodes lives, t time.Time) float64 {
 
 // cuts are the times from start until end at which nodes or probes change, and
 // the start.
-func (r *flowRule) cuts(nodes lives, start, end time.Time) []time.Time {
+func (r *flowRule) cuts(nodes []life, start, end time.Time) []time.Time {
 	cuts := []time.Time{start}
 	cut := func(t time.Time) {
 		if t.After(start) && t.Before(end) {
 			cuts = append(cuts, t)
 		}
 	}
-	for i := range r.addresses {
-		for _, c := range nodes[r.addresses[i].ip] {
+	for _, node := range nodes {
+		for _, c := range node {
 			cut(c.at)
 			if r.probe != nil {
 				cut(c.at.Add(r.probe.window()))

@@ -18,6 +18,7 @@
 //	options.Transport = emu.Transport()      // an azcore client, no sockets
 //	http.Serve(listener, emu)                // or over TCP
 //	http.Serve(adminListener, emu.Admin())   // /_emu/, on its own listener
+//	emu.SetAlive(ip, false)                  // a node dies: Flows tells who reaches it
 //
 // # Time and concurrency
 //

@@ -15,7 +15,7 @@ import (
 // flowHistory is what the model of the data plane needs to know of the past. It
 // begins when the first node dies: before that no flow can have gone wrong.
 type flowHistory struct {
-	nodes lives
+	nodes map[netip.Addr]life
 	rules map[string][]ruleVersion // by lower-cased id
 }
 
@@ -59,7 +59,7 @@ func (e *Emulator) SetAlive(ip netip.Addr, alive bool) {
 		e.flows = e.flowsFrom(now)
 	}
 	ip = ip.Unmap()
-	if e.flows.nodes.alive(ip, now) != alive {
+	if e.flows.nodes[ip].alive(now) != alive {
 		e.flows.nodes[ip] = append(e.flows.nodes[ip], lifeChange{now, alive})
 	}
 }
@@ -112,13 +112,14 @@ func lastOf(versions []ruleVersion, t time.Time) *flowRule {
 	return last
 }
 
-func (r *flowRule) show(nodes lives, t time.Time) RuleFlows {
+func (r *flowRule) show(all map[netip.Addr]life, t time.Time) RuleFlows {
+	nodes := r.lives(all)
 	shown := RuleFlows{Rule: r.id, Frontend: r.frontend, Probe: r.probeID, Addresses: []AddressFlows{}}
 	for i, takes := range r.takers(nodes, t) {
 		a := r.addresses[i]
 		entry := AddressFlows{
 			Pool: a.pool, Name: a.name, AdminState: cmp.Or(a.adminState, "None"), TakesNewFlows: takes,
-			Alive: nodes.alive(a.ip, t), ProbedUp: r.probe == nil || r.probe.up(nodes[a.ip], t),
+			Alive: nodes[i].alive(t), ProbedUp: r.probe == nil || r.probe.up(nodes[i], t),
 		}
 		if a.ip.IsValid() {
 			entry.IP = a.ip.String()
@@ -130,7 +131,7 @@ func (r *flowRule) show(nodes lives, t time.Time) RuleFlows {
 
 // flowsFrom returns a history that begins with what is there.
 func (e *Emulator) flowsFrom(now time.Time) *flowHistory {
-	h := &flowHistory{nodes: lives{}, rules: map[string][]ruleVersion{}}
+	h := &flowHistory{nodes: map[netip.Addr]life{}, rules: map[string][]ruleVersion{}}
 	h.follow("/", e.allRules(), now)
 	return h
 }
@@ -138,7 +139,7 @@ func (e *Emulator) flowsFrom(now time.Time) *flowHistory {
 func (e *Emulator) allRules() []*flowRule {
 	var all []*flowRule
 	for _, agg := range e.sorted() {
-		all = append(all, e.flowRules(agg)...)
+		all = append(all, e.flowRules(agg, "")...)
 	}
 	return all
 }
@@ -148,8 +149,10 @@ func (e *Emulator) allRules() []*flowRule {
 func (e *Emulator) programmed(id resourceID, at time.Time) {
 	switch {
 	case e.flows == nil:
+	case id.child == poolKind: // writes of pools are the many, and leave the rules alone
+		e.flows.note(e.flowRules(e.aggregates[id.rootKey()], id.key()), at)
 	case id.root == loadBalancerKind:
-		e.flows.follow(id.rootKey()+"/", e.flowRules(e.aggregates[id.rootKey()]), at)
+		e.flows.follow(id.rootKey()+"/", e.flowRules(e.aggregates[id.rootKey()], ""), at)
 	case id.root == networkInterfaceKind: // it may have joined or left any pool
 		e.flows.follow("/", e.allRules(), at)
 	}
@@ -158,57 +161,86 @@ func (e *Emulator) programmed(id resourceID, at time.Time) {
 // follow notes the rules that are not what they were: these are all below that
 // path.
 func (h *flowHistory) follow(under string, rules []*flowRule, at time.Time) {
-	now := map[string]*flowRule{}
+	there := map[string]bool{}
 	for _, r := range rules {
-		now[strings.ToLower(r.id)] = r
+		there[strings.ToLower(r.id)] = true
 	}
 	for key := range h.rules {
-		if _, there := now[key]; !there && strings.HasPrefix(key, under) {
-			now[key] = nil
+		if strings.HasPrefix(key, under) && !there[key] {
+			h.append(key, nil, at)
 		}
 	}
-	for key, rule := range now {
-		versions := h.rules[key]
-		if n := len(versions); n == 0 || !rule.equal(versions[n-1].rule) {
-			h.rules[key] = append(versions, ruleVersion{at, rule})
-		}
+	h.note(rules, at)
+}
+
+func (h *flowHistory) note(rules []*flowRule, at time.Time) {
+	for _, r := range rules {
+		h.append(strings.ToLower(r.id), r, at)
 	}
 }
 
-// flowRules reads the rules of a load balancer; nil has none.
-func (e *Emulator) flowRules(agg *aggregate) []*flowRule {
+func (h *flowHistory) append(key string, rule *flowRule, at time.Time) {
+	versions := h.rules[key]
+	if n := len(versions); n == 0 || !rule.equal(versions[n-1].rule) {
+		h.rules[key] = append(versions, ruleVersion{at, rule})
+	}
+}
+
+// flowRules reads the rules of a load balancer, or those of one of its pools; nil
+// has none.
+func (e *Emulator) flowRules(agg *aggregate, pool string) []*flowRule {
 	if agg == nil || agg.id.root != loadBalancerKind {
 		return nil
 	}
-	props := properties(agg.body)
 	held := map[string][]flowAddress{}
-	for _, pool := range objects(props, pools) {
-		id := agg.id.withChild(poolKind, text(pool, "name"))
-		for _, entry := range entriesOf(e.index(), id, pool) {
-			held[id.key()] = append(held[id.key()], flowAddress{
-				pool: id.childName, name: text(entry, "name"), ip: e.ipOf(entry), adminState: text(properties(entry), "adminState"),
-			})
-		}
-	}
-	probes := map[string]fields{}
-	for _, probe := range objects(props, lbProbes) {
-		probes[agg.id.withChild(agg.id.root.child(lbProbes), text(probe, "name")).key()] = properties(probe)
-	}
 	var rules []*flowRule
-	for _, r := range objects(props, lbRules) {
+	for _, r := range objects(properties(agg.body), lbRules) {
+		of := poolsOf(properties(r))
+		if pool != "" && !slices.Contains(of, pool) {
+			continue
+		}
 		rule := &flowRule{
 			id:       agg.id.withChild(agg.id.root.child(lbRules), text(r, "name")).String(),
 			frontend: text(object(properties(r), "frontendIPConfiguration"), "id"),
 		}
-		if probe, ok := probes[reference(properties(r), "probe")]; ok {
-			rule.probe, rule.probeID = readProbe(probe), text(object(properties(r), "probe"), "id")
-		}
-		for _, pool := range poolsOf(properties(r)) {
-			rule.addresses = append(rule.addresses, held[pool]...)
+		rule.probeID, rule.probe = agg.probeOf(properties(r))
+		for _, key := range of {
+			if _, read := held[key]; !read {
+				held[key] = e.heldBy(agg, key)
+			}
+			rule.addresses = append(rule.addresses, held[key]...)
 		}
 		rules = append(rules, rule)
 	}
 	return rules
+}
+
+// heldBy returns the addresses of a pool of the load balancer.
+func (e *Emulator) heldBy(agg *aggregate, key string) []flowAddress {
+	id, err := parseID(key)
+	if err != nil || id.child != poolKind || id.rootKey() != agg.id.key() || !agg.has(id) {
+		return nil
+	}
+	pool := findChild(agg.body, id)
+	var held []flowAddress
+	for _, entry := range entriesOf(e.index(), id, pool) {
+		held = append(held, flowAddress{
+			pool: text(pool, "name"), name: text(entry, "name"), ip: e.ipOf(entry), adminState: text(properties(entry), "adminState"),
+		})
+	}
+	return held
+}
+
+// probeOf returns the probe that a rule names, if there is one.
+func (a *aggregate) probeOf(rule fields) (string, *flowProbe) {
+	id := text(object(rule, "probe"), "id")
+	kind := a.id.root.child(lbProbes)
+	for _, probe := range objects(properties(a.body), lbProbes) {
+		if sameName(a.id.withChild(kind, text(probe, "name")).String(), id) {
+			return id, readProbe(properties(probe))
+		}
+	}
+	return "", nil
 }
 
 func readProbe(props fields) *flowProbe {

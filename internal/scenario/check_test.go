@@ -69,11 +69,17 @@ func TestAWrongStepIsRefused(t *testing.T) {
 			"kill at=settle":                      "for leader alone",
 			"unreachable":                         "want refused or silent",
 			"unreachable silent lb=none":          "there is no load balancer none",
+			"node-dead n9":                        "there is no node n9",
+			"flows":                               "no pool has a probe",
+
+			"cluster\npool kubernetes/web probe=500ms": "want whole seconds",
 		} {
-			step, err := ParseStep(text)
+			line, input, _ := strings.Cut(text, "\n")
+			step, err := ParseStep(line)
 			if err != nil {
 				t.Fatal(err)
 			}
+			step.Input = input
 			if _, err := s.Do(step); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, err, want)
 			}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/lb"
@@ -124,7 +125,10 @@ func (s *Stage) buildPool(a *reader) error {
 		}
 		foreign = append(foreign, lb.Address{Name: "f-" + strings.NewReplacer(".", "-", ":", "-").Replace(text), IP: ip})
 	}
-	nodes := a.list("holds")
+	nodes, probe := a.list("holds"), a.duration("probe", 0)
+	if probe%time.Second != 0 {
+		a.complain("probe=%s: want whole seconds", probe)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	held := slices.Clone(foreign)
@@ -151,7 +155,10 @@ func (s *Stage) buildPool(a *reader) error {
 	if k.emptied = false; s.cluster.bindings[name] != nil { // it is new and empty, and nobody was told
 		k.drifts()
 	}
-	return s.write(k, held)
+	if err := s.write(k, held); err != nil || probe == 0 {
+		return err
+	}
+	return s.balance(k, probe)
 }
 
 func (s *Stage) buildService(a *reader) error {

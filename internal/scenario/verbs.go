@@ -20,11 +20,12 @@ type verb struct {
 // verbs are all verbs by name.
 func verbs() map[string]verb {
 	return map[string]verb{
-		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
+		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] [probe=D] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
 			"adds nodes, load balancers, pools and Services; the first one starts the process", doCluster},
 		"scale":              {"SERVICE… nodes=(NODE, …)", "has the Services' ready endpoints run on these nodes", doScale},
 		"drain":              {"NODE [to=NODE] [serving]", "moves all endpoints away from a node; serving leaves them there, terminating", doDrain},
 		"node-lost":          {"NODE [back]", "takes a node out of the cluster, or brings it back", doNodeLost},
+		"node-dead":          {"NODE [back]", "has a node's machine die, which only health probes notice, or come back", doNodeDead},
 		"throttle":           {"[on=GET|PUT|any] [pool=POOL|lb=LB] [code=CODE[/DETAIL]] [retry-after=S] [by=D] [times=N] [for=D]", "has Azure answer 429, so much later", doThrottle},
 		"conflict":           {"pool=POOL [add=IP] [remove=NODE] | pool=POOL|lb=LB answer=409|412 [times=N] [for=D]", "has another writer write the pool, or win against the writes to come", doConflict},
 		"lose-answer":        {"[on=GET|PUT|any] [pool=POOL|lb=LB] [unapplied] [times=N] [for=D] | late=D [status=N] [pool=POOL] [times=N]", "drops the connection, or has a proxy answer; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
@@ -49,6 +50,7 @@ func verbs() map[string]verb {
 		"clock":              {"D", "lets time pass", doClock},
 		"expect":             {"level [POOL…] | calm | pool=POOL holds=(NODE, …) | events=(SERVICE:WORD, …) | calls=N | most-calls=N | queue=N | parked=POOL | success=N failure=N", "fails the script unless it is so", doExpect},
 		"events":             {"", "prints what Services were told since the last events or expect events", doEvents},
+		"flows":              {"", "prints who takes new flows in pools with a probe, and what was misdirected so far", doFlows},
 		"calls":              {"[when]", "counts the calls since the last calls or expect calls; when lists the reads that begin an attempt", doCalls},
 		"status":             {"", "prints what each pool holds, and the queue", doStatus},
 		"unreachable":        {"refused|silent [lb=LB] [for=D]", "lets no request reach Azure: no connection can be made, or nothing is ever answered, after the end neither", doUnreachable},
