@@ -103,6 +103,13 @@ func TestWhoOfTheCrowdIsNotServed(t *testing.T) {
 	if why, err := c.unserved(); why != "" || err != nil {
 		t.Error(why, err)
 	}
+	if err := c.emu.Put(provider+"publicIPAddresses/left", []byte(`{"location":"eastus"}`)); err != nil {
+		t.Fatal(err)
+	}
+	c.observer.mustLook(t)
+	if why, err := c.unserved(); why != "Azure has 51 public IPs for 50 Services" || err != nil {
+		t.Error(why, err)
+	}
 	c.services[3].Status.LoadBalancer.Ingress = nil
 	c.all[7].members = nil
 	c.build(t)
@@ -198,6 +205,9 @@ func TestTogether(t *testing.T) {
 	}
 	if got := c.lines.String(); !strings.Contains(got, "3/3 served, 0.") || !strings.HasSuffix(got, "s; writes: 2 load balancer, 2 public IPs\n") {
 		t.Error(got)
+	}
+	if of := c.observer.counted().pools; len(of) > 0 {
+		t.Errorf("no pool was written, and these are counted: %v", of)
 	}
 	// A write for each Service is what the second act is there to rule out.
 	none := func() ([]string, error) { return nil, nil }

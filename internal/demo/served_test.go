@@ -26,7 +26,7 @@ func statusOf(name string, ips ...string) *corev1.Service {
 // wrong with it is told.
 func TestTheWayFromAnAddressToTheNodes(t *testing.T) {
 	emu, o := emptyAzure(t)
-	build(t, emu, built{name: "web", members: set(1, 2)}, built{name: "api", members: set(3)})
+	build(t, emu, built{name: "web", members: set(1, 2)}, built{name: "API", members: set(3)})
 	o.mustLook(t)
 	azure := o.azureNow()
 	web := addressAt(0).String()
