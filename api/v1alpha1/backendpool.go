@@ -147,6 +147,9 @@ const (
 	ReasonNICPool = "NICPool"
 	// ReasonDuplicate: an older BackendPool holds the same pool.
 	ReasonDuplicate = "Duplicate"
+	// ReasonLeaving: the Service gives up the load balancer that Weir made for it, and the
+	// pool goes with its rules.
+	ReasonLeaving = "Leaving"
 	// ReasonServiceNotFound: the Service does not exist and never filled the pool.
 	ReasonServiceNotFound = "ServiceNotFound"
 	// ReasonServiceUnfit: the Service has no node ports and never filled the pool.
@@ -159,7 +162,7 @@ const (
 var SyncedReasons = []string{
 	ReasonLevel, ReasonPending, ReasonUpdating, ReasonRetrying, ReasonFailed, ReasonPaused,
 	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonDuplicate,
-	ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
+	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }
 
 // Reasons of the Parked condition.

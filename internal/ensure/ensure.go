@@ -112,6 +112,8 @@ type Result struct {
 	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
 	// them.
 	Gone []lb.LoadBalancerID
+	// Without are those of its own pools that Azure was seen not to have.
+	Without []lb.PoolID
 }
 
 // Balancers bring load balancers level with requests. Its methods may be called from any
@@ -173,6 +175,7 @@ type job struct {
 	addresses []netip.Addr
 	changed   bool
 	gone      []lb.LoadBalancerID
+	without   []lb.PoolID
 	// groups are the resource groups of the public IPs that its frontends lost.
 	groups []lb.ResourceID
 	// replaces is true if it had to let go of all on the load balancer where it belongs.
@@ -222,5 +225,5 @@ func (b *Balancers) done(j *job, err error) {
 	if j.Wish == nil && err == nil {
 		b.atlas.remove(j.Service)
 	}
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: j.gone})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: j.gone, Without: j.without})
 }

@@ -103,6 +103,11 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		if shown.Etag == "" { // deleted now, or by a write whose answer was lost
 			j.gone = append(j.gone, w.id)
 		}
+		for _, name := range j.OwnPools {
+			if !slices.ContainsFunc(shown.Pools, func(p lb.Pool) bool { return equalFold(p.ID.Name, name) }) {
+				j.without = append(j.without, lb.PoolID{LoadBalancer: w.id, Name: name})
+			}
+		}
 		j.groups = append(j.groups, groupsLost(p.Changes, j.Owner)...)
 		w.address(j, shown, inv)
 	}

@@ -191,7 +191,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		return &unplacedError{err}
 	}
 	if on == "" && len(leave) == 0 {
-		return c.released(ctx, s, cl) // Azure holds nothing of it
+		return c.released(ctx, s, cl, nil) // Azure holds nothing of it
 	}
 	places := leave
 	if on != "" {

@@ -15,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
 )
 
 type backendPools = v1alpha1.BackendPoolList
@@ -58,6 +60,14 @@ func TestAServiceIsServed(t *testing.T) {
 	s.balanced("web", 1)
 	s.asked("web", 1)
 
+	before := len(cloud.Calls(ofPool(s.ns + "-web")))
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+		r := balancers.succeeds(req)
+		for _, name := range req.OwnPools {
+			r.Without = append(r.Without, lb.PoolID{LoadBalancer: req.Leave[0], Name: name})
+		}
+		return r
+	})
 	s.delete(&corev1.Service{}, "web")
 	s.until(func() string {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(svc), &corev1.Service{}); !apierrors.IsNotFound(err) {
@@ -71,6 +81,18 @@ func TestAServiceIsServed(t *testing.T) {
 	s.wasTold("Service", "web", kube.EventDeleting, 1)
 	s.wasTold("Service", "web", kube.EventDeleted, 1)
 	s.until(s.noMadePools)
+	// The pool has gone with its rules: nobody looks for it, and nobody complains.
+	if after := len(cloud.Calls(ofPool(s.ns + "-web"))); after != before {
+		t.Errorf("%d calls for a pool that is gone", after-before)
+	}
+	if said := s.events("BackendPool", "web.kubernetes"); said[v1alpha1.ReasonServiceNotFound]+said[v1alpha1.ReasonLeaving] > 0 {
+		t.Errorf("complaints: %v", said)
+	}
+}
+
+// ofPool are the calls for a pool.
+func ofPool(name string) func(armemu.Call) bool {
+	return func(c armemu.Call) bool { return strings.HasSuffix(strings.ToLower(c.Path), "/"+strings.ToLower(name)) }
 }
 
 func (s *scene) noMadePools() string {
@@ -204,6 +226,7 @@ func TestAServiceMoves(t *testing.T) {
 	s.wants("web")
 	s.balanced("web", 1)
 	var during string
+	t.Cleanup(func() { balancers.answers(s.ns+"/web", nil) }) // a controller that starts later asks again
 	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
 		during = get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]
 		return balancers.succeeds(req)

@@ -19,6 +19,7 @@ import (
 
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
@@ -95,7 +96,7 @@ func wrongWith(problems []service.Problem) string {
 func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
 	switch {
 	case r.Wish == nil:
-		return c.released(ctx, s, cl)
+		return c.released(ctx, s, cl, r.Without)
 	case !c.ours(s):
 		return nil // it leaves meanwhile: nothing is made for it any more
 	}
@@ -124,8 +125,8 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 }
 
 // released lets a Service go of which nothing is left in Azure.
-func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim) error {
-	if err := c.dropPools(ctx, s, nil); err != nil {
+func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, gone []lb.PoolID) error {
+	if err := c.dropPools(ctx, s, nil, gone); err != nil {
 		return err
 	}
 	if s.DeletionTimestamp == nil {

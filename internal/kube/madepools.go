@@ -43,7 +43,7 @@ func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Res
 			return err
 		}
 	}
-	return c.dropPools(ctx, s, names)
+	return c.dropPools(ctx, s, names, r.Without)
 }
 
 // poolFor is the BackendPool of a pool that a Service needs.
@@ -137,17 +137,31 @@ func owned(is, shall *v1alpha1.BackendPool) bool {
 	return slices.ContainsFunc(is.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == shall.OwnerReferences[0].UID })
 }
 
-// dropPools deletes the BackendPools that Weir made for a Service, but for some.
-func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []string) error {
+// dropPools deletes the BackendPools that Weir made for a Service, but for some. Of those
+// whose pools are gone nothing has to be taken out.
+func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []string, gone []lb.PoolID) error {
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
 		if !madeByWeir(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) {
 			continue
+		}
+		at, err := c.snap.place.of(p)
+		if err == nil && slices.ContainsFunc(gone, func(id lb.PoolID) bool { return id.Key() == at.Key() }) {
+			c.emptied(p)
 		}
 		if err := c.deletePool(ctx, p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// emptied notes that a pool is gone, and with it what Weir wrote there.
+func (c *Cluster) emptied(p *v1alpha1.BackendPool) {
+	if e := c.statuses.known(refOf(p)); e != nil {
+		e.mu.Lock()
+		e.released = true
+		e.mu.Unlock()
+	}
 }
 
 func (c *Cluster) deletePool(ctx context.Context, p *v1alpha1.BackendPool) error {
@@ -164,6 +178,7 @@ func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsOfNodes, "") {
 		at, err := c.snap.place.of(p)
 		if err == nil && madeByWeir(p) && p.DeletionTimestamp == nil && at.LoadBalancer.Key() == id.Key() {
+			c.emptied(p)
 			failed = append(failed, c.deletePool(ctx, p))
 		}
 	}

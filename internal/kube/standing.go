@@ -78,7 +78,7 @@ func (s *snapshot) standingOf(p *v1alpha1.BackendPool) standing {
 	name := poolupdate.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	service := s.service(name)
 	if service != nil && bound(service) && madeByWeir(p) && leaving(service) {
-		return st.as(stateLeaving, v1alpha1.ReasonServiceNotFound,
+		return st.as(stateLeaving, v1alpha1.ReasonLeaving,
 			"Service "+key(name.Namespace, name.Name)+" gives up its load balancer, and the pool goes with it")
 	}
 	if reason, why := unfit(name, service); reason != "" {

@@ -166,7 +166,9 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	l.holds(l.namespace, "10.0.0.1", "10.0.0.2")
 
 	// One that wants to be internal moves to the twin.
-	l.edit("all", func(s *corev1.Service) { s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true" })
+	l.edit("all", func(s *corev1.Service) {
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
+	})
 	l.has(l.loadBalancer()+"-internal", "frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
 	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, "pool "+l.namespace, probe, "rule "+owner+"-TCP-80")
 	l.eventually("the public IP of the internal one", func() error {
