@@ -26,7 +26,7 @@ func (p *process) reconcile(b *binding, changed bool) {
 	unused := paused || !p.ledger[b.ref].taken
 	if !dead && paused {
 		k := s.pools[b.pool.Key()]
-		k.waits, k.putOff, k.again, k.parkedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		k.waits, k.again, k.parkedUntil = time.Time{}, time.Time{}, time.Time{}
 		k.failed, k.givenUp, k.level = 0, false, false
 	}
 	s.mu.Unlock()

@@ -186,7 +186,7 @@ func (p *process) serve(name string) {
 		s.mu.Lock()
 		for _, b := range bindings {
 			k := s.pools[b.pool.Key()]
-			k.parkedUntil, k.putOff = time.Time{}, time.Time{} // what was parked is out of the queue
+			k.parkedUntil = time.Time{} // what was parked is out of the queue
 			switch {
 			case !b.deleting:
 				k.waits = time.Time{}

@@ -49,7 +49,7 @@ func (l *resourceLease) heldBy(now time.Time) string {
 // hinders reports whether the process cannot have the Lease.
 func (l *resourceLease) hinders(p *process) bool {
 	holder := l.heldBy(time.Now())
-	return holder != "" && holder != p.name || l.failure(false) != "" || l.takes() > requestTakes || l.wanted > 0
+	return holder != "" && holder != p.name || l.failure(false) != "" || l.wanted > 0
 }
 
 // takes is how long a request takes.
@@ -159,8 +159,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 	if failure == "lost" {
 		return errAPI
 	}
-	holder := l.heldBy(now)
-	if holder != "" && holder != e.process.name {
+	if holder := l.heldBy(now); holder != "" && holder != e.process.name {
 		if failure != "" {
 			return errAPI
 		}
@@ -175,10 +174,10 @@ func (e *entrance) Acquire(ctx context.Context) error {
 	if failure != "" {
 		return errAPI
 	}
-	if pause := now.Sub(e.free); !e.have && e.long && pause < minBreath {
-		s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("after a whole turn it is taken again within %s", pause))
-	}
-	if !e.have || holder == "" { // or it had ended by itself
+	if !e.have {
+		if pause := now.Sub(e.free); e.long && pause < minBreath {
+			s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("after a whole turn it is taken again within %s", pause))
+		}
 		e.turn, e.have = now, true
 	}
 	e.end = asked.Add(e.term)
