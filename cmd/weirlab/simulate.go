@@ -56,7 +56,7 @@ Ctrl-C ends the search, and what was played by then counts.`,
 		},
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.validate(cmd.Flags().Changed("seeds")); err != nil {
+			if err := f.validate(cmd.Flags().Changed); err != nil {
 				return badInput{err}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -78,12 +78,19 @@ Ctrl-C ends the search, and what was played by then counts.`,
 	flags.IntVar(&f.search.Steps, "steps", 40, "how many things happen in a schedule")
 	flags.IntVar(&f.search.Jobs, "jobs", runtime.NumCPU(), "how many seeds are played at once")
 	flags.StringVar(&f.replay, "replay", "", "play the steps of this scenario file instead")
-	flags.BoolVar(&f.verbose, "verbose", false, "print every step with what happened")
+	flags.BoolVar(&f.verbose, "verbose", false, "print every step of one seed, or of a file, with what happened")
 	flags.StringVarP(&f.output, "output", "o", "text", "how to print the result: text, or json for one line")
 	return cmd
 }
 
-func (f *simulateFlags) validate(seedsAsked bool) error {
+func (f *simulateFlags) validate(asked func(flag string) bool) error {
+	if f.replay != "" {
+		for _, flag := range []string{"seed", "seeds", "for", "steps", "jobs"} {
+			if asked(flag) {
+				return fmt.Errorf("--%s has no effect on a file: leave it out with --replay", flag)
+			}
+		}
+	}
 	switch {
 	case f.output != "text" && f.output != "json":
 		return fmt.Errorf("--output %q: use text or json", f.output)
@@ -91,8 +98,10 @@ func (f *simulateFlags) validate(seedsAsked bool) error {
 		return errors.New("--seeds cannot be negative; --steps and --jobs are 1 at least")
 	case f.search.For < 0:
 		return errors.New("--for cannot be negative")
-	case f.search.For > 0 && seedsAsked:
+	case f.search.For > 0 && asked("seeds"):
 		return errors.New("use --seeds or --for, not both")
+	case f.verbose && f.replay == "" && (f.search.Seeds != 1 || f.search.For > 0):
+		return errors.New("--verbose shows one seed: use --seeds 1 with it")
 	}
 	if f.search.For > 0 {
 		f.search.Seeds = 0
@@ -102,19 +111,25 @@ func (f *simulateFlags) validate(seedsAsked bool) error {
 
 // finding is a failure, for machines.
 type finding struct {
-	Seed    uint64 `json:"seed,omitempty"`
-	Check   string `json:"check"`
-	How     string `json:"how"`
-	Steps   int    `json:"steps"`
-	Plays   int    `json:"plays,omitempty"`
-	File    string `json:"file"`
+	Seed  uint64 `json:"seed,omitempty"`
+	Check string `json:"check"`
+	How   string `json:"how"`
+	Steps int    `json:"steps"`
+	Plays int    `json:"plays,omitempty"`
+	File  string `json:"file"`
+	// Step is the step of a file after which the check failed, and Line where it begins;
+	// empty if nobody knows.
+	Line    int    `json:"line,omitempty"`
+	Step    string `json:"step,omitempty"`
 	Replay  string `json:"replay"`
 	outcome simulate.Outcome
 }
 
 type simulateResult struct {
-	First uint64 `json:"first"`
-	Seeds int    `json:"seeds"`
+	First uint64 `json:"first,omitempty"`
+	Seeds int    `json:"seeds,omitempty"`
+	// File is what was replayed instead of seeds.
+	File  string `json:"file,omitempty"`
 	Steps int    `json:"steps"`
 	// Seconds are real ones.
 	Seconds     float64   `json:"seconds"`
@@ -149,36 +164,9 @@ func (f *simulateFlags) run(ctx context.Context) error {
 			File: file, Replay: "weirlab simulate --replay " + file, outcome: shortest,
 		})
 	}
-	if f.verbose && f.search.Seeds == 1 {
+	if f.verbose {
 		o := simulate.Play(simulate.Schedule(f.search.First, f.search.Steps))
 		fmt.Fprint(f.err, simulate.Script(fmt.Sprintf("Seed %d of %d steps.", f.search.First, f.search.Steps), o))
-	}
-	result.Seconds = time.Since(start).Seconds()
-	return f.say(result)
-}
-
-func (f *simulateFlags) runReplay() error {
-	start := time.Now()
-	raw, err := os.ReadFile(f.replay)
-	if err != nil {
-		return badInput{fmt.Errorf("--replay: %w", err)}
-	}
-	steps, err := simulate.ParseScript(string(raw))
-	if err != nil {
-		return badInput{fmt.Errorf("--replay %s: %w", f.replay, err)}
-	}
-	o := simulate.Play(steps)
-	if len(o.Left) > 0 {
-		return badInput{fmt.Errorf("--replay %s: step %s", f.replay, o.Left[0])}
-	}
-	if f.verbose {
-		fmt.Fprint(f.err, simulate.Script("Played from "+f.replay+".", o))
-	}
-	result := simulateResult{Seeds: 0, Steps: len(o.Steps), Found: []finding{}}
-	if o.Failed() {
-		result.Found = append(result.Found, finding{
-			Check: o.Check, How: o.How, Steps: len(o.Steps), File: f.replay, Replay: "weirlab simulate --replay " + f.replay, outcome: o,
-		})
 	}
 	result.Seconds = time.Since(start).Seconds()
 	return f.say(result)
@@ -198,22 +186,19 @@ func (f *simulateFlags) say(r simulateResult) error {
 	return err
 }
 
+func (f finding) spell() string {
+	return fmt.Sprintf("check %q does not hold:\n  %s\n", f.Check, f.How)
+}
+
 func (f *simulateFlags) spell(r simulateResult) string {
-	if f.replay != "" && len(r.Found) == 0 {
-		return fmt.Sprintf("%s: %d steps, all checks hold\n", f.replay, r.Steps)
+	if r.File != "" {
+		return spellReplay(r)
 	}
 	text := ""
 	for _, found := range r.Found {
-		if f.replay == "" {
-			text += simulate.Script(fmt.Sprintf("Seed %d.", found.Seed), found.outcome) + "\n"
-		}
-		text += fmt.Sprintf("check %q does not hold:\n  %s\n", found.Check, found.How)
-		if f.replay == "" {
-			text += fmt.Sprintf("saved to %s (%d steps, the shortest of %d plays)\nagain:   %s --verbose\n\n", found.File, found.Steps, found.Plays, found.Replay)
-		}
-	}
-	if f.replay != "" {
-		return text
+		text += simulate.Script(fmt.Sprintf("Seed %d.", found.Seed), found.outcome) + "\n"
+		text += found.spell()
+		text += fmt.Sprintf("saved to %s (%d steps, the shortest of %d plays)\nagain:   %s --verbose\n\n", found.File, found.Steps, found.Plays, found.Replay)
 	}
 	verdict := "all checks hold"
 	if len(r.Found) > 0 {

@@ -5,10 +5,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"weir.dev/weir/internal/simulate"
 )
 
 // play runs the command and returns what it prints, where nobody looks at a terminal.
@@ -50,8 +53,17 @@ func TestSimulateReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, errs, code := play(t, "--replay", file, "--verbose")
-		if code != want || strings.Contains(out, `check "expect" does not hold`) != (want == 1) || !strings.Contains(errs, "expect level") {
+		failed := strings.Contains(out, `check "expect" does not hold`) && strings.HasSuffix(out, "\nafter "+file+":12, step 3: expect level\n")
+		if code != want || failed != (want == 1) || !strings.Contains(errs, "expect level") {
 			t.Errorf("after %s: code %d, %q, %q", wait, code, out, errs)
+		}
+		var result simulateResult
+		out, errs, code = play(t, "--replay", file, "-o", "json")
+		if err := json.Unmarshal([]byte(out), &result); err != nil || code != want || errs != "" || result.File != file || result.Steps != 3 || len(result.Found) != want {
+			t.Errorf("after %s: code %d, %q, %q: %v", wait, code, out, errs, err)
+		}
+		if want == 1 && (result.Found[0].Line != 12 || result.Found[0].Step != "expect level") {
+			t.Errorf("found %+v", result.Found[0])
 		}
 	}
 }
@@ -71,13 +83,45 @@ func TestAReplayLeavesNothingOut(t *testing.T) {
 		if code != want {
 			t.Errorf("%s: code %d, %q, %q", step, code, out, errs)
 		}
+		if err := (&simulateFlags{replay: file, out: io.Discard, err: io.Discard}).runReplay(); want == 2 && !strings.Contains(err.Error(), "line 8: ") {
+			t.Errorf("%s: %v", step, err)
+		}
+	}
+}
+
+// Where a process stood still is not known, and not guessed.
+func TestALockUpHasNoLine(t *testing.T) {
+	steps, lines, err := simulate.ParseScript("# One.\ncluster\n----\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for check, want := range map[string]int{simulate.LockUp: 0, "expect": 2} {
+		if line, step := failedAfter(simulate.Outcome{Check: check, Steps: steps}, lines); line != want || (step == "") != (want == 0) {
+			t.Errorf("%s: line %d, %q", check, line, step)
+		}
+	}
+}
+
+// What has no effect on a file is refused beside one.
+func TestAReplayTakesNoSeeds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "some.scenario")
+	if err := os.WriteFile(file, []byte("cluster\nnodes 2\n----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--seed", "1"}, {"--seeds", "1"}, {"--for", "1s"}, {"--steps", "3"}, {"--jobs", "1"}} {
+		if out, _, code := play(t, append(args, "--replay", file)...); code != 2 || out != "" {
+			t.Errorf("%v: code %d, %q", args, code, out)
+		}
+	}
+	if out, _, code := play(t, "--replay", file); code != 0 {
+		t.Errorf("code %d, %q", code, out)
 	}
 }
 
 func TestSimulateRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"--seeds", "-1"}, {"--steps", "0"}, {"--jobs", "0"}, {"--for", "-1s"}, {"--for", "1m", "--seeds", "5"},
-		{"-o", "yaml"}, {"--replay", "/does/not/exist"}, {"seed"}, {"--nobody"},
+		{"-o", "yaml"}, {"--replay", "/does/not/exist"}, {"--verbose"}, {"--verbose", "--seed", "3"}, {"--verbose", "--for", "1s"}, {"seed"}, {"--nobody"},
 	} {
 		if out, _, code := play(t, args...); code != 2 || out != "" {
 			t.Errorf("%v: code %d, %q", args, code, out)

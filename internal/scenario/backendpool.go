@@ -149,8 +149,9 @@ func (k *pool) queues() {
 func (k *pool) forget() {
 	var none time.Time
 	k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, none, 0, 0
-	k.words, k.surrender, k.again, k.waits, k.first = nil, "", none, none, none
+	k.words, k.surrender, k.again, k.waits, k.first, k.putOff = nil, "", none, none, none, none
 	k.begun, k.ended, k.patience, k.excuse = none, none, none, none
+	k.stock = stock{added: k.added}
 }
 
 // claim makes a BackendPool for a pool. If there was one before, what stands in the pool

@@ -195,7 +195,7 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 	}
 	relevant := p.cares(op)
 	if !relevant {
-		k.waits = time.Time{}
+		k.waits, k.putOff = time.Time{}, time.Time{}
 	}
 	return relevant
 }

@@ -24,12 +24,16 @@ const (
 
 // due returns when a change that waits is allowed by everything but its lane; zero if
 // none waits. The caller holds s.mu.
-func (s *Stage) due(k *pool) time.Time {
+func (s *Stage) due(k *pool) time.Time { return s.allowed(k, k.waits) }
+
+// allowed returns when what waits since a time may be attempted; zero if nothing does. The
+// caller holds s.mu.
+func (s *Stage) allowed(k *pool, since time.Time) time.Time {
 	p := s.process
-	if k.waits.IsZero() || p == nil {
+	if since.IsZero() || p == nil {
 		return time.Time{}
 	}
-	at := later(k.waits.Add(company), later(k.again, later(k.patience, k.excuse)))
+	at := later(since.Add(company), later(k.again, later(k.patience, k.excuse)))
 	if !k.ended.IsZero() { // its pace, and what was postponed
 		at = later(at, k.ended.Add(s.opts.Interval))
 	}
@@ -66,7 +70,7 @@ func (s *Stage) lane(id lb.LoadBalancerID) []*pool {
 	return all
 }
 
-// overdue names the changes in a lane that are due for a while, with nobody at work. The
+// overdue names the changes, and the looks that were put off, in a lane that are due for a while, with nobody at work. The
 // caller holds s.mu.
 func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
 	p := s.process
@@ -85,12 +89,16 @@ func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
 	}
 	var late []string
 	for _, k := range s.lane(id) {
-		at := s.due(k)
+		what, since := "a change", k.waits
+		if since.IsZero() {
+			what, since = "a look that was put off", k.putOff
+		}
+		at := s.allowed(k, since)
 		if at.IsZero() {
 			continue
 		}
 		if over := now.Sub(later(at, free)); over > bound {
-			late = append(late, fmt.Sprintf("a change of %s waits since %s, is due since %s, and is not attempted at %s", k.id.Name, s.clock(k.waits), s.clock(later(at, free)), s.clock(now)))
+			late = append(late, fmt.Sprintf("%s of %s waits since %s, is due since %s, and is not attempted at %s", what, k.id.Name, s.clock(since), s.clock(later(at, free)), s.clock(now)))
 		}
 	}
 	return late
@@ -111,7 +119,7 @@ func (s *Stage) begins(k *pool) {
 	if recent { // else a look may have waited for so long that it goes first
 		k.attempt.passed = passed
 	}
-	k.begun, k.waits, k.first = now, time.Time{}, time.Time{}
+	k.begun, k.waits, k.first, k.putOff = now, time.Time{}, time.Time{}, time.Time{}
 }
 
 // passedBy returns a change that was due before the lane took a pool. It says so at once

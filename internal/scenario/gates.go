@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -49,6 +50,16 @@ func (s *Stage) gatesOf(k *pool, kind string) []string {
 		gates = append(gates, "reads of "+sub)
 	}
 	return gates
+}
+
+// askedFor is the stage's own reading of a Retry-After: scripts name seconds, and what else
+// stands there names nothing.
+func askedFor(h http.Header, now time.Time) (until time.Time, named bool) {
+	n, err := strconv.ParseUint(h.Get("Retry-After"), 10, 32)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return now.Add(time.Duration(n) * time.Second), true //nolint:gosec // 32 bits of seconds are 136 years
 }
 
 // closes closes what a 429 says is closed; one that the process may overlook excuses it

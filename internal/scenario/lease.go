@@ -21,6 +21,9 @@ type resourceLease struct {
 	failing string // "lost" (nothing happened) or "applied"; empty is not at all
 	fails   int    // left; -1 is no limit
 	failsTo time.Time
+	// slow is how much longer requests take, until slowTo; zero is no limit.
+	slow   time.Duration
+	slowTo time.Time
 	// wanted counts those who wait for it.
 	wanted int
 }
@@ -29,7 +32,7 @@ const somebodyElse = "somebody-else"
 
 // free ends what is wrong with the Lease.
 func (l *resourceLease) free() {
-	l.failing = ""
+	l.failing, l.slow = "", 0
 	if l.holder == somebodyElse {
 		l.holder = ""
 	}
@@ -47,6 +50,14 @@ func (l *resourceLease) heldBy(now time.Time) string {
 func (l *resourceLease) hinders(p *process) bool {
 	holder := l.heldBy(time.Now())
 	return holder != "" && holder != p.name || l.failure(false) != "" || l.wanted > 0
+}
+
+// takes is how long a request takes.
+func (l *resourceLease) takes() time.Duration {
+	if !l.slowTo.IsZero() && !l.slowTo.After(time.Now()) {
+		return requestTakes
+	}
+	return requestTakes + l.slow
 }
 
 // failure returns how a request fails; empty if it does not.
@@ -134,7 +145,7 @@ func (e *entrance) overstays() bool { return e.in > 0 && time.Since(e.turn) > wh
 func (e *entrance) Acquire(ctx context.Context) error {
 	e.process.awakeLast()
 	s, asked := e.process.stage, time.Now()
-	if err := travel(ctx, requestTakes); err != nil {
+	if err := e.ask(ctx); err != nil {
 		return err
 	}
 	defer e.process.awakeLast() // the answer is there when the machine goes on
@@ -173,13 +184,20 @@ func (e *entrance) Acquire(ctx context.Context) error {
 	return nil
 }
 
+// ask takes a request to the API.
+func (e *entrance) ask(ctx context.Context) error {
+	s := e.process.stage
+	s.mu.Lock()
+	takes := s.lease.takes()
+	s.mu.Unlock()
+	return travel(ctx, takes)
+}
+
 // Release implements lease.Holder.
 func (e *entrance) Release(ctx context.Context) error {
 	s := e.process.stage
 	e.process.awakeLast()
-	if err := travel(ctx, requestTakes); err != nil {
-		return err
-	}
+	err := e.ask(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, now := &s.lease, time.Now()
@@ -187,10 +205,14 @@ func (e *entrance) Release(ctx context.Context) error {
 		return errDead
 	}
 	failure := l.failure(true)
+	if err != nil {
+		failure = "lost"
+	}
+	kept := e.have && l.heldBy(now) == e.process.name // else others could have it, or have
 	if failure != "lost" && l.holder == e.process.name {
 		l.holder = ""
 	}
-	e.long, e.free, e.end, e.stuck = e.have && now.Sub(e.turn) >= wholeTurn, now, time.Time{}, failure != ""
+	e.long, e.free, e.end, e.stuck = kept && now.Sub(e.turn) >= wholeTurn, now, time.Time{}, failure != ""
 	e.have = false
 	if failure != "" {
 		return errAPI

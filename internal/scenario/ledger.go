@@ -170,11 +170,14 @@ func (p *process) note(r poolupdate.Report) {
 	s := p.stage
 	k := s.pools[r.Pool.Key()]
 	seen := report{Report: r, last: k.last, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
-	if b := s.cluster.byRef(r.Ref); b != nil {
+	b := s.cluster.byRef(r.Ref)
+	if b != nil {
 		seen.serviceGone, seen.held = p.seen.gone(b) || b.deleting, b.paused
 	}
 	if k.attempt != nil {
-		seen.passed = k.attempt.passed
+		if seen.passed = k.attempt.passed; r.Outcome != poolupdate.Postponed {
+			s.paces(k, r.Drift)
+		}
 		if !k.attempt.over {
 			k.ended = time.Now()
 		}
@@ -210,7 +213,11 @@ func (p *process) note(r poolupdate.Report) {
 	case r.Outcome == poolupdate.Retriable:
 		k.again = k.begun.Add(s.opts.Interval)
 	}
-	if r.Requeued && !putOff {
+	switch {
+	case b == nil: // the lanes forget the pool with its BackendPool
+	case putOff:
+		k.putOff = time.Now()
+	case r.Requeued:
 		k.queues()
 	}
 	seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(k.patience, k.excuse))

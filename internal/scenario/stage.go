@@ -195,9 +195,12 @@ type pool struct {
 	// of one that may have been dropped since: a lane takes a pool before it waits for its
 	// locks. Zero if there is none.
 	waits, first time.Time
+	// putOff is since when a look for drift waits that was postponed; zero if none does.
+	putOff time.Time
 	// begun and ended are when the last attempt did, and again is when the next one is
 	// allowed to begin if that one is tried again; zero if it is not.
 	begun, ended, again time.Time
+	stock               stock
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.

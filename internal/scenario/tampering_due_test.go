@@ -30,6 +30,19 @@ var ofTime = []tampering{
 		s.pool("web").waits = time.Now()
 		s.sleep(41 * time.Second)
 	}},
+	{"not before the time", "a pool's changes are attempted without a pace", func(_ *testing.T, s *Stage) {
+		s.sleep(time.Hour) // what a quiet pool has in hand does not grow
+		for range 5 {
+			s.pool("web").added++
+			s.process.phase(s.pool("web").id, "get")
+			s.forge(poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true})
+			s.sleep(2 * time.Second)
+		}
+	}},
+	{"in time", "a look was postponed, and nobody comes back to it", func(_ *testing.T, s *Stage) {
+		s.forge(poolupdate.Report{Outcome: poolupdate.Postponed, Drift: true, Requeued: true})
+		s.sleep(41 * time.Second)
+	}},
 	{"in time", "a wait that nobody has asked for is longer than an interval", func(_ *testing.T, s *Stage) {
 		s.forge(poolupdate.Report{Outcome: poolupdate.Postponed, Requeued: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
 	}},

@@ -9,8 +9,8 @@ import (
 
 func doLease(s *Stage, a *reader) (string, error) {
 	lasts, times := a.duration("for", 0), a.number("times", 0)
-	steal, applied := a.flag("steal"), a.flag("applied")
-	what := a.word("take, release or fail")
+	steal, applied, by := a.flag("steal"), a.flag("applied"), a.duration("by", 0)
+	what := a.word("take, release, fail or slow")
 	if err := a.err(); err != nil {
 		return "", err
 	}
@@ -48,8 +48,12 @@ func doLease(s *Stage, a *reader) (string, error) {
 		if lasts > 0 {
 			l.failsTo = time.Now().Add(lasts)
 		}
+	case "slow":
+		if l.slow, l.slowTo = by, (time.Time{}); lasts > 0 {
+			l.slowTo = time.Now().Add(lasts)
+		}
 	default:
-		return "", errors.New("want take, release or fail")
+		return "", errors.New("want take, release, fail or slow")
 	}
 	return "", nil
 }

@@ -42,7 +42,7 @@ func verbs() map[string]verb {
 		"select":             {"POOL… nodes=(NODE, …)", "has BackendPools of nodes select these", doSelect},
 		"exclude":            {"NODE [end]", "keeps a node out of all pools, or ends that", doExclude},
 		"suspend":            {"D", "suspends the process's machine for so long, whatever is under way", doSuspend},
-		"lease":              {"take [steal] [for=D] | release | fail [applied] [times=N] [for=D]", "has somebody else take the resource lease, as soon as it is free or at once, or give it back; or requests for it fail", doLease},
+		"lease":              {"take [steal] [for=D] | release | fail [applied] [times=N] [for=D] | slow by=D [for=D]", "has somebody else take the resource lease, as soon as it is free or at once, or give it back; or requests for it fail, or take longer", doLease},
 		"ledger":             {"fail [applied] [times=N] [for=D]", "has writes of the ledger fail; applied ones were made all the same", doLedger},
 		"lock":               {"LB [for=D]", "has another part of the process hold the load balancer's lane", doLock},
 		"stale":              {"SERVICE…|nodes [for=D] [by=D] [muted]", "lets news of these reach the process only at the end, or so much later each; muted delays events alone, the snapshot is up to date", doStale},

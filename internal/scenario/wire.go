@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
-	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -330,7 +329,7 @@ func (w *wire) arrived(c call, resp *http.Response) {
 		return
 	}
 	s := w.process.stage
-	until, named := backoff.RetryAfter(resp.Header, time.Now())
+	until, named := askedFor(resp.Header, time.Now())
 	codes := codesIn(resp)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,6 +5,7 @@
 //
 //	schedule.go  a seed → a world and the steps in it (pure)
 //	steps.go     what can happen, and how often
+//	stories.go   what belongs together in it
 //	play.go      a schedule → what became of it
 //	shrink.go    a schedule that fails → the shortest that still does
 //	script.go    a schedule as a scenario file, and back

@@ -21,13 +21,19 @@ type Outcome struct {
 	Steps []scenario.Step
 	// Traces is what happened at each of them.
 	Traces []string
-	// Left are the steps that could not be made, each with why.
-	Left []string
+	// Left are the steps that could not be made.
+	Left []Left
 	// Check is the name of the check that failed, or "expect", or "lock-up" for a
 	// process that panicked or stands still; empty if all held. How says more.
 	Check, How string
 	// Print is a fingerprint of the traces.
 	Print uint64
+}
+
+// Left is a step that could not be made: which of the schedule, counted from 0, and why.
+type Left struct {
+	At  int
+	Why string
 }
 
 // Failed reports whether a check did not hold.
@@ -43,8 +49,8 @@ func (o Outcome) kind() string {
 	return o.Check
 }
 
-// lockUp is the check that a process neither panics nor stands still.
-const lockUp = "lock-up"
+// LockUp is the check that a process neither panics nor stands still.
+const LockUp = "lock-up"
 
 // Play makes the steps on a new stage, in a bubble of its own. A step that cannot be
 // made, because it names what is not there, is left out.
@@ -52,7 +58,7 @@ func Play(steps []scenario.Step) Outcome {
 	var o Outcome
 	if trouble := bubble(func() { o.play(steps) }); trouble != "" {
 		if o.Check == "" { // the bubble may still be at work, so nothing is taken from it
-			o = Outcome{Steps: steps, Check: lockUp, How: trouble}
+			o = Outcome{Steps: steps, Check: LockUp, How: trouble}
 		}
 		return o
 	}
@@ -71,12 +77,12 @@ func (o *Outcome) play(steps []scenario.Step) {
 			o.note(err)
 		}
 	}()
-	for _, step := range steps {
+	for i, step := range steps {
 		trace, err := stage.Do(step)
 		o.note(err)
 		if err != nil && !o.Failed() {
 			line, _, _ := strings.Cut(step.String(), "\n")
-			o.Left = append(o.Left, fmt.Sprintf("%q: %v", line, err))
+			o.Left = append(o.Left, Left{i, fmt.Sprintf("%q: %v", line, err)})
 			continue
 		}
 		o.Steps, o.Traces = append(o.Steps, step), append(o.Traces, trace)

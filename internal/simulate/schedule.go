@@ -25,9 +25,9 @@ type world struct {
 	names    []string            // of the Services, in their order
 	owner    map[string]string   // of a pool: its Service, or empty if it is one of nodes
 	placed   map[string]string   // the nodes of a Service
-	lease    bool
-	gone     map[string]bool // Services, nodes, pools and BackendPools that are away
-	ill      map[string]bool // nodes that are excluded, and pools that are paused
+	term     int                 // of the resource lease, in seconds; 0 if there is none
+	gone     map[string]bool     // Services, nodes, pools and BackendPools that are away
+	ill      map[string]bool     // nodes that are excluded, and pools that are paused
 	foreign  int
 }
 
@@ -77,8 +77,9 @@ func parse(lines []string) []scenario.Step {
 func (w *world) build() []string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cluster retries=%d overlap=%s drift=%s", w.r.IntN(4), oneOf(w, armemu.Overlaps()...), oneOf(w, "10m", "5m"))
-	if w.lease = w.r.IntN(3) == 0; w.lease {
-		fmt.Fprintf(&text, " lease=%s", oneOf(w, "15s", "15s", "60s"))
+	if w.r.IntN(3) == 0 {
+		w.term = oneOf(w, 15, 15, 60)
+		fmt.Fprintf(&text, " lease=%ds", w.term)
 	}
 	w.nodes = 3 + w.r.IntN(5)
 	fmt.Fprintf(&text, "\nnodes %d", w.nodes)

@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,9 +27,9 @@ func Script(sentence string, o Outcome) string {
 	return out.String()
 }
 
-// ParseScript reads the steps of a scenario file. What happened at them is not read.
-func ParseScript(text string) ([]scenario.Step, error) {
-	var steps []scenario.Step
+// ParseScript reads the steps of a scenario file, and the line at which each begins. What
+// happened at them is not read.
+func ParseScript(text string) (steps []scenario.Step, lines []int, err error) {
 	var input []string
 	open, trace := false, false // in a step, and below its ----
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -41,9 +42,10 @@ func ParseScript(text string) ([]scenario.Step, error) {
 		case !open:
 			step, err := scenario.ParseStep(line)
 			if err != nil {
-				return nil, fmt.Errorf("line %d: %w", n+1, err)
+				return nil, nil, fmt.Errorf("line %d: %w", n+1, err)
 			}
-			steps, input, open = append(steps, step), nil, true
+			steps, lines = append(steps, step), append(lines, n+1)
+			input, open = nil, true
 		case line == "----":
 			steps[len(steps)-1].Input, trace = strings.Join(input, "\n"), true
 		default:
@@ -51,7 +53,7 @@ func ParseScript(text string) ([]scenario.Step, error) {
 		}
 	}
 	if len(steps) == 0 {
-		return nil, fmt.Errorf("there is no step in it")
+		return nil, nil, errors.New("there is no step in it")
 	}
-	return steps, nil
+	return steps, lines, nil
 }

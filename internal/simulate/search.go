@@ -75,7 +75,7 @@ func (s Search) Run(ctx context.Context) Tally {
 				tally.Steps += len(o.Steps)
 				if o.Failed() {
 					tally.Found = append(tally.Found, Found{seed, o})
-					if len(tally.Found) == s.Most || o.Check == lockUp { // what hangs still takes its share
+					if len(tally.Found) == s.Most || o.Check == LockUp { // what hangs still takes its share
 						enough()
 					}
 				}

@@ -115,7 +115,7 @@ func TestShrink(t *testing.T) {
 	if len(o.Steps) > 3 || strings.Count(o.Steps[0].Input, "\n") > 4 || o.Steps[len(o.Steps)-1].Verb != "expect" {
 		t.Errorf("%d plays leave\n%s", plays, script)
 	}
-	read, err := ParseScript(script)
+	read, _, err := ParseScript(script)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,14 +135,20 @@ func TestShrinkEndsEarly(t *testing.T) {
 
 func TestScriptsAreReadAsTheyAreWritten(t *testing.T) {
 	o := Play(Schedule(11, steps))
-	read, err := ParseScript(Script("A seed.", o))
+	text := Script("A seed.", o)
+	read, lines, err := ParseScript(text)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i, line := range lines {
+		if got, want := strings.Split(text, "\n")[line-1], strings.SplitN(read[i].String(), "\n", 2)[0]; got != want {
+			t.Errorf("step %d is said to be in line %d, which is %q, and is %q", i, line, got, want)
+		}
 	}
 	if got, want := Script("", Outcome{Steps: read}), Script("", Outcome{Steps: o.Steps}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if _, err := ParseScript("# nothing\n"); err == nil {
+	if _, _, err := ParseScript("# nothing\n"); err == nil {
 		t.Error("a script without a step is read")
 	}
 }

@@ -50,13 +50,17 @@ func happenings() []happening {
 			return one("ledger fail%s %s", oneOf(w, "", " applied"), oneOf(w, "times=1", "times=2", fmt.Sprintf("for=%ds", 1+w.r.IntN(240))))
 		}},
 		{"unreachable", 3, "no request reaches Azure, or one load balancer: refused, or into silence, for up to 10 min", unreachable},
-		{"lease", 12, "somebody else takes the resource lease, politely or not; requests for it fail", resourceLease},
+		{"lease", 12, "somebody else takes the resource lease, politely or not; requests for it fail, or are answered late", resourceLease},
 		{"heal", 1, "all faults cease", func(*world) []string { return one("heal") }},
 		{"taken back", 6, "a write is lost, lands later, and its change is taken back at once", takenBack},
 		{"meanwhile", 5, "somebody else writes a pool, or deletes it, while a write of ours is under way", meanwhile},
 		{"parked", 6, "a pool is left alone for minutes, and meanwhile its Service, its BackendPool, the process or its neighbour changes", parked},
 		{"behind a lock", 4, "a quota is used up while a lane is in other hands", behindALock},
 		{"turn", 3, "a quota is used up by a write that outlasts the process's turn with the lease, while another lane waits", turnEnds},
+		{"two answers", 3, "two load balancers use up a quota at once, and are asked for different patience", twoAnswers},
+		{"orphan", 4, "the process goes while a write is under way that fails in the end", orphan},
+		{"lease ends", 6, "the resource lease is lost or ends in the middle of an attempt, or while it is asked for", leaseEnds},
+		{"quarrel", 2, "for minutes somebody else takes the lease by force, again and again, and an address of ours", quarrel},
 		{"busy", 4, "for minutes the pools of one load balancer change faster than Azure writes, and one of them has to be tried again", busy},
 	}
 }

@@ -96,12 +96,13 @@ func stale(w *world) []string {
 }
 
 func resourceLease(w *world) []string {
-	if !w.lease {
+	if w.term == 0 {
 		return nil
 	}
 	return one("%s", oneOf(w, "lease release",
 		fmt.Sprintf("lease take for=%ds", 1+w.r.IntN(90)),
 		fmt.Sprintf("lease take steal for=%ds", 1+w.r.IntN(90)),
+		fmt.Sprintf("lease slow by=%dms for=%ds", w.r.IntN(6000), 1+w.r.IntN(60)),
 		fmt.Sprintf("lease fail%s times=%d", oneOf(w, "", " applied"), w.times()),
 		fmt.Sprintf("lease fail for=%ds", 1+w.r.IntN(60))))
 }

@@ -136,11 +136,43 @@ func behindALock(w *world) []string {
 	}
 }
 
+// twoAnswers has two lanes use up one quota at once. Azure names a time to each, and the one
+// that is answered last is asked for less patience.
+func twoAnswers(w *world) []string {
+	services, pools, ok := w.apart()
+	if !ok {
+		return nil
+	}
+	on := oneOf(w, "GET", "PUT")
+	return []string{
+		fmt.Sprintf("throttle on=%s pool=%s retry-after=%d times=1", on, bare(pools[0]), 40+w.r.IntN(300)),
+		fmt.Sprintf("throttle on=%s pool=%s by=%dms retry-after=%d times=1", on, bare(pools[1]), 100+w.r.IntN(3000), 2+w.r.IntN(30)),
+		w.scale(services[:], w.someNodes()),
+		fmt.Sprintf("clock %ds", 30+w.r.IntN(30)),
+		w.scale(services[:], w.someNodes()),
+	}
+}
+
+// orphan has the process of a write go, which then fails in the end. The next process finds
+// it under way.
+func orphan(w *world) []string {
+	service, pool := w.served()
+	if service == "" {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("fail on=operation pool=%s code=Other%s times=1", bare(pool), oneOf(w, "", " kept")),
+		w.scale([]string{service}, w.someNodes()),
+		fmt.Sprintf("clock %dms", 350+w.r.IntN(1200)),
+		"restart",
+	}
+}
+
 // turnEnds has a write last for more than a minute, which is a turn with the lease, and meet
 // a quota in the end; another lane waits for its turn by then.
 func turnEnds(w *world) []string {
 	services, pools, ok := w.apart()
-	if !ok || !w.lease {
+	if !ok || w.term == 0 {
 		return nil
 	}
 	return []string{

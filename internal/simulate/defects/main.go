@@ -5,7 +5,7 @@
 // seeds until one fails.
 //
 //	go run ./internal/simulate/defects            all defects
-//	go run ./internal/simulate/defects -only X    those with X in their names
+//	go run ./internal/simulate/defects -only X    those whose names match X, a regular expression
 //	go run ./internal/simulate/defects -write     all, and the table of docs/reference/simulator.md
 package main
 
@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ const (
 )
 
 func main() {
-	only := flag.String("only", "", "plant only the defects whose names contain this")
+	only := flag.String("only", "", "plant only the defects whose names match this regular expression")
 	jobs := flag.Int("jobs", 2, "how many seeds are played at once")
 	write := flag.Bool("write", false, "write the table of "+page)
 	flag.Parse()
@@ -77,6 +78,10 @@ func play(ctx context.Context, jobs int) error {
 }
 
 func run(ctx context.Context, only string, jobs int, write bool) error {
+	planted, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
 	dir, err := os.MkdirTemp("", "weir-defects")
 	if err != nil {
 		return err
@@ -89,7 +94,7 @@ func run(ctx context.Context, only string, jobs int, write bool) error {
 	}
 	var broken []error
 	for i, d := range defects() {
-		if !strings.Contains(d.name, only) {
+		if !planted.MatchString(d.name) {
 			continue
 		}
 		start := time.Now()

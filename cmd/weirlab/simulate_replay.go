@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/simulate"
+)
+
+// runReplay plays a scenario file instead of seeds.
+func (f *simulateFlags) runReplay() error {
+	start := time.Now()
+	raw, err := os.ReadFile(f.replay)
+	if err != nil {
+		return badInput{fmt.Errorf("--replay: %w", err)}
+	}
+	steps, lines, err := simulate.ParseScript(string(raw))
+	if err != nil {
+		return badInput{fmt.Errorf("--replay %s: %w", f.replay, err)}
+	}
+	o := simulate.Play(steps)
+	if len(o.Left) > 0 {
+		return badInput{fmt.Errorf("--replay %s: line %d: step %s", f.replay, lines[o.Left[0].At], o.Left[0].Why)}
+	}
+	if f.verbose {
+		fmt.Fprint(f.err, simulate.Script("Played from "+f.replay+".", o))
+	}
+	result := simulateResult{File: f.replay, Steps: len(o.Steps), Found: []finding{}}
+	if o.Failed() {
+		found := finding{
+			Check: o.Check, How: o.How, Steps: len(o.Steps), File: f.replay, Replay: "weirlab simulate --replay " + f.replay, outcome: o,
+		}
+		found.Line, found.Step = failedAfter(o, lines)
+		result.Found = append(result.Found, found)
+	}
+	result.Seconds = time.Since(start).Seconds()
+	return f.say(result)
+}
+
+// failedAfter returns the line and the text of the step after which a check failed. Of a
+// process that stands still nobody knows.
+func failedAfter(o simulate.Outcome, lines []int) (line int, step string) {
+	if o.Check == simulate.LockUp {
+		return 0, ""
+	}
+	last := len(o.Steps) - 1
+	step, _, _ = strings.Cut(o.Steps[last].String(), "\n")
+	return lines[last], step
+}
+
+func spellReplay(r simulateResult) string {
+	text := ""
+	for _, found := range r.Found {
+		text += found.spell()
+		if found.Line > 0 {
+			text += fmt.Sprintf("after %s:%d, step %d: %s\n", r.File, found.Line, found.Steps, found.Step)
+		}
+	}
+	if text == "" {
+		return fmt.Sprintf("%s: %d steps, all checks hold\n", r.File, r.Steps)
+	}
+	return text
+}
