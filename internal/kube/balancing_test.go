@@ -208,6 +208,7 @@ func TestAServiceMoves(t *testing.T) {
 		during = get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]
 		return balancers.succeeds(req)
 	})
+	defer balancers.answers(s.ns+"/web", nil) // later controllers ask, too
 	s.edits("web", annotated("azure-load-balancer-internal", "true"))
 	s.until(func() string {
 		if got := get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]; got != "kubernetes-internal" {
