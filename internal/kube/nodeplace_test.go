@@ -121,10 +121,10 @@ func TestLabelsMoveAService(t *testing.T) {
 	s.has(s.ns)
 
 	s.settles()
-	calls := len(cloud.Calls())
+	calls := len(s.asks())
 	change(s.scene, s.ns, "all", func(svc *corev1.Service) { svc.Labels = map[string]string{"chart": "web-2"} })
 	s.settles()
-	if n := len(cloud.Calls()) - calls; n != 0 {
+	if n := len(s.asks()) - calls; n != 0 {
 		t.Errorf("%d calls to Azure for a label that selects nothing", n)
 	}
 	change(s.scene, s.ns, "all", func(svc *corev1.Service) { svc.Labels["team"] = "shop" })

@@ -262,15 +262,18 @@ func (s *placing) toldOfNode(n int, part string) {
 	})
 }
 
-// armWrites are the writes to what is the scene's in Azure.
-func (s *placing) armWrites() (writes []string) {
-	for _, c := range cloud.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)) {
-		if strings.Contains(c.Resource, s.ns) {
-			writes = append(writes, fmt.Sprint(c.Method, " ", c.Resource))
+// asks are the calls to Azure about what is the scene's: others leave things behind that are
+// looked at for as long as a controller runs.
+func (s *placing) asks(kinds ...armemu.Kind) (calls []string) {
+	for _, c := range cloud.Calls() {
+		if strings.Contains(c.Resource, s.ns) && (len(kinds) == 0 || slices.Contains(kinds, c.Kind)) {
+			calls = append(calls, fmt.Sprint(c.Method, " ", c.Resource))
 		}
 	}
-	return writes
+	return calls
 }
+
+func (s *placing) armWrites() []string { return s.asks(armemu.KindPut, armemu.KindDelete) }
 
 // versions are the resource versions of the nodes up to n.
 func (s *placing) versions(n int) []string {
@@ -285,9 +288,9 @@ func (s *placing) versions(n int) []string {
 // settles waits until all that a restart asks of Azure was asked.
 func (s *placing) settles() {
 	s.Helper()
-	last, since := len(cloud.Calls()), time.Now()
+	last, since := len(s.asks()), time.Now()
 	s.until(func() string {
-		if now := len(cloud.Calls()); now != last {
+		if now := len(s.asks()); now != last {
 			last, since = now, time.Now()
 		}
 		if time.Since(since) < 700*time.Millisecond { // more than Services are gathered for
