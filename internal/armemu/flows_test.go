@@ -203,6 +203,19 @@ func TestNewFlows(t *testing.T) {
 	}
 }
 
+// A probe that is changed judges all that it has seen anew.
+func TestNewFlowsWhenTheProbeChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFlowStory(t, twoProbes, armemu.Options{})
+		s.dies("n2")
+		s.at(12)
+		raw, _ := s.emu.Get(lbID)
+		put(t, s.emu, lbID, strings.Replace(string(raw), `"intervalInSeconds":5`, `"intervalInSeconds":20`, 1))
+		s.at(60)
+		s.sees("n1 n3", (10.0+40-12)/3, 0)
+	})
+}
+
 // What the probe says of itself.
 func TestNewFlowsByProbe(t *testing.T) {
 	for name, c := range map[string]struct {
