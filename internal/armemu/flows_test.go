@@ -184,6 +184,20 @@ func TestNewFlows(t *testing.T) {
 			s.at(35)
 			s.sees("n1", 10, 25)
 		},
+		"what was before the first death is not kept": func(s *flowStory) {
+			s.holds("n1=Down", "n2=Down", "n3=Down")
+			s.recovers("n1")
+			s.at(5)
+			s.dies("n1")
+			s.at(8)
+			s.sees("", 0, 3)
+		},
+		"another load balancer is another account": func(s *flowStory) {
+			s.dies("n2")
+			put(s, s.emu, otherLB, lb("Standard", ""))
+			s.at(60)
+			s.sees("n1 n3", 10*third, 0)
+		},
 		"a stretch of time": func(s *flowStory) {
 			s.dies("n2")
 			s.at(60)
