@@ -122,9 +122,12 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 		{"by name, in the load balancer", group + "/loadBalancers/user", balancer(entry("rg_twoip", "", "Down"), entry("rg_nicip", ref("nic"), "None")), "rg_twoip=Down rg_nicip=None"},
 		{"nobody is left out", pool, poolWith(""), "rg_twoip=- rg_nicip=-"},
 		{"by name", pool, poolWith("", entry("RG_nicip", "", "Down")), "RG_nicip=Down rg_twoip=-"},
+		{"a stranger stays as long as it is written", pool, poolWith("", entry("x", ref("stranger"), "")), "x=- RG_nicip=- rg_twoip=-"},
+		{"and goes", pool, poolWith(""), "RG_nicip=- rg_twoip=-"},
 		{"one leaves", nics + "nic", nic(userPool("q")), "rg_twoip=-"},
 		{"and joins again, as if new", nics + "nic", nic(pool), "rg_twoip=- rg_nicip=-"},
 		{"it is Down", pool, poolWith("", entry("rg_twoip", "", "Down")), "rg_twoip=Down rg_nicip=-"},
+		{"whatever its interface's writers do", nics + "two", nic(pool), "rg_twoip=Down rg_nicip=-"},
 		{"and deleted", nics + "two", "DELETE", "rg_nicip=-"},
 	} {
 		method := http.MethodPut
@@ -139,6 +142,9 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 		if got := statesOf(t, emu, pool); got != step.want {
 			t.Errorf("%s: %s, want %s", step.what, got, step.want)
 		}
+	}
+	if a := send(t, emu, http.MethodPut, pool, poolWith(inVNet, entry("rg_nicip", ip(9), ""))); a.status != http.StatusBadRequest {
+		t.Errorf("an address by the name of an interface: %s", a.raw)
 	}
 	snapshot := string(emu.Snapshot())
 	other := armemu.New(armemu.Options{})
@@ -190,6 +196,30 @@ func TestNewFlowsToInterfaces(t *testing.T) {
 		}
 		s.at(60)
 		s.sees("rg_n6ip", 2.5, 0)
+	})
+}
+
+// Operations that end between two looks take effect in the order of their ends,
+// not of their starts: the interface goes after 4 s, the failed write after 12.
+func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1})
+		s.holds()
+		s.at(20)
+		for _, name := range []string{"n4", "n5"} {
+			put(t, s.emu, nics+name, strings.Replace(nic(poolID), `"subnet"`, `"privateIPAllocationMethod":"Static","privateIPAddress":"`+nodeIP(name)+`","subnet"`, 1))
+		}
+		setFaults(t, s.emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
+		s.dies("n4")
+		body := lbBody(strings.Replace(poolWith("", entry("rg_n5ip", "", "Down")), "{", `{"name":"web",`, 1))
+		body = strings.Replace(body, `{"name":"p"}`, `{"name":"p","properties":{`+twoProbes+`}}`, 1)
+		for _, a := range []answer{send(t, s.emu, http.MethodPut, lbID, body), send(t, s.emu, http.MethodDelete, nics+"n4", "")} {
+			if a.status >= 300 {
+				t.Fatal(a.raw)
+			}
+		}
+		s.at(60)
+		s.sees("rg_n5ip", 4, 8)
 	})
 }
 

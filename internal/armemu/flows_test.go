@@ -184,6 +184,20 @@ func TestNewFlows(t *testing.T) {
 			s.at(35)
 			s.sees("n1", 10, 25)
 		},
+		"what was before the first death is not kept": func(s *flowStory) {
+			s.holds("n1=Down", "n2=Down", "n3=Down")
+			s.recovers("n1")
+			s.at(5)
+			s.dies("n1")
+			s.at(8)
+			s.sees("", 0, 3)
+		},
+		"another load balancer is another account": func(s *flowStory) {
+			s.dies("n2")
+			put(s, s.emu, otherLB, lb("Standard", ""))
+			s.at(60)
+			s.sees("n1 n3", 10*third, 0)
+		},
 		"a stretch of time": func(s *flowStory) {
 			s.dies("n2")
 			s.at(60)
@@ -201,6 +215,19 @@ func TestNewFlows(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { story(newFlowStory(t, twoProbes, armemu.Options{})) })
 		})
 	}
+}
+
+// A probe that is changed judges all that it has seen anew.
+func TestNewFlowsWhenTheProbeChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFlowStory(t, twoProbes, armemu.Options{})
+		s.dies("n2")
+		s.at(12)
+		raw, _ := s.emu.Get(lbID)
+		put(t, s.emu, lbID, strings.Replace(string(raw), `"intervalInSeconds":5`, `"intervalInSeconds":20`, 1))
+		s.at(60)
+		s.sees("n1 n3", (10.0+40-12)/3, 0)
+	})
 }
 
 // What the probe says of itself.
