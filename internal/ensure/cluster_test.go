@@ -29,6 +29,8 @@ type record struct {
 	// groups are the resource groups that may have public IPs of it, recorded likewise.
 	groups []string
 	status []netip.Addr
+	// servedAt is when it last got what it wants.
+	servedAt time.Time
 }
 
 // claim is what the process remembers of a Service; see the controller of Services.
@@ -240,7 +242,7 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
 	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
-	r.groups = groupsOf(res.Wish)
+	r.groups, r.servedAt = groupsOf(res.Wish), time.Now()
 	return nil
 }
 

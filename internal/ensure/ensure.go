@@ -217,5 +217,8 @@ func (b *Balancers) next(j *job) {
 
 // done tells what came of a job.
 func (b *Balancers) done(j *job, err error) {
+	if j.Wish == nil && err == nil {
+		b.atlas.remove(j.Service)
+	}
 	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: j.gone})
 }

@@ -27,10 +27,12 @@ type atlas struct {
 	nodes  map[netip.Addr]string      // the configuration of each node at the start
 }
 
-// spot is where a Service is, and how many rules it has there.
+// spot is where a Service is, by name in lower case, and how many rules it has at the first
+// of these.
 type spot struct {
-	name, owner string
-	rules       int
+	at    []string
+	owner string
+	rules int
 }
 
 // Placing asks where a Service belongs.
@@ -61,7 +63,7 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		where = b.atlas.holding(p.Owner)
 	}
 	if p.Wish == nil {
-		b.atlas.remove(p.Service)
+		b.atlas.put(p.Service, spot{at: lower(where), owner: p.Owner})
 		return "", where, nil
 	}
 	configuration := b.cfg.Configurations[0].Name
@@ -84,10 +86,7 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		defer b.atlas.mu.Unlock()
 	}
 	on = service.LoadBalancerName(configuration, p.Wish.Internal)
-	if b.atlas.placed == nil {
-		b.atlas.placed = map[string]spot{}
-	}
-	b.atlas.placed[p.Service] = spot{name: strings.ToLower(on), owner: p.Owner, rules: len(p.Wish.Rules)}
+	b.atlas.putLocked(p.Service, spot{at: lower([]string{on}), owner: p.Owner, rules: len(p.Wish.Rules)})
 	for _, name := range where {
 		if !equalFold(name, on) {
 			leave = append(leave, name)
@@ -161,6 +160,28 @@ func (a *atlas) sawLocked(balancer lb.LoadBalancer) {
 	a.shown[name] = balancer
 }
 
+// put notes where a Service is.
+func (a *atlas) put(key string, s spot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.putLocked(key, s)
+}
+
+func (a *atlas) putLocked(key string, s spot) {
+	if a.placed == nil {
+		a.placed = map[string]spot{}
+	}
+	a.placed[key] = s
+}
+
+func lower(names []string) []string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = strings.ToLower(name)
+	}
+	return all
+}
+
 // remove forgets where a Service is.
 func (a *atlas) remove(key string) {
 	a.mu.Lock()
@@ -174,7 +195,7 @@ func (a *atlas) elsewhere(name string) map[string]bool {
 	defer a.mu.Unlock()
 	owners := map[string]bool{}
 	for _, s := range a.placed {
-		if !equalFold(s.name, name) {
+		if !containsFold(s.at, name) {
 			owners[s.owner] = true
 		}
 	}
@@ -214,8 +235,8 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	rules := map[string]int{}
 	for key, s := range b.atlas.placed {
 		known[s.owner] = true
-		if key != p.Service {
-			rules[s.name] += s.rules
+		if key != p.Service && len(s.at) > 0 {
+			rules[s.at[0]] += s.rules
 		}
 	}
 	for _, c := range b.cfg.Configurations {

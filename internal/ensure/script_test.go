@@ -104,6 +104,14 @@ func (s *stage) do(d *datadriven.TestData) string {
 		return ""
 	case "restart":
 		s.restart()
+	case "crowd":
+		s.crowd(d)
+		s.settle(wait)
+		s.harvest(false)
+		return s.standing()
+	case "mend":
+		s.mend()
+		return ""
 	case "look":
 		s.look()
 	case "wait":
@@ -140,7 +148,7 @@ func option(d *datadriven.TestData, key string) (string, bool) {
 
 // stageOf reads the settings of a cluster.
 func stageOf(d *datadriven.TestData) *stage {
-	return newStage(func(set *ensure.Settings) {
+	s := newStage(func(set *ensure.Settings) {
 		for _, a := range d.CmdArgs {
 			switch a.Key {
 			case "nowhere":
@@ -163,6 +171,12 @@ func stageOf(d *datadriven.TestData) *stage {
 			}
 		}
 	})
+	if d.HasArg("lease") {
+		s.stop()
+		s.lease = &lease{}
+		s.launch()
+	}
+	return s
 }
 
 // configuration reads "name", "name:closed" or "name:key=value", a selector of labels.
