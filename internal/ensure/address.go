@@ -85,8 +85,6 @@ func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
 	switch {
 	case ip.SKU != lb.Standard:
 		return fmt.Errorf("public IP %s is of SKU %s, and a Standard load balancer takes Standard ones only: upgrade it, or choose another", ip.ID.Name, ip.SKU)
-	case ip.Provisioning == lb.Updating:
-		return underWay("public IP " + ip.ID.Name)
 	case ip.Family != want.Family && !theirs(want):
 		return fmt.Errorf("public IP %s: %w", ip.ID.Name, errOtherFamily)
 	case ip.Family != want.Family:

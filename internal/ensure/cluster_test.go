@@ -56,7 +56,9 @@ func (s *stage) apply(name string, spec service.Service, namespaceLabels map[str
 		s.uids++
 		r = &record{rank: s.uids}
 		s.services[name] = r
-		spec.UID = fmt.Sprintf("%03x", s.uids)
+		if spec.UID == "" {
+			spec.UID = fmt.Sprintf("%03x", s.uids)
+		}
 	} else {
 		spec.UID = r.UID
 	}
@@ -252,7 +254,10 @@ func (p *process) failed(name string, cl *claim, err error) error {
 	f, ok := errors.AsType[*fault.Fault](err)
 	if ok && f.Class == fault.Retriable && f.RetryAt.After(time.Now()) {
 		cl.notBefore = f.RetryAt
-		p.stage.tell(name, cl, fmt.Sprintf("%s; again at %.1fs", text, f.RetryAt.Sub(p.stage.start).Seconds()))
+		if cl.told != text {
+			cl.told = text
+			p.stage.trace("%s: %s; again at %.1fs", name, firstLine(text), f.RetryAt.Sub(p.stage.start).Seconds())
+		}
 		return nil
 	}
 	p.stage.tell(name, cl, text)

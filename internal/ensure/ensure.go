@@ -126,11 +126,13 @@ type Balancers struct {
 	start func(*worker)
 	// suspects are the Services that were to blame for a refused write.
 	suspects map[string]bool
+	// busy counts how often something was found that somebody else is just writing.
+	busy map[string]int
 }
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]bool{}}
+	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]bool{}, busy: map[string]int{}}
 	b.atlas.reading = make(chan struct{}, 1)
 	return b
 }

@@ -104,6 +104,9 @@ func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 		var err error
 		if f.PublicIP != nil {
 			next, changed, err = choose(*f.PublicIP, inv.known, j.Service, w.id, w.cfg.Location)
+			if err == nil {
+				err = w.rests(next)
+			}
 		}
 		if errors.Is(err, errOtherFamily) && !j.replaces {
 			// Its name is needed for an address of the other family: first all goes.
@@ -135,6 +138,16 @@ func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 			writes[key].by = append(writes[key].by, j)
 		}
 	}
+}
+
+// rests returns an error if somebody else is just writing a public IP: Azure would refuse
+// every write of the load balancer that refers to it.
+func (w *worker) rests(ip lb.PublicIP) error {
+	if ip.Provisioning == lb.Updating {
+		return w.underWay("public IP " + ip.ID.Name)
+	}
+	w.isFree("public IP " + ip.ID.Name)
+	return nil
 }
 
 // putAll writes public IPs side by side. What fails fails for those who want it.

@@ -125,23 +125,10 @@ func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error)
 	case observed.SKU != lb.Standard:
 		return lb.LoadBalancer{}, fmt.Errorf("load balancer %s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", w.id.Name, observed.SKU)
 	case observed.Provisioning == lb.Updating:
-		return lb.LoadBalancer{}, underWay("load balancer " + w.id.Name)
+		return lb.LoadBalancer{}, w.underWay("load balancer " + w.id.Name)
 	}
+	w.isFree("load balancer " + w.id.Name)
 	return observed, nil
-}
-
-// CodeUpdating is the code of what somebody is just writing.
-const CodeUpdating = "Updating"
-
-// updatingPause is when something is read again that is just being written.
-const updatingPause = 5 * time.Second
-
-// underWay is the fault of something that somebody is just writing.
-func underWay(what string) error {
-	return &fault.Fault{
-		Class: fault.Retriable, Code: CodeUpdating, Reason: "conflict", RetryAt: time.Now().Add(updatingPause),
-		Err: fmt.Errorf("%s: another write to it is under way", what),
-	}
 }
 
 // others are the owners of Services that may have something on the load balancer.

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure
+
+import (
+	"fmt"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// What somebody else is just writing is read again after a while: a write takes some
+// seconds, and one that is still under way after minutes may never end.
+const (
+	firstPause = 5 * time.Second
+	lastPause  = 5 * time.Minute
+)
+
+// CodeUpdating is the code of what somebody is just writing.
+const CodeUpdating = "Updating"
+
+// underWay is the fault of something that somebody else is just writing.
+func (b *Balancers) underWay(what string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	pause := min(firstPause<<min(max(b.busy[what]-2, 0), 10), lastPause)
+	b.busy[what]++
+	return &fault.Fault{
+		Class: fault.Retriable, Code: CodeUpdating, Reason: "conflict", RetryAt: time.Now().Add(pause),
+		Err: fmt.Errorf("%s: another write to it is under way", what),
+	}
+}
+
+// isFree notes that nobody is writing something.
+func (b *Balancers) isFree(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.busy, what)
+}
