@@ -245,6 +245,7 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 	}
 	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
 	r.groups, r.servedAt = groupsOf(res.Wish), time.Now()
+	p.stage.served(name)
 	return nil
 }
 
@@ -277,8 +278,16 @@ func (s *stage) tell(name string, cl *claim, why string) {
 func (s *stage) release(name string, cl *claim) {
 	cl.level = nil
 	s.trace("%s is gone", name)
+	s.served(name)
 	delete(s.services, name)
 	delete(s.process.claims, name)
+}
+
+// served notes when a Service had what it wanted. The caller holds s.mu.
+func (s *stage) served(name string) {
+	if s.took != nil {
+		s.took[name] = time.Since(s.acted)
+	}
 }
 
 // ensured is told what came of a request.

@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 const (
@@ -82,16 +83,31 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 			}
 		}
 	}
-	writes := map[string]*ipWrite{}
+	writes, first := map[string]*ipWrite{}, map[string]*ipWrite{}
 	for _, j := range jobs {
 		if inv.failed[j] == nil && j.Wish != nil && !j.steps[0].leaves {
 			w.pick(j, inv, writes)
+			yield(j, inv, first)
 		}
 	}
-	if len(writes) > 0 {
-		w.putAll(ctx, inv, writes)
-	}
+	w.putAll(ctx, inv, first)
+	w.putAll(ctx, inv, writes)
 	return inv
+}
+
+// yield takes the DNS label of a job from the public IP that it had before: no two can
+// have the same.
+func yield(j *job, inv *inventory, writes map[string]*ipWrite) {
+	for _, key := range inv.of[j] {
+		for other, ip := range inv.known {
+			if key != "" && !slices.Contains(inv.of[j], other) && ip.DNSLabel != "" && ip.DNSLabel == inv.known[key].DNSLabel && ip.Tags[service.TagDNSLabel] == j.Service {
+				ip.Tags = maps.Clone(ip.Tags)
+				delete(ip.Tags, service.TagDNSLabel)
+				ip.DNSLabel = ""
+				writes[other] = &ipWrite{next: ip, by: []*job{j}}
+			}
+		}
+	}
 }
 
 // pick chooses the public IPs of a job, and notes which have to be written.
@@ -152,6 +168,13 @@ func (w *worker) rests(ip lb.PublicIP) error {
 
 // putAll writes public IPs side by side. What fails fails for those who want it.
 func (w *worker) putAll(ctx context.Context, inv *inventory, writes map[string]*ipWrite) {
+	maps.DeleteFunc(writes, func(_ string, wr *ipWrite) bool {
+		wr.by = slices.DeleteFunc(wr.by, func(j *job) bool { return inv.failed[j] != nil })
+		return len(wr.by) == 0
+	})
+	if len(writes) == 0 {
+		return
+	}
 	var mu sync.Mutex
 	fail := func(wr *ipWrite, err error) {
 		for _, j := range wr.by {

@@ -52,6 +52,9 @@ type stage struct {
 	// sent counts requests, and kill says at which of them the process dies.
 	sent int
 	kill killPoint
+	// took is how long after acted each Service had what it wanted.
+	acted time.Time
+	took  map[string]time.Duration
 }
 
 // killPoint is a request: the process dies before it leaves, or after Azure has answered
