@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,14 +128,14 @@ type Balancers struct {
 	// start runs a worker in the background; nil before Run and after it.
 	start func(*worker)
 	// suspects are the Services that were to blame for a refused write.
-	suspects map[string]bool
+	suspects map[string]*refusal
 	// busy counts how often something was found that somebody else is just writing.
 	busy map[string]int
 }
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]bool{}, busy: map[string]int{}}
+	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}}
 	b.atlas.reading = make(chan struct{}, 1)
 	return b
 }
@@ -225,5 +226,8 @@ func (b *Balancers) done(j *job, err error) {
 	if j.Wish == nil && err == nil {
 		b.atlas.remove(j.Service)
 	}
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: j.gone, Without: j.without})
+	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
+		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
+	})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: gone, Without: j.without})
 }
