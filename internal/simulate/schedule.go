@@ -80,6 +80,9 @@ func (w *world) build() []string {
 	if w.lease = w.r.IntN(3) == 0; w.lease {
 		fmt.Fprintf(&text, " lease=%s", oneOf(w, "15s", "15s", "60s"))
 	}
+	if w.r.IntN(4) > 0 {
+		text.WriteString(" admin")
+	}
 	w.nodes = 3 + w.r.IntN(5)
 	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
 	subscription := "s1"
