@@ -234,6 +234,29 @@ type BackendPoolStatus struct {
 	// +optional
 	// +listType=set
 	WrittenAddresses []string `json:"writtenAddresses,omitempty"`
+
+	// down are the addresses that Weir has set Down, so that they take no new flows. It
+	// is extended before a write and trimmed after it, like writtenAddresses; what
+	// somebody else set Down is not in it.
+	// +optional
+	// +listType=map
+	// +listMapKey=address
+	Down []DownAddress `json:"down,omitempty"`
+}
+
+// DownAddress is an address that Weir has set Down.
+type DownAddress struct {
+	// +required
+	Address string `json:"address"`
+	// node is whose address it is.
+	// +optional
+	Node string `json:"node,omitempty"`
+	// reason is why the node is to take no new flows.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// since is when it was set Down, or was about to be.
+	// +required
+	Since metav1.Time `json:"since"`
 }
 
 // AttemptOutcome is how an attempt ended.

@@ -104,10 +104,10 @@ func (*service) Wanted(poolupdate.Ref) poolupdate.Wanted {
 	return poolupdate.Wanted{Addresses: wantedAddresses(), Ours: func(netip.Addr) bool { return true }}
 }
 
-func (s *service) Written(context.Context, poolupdate.Ref) ([]netip.Addr, bool, error) {
+func (s *service) Recorded(context.Context, poolupdate.Ref) (poolupdate.Recorded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.written, s.taken, nil
+	return poolupdate.Recorded{Written: s.written, Taken: s.taken}, nil
 }
 
 func (s *service) Record(_ context.Context, _ poolupdate.Ref, in poolupdate.Intent) error {

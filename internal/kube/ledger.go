@@ -6,26 +6,32 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Written implements poolupdate.Ledger. It refuses if the BackendPool is gone, and if
+// Recorded implements poolupdate.Ledger. It refuses if the BackendPool is gone, and if
 // Wanted had no answer.
-func (c *Cluster) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, bool, error) {
+func (c *Cluster) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Recorded, error) {
+	var none poolupdate.Recorded
 	e := c.statuses.known(ref)
 	if e == nil || c.snap.pool(ref) == nil {
-		return nil, false, errGone
+		return none, errGone
 	}
 	if _, err := e.remembered(); err != nil {
-		return nil, false, err
+		return none, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return parseAddresses(e.status.WrittenAddresses), e.status.PoolID != "", nil
+	return poolupdate.Recorded{
+		Written: parseAddresses(e.status.WrittenAddresses), Down: downIn(e.status.Down), Taken: e.status.PoolID != "",
+	}, nil
 }
 
 // Record implements poolupdate.Ledger. On an error nothing was recorded, as far as
@@ -41,11 +47,12 @@ func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupd
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	e.mu.Lock()
-	before := *e.status.DeepCopy()
+	before, set := *e.status.DeepCopy(), e.set
 	e.mu.Unlock()
 	err := c.statuses.updateLocked(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		s.PoolID = st.pool.String()
 		s.WrittenAddresses = formatAddresses(intent.Written)
+		s.Down = downNow(s.Down, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
 		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})
@@ -57,4 +64,30 @@ func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupd
 		return fmt.Errorf("recording what is about to be written: %w", err)
 	}
 	return nil
+}
+
+// downIn returns the addresses that a status says are Down by us.
+func downIn(down []v1alpha1.DownAddress) []netip.Addr {
+	names := make([]string, len(down))
+	for i, d := range down {
+		names[i] = d.Address
+	}
+	return parseAddresses(names)
+}
+
+// downNow says which addresses are Down by us, why, and since when. The node and the reason
+// of one that the members do not speak of any more stay.
+func downNow(before []v1alpha1.DownAddress, ips []netip.Addr, set membership.Set, now metav1.Time) []v1alpha1.DownAddress {
+	var down []v1alpha1.DownAddress
+	for _, ip := range ips {
+		d := v1alpha1.DownAddress{Address: ip.String(), Since: now}
+		if i := slices.IndexFunc(before, func(b v1alpha1.DownAddress) bool { return b.Address == d.Address }); i >= 0 {
+			d = before[i]
+		}
+		if i := slices.IndexFunc(set.Draining, func(m membership.Drain) bool { return m.IP == ip }); i >= 0 {
+			d.Node, d.Reason = set.Draining[i].Node, sentence(set.Draining[i].Why, maxCode)
+		}
+		down = append(down, d)
+	}
+	return down
 }

@@ -93,6 +93,9 @@ func updatingMessage(i poolupdate.Intent) string {
 	if i.Remove > 0 {
 		doing = append(doing, fmt.Sprintf("removing %d", i.Remove))
 	}
+	if i.Alter > 0 {
+		doing = append(doing, "changing the admin state of "+fmt.Sprint(i.Alter))
+	}
 	return strings.Join(doing, ", ") + fmt.Sprintf("; the pool held %s", count(i.Observed, "address"))
 }
 

@@ -333,7 +333,7 @@ func TestJudge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var s v1alpha1.BackendPoolStatus
 			setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionUnknown, v1alpha1.ReasonPaused, "")
-			note(&s, tt.r)
+			note(&s, membership.Set{}, tt.r)
 			judge(&s, tt.st, membership.Set{}, tt.r, 1)
 			i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })
 			got := s.Conditions[i]

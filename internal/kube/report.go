@@ -37,7 +37,7 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 	set, _ := e.remembered()
 	e.schedule(st, r, c.opts)
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
-		note(s, r)
+		note(s, set, r)
 		judge(s, st, set, r, p.Generation)
 	})
 	if err != nil && !errors.Is(err, errGone) && ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (e *entry) schedule(st standing, r poolupdate.Report, opts Options) {
 }
 
 // note keeps what an attempt found out, whatever the BackendPool is entitled to by now.
-func note(s *v1alpha1.BackendPoolStatus, r poolupdate.Report) {
+func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report) {
 	at := metav1.NewTime(r.At).Rfc3339Copy()
 	if r.Observed >= 0 && r.Outcome != poolupdate.Refused {
 		s.Desired, s.Observed, s.Foreign = new(int32(r.Desired)), new(int32(r.Observed)), new(int32(r.Foreign)) //nolint:gosec // a pool has at most some thousands
@@ -129,6 +129,7 @@ func note(s *v1alpha1.BackendPoolStatus, r poolupdate.Report) {
 	if r.Settled {
 		s.PoolID = r.Pool.String()
 		s.WrittenAddresses = formatAddresses(r.Written)
+		s.Down = downNow(s.Down, r.Down, set, at)
 	}
 	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
 	if r.Fault != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
@@ -21,6 +22,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -74,8 +76,8 @@ func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 	if err := c.Record(t.Context(), refOf(p), intent); !errors.Is(err, errAPI) {
 		t.Fatalf("recording while the API is away: %v", err)
 	}
-	if written, taken, err := c.Written(t.Context(), refOf(p)); err != nil || taken || len(written) != 0 {
-		t.Errorf("a record that failed stands: %v %v %v", written, taken, err)
+	if got, err := c.Recorded(t.Context(), refOf(p)); err != nil || got.Taken || len(got.Written) != 0 {
+		t.Errorf("a record that failed stands: %+v %v", got, err)
 	}
 	api.fail = nil
 	// The API may have taken the record all the same, so the next write replaces it.
@@ -163,14 +165,56 @@ func TestNoAnswerIsNotAnEmptySet(t *testing.T) {
 	} {
 		swap(edit)
 		c.Wanted(ref)
-		if _, _, err := c.Written(t.Context(), ref); err == nil {
+		if _, err := c.Recorded(t.Context(), ref); err == nil {
 			t.Errorf("%s: the attempt goes on with an empty set", name)
 		}
 	}
 	swap(func(*v1alpha1.BackendPool) {})
 	c.Wanted(ref)
-	if _, _, err := c.Written(t.Context(), ref); err != nil {
+	if _, err := c.Recorded(t.Context(), ref); err != nil {
 		t.Errorf("as before: %v", err)
+	}
+}
+
+// Which addresses are Down by us, why, and since when outlives a write that has nothing to
+// do with them.
+func TestTheStatusSaysWhatIsDown(t *testing.T) {
+	c, api, p := recorded(t)
+	ref, e := refOf(p), c.statuses.known(refOf(p))
+	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	ours := []netip.Addr{one, two}
+	record := func(down ...netip.Addr) {
+		t.Helper()
+		if err := c.Record(t.Context(), ref, poolupdate.Intent{Written: ours, Down: down}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := func(down ...netip.Addr) []v1alpha1.DownAddress {
+		c.Report(t.Context(), poolupdate.Report{Ref: ref, Outcome: poolupdate.Written, Settled: true, Written: ours, Down: down, At: time.Now()})
+		return e.status.Down
+	}
+	e.remember(membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Why: "spot-eviction"}}}, nil, situation{})
+	record(one)
+	since := metav1.NewTime(time.Now().Add(-time.Hour))
+	e.status.Down[0].Since = since
+	record(one, two)
+	if got, err := c.Recorded(t.Context(), ref); err != nil || fmt.Sprint(got.Down) != "[10.0.0.1 10.0.0.2]" {
+		t.Errorf("%+v %v", got, err)
+	}
+	e.remember(membership.Set{}, nil, situation{}) // the reason is kept while it is Down
+	down := report(one)
+	want := v1alpha1.DownAddress{Address: "10.0.0.1", Node: "n1", Reason: "spot-eviction", Since: since}
+	if len(down) != 1 || down[0] != want {
+		t.Errorf("%+v, want %+v", down, want)
+	}
+	if written := fmt.Sprint(api.writes[len(api.writes)-1]["down"]); !strings.Contains(written, "reason:spot-eviction") {
+		t.Errorf("the API has %s", written)
+	}
+	if text := updatingMessage(poolupdate.Intent{Alter: 2}); !strings.HasPrefix(text, "changing the admin state of 2;") {
+		t.Error(text)
+	}
+	if down := report(); len(down) != 0 {
+		t.Errorf("%+v are left", down)
 	}
 }
 

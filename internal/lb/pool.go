@@ -61,6 +61,14 @@ type Address struct {
 	IP   netip.Addr
 	// VirtualNetwork is the ARM id set at this address; empty where the pool has one.
 	VirtualNetwork string
-	// AdminState is what Azure shows: "", "None", "Up" or "Down".
+	// AdminState is what Azure shows: "", "None", "Up" or "Down". Of a wanted address it is
+	// Down, or empty where the probes decide.
 	AdminState string
 }
+
+// Admin states of an address. Down takes no new flows, whatever the probes say; with None,
+// which is what an address has that nobody set, they decide.
+const (
+	Down = "Down"
+	None = "None"
+)

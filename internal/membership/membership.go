@@ -47,6 +47,9 @@ type Node struct {
 	// Excluded says why the node never takes traffic from a load balancer;
 	// empty for one that may.
 	Excluded string
+	// Draining says why the node is to take no new flows any more; empty for one that may.
+	// It stays a member.
+	Draining string
 }
 
 // address returns the node's first address of a family.
@@ -66,6 +69,8 @@ type Set struct {
 	// Absent are the nodes that host an endpoint, or were selected, and are not
 	// in Addresses all the same, sorted by name.
 	Absent []Absence
+	// Draining are those of Addresses that are to be Down, in the same order.
+	Draining []Drain
 	// Homeless counts endpoints that take traffic and name no node.
 	Homeless int
 	// Unfit counts slices that hold no IP addresses (FQDN).
@@ -75,6 +80,13 @@ type Set struct {
 // Absence says why a node is not a member.
 type Absence struct {
 	Node string
+	Why  string
+}
+
+// Drain says why a member is to take no new flows.
+type Drain struct {
+	Node string
+	IP   netip.Addr
 	Why  string
 }
 
@@ -148,15 +160,21 @@ func (b *builder) add(n Node) {
 		return
 	}
 	b.byIP[ip] = n.Name
-	b.set.Addresses = append(b.set.Addresses, lb.Address{Name: n.Name, IP: ip})
+	a := lb.Address{Name: n.Name, IP: ip}
+	if n.Draining != "" {
+		a.AdminState = lb.Down
+		b.set.Draining = append(b.set.Draining, Drain{n.Name, ip, n.Draining})
+	}
+	b.set.Addresses = append(b.set.Addresses, a)
 }
 
 func (b *builder) absent(node, why string) {
 	b.set.Absent = append(b.set.Absent, Absence{Node: node, Why: why})
 }
 
-// Fingerprint is equal for equal sets of addresses. It serves to recognise that an
-// endpoint change did not change the membership, without keeping the addresses.
+// Fingerprint is equal for equal sets of addresses, and of those that are Down. It serves to
+// recognise that an endpoint change did not change the membership, without keeping the
+// addresses.
 func Fingerprint(addresses []lb.Address) uint64 {
 	h := fnv.New64a()
 	var length [4]byte
@@ -166,6 +184,9 @@ func Fingerprint(addresses []lb.Address) uint64 {
 		_, _ = h.Write([]byte(a.Name))
 		ip := a.IP.As16()
 		_, _ = h.Write(ip[:])
+		if a.AdminState == lb.Down {
+			_, _ = h.Write([]byte(a.AdminState))
+		}
 	}
 	return h.Sum64()
 }

@@ -112,6 +112,28 @@ func TestOfNodes(t *testing.T) {
 	}
 }
 
+// A node that drains stays a member, and is to be Down; its return changes the fingerprint.
+func TestANodeThatDrainsIsToBeDown(t *testing.T) {
+	leaving := node("b", "10.0.0.2", "fd00::2")
+	leaving.Draining = "out-of-service"
+	excluded := membership.Node{Name: "c", Excluded: "no", Draining: "out-of-service"}
+	nodes := cluster{node("a", "10.0.0.1"), leaving, excluded}
+	set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
+	if show(set) != "a=10.0.0.1 b=10.0.0.2 | node c: no" || set.Addresses[0].AdminState != "" || set.Addresses[1].AdminState != lb.Down {
+		t.Errorf("got %+v", set)
+	}
+	if got := fmt.Sprint(set.Draining); got != "[{b 10.0.0.2 out-of-service}]" {
+		t.Errorf("draining: %s", got)
+	}
+	for before, state := range map[string]string{"None": lb.None, "nothing": ""} {
+		back := slices.Clone(set.Addresses)
+		back[1].AdminState = state
+		if membership.Fingerprint(back) == membership.Fingerprint(set.Addresses) {
+			t.Errorf("Down and %s have one fingerprint", before)
+		}
+	}
+}
+
 func TestExcluded(t *testing.T) {
 	tests := []struct {
 		labels       map[string]string

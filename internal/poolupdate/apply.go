@@ -16,41 +16,56 @@ import (
 type change struct {
 	// next is the pool as it shall become; equal to the observed one if nothing
 	// is to be written.
-	next        lb.Pool
-	add, remove int
-	foreign     int
+	next lb.Pool
+	// add, remove and alter count addresses; alter those that change their admin state.
+	add, remove, alter int
+	foreign            int
+	// states are the admin states of next that are ours: Down, or empty for one that is
+	// taken back.
+	states map[netip.Addr]string
+	// down are the addresses that are Down by us afterwards; downed and restored are those
+	// that become so, or are taken back.
+	down, downed, restored []netip.Addr
 	// unseen is true if there is nothing to do, and yet the ledger holds an address
-	// that is neither wanted nor in the pool: a write of ours that adds it may still
-	// be on its way.
+	// that is neither wanted nor in the pool, or one as Down that is neither: a write of
+	// ours may still be on its way.
 	unseen bool
 }
 
-func (c change) none() bool { return c.add == 0 && c.remove == 0 }
+func (c change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
+
+// ours is what the ledger says of a pool.
+type ours struct {
+	written map[netip.Addr]struct{}
+	// down are the addresses that are Down by us; nil if admin states are left alone.
+	down map[netip.Addr]struct{}
+}
 
 // apply computes what a pool has to become: the wanted addresses, and of the
 // others those that are not ours. Addresses are compared by IP. An entry that
-// stays keeps its name and its place, so that a write changes no more than it must.
-//
-// written are the addresses that Weir put there (the ledger).
-func apply(observed lb.Pool, wanted []lb.Address, written map[netip.Addr]struct{}) change {
-	want := make(map[netip.Addr]struct{}, len(wanted))
+// stays keeps its name and its place, so that a write changes no more than it must,
+// and its admin state, unless that is ours.
+func apply(observed lb.Pool, wanted []lb.Address, has ours) change {
+	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
-		want[a.IP] = struct{}{}
+		want[a.IP] = a.AdminState
 	}
 	c := change{next: observed}
 	next := make([]lb.Address, 0, len(observed.Addresses)+len(wanted))
 	present := make(map[netip.Addr]struct{}, len(observed.Addresses))
 	names := make(map[string]struct{}, len(observed.Addresses))
 	for _, a := range observed.Addresses {
-		_, wantedHere := want[a.IP]
-		_, ours := written[a.IP]
+		state, wantedHere := want[a.IP]
+		_, mine := has.written[a.IP]
 		_, twice := present[a.IP]
 		switch {
-		case ours && !wantedHere, wantedHere && twice:
+		case mine && !wantedHere, wantedHere && twice:
 			c.remove++
 			continue
 		case !wantedHere:
 			c.foreign++
+		case has.down != nil:
+			a.AdminState = c.direct(a, state, has.down)
 		}
 		present[a.IP] = struct{}{}
 		names[strings.ToLower(a.Name)] = struct{}{}
@@ -62,7 +77,12 @@ func apply(observed lb.Pool, wanted []lb.Address, written map[netip.Addr]struct{
 			continue
 		}
 		present[a.IP] = struct{}{}
-		next = append(next, lb.Address{Name: uniqueName(names, a), IP: a.IP})
+		joins := lb.Address{Name: uniqueName(names, a), IP: a.IP}
+		if has.down != nil && a.AdminState == lb.Down {
+			joins.AdminState = lb.Down
+			c.takeDown(a.IP)
+		}
+		next = append(next, joins)
 		c.add++
 	}
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
@@ -70,12 +90,58 @@ func apply(observed lb.Pool, wanted []lb.Address, written map[netip.Addr]struct{
 		c.next.Addresses = next
 		return c
 	}
-	for ip := range written { // none of those that nobody wants stands in the pool
-		if _, wantedHere := want[ip]; !wantedHere {
-			c.unseen = true
+	c.unseen = missing(has, want)
+	return c
+}
+
+// direct returns the admin state of an address that stays. What somebody else set Down
+// stays so, and is not ours to take back.
+func (c *change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
+	_, byUs := down[a.IP]
+	isDown, toBe := a.AdminState == lb.Down, state == lb.Down
+	switch {
+	case toBe && !isDown:
+		c.alter++
+		c.takeDown(a.IP)
+		return lb.Down
+	case toBe && byUs:
+		c.down = append(c.down, a.IP)
+		c.state(a.IP, lb.Down)
+	case isDown && byUs && !toBe:
+		c.alter++
+		c.restored = append(c.restored, a.IP)
+		c.state(a.IP, "")
+		return lb.None
+	}
+	return a.AdminState
+}
+
+func (c *change) takeDown(ip netip.Addr) {
+	c.down, c.downed = append(c.down, ip), append(c.downed, ip)
+	c.state(ip, lb.Down)
+}
+
+func (c *change) state(ip netip.Addr, state string) {
+	if c.states == nil {
+		c.states = map[netip.Addr]string{}
+	}
+	c.states[ip] = state
+}
+
+// missing reports whether a pool that is as it has to be lacks something that the ledger
+// holds.
+func missing(has ours, want map[netip.Addr]string) bool {
+	for ip := range has.written {
+		if _, wanted := want[ip]; !wanted {
+			return true
 		}
 	}
-	return c
+	for ip := range has.down {
+		if want[ip] != lb.Down {
+			return true
+		}
+	}
+	return false
 }
 
 // uniqueName returns the address's name, or one made from it where an entry that
@@ -95,11 +161,16 @@ func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	}
 }
 
-// shows reports whether got holds exactly the addresses of put. Azure has been seen
-// to report success and to leave a pool empty, so a write is done only when what
-// came back shows it.
-func shows(got, put lb.Pool) bool {
-	return slices.Equal(sortedIPs(got.Addresses), sortedIPs(put.Addresses))
+// shownBy reports whether got holds exactly the addresses that were written, and has the
+// admin states of those that are ours. Azure has been seen to report success and to leave a
+// pool empty, so a write is done only when what came back shows it.
+func (c change) shownBy(got lb.Pool) bool {
+	for _, a := range got.Addresses {
+		if state, mine := c.states[a.IP]; mine && (state == lb.Down) != (a.AdminState == lb.Down) {
+			return false
+		}
+	}
+	return slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.next.Addresses))
 }
 
 func sortedIPs(addresses []lb.Address) []netip.Addr {

@@ -14,12 +14,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// addresses parses "n1=10.0.0.1 n2=10.0.0.2".
+// addresses parses "n1=10.0.0.1 n2=10.0.0.2/Down".
 func addresses(text string) []lb.Address {
 	var all []lb.Address
 	for field := range strings.FieldsSeq(text) {
 		name, ip, _ := strings.Cut(field, "=")
-		all = append(all, lb.Address{Name: name, IP: netip.MustParseAddr(ip)})
+		ip, state, _ := strings.Cut(ip, "/")
+		all = append(all, lb.Address{Name: name, IP: netip.MustParseAddr(ip), AdminState: state})
 	}
 	return all
 }
@@ -27,7 +28,11 @@ func addresses(text string) []lb.Address {
 func spell(all []lb.Address) string {
 	var fields []string
 	for _, a := range all {
-		fields = append(fields, a.Name+"="+a.IP.String())
+		state := ""
+		if a.AdminState != "" {
+			state = "/" + a.AdminState
+		}
+		fields = append(fields, a.Name+"="+a.IP.String()+state)
 	}
 	return strings.Join(fields, " ")
 }
@@ -58,7 +63,7 @@ func TestApply(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
-			got := apply(observed, addresses(tt.wanted), ipSet(tt.written))
+			got := apply(observed, addresses(tt.wanted), ours{written: ipSet(tt.written)})
 			if spell(got.next.Addresses) != tt.next {
 				t.Errorf("got  %q\nwant %q", spell(got.next.Addresses), tt.next)
 			}
@@ -95,7 +100,7 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range pool(t, "written") {
 			written[a.IP] = struct{}{}
 		}
-		got := apply(observed, wanted, written)
+		got := apply(observed, wanted, ours{written: written})
 
 		want := sortedIPs(wanted)
 		for _, a := range observed.Addresses {
@@ -117,7 +122,7 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range wanted {
 			written[a.IP] = struct{}{}
 		}
-		if again := apply(got.next, wanted, written); !again.none() {
+		if again := apply(got.next, wanted, ours{written: written}); !again.none() {
 			t.Fatalf("applied twice: +%d -%d", again.add, again.remove)
 		}
 	})
@@ -138,7 +143,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if c := apply(observed, wanted, written); c.add != 10 || c.remove != 10 {
+		if c := apply(observed, wanted, ours{written: written}); c.add != 10 || c.remove != 10 {
 			b.Fatalf("+%d -%d", c.add, c.remove)
 		}
 	}

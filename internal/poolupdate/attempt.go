@@ -31,6 +31,9 @@ type result struct {
 	observed int
 	foreign  int
 	written  []netip.Addr
+	// down are the addresses that are Down by us once the pool is level; downed and
+	// restored are those that a write makes so, or takes back.
+	down, downed, restored []netip.Addr
 	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
 	// is none.
 	lost string
@@ -101,9 +104,9 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 		return err
 	}
 	r.observed = len(shown.Addresses)
-	if !shows(shown, todo.next) {
+	if !todo.shownBy(shown) {
 		return newRetriableBackendPoolUpdateError(
-			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written",
+			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written, or other admin states",
 				pool.Name, len(shown.Addresses), len(todo.next.Addresses)))
 	}
 	return nil
@@ -120,13 +123,18 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	want := c.Cluster.Wanted(ref)
 	r.wanted = want.Addresses
 
-	written, taken, err := c.ownership(ctx, ref, observed, want)
+	recorded, err := c.Ledger.Recorded(ctx, ref)
 	if err != nil {
-		return todo, false, err
+		return todo, false, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
 	}
-	todo = apply(observed, want.Addresses, written)
+	has := c.ours(recorded, observed, want)
+	todo = apply(observed, want.Addresses, has)
 	r.foreign = todo.foreign
-	r.written = sortedIPs(want.Addresses)
+	r.written, r.down = sortedIPs(want.Addresses), sorted(todo.down)
+	if !c.AdminState { // nobody takes back what was left Down, and it stays known
+		r.down = stillWanted(recorded.Down, want.Addresses)
+	}
+	r.downed, r.restored = todo.downed, todo.restored
 	if todo.none() {
 		r.outcome = Unchanged
 		switch {
@@ -142,48 +150,64 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	} else {
 		r.outcome = Written
 	}
-	return todo, true, c.record(ctx, ref, *r, todo, written, taken)
+	return todo, true, c.record(ctx, ref, *r, todo, recorded, has.written)
 }
 
-// ownership returns which addresses are ours: those of the ledger, or, when Weir
-// first takes the pool, those that the cluster calls ours.
-func (c *Config) ownership(ctx context.Context, ref Ref, observed lb.Pool, want Wanted) (map[netip.Addr]struct{}, bool, error) {
-	recorded, taken, err := c.Ledger.Written(ctx, ref)
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: cannot read which addresses are ours: %w", errNotReady, err)
+// ours is what the ledger holds, or, when Weir first takes the pool, the addresses that the
+// cluster calls ours. What is Down then is somebody else's doing.
+func (c *Config) ours(recorded Recorded, observed lb.Pool, want Wanted) ours {
+	has := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
+	for _, ip := range recorded.Written {
+		has.written[ip] = struct{}{}
 	}
-	written := make(map[netip.Addr]struct{}, len(recorded)+len(want.Addresses))
-	for _, ip := range recorded {
-		written[ip] = struct{}{}
+	if c.AdminState {
+		has.down = make(map[netip.Addr]struct{}, len(recorded.Down))
+		for _, ip := range recorded.Down {
+			has.down[ip] = struct{}{}
+		}
 	}
-	if !taken {
+	if !recorded.Taken {
 		for _, a := range observed.Addresses {
 			if want.Ours(a.IP) {
-				written[a.IP] = struct{}{}
+				has.written[a.IP] = struct{}{}
 			}
 		}
 	}
-	return written, taken, nil
+	return has
+}
+
+// stillWanted returns those of the addresses that are wanted.
+func stillWanted(ips []netip.Addr, wanted []lb.Address) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
+		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip })
+	})
 }
 
 // record extends the ledger by what is about to be written, unless it holds all of
 // it already. A pool that is taken with this write is recorded even if nothing is
 // added: what is ours in it then is known now, and may not be after a node has gone.
 // The ledger is trimmed after the write, by the report.
-func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, written map[netip.Addr]struct{}, taken bool) error {
+func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, recorded Recorded, written map[netip.Addr]struct{}) error {
 	before := len(written)
 	for _, a := range r.wanted {
 		written[a.IP] = struct{}{}
 	}
-	if taken && len(written) == before {
+	down := sorted(slices.Concat(recorded.Down, todo.downed))
+	if recorded.Taken && len(written) == before && len(down) == len(recorded.Down) {
 		return nil
 	}
 	err := c.Ledger.Record(ctx, ref, Intent{
-		Written: slices.SortedFunc(maps.Keys(written), netip.Addr.Compare),
-		Desired: len(r.wanted), Observed: r.observed, Add: todo.add, Remove: todo.remove,
+		Written: slices.SortedFunc(maps.Keys(written), netip.Addr.Compare), Down: down,
+		Desired: len(r.wanted), Observed: r.observed, Add: todo.add, Remove: todo.remove, Alter: todo.alter,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: cannot record which addresses are about to be ours: %w", errNotReady, err)
 	}
 	return nil
+}
+
+// sorted returns the addresses in order, each once.
+func sorted(ips []netip.Addr) []netip.Addr {
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return slices.Compact(ips)
 }

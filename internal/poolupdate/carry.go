@@ -26,8 +26,8 @@ type parcel struct {
 	taken taken
 	ops   []Operation
 	r     result
-	// put is what is written, guarded by its etag, which is that of the read.
-	put lb.Pool
+	// todo has what is written as its next, guarded by the etag, which is that of the read.
+	todo change
 	// write is true if the pool was not level, or is not known to be.
 	write bool
 	start time.Time
@@ -54,7 +54,7 @@ func (ls *Lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 			continue // what it shows may be taken back
 		}
 		if next, ok := l.pack(ctx, p); ok {
-			c.Pools[i] = next.put
+			c.Pools[i] = next.todo.next
 			c.parcels = append(c.parcels, next)
 		}
 	}
@@ -79,7 +79,7 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 		l.queue.back(t, ops)
 		return parcel{}, false
 	}
-	return parcel{taken: t, ops: ops, r: r, put: todo.next, write: write, start: start}, true
+	return parcel{taken: t, ops: ops, r: r, todo: todo, write: write, start: start}, true
 }
 
 func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key() }
@@ -124,8 +124,8 @@ func (c *Carried) unpack() []parcel {
 // pool the etag that it is guarded by. That every write of the load balancer changes the
 // etags of its pools is assumed, and looked at here.
 func (p parcel) arrived(shown lb.Pool) bool {
-	return shows(shown, p.put) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
-		(!p.write || shown.Etag != p.put.Etag)
+	return p.todo.shownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
+		(!p.write || shown.Etag != p.todo.next.Etag)
 }
 
 // back gives back what was not settled, but for what has nobody left to serve.
@@ -141,7 +141,7 @@ func (p parcel) arrived(shown lb.Pool) bool {
 func (c *Carried) back(p parcel, mayLand bool) {
 	ops := c.lane.relevant(p.ops)
 	if mayLand && p.r.outcome == Written {
-		c.lane.queue.suspect(p.taken, p.put.Etag)
+		c.lane.queue.suspect(p.taken, p.todo.next.Etag)
 	}
 	c.lane.queue.back(p.taken, ops)
 }

@@ -211,7 +211,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
-		Written: r.written, Settled: r.settled(), Requeued: len(v.requeue) > 0,
+		Written: r.written, Down: r.down, Settled: r.settled(), Requeued: len(v.requeue) > 0,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),

@@ -23,9 +23,12 @@ type Config struct {
 	// DriftPeriod is how often each pool is read though nothing changed, and made level
 	// where it is not; 0 is never.
 	DriftPeriod time.Duration
-	Azure       Azure
-	Cluster     Cluster
-	Ledger      Ledger
+	// AdminState has addresses be Down that the cluster wants so. Otherwise nobody looks
+	// at admin states, and a write leaves them as they are.
+	AdminState bool
+	Azure      Azure
+	Cluster    Cluster
+	Ledger     Ledger
 	// Lease keeps other controllers away during a pass; nil is none.
 	Lease    Lease
 	Reporter Reporter

@@ -45,21 +45,29 @@ type Wanted struct {
 	Ours func(netip.Addr) bool
 }
 
-// Ledger keeps which addresses of a pool Weir wrote, durably, so that a crash
-// leaves no orphan. It is called under the lane's lock of the pool.
+// Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
+// so that a crash leaves no orphan. It is called under the lane's lock of the pool.
 type Ledger interface {
-	// Written returns the addresses recorded for a BackendPool, and whether the
-	// pool was ever taken.
-	Written(ctx context.Context, ref Ref) (addresses []netip.Addr, taken bool, err error)
+	// Recorded returns what is recorded for a BackendPool.
+	Recorded(ctx context.Context, ref Ref) (Recorded, error)
 	// Record replaces what is recorded, and says what is about to be written.
 	Record(ctx context.Context, ref Ref, intent Intent) error
 }
 
+// Recorded is what the ledger holds of a pool.
+type Recorded struct {
+	// Written are the addresses that Weir put there, Down those of them that it took out of
+	// rotation.
+	Written, Down []netip.Addr
+	// Taken is true once the pool was taken.
+	Taken bool
+}
+
 // Intent is recorded before a write.
 type Intent struct {
-	Written           []netip.Addr
-	Desired, Observed int
-	Add, Remove       int
+	Written, Down      []netip.Addr
+	Desired, Observed  int
+	Add, Remove, Alter int
 }
 
 // Lease is the lock that other controllers of the cluster's load balancers take, too.
@@ -123,9 +131,9 @@ type Report struct {
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to be told so, each once.
 	Retrying, Failed, Updated []ServiceName
-	// Written are the addresses that are ours from now on. It is meant for the
-	// ledger if Settled.
-	Written []netip.Addr
+	// Written are the addresses that are ours from now on, and Down those of them that
+	// are Down by us. They are meant for the ledger if Settled.
+	Written, Down []netip.Addr
 	// Settled is true when the pool is known to be level.
 	Settled bool
 	// Requeued is true when another attempt follows without a new change.

@@ -91,12 +91,12 @@ func (s *stage) Wanted(ref Ref) Wanted {
 	return Wanted{Addresses: s.wanted[s.poolOf(ref)], Ours: func(netip.Addr) bool { return true }}
 }
 
-// Written implements Ledger.
-func (s *stage) Written(_ context.Context, ref Ref) (ours []netip.Addr, taken bool, err error) {
+// Recorded implements Ledger.
+func (s *stage) Recorded(_ context.Context, ref Ref) (Recorded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ours, taken = s.ledger[s.poolOf(ref)]
-	return ours, taken, nil
+	written, taken := s.ledger[s.poolOf(ref)]
+	return Recorded{Written: written, Taken: taken}, nil
 }
 
 // Record implements Ledger.

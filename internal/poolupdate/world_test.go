@@ -35,6 +35,7 @@ type world struct {
 	gone    map[string]bool         // BackendPools nobody cares for any more
 	nodes   map[netip.Addr]bool     // addresses of the cluster's nodes
 	ledger  map[string][]netip.Addr
+	down    map[string][]netip.Addr
 	taken   map[string]bool
 	gates   time.Time
 	reports []Report
@@ -57,7 +58,7 @@ func inWorldOf(t *testing.T, cfg Config, story func(w *world)) {
 		w := &world{
 			t: t, start: time.Now(), writeTime: 2 * time.Second,
 			pools: map[lb.PoolKey]*lb.Pool{}, wanted: map[string][]lb.Address{}, gone: map[string]bool{},
-			nodes: map[netip.Addr]bool{}, ledger: map[string][]netip.Addr{}, taken: map[string]bool{},
+			nodes: map[netip.Addr]bool{}, ledger: map[string][]netip.Addr{}, down: map[string][]netip.Addr{}, taken: map[string]bool{},
 			fail: func(string, lb.PoolID) error { return nil },
 		}
 		cfg.Interval, cfg.Azure, cfg.Cluster, cfg.Ledger, cfg.Reporter, cfg.Log = interval, w, w, w, w, slog.New(slog.DiscardHandler)
@@ -237,19 +238,23 @@ func (w *world) Wanted(ref Ref) Wanted {
 	return Wanted{Addresses: w.wanted[ref.Name], Ours: func(ip netip.Addr) bool { return w.nodes[ip] }}
 }
 
-func (w *world) Written(_ context.Context, ref Ref) ([]netip.Addr, bool, error) {
+func (w *world) Recorded(_ context.Context, ref Ref) (Recorded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ledger[ref.Name], w.taken[ref.Name], w.fail("READ LEDGER", lb.PoolID{})
+	return Recorded{w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name]}, w.fail("READ LEDGER", lb.PoolID{})
 }
 
 func (w *world) Record(_ context.Context, ref Ref, in Intent) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.called("RECORD", poolID("", ref.Name), fmt.Sprint(" ", in.Written)); err != nil {
+	line := fmt.Sprint(" ", in.Written)
+	if len(in.Down) > 0 {
+		line += fmt.Sprint(" Down ", in.Down)
+	}
+	if err := w.called("RECORD", poolID("", ref.Name), line); err != nil {
 		return err
 	}
-	w.ledger[ref.Name], w.taken[ref.Name] = in.Written, true
+	w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name] = in.Written, in.Down, true
 	return nil
 }
 
@@ -258,6 +263,6 @@ func (w *world) Report(_ context.Context, r Report) {
 	defer w.mu.Unlock()
 	w.reports = append(w.reports, r)
 	if r.Settled {
-		w.ledger[r.Ref.Name], w.taken[r.Ref.Name] = r.Written, true
+		w.ledger[r.Ref.Name], w.down[r.Ref.Name], w.taken[r.Ref.Name] = r.Written, r.Down, true
 	}
 }

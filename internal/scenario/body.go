@@ -58,6 +58,17 @@ func addressesIn(raw []byte) []netip.Addr {
 	return ips
 }
 
+// downIn counts the addresses that are Down.
+func downIn(raw []byte) int {
+	n := 0
+	for _, a := range entries(raw) {
+		if a.AdminState == lb.Down {
+			n++
+		}
+	}
+	return n
+}
+
 // readBody returns a request's body and leaves it as it was.
 func readBody(req *http.Request) []byte {
 	if req.Body == nil {

@@ -21,6 +21,8 @@ type cluster struct {
 	lost     map[string]membership.Node
 	bindings map[string]*binding // by the pool's name
 	uids     int
+	// addresses counts those that nodes were given.
+	addresses int
 }
 
 // view is what decides who is a member: the API's truth, or what a process has seen of
@@ -57,8 +59,8 @@ type binding struct {
 
 // entry is what the ledger holds of a pool.
 type entry struct {
-	written []netip.Addr
-	taken   bool
+	written, down []netip.Addr
+	taken         bool
 }
 
 func newCluster() cluster {
@@ -100,11 +102,7 @@ func (c *cluster) addNode(name string) {
 	if _, ok := c.nodes[name]; ok || c.lost[name].Name != "" {
 		return
 	}
-	n := len(c.nodes) + len(c.lost) + 1
-	c.nodes[name] = membership.Node{Name: name, IPs: []netip.Addr{
-		netip.AddrFrom4([4]byte{10, 0, byte(n / 250), byte(n%250 + 1)}),
-		netip.MustParseAddr(fmt.Sprintf("fd00::%x", n)),
-	}}
+	c.nodes[name] = membership.Node{Name: name, IPs: c.newAddresses()}
 }
 
 func (c *cluster) bind(service string, nodes []string, pool lb.PoolID) *binding {

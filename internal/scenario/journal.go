@@ -71,6 +71,8 @@ type call struct {
 	// gone is true if the cluster had nothing to want for the pool.
 	gone  bool
 	holds []netip.Addr
+	// down counts those that are Down.
+	down int
 	// created is true if Azure had no such pool.
 	created bool
 }

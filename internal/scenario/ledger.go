@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -21,20 +20,20 @@ var (
 	errHeld   = errors.New("the BackendPool is paused")
 )
 
-// Written implements poolupdate.Ledger.
-func (p *process) Written(_ context.Context, ref poolupdate.Ref) ([]netip.Addr, bool, error) {
-	s := p.stage
+// Recorded implements poolupdate.Ledger.
+func (p *process) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Recorded, error) {
+	s, none := p.stage, poolupdate.Recorded{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
 	if p.dead || b == nil {
-		return nil, false, errDead
+		return none, errDead
 	}
 	if a := s.pools[b.pool.Key()].attempt; a != nil && a.held {
-		return nil, false, errHeld
+		return none, errHeld
 	}
 	known := p.ledger[ref]
-	return slices.Clone(known.written), known.taken, nil
+	return poolupdate.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}, nil
 }
 
 // Record implements poolupdate.Ledger.
@@ -46,7 +45,7 @@ func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.In
 	if p.dead || b == nil {
 		return errDead
 	}
-	next := entry{slices.Clone(in.Written), true}
+	next := entry{slices.Clone(in.Written), slices.Clone(in.Down), true}
 	if err := p.save(b, next, "record"); err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 		b.notBefore = r.NextEligibleAt
 	}
 	if r.Settled {
-		next := entry{slices.Clone(r.Written), true}
+		next := entry{slices.Clone(r.Written), slices.Clone(r.Down), true}
 		_ = p.save(b, next, "report") // what fails is written with the next
 		p.owns(b, next)
 	}

@@ -97,7 +97,7 @@ func (s *Stage) launch() error {
 		return err
 	}
 	config := poolupdate.Config{
-		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod,
+		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
 		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
 	}
 	if s.opts.LeaseTerm > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type Options struct {
 	MaxRetries int
 	// DriftPeriod is how often the lanes look at a pool though nothing changed; 0 is never.
 	DriftPeriod time.Duration
+	// AdminState has addresses of nodes that drain be Down.
+	AdminState bool
 	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
 	LeaseTerm time.Duration
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
@@ -165,6 +168,8 @@ func (s *Stage) harvest(quiet bool) string {
 type pool struct {
 	id      lb.PoolID
 	foreign []lb.Address
+	// foreignDown are addresses that somebody else has set Down.
+	foreignDown map[netip.Addr]bool
 	// deleted is true after the script took the pool out of Azure.
 	deleted bool
 	// drifted is true after somebody else took or changed addresses of ours, at driftedAt.

@@ -134,9 +134,30 @@ func (s *Stage) unlevel(k *pool) string {
 	case same && s.outOfForce(k):
 		return "it holds what it has to, and its last write has failed"
 	case same:
-		return ""
+		return s.wrongStates(k, held)
 	}
 	return fmt.Sprintf("it holds %v and has to hold %v", got, want)
+}
+
+// wrongStates says which addresses of nodes have to be Down and are not, or the other way
+// round; empty if none. The caller holds s.mu.
+func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
+	if !s.opts.AdminState {
+		return ""
+	}
+	s.forgetDown(k)
+	want := map[netip.Addr]bool{}
+	for _, a := range s.wants(k) {
+		want[a.IP] = a.AdminState == lb.Down
+	}
+	var wrong []string
+	for _, a := range held {
+		toBe, ours := want[a.IP]
+		if is := a.AdminState == lb.Down; ours && is != toBe && !k.foreignDown[a.IP] {
+			wrong = append(wrong, fmt.Sprintf("%s is Down: %t", a.IP, is))
+		}
+	}
+	return strings.Join(wrong, ", ")
 }
 
 // watch keeps since when a pool holds what it should not, and since when it is not
@@ -187,6 +208,9 @@ func (s *Stage) spell(k *pool) string {
 	}
 	var ours, foreign []string
 	for _, a := range held {
+		if a.AdminState == lb.Down {
+			a.Name += "(Down)"
+		}
 		if slices.ContainsFunc(k.foreign, func(f lb.Address) bool { return f.IP == a.IP }) {
 			foreign = append(foreign, a.Name)
 		} else {

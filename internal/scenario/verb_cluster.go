@@ -16,6 +16,7 @@ import (
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
+	admin := a.flag("admin") || s.opts.AdminState
 	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
 	if err != nil {
 		a.complain("%v", err)
@@ -24,10 +25,10 @@ func doCluster(s *Stage, a *reader) (string, error) {
 		return "", err
 	}
 	first := s.lives == 0
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || lease != s.opts.LeaseTerm) {
-		return "", fmt.Errorf("interval, retries, drift and lease are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || lease != s.opts.LeaseTerm) {
+		return "", fmt.Errorf("interval, retries, drift, admin and lease are set before the process starts")
 	}
-	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm = interval, retries, drift, lease
+	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
 	if err := s.emu.SetOverlap(overlap); err != nil {
 		return "", err
 	}

@@ -33,6 +33,7 @@ func doConflict(s *Stage, a *reader) (string, error) {
 // otherWriter writes a pool at once. What it adds is foreign.
 func (s *Stage) otherWriter(a *reader) error {
 	add, remove, name := a.text("add", ""), a.text("remove", ""), a.text("pool", "")
+	down, up := a.text("down", ""), a.text("up", "")
 	if err := a.err(); err != nil {
 		return err
 	}
@@ -43,6 +44,7 @@ func (s *Stage) otherWriter(a *reader) error {
 		return fmt.Errorf("there is no pool %s", name)
 	}
 	held, there := s.holds(k)
+	held = slices.Clone(held)
 	if !there {
 		return fmt.Errorf("pool %s is not in Azure", name)
 	}
@@ -60,6 +62,15 @@ func (s *Stage) otherWriter(a *reader) error {
 		k.foreign = slices.DeleteFunc(k.foreign, isIt)
 		held = slices.DeleteFunc(held, isIt)
 		k.drifts()
+	}
+	for i, e := range held {
+		switch {
+		case e.Name == down && e.AdminState != lb.Down:
+			held[i].AdminState, k.foreignDown = lb.Down, map[netip.Addr]bool{e.IP: true}
+		case e.Name == up && e.AdminState == lb.Down:
+			held[i].AdminState = lb.None
+			k.drifts()
+		}
 	}
 	s.trace(k.id.Name, "written by somebody else")
 	return s.write(k, held)

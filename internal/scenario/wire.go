@@ -185,7 +185,7 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.callOf(req)
-	c.holds = addressesIn(body)
+	c.holds, c.down = addressesIn(body), downIn(body)
 	if p.dead {
 		return c, nil
 	}
@@ -316,6 +316,9 @@ func spellCall(c call, entry armemu.Call, resp *http.Response) string {
 	}
 	if c.kind == http.MethodPut && entry.Status < 300 {
 		text += fmt.Sprintf(" holding %d", len(c.holds))
+		if c.down > 0 {
+			text += fmt.Sprintf(", %d Down", c.down)
+		}
 	}
 	if c.again {
 		text += " (the SDK's retry)"

@@ -81,6 +81,9 @@ func (w *world) build() []string {
 		w.term = oneOf(w, 15, 15, 60)
 		fmt.Fprintf(&text, " lease=%ds", w.term)
 	}
+	if w.r.IntN(4) > 0 {
+		text.WriteString(" admin")
+	}
 	w.nodes = 3 + w.r.IntN(5)
 	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
 	subscription := "s1"

@@ -25,6 +25,10 @@ func happenings() []happening {
 		}},
 		{"node-lost", 6, "a node goes, or comes back", nodeLost},
 		{"exclude", 3, "a node is kept out of all pools, or not any more", exclude},
+		{"taint", 9, "nodes leave, or do not any more; a taint comes and goes ten times in a second", taint},
+		{"replace", 3, "a new node takes the place of one of its name", func(w *world) []string {
+			return one("replace %s%s", w.node(), oneOf(w, "", " same"))
+		}},
 		{"select", 3, "a pool of nodes gets others", selectNodes},
 		{"service", 6, "a Service goes, or comes back", service},
 		{"BackendPool", 6, "a BackendPool is deleted, or made again", remake},

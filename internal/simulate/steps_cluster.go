@@ -48,6 +48,22 @@ func exclude(w *world) []string {
 	return turn(w.ill, n, "exclude "+n, "exclude "+n+" end")
 }
 
+// taint has one node leave, or several together, or one that cannot make up its mind.
+func taint(w *world) []string {
+	switch n := w.node(); w.r.IntN(5) {
+	case 0:
+		var steps []string
+		for range 5 {
+			steps = append(steps, "taint "+n, "clock 100ms", "taint "+n+" end", "clock 100ms")
+		}
+		return steps[:len(steps)-2*w.r.IntN(2)]
+	case 1:
+		return one("taint n1 %s%s", oneOf(w, "n2", "n3", "n2 n3"), oneOf(w, "", " end"))
+	default:
+		return one("taint %s%s", n, oneOf(w, "", "", " end"))
+	}
+}
+
 func selectNodes(w *world) []string {
 	for _, p := range w.pools {
 		if w.owner[p] == "" && w.r.IntN(2) == 0 {

@@ -28,7 +28,7 @@ func defects() []defect {
 		{"addresses that are not seen are forgotten", poolupdate + "apply.go", "c.unseen = true", "c.unseen = false"},
 		{"a write whose fate is unknown is forgotten", poolupdate + "lane.go", "h.lost = r.lost", "h.lost = \"\""},
 		{"the gates are asked before the lane is free", poolupdate + "lane.go", "\tif l.lock(ctx) != nil {\n\t\treturn obstacle{}\n\t}\n\tdefer l.unlock()\n\tasked := time.Now()\n\tpool, ok, _ := l.queue.next(asked, l.cfg.Interval) // whoever held the lane may have carried some along\n\tif !ok {\n\t\treturn obstacle{}\n\t}\n\tif met = l.gate(); !met.askAt.IsZero() {\n\t\treturn met\n\t}\n", "\tasked := time.Now()\n\tif met = l.gate(); !met.askAt.IsZero() {\n\t\treturn met\n\t}\n\tif l.lock(ctx) != nil {\n\t\treturn obstacle{}\n\t}\n\tdefer l.unlock()\n\tpool, ok, _ := l.queue.next(asked, l.cfg.Interval) // whoever held the lane may have carried some along\n\tif !ok {\n\t\treturn obstacle{}\n\t}\n"},
-		{"success is believed without a look", poolupdate + "attempt.go", "if !shows(shown, todo.next) {", "if false {"},
+		{"success is believed without a look", poolupdate + "attempt.go", "if !todo.shownBy(shown) {", "if false {"},
 		{"a failed state counts as level", poolupdate + "attempt.go", "case observed.Provisioning != lb.Failed && !todo.unseen && (", "case !todo.unseen && ("},
 		{"a write under way counts as level", poolupdate + "attempt.go", "case observed.Provisioning == lb.Updating:", "case false:"},
 		{"a retry is counted twice", poolupdate + "settle.go", "op.retryCount++", "op.retryCount += 2"},
