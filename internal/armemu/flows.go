@@ -92,24 +92,13 @@ func (e *Emulator) Flows(from, to time.Time) []RuleFlows {
 			continue
 		}
 		if gone {
-			rule = &flowRule{id: lastOf(versions, to).id}
+			rule = &flowRule{id: versions[0].rule.id}
 		}
 		shown := rule.show(h.nodes, to)
 		shown.MisdirectedSeconds, shown.UnservedSeconds = sum.misdirected, sum.unserved
 		all = append(all, shown)
 	}
 	return all
-}
-
-// lastOf returns what a rule that is gone at t was last.
-func lastOf(versions []ruleVersion, t time.Time) *flowRule {
-	last := versions[0].rule
-	for _, v := range versions {
-		if v.rule != nil && !v.at.After(t) {
-			last = v.rule
-		}
-	}
-	return last
 }
 
 func (r *flowRule) show(all map[netip.Addr]life, t time.Time) RuleFlows {

@@ -311,6 +311,17 @@ func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 	})
 }
 
+// A seed may name anything as a pool.
+func TestNewFlowsOfARuleWithoutAPool(t *testing.T) {
+	for _, pool := range []string{lbID, vnetID, lbID + "/backendAddressPools/none", "x", ""} {
+		emu := newCloud(t, armemu.Options{})
+		put(t, emu, lbID, strings.ReplaceAll(lbBody(`{"name":"web"}`), poolID, pool))
+		if all := emu.Flows(time.Time{}, time.Now()); len(all) != 1 || len(all[0].Addresses) != 0 {
+			t.Errorf("%q: %+v", pool, all)
+		}
+	}
+}
+
 func TestAdminProbe(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	send(t, emu, http.MethodPut, poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), `"ipAddress":"10.0.0.1"`, `"adminState":"Down","ipAddress":"10.0.0.1"`, 1))
