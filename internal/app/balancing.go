@@ -100,7 +100,7 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
 		AvailabilitySet: client.AvailabilitySet,
 	}
-	if len(cfg.LoadBalancers.Configurations) > 0 {
+	if len(cfg.Configurations) > 0 {
 		balancing.Several = settings.Configurations
 	}
 	cluster.Balance(ensure.New(ensuring), balancing)
