@@ -231,6 +231,9 @@ func groupsOf(w *service.Wish) []string {
 
 // note writes down what came of a request. The caller holds s.mu.
 func (p *process) note(name string, r *record, cl *claim, res ensure.Result) error {
+	for _, id := range res.Gone {
+		p.stage.trace("%s: nothing is left of %s", name, id.Name)
+	}
 	if res.Err != nil {
 		return p.failed(name, cl, res.Err)
 	}

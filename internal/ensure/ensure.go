@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -225,5 +226,8 @@ func (b *Balancers) done(j *job, err error) {
 	if j.Wish == nil && err == nil {
 		b.atlas.remove(j.Service)
 	}
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: j.gone, Without: j.without})
+	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
+		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
+	})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: gone, Without: j.without})
 }

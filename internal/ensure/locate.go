@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -46,10 +47,16 @@ type Placing struct {
 	Recorded []string
 }
 
+// locateDeadline bounds what a Service waits for the lists that it needs: where Azure falls
+// silent, whoever asked can do something else.
+const locateDeadline = time.Minute
+
 // Locate returns the load balancer, by name, where a Service belongs, which is empty if it
 // leaves, and those that it has to leave. An error without a *fault.Fault is about the
 // Service.
 func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
+	defer cancel()
 	multiple := service.Places(b.cfg.Configurations)
 	// Whoever may edit a Service may edit its record: it never leads to a load balancer that
 	// is not the cluster's.
