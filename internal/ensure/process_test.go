@@ -44,11 +44,11 @@ func (s *stage) launch() {
 	if err != nil {
 		panic(err)
 	}
-	lanes := poolupdate.New(poolupdate.Config{
+	ofPools := poolupdate.New(poolupdate.Config{
 		Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Log: quiet,
 	})
 	config := ensure.Config{
-		Settings: s.settings, Azure: p.client, Lanes: carriesNothing{lanes}, Cluster: p, Done: p.ensured, Log: quiet,
+		Settings: s.settings, Azure: p.client, Lanes: lanes{ofPools}, Cluster: p, Done: p.ensured, Log: quiet,
 	}
 	if s.lease != nil {
 		config.Lease = s.lease
@@ -58,7 +58,7 @@ func (s *stage) launch() {
 	s.process = p
 	s.mu.Unlock()
 	p.running.Go(func() { p.balancers.Run(p.ctx) })
-	p.running.Go(func() { lanes.Run(p.ctx) })
+	p.running.Go(func() { ofPools.Run(p.ctx) })
 }
 
 // die ends the process: nothing that it does from now on counts. The caller holds s.mu.
@@ -73,12 +73,19 @@ type noPools struct{}
 func (noPools) Relevant(poolupdate.Operation) bool          { return false }
 func (noPools) Wanted(poolupdate.Ref) (w poolupdate.Wanted) { return w }
 
-// carriesNothing are lanes of pools in which no change waits.
-type carriesNothing struct{ *poolupdate.Lanes }
+// lanes are those of pools, as ensure wants them.
+type lanes struct{ *poolupdate.Lanes }
 
 // Carry implements ensure.Lanes.
-func (carriesNothing) Carry(_ context.Context, _ lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
-	return pools, func([]lb.Pool, bool) {}
+func (l lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
+	carried := l.Lanes.Carry(ctx, id, pools)
+	return carried.Pools, func(shown []lb.Pool, mayLand bool) {
+		if shown == nil {
+			carried.Fail(mayLand)
+			return
+		}
+		carried.Settle(ctx, shown)
+	}
 }
 
 // wire is the way of a process to Azure. It is where the process dies in the midst of a
