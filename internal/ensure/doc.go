@@ -7,11 +7,14 @@
 //
 //	ensure.go     what is asked for, and what came of it
 //	locate.go     on which load balancer a Service belongs
+//	atlas.go      what is known of the cluster's load balancers
 //	worker.go     one loop a load balancer: gather, prepare, write, tidy
 //	write.go      one plan: read, compare, write, check
 //	blame.go      who is to blame for a write that Azure refused
 //	address.go    which public IP a frontend gets (pure)
-//	publicips.go  makes public IPs, and deletes those that nobody wants any more
+//	publicips.go  makes public IPs before the write
+//	tidy.go       deletes those that nobody wants any more, after it
+//	underway.go   what somebody else is just writing
 //
 // Nothing is retried here: what fails goes back to who asked, with the time before which
 // Azure wants no call. A write whose fate is unknown is settled by the read with which the
