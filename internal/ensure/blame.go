@@ -4,9 +4,13 @@ package ensure
 
 import (
 	"context"
+	"reflect"
 	"slices"
+	"time"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 // mostTries bounds the writes by which a pass finds out whom Azure refuses: twice the
@@ -20,7 +24,7 @@ func (w *worker) writeAll(ctx context.Context, jobs []*job, inv *inventory) (lev
 	var good, suspects []*job
 	w.Balancers.mu.Lock()
 	for _, j := range jobs {
-		if w.suspects[j.Service] {
+		if w.suspects[j.Service] != nil {
 			suspects = append(suspects, j)
 		} else {
 			good = append(good, j)
@@ -54,7 +58,7 @@ func (w *worker) search(ctx context.Context, jobs []*job, inv *inventory, tries 
 	}
 	for _, j := range jobs {
 		if culpable(err) {
-			w.suspect(j)
+			w.suspect(j, err)
 		}
 		w.fail(ctx, j, err)
 	}
@@ -69,10 +73,42 @@ func culpable(err error) bool {
 		f.Code != fault.CodeUnclassified && f.Code != "AuthorizationFailed"
 }
 
-func (b *Balancers) suspect(j *job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.suspects[j.Service] = true
+// refusal is what Azure would not take of a Service, and until when it is not asked again
+// for the same: each try is a write, and many that are refused would use up the quota of
+// all. A Service that changed is tried at once.
+type refusal struct {
+	wish  *service.Wish
+	on    lb.LoadBalancerKey
+	err   error
+	times int
+	until time.Time
+}
+
+func (w *worker) suspect(j *job, err error) {
+	w.Balancers.mu.Lock()
+	defer w.Balancers.mu.Unlock()
+	r := w.suspects[j.Service]
+	if r == nil || !r.is(j, w.id) {
+		r = &refusal{wish: j.Wish, on: w.id.Key()}
+		w.suspects[j.Service] = r
+	}
+	r.err, r.until = err, time.Now().Add(min(firstPause<<min(r.times, 10), lastPause))
+	r.times++
+}
+
+// is reports whether a job is what was refused.
+func (r *refusal) is(j *job, on lb.LoadBalancerID) bool {
+	return r.on == on.Key() && reflect.DeepEqual(r.wish, j.Wish)
+}
+
+// refused returns why a job is not tried now; nil if it is.
+func (w *worker) refused(j *job) error {
+	w.Balancers.mu.Lock()
+	defer w.Balancers.mu.Unlock()
+	if r := w.suspects[j.Service]; r != nil && r.is(j, w.id) && time.Now().Before(r.until) {
+		return r.err
+	}
+	return nil
 }
 
 func (b *Balancers) trust(j *job) {

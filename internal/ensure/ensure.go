@@ -128,14 +128,14 @@ type Balancers struct {
 	// start runs a worker in the background; nil before Run and after it.
 	start func(*worker)
 	// suspects are the Services that were to blame for a refused write.
-	suspects map[string]bool
+	suspects map[string]*refusal
 	// busy counts how often something was found that somebody else is just writing.
 	busy map[string]int
 }
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]bool{}, busy: map[string]int{}}
+	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}}
 	b.atlas.reading = make(chan struct{}, 1)
 	return b
 }

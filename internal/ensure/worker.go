@@ -69,6 +69,16 @@ func (w *worker) run(ctx context.Context) {
 
 // pass makes the next step of these jobs.
 func (w *worker) pass(ctx context.Context, jobs []*job) {
+	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
+		why := w.refused(j)
+		if why != nil {
+			w.fail(ctx, j, why)
+		}
+		return why != nil
+	})
+	if len(jobs) == 0 {
+		return
+	}
 	ips := w.addresses(ctx, jobs)
 	for _, j := range jobs {
 		if err := ips.failed[j]; err != nil {
