@@ -3,7 +3,6 @@
 package ensure_test
 
 import (
-	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -172,6 +171,6 @@ func anonymous(text string, known []string) string {
 		if _, err := netip.ParseAddr(found); err != nil || slices.Contains(known, found) {
 			return found
 		}
-		return fmt.Sprint("new")
+		return "new"
 	})
 }
