@@ -45,7 +45,7 @@ func TestAPublicIPIsRead(t *testing.T) {
 		{"in use", richPublicIP, lb.PublicIP{
 			ID: webPublicIP, Etag: `W/"e1"`, Address: netip.MustParseAddr("20.1.2.3"), Location: "eastus", SKU: lb.Standard, Static: true, Family: lb.IPv4,
 			Zones: []string{"1", "2"}, Prefix: "/prefix", IPTags: map[string]string{"RoutingPreference": "Internet"}, DNSLabel: "shop",
-			Tags: map[string]string{"team": "net"}, UsedBy: balancer + "/frontendIPConfigurations/web",
+			Tags: map[string]string{"team": "net"}, UsedBy: balancer + "/frontendIPConfigurations/web", Provisioning: lb.Succeeded,
 		}},
 		{"of a NAT gateway", `{"name":"web","properties":{"natGateway":{"id":"/nat"}}}`, lb.PublicIP{ID: webPublicIP, SKU: lb.Basic, Family: lb.IPv4, UsedBy: "/nat"}},
 		{"still without an address", `{"name":"web","sku":{"name":"Standard"},"properties":{"publicIPAddressVersion":"IPv6","publicIPAllocationMethod":"Dynamic"}}`, lb.PublicIP{ID: webPublicIP, SKU: lb.Standard, Family: lb.IPv6}},

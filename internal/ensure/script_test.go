@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,7 +114,12 @@ func (s *stage) do(d *datadriven.TestData) string {
 	case "azure":
 		return s.cloud().spell()
 	case "writes":
-		return s.spellWrites()
+		writes := s.emu.Stats().Writes
+		said := s.spellWrites()
+		if text, ok := option(d, "at-most"); ok && writes <= atoi(text) { // who is refused with whom may differ
+			return "at most " + text + "\n"
+		}
+		return said
 	default:
 		d.Fatalf(nil, "no verb %q", d.Cmd)
 	}
@@ -130,6 +136,12 @@ func (s *stage) do(d *datadriven.TestData) string {
 		said += s.cloud().spell()
 	}
 	return said
+}
+
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	must(err)
+	return n
 }
 
 func option(d *datadriven.TestData, key string) (string, bool) {
