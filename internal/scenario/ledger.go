@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -178,7 +179,15 @@ func (p *process) note(r poolupdate.Report) {
 			k.ended = time.Now()
 		}
 	}
-	k.attempt = nil
+	if r.Admin && !r.Settled {
+		seen.row, seen.failed = k.row, k.failed
+		k.keepsAt(r)
+		seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(later(k.patience, k.excuse), k.again))
+		s.tell(k, r)
+		s.journal.reports = append(s.journal.reports, seen)
+		return
+	}
+	k.attempt, k.admin = nil, k.admin || !r.AdminRetryAt.IsZero()
 	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
 		k.failed = 0
 	}
@@ -209,7 +218,7 @@ func (p *process) note(r poolupdate.Report) {
 	case r.Outcome == poolupdate.Retriable:
 		k.again = k.begun.Add(s.opts.Interval)
 	}
-	if r.Requeued && !putOff {
+	if r.Requeued && !putOff || k.admin {
 		k.queues()
 	}
 	seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(k.patience, k.excuse))
@@ -217,7 +226,7 @@ func (p *process) note(r poolupdate.Report) {
 		k.drifted = false
 	}
 	if !r.Settled {
-		k.trouble = later(k.trouble, later(r.RetryAt, time.Now()))
+		k.trouble = later(k.trouble, later(later(r.RetryAt, r.AdminRetryAt), time.Now()))
 		if r.Fault != nil { // nobody looks before the time that Azure named
 			k.trouble = later(k.trouble, r.Fault.RetryAt)
 		}
@@ -260,6 +269,7 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 			text += "; told " + name.Name + " " + said.word
 		}
 	}
+	text += spellAdmin(s, r)
 	if len(r.Updated) > 0 {
 		s.journal.success++
 	}
@@ -276,6 +286,29 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 		}
 	}
 	s.trace(r.Pool.Name, "%s", text)
+}
+
+// spellAdmin is what a report says of admin states.
+func spellAdmin(s *Stage, r poolupdate.Report) string {
+	text := ""
+	for _, change := range []struct {
+		how string
+		ips []netip.Addr
+	}{{"Down", r.Downed}, {"back", r.Restored}} {
+		if len(change.ips) > 0 {
+			text += fmt.Sprintf("; %s %v", change.how, change.ips)
+		}
+	}
+	switch {
+	case r.AdminFailed:
+		text += "; admin states: failed"
+	case r.AdminDone:
+		text += "; admin states: done"
+	}
+	if !r.AdminRetryAt.IsZero() {
+		text += "; admin states again at " + s.clock(r.AdminRetryAt)
+	}
+	return text
 }
 
 func later(a, b time.Time) time.Time {
