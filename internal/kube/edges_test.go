@@ -195,8 +195,8 @@ type queued struct {
 	removed []poolupdate.ServiceName
 }
 
-func (q *queued) Run(context.Context)         {}
-func (q *queued) Add(op poolupdate.Operation) { q.ops = append(q.ops, op) }
+func (q *queued) Run(context.Context)             {}
+func (q *queued) Add(ops ...poolupdate.Operation) { q.ops = append(q.ops, ops...) }
 func (q *queued) RemoveService(name poolupdate.ServiceName) int {
 	q.removed = append(q.removed, name)
 	return 0

@@ -94,9 +94,12 @@ func (e *entry) says(word string, unchanged bool) string {
 
 // wordOf is what a Service would be told of an attempt.
 func wordOf(r poolupdate.Report) (word string, unchanged bool) {
+	if r.Admin && !r.Settled { // other events speak of admin states
+		return "", false
+	}
 	switch r.Outcome {
 	case poolupdate.Written, poolupdate.Unchanged:
-		return EventUpdated, r.Outcome == poolupdate.Unchanged
+		return EventUpdated, r.Outcome == poolupdate.Unchanged || r.Admin
 	case poolupdate.Retriable:
 		if r.Requeued {
 			return EventRetrying, false

@@ -108,6 +108,15 @@ func retryingMessage(r poolupdate.Report) string {
 	return text
 }
 
+// adminRetryingMessage is for a pool of which admin states are tried again, whatever else is.
+func adminRetryingMessage(r poolupdate.Report) string {
+	text := "the last attempt failed: " + faultText(r.Fault, maxMessage-160) + "; another to set the admin states follows at " + stamp(r.AdminRetryAt)
+	if r.NextEligibleAt.After(r.At) {
+		text += ", as Azure asked"
+	}
+	return text
+}
+
 // patience says what Azure asked for.
 func patience(until time.Time) string { return "Azure asked for no call before " + stamp(until) }
 

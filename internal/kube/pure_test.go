@@ -320,6 +320,10 @@ func TestJudge(t *testing.T) {
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, and Weir tries again at 2026-11-21T03:00:00Z"},
 		{"the budget is spent, and Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, NextEligibleAt: at},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, though not before 2026-11-21T03:00:00Z, as Azure asked"},
+		{"admin states alone failed", active, poolupdate.Report{Outcome: poolupdate.Terminal, Fault: broken, Admin: true, AdminRetryAt: at, Requeued: true},
+			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z"},
+		{"the budget is spent, and admin states are tried on", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, AdminRetryAt: at, NextEligibleAt: at},
+			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z, as Azure asked"},
 		{"a removal failed", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken},
 			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows within a minute"},
 		{"a removal failed, and Azure asked for patience", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, NextEligibleAt: at},
@@ -341,6 +345,24 @@ func TestJudge(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", text, tt.want)
 			}
 		})
+	}
+}
+
+// Of admin states other events speak; a pool of nodes hears only that a bad word is over.
+func TestNoWordIsSaidOfAdminStates(t *testing.T) {
+	e := &entry{}
+	written := poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Admin: true}
+	for _, outcome := range []poolupdate.Outcome{poolupdate.Retriable, poolupdate.Terminal} {
+		if word, _ := wordOf(poolupdate.Report{Outcome: outcome, Admin: true, Requeued: true}); word != "" {
+			t.Errorf("%s: %s", outcome, word)
+		}
+	}
+	if word := e.says(wordOf(written)); word != "" {
+		t.Errorf("a change of admin states says %s", word)
+	}
+	e.word = EventFailed
+	if word := e.says(wordOf(written)); word != EventUpdated {
+		t.Errorf("after a failure: %q", word)
 	}
 }
 

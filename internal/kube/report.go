@@ -153,7 +153,7 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 	} else {
 		unpark(s, generation)
 	}
-	if !r.Requeued {
+	if !r.Requeued && r.AdminRetryAt.IsZero() {
 		rests(s, generation, r.At)
 	}
 	if !st.works() {
@@ -169,6 +169,8 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 		reason, why = missingPool(r)
 	case r.Outcome == poolupdate.Refused:
 		reason, why = v1alpha1.ReasonNICPool, describePool(r.Pool)+" holds network interfaces, which Weir does not write: name a pool of IP addresses"
+	case r.Admin && !r.AdminRetryAt.IsZero(), !r.Requeued && !r.AdminRetryAt.IsZero():
+		reason, why = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
 	case r.Requeued:
 		reason, why = v1alpha1.ReasonRetrying, retryingMessage(r)
 	case st.removes():

@@ -61,7 +61,7 @@ type Options struct {
 type Lanes interface {
 	// Run works until the context is done, and returns when the last attempt has ended.
 	Run(ctx context.Context)
-	Add(op poolupdate.Operation)
+	Add(ops ...poolupdate.Operation)
 	RemoveService(name poolupdate.ServiceName) int
 	Drop(ref poolupdate.Ref)
 	Resume()

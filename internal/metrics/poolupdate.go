@@ -82,7 +82,7 @@ func (p *PoolUpdates) Report(r poolupdate.Report) {
 			p.read.Inc()
 		}
 	case poolupdate.Retriable:
-		if r.Requeued {
+		if r.Requeued && !r.Admin {
 			p.retries.WithLabelValues(r.Fault.Reason).Inc()
 		}
 	}

@@ -3,11 +3,14 @@
 package poolupdate
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 )
 
@@ -84,5 +87,225 @@ func TestWithoutTheSettingAdminStatesAreLeftAlone(t *testing.T) {
 		w.change(web, "n2=10.0.0.2")
 		w.wait(5 * time.Second)
 		w.expectDown("")
+	})
+}
+
+// drain has nodes of a pool be Down, or be so no more, and tells its lane.
+func (w *world) drain(id lb.PoolID, members string) {
+	op := Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
+	w.set(func() {
+		w.wanted[id.Name] = addresses(members)
+		for _, a := range w.wanted[id.Name] {
+			if a.AdminState == lb.Down {
+				op.Draining++
+			}
+		}
+	})
+	w.lanes.Add(op)
+}
+
+// spellAdmin is what a report says of admin states.
+func spellAdmin(r Report) string {
+	text := ""
+	if r.Admin {
+		text += " (admin)"
+	}
+	if len(r.Downed) > 0 {
+		text += fmt.Sprint(" Down ", r.Downed)
+	}
+	if len(r.Restored) > 0 {
+		text += fmt.Sprint(" back ", r.Restored)
+	}
+	if r.AdminFailed {
+		text += " admin failed"
+	}
+	if r.AdminDone {
+		text += " admin done"
+	}
+	return text
+}
+
+// puts returns when pools were written, in their order.
+func (w *world) puts() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []string
+	for _, call := range w.calls {
+		if at, name, ok := strings.Cut(call, " PUT "); ok {
+			name, _, _ = strings.Cut(name, " ")
+			all = append(all, name+" "+at)
+		}
+	}
+	w.calls = nil
+	return strings.Join(all, ", ")
+}
+
+// One write is for the nodes that drain and for the change that waited for company.
+func TestAdminStatesWaitForNothingAndTakeTheMembershipAlong(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(interval)
+		w.expectReports("web Written Updated:web (admin) Down [10.0.0.1] admin done")
+		if puts := w.puts(); puts != "web +10s" {
+			t.Errorf("written %s", puts)
+		}
+		w.drain(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.expectReports("web Written (admin) back [10.0.0.1] admin done")
+	})
+}
+
+// What fails for the sake of admin states alone costs the change nothing that was taken
+// along; it is tried without end, and told once.
+func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.set(func() { w.calls = nil })
+		w.failing("PUT", 8, fault.Answer{Status: 400})
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(20 * time.Second)
+		// Its own change fails, and is given up; the back-off goes on.
+		w.change(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(80 * time.Second)
+		if puts := w.puts(); puts != "web +10s, web +11s, web +13s, web +17s, web +25s, web +30.25s, web +41s, web +1m11s, web +1m41s" {
+			t.Errorf("written %s", puts)
+		}
+		w.expectReports("web Terminal (admin) admin failed", "web Terminal (admin)", "web Terminal (admin)", "web Terminal (admin)",
+			"web Terminal (admin)", "web Terminal Failed:web", "web Terminal (admin)", "web Terminal (admin)",
+			"web Written Updated:web (admin) Down [10.0.0.1] admin done")
+	})
+}
+
+// The one operation is taken along by an attempt for the other, and unharmed.
+func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.failing("PUT", 3, fault.Answer{Status: 409})
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(interval / 2) // it has failed, and is due in half an interval
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(2 * time.Second)
+		w.expectReports("web Retriable Retrying:web", "web Retriable (admin) admin failed", "web Retriable (admin)")
+		for _, op := range w.standing(web).ops {
+			if op.member() && op.retryCount != 1 || op.Admin && op.tries != 2 || op.carried {
+				t.Errorf("%+v", op)
+			}
+		}
+		w.wait(10 * time.Second)
+		w.expectReports("web Written Updated:web (admin) Down [10.0.0.1] admin done")
+	})
+}
+
+func TestAdminStatesWaitForRetryAfter(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.failingPool("PUT", web, 1, func() fault.Answer {
+			return fault.Answer{Status: 429, RetryAt: w.start.Add(5 * time.Minute)}
+		})
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(time.Second)
+		w.puts()
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(5 * time.Minute)
+		if puts := w.puts(); puts != "web +5m0s" {
+			t.Errorf("written %s", puts)
+		}
+	})
+}
+
+func TestAdminStatesOfAPoolThatIsGoneAreDropped(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(5 * time.Minute)
+		w.expectReports("web Stale (admin)")
+		if n := w.lanes.Backlog().Operations; n != 0 {
+			t.Errorf("%d operations wait", n)
+		}
+	})
+}
+
+// The pool with most nodes to be Down goes first, ahead of changes and of what has waited
+// for long; one that flaps, or has failed, stands in line.
+func TestWhichAdminStatesGoFirst(t *testing.T) {
+	at := seconds(1000)
+	admin := func(draining, tries int) *Operation {
+		return &Operation{Admin: true, Draining: draining, tries: tries, queuedAt: at}
+	}
+	groups := map[string]group{
+		"most":     {admin: admin(3, 0)},
+		"one":      {admin: admin(1, 0)},
+		"overdue":  {fresh: true, firstQueued: at.Add(-time.Hour)},
+		"failed":   {admin: admin(9, 1)},
+		"flapping": {admin: admin(9, 0), history: history{lastAdmin: at.Add(-interval / 2)}},
+		"fresh":    {fresh: true, firstQueued: at.Add(-time.Second)},
+		"retry":    {retry: true, history: history{lastAttempt: at.Add(-interval)}},
+	}
+	var order []string
+	for len(groups) > 0 {
+		var all []group
+		for name, g := range groups {
+			g.pool = lb.PoolKey(name)
+			all = append(all, g)
+		}
+		pick, ok, _ := admit(all, at, interval)
+		if !ok {
+			t.Fatalf("nothing is ready of %v", groups)
+		}
+		order = append(order, string(pick))
+		delete(groups, string(pick))
+	}
+	if got := strings.Join(order, " "); got != "most one overdue fresh failed flapping retry" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// However often a taint comes and goes, one operation of the pool waits, and it keeps its
+// back-off.
+func TestOneAdminOperationAPool(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.failing("PUT", 3, fault.Answer{Status: 403})
+		w.set(func() { w.calls = nil })
+		for i := range 10 {
+			w.drain(web, []string{"n1=10.0.0.1/Down", "n1=10.0.0.1"}[i%2])
+			if n := len(w.standing(web).ops); n > 1 {
+				t.Errorf("%d operations", n)
+			}
+			w.wait(100 * time.Millisecond)
+		}
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(20 * time.Second)
+		if puts := w.puts(); puts != "web +10s, web +11s, web +13s, web +17s" {
+			t.Errorf("written %s", puts)
+		}
+		w.expectPool(web, "n1=10.0.0.1/Down")
+	})
+}
+
+// A write that seemed to fail and had landed is told when a read shows it; what an earlier
+// process has done is not told again.
+func TestWhatBecameDownIsToldOnce(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.set(func() {
+			w.fail = func(call string, id lb.PoolID) error {
+				if call != "PUT" {
+					return nil
+				}
+				w.fail = func(string, lb.PoolID) error { return nil }
+				w.pools[id.Key()] = &lb.Pool{ID: id, Etag: "9", Addresses: addresses("n1=10.0.0.1/Down")}
+				return fault.Classify(fault.Answer{OutcomeUnknown: true}, errors.New("connection reset"))
+			}
+		})
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(20 * time.Second)
+		w.expectReports("web Retriable (admin) admin failed", "web Unchanged (admin) Down [10.0.0.1] admin done")
+		stop := w.die()
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(20 * time.Second)
+		w.expectReports("web Unchanged (admin) admin done")
+		stop()
 	})
 }

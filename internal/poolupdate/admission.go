@@ -3,6 +3,7 @@
 package poolupdate
 
 import (
+	"net/netip"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -67,18 +68,26 @@ type history struct {
 	notBefore time.Time
 	// gaveUp is what the pool's last change was given up for; empty if it was not.
 	gaveUp string
+	// lastAdmin is when the last attempt began that a change of admin states caused.
+	lastAdmin time.Time
+	// down are the addresses of which people know that they are Down by us, once that is
+	// known.
+	down      []netip.Addr
+	downKnown bool
 }
 
 // group is the operations of one pool, as far as admission looks at them. One that is
-// neither fresh nor a retry has no operation: the pool is due to be looked at for drift,
-// since firstQueued.
+// neither fresh nor a retry, and has no admin operation, has none: the pool is due to be
+// looked at for drift, since firstQueued.
 type group struct {
 	pool        lb.PoolKey
 	fresh       bool
 	retry       bool
 	firstQueued time.Time
 	parkedUntil time.Time
-	history     history
+	// admin is its admin operation, if there is one.
+	admin   *Operation
+	history history
 	// ready is when the group may be attempted, once admission has looked.
 	ready time.Time
 }
@@ -90,6 +99,9 @@ func summarize(pool lb.PoolKey, ops []Operation, h history) group {
 	for _, op := range ops {
 		switch {
 		case op.drift:
+			continue
+		case op.Admin:
+			g.admin = &op
 			continue
 		case op.fresh():
 			g.fresh = true
@@ -104,8 +116,51 @@ func summarize(pool lb.PoolKey, ops []Operation, h history) group {
 	return g
 }
 
-// readyAt returns when the group may be attempted. Retry-After only ever delays.
+// readyAt returns when the group may be attempted: when the first of its two kinds may.
 func (g group) readyAt(now time.Time, interval time.Duration) time.Time {
+	switch {
+	case g.admin == nil:
+		return g.memberAt(now, interval)
+	case !g.changes():
+		return g.adminAt()
+	}
+	return earlier(g.memberAt(now, interval), g.adminAt())
+}
+
+// due returns which of its two kinds may be attempted now.
+func (g group) due(now time.Time, interval time.Duration) (member, admin bool) {
+	return (g.changes() || g.admin == nil) && !g.memberAt(now, interval).After(now), g.admin != nil && !g.adminAt().After(now)
+}
+
+// changes reports whether the group has operations of the membership.
+func (g group) changes() bool { return g.fresh || g.retry }
+
+// looks reports whether the pool is only looked at.
+func (g group) looks() bool { return !g.changes() && g.admin == nil }
+
+// oldest is since when the group waits.
+func (g group) oldest() time.Time {
+	if g.admin == nil {
+		return g.firstQueued
+	}
+	return earlier(g.firstQueued, g.admin.queuedAt)
+}
+
+// adminAt returns when the admin operation may be attempted. It waits for no company and no
+// pace, but for what it has met itself.
+func (g group) adminAt() time.Time {
+	return later(later(g.earliest(), g.history.holdUntil), later(g.admin.queuedAt, g.admin.againAt))
+}
+
+// urgent reports whether the admin operation goes ahead of everything. One that has failed
+// stands in line with the rest, as does one of a pool that had such an attempt within the
+// interval: a taint that flaps starves nobody.
+func (g group) urgent(now time.Time, interval time.Duration) bool {
+	return g.admin != nil && g.admin.tries == 0 && !g.adminAt().After(now) && !g.history.lastAdmin.After(now.Add(-interval))
+}
+
+// memberAt returns when the membership may be applied. Retry-After only ever delays.
+func (g group) memberAt(now time.Time, interval time.Duration) time.Time {
 	t := later(g.earliest(), g.history.holdUntil)
 	switch {
 	case g.retry:
@@ -132,27 +187,32 @@ func (g group) eligibleAt(now time.Time) time.Time {
 // come due behind a gate, and nobody waits for them.
 const looksWait = 20
 
-// rank orders what is ready: fresh work, retries, drift. What has waited for an interval
+// rank orders what is ready: admin states, fresh work, retries, drift. What has waited for an interval
 // goes before all that has not, so that no kind of work starves another; a look has more
 // patience.
 func (g group) rank(now time.Time, interval time.Duration) int {
-	waited, look := now.Sub(g.ready), !g.fresh && !g.retry
+	waited, look := now.Sub(g.ready), g.looks()
 	switch {
+	case g.urgent(now, interval):
+		return -1
 	case look && waited < looksWait*interval:
 		return 3
 	case waited >= interval:
 		return 0
-	case g.retry:
+	case g.retry && g.admin == nil:
 		return 2
 	}
 	return 1
 }
 
-// before orders groups that are ready: by rank, then by how long they are, then by name
-// so that the same input gives the same order.
+// before orders groups that are ready: by rank, then by how many nodes are to be Down, then
+// by how long they are, then by name so that the same input gives the same order.
 func (g group) before(other group, now time.Time, interval time.Duration) bool {
 	if a, b := g.rank(now, interval), other.rank(now, interval); a != b {
 		return a < b
+	}
+	if g.admin != nil && other.admin != nil && g.admin.Draining != other.admin.Draining {
+		return g.admin.Draining > other.admin.Draining
 	}
 	if !g.ready.Equal(other.ready) {
 		return g.ready.Before(other.ready)
@@ -160,17 +220,26 @@ func (g group) before(other group, now time.Time, interval time.Duration) bool {
 	return g.pool < other.pool
 }
 
-// retryAt is readyAt of a group that may have no operation left: then it is zero.
+// retryAt is memberAt of a group that may have no operation of the membership left: then it
+// is zero.
 func (g group) retryAt(now time.Time, interval time.Duration) time.Time {
-	if !g.fresh && !g.retry {
+	if !g.changes() {
 		return time.Time{}
 	}
-	return g.readyAt(now, interval)
+	return g.memberAt(now, interval)
+}
+
+// adminRetryAt is adminAt of a group that may have no admin operation left.
+func (g group) adminRetryAt() time.Time {
+	if g.admin == nil {
+		return time.Time{}
+	}
+	return g.adminAt()
 }
 
 // paced reports whether the group waits for a pass to come back, and for nothing else.
 func (g group) paced(now time.Time, interval time.Duration) bool {
-	return !g.retry && g.history.passes.at(now, interval).nextAt(interval).Equal(g.readyAt(now, interval))
+	return g.fresh && !g.retry && g.history.passes.at(now, interval).nextAt(interval).Equal(g.readyAt(now, interval))
 }
 
 // admit picks the group to attempt now; if there is none, it returns when to ask

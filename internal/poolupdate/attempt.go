@@ -34,6 +34,8 @@ type result struct {
 	// down are the addresses that are Down by us once the pool is level; downed and
 	// restored are those that a write makes so, or takes back.
 	down, downed, restored []netip.Addr
+	// ledger is what the ledger held; nil if nobody asked it.
+	ledger *Recorded
 	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
 	// is none.
 	lost string
@@ -127,6 +129,7 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	if err != nil {
 		return todo, false, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
 	}
+	r.ledger = &recorded
 	has := c.ours(recorded, observed, want)
 	todo = apply(observed, want.Addresses, has)
 	r.foreign = todo.foreign

@@ -169,6 +169,9 @@ func (q *queue) back(t taken, ops []Operation) {
 	}
 	w.inFlight, w.driftDue = false, w.driftDue || t.driftDue
 	ops = slices.DeleteFunc(ops, func(op Operation) bool { return op.drift }) // a look is no operation that waits
+	for i := range ops {
+		ops[i].carried = false
+	}
 	q.hold(t.pool, w, coalesce(ops, w.ops...))
 	q.signal()
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -165,7 +166,7 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 // lease.
 func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
-	t := l.queue.take(pool, start)
+	t := l.queue.take(pool, start, l.cfg.Interval)
 	l.tell(obstacle{cause: CauseBehind}, start) // the others
 	ops := l.relevant(t.ops)
 	if len(ops) == 0 {
@@ -184,7 +185,8 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
 	h.lost = r.lost
-	h = l.remember(h, r.outcome, slices.ContainsFunc(ops, Operation.fresh), start, now)
+	cause := causeOf(ops, r.settled())
+	h = l.remember(h, r.outcome, cause, start, now)
 
 	var retryAt time.Time
 	if r.fault != nil {
@@ -202,16 +204,23 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
-	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp})
-	if len(v.requeue) == 0 {
+	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{
+		told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp, now: now, longest: l.cfg.Interval,
+	})
+	requeued := slices.ContainsFunc(v.requeue, Operation.member)
+	if !requeued && (cause.member || r.settled()) {
 		h.gaveUp = gaveUpOn(r)
 	}
+	var downed, restored []netip.Addr
+	h, downed, restored = h.learn(r)
 	next := summarize(t.pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
-		Written: r.written, Down: r.down, Settled: r.settled(), Requeued: len(v.requeue) > 0,
+		Admin: cause.admin && !cause.member, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
+		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored,
+		Written: r.written, Down: r.down, Settled: r.settled(), Requeued: requeued,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
@@ -236,14 +245,20 @@ func (l *lane) relevant(ops []Operation) []Operation {
 
 // remember brings a pool's history up to date. A pass is spent by fresh work alone:
 // a retry has waited its interval already.
-func (l *lane) remember(h history, outcome Outcome, fresh bool, start, now time.Time) history {
+func (l *lane) remember(h history, outcome Outcome, by cause, start, now time.Time) history {
 	if outcome == Postponed {
 		h.postponed++
 		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
 		return h
 	}
-	h.postponed, h.holdUntil, h.lastAttempt = 0, time.Time{}, start
-	if fresh {
+	h.postponed, h.holdUntil = 0, time.Time{}
+	if by.member {
+		h.lastAttempt = start
+	}
+	if by.admin {
+		h.lastAdmin = start
+	}
+	if by.fresh {
 		h.passes = h.passes.take(start, l.cfg.Interval)
 	}
 	return h
@@ -263,12 +278,4 @@ func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
 	default:
 		l.cfg.Log.Log(ctx, slog.LevelDebug, "pool level", attrs...)
 	}
-}
-
-func oldestChange(ops []Operation) time.Time {
-	var oldest time.Time
-	for _, op := range ops {
-		oldest = earlier(oldest, op.ChangedAt)
-	}
-	return oldest
 }

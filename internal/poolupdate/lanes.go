@@ -71,18 +71,38 @@ func (ls *Lanes) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Add queues an operation and wakes its lane. It does not wait for anything.
-func (ls *Lanes) Add(op Operation) {
-	ls.mu.Lock() // held across, so that the lane does not end in between
-	l := ls.lane(op.Pool.LoadBalancer)
-	if !l.queue.add(op, time.Now()) {
-		ls.coalesced.Add(1)
+// Add queues operations and wakes their lanes. It does not wait for anything. A lane that
+// sleeps finds all of them when it wakes.
+func (ls *Lanes) Add(ops ...Operation) {
+	now, woken := time.Now(), map[*lane]struct{}{}
+	ls.mu.Lock() // held across, so that no lane ends in between
+	for _, op := range ops {
+		l := ls.lane(op.Pool.LoadBalancer)
+		if l.queue.add(op, now) {
+			woken[l] = struct{}{}
+		} else {
+			ls.coalesced.Add(1)
+		}
 	}
 	ls.mu.Unlock()
-	if l.busy() {
-		if w, tell := l.queue.behind(op.Pool.Key()); tell {
-			ls.cfg.Reporter.Wait(w)
-		}
+	for l := range woken {
+		l.queue.signal()
+	}
+	for _, op := range ops {
+		ls.tellBehind(op.Pool)
+	}
+}
+
+// tellBehind says of a pool that something else on its load balancer goes first, if so.
+func (ls *Lanes) tellBehind(pool lb.PoolID) {
+	ls.mu.Lock()
+	l := ls.lanes[pool.LoadBalancer.Key()]
+	ls.mu.Unlock()
+	if l == nil || !l.busy() {
+		return
+	}
+	if w, tell := l.queue.behind(pool.Key()); tell {
+		ls.cfg.Reporter.Wait(w)
 	}
 }
 

@@ -379,7 +379,7 @@ func BenchmarkAdd(b *testing.B) {
 		for i := 0; pb.Next(); i++ {
 			lanes.Add(ops[i%len(ops)])
 			if i%100 == 0 {
-				lanes.all()[0].queue.take(ops[i%len(ops)].Pool.Key(), time.Now())
+				lanes.all()[0].queue.take(ops[i%len(ops)].Pool.Key(), time.Now(), interval)
 			}
 		}
 	})

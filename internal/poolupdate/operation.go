@@ -18,7 +18,8 @@ type ServiceName struct {
 	Namespace, Name string
 }
 
-// Operation says that a pool's membership has to be applied.
+// Operation says that a pool's membership has to be applied, or its admin states. Either
+// applies both.
 type Operation struct {
 	Ref  Ref
 	Pool lb.PoolID
@@ -31,6 +32,12 @@ type Operation struct {
 	// NotBefore is a Retry-After that an earlier process met: no call for the pool
 	// before it. Zero is none.
 	NotBefore time.Time
+	// Admin is true for a change of admin states. It goes ahead of all others and is tried
+	// without end; of it events of pools do not speak.
+	Admin bool
+	// Draining is how many of the pool's nodes are to be Down; of two pools with changes of
+	// admin states the one with more of them goes first.
+	Draining int
 
 	// drift marks a look whether the pool still holds what it has to: no change stands
 	// behind it, so it costs no budget, and nobody is told what he knows already.
@@ -39,12 +46,21 @@ type Operation struct {
 	retryCount int
 	// nextEligibleAt is what a Retry-After asked for: no call before it.
 	nextEligibleAt time.Time
+	// tries counts the failed attempts of an admin operation, and againAt is when the next
+	// is due.
+	tries   int
+	againAt time.Time
+	// carried is true while an attempt takes the operation along that it is not due for.
+	carried bool
 	// queuedAt is when the operation, or the first it stands for, was added.
 	queuedAt time.Time
 }
 
-// fresh reports whether the operation is a change that has not failed yet.
-func (o Operation) fresh() bool { return !o.drift && o.retryCount == 0 }
+// fresh reports whether the operation is a change of the membership that has not failed yet.
+func (o Operation) fresh() bool { return !o.drift && !o.Admin && o.retryCount == 0 }
+
+// member reports whether the operation is one of the membership.
+func (o Operation) member() bool { return !o.Admin }
 
 // looks reports whether no change is known to stand behind the operation.
 func (o Operation) looks() bool { return o.drift || o.ChangedAt.IsZero() }
@@ -59,4 +75,14 @@ func (o Operation) asDrift(now time.Time) Operation {
 // retries keeps its own counter beside a fresh one.
 func (o Operation) covers(p Operation) bool {
 	return o.fresh() && p.fresh() && o.Ref == p.Ref && o.Service == p.Service
+}
+
+// absorb has an admin operation stand for an older one of its pool as well. A flapping taint
+// is no way around the back-off.
+func (o Operation) absorb(older Operation) Operation {
+	if o.Ref == older.Ref {
+		o.queuedAt, o.ChangedAt = older.queuedAt, earlier(older.ChangedAt, o.ChangedAt)
+		o.tries, o.againAt = older.tries, older.againAt
+	}
+	return o
 }

@@ -131,12 +131,24 @@ type Report struct {
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to be told so, each once.
 	Retrying, Failed, Updated []ServiceName
+	// Admin is true if nothing but a change of admin states caused the attempt: it costs no
+	// budget, and what it took along is as before unless Settled.
+	Admin bool
+	// AdminFailed is true when a change of admin states could not be applied for the first
+	// time, and AdminDone when it is. AdminSince is when the oldest change was seen that
+	// this speaks of, AdminRetryAt when it is tried again; zero if it is not.
+	AdminFailed, AdminDone   bool
+	AdminSince, AdminRetryAt time.Time
+	// Downed are the addresses that are Down from now on, and Restored those that are not
+	// any more and have stayed in the pool.
+	Downed, Restored []netip.Addr
 	// Written are the addresses that are ours from now on, and Down those of them that
 	// are Down by us. They are meant for the ledger if Settled.
 	Written, Down []netip.Addr
 	// Settled is true when the pool is known to be level.
 	Settled bool
-	// Requeued is true when another attempt follows without a new change.
+	// Requeued is true when another attempt follows for the membership without a new
+	// change.
 	Requeued bool
 	// Observed and Desired count addresses; Observed includes foreign ones and is
 	// -1 if the pool was not read.

@@ -56,7 +56,7 @@ func newQueue(driftPeriod time.Duration) *queue {
 }
 
 // add queues an operation, or lets a queued one that says the same stand for it; it
-// reports which.
+// reports which. Whoever adds signals when all is added that came together.
 func (q *queue) add(op Operation, now time.Time) (queued bool) {
 	op.queuedAt = now
 	key := op.Pool.Key()
@@ -67,15 +67,14 @@ func (q *queue) add(op Operation, now time.Time) (queued bool) {
 		q.pools[key] = w
 		q.watch(key, w, now)
 	}
-	w.subject = op
+	if !op.Admin || w.subject.Ref != op.Ref {
+		w.subject = op
+	}
 	w.history.notBefore = later(w.history.notBefore, op.NotBefore)
 	before := q.depth
 	q.hold(key, w, coalesce(w.ops, op))
 	queued = q.depth > before
 	q.mu.Unlock()
-	if queued {
-		q.signal()
-	}
 	return queued
 }
 
@@ -171,14 +170,23 @@ func (w *waiting) group(key lb.PoolKey) group {
 }
 
 // take moves a pool's operations out of the queue for an attempt.
-func (q *queue) take(pool lb.PoolKey, now time.Time) taken {
+func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) taken {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.pools[pool]
 	if w == nil {
 		return taken{}
 	}
-	return q.takeLocked(pool, w, now)
+	member, admin := w.group(pool).due(now, interval)
+	t := q.takeLocked(pool, w, now)
+	for i := range t.ops {
+		if t.ops[i].Admin {
+			t.ops[i].carried = member && !admin
+		} else {
+			t.ops[i].carried = admin && !member
+		}
+	}
+	return t
 }
 
 // takeLocked is take for a pool that is there. The caller holds q.mu.
@@ -189,7 +197,7 @@ func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	}
 	w.driftDue = false
 	q.hold(pool, w, nil)
-	w.inFlight, w.oldest, w.announced = true, summarize(pool, t.ops, w.history).firstQueued, Waiting{}
+	w.inFlight, w.oldest, w.announced = true, summarize(pool, t.ops, w.history).oldest(), Waiting{}
 	return t
 }
 
@@ -229,6 +237,10 @@ func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 // BackendPool that speaks for nobody.
 func coalesce(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
+		if op.Admin {
+			older = coalesceAdmin(older, op)
+			continue
+		}
 		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
 			older[at].ChangedAt = earlier(older[at].ChangedAt, op.ChangedAt)
 			continue
@@ -246,6 +258,16 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 	return older
 }
 
+// coalesceAdmin keeps one admin operation a pool, the newest.
+func coalesceAdmin(older []Operation, op Operation) []Operation {
+	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
+	if at < 0 {
+		return append(older, op)
+	}
+	older[at] = op.absorb(older[at])
+	return older
+}
+
 // backlog adds what waits here to b. Parked means by a Retry-After that is not over.
 func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 	q.mu.Lock()
@@ -257,7 +279,7 @@ func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 			oldest = w.oldest
 		}
 		if g := summarize("", w.ops, w.history); len(w.ops) > 0 {
-			oldest = earlier(oldest, g.firstQueued)
+			oldest = earlier(oldest, g.oldest())
 			if later(g.parkedUntil, w.history.notBefore).After(now) {
 				b.Parked++
 			}

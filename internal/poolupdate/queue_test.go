@@ -60,7 +60,7 @@ func TestForgettingLeavesNothingToPick(t *testing.T) {
 		t.Fatalf("%d pools with %d operations", len(q.busy), q.depth)
 	}
 	q.forget(web.Key())
-	q.take(api.Key(), start)
+	q.take(api.Key(), start, interval)
 	if pick, ok, _ := q.next(start.Add(period), interval); ok || q.depth != 0 || len(q.busy) != 0 {
 		t.Errorf("%q is picked; %d pools with %d operations are left", pick, len(q.busy), q.depth)
 	}
@@ -89,9 +89,10 @@ func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 }
 
 func TestAnOperationThatAnotherStandsForWakesNobody(t *testing.T) {
-	q := newQueue(0)
+	lanes := New(Config{})
 	for i, want := range []int{1, 0, 0} {
-		q.add(Operation{Ref: Ref{Name: "web"}, Pool: web}, start)
+		lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web})
+		q := lanes.all()[0].queue
 		if got := len(q.wake); got != want {
 			t.Errorf("number %d: %d wake-ups, want %d", i, got, want)
 		}

@@ -25,10 +25,10 @@ func TestReferenceShowsTheTables(t *testing.T) {
 
 func settleTable() string {
 	var b strings.Builder
-	b.WriteString("| outcome | retry left | no retry left | a look at a pool that was given up |\n|---|---|---|---|\n")
+	b.WriteString("| outcome | retry left | no retry left | a look at a pool that was given up | admin states | taken along |\n|---|---|---|---|---|---|\n")
 	for _, o := range []Outcome{Written, Unchanged, Retriable, Terminal, Stale, Refused, Postponed, Shutdown} {
 		row := settlement[o]
-		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s |\n", o, meaning[o], row.left, row.spent, row.givenUp)
+		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s | %s | %s |\n", o, meaning[o], row.left, row.spent, row.givenUp, row.admin, row.carried)
 	}
 	return b.String()
 }
@@ -50,6 +50,9 @@ func (d disposition) String() string {
 	parts := []string{"dropped"}
 	if d.keep {
 		parts[0] = "queued again"
+	}
+	if d.yield {
+		parts[0] += " after a back-off of its own"
 	}
 	if d.spend {
 		parts = append(parts, "one retry consumed")

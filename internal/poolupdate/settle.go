@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 )
 
@@ -51,24 +52,38 @@ const (
 type disposition struct {
 	keep  bool // back into the queue
 	spend bool // one retry is consumed
+	yield bool // until its own back-off is over
 	tell  word
 }
 
 // row is what an outcome means for an operation that has a retry left, for one that has
-// none, and for one without a change behind it in a pool whose last change was given up.
-type row struct{ left, spent, givenUp disposition }
+// none, for one without a change behind it in a pool whose last change was given up, for an
+// admin operation, and for one that the attempt only takes along.
+type row struct{ left, spent, givenUp, admin, carried disposition }
 
 // settlement is the table. Nothing else decides what becomes of an operation. A look
 // for drift at any other pool is settled like a fresh change.
 var settlement = map[Outcome]row{
-	Written:   {disposition{tell: wordUpdated}, disposition{tell: wordUpdated}, disposition{tell: wordUpdated}},
+	Written: {
+		left: disposition{tell: wordUpdated}, spent: disposition{tell: wordUpdated}, givenUp: disposition{tell: wordUpdated},
+		carried: disposition{tell: wordUpdated},
+	},
 	Unchanged: {},
 	Stale:     {},
-	Retriable: {disposition{keep: true, spend: true, tell: wordRetrying}, disposition{tell: wordFailed}, disposition{tell: wordFailed}},
-	Terminal:  {disposition{tell: wordFailed}, disposition{tell: wordFailed}, disposition{tell: wordFailed}},
-	Refused:   {},
-	Postponed: {disposition{keep: true}, disposition{keep: true}, disposition{keep: true}},
-	Shutdown:  {},
+	Retriable: {
+		left: disposition{keep: true, spend: true, tell: wordRetrying}, spent: disposition{tell: wordFailed}, givenUp: disposition{tell: wordFailed},
+		admin: disposition{keep: true, yield: true}, carried: disposition{keep: true},
+	},
+	Terminal: {
+		left: disposition{tell: wordFailed}, spent: disposition{tell: wordFailed}, givenUp: disposition{tell: wordFailed},
+		admin: disposition{keep: true, yield: true}, carried: disposition{keep: true},
+	},
+	Refused: {},
+	Postponed: {
+		left: disposition{keep: true}, spent: disposition{keep: true}, givenUp: disposition{keep: true},
+		admin: disposition{keep: true}, carried: disposition{keep: true},
+	},
+	Shutdown: {},
 }
 
 // past is what a lane remembers of a pool when an attempt is settled.
@@ -78,6 +93,9 @@ type past struct {
 	// gaveUp is true if the last change was given up; again, if it is for the same
 	// error as now.
 	gaveUp, again bool
+	// now is when the attempt ended, and longest the longest back-off.
+	now     time.Time
+	longest time.Duration
 }
 
 // verdict is what settle decides for a group.
@@ -86,28 +104,23 @@ type verdict struct {
 	told    map[word][]ServiceName
 	// retriesUsed is the highest count among the operations, after this attempt.
 	retriesUsed int
+	// adminFailed and adminDone are the words about a change of admin states, which
+	// was seen at adminSince.
+	adminFailed, adminDone bool
+	adminSince             time.Time
 }
 
-// settle applies the table to every operation of a group. Two words are left out of it
+// settle applies the table to every operation of a group. Some words are left out of it
 // or put into it: an unchanged pool is silent unless its Service was last told Retrying
-// or Failed (a write had landed whose answer was lost), and an error that a change was
-// given up for is not told again by a look for drift.
+// or Failed (a write had landed whose answer was lost), an admin operation speaks only then,
+// and an error that a change was given up for is not told again by a look for drift.
 func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
 	v := verdict{told: map[word][]ServiceName{}}
 	var gaveUp []ServiceName // on behalf of looks
 	for _, op := range ops {
-		d, looks := settlement[outcome].left, op.looks()
-		switch {
-		case looks && past.gaveUp:
-			d = settlement[outcome].givenUp
-			if past.again && d.tell == wordFailed {
-				d.tell = wordNone
-			}
-		case op.retryCount >= maxRetries:
-			d = settlement[outcome].spent
-		}
-		if last := past.told[op.Service]; outcome == Unchanged && (last == wordRetrying || last == wordFailed) {
-			d.tell = wordUpdated
+		d, looks := past.decide(outcome, op, maxRetries), op.looks() && !op.Admin
+		if op.Admin {
+			v.admin(outcome, d, &op, past)
 		}
 		if d.spend {
 			op.drift = false
@@ -116,6 +129,7 @@ func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int,
 		}
 		v.retriesUsed = max(v.retriesUsed, op.retryCount)
 		if d.keep {
+			op.carried = false
 			v.requeue = append(v.requeue, op)
 		}
 		if looks && d.tell == wordFailed {
@@ -125,11 +139,50 @@ func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int,
 		v.tell(d.tell, op.Service)
 	}
 	for _, s := range gaveUp {
-		if len(v.requeue) == 0 { // beside a change that is tried again a look gives up nothing
+		if !slices.ContainsFunc(v.requeue, Operation.member) { // beside a change that is tried again a look gives up nothing
 			v.tell(wordFailed, s)
 		}
 	}
 	return v
+}
+
+// decide looks an operation up in the table.
+func (p past) decide(outcome Outcome, op Operation, maxRetries int) disposition {
+	row := settlement[outcome]
+	d := row.left
+	switch {
+	case op.carried:
+		d = row.carried
+	case op.Admin:
+		d = row.admin
+	case op.looks() && p.gaveUp:
+		d = row.givenUp
+		if p.again && d.tell == wordFailed {
+			d.tell = wordNone
+		}
+	case op.retryCount >= maxRetries:
+		d = row.spent
+	}
+	if op.Admin {
+		d.tell = wordNone
+	}
+	last := p.told[op.Service]
+	if bad := last == wordRetrying || last == wordFailed; bad && (outcome == Unchanged || outcome == Written) {
+		d.tell = wordUpdated
+	}
+	return d
+}
+
+// admin says what became of a change of admin states: once that it has failed, and once that
+// it is done.
+func (v *verdict) admin(outcome Outcome, d disposition, op *Operation, past past) {
+	v.adminSince = op.ChangedAt
+	v.adminDone = outcome == Written || outcome == Unchanged
+	if d.yield {
+		op.tries++
+		op.againAt = past.now.Add(backoff.Doubling{First: time.Second, Max: past.longest}.After(op.tries))
+		v.adminFailed = op.tries == 1
+	}
 }
 
 // tell says a word to a Service, once.

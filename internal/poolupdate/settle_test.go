@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestSettle writes a group as "service:retries", and what becomes of it as the
-// queue afterwards and what the Services are told.
+// TestSettle writes a group as "service:retries", with admin for a change of admin states and
+// ( before what is only taken along, and what becomes of it as the queue afterwards and what
+// is told.
 func TestSettle(t *testing.T) {
 	const maxRetries = 3
 	tests := []struct {
@@ -33,6 +34,25 @@ func TestSettle(t *testing.T) {
 		{Retriable, "a:3 b:0", wordNone, "queue: b:1 | Retrying: b | Failed: a"},
 		{Terminal, "a:0 b:3", wordNone, "queue: | Failed: a b"},
 		{Postponed, "a:0 b:3", wordNone, "queue: a:0 b:3"},
+		{Written, "admin a:0", wordNone, "queue: | Updated: a | done"},
+		{Written, "admin", wordRetrying, "queue: | Updated: admin | done"},
+		{Unchanged, "admin", wordNone, "queue: | done"},
+		{Unchanged, "admin", wordFailed, "queue: | Updated: admin | done"},
+		{Stale, "admin a:0", wordNone, "queue:"},
+		{Refused, "admin", wordNone, "queue:"},
+		{Shutdown, "admin", wordNone, "queue:"},
+		{Retriable, "admin a:0", wordNone, "queue: admin:1 a:1 | Retrying: a | failed"},
+		{Retriable, "admin a:3", wordNone, "queue: admin:1 | Failed: a | failed"},
+		{Terminal, "admin a:0", wordNone, "queue: admin:1 | Failed: a | failed"},
+		{Postponed, "admin a:0", wordNone, "queue: admin:0 a:0"},
+		{Retriable, "admin (a:3", wordNone, "queue: admin:1 a:3 | failed"},
+		{Terminal, "admin (a:0", wordNone, "queue: admin:1 a:0 | failed"},
+		{Written, "admin (a:1", wordNone, "queue: | Updated: a | done"},
+		{Unchanged, "admin (a:1", wordRetrying, "queue: | Updated: admin a | done"},
+		{Stale, "admin (a:1", wordNone, "queue:"},
+		{Retriable, "(admin a:0", wordNone, "queue: admin:0 a:1 | Retrying: a"},
+		{Terminal, "(admin a:0", wordNone, "queue: admin:0 | Failed: a"},
+		{Written, "(admin a:0", wordNone, "queue: | Updated: a | done"},
 		{Retriable, "-:0", wordNone, "queue: -:1"},
 		{Written, "-:0", wordNone, "queue:"},
 	}
@@ -42,7 +62,9 @@ func TestSettle(t *testing.T) {
 			var ops []Operation
 			for field := range strings.FieldsSeq(tt.group) {
 				op := Operation{ChangedAt: time.Now()}
+				field, op.carried = strings.CutPrefix(field, "(")
 				name, retries, _ := strings.Cut(field, ":")
+				op.Admin = name == "admin"
 				op.Service.Name = strings.Trim(name, "-")
 				_, _ = fmt.Sscan(retries, &op.retryCount)
 				ops = append(ops, op)
@@ -63,7 +85,10 @@ func spellVerdict(v verdict) string {
 		if name == "" {
 			name = "-"
 		}
-		out += fmt.Sprintf(" %s:%d", name, op.retryCount)
+		if op.carried {
+			name = "still carried " + name
+		}
+		out += fmt.Sprintf(" %s:%d", name, op.retryCount+op.tries)
 	}
 	for _, w := range []word{wordUpdated, wordRetrying, wordFailed} {
 		if len(v.told[w]) > 0 {
@@ -72,6 +97,12 @@ func spellVerdict(v verdict) string {
 				out += " " + s.Name
 			}
 		}
+	}
+	if v.adminFailed {
+		out += " | failed"
+	}
+	if v.adminDone {
+		out += " | done"
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 		return Waiting{}, false
 	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
 		return wait, true
-	case g.retry:
+	case g.retry, g.admin != nil && g.admin.tries > 0:
 		return Waiting{}, false
 	case g.earliest().Equal(ready):
 		wait.Cause, wait.Until, wait.Why = CauseRetryAfter, ready, ""

@@ -79,7 +79,7 @@ func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 		q := newQueue(0)
 		op := Operation{Ref: Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
 		q.add(op, time.Now())
-		attempt := q.take(web.Key(), time.Now())
+		attempt := q.take(web.Key(), time.Now(), interval)
 		q.add(op, time.Now())
 		time.Sleep(time.Second)
 		ended := time.Now()

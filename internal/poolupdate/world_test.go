@@ -144,7 +144,7 @@ func (w *world) expectReports(want ...string) {
 				line += " " + string(told.word) + ":" + s.Name
 			}
 		}
-		got = append(got, line)
+		got = append(got, line+spellAdmin(r))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		w.t.Errorf("reports:\ngot  %q\nwant %q", got, want)

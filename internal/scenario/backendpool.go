@@ -150,6 +150,7 @@ func (k *pool) forget() {
 	var none time.Time
 	k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, none, 0, 0
 	k.words, k.surrender, k.again, k.waits, k.first, k.putOff = nil, "", none, none, none, none
+	k.admin = false
 	k.begun, k.ended, k.patience, k.excuse = none, none, none, none
 	k.stock = stock{added: k.added}
 }

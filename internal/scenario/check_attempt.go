@@ -34,10 +34,10 @@ func budget(s *Stage) []string {
 		if r.RetriesUsed > r.Budget {
 			say("%d retries used of %d", r.RetriesUsed, r.Budget)
 		}
-		if r.RetriesUsed > r.row {
+		if r.RetriesUsed > r.row && !r.Admin {
 			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.row)
 		}
-		if r.Outcome != poolupdate.Retriable || !r.newest || r.serviceGone {
+		if r.Outcome != poolupdate.Retriable || !r.newest || r.serviceGone || r.Admin {
 			continue
 		}
 		if r.Drift && r.surrender != "" {

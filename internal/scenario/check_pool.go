@@ -118,6 +118,9 @@ func boundedQueue(s *Stage) []string {
 		return nil
 	}
 	most := len(s.pools) * (2 + s.opts.MaxRetries)
+	if s.opts.AdminState {
+		most += len(s.pools)
+	}
 	if n := s.process.lanes.Backlog().Operations; n > most {
 		return []string{fmt.Sprintf("%d operations wait for %d pools, at most %d may", n, len(s.pools), most)}
 	}

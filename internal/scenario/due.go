@@ -109,13 +109,14 @@ func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
 func (s *Stage) begins(k *pool) {
 	now, id := time.Now(), k.id.LoadBalancer
 	s.journal.late = append(s.journal.late, s.overdue(id, now)...)
-	if k.again.After(now) {
+	if k.again.After(now) && !k.admin {
 		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 	}
 	s.journal.hasty = append(s.journal.hasty, s.passes(k, now)...)
 	passed := s.passedBy(k)
 	recent := !k.begun.IsZero() && now.Sub(k.begun) <= aLook*s.opts.Interval
-	k.attempt, k.last = &attempt{added: k.added}, answer{}
+	k.attempt, k.last = &attempt{added: k.added, admin: k.admin}, answer{}
+	k.admin = false
 	if recent { // else a look may have waited for so long that it goes first
 		k.attempt.passed = passed
 	}
@@ -144,7 +145,7 @@ func (s *Stage) passedBy(k *pool) (passed string) {
 		}
 		passed = fmt.Sprintf("a change of %s that is due since %s", rival.id.Name, s.clock(at))
 		overdue := at.Add(s.opts.Interval + time.Second).Before(picked)
-		if overdue && !own.IsZero() && at.Add(time.Second).Before(own) {
+		if overdue && !k.admin && !own.IsZero() && at.Add(time.Second).Before(own) {
 			s.journal.unfair = append(s.journal.unfair, fmt.Sprintf("%s is taken, due since %s, before %s", k.id.Name, s.clock(own), passed))
 		}
 	}

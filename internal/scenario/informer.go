@@ -162,7 +162,17 @@ func (p *process) tell(o object) {
 		services = slices.DeleteFunc(slices.Sorted(maps.Keys(p.seen.services)), func(name string) bool { return !p.seen.services[name].runsOn(o.name) })
 		pools = slices.DeleteFunc(s.cluster.of(""), func(b *binding) bool { return b.paused || b.deleting || !slices.Contains(b.nodes, o.name) })
 	}
+	drains, alone := false, false
+	if o.kind == everyNode.kind {
+		drains, alone = p.act(o.name)
+	}
 	s.mu.Unlock()
+	if drains {
+		p.direct(o.name)
+	}
+	if alone {
+		return
+	}
 	for _, b := range pools {
 		p.bringLevel(b, true)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -181,7 +182,15 @@ func (p *process) note(r poolupdate.Report) {
 			k.ended = time.Now()
 		}
 	}
-	k.attempt = nil
+	if r.Admin && !r.Settled {
+		seen.row, seen.failed = k.row, k.failed
+		k.keepsAt(r)
+		seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(later(k.patience, k.excuse), k.again))
+		s.tell(k, r)
+		s.journal.reports = append(s.journal.reports, seen)
+		return
+	}
+	k.attempt, k.admin = nil, k.admin || !r.AdminRetryAt.IsZero()
 	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
 		k.failed = 0
 	}
@@ -216,7 +225,7 @@ func (p *process) note(r poolupdate.Report) {
 	case b == nil: // the lanes forget the pool with its BackendPool
 	case putOff:
 		k.putOff = time.Now()
-	case r.Requeued:
+	case r.Requeued, k.admin:
 		k.queues()
 	}
 	seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(k.patience, k.excuse))
@@ -224,7 +233,7 @@ func (p *process) note(r poolupdate.Report) {
 		k.drifted = false
 	}
 	if !r.Settled {
-		k.trouble = later(k.trouble, later(r.RetryAt, time.Now()))
+		k.trouble = later(k.trouble, later(later(r.RetryAt, r.AdminRetryAt), time.Now()))
 		if r.Fault != nil { // nobody looks before the time that Azure named
 			k.trouble = later(k.trouble, r.Fault.RetryAt)
 		}
@@ -267,6 +276,7 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 			text += "; told " + name.Name + " " + said.word
 		}
 	}
+	text += spellAdmin(s, r)
 	if len(r.Updated) > 0 {
 		s.journal.success++
 	}
@@ -283,6 +293,29 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 		}
 	}
 	s.trace(r.Pool.Name, "%s", text)
+}
+
+// spellAdmin is what a report says of admin states.
+func spellAdmin(s *Stage, r poolupdate.Report) string {
+	text := ""
+	for _, change := range []struct {
+		how string
+		ips []netip.Addr
+	}{{"Down", r.Downed}, {"back", r.Restored}} {
+		if len(change.ips) > 0 {
+			text += fmt.Sprintf("; %s %v", change.how, change.ips)
+		}
+	}
+	switch {
+	case r.AdminFailed:
+		text += "; admin states: failed"
+	case r.AdminDone:
+		text += "; admin states: done"
+	}
+	if !r.AdminRetryAt.IsZero() {
+		text += "; admin states again at " + s.clock(r.AdminRetryAt)
+	}
+	return text
 }
 
 func later(a, b time.Time) time.Time {

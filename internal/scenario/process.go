@@ -5,6 +5,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -35,6 +37,8 @@ type process struct {
 	// seen is what the process has seen of the cluster, and lags how it lags behind.
 	seen view
 	lags map[object]*lag
+	// acted are the nodes as the process has acted on them.
+	acted map[string]membership.Node
 	// ledger is what it knows of the ledger: a write of the ledger may fail. notBefore is
 	// what it has found in the statuses.
 	ledger    map[poolupdate.Ref]entry
@@ -79,7 +83,7 @@ func (s *Stage) launch() error {
 	p := &process{
 		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, waiting: map[lb.LoadBalancerKey]int{},
 		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolupdate.Ref]time.Time{}, notBefore: map[poolupdate.Ref]time.Time{},
-		seen: s.cluster.clone(), lags: map[object]*lag{}, ledger: map[poolupdate.Ref]entry{},
+		seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolupdate.Ref]entry{},
 	}
 	for _, b := range s.cluster.bindings {
 		p.ledger[b.ref], p.notBefore[b.ref] = b.entry, b.notBefore

@@ -196,6 +196,8 @@ type pool struct {
 	patience, excuse time.Time
 	// last is the last answer that the attempt got.
 	last answer
+	// admin is true while a change of its admin states waits.
+	admin bool
 	// waits is since when a change is queued that no attempt has taken, and first the same
 	// of one that may have been dropped since: a lane takes a pool before it waits for its
 	// locks. Zero if there is none.
@@ -235,6 +237,8 @@ type attempt struct {
 	over  bool   // its calls have been made
 	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
 	orphan bool
+	// admin: a change of admin states has waited for it.
+	admin bool
 	// passed is a change that was due when the lane took this pool.
 	passed string
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// act has the process know a node as it sees it now, and returns whether it has begun or
+// ceased to drain, and whether nothing else has changed. The caller holds s.mu.
+func (p *process) act(name string) (drains, alone bool) {
+	before, known := p.acted[name]
+	n, there := p.seen.nodes[name]
+	if !there {
+		delete(p.acted, name)
+		return false, false
+	}
+	p.acted[name] = n
+	drains = before.Draining != n.Draining
+	return drains, drains && known && before.Excluded == n.Excluded && slices.Equal(before.IPs, n.IPs)
+}
+
+// direct queues a change of admin states for each pool that a node is in.
+func (p *process) direct(node string) {
+	s := p.stage
+	var ops []poolupdate.Operation
+	s.mu.Lock()
+	for _, k := range s.sorted() {
+		b := s.cluster.bindings[k.id.Name]
+		if b == nil || b.paused || b.deleting || p.dead {
+			continue
+		}
+		members := p.seen.members(b)
+		if !slices.ContainsFunc(members, func(a lb.Address) bool { return slices.Contains(p.seen.nodes[node].IPs, a.IP) }) {
+			continue
+		}
+		if k.level && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
+			continue
+		}
+		op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref]}
+		for _, a := range members {
+			if a.AdminState == lb.Down {
+				op.Draining++
+			}
+		}
+		if b.service != "" {
+			op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
+		}
+		k.admin = true
+		k.queues()
+		ops = append(ops, op)
+	}
+	s.mu.Unlock()
+	p.lanes.Add(ops...)
+}
+
+// keepsAt notes an attempt that only a change of admin states caused and that has failed:
+// what it took along is as before. The caller holds s.mu.
+func (k *pool) keepsAt(r poolupdate.Report) {
+	k.attempt, k.level, k.parkedUntil = nil, false, r.NextEligibleAt
+	if k.admin = k.admin || !r.AdminRetryAt.IsZero(); k.admin || r.Requeued {
+		k.queues()
+	}
+	k.trouble = later(k.trouble, later(later(r.RetryAt, r.AdminRetryAt), time.Now()))
+	if r.Fault != nil {
+		k.trouble = later(k.trouble, r.Fault.RetryAt)
+	}
+}
