@@ -67,6 +67,8 @@ func TestMerge(t *testing.T) {
 	}
 	grouped := rule("allow_IPv4_g", 500, "20.0.0.1")
 	grouped.Grouped = true
+	out, odd := rule("x", 500, "20.0.0.9"), rule("odd", 500, "20.0.0.1")
+	out.Name, out.Direction, odd.SourcePorts = "out", lb.Outbound, []string{"53"}
 	tests := []struct {
 		name     string
 		observed []lb.SecurityRule
@@ -87,6 +89,8 @@ func TestMerge(t *testing.T) {
 		{"at its node ports", []lb.SecurityRule{node}, []Share{unknown(Place{Ports: []int32{30080}})}, own(1), "500 Allow Tcp Internet to 20.0.0.1:30000-30100"},
 		{"and at no others", []lb.SecurityRule{node}, []Share{unknown(Place{Ports: []int32{30101}})}, own(1), ""},
 		{"what its neighbours want is added", []lb.SecurityRule{rule("allow_IPv4_x", 500, "20.0.0.1")}, []Share{unknown(Place{}), ranges}, own(1), "500 Allow Tcp Internet to 20.0.0.1:80\n501 Allow Tcp 192.0.2.7/32 to 20.0.0.1:80"},
+		{"priorities of the other direction are free", []lb.SecurityRule{out}, []Share{web("a", 1)}, own(1), "500 Allow Tcp Internet to 20.0.0.9:80\n500 Allow Tcp Internet to 20.0.0.1:80"},
+		{"a rule that says more is somebody else's", []lb.SecurityRule{odd}, []Share{web("a", 1)}, own(1), "500 Allow Tcp Internet to 20.0.0.1:80\n501 Allow Tcp Internet to 20.0.0.1:80"},
 		{"application security groups are nobody's address", []lb.SecurityRule{grouped}, nil, own(1), "500 Allow Tcp Internet to 20.0.0.1:80"},
 	}
 	for _, tt := range tests {
