@@ -2,7 +2,7 @@
 
 // Package armemu emulates the part of Azure Resource Manager that a load
 // balancer controller talks to: load balancers with their backend address
-// pools, public IP addresses and prefixes, and as far as these refer to them
+// pools, public IP addresses and prefixes, network security groups, and as far as these refer to them
 // virtual networks, network interfaces and virtual machines.
 //
 // Its worth is what other emulators leave out: etags of the whole load

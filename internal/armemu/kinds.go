@@ -121,7 +121,8 @@ var (
 	}
 	securityGroupKind = &rootKind{
 		namespace: network, collection: "networkSecurityGroups", operation: "NetworkSecurityGroup", scope: ScopeSecurityGroup, guid: true,
-		children:  []*childKind{{collection: "securityRules"}},
+		children:  []*childKind{{collection: securityRules}},
+		derived:   []string{"defaultSecurityRules", "networkInterfaces", subnets},
 		putMedian: 4, deleteMedian: 4,
 	}
 	virtualMachineKind = &rootKind{

@@ -22,6 +22,7 @@ type links struct {
 	subnet   map[string][]string // subnet → IP configurations
 	pool     map[string][]string // backend pool → IP configurations of network interfaces
 	nic      map[string][]string // network interface → virtual machines
+	guarded  map[string][]string // security group → subnets and network interfaces
 	// private has the addresses of each subnet that are taken.
 	private map[string]map[netip.Addr]string
 }
@@ -33,7 +34,7 @@ func (e *Emulator) index() *links {
 	}
 	l := &links{
 		publicIP: map[string][]string{}, prefix: map[string][]string{}, subnet: map[string][]string{},
-		pool: map[string][]string{}, nic: map[string][]string{}, private: map[string]map[netip.Addr]string{},
+		pool: map[string][]string{}, nic: map[string][]string{}, guarded: map[string][]string{}, private: map[string]map[netip.Addr]string{},
 	}
 	for _, agg := range e.sorted() {
 		l.read(agg.id, agg.body)
@@ -47,6 +48,7 @@ func (e *Emulator) index() *links {
 
 func (l *links) read(id resourceID, body fields) {
 	props := properties(body)
+	note(l.guarded, reference(props, guardedBy), id.String())
 	switch {
 	case id.root.configs != nil:
 		for _, c := range objects(props, id.root.configs.collection) {
@@ -54,12 +56,19 @@ func (l *links) read(id resourceID, body fields) {
 		}
 	case id.root == publicIPKind:
 		note(l.prefix, reference(props, "publicIPPrefix"), id.String())
+	case id.root == virtualNetworkKind:
+		for _, s := range objects(props, subnets) {
+			note(l.guarded, reference(properties(s), guardedBy), id.withChild(subnetKind, text(s, "name")).String())
+		}
 	case id.root == virtualMachineKind:
 		for _, nic := range objects(object(props, "networkProfile"), "networkInterfaces") {
 			note(l.nic, strings.ToLower(text(nic, "id")), id.String())
 		}
 	}
 }
+
+// guardedBy is how subnets and network interfaces name their security group.
+const guardedBy = "networkSecurityGroup"
 
 func (l *links) readConfig(id string, props fields) {
 	note(l.publicIP, reference(props, "publicIPAddress"), id)
@@ -173,6 +182,15 @@ func (a *aggregate) renderLinks(props fields, from *links) {
 	case publicIPPrefixKind:
 		if by := from.prefix[key]; len(by) > 0 {
 			props["publicIPAddresses"] = refs(by)
+		}
+	case securityGroupKind:
+		for _, by := range from.guarded[key] {
+			list := "networkInterfaces"
+			if strings.Contains(by, "/"+subnets+"/") {
+				list = subnets
+			}
+			there, _ := props[list].([]any)
+			props[list] = append(slices.Clone(there), fields{"id": by})
 		}
 	case networkInterfaceKind:
 		if by := from.nic[key]; len(by) > 0 {

@@ -73,7 +73,7 @@ func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
 		poolRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
-		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), deleteRules(),
+		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), securityGroupRules(), deleteRules(),
 	} {
 		rules = append(rules, more...)
 	}

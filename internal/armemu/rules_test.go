@@ -133,7 +133,7 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = r.Code, true
 	}
-	all := slices.Concat(poolBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), deleteBreaches())
+	all := slices.Concat(poolBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), securityBreaches(), deleteBreaches())
 	for _, b := range all {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.run(t, codes[b.rule]) })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package azure speaks to Azure Resource Manager: it reads and writes load balancers,
-// their backend pools and public IPs, and turns whatever comes back into a fault.Fault.
+// their backend pools, public IPs and security groups, and turns whatever comes back into a fault.Fault.
 // It is the only package that imports the Azure SDK.
 //
 //	options.go     New: endpoint, credential and settings → Client
@@ -10,6 +10,7 @@
 //	encode.go      lb.Pool → what Azure shall be sent
 //	balancers.go   the same for whole load balancers: balancerdecode.go, balancerencode.go
 //	publicips.go   the same for public IPs: publicipcodec.go
+//	securitygroups.go  for network security groups: securitygroupcodec.go
 //	sendable.go    what was read, without what only Azure sets
 //	say.go         what is wanted, put into it
 //	list.go        all of a type in a resource group

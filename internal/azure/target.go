@@ -42,7 +42,8 @@ func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 
 // nouns are what people call the types.
 var nouns = map[string]string{
-	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeVirtualMachine: "virtual machine",
+	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
+	lb.TypeVirtualMachine: "virtual machine",
 }
 
 // String is for messages.

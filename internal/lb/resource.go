@@ -23,6 +23,7 @@ const (
 	TypePublicIP       = "Microsoft.Network/publicIPAddresses"
 	TypePublicIPPrefix = "Microsoft.Network/publicIPPrefixes"
 	TypeLoadBalancer   = "Microsoft.Network/loadBalancers"
+	TypeSecurityGroup  = "Microsoft.Network/networkSecurityGroups"
 )
 
 // String returns the ARM resource id. Only a validated id is fit for a URL.

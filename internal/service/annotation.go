@@ -40,6 +40,12 @@ const (
 	IdleTimeout       = prefix + "azure-load-balancer-tcp-idle-timeout"
 	DisableTCPReset   = prefix + "azure-load-balancer-disable-tcp-reset"
 	Configurations    = prefix + "azure-load-balancer-configurations"
+
+	SourceRanges         = prefix + "load-balancer-source-ranges"
+	AllowedIPRanges      = prefix + "azure-allowed-ip-ranges"
+	AllowedServiceTags   = prefix + "azure-allowed-service-tags"
+	DenyAllExcept        = prefix + "azure-deny-all-except-load-balancer-source-ranges"
+	DisableSecurityRules = prefix + "azure-disable-load-balancer-nsg-rule"
 )
 
 // ofPort names an annotation of one port, such as port_80_no_lb_rule.

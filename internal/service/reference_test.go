@@ -83,7 +83,7 @@ func rows(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `((?:azure-|port_<p>_)[^`]*)` \\|.*$").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:azure-|load-balancer-|port_<p>_)[^`]*)` \\|.*$").FindAllStringSubmatch(string(text), -1) {
 		found[row[1]] = row[0]
 	}
 	return found

@@ -24,6 +24,8 @@ type Service struct {
 	ClientIP bool
 	// LoadBalancerIP is spec.loadBalancerIP, which the annotations of a family go before.
 	LoadBalancerIP string
+	// SourceRanges are spec.loadBalancerSourceRanges.
+	SourceRanges []string
 }
 
 // Port is one port of a Service.

@@ -22,6 +22,8 @@ type Wish struct {
 	Rules    []lb.Rule
 	// Pools are those that the rules send flows to.
 	Pools []Pool
+	// Access says who may open connections.
+	Access Access
 	// Configurations are the load balancers that people allow, by name; empty for any.
 	Configurations []string
 }
@@ -50,7 +52,7 @@ func Desired(s Service, set Settings) (Wish, []Problem) {
 	if problem := poolNameFits(s, w.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
-	r.additional()
+	w.Access = r.access(s)
 	if len(r.problems) > 0 {
 		return Wish{}, r.problems
 	}
@@ -125,16 +127,4 @@ func (r *reader) list(name string) []string {
 		}
 	}
 	return names
-}
-
-// additional checks the addresses that a load balancer in front of this one has. Only the
-// rules of the network's security group need them.
-func (r *reader) additional() {
-	for _, text := range r.list(AdditionalIPs) {
-		family := lb.IPv4
-		if strings.Contains(text, ":") {
-			family = lb.IPv6
-		}
-		r.address(AdditionalIPs, text, family)
-	}
 }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	securityRules    = "securityRules"
+	mostRules        = 1000
+	mostPrefixes     = 4000
+	leastPriority    = 100
+	greatestPriority = 4096
+)
+
+var onlySecurityGroups = []Scope{ScopeSecurityGroup}
+
+func securityGroupRules() []Rule {
+	const overview = "network security groups overview"
+	each := func(check func(*subject, fields) string) func(*subject) string {
+		return func(s *subject) string {
+			for _, r := range objects(properties(s.body), securityRules) {
+				if wrong := check(s, r); wrong != "" {
+					return wrong
+				}
+			}
+			return ""
+		}
+	}
+	return []Rule{
+		{
+			Name: "security-rule-limit", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityGroupRuleLimitReached", CodeTag: Assumed, Tag: Documented,
+			Requires: fmt.Sprintf("A group has at most %d rules.", mostRules), Source: "service limits page", check: securityRuleLimit,
+		},
+		{
+			Name: "security-prefix-limit", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityGroupPrefixLimitReached", CodeTag: Assumed, Tag: Documented,
+			Requires: fmt.Sprintf("The rules of a group name at most %d addresses and ranges as sources, and as many as destinations.", mostPrefixes),
+			Source:   "service limits page", check: securityPrefixLimit,
+		},
+		{
+			Name: "security-rule-complete", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalid", CodeTag: Assumed, Tag: Documented,
+			Requires: "A rule has an access, a direction, a protocol, and sources, destinations and ports, each in the field for one or in that for many.",
+			Source:   "API description", check: each(securityRuleComplete),
+		},
+		{
+			Name: "security-rule-priority", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPriority", CodeTag: Assumed, Tag: Documented,
+			Requires: fmt.Sprintf("A priority is %d to %d.", leastPriority, greatestPriority), Source: overview, check: each(securityRulePriority),
+		},
+		{
+			Name: "security-rule-conflict", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleConflict", CodeTag: Observed, Tag: Documented,
+			Requires: "No two rules of one direction have the same priority.", Source: overview + "; body from Azure/aks-engine#2106", check: securityRuleConflict,
+		},
+		{
+			Name: "security-rule-prefix", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidAddressPrefix", CodeTag: Observed, Tag: Observed,
+			Requires: "A prefix is an address, a range without bits behind its length, a service tag that Azure knows (here: some of them), or `*`.",
+			Source:   "hashicorp/terraform-provider-azurerm#16761, Azure/azure-powershell#4557", check: each(securityRulePrefix),
+		},
+		{
+			Name: "security-rule-many", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleParameterContainsUnsupportedValue", CodeTag: Observed, Tag: Documented,
+			Requires: "The fields for many prefixes take no service tag and no `*`.",
+			Source:   overview + "; body from hashicorp/terraform-provider-azurerm#5617", check: each(securityRuleMany),
+		},
+		{
+			Name: "security-rule-family", On: KindPut, Scopes: onlySecurityGroups, Code: "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies", CodeTag: Observed, Tag: Observed,
+			Requires: "All addresses and ranges of a rule are of one family.", Source: "hashicorp/terraform-provider-azurerm#12534", check: each(securityRuleFamily),
+		},
+		{
+			Name: "security-rule-overlap", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleAddressPrefixesOverlap", CodeTag: Assumed, Tag: Assumed,
+			Requires: "No two sources, and no two destinations, of a rule overlap.", Source: "none found", check: each(securityRuleOverlap),
+		},
+		{
+			Name: "security-rule-port", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPortRange", CodeTag: Assumed, Tag: Documented,
+			Requires: "A port is 0 to 65535, a range of them, or `*`.", Source: "API description", check: each(securityRulePort),
+		},
+		{
+			Name: "security-group-not-in-use", On: KindDelete, Scopes: onlySecurityGroups, Code: "InUseNetworkSecurityGroupCannotBeDeleted", CodeTag: Observed, Tag: Observed,
+			Requires: "No subnet and no network interface has the group.", Source: "error bodies in public issues", check: securityGroupUnused,
+		},
+	}
+}
+
+// oneAndMany returns what the fields for one and for many of something hold.
+func oneAndMany(r fields, key, plural string) (one string, many []string) {
+	list, _ := properties(r)[plural].([]any)
+	for _, v := range list {
+		s, _ := v.(string)
+		many = append(many, s)
+	}
+	return text(properties(r), key), many
+}
+
+func prefixesOf(r fields, side string) []string {
+	one, many := oneAndMany(r, side+"AddressPrefix", side+"AddressPrefixes")
+	if one != "" {
+		return append([]string{one}, many...)
+	}
+	return many
+}
+
+var sides = []string{"source", "destination"}
+
+func securityRuleLimit(s *subject) string {
+	if n := len(objects(properties(s.body), securityRules)); n > mostRules {
+		return fmt.Sprintf("Network security group %s would have %d rules; %d are allowed.", s.self, n, mostRules)
+	}
+	return ""
+}
+
+func securityPrefixLimit(s *subject) string {
+	for _, side := range sides {
+		n := 0
+		for _, r := range objects(properties(s.body), securityRules) {
+			for _, p := range prefixesOf(r, side) {
+				if _, ok := rangeOf(p); ok {
+					n++
+				}
+			}
+		}
+		if n > mostPrefixes {
+			return fmt.Sprintf("Network security group %s would have %d %s addresses and ranges; %d are allowed.", s.self, n, side, mostPrefixes)
+		}
+	}
+	return ""
+}
+
+func securityRuleComplete(s *subject, r fields) string {
+	props := properties(r)
+	for key, allowed := range map[string][]string{
+		"access": {"Allow", "Deny"}, "direction": {"Inbound", "Outbound"}, "protocol": {"Tcp", "Udp", "Icmp", "Esp", "Ah", "*"},
+	} {
+		if !slices.ContainsFunc(allowed, func(a string) bool { return sameName(a, text(props, key)) }) {
+			return fmt.Sprintf("Security rule %s/%s/%s has %s %q.", s.self, securityRules, text(r, "name"), key, text(props, key))
+		}
+	}
+	for _, side := range sides {
+		asgs := len(objects(props, side+"ApplicationSecurityGroups"))
+		for _, kind := range []struct {
+			one, many string
+			or        int
+		}{{side + "AddressPrefix", side + "AddressPrefixes", asgs}, {side + "PortRange", side + "PortRanges", 0}} {
+			one, many := oneAndMany(r, kind.one, kind.many)
+			if n := min(len(one), 1) + min(len(many), 1) + min(kind.or, 1); n != 1 {
+				return fmt.Sprintf("Security rule %s/%s/%s has to have either %s or %s.", s.self, securityRules, text(r, "name"), kind.one, kind.many)
+			}
+		}
+	}
+	return ""
+}
+
+func securityGroupUnused(s *subject) string {
+	if by := s.e.index().guarded[s.self.key()]; len(by) > 0 {
+		return fmt.Sprintf("Network security group %s cannot be deleted because it is in use by the following resources: %s.", s.self, by[0])
+	}
+	return ""
+}
+
+func securityRulePriority(s *subject, r fields) string {
+	if n, _ := number(properties(r), "priority"); n < leastPriority || n > greatestPriority {
+		return fmt.Sprintf("Security rule %s has invalid Priority. Value provided: %d Allowed range %d-%d.", text(r, "name"), n, leastPriority, greatestPriority)
+	}
+	return ""
+}
+
+func securityRuleConflict(s *subject) string {
+	seen := map[string]string{}
+	for _, r := range objects(properties(s.body), securityRules) {
+		n, _ := number(properties(r), "priority")
+		key := fmt.Sprint(strings.ToLower(text(properties(r), "direction")), n)
+		if other, taken := seen[key]; taken {
+			return fmt.Sprintf("Security rule %s conflicts with rule %s. Rules cannot have the same Priority and Direction. To learn more, see aka.ms/nsgrules.", other, text(r, "name"))
+		}
+		seen[key] = text(r, "name")
+	}
+	return ""
+}
+
+// knownTags are some of Azure's service tags. A region may stand behind most of them.
+var knownTags = regexp.MustCompile(`(?i)^(\*|Internet|VirtualNetwork|AzureLoadBalancer|AzureTrafficManager|(AzureCloud|AzureFrontDoor|ApiManagement|AppService|` +
+	`AzureActiveDirectory|AzureContainerRegistry|AzureCosmosDB|AzureDevOps|AzureKeyVault|AzureMonitor|EventHub|GatewayManager|ServiceBus|Sql|Storage)(\.[A-Za-z0-9]+)?)$`)
+
+// rangeOf reads an address or a range.
+func rangeOf(text string) (netip.Prefix, bool) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(text)
+	return p, err == nil
+}
+
+func securityRulePrefix(s *subject, r fields) string {
+	for _, side := range sides {
+		for _, text := range prefixesOf(r, side) {
+			if p, ok := rangeOf(text); ok && p == p.Masked() || !ok && knownTags.MatchString(text) {
+				continue
+			}
+			return fmt.Sprintf("Security rule %s/%s/%s has invalid Address prefix. Value provided: %s", s.self, securityRules, r["name"], text)
+		}
+	}
+	return ""
+}
+
+func securityRuleMany(s *subject, r fields) string {
+	for _, side := range sides {
+		_, many := oneAndMany(r, side+"AddressPrefix", side+"AddressPrefixes")
+		for _, text := range many {
+			if _, ok := rangeOf(text); !ok {
+				return fmt.Sprintf("Security rule parameter %sAddressPrefix for rule with Id %s/%s/%s cannot specify existing VIRTUALNETWORK, INTERNET, AZURELOADBALANCER, '*' or system tags. Unsupported value used: %s.",
+					side, s.self, securityRules, r["name"], text)
+			}
+		}
+	}
+	return ""
+}
+
+func securityRuleFamily(_ *subject, r fields) string {
+	four, six := false, false
+	for _, side := range sides {
+		for _, text := range prefixesOf(r, side) {
+			if p, ok := rangeOf(text); ok {
+				four, six = four || p.Addr().Is4(), six || p.Addr().Is6()
+			}
+		}
+	}
+	if four && six {
+		return fmt.Sprintf("%s contains IP addresses or prefixes that belong to different address families. All IP addresses or prefixes in the resource should belong to the same address family.", r["name"])
+	}
+	return ""
+}
+
+func securityRuleOverlap(_ *subject, r fields) string {
+	for _, side := range sides {
+		var seen []netip.Prefix
+		for _, text := range prefixesOf(r, side) {
+			p, ok := rangeOf(text)
+			if !ok {
+				continue
+			}
+			if at := slices.IndexFunc(seen, p.Overlaps); at >= 0 {
+				return fmt.Sprintf("Security rule %s has overlapping %s address prefixes %s and %s.", r["name"], side, seen[at], p)
+			}
+			seen = append(seen, p)
+		}
+	}
+	return ""
+}
+
+func securityRulePort(_ *subject, r fields) string {
+	for _, side := range sides {
+		one, many := oneAndMany(r, side+"PortRange", side+"PortRanges")
+		for _, text := range append(many, one) {
+			if text == "" || text == "*" {
+				continue
+			}
+			from, to, found := strings.Cut(text, "-")
+			if !found {
+				to = from
+			}
+			first, err1 := strconv.ParseUint(from, 10, 16)
+			last, err2 := strconv.ParseUint(to, 10, 16)
+			if err1 != nil || err2 != nil || first > last {
+				return fmt.Sprintf("Security rule %s has invalid Port range. Value provided: %s. Value should be an integer OR integer range with '-' delimiter. Valid range 0-65535.", r["name"], text)
+			}
+		}
+	}
+	return ""
+}

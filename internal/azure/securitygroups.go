@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// GetSecurityGroup reads a network security group. An error carries a *fault.Fault: stale
+// if it is gone.
+func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error) {
+	if err := checkSecurityGroup(id); err != nil {
+		return lb.SecurityGroup{}, err
+	}
+	this := &call{op: opGet, target: target{id: id}}
+	clients, err := c.of(id.SubscriptionID)
+	if err != nil {
+		return lb.SecurityGroup{}, classify(ctx, this, err)
+	}
+	resp, err := clients.NewSecurityGroupsClient().Get(withCall(ctx, this), id.ResourceGroup, id.Name, nil)
+	if err != nil {
+		return lb.SecurityGroup{}, classify(ctx, this, err)
+	}
+	return decodedSecurityGroup(id, &resp.SecurityGroup)
+}
+
+func decodedSecurityGroup(id lb.ResourceID, shown *armnetwork.SecurityGroup) (lb.SecurityGroup, error) {
+	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
+		return lb.SecurityGroup{}, notThat(target{id: id})
+	}
+	return decodeSecurityGroup(id, shown), nil
+}
+
+func checkSecurityGroup(id lb.ResourceID) error {
+	if !strings.EqualFold(id.Type, lb.TypeSecurityGroup) {
+		return refusal(codeInvalidID, fmt.Errorf("%s is no network security group", id))
+	}
+	return checkID(id)
+}
+
+// PutSecurityGroup writes a security group that came from a read, as PutLoadBalancer
+// writes a load balancer. None is ever made: subnets would have to be given it.
+func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error) {
+	if err := checkSecurityGroup(g.ID); err != nil {
+		return lb.SecurityGroup{}, err
+	}
+	origin, read := g.Origin.(*armnetwork.SecurityGroup)
+	this := &call{op: opPut, target: target{id: g.ID}}
+	if !read {
+		return lb.SecurityGroup{}, refusal(codeUnread, fmt.Errorf("write %s: it was not read before, so what else it holds would be lost", this.target))
+	}
+	if err := c.checkRead(this.target, opPut, read, g.Etag); err != nil {
+		return lb.SecurityGroup{}, err
+	}
+	clients, err := c.of(g.ID.SubscriptionID)
+	if err != nil {
+		return lb.SecurityGroup{}, classify(ctx, this, err)
+	}
+	body := encodeSecurityGroup(g, origin)
+	resp, err := carryOut(ctx, this, c.guard(g.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.SecurityGroupsClientCreateOrUpdateResponse], error) {
+		return clients.NewSecurityGroupsClient().BeginCreateOrUpdate(ctx, g.ID.ResourceGroup, g.ID.Name, body, nil)
+	})
+	if err != nil {
+		return lb.SecurityGroup{}, err
+	}
+	return decodedSecurityGroup(g.ID, &resp.SecurityGroup)
+}

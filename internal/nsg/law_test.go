@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nsg
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// flow is what a rule says of one source, one destination and one port.
+type flow struct {
+	access                              lb.Access
+	protocol, source, destination, port string
+}
+
+// said takes rules apart. Of the managed ones, what they say of these destinations counts.
+func said(rules []lb.SecurityRule, counts func(netip.Addr) bool) map[flow]bool {
+	all := map[flow]bool{}
+	for _, r := range rules {
+		if !managed(r) {
+			continue
+		}
+		for _, d := range r.Destinations {
+			if a, host := address(d); host && counts(a) {
+				tell(all, r.Access, r.Protocol, r.Sources, d, r.DestinationPorts)
+			}
+		}
+	}
+	return all
+}
+
+func tell(all map[flow]bool, access lb.Access, protocol string, sources []string, destination string, ports []string) {
+	for _, source := range sources {
+		for _, port := range ports {
+			all[flow{access, protocol, source, destination, port}] = true
+		}
+	}
+}
+
+func asked(shares []Share) map[flow]bool {
+	all := map[flow]bool{}
+	for _, s := range shares {
+		for _, a := range s.Admissions {
+			for _, d := range a.Destinations {
+				tell(all, a.Access, a.Protocol, a.Sources, d.String(), a.Ports)
+			}
+		}
+	}
+	return all
+}
+
+var (
+	fourth = func(n int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("20.0.0.%d", n)) }
+	sixth  = func(n int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", n)) }
+	theirs = netip.MustParseAddr("20.9.9.9")
+)
+
+// drawShare draws what a Service asks for; several may have the same address.
+func drawShare(t *rapid.T, name string) Share {
+	s := Share{Service: name}
+	for range rapid.IntRange(0, 3).Draw(t, name+" admissions") {
+		a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: rapid.SampledFrom([]string{"Tcp", "Udp"}).Draw(t, "protocol")}
+		a.Sources = rapid.SampledFrom([][]string{{"Internet"}, {"10.0.0.0/8"}, {"10.0.0.0/8", "192.0.2.0/24"}}).Draw(t, "sources")
+		if rapid.IntRange(0, 3).Draw(t, "deny") == 0 {
+			a.Access, a.Protocol, a.Sources = lb.Deny, lb.Any, []string{lb.Any}
+		}
+		a.Ports = rapid.SampledFrom([][]string{{"80"}, {"443", "80"}, {lb.Any}}).Draw(t, "ports")
+		at := fourth
+		if rapid.Bool().Draw(t, "IPv6") {
+			a.Family, at = lb.IPv6, sixth
+		}
+		for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(1, 5), 1, 3, rapid.ID[int]).Draw(t, "destinations") {
+			a.Destinations = append(a.Destinations, at(n))
+		}
+		s.Admissions = append(s.Admissions, a)
+	}
+	return s
+}
+
+// strangers are rules that nobody of the cluster made.
+func strangers() []lb.SecurityRule {
+	rule := func(name string, priority int32, direction lb.Direction) lb.SecurityRule {
+		return lb.SecurityRule{
+			Name: name, Priority: priority, Direction: direction, Access: lb.Deny, Protocol: "Tcp", Sources: []string{lb.Any},
+			SourcePorts: []string{lb.Any}, Destinations: []string{"20.0.0.1"}, DestinationPorts: []string{"80"},
+		}
+	}
+	odd := rule("k8s-azure-lb_odd", 502, lb.Inbound)
+	odd.SourcePorts = []string{"53"}
+	name := new(group).name(Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{"Internet"}, Ports: []string{"80"}})
+	return []lb.SecurityRule{
+		rule("ssh", 500, lb.Inbound), rule("out", 501, lb.Outbound), odd, rule("last", 4096, lb.Inbound), rule(strings.ToUpper(name), 700, lb.Outbound),
+	}
+}
+
+// neighbour is a managed rule in which another cluster has a destination.
+func neighbour() lb.SecurityRule {
+	return lb.SecurityRule{
+		Name: Prefix + "allow_IPv4_neighbour", Priority: 503, Direction: lb.Inbound, Access: lb.Allow, Protocol: "TCP", Sources: []string{"internet"},
+		SourcePorts: []string{lb.Any}, Destinations: []string{theirs.String()}, DestinationPorts: []string{"80"},
+	}
+}
+
+var services = []string{"a", "b", "c", "d"}
+
+// Whatever the order of edits: what is let in is what is asked for, for the cluster's
+// addresses; nothing else changes; and what is planned again is nothing.
+func TestLawWhatIsAskedIsLetIn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ours := map[netip.Addr]bool{}
+		for n := range 6 {
+			ours[fourth(n)], ours[sixth(n)] = true, true
+		}
+		rules := append(strangers(), neighbour())
+		last := map[string]Share{}
+		for range rapid.IntRange(1, 8).Draw(t, "edits") {
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(services), 1, 4, rapid.ID[string]).Draw(t, "edited") {
+				last[name] = drawShare(t, name)
+			}
+			var shares []Share
+			for _, name := range slices.Sorted(maps.Keys(last)) {
+				shares = append(shares, last[name])
+			}
+			shares = rapid.Permutation(shares).Draw(t, "order")
+			p := Merge(Input{Observed: rules, Shares: shares, Ours: ours})
+			if len(p.Refused) > 0 {
+				t.Fatalf("refused %v", p.Refused)
+			}
+			if diff := cmp.Diff(asked(shares), spelled(said(p.Next, func(a netip.Addr) bool { return ours[a] }))); diff != "" {
+				t.Fatalf("-asked +let in\n%s", diff)
+			}
+			undisturbed(t, rules, p.Next)
+			distinct(t, p.Next)
+			if again := Merge(Input{Observed: p.Next, Shares: rapid.Permutation(shares).Draw(t, "again"), Ours: ours}); !again.Empty() || len(again.Next) != len(p.Next) {
+				t.Fatalf("again: %+v", again.Changes)
+			}
+			rules = p.Next
+		}
+	})
+}
+
+// spelled gives the words of the neighbour's rule our capitals.
+func spelled(flows map[flow]bool) map[flow]bool {
+	next := map[flow]bool{}
+	for f := range flows {
+		if f.protocol == "TCP" {
+			f.protocol, f.source = "Tcp", "Internet"
+		}
+		next[f] = true
+	}
+	return next
+}
+
+func undisturbed(t *rapid.T, before, after []lb.SecurityRule) {
+	foreign := func(rules []lb.SecurityRule) (all []lb.SecurityRule) {
+		for _, r := range rules {
+			if !managed(r) {
+				all = append(all, r)
+			}
+		}
+		return all
+	}
+	if diff := cmp.Diff(foreign(before), foreign(after)); diff != "" {
+		t.Fatalf("foreign rules -before +after\n%s", diff)
+	}
+	at := func(a netip.Addr) bool { return a == theirs }
+	if diff := cmp.Diff(said(before, at), said(after, at)); diff != "" {
+		t.Fatalf("the neighbour's -before +after\n%s", diff)
+	}
+	for _, r := range after { // who stays keeps name and priority
+		at := slices.IndexFunc(before, func(b lb.SecurityRule) bool { return b.Name == r.Name })
+		if at >= 0 && before[at].Priority != r.Priority {
+			t.Fatalf("%s moved from %d to %d", r.Name, before[at].Priority, r.Priority)
+		}
+	}
+}
+
+func distinct(t *rapid.T, rules []lb.SecurityRule) {
+	names, priorities := map[string]bool{}, map[string]bool{}
+	for _, r := range rules {
+		name, priority := strings.ToLower(r.Name), fmt.Sprint(r.Direction, r.Priority)
+		if names[name] || priorities[priority] || r.Priority < 100 || r.Priority > 4096 {
+			t.Fatalf("%s at %d is there already", r.Name, r.Priority)
+		}
+		names[name], priorities[priority] = true, true
+		if managed(r) && len(r.Destinations) == 0 {
+			t.Fatalf("%s is empty", r.Name)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nsg
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// meaning is what a rule says of its destinations, in one spelling: rules with the same
+// meaning are one rule. A rule is known by its meaning and not by its name, so that rules
+// of the Azure cloud provider need no other name, whatever theirs is made from.
+type meaning struct {
+	access   lb.Access
+	family   lb.Family
+	protocol string
+	sources  string
+	ports    string
+}
+
+func (a Admission) meaning() meaning {
+	return meaning{a.Access, a.Family, strings.ToLower(a.Protocol), folded(a.Sources, prefix), folded(a.Ports, ports)}
+}
+
+// meaningOf is that of a managed rule.
+func meaningOf(r lb.SecurityRule) meaning {
+	a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: r.Protocol, Sources: r.Sources, Ports: r.DestinationPorts}
+	if strings.EqualFold(string(r.Access), string(lb.Deny)) {
+		a.Access = lb.Deny
+	}
+	for _, d := range r.Destinations {
+		if ip, host := address(d); host {
+			if lb.IPv6.Of(ip) {
+				a.Family = lb.IPv6
+			}
+			break
+		}
+	}
+	return a.meaning()
+}
+
+// managed reports whether a rule is one that clusters keep. One that says more than they
+// ever do is somebody else's, whatever its name.
+func managed(r lb.SecurityRule) bool {
+	return len(r.Name) >= len(Prefix) && strings.EqualFold(r.Name[:len(Prefix)], Prefix) &&
+		strings.EqualFold(string(r.Direction), string(lb.Inbound)) && !r.Grouped &&
+		folded(r.SourcePorts, ports) == lb.Any &&
+		slices.ContainsFunc(r.Destinations, func(d string) bool { _, host := address(d); return host })
+}
+
+func folded(list []string, spell func(string) string) string {
+	texts := make([]string, len(list))
+	for i, text := range list {
+		texts[i] = spell(text)
+	}
+	slices.Sort(texts)
+	return strings.Join(slices.Compact(texts), ",")
+}
+
+// prefix spells a source: 192.0.2.7 is 192.0.2.7/32, and a tag has no capitals.
+func prefix(text string) string {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked().String()
+	}
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()).String()
+	}
+	return strings.ToLower(text)
+}
+
+// address reads a destination that is a single address.
+func address(text string) (netip.Addr, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Addr(), p.IsSingleIP()
+	}
+	a, err := netip.ParseAddr(text)
+	return a, err == nil
+}
+
+// ports spells a port or a range of ports.
+func ports(text string) string {
+	switch first, last, ok := span(text); {
+	case !ok:
+		return text
+	case first == last:
+		return strconv.Itoa(first)
+	case first == 0 && last == mostPort:
+		return lb.Any
+	}
+	return text
+}
+
+const mostPort = 65535
+
+func span(text string) (first, last int, ok bool) {
+	if text == lb.Any {
+		return 0, mostPort, true
+	}
+	from, to, found := strings.Cut(text, "-")
+	if !found {
+		to = from
+	}
+	first, err1 := strconv.Atoi(from)
+	last, err2 := strconv.Atoi(to)
+	return first, last, err1 == nil && err2 == nil
+}
+
+func coversPort(list []string, port int32) bool {
+	return slices.ContainsFunc(list, func(text string) bool {
+		first, last, ok := span(text)
+		return ok && first <= int(port) && int(port) <= last
+	})
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"cmp"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Access says who may open connections to a Service. The rules of the network's security
+// group follow from it.
+type Access struct {
+	// Unruled is true if no security rules are made for the Service.
+	Unruled bool
+	// Ranges and Tags are who may enter, if there are any; none of the ranges is within
+	// another one.
+	Ranges []netip.Prefix
+	Tags   []string
+	// Alone is true if they are the only ones, in the virtual network too.
+	Alone bool
+	// Additional are further addresses at which flows for the Service arrive.
+	Additional []netip.Addr
+}
+
+// Limited reports whether people said who may enter.
+func (a Access) Limited() bool { return len(a.Ranges)+len(a.Tags) > 0 }
+
+func (r *reader) access(s Service) Access {
+	a := Access{Unruled: r.yes(DisableSecurityRules), Alone: r.yes(DenyAllExcept), Additional: r.additional()}
+	ranges := r.ranges("spec.loadBalancerSourceRanges", s.SourceRanges)
+	if len(s.SourceRanges) == 0 { // as Kubernetes has it
+		text, _ := r.text(SourceRanges)
+		ranges = r.ranges(SourceRanges, words(text))
+	}
+	text, _ := r.text(AllowedIPRanges)
+	a.Ranges = collapse(append(ranges, r.ranges(AllowedIPRanges, words(text))...))
+	a.Tags = r.serviceTags()
+	return a
+}
+
+// words reads what is separated by commas, space, or both.
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+}
+
+// ranges reads CIDRs.
+func (r *reader) ranges(field string, texts []string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		text = strings.TrimSpace(text)
+		p, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			r.wrong(field, text, "CIDRs such as 192.0.2.0/24 or 2001:db8::/32")
+		case p.Addr().Is4In6():
+			r.wrong(field, text, "the IPv4 range itself, such as 192.0.2.0/24")
+		case p != p.Masked():
+			r.wrong(field, text, "the range as "+p.Masked().String()+", or the one address as "+single(p.Addr()).String())
+		default:
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// collapse leaves out ranges that are within others: Azure takes no two that overlap in one
+// rule.
+func collapse(all []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(all, func(a, b netip.Prefix) int {
+		return cmp.Or(cmp.Compare(a.Bits(), b.Bits()), a.Addr().Compare(b.Addr()))
+	})
+	var kept []netip.Prefix
+	for _, p := range all {
+		if !slices.ContainsFunc(kept, p.Overlaps) {
+			kept = append(kept, p)
+		}
+	}
+	slices.SortFunc(kept, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return kept
+}
+
+// tagRule is what service tags look like, a region behind a dot included. Which there are
+// only Azure knows.
+// https://learn.microsoft.com/azure/virtual-network/service-tags-overview
+var tagRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_-]+)*$`)
+
+// serviceTags reads the tags, each once.
+func (r *reader) serviceTags() []string {
+	var tags []string
+	for _, text := range r.list(AllowedServiceTags) {
+		if !tagRule.MatchString(text) {
+			r.wrong(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges)
+			continue
+		}
+		if !slices.ContainsFunc(tags, func(t string) bool { return strings.EqualFold(t, text) }) {
+			tags = append(tags, text)
+		}
+	}
+	return tags
+}
+
+// additional reads the addresses that a load balancer in front of this one has.
+func (r *reader) additional() []netip.Addr {
+	var all []netip.Addr
+	for _, text := range r.list(AdditionalIPs) {
+		family := lb.IPv4
+		if strings.Contains(text, ":") {
+			family = lb.IPv6
+		}
+		if ip := r.address(AdditionalIPs, text, family); ip.IsValid() && !slices.Contains(all, ip) {
+			all = append(all, ip)
+		}
+	}
+	return all
+}

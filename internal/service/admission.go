@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nsg"
+)
+
+// The service tags that stand for everybody outside of the virtual network, and for those
+// who ask the probes.
+const (
+	internet  = "Internet"
+	azureSelf = "AzureLoadBalancer"
+)
+
+// Admissions are what a Service asks of the network's security group: addresses are those
+// of its faces, in their order, and nodes those that its load balancer sends flows to.
+//
+// The group sees a flow as it reaches a node. With floating IP it is for the frontend's
+// address and port; without it, for the node's own, at the node port.
+//
+// A public Service lets the Internet in unless people say whom else. An internal one asks
+// for nothing then: the group's own rules let the virtual network in. So does the Azure
+// cloud provider, of whose internal Services none has a rule.
+func (w Wish) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
+	if w.Access.Unruled {
+		return nil
+	}
+	var all []nsg.Admission
+	for i, f := range w.Faces {
+		family := f.Frontend.Family
+		for _, g := range w.gates(f) {
+			a := nsg.Admission{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
+			if g.floating {
+				if i < len(addresses) {
+					a.Destinations = of(family, append(addresses[i:i+1:i+1], w.Access.Additional...))
+				}
+			} else {
+				a.Destinations = of(family, nodes)
+			}
+			if len(a.Destinations) == 0 {
+				continue
+			}
+			for _, sources := range w.sources(family) {
+				a.Sources = sources
+				all = append(all, a)
+			}
+			all = append(all, w.denials(a, g.floating)...)
+		}
+	}
+	return all
+}
+
+// gate is how flows of one protocol get in.
+type gate struct {
+	protocol string
+	ports    []string
+	floating bool
+}
+
+// gates are those of a face: the ports of a protocol stand in one rule.
+func (w Wish) gates(f Face) []gate {
+	var all []gate
+	for _, r := range w.Rules {
+		if r.Frontend != f.Frontend.Name {
+			continue
+		}
+		g := gate{protocol: string(r.Transport), floating: r.FloatingIP}
+		if r.Transport == lb.All {
+			g.protocol = lb.Any
+		}
+		at := slices.IndexFunc(all, func(o gate) bool { return o.protocol == g.protocol })
+		if at < 0 {
+			at = len(all)
+			all = append(all, g)
+		}
+		if port := gatePort(r); !slices.Contains(all[at].ports, port) {
+			all[at].ports = append(all[at].ports, port)
+			slices.Sort(all[at].ports)
+		}
+	}
+	return all
+}
+
+// gatePort is where flows of a rule arrive at the node.
+func gatePort(r lb.Rule) string {
+	switch {
+	case r.Transport == lb.All:
+		return lb.Any
+	case r.FloatingIP:
+		return strconv.Itoa(int(r.FrontendPort))
+	}
+	return strconv.Itoa(int(r.BackendPort))
+}
+
+// sources are who may enter, each a rule of its own: Azure takes one service tag in a rule,
+// and no ranges beside it.
+func (w Wish) sources(family lb.Family) [][]string {
+	if !w.Access.Limited() {
+		if w.Internal {
+			return nil
+		}
+		return [][]string{{internet}}
+	}
+	var all [][]string
+	var ranges []string
+	for _, p := range w.Access.Ranges {
+		if family.Of(p.Addr()) {
+			ranges = append(ranges, p.String())
+		}
+	}
+	if len(ranges) > 0 {
+		all = append(all, ranges)
+	}
+	for _, tag := range w.Access.Tags {
+		all = append(all, []string{tag})
+	}
+	return all
+}
+
+// denials keep out whom the Service does not name, in the virtual network too. A frontend's
+// address is closed on all its ports. A node has other ports, and is asked by probes at
+// these: they still get in.
+func (w Wish) denials(a nsg.Admission, floating bool) []nsg.Admission {
+	if !w.Access.Alone || !w.Access.Limited() {
+		return nil
+	}
+	deny := a
+	deny.Access, deny.Sources = lb.Deny, []string{lb.Any}
+	if floating {
+		deny.Protocol, deny.Ports = lb.Any, []string{lb.Any}
+		return []nsg.Admission{deny}
+	}
+	a.Sources = []string{azureSelf}
+	return []nsg.Admission{a, deny}
+}
+
+// NodePorts are the ports at the nodes' own addresses where flows for the Service arrive;
+// none with floating IP.
+func (w Wish) NodePorts() []int32 {
+	var all []int32
+	for _, r := range w.Rules {
+		if !r.FloatingIP && r.Transport != lb.All {
+			all = append(all, r.BackendPort)
+		}
+	}
+	return all
+}
+
+func of(family lb.Family, addresses []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool { return !family.Of(a) })
+}
