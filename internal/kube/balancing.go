@@ -33,6 +33,10 @@ const ServiceFinalizer = "weir.dev/azure-load-balancer"
 // of it, the one where it belongs first.
 const PlaceAnnotation = "weir.dev/load-balancer"
 
+// GroupsAnnotation records the further resource groups that may have a public IP which was
+// made for a Service; it is absent where there are none.
+const GroupsAnnotation = "weir.dev/public-ip-resource-groups"
+
 // Balancers make load balancers what Services want; see ensure.Balancers.
 type Balancers interface {
 	// Run works until the context is done, and returns when nothing is under way any more.
@@ -197,10 +201,13 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	if on != "" {
 		places = append([]string{on}, leave...)
 	}
-	if err := c.record(ctx, s, cl, places); err != nil {
+	groups := union(cl.groups, c.groupsOf(wish))
+	if err := c.record(ctx, s, cl, places, groups); err != nil {
 		return err
 	}
-	req := ensure.Request{Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish}
+	req := ensure.Request{
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish, Groups: groups,
+	}
 	if on != "" {
 		req.On = c.balancers.ID(on)
 	}

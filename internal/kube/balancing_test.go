@@ -277,6 +277,30 @@ func TestThePoolsOfAService(t *testing.T) {
 	}
 }
 
+// Where a public IP was made is on record until nothing can be left of it there.
+func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
+	s := newScene(t)
+	s.wants("web", annotated("azure-load-balancer-resource-group", "addresses"))
+	svc := s.balanced("web", 1)
+	if got := svc.Annotations[kube.GroupsAnnotation]; got != "addresses" {
+		t.Errorf("on record: %q", got)
+	}
+	s.edits("web", annotated("azure-load-balancer-resource-group", "others"))
+	if all := s.asked("web", 2); strings.Join(all[1].Groups, " ") != "addresses others" {
+		t.Errorf("asked for the groups %v", all[1].Groups)
+	}
+	s.until(func() string {
+		if got := get[corev1.Service](s, s.ns, "web").Annotations[kube.GroupsAnnotation]; got != "others" {
+			return "on record: " + got
+		}
+		return ""
+	})
+	s.delete(&corev1.Service{}, "web")
+	if all := s.asked("web", 3); strings.Join(all[2].Groups, " ") != "others" {
+		t.Errorf("asked for the groups %v at the end", all[2].Groups)
+	}
+}
+
 // What else keeps a Service is not touched.
 func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s := newScene(t)

@@ -32,6 +32,8 @@ type claim struct {
 	// places are the load balancers that may hold parts of the Service, as recorded: what
 	// is in memory is newer than the informer's copy.
 	places []string
+	// groups are the further resource groups that may have public IPs of the Service.
+	groups []string
 	// asked is the last request; running is true until its result is there, and result
 	// until that is written down.
 	asked   *ensure.Request
@@ -106,7 +108,7 @@ func (all *claims) of(s *corev1.Service) *claim {
 	defer all.mu.Unlock()
 	cl := all.all[name]
 	if cl == nil || cl.uid != s.UID {
-		cl = &claim{uid: s.UID, owner: service.Owner(string(s.UID)), places: placesOf(s)}
+		cl = &claim{uid: s.UID, owner: service.Owner(string(s.UID)), places: listed(s, PlaceAnnotation), groups: listed(s, GroupsAnnotation)}
 		// One that has been served before is not told so again.
 		cl.announced = !bound(s)
 		if all.all == nil {
@@ -129,15 +131,41 @@ func (all *claims) drop(name types.NamespacedName) {
 	delete(all.all, name)
 }
 
-// placesOf reads the record of a Service.
-func placesOf(s *corev1.Service) []string {
+// listed reads a record of a Service.
+func listed(s *corev1.Service, annotation string) []string {
 	var names []string
-	for name := range strings.SplitSeq(s.Annotations[PlaceAnnotation], ",") {
+	for name := range strings.SplitSeq(s.Annotations[annotation], ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// union returns the names of both, each once, in their order.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, name := range b {
+		if !slices.ContainsFunc(all, func(n string) bool { return strings.EqualFold(n, name) }) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// groupsOf are the resource groups of a wish's public IPs, but for that where they are
+// unless somebody asks for another.
+func (c *Cluster) groupsOf(w *service.Wish) []string {
+	var groups []string
+	if w == nil {
+		return nil
+	}
+	for _, f := range w.Faces {
+		if f.PublicIP != nil && !strings.EqualFold(f.PublicIP.ID.ResourceGroup, c.balancing.Settings.PublicIPs.ResourceGroup) {
+			groups = union(groups, []string{f.PublicIP.ID.ResourceGroup})
+		}
+	}
+	return groups
 }
 
 func namespaced(service string) types.NamespacedName {

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -107,7 +108,7 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 		}
 		return err
 	}
-	if err := c.record(ctx, s, cl, []string{r.On.Name}); err != nil {
+	if err := c.record(ctx, s, cl, []string{r.On.Name}, c.groupsOf(r.Wish)); err != nil {
 		return err
 	}
 	cl.ingress = ingressOf(r)
@@ -134,7 +135,7 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, go
 			return err
 		}
 	}
-	if err := c.record(ctx, s, cl, nil); err != nil {
+	if err := c.record(ctx, s, cl, nil, nil); err != nil {
 		return err
 	}
 	c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
@@ -168,10 +169,11 @@ func (c *Cluster) publish(ctx context.Context, s *corev1.Service, ingress []core
 	return nil
 }
 
-// record writes down which load balancers may hold parts of a Service, and keeps the
-// Service as long as one may; without any it lets go of it.
-func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, places []string) error {
-	if slices.Equal(cl.places, places) && bound(s) == (len(places) > 0) {
+// record writes down which load balancers may hold parts of a Service, and which further
+// resource groups public IPs of it, and keeps the Service as long as a load balancer may;
+// without any it lets go of it.
+func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, places, groups []string) error {
+	if slices.Equal(cl.places, places) && slices.Equal(cl.groups, groups) && bound(s) == (len(places) > 0) {
 		return nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -188,13 +190,9 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 		}
 		if len(places) == 0 {
 			controllerutil.RemoveFinalizer(fresh, ServiceFinalizer)
-			delete(fresh.Annotations, PlaceAnnotation)
-		} else {
-			if fresh.Annotations == nil {
-				fresh.Annotations = map[string]string{}
-			}
-			fresh.Annotations[PlaceAnnotation] = strings.Join(places, ",")
 		}
+		keep(fresh, PlaceAnnotation, places)
+		keep(fresh, GroupsAnnotation, groups)
 		return c.writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
 	})
 	if apierrors.IsNotFound(err) {
@@ -203,6 +201,15 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 	if err != nil {
 		return fmt.Errorf("finalizer of Service %s: %w", key(s.Namespace, s.Name), err)
 	}
-	cl.places, cl.free = slices.Clone(places), false
+	cl.places, cl.groups, cl.free = slices.Clone(places), slices.Clone(groups), false
 	return nil
+}
+
+// keep writes a record of names; without any there is none.
+func keep(s *corev1.Service, annotation string, names []string) {
+	if len(names) == 0 {
+		delete(s.Annotations, annotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, strings.Join(names, ","))
 }

@@ -172,8 +172,14 @@ func (c *Cluster) deletePool(ctx context.Context, p *v1alpha1.BackendPool) error
 	return nil
 }
 
-// dropNodePools deletes the BackendPools of the nodes of a load balancer that is no more.
+// dropNodePools deletes the BackendPools of the nodes of a load balancer that is no more,
+// unless another Service has had it made again meanwhile, or is about to.
 func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
+	for _, s := range list[corev1.Service](c.snap.services, servicesBalanced, "") {
+		if places := listed(s, PlaceAnnotation); c.ours(s) && len(places) > 0 && strings.EqualFold(places[0], id.Name) {
+			return nil // it belongs there; one that only leaves has another place first
+		}
+	}
 	var failed []error
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsOfNodes, "") {
 		at, err := c.snap.place.of(p)

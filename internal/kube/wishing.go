@@ -47,7 +47,7 @@ func wishing(s *corev1.Service) service.Service {
 func stripBalanced(s *corev1.Service) {
 	annotations := map[string]string{}
 	for name, value := range s.Annotations {
-		if strings.HasPrefix(name, azureAnnotations) || name == PlaceAnnotation {
+		if strings.HasPrefix(name, azureAnnotations) || name == PlaceAnnotation || name == GroupsAnnotation {
 			annotations[name] = value
 		}
 	}
