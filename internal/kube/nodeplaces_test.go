@@ -70,16 +70,16 @@ func TestAChoiceCountsAtOnce(t *testing.T) {
 	if s := fmt.Sprint(got); s != "[One One two]" && s != "[One two One]" {
 		t.Errorf("placed on %s", s)
 	}
-	if on := p.on(worker(1, "")); on == "" {
-		t.Error("the choice is forgotten before it shows")
+	on := p.on(worker(1, ""))
+	if on == "" {
+		t.Fatal("the choice is forgotten before it shows")
 	}
-	if on := p.on(worker(1, placeValue(p.on(nodes[0])))); on == "" {
-		t.Error("it shows, and is not seen")
+	if is := p.standing(worker(1, placeValue(on)), nil); is != on {
+		t.Errorf("it shows on %s, and is on %q", on, is)
 	}
-	other := map[string]string{"One": "two", "two": "one"}[p.on(nodes[0])]
-	_ = p.standing(worker(1, placeValue(p.on(nodes[0]))), nil)
-	if on := p.standing(worker(1, other), nil); placeValue(on) != other {
-		t.Errorf("a person moved it to %s, and it is on %s", other, on)
+	other := map[string]string{"One": "two", "two": "One"}[on]
+	if is := p.standing(worker(1, placeValue(other)), nil); is != other {
+		t.Errorf("a person moved it to %s, and it is on %q", other, is)
 	}
 	again := worker(1, "")
 	again.UID = "another"
@@ -116,11 +116,14 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 	if on := p.choose(fresh, nodes, nil); on != "two" {
 		t.Errorf("on %q, where there is one more than on two", on)
 	}
-	// In a set, without a selector of its own, it would be free.
-	p.several[1].Nodes = func(map[string]string) bool { return false }
-	nodes = append(nodes, worker(5, "two"))
-	if on := p.choose(fresh, nodes, nil); on != "One" {
-		t.Errorf("on %q", on)
+	// One that its set put on two takes no room where any node may be.
+	p.several = []service.Configuration{
+		{Name: "One"}, {Name: "two", PrimaryVMSet: "set-2", Nodes: func(map[string]string) bool { return false }}, {Name: "three"},
+	}
+	p.names = placeNames(p.several)
+	nodes = []*corev1.Node{fresh, worker(1, "one"), worker(5, "two")}
+	if on := p.choose(fresh, nodes, nil); on != "three" {
+		t.Errorf("on %q, and three has no node", on)
 	}
 }
 
