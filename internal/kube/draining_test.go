@@ -90,6 +90,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	}
 	want := tainted("a", adminstate.KeyOutOfService, "leaves=x")
 	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{PreemptionAnnotation: "{}"}
+	want.Spec.ProviderID = "azure:///x" // which machine it is
 	got := node()
 	stripNode(got, &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}})
 	if diff := cmp.Diff(want, got); diff != "" {
