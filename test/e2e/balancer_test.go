@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -123,10 +123,10 @@ func (l *lab) gone(what string, of client.Object) {
 	l.t.Helper()
 	l.eventually(what, func() error {
 		err := cluster.Get(l.t.Context(), client.ObjectKeyFromObject(of), of)
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("is still there: %v", err)
+		if err == nil {
+			return errors.New("is still there")
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
 }
 
