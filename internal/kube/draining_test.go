@@ -89,6 +89,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		return n
 	}
 	want := tainted("a", adminstate.KeyOutOfService, "leaves=x")
+	want.Spec.ProviderID = "azure:///x"
 	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{PreemptionAnnotation: "{}"}
 	want.Spec.ProviderID = "azure:///x" // which machine it is
 	got := node()
