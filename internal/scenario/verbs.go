@@ -20,7 +20,7 @@ type verb struct {
 // verbs are all verbs by name.
 func verbs() map[string]verb {
 	return map[string]verb{
-		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [admin] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] [probe=D] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
+		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [admin] [whole] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] [probe=D] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
 			"adds nodes, load balancers, pools and Services; the first one starts the process", doCluster},
 		"scale":              {"SERVICE… nodes=(NODE, …)", "has the Services' ready endpoints run on these nodes", doScale},
 		"drain":              {"NODE [to=NODE] [serving]", "moves all endpoints away from a node; serving leaves them there, terminating", doDrain},
@@ -28,11 +28,11 @@ func verbs() map[string]verb {
 		"taint":              {"NODE… [end]", "puts a taint on nodes that says that they leave, or takes it away", doTaint},
 		"replace":            {"NODE [same]", "puts a new node in the place of one of that name, with another address or the same", doReplace},
 		"node-dead":          {"NODE [back]", "has a node's machine die, which only health probes notice, or come back", doNodeDead},
-		"throttle":           {"[on=GET|PUT|any] [pool=POOL|lb=LB] [code=CODE[/DETAIL]] [retry-after=S] [by=D] [times=N] [for=D]", "has Azure answer 429, so much later", doThrottle},
-		"conflict":           {"pool=POOL [add=IP] [remove=NODE] [down=NODE] [up=NODE] | pool=POOL|lb=LB answer=409|412 [times=N] [for=D]", "has another writer write the pool, or the admin state of an address in it, or win against the writes to come", doConflict},
-		"lose-answer":        {"[on=GET|PUT|any] [pool=POOL|lb=LB] [unapplied] [times=N] [for=D] | late=D [status=N] [pool=POOL] [times=N]", "drops the connection, or has a proxy answer; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
-		"fail":               {"[on=GET|PUT|any|operation|poll] [pool=POOL|lb=LB] [status=N] [code=CODE[/DETAIL]] [kept] [polls=N] [retry-after=S] [times=N] [for=D]", "has Azure answer with an error (to N polls of each write), or end an accepted write as failed, with what it wrote kept or taken back", doFail},
-		"slow":               {"[on=GET|PUT|any] [pool=POOL|lb=LB] by=D [times=N] [for=D]", "has Azure take longer to answer", doSlow},
+		"throttle":           {"[on=GET|PUT|any] [pool=POOL|lb=LB|whole=LB] [code=CODE[/DETAIL]] [retry-after=S] [by=D] [times=N] [for=D]", "has Azure answer 429, so much later", doThrottle},
+		"conflict":           {"pool=POOL [add=IP] [remove=NODE] [down=NODE] [up=NODE] | pool=POOL|lb=LB|whole=LB answer=409|412 [times=N] [for=D]", "has another writer write the pool, or the admin state of an address in it, or win against the writes to come", doConflict},
+		"lose-answer":        {"[on=GET|PUT|any] [pool=POOL|lb=LB|whole=LB] [unapplied] [times=N] [for=D] | late=D [status=N] [pool=POOL] [times=N]", "drops the connection, or has a proxy answer; a write was applied unless unapplied, or reaches Azure only so much later", doLoseAnswer},
+		"fail":               {"[on=GET|PUT|any|operation|poll] [pool=POOL|lb=LB|whole=LB] [status=N] [code=CODE[/DETAIL]] [kept] [polls=N] [retry-after=S] [times=N] [for=D]", "has Azure answer with an error (to N polls of each write), or end an accepted write as failed, with what it wrote kept or taken back", doFail},
+		"slow":               {"[on=GET|PUT|any] [pool=POOL|lb=LB|whole=LB] by=D [times=N] [for=D]", "has Azure take longer to answer", doSlow},
 		"heal":               {"", "ends all faults and lags, and whatever somebody else holds", doHeal},
 		"delete-pool":        {"POOL…", "deletes pools in Azure", doDeletePool},
 		"delete-lb":          {"LB…", "deletes load balancers in Azure, with their pools", doDeleteBalancer},
