@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,4 +144,14 @@ func (s *Stage) asks(op poolupdate.Operation, k *pool) {
 		}
 	}
 	j.asked = append(j.asked, k)
+}
+
+// touched notes pools that a write of their load balancer has left out of force, although
+// nothing was to be done for them: a look for drift makes that good. The caller holds s.mu.
+func (s *Stage) touched(c call) {
+	for _, k := range s.lane(c.pool.LoadBalancer) {
+		if !slices.Contains(c.joint.pools, k) && s.outOfForce(k) {
+			k.drifts()
+		}
+	}
 }
