@@ -79,7 +79,7 @@ func (ls *Lanes) Run(ctx context.Context) {
 func (ls *Lanes) Add(ops ...Operation) {
 	now, woken := time.Now(), map[*lane]struct{}{}
 	var behind []lb.PoolID // their lanes are at work
-	ls.mu.Lock() // held across, so that no lane ends in between
+	ls.mu.Lock()           // held across, so that no lane ends in between
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
 		if l.queue.add(op, now) {

@@ -15,6 +15,7 @@ import (
 
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
+	s.emu.SetIgnoreInlineAddresses(a.flag("ignores"))
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
 	admin, whole := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole
 	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))

@@ -57,7 +57,7 @@ func (s *Stage) beginTogether(j *joint) {
 			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 		}
 		k.attempt, k.last = &attempt{added: k.added, admin: k.admin, phase: "get", first: k.first}, answer{}
-		k.begun, k.waits, k.first, k.admin = now, time.Time{}, time.Time{}, false
+		k.begun, k.waits, k.first, k.putOff, k.admin = now, time.Time{}, time.Time{}, time.Time{}, false
 	}
 }
 
