@@ -261,10 +261,10 @@ func (l *lane) remember(h history, outcome Outcome, by cause, start, now time.Ti
 		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
 		return h
 	}
-	switch {
-	case outcome == Written || outcome == Unchanged:
+	switch outcome {
+	case Written, Unchanged:
 		h.apart = false
-	case outcome == Terminal || outcome == Refused:
+	case Terminal, Refused:
 		if h.apart { // it is what the write was refused for
 			l.wholeAfter = time.Time{}
 		}

@@ -360,3 +360,25 @@ func TestOthersSurviveAWholeWrite(t *testing.T) {
 		w.expect("", w.outcomes(), "p6 Refused, p1 Retriable, p2 Retriable, p3 Retriable, p4 Retriable, p1 Written, p2 Written, p3 Written, p4 Written")
 	})
 }
+
+// lapsed is a lease that has ended when a write would start.
+type lapsed struct{}
+
+func (lapsed) Enter(context.Context) (func() bool, func(), error) {
+	return func() bool { return false }, func() {}, nil
+}
+
+func TestNoWholeWriteWithoutTheLease(t *testing.T) {
+	var azure whole
+	inWorldOf(t, Config{MaxRetries: 3, Whole: &azure, Lease: lapsed{}}, func(w *world) {
+		azure.world = w
+		for i := range 3 {
+			id := poolID("kubernetes", fmt.Sprintf("p%d", i+1))
+			w.pool(id, "")
+			w.change(id, "n1=10.0.0.1")
+		}
+		w.wait(time.Second)
+		azure.expect("calls", azure.wrote(), "GET balancer")
+		azure.expect("", azure.outcomes(), "p1 Postponed, p2 Postponed, p3 Postponed")
+	})
+}
