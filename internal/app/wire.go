@@ -69,7 +69,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	var whole poolupdate.Balancers
+	if cfg.WritesWhole() {
+		whole = client
+	}
 	lanes := poolupdate.New(poolupdate.Config{
+		Whole: whole, AdminState: cfg.SetsAdminState(),
 		Lease: locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
 		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry)}, Log: o.Log,

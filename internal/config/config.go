@@ -86,6 +86,9 @@ type PoolUpdate struct {
 	// UseResourceLease takes the Lease that other controllers of the cluster's load
 	// balancers take; unset is false.
 	UseResourceLease *bool `json:"useResourceLease,omitempty"`
+	// EnableWholeWrites has several pools of a load balancer written by one write of it;
+	// unset is true.
+	EnableWholeWrites *bool `json:"enableLoadBalancerWholeWrites,omitempty"`
 }
 
 // BackendResourceGroup returns the resource group of the load balancers.
@@ -145,6 +148,10 @@ func (p PoolUpdate) TakesResourceLease() bool {
 	return p.UseResourceLease != nil && *p.UseResourceLease
 }
 
+// WritesWhole reports whether load balancers are written whole where several of their pools
+// are due.
+func (p PoolUpdate) WritesWhole() bool { return p.EnableWholeWrites == nil || *p.EnableWholeWrites }
+
 // String names what the configuration is about, and no secret.
 func (c Config) String() string {
 	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", first(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
@@ -169,6 +176,7 @@ func (c Config) LogValue() slog.Value {
 		slog.Int("maxRetries", c.Retries()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
 		slog.Bool("resourceLease", c.TakesResourceLease()),
+		slog.Bool("wholeWrites", c.WritesWhole()),
 		slog.Bool("nodeAdminState", c.SetsAdminState()),
 	)
 }

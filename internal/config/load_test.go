@@ -58,7 +58,7 @@ const whole = `{
 		"nodeSelector": {}
 	}],
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
-	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true,
+	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "enableLoadBalancerWholeWrites": false,
 	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"]
 }`
 
@@ -84,7 +84,7 @@ func wholeConfig() Config {
 			MaximumRules: new(300), DisableOutboundSNAT: true,
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
-		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true)},
+		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: new(false)},
 		AdminState: AdminState{EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"}},
 	}
 }
@@ -130,6 +130,9 @@ func TestDefaults(t *testing.T) {
 	}
 	if c.BackendResourceGroup() != "rg" || c.VirtualNetworkID() != "" || c.WorkloadIdentity() || c.ManagedIdentity() {
 		t.Errorf("got %+v", c)
+	}
+	if !c.WritesWhole() || !*c.EnableWholeWrites {
+		t.Error("load balancers are not written whole unless the file says so")
 	}
 	if c.TakesResourceLease() || *c.UseResourceLease {
 		t.Error("the resource lease is taken though nobody asked for it")

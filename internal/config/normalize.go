@@ -42,6 +42,7 @@ func (c *Config) Normalize() error {
 		return err
 	}
 	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
+	c.EnableWholeWrites = new(c.WritesWhole())
 	c.UseResourceLease, c.EnableNodeAdminState = new(c.TakesResourceLease()), new(c.SetsAdminState())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
 	c.normalizeLoadBalancers()

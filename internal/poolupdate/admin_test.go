@@ -5,6 +5,8 @@ package poolupdate
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,7 +247,8 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 	var order []string
 	for len(groups) > 0 {
 		var all []group
-		for name, g := range groups {
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(groups))) { // so that the last name comes first
+			g := groups[name]
 			g.pool = lb.PoolKey(name)
 			all = append(all, g)
 		}
@@ -308,4 +311,52 @@ func TestWhatBecameDownIsToldOnce(t *testing.T) {
 		w.expectReports("web Unchanged (admin) admin done")
 		stop()
 	})
+}
+
+// However often admin states fail in between, a retry keeps its time.
+func TestAdminStatesDelayNoRetry(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.puts()
+		w.failing("PUT", 100, fault.Answer{Status: 409})
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(20 * time.Second)
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(interval)
+		if puts := w.puts(); puts != "web +10.25s, web +30s, web +31s, web +33s, web +37s, web +40.25s, web +45s" {
+			t.Errorf("written %s", puts)
+		}
+	})
+}
+
+// A failure of admin states gives up no change: the next look is one at a level pool, and the
+// Service of the pool is who hears of it, also if the admin operation named none.
+func TestAdminStatesGiveNothingUp(t *testing.T) {
+	inWorldOf(t, Config{MaxRetries: 3, AdminState: true, DriftPeriod: period}, func(w *world) {
+		w.level(web)
+		w.failing("PUT", 2, fault.Answer{Status: 403})
+		w.set(func() { w.wanted["web"] = addresses("n1=10.0.0.1/Down") })
+		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Admin: true, ChangedAt: time.Now()})
+		w.wait(500 * time.Millisecond)
+		if w.standing(web).history.gaveUp != "" {
+			t.Error("a change was given up that there was not")
+		}
+		w.wait(20 * time.Second)
+		w.set(func() { w.reports = nil; w.pool(web, "") })
+		w.wait(period)
+		w.expectReports("web Written Updated:web Down [10.0.0.1]")
+	})
+}
+
+// Company is waited for, what Azure asked for is not cut short.
+func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
+	at := seconds(1000)
+	g := group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
+	if !g.gathers(at, interval) {
+		t.Error("it waits for company alone")
+	}
+	g.parkedUntil = at.Add(50 * time.Millisecond)
+	if g.gathers(at, interval) {
+		t.Error("it is parked")
+	}
 }

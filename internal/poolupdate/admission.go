@@ -68,6 +68,9 @@ type history struct {
 	notBefore time.Time
 	// gaveUp is what the pool's last change was given up for; empty if it was not.
 	gaveUp string
+	// apart is true for a pool that is to have no part in writes of the whole load balancer:
+	// one was refused that it was in, or its own was.
+	apart bool
 	// lastAdmin is when the last attempt began that a change of admin states caused.
 	lastAdmin time.Time
 	// down are the addresses of which people know that they are Down by us, once that is

@@ -62,6 +62,12 @@ func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID, lost stri
 	defer cancel()
 	r := result{observed: -1, lost: lost}
 	err := c.bringLevel(within, ref, pool, valid, &r)
+	return r.end(ctx, within, err, lost)
+}
+
+// end returns the result of an attempt that ended with err, which was made within a context
+// of its own. lost is the etag that guarded a write of the attempt before.
+func (r result) end(ctx, within context.Context, err error, lost string) result {
 	if f := fault.From(err); err == nil || r.lost != lost && !f.Undecided && within.Err() == nil {
 		r.lost = "" // it has landed, or never will
 	}
@@ -98,7 +104,7 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 		return err
 	}
 	if !valid() {
-		return fmt.Errorf("%w: the resource lease is lost, or ends before a write would", errNotReady)
+		return errLeaseEnds
 	}
 	r.lost = todo.next.Etag
 	shown, err := c.Azure.Put(ctx, todo.next)

@@ -30,6 +30,8 @@ type parcel struct {
 	todo change
 	// write is true if the pool was not level, or is not known to be.
 	write bool
+	// read is true once Azure has shown the pool.
+	read  bool
 	start time.Time
 }
 

@@ -13,6 +13,7 @@
 //	apply.go (pure)            observed + wanted + written → what to write
 //	settle.go (pure)           outcome → requeue or drop, and what is said
 //	cause.go (pure)        what an attempt was made for, and which addresses it took down
+//	whole.go               several pools by one write of their load balancer
 //	carry.go                   what a write of the whole load balancer does for its pools
 //
 // Lock order: the lane's lock, then the resource lease, then the queue's lock.

@@ -26,6 +26,12 @@ type lane struct {
 	// ended is closed when the lane has no pool left, which reap finds out.
 	ended chan struct{}
 	reap  func()
+
+	// wholeAfter is when the load balancer may be written whole again; takesPools is true once
+	// Azure has shown the pools that such a write held, and ignoresPools if it has not. They
+	// belong to whoever holds the lane.
+	wholeAfter               time.Time
+	takesPools, ignoresPools bool
 }
 
 // errEnded says that the lane is no more; there may be a new one.
@@ -158,7 +164,11 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 			return met
 		}
 	}
-	l.pass(ctx, pool, valid)
+	if due := l.together(time.Now()); len(due) > 0 {
+		l.whole(ctx, due, valid)
+	} else {
+		l.pass(ctx, pool, valid)
+	}
 	return obstacle{}
 }
 
@@ -250,6 +260,15 @@ func (l *lane) remember(h history, outcome Outcome, by cause, start, now time.Ti
 		h.postponed++
 		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
 		return h
+	}
+	switch outcome {
+	case Written, Unchanged:
+		h.apart = false
+	case Terminal, Refused:
+		if h.apart { // it is what the write was refused for
+			l.wholeAfter = time.Time{}
+		}
+		h.apart = true
 	}
 	h.postponed, h.holdUntil = 0, time.Time{}
 	if by.member {

@@ -27,8 +27,11 @@ type Config struct {
 	// at admin states, and a write leaves them as they are.
 	AdminState bool
 	Azure      Azure
-	Cluster    Cluster
-	Ledger     Ledger
+	// Whole writes load balancers with all their pools, where several pools are due; nil is
+	// never.
+	Whole   Balancers
+	Cluster Cluster
+	Ledger  Ledger
 	// Lease keeps other controllers away during a pass; nil is none.
 	Lease    Lease
 	Reporter Reporter
@@ -75,7 +78,8 @@ func (ls *Lanes) Run(ctx context.Context) {
 // sleeps finds all of them when it wakes.
 func (ls *Lanes) Add(ops ...Operation) {
 	now, woken := time.Now(), map[*lane]struct{}{}
-	ls.mu.Lock() // held across, so that no lane ends in between
+	var behind []lb.PoolID // their lanes are at work
+	ls.mu.Lock()           // held across, so that no lane ends in between
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
 		if l.queue.add(op, now) {
@@ -83,13 +87,16 @@ func (ls *Lanes) Add(ops ...Operation) {
 		} else {
 			ls.coalesced.Add(1)
 		}
+		if l.busy() {
+			behind = append(behind, op.Pool)
+		}
 	}
 	ls.mu.Unlock()
 	for l := range woken {
 		l.queue.signal()
 	}
-	for _, op := range ops {
-		ls.tellBehind(op.Pool)
+	for _, pool := range behind {
+		ls.tellBehind(pool)
 	}
 }
 
@@ -98,7 +105,7 @@ func (ls *Lanes) tellBehind(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
 	ls.mu.Unlock()
-	if l == nil || !l.busy() {
+	if l == nil {
 		return
 	}
 	if w, tell := l.queue.behind(pool.Key()); tell {

@@ -26,6 +26,16 @@ type Azure interface {
 	Enter(id lb.LoadBalancerID) (until time.Time, why string)
 }
 
+// Balancers reads and writes load balancers with all their pools. Its errors carry a
+// *fault.Fault. It is called from several lanes at once.
+type Balancers interface {
+	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
+	// PutLoadBalancer writes a load balancer that came from GetLoadBalancer with other
+	// Addresses in its Pools, guarded by its Etag, waits until Azure is done, and returns
+	// what Azure then shows.
+	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
+}
+
 // Cluster answers from the newest snapshot of the cluster, without waiting.
 type Cluster interface {
 	// Relevant reports whether an operation still has anyone to serve: the same

@@ -45,7 +45,8 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 // standsBehind reports whether people want to hear that something else goes first: not
 // of a retry, which has its own time, and not of a pool that is only looked at.
 func (w *waiting) standsBehind() bool {
-	return w.changed() && !w.group("").retry
+	g := w.group("")
+	return w.changed() && !g.retry && (g.admin == nil || g.admin.tries == 0)
 }
 
 // changed reports whether a change is known to wait.

@@ -69,6 +69,22 @@ func downIn(raw []byte) int {
 	return n
 }
 
+// addressesOf returns what the pools in the body of a load balancer hold together.
+func addressesOf(raw []byte) (ips []netip.Addr, down int) {
+	var body struct {
+		Properties struct {
+			Pools []json.RawMessage `json:"backendAddressPools"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(raw, &body) != nil {
+		return nil, 0
+	}
+	for _, pool := range body.Properties.Pools {
+		ips, down = append(ips, addressesIn(pool)...), down+downIn(pool)
+	}
+	return ips, down
+}
+
 // readBody returns a request's body and leaves it as it was.
 func readBody(req *http.Request) []byte {
 	if req.Body == nil {

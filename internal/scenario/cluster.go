@@ -192,8 +192,11 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 		}
 	}
 	relevant := p.cares(op)
-	if !relevant {
+	switch {
+	case !relevant:
 		k.waits, k.putOff = time.Time{}, time.Time{}
+	case k.attempt == nil:
+		s.asks(op, k)
 	}
 	return relevant
 }

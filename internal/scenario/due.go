@@ -138,6 +138,9 @@ func (s *Stage) passedBy(k *pool) (passed string) {
 	if !k.again.IsZero() {
 		own = k.again
 	}
+	if a := k.attempt; a != nil && !a.first.IsZero() { // a write of all pools came to nothing
+		own = a.first
+	}
 	for _, rival := range s.lane(k.id.LoadBalancer) {
 		at := s.due(rival)
 		if rival == k || at.IsZero() || !at.Add(time.Second).Before(picked) {

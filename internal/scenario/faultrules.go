@@ -117,6 +117,9 @@ func (s *Stage) where(a *reader, fallback string) map[string]any {
 			a.complain("there is no pool %s", name)
 		}
 	}
+	if name := a.text("whole", ""); name != "" {
+		match["path"] = "loadBalancers/" + name
+	}
 	if name := a.text("lb", ""); name != "" {
 		match["path"] = "loadBalancers/" + name + "/**"
 	}

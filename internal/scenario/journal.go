@@ -34,6 +34,8 @@ type journal struct {
 	sent int
 	// writes tells which pool an operation writes.
 	writes map[string]lb.PoolKey
+	// wholes are those that write a whole load balancer.
+	wholes map[string]lb.LoadBalancerID
 	logged safeBuffer
 	texts  []string // what people were told
 
@@ -71,6 +73,8 @@ type call struct {
 	// gone is true if the cluster had nothing to want for the pool.
 	gone  bool
 	holds []netip.Addr
+	// joint is set for a call about a whole load balancer.
+	joint *joint
 	// down counts those that are Down.
 	down int
 	// created is true if Azure had no such pool.

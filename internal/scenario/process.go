@@ -104,6 +104,9 @@ func (s *Stage) launch() error {
 		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
 		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
 	}
+	if s.opts.Whole {
+		config.Whole = p
+	}
 	if s.opts.LeaseTerm > 0 {
 		p.lease = newEntrance(p, s.opts.LeaseTerm)
 		config.Lease = p.lease
@@ -124,7 +127,7 @@ func (p *process) die(how string) {
 	}
 	p.dead = true
 	s := p.stage
-	s.gates = map[string]*gate{}
+	s.gates, s.joints = map[string]*gate{}, map[lb.LoadBalancerKey]*joint{}
 	for _, k := range s.pools {
 		k.forget()
 		if b := s.cluster.bindings[k.id.Name]; b != nil {
@@ -207,6 +210,7 @@ func (p *process) phase(id lb.PoolID, phase string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.pools[id.Key()]
+	s.jointOf(id.LoadBalancer).asked = nil
 	if k == nil || p.dead {
 		return
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	DriftPeriod time.Duration
 	// AdminState has addresses of nodes that drain be Down.
 	AdminState bool
+	// Whole has load balancers written whole where several pools are due.
+	Whole bool
 	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
 	LeaseTerm time.Duration
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
@@ -58,6 +60,7 @@ type Stage struct {
 	pools    map[lb.PoolKey]*pool
 	gates    map[string]*gate
 	late     *lateWrites
+	joints   map[lb.LoadBalancerKey]*joint
 	outage   *outage
 	lease    resourceLease
 	ledger   ledgerFaults
@@ -80,10 +83,10 @@ func New(opts Options) *Stage {
 	s := &Stage{
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{},
-		locked: map[lb.LoadBalancerKey]*process{}, closing: make(chan struct{}),
+		locked: map[lb.LoadBalancerKey]*process{}, joints: map[lb.LoadBalancerKey]*joint{}, closing: make(chan struct{}),
 		emu: armemu.New(armemu.Options{Seed: opts.Seed, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap, CallLogCap: callLog}),
 	}
-	s.journal.counts, s.journal.writes = map[string]int{}, map[string]lb.PoolKey{}
+	s.journal.counts, s.journal.writes, s.journal.wholes = map[string]int{}, map[string]lb.PoolKey{}, map[string]lb.LoadBalancerID{}
 	s.log = slog.New(slog.NewJSONHandler(&s.journal.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return s
 }
@@ -237,6 +240,8 @@ type attempt struct {
 	over  bool   // its calls have been made
 	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
 	orphan bool
+	// first is since when what it took has waited, which may come back without a report.
+	first time.Time
 	// admin: a change of admin states has waited for it.
 	admin bool
 	// passed is a change that was due when the lane took this pool.

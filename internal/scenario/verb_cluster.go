@@ -15,8 +15,9 @@ import (
 
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
+	s.emu.SetIgnoreInlineAddresses(a.flag("ignores"))
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
-	admin := a.flag("admin") || s.opts.AdminState
+	admin, whole := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole
 	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
 	if err != nil {
 		a.complain("%v", err)
@@ -25,10 +26,11 @@ func doCluster(s *Stage, a *reader) (string, error) {
 		return "", err
 	}
 	first := s.lives == 0
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || lease != s.opts.LeaseTerm) {
-		return "", fmt.Errorf("interval, retries, drift, admin and lease are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || lease != s.opts.LeaseTerm) {
+		return "", fmt.Errorf("interval, retries, drift, admin, whole and lease are set before the process starts")
 	}
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
+	s.opts.Whole = whole
 	if err := s.emu.SetOverlap(overlap); err != nil {
 		return "", err
 	}

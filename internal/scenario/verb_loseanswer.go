@@ -51,10 +51,11 @@ func (s *Stage) lateness(c call) (late time.Duration, status int) {
 	if l.status > 0 {
 		how = fmt.Sprintf("%d from a proxy", l.status)
 	}
-	s.trace(c.pool.Name, "%-6s %s, it lands %s later", c.kind, how, l.after)
-	k := s.pools[c.pool.Key()]
-	k.last = answer{kind: c.kind, status: l.status, forged: true, at: time.Now()}
-	k.trouble = later(k.trouble, time.Now().Add(l.after))
+	s.trace(c.who(), "%-6s %s, it lands %s later", c.kind, how, l.after)
+	for _, k := range s.about(c) {
+		k.last = answer{kind: c.kind, status: l.status, forged: true, at: time.Now()}
+		k.trouble = later(k.trouble, time.Now().Add(l.after))
+	}
 	return l.after, l.status
 }
 

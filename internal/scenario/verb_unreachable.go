@@ -58,20 +58,25 @@ func doUnreachable(s *Stage, a *reader) (string, error) {
 func (p *process) keptAway(req *http.Request, c call) error {
 	s := p.stage
 	s.mu.Lock()
-	k, o := s.pools[c.pool.Key()], s.outage
-	if k == nil || !o.hinders(k) {
+	about, o := s.about(c), s.outage
+	if len(about) == 0 || !o.hinders(about[0]) {
 		s.mu.Unlock()
 		return nil
 	}
+	last := answer{}
+	if !o.silent {
+		last = answer{kind: c.kind, at: time.Now()}
+		s.excuse(about[0].inLane)
+	}
+	for _, k := range about {
+		k.last = last
+	}
 	if !o.silent {
 		defer s.mu.Unlock()
-		k.last = answer{kind: c.kind, at: time.Now()}
-		s.excuse(k.inLane)
-		s.trace(c.pool.Name, "%-6s no connection", c.kind)
+		s.trace(c.who(), "%-6s no connection", c.kind)
 		return noConnection()
 	}
-	k.last = answer{}
-	s.trace(c.pool.Name, "%-6s goes into silence", c.kind)
+	s.trace(c.who(), "%-6s goes into silence", c.kind)
 	s.mu.Unlock()
 	p.hand(c, 1)
 	<-req.Context().Done()

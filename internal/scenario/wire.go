@@ -133,8 +133,10 @@ func (p *process) outlived(c call) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.pools[c.pool.Key()]; p.dead && len(k.unwanted) == 0 && s.unlevel(k) != "" {
-		k.drifts()
+	for _, k := range s.about(c) {
+		if p.dead && len(k.unwanted) == 0 && s.unlevel(k) != "" {
+			k.drifts()
+		}
 	}
 }
 
@@ -186,6 +188,9 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 	defer s.mu.Unlock()
 	c := s.callOf(req)
 	c.holds, c.down = addressesIn(body), downIn(body)
+	if c.joint != nil {
+		c.holds, c.down = addressesOf(body)
+	}
 	if p.dead {
 		return c, nil
 	}
@@ -226,6 +231,9 @@ func (s *Stage) callOf(req *http.Request) call {
 	s.journal.sent++
 	c := call{id: strconv.Itoa(s.journal.sent), at: time.Now(), kind: req.Method}
 	req.Header.Set("X-Ms-Client-Request-Id", c.id) // two may be answered in the same instant
+	if whole, ok := s.wholeCall(req, c); ok {
+		return whole
+	}
 	k := s.poolOf(req)
 	c.pool = k.id
 	if _, ok := operationIn(req.URL.Path); ok {
@@ -271,31 +279,43 @@ func (w *wire) answered(c call, resp *http.Response) {
 	for _, entry := range s.emu.Calls(func(entry armemu.Call) bool { return entry.ClientRequestID == c.id }) {
 		if entry.Operation != "" && entry.Kind == armemu.KindPut {
 			s.journal.writes[entry.Operation] = c.pool.Key()
+			if c.joint != nil {
+				s.journal.wholes[entry.Operation] = c.pool.LoadBalancer
+			}
 		}
 		c.created = entry.Kind == armemu.KindPut && entry.Status == http.StatusCreated
-		k := s.pools[c.pool.Key()]
-		k.last = answer{c.kind, entry.Status, entry.Fault != "", time.Now()}
-		if entry.Dropped {
-			k.last.status = 0
-		}
 		if entry.Fault != "" {
 			s.rules.fired(entry.Fault)
-			s.excuse(k.inLane) // those behind it had to wait
+			s.excuse((&pool{id: c.pool}).inLane) // those behind it had to wait
 		}
-		s.trace(c.pool.Name, "%s", spellCall(c, entry, resp))
-		if a := k.attempt; a != nil && a.orphan && c.kind == http.MethodPut && entry.Status < 300 { // it was sent before they were left to others
-			k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return s.cluster.has(f.IP) && !slices.Contains(c.holds, f.IP) })
+		s.trace(c.who(), "%s", spellCall(c, entry, resp))
+		for _, k := range s.about(c) {
+			s.heard(k, c, entry)
 		}
-		if missing := s.missingForeign(k); missing != "" {
-			s.journal.lost = append(s.journal.lost, fmt.Sprintf("%s has lost %s with %s", c.pool.Name, missing, c.kind))
+		if c.joint != nil && c.kind == "poll" {
+			s.touched(c)
 		}
-		s.watch(k)
 	}
 	s.journal.counts[c.kind]++
 	if c.kind == http.MethodGet {
 		s.journal.reads = append(s.journal.reads, c)
 	}
 	s.journal.calls = append(s.journal.calls, c)
+}
+
+// heard notes what Azure's answer says of a pool. The caller holds s.mu.
+func (s *Stage) heard(k *pool, c call, entry armemu.Call) {
+	k.last = answer{c.kind, entry.Status, entry.Fault != "", time.Now()}
+	if entry.Dropped {
+		k.last.status = 0
+	}
+	if a := k.attempt; a != nil && a.orphan && c.kind == http.MethodPut && entry.Status < 300 { // it was sent before they were left to others
+		k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return s.cluster.has(f.IP) && !slices.Contains(c.holds, f.IP) })
+	}
+	if missing := s.missingForeign(k); missing != "" {
+		s.journal.lost = append(s.journal.lost, fmt.Sprintf("%s has lost %s with %s", k.id.Name, missing, c.kind))
+	}
+	s.watch(k)
 }
 
 // spellCall is the trace's line of a call.
@@ -336,25 +356,23 @@ func (w *wire) arrived(c call, resp *http.Response) {
 	codes := codesIn(resp)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.pools[c.pool.Key()]
-	if k == nil {
-		return
-	}
-	if named {
-		k.excuse = later(k.excuse, until)
-	}
-	if resp.StatusCode != http.StatusTooManyRequests {
-		return
-	}
-	follows := c.kind == "poll" || c.kind == "result"
-	s.closes(k, c, codes, until, !follows)
-	if named && !follows && (k.attempt == nil || !k.attempt.orphan) {
-		k.patience = later(k.patience, until)
+	for _, k := range s.about(c) {
+		if named {
+			k.excuse = later(k.excuse, until)
+		}
+		if resp.StatusCode != http.StatusTooManyRequests {
+			continue
+		}
+		follows := c.kind == "poll" || c.kind == "result"
+		s.closes(k, c, codes, until, !follows)
+		if named && !follows && (k.attempt == nil || !k.attempt.orphan) {
+			k.patience = later(k.patience, until)
+		}
 	}
 }
 
 func (s *Stage) lostOnTheWay(c call, how string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trace(c.pool.Name, "%-6s %s", c.kind, how)
+	s.trace(c.who(), "%-6s %s", c.kind, how)
 }

@@ -10,9 +10,17 @@ func (w *world) times() int { return 1 + w.r.IntN(3) }
 
 func (w *world) on() string { return oneOf(w, "GET", "PUT", "any") }
 
+// target is a pool, or sometimes a whole load balancer.
+func (w *world) target() string {
+	if w.r.IntN(4) == 0 {
+		return "whole=" + oneOf(w, w.balances...)
+	}
+	return "pool=" + w.pool()
+}
+
 // throttle has Azure answer 429: for one pool, a load balancer's lock, or a quota.
 func throttle(w *world) []string {
-	text := fmt.Sprintf("throttle on=%s pool=%s", w.on(), w.pool())
+	text := fmt.Sprintf("throttle on=%s %s", w.on(), w.target())
 	switch w.r.IntN(3) {
 	case 0:
 		text += " code=RetryableError/RetryableErrorDueToAnotherOperation"
@@ -41,9 +49,9 @@ func loseAnswer(w *world) []string {
 	case 0:
 		return one("lose-answer late=%ds pool=%s", 1+w.r.IntN(80), w.pool())
 	case 1:
-		return one("lose-answer on=%s pool=%s unapplied times=%d", w.on(), w.pool(), w.times())
+		return one("lose-answer on=%s %s unapplied times=%d", w.on(), w.target(), w.times())
 	}
-	return one("lose-answer on=%s pool=%s times=%d", w.on(), w.pool(), w.times())
+	return one("lose-answer on=%s %s times=%d", w.on(), w.target(), w.times())
 }
 
 // fail has Azure refuse a request, end an accepted write badly, or lose track of it.
@@ -51,18 +59,18 @@ func fail(w *world) []string {
 	switch w.r.IntN(3) {
 	case 0:
 		code := oneOf(w, "RetryableErrorX", "Canceled/CanceledAndSupersededDueToAnotherOperation", "Other", "TooManyRequests")
-		return one("fail on=operation pool=%s code=%s%s times=%d", w.pool(), code, oneOf(w, "", " kept"), w.times())
+		return one("fail on=operation %s code=%s%s times=%d", w.target(), code, oneOf(w, "", " kept"), w.times())
 	case 1:
 		return one("fail on=poll pool=%s status=%d%s times=%d", w.pool(), oneOf(w, 403, 404, 429, 500), oneOf(w, "", " retry-after=40"), w.times())
 	}
-	return one("fail on=%s pool=%s status=%s times=%d", w.on(), w.pool(), oneOf(w, "400", "401", "404 code=LinkedResourceNotFound", "408", "500", "503"), oneOf(w, 1, 3, 5))
+	return one("fail on=%s %s status=%s times=%d", w.on(), w.target(), oneOf(w, "400", "401", "404 code=LinkedResourceNotFound", "408", "500", "503"), oneOf(w, 1, 3, 5))
 }
 
 func slow(w *world) []string {
 	if w.r.IntN(6) == 0 { // as if the connection were dead
 		return one("slow on=%s pool=%s by=30m times=1", w.on(), w.pool())
 	}
-	return one("slow on=%s pool=%s by=%dms times=%d", w.on(), w.pool(), 100+w.r.IntN(20_000), w.times())
+	return one("slow on=%s %s by=%dms times=%d", w.on(), w.target(), 100+w.r.IntN(20_000), w.times())
 }
 
 func unreachable(w *world) []string {

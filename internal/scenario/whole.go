@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// joint is an attempt of several pools by one write of their load balancer. Which they are
+// the process says by asking whether their operations are relevant.
+type joint struct {
+	asked []*pool
+	pools []*pool
+	phase string
+	sent  int
+}
+
+// jointOf returns what is known of such attempts on a load balancer. The caller holds s.mu.
+func (s *Stage) jointOf(id lb.LoadBalancerID) *joint {
+	j := s.joints[id.Key()]
+	if j == nil {
+		j = &joint{}
+		s.joints[id.Key()] = j
+	}
+	return j
+}
+
+// GetLoadBalancer implements poolupdate.Balancers.
+func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	s := p.stage
+	s.mu.Lock()
+	j := s.jointOf(id)
+	if len(j.asked) > 0 {
+		s.beginTogether(j)
+	} else {
+		j.phase, j.sent = "check", 0
+	}
+	s.mu.Unlock()
+	return p.client.GetLoadBalancer(ctx, id)
+}
+
+// beginTogether begins an attempt of all pools that were asked for. The caller holds s.mu.
+func (s *Stage) beginTogether(j *joint) {
+	j.pools, j.asked, j.phase, j.sent = j.asked, nil, "get", 0
+	now := time.Now()
+	s.journal.hasty = append(s.journal.hasty, s.passes(j.pools[0], now)...)
+	for _, k := range j.pools {
+		if k.again.After(now) && !k.admin {
+			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
+		}
+		k.attempt, k.last = &attempt{added: k.added, admin: k.admin, phase: "get", first: k.first}, answer{}
+		k.begun, k.waits, k.first, k.putOff, k.admin = now, time.Time{}, time.Time{}, time.Time{}, false
+	}
+}
+
+// PutLoadBalancer implements poolupdate.Balancers.
+func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
+	s := p.stage
+	s.mu.Lock()
+	j := s.jointOf(b.ID)
+	j.phase, j.sent = "put", 0
+	if p.writing[b.ID.Key()]++; p.writing[b.ID.Key()] > 1 {
+		s.journal.overlaps = append(s.journal.overlaps, b.ID.Name+", whole")
+	}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		p.writing[b.ID.Key()]--
+		s.mu.Unlock()
+	}()
+	return p.client.PutLoadBalancer(ctx, b)
+}
+
+// wholeCall says what a request about a load balancer is for; ok is false for any other. The
+// caller holds s.mu.
+func (s *Stage) wholeCall(req *http.Request, c call) (_ call, ok bool) {
+	id, polls := lb.LoadBalancerID{}, false
+	if operation, is := operationIn(req.URL.Path); is {
+		if id, polls = s.journal.wholes[operation]; !polls {
+			return c, false
+		}
+	}
+	for _, b := range s.balances {
+		if !polls && strings.EqualFold(req.URL.Path, b.String()) {
+			id = b
+		}
+	}
+	if id.Name == "" {
+		return c, false
+	}
+	j := s.jointOf(id)
+	c.pool, c.joint = lb.PoolID{LoadBalancer: id}, j
+	if polls {
+		c.kind = "poll"
+		return c, true
+	}
+	switch j.sent++; {
+	case j.phase == "put" && c.kind == http.MethodGet:
+		c.kind = "result"
+	case j.sent > 1:
+		c.again = true
+	}
+	for _, k := range j.pools {
+		if how := s.closedFor(k, c); how != "" && k.underWay() && j.phase != "check" {
+			c.closed = how
+		}
+	}
+	return c, true
+}
+
+// who names what a call is about.
+func (c call) who() string {
+	if c.joint != nil {
+		return c.pool.LoadBalancer.Name
+	}
+	return c.pool.Name
+}
+
+// about returns the pools that a call is about. The caller holds s.mu.
+func (s *Stage) about(c call) []*pool {
+	if c.joint != nil {
+		return c.joint.pools
+	}
+	if k := s.pools[c.pool.Key()]; k != nil {
+		return []*pool{k}
+	}
+	return nil
+}
+
+// asks notes that an operation is about to be attempted. The caller holds s.mu.
+func (s *Stage) asks(op poolupdate.Operation, k *pool) {
+	j := s.jointOf(op.Pool.LoadBalancer)
+	for _, other := range j.asked {
+		if other == k {
+			return
+		}
+	}
+	j.asked = append(j.asked, k)
+}
+
+// touched notes pools that a write of their load balancer has left out of force, although
+// nothing was to be done for them: a look for drift makes that good. The caller holds s.mu.
+func (s *Stage) touched(c call) {
+	for _, k := range s.lane(c.pool.LoadBalancer) {
+		if !slices.Contains(c.joint.pools, k) && s.outOfForce(k) {
+			k.drifts()
+		}
+	}
+}
