@@ -190,7 +190,10 @@ func TestOnWithoutTheRole(t *testing.T) {
 	s.announces(2, "evicts-2")
 	s.isTainted(2, outTaint+" "+spotTaint)
 	t.Logf("from the event to the taint: at most %s", time.Since(began).Round(time.Millisecond))
-	if got := controller.kube.NodesDraining(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
-		t.Errorf("%v", got)
-	}
+	s.until(func() string { // the API server knows first
+		if got := controller.kube.NodesDraining(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
+			return fmt.Sprintf("counted %v", got)
+		}
+		return ""
+	})
 }
