@@ -88,8 +88,8 @@ func stripService(s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 }
 
-// stripNode keeps labels, which machine it is, internal addresses, the taints that say that the node leaves, and
-// our record of announced evictions.
+// stripNode keeps labels, which machine it is, internal addresses, the taints that say that
+// the node leaves, and our record of announced evictions.
 func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	var taints []corev1.Taint
 	var annotations map[string]string
