@@ -63,7 +63,7 @@ func (s *Stage) changed(objects ...object) {
 		s.mu.Unlock()
 		switch {
 		case l == nil:
-			p.tell(o)
+			p.tell(o, s.inTurn)
 		case l.by > 0:
 			s.after(l.by, func() {
 				s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *Stage) changed(objects ...object) {
 				}
 				s.mu.Unlock()
 				if current {
-					p.tell(o)
+					p.tell(o, asItComes)
 				}
 			})
 		}
@@ -130,7 +130,7 @@ func (p *process) catchUp(watch object) {
 	s.excuse(everywhere)
 	s.mu.Unlock()
 	for _, o := range l.missed {
-		p.tell(o)
+		p.tell(o, asItComes)
 	}
 }
 
@@ -148,9 +148,17 @@ func (s *Stage) relist() {
 	}
 }
 
+// inTurn lets the lanes begin with what they were told before they are told more: a change
+// of admin states waits for nothing, and which of two came first would be chance. It is for
+// the goroutine that drives the stage.
+func (s *Stage) inTurn() { s.opts.Settle() }
+
+// asItComes is inTurn for all others.
+func asItComes() {}
+
 // tell handles an event as the controller would: it queues an operation for each pool
 // that is not known to be level with the snapshot.
-func (p *process) tell(o object) {
+func (p *process) tell(o object, inTurn func()) {
 	s := p.stage
 	s.mu.Lock()
 	if p.dead {
@@ -169,6 +177,7 @@ func (p *process) tell(o object) {
 	s.mu.Unlock()
 	if drains {
 		p.direct(o.name)
+		inTurn()
 	}
 	if alone {
 		return
