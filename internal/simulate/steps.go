@@ -29,7 +29,7 @@ func happenings() []happening {
 		{"replace", 3, "a new node takes the place of one of its name", func(w *world) []string {
 			return one("replace %s%s", w.node(), oneOf(w, "", " same"))
 		}},
-		{"select", 3, "a pool of nodes gets others", selectNodes},
+		{"select", 6, "a pool of nodes gets others", selectNodes},
 		{"service", 6, "a Service goes, or comes back", service},
 		{"BackendPool", 6, "a BackendPool is deleted, or made again", remake},
 		{"pause", 6, "a BackendPool is paused, or not any more", pauseOrEnd},

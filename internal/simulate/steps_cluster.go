@@ -65,12 +65,16 @@ func taint(w *world) []string {
 }
 
 func selectNodes(w *world) []string {
+	var ofNodes []string
 	for _, p := range w.pools {
-		if w.owner[p] == "" && w.r.IntN(2) == 0 {
-			return one("select %s nodes=(%s)", bare(p), w.someNodes())
+		if w.owner[p] == "" {
+			ofNodes = append(ofNodes, p)
 		}
 	}
-	return nil
+	if len(ofNodes) == 0 {
+		return nil
+	}
+	return one("select %s nodes=(%s)", bare(oneOf(w, ofNodes...)), w.someNodes())
 }
 
 // service deletes a Service, or makes it again.
