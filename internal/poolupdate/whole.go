@@ -82,7 +82,6 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, valid func() bool) {
 		l.unmade(ctx, within, writes, errLeaseEnds)
 		return
 	}
-	b.Pools = slices.Clone(b.Pools)
 	for i := range writes {
 		writes[i].r.lost = writes[i].todo.next.Etag
 		b.Pools[l.index(b, writes[i].taken.pool)] = writes[i].todo.next

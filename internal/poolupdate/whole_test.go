@@ -382,3 +382,32 @@ func TestNoWholeWriteWithoutTheLease(t *testing.T) {
 		azure.expect("", azure.outcomes(), "p1 Postponed, p2 Postponed, p3 Postponed")
 	})
 }
+
+// A pool that the load balancer does not have is asked for by itself, which tells what is
+// missing; its neighbours are written.
+func TestAPoolThatIsGoneHoldsUpNoWholeWrite(t *testing.T) {
+	inWholeWorld(t, 4, func(w *whole, pools []lb.PoolID) {
+		delete(w.pools, pools[1].Key())
+		for _, id := range pools {
+			w.change(id, "n1=10.0.0.1")
+		}
+		w.wait(20 * time.Second)
+		w.expect("calls", w.wrote(), "GET balancer, PUT balancer, GET balancer, GET p2")
+		w.expect("", w.outcomes(), "p1 Written, p3 Written, p4 Written, p2 Stale")
+	})
+}
+
+func TestStoppingInTheMiddleOfAWholeWriteReportsNothing(t *testing.T) {
+	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
+		w.wait(time.Second) // the first lanes run
+		stop := w.die()
+		for _, id := range pools {
+			w.change(id, "n1=10.0.0.1")
+		}
+		w.wait(time.Second)
+		stop()
+		w.wait(20 * time.Second)
+		w.expect("calls", w.wrote(), "GET balancer, PUT balancer")
+		w.expect("", w.outcomes(), "")
+	})
+}
