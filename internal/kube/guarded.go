@@ -63,7 +63,7 @@ func (c *Cluster) Nodes() []netip.Addr {
 // NodesOf implements ensure.Cluster. It is not only those that host an endpoint: these
 // change with every rollout, and a node without one takes no flow.
 func (c *Cluster) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
-	if c.allPlaced() != nil {
+	if len(c.places.several) > 0 && c.allPlaced() != nil {
 		return nil, false
 	}
 	var all []netip.Addr
@@ -89,6 +89,13 @@ func (c *Cluster) atNodes(wish *service.Wish, on lb.LoadBalancerID) []netip.Addr
 	}
 	nodes, _ := c.NodesOf(on)
 	return nodes
+}
+
+// nodesDiffer reports whether the security rules of a Service name other nodes than are
+// there now. Nodes that are not known yet make no difference.
+func (c *Cluster) nodesDiffer(cl *claim, wish *service.Wish) bool {
+	nodes, known := c.NodesOf(cl.level.On)
+	return c.balancing.Guarded && len(wish.NodePorts()) > 0 && known && !slices.Equal(cl.nodes, nodes)
 }
 
 // servicesAtNodes maps a node to the Services whose security rules name nodes.
