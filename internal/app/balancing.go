@@ -30,6 +30,8 @@ func balancerSettings(cfg config.Config, cluster string) (ensure.Settings, error
 		Place:     lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
 		Location:  cfg.Location,
 		MostRules: cfg.MostRules(),
+
+		SecurityGroup: cfg.SecurityGroup(),
 	}
 	if cfg.SharesProbe() {
 		s.SharedProbe = service.SharedProbeOf(int32(cfg.ProbePort()), cfg.ProbePath()) //nolint:gosec // a port
@@ -98,7 +100,10 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 	}
 	balancing := kube.Balancing{
 		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
-		AvailabilitySet: client.AvailabilitySet,
+		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",
+	}
+	if !balancing.Guarded {
+		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
 	}
 	if len(cfg.Configurations) > 0 {
 		balancing.Several = settings.Configurations

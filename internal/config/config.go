@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"weir.dev/weir/internal/lb"
 )
 
 // DefaultPath is where cluster builders put the file.
@@ -69,6 +71,9 @@ type Network struct {
 	VnetResourceGroup string `json:"vnetResourceGroup,omitempty"`
 	// SubnetName is where private frontends are that name no subnet themselves.
 	SubnetName string `json:"subnetName,omitempty"`
+	// SecurityGroupName is the network security group of the nodes; empty for none.
+	SecurityGroupName          string `json:"securityGroupName,omitempty"`
+	SecurityGroupResourceGroup string `json:"securityGroupResourceGroup,omitempty"`
 	// NetworkResourceSubscriptionID holds the network where it is not in the
 	// cluster's subscription.
 	NetworkResourceSubscriptionID string `json:"networkResourceSubscriptionID,omitempty"`
@@ -105,6 +110,16 @@ func (c Config) VirtualNetworkID() string {
 	return "/subscriptions/" + first(c.NetworkResourceSubscriptionID, c.SubscriptionID) +
 		"/resourceGroups/" + first(c.VnetResourceGroup, c.ResourceGroup) +
 		"/providers/Microsoft.Network/virtualNetworks/" + c.VnetName
+}
+
+// SecurityGroup returns the id of the nodes' network security group; its name is empty if
+// none is named.
+func (c Config) SecurityGroup() lb.ResourceID {
+	return lb.ResourceID{
+		SubscriptionID: first(c.NetworkResourceSubscriptionID, c.SubscriptionID),
+		ResourceGroup:  first(c.SecurityGroupResourceGroup, c.ResourceGroup),
+		Type:           lb.TypeSecurityGroup, Name: c.SecurityGroupName,
+	}
 }
 
 // WorkloadIdentity reports whether workload identity is configured: by its key, or,
@@ -167,6 +182,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("location", c.Location),
 		slog.String("virtualNetwork", c.VirtualNetworkID()),
 		slog.String("subnet", c.SubnetName),
+		slog.String("securityGroup", c.SecurityGroupName),
 		slog.String("loadBalancers", c.loadBalancers()),
 		slog.Int("maxRules", c.MostRules()),
 		slog.Bool("sharedProbe", c.SharesProbe()),

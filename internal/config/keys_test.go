@@ -17,10 +17,10 @@ func TestKeysWithoutEffect(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{``, ""},
 		{`,"securityGroupName":"s","NETWORKRESOURCETENANTID":"t","privateLinkServiceResourceGroup":"p","securityGroupResourceGroup":"g"`,
-			"keys of azure.json without effect: not supported yet: networkResourceTenantID, privateLinkServiceResourceGroup, securityGroupName, securityGroupResourceGroup"},
+			"keys of azure.json without effect: not supported yet: networkResourceTenantID, privateLinkServiceResourceGroup"},
 		{`,"vnetNam":"v","\u001b[31m":1`, "keys of azure.json without effect: unknown: \"\\x1b[31m\", \"vnetNam\""},
-		{`,"securityGroupName":"s","zzz":1`, `keys of azure.json without effect: not supported yet: securityGroupName; unknown: "zzz"`},
-		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","securityGroupName":null`, ""},
+		{`,"privateLinkServiceResourceGroup":"s","zzz":1`, `keys of azure.json without effect: not supported yet: privateLinkServiceResourceGroup; unknown: "zzz"`},
+		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","networkResourceTenantID":null`, ""},
 		{`,"multipleStandardLoadBalancerConfigurations":[{"name":"a","nodeSelector":{"matchLabels":{"zone":"1"}}},
 			{"NAME":"b","autoPlaceServices":true,"nodeSelector":{"matchLabel":{},"matchExpressions":[{"Key":"k","Operator":"Exists","value":"v"}]}}],"zzz":1`,
 			`keys of azure.json without effect: unknown: "multipleStandardLoadBalancerConfigurations[1].autoPlaceServices", ` +
@@ -55,7 +55,7 @@ func TestKeysThatAreOthersBusiness(t *testing.T) {
 		{`"aCloudProviderBackoff":true`, true},
 		{`"rateLimitOfTheLoadBalancer":1`, true},
 		{`"RateLimit":1`, true},
-		{`"securityGroupName":"sg"`, true},
+		{`"networkResourceTenantID":"t"`, true},
 	}
 	for _, tt := range tests {
 		_, ignored := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg",`+tt.given+`}`)

@@ -23,7 +23,7 @@ const maxSize = 1 << 20
 // notYet are the keys that users of the Azure cloud provider know and that have no
 // effect here so far.
 var notYet = []string{
-	"securityGroupName", "securityGroupResourceGroup", "privateLinkServiceResourceGroup", "networkResourceTenantID",
+	"privateLinkServiceResourceGroup", "networkResourceTenantID",
 }
 
 // othersBusiness are the keys that cluster builders write for other parts of the cloud

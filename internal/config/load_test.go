@@ -46,7 +46,7 @@ const whole = `{
 	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns",
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
-	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes",
+	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes", "securityGroupName": "nsg", "securityGroupResourceGroup": "nrg",
 	"loadBalancerSku": "STANDARD", "loadBalancerBackendPoolConfigurationType": "nodeip",
 	"disableOutboundSNAT": true, "maximumLoadBalancerRuleCount": 300,
 	"clusterServiceLoadBalancerHealthProbeMode": "Shared", "clusterServiceSharedLoadBalancerHealthProbePort": 10257,
@@ -72,7 +72,7 @@ func wholeConfig() Config {
 			TenantID: "t", AADClientID: "c", AADClientSecret: canary, AADClientCertPath: "/cert", AADClientCertPassword: canary,
 			AADFederatedTokenFile: "/token", UserAssignedIdentityID: "u", UseManagedIdentity: new(true), UseWorkloadIdentity: new(false),
 		},
-		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", NetworkResourceSubscriptionID: "ns"},
+		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", SecurityGroupName: "nsg", SecurityGroupResourceGroup: "nrg", NetworkResourceSubscriptionID: "ns"},
 		LoadBalancers: LoadBalancers{
 			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", BackendPoolType: "nodeip",
 			Configurations: []LoadBalancerConfiguration{{Name: "kubernetes", AllowServicePlacement: new(true)}, {
@@ -266,6 +266,8 @@ func TestMalformedFiles(t *testing.T) {
 		{"a number for a tag", base + "tagsMap: {cost: 5}", []string{`key "tagsMap.cost": want a string, got a number`}},
 		{"a string for tags", base + "tagsMap: a=b", []string{`key "tagsMap": want a mapping, got a string`}},
 		{"more rules than a number holds", base + "maximumLoadBalancerRuleCount: 99999999999999999999", []string{"want a whole number of at most 1500, got a number"}},
+		{"a path for a security group", base + "securityGroupName: a/b", []string{`key "securityGroupName" is "a/b"`}},
+		{"a path for a security group's resource group", base + "securityGroupResourceGroup: a/b", []string{`key "securityGroupResourceGroup"`}},
 		{"a path for a subnet", base + "subnetName: a/b", []string{`key "subnetName" is "a/b"`}},
 		{"too large", strings.Repeat(" ", maxSize) + base, []string{"larger than"}},
 	}

@@ -28,7 +28,8 @@ var atMost = map[string]int{
 	"clusterservicesharedloadbalancerhealthprobeport":     mostPort,
 }
 
-// vnetRule and subnetRule are Azure's rules for the names of virtual networks and subnets:
+// vnetRule is Azure's rule for the names of virtual networks, and subnetRule that for
+// subnets and security groups:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 var (
 	vnetRule   = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
@@ -64,6 +65,8 @@ func (c *Config) check() error {
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
 		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
+	case c.SecurityGroupName != "" && !subnetRule.MatchString(c.SecurityGroupName):
+		return fmt.Errorf(`key "securityGroupName" is %q: want 1 to 80 letters, digits, '_', '-' or '.'`, c.SecurityGroupName)
 	case c.SubnetName != "" && !subnetRule.MatchString(c.SubnetName):
 		return fmt.Errorf(`key "subnetName" is %q: want 1 to 80 letters, digits, '_', '-' or '.'`, c.SubnetName)
 	}
@@ -72,6 +75,7 @@ func (c *Config) check() error {
 		{"subscriptionId", c.SubscriptionID, "resourceGroup", c.ResourceGroup},
 		{"networkResourceSubscriptionID", c.NetworkResourceSubscriptionID, "vnetResourceGroup", c.VnetResourceGroup},
 		{"", "", "loadBalancerResourceGroup", c.LoadBalancerResourceGroup},
+		{"", "", "securityGroupResourceGroup", c.SecurityGroupResourceGroup},
 	} {
 		id := lb.LoadBalancerID{SubscriptionID: first(pair.subscription, "s"), ResourceGroup: "g", Name: "n"}
 		if err := id.Validate(); err != nil {

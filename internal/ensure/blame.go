@@ -17,14 +17,27 @@ import (
 // depth of a search among a hundred Services, and room for a second culprit.
 const mostTries = 24
 
-// writeAll writes the jobs, and returns those whose step is done. All others have failed.
+// content is what Azure may refuse: that of the load balancers, or that of the security
+// group.
+type content string
+
+const (
+	balancing content = ""
+	securing  content = "security group of "
+)
+
+// trial is a write for some jobs. Those that the plan refuses are left out of it, and an
+// error is that of all others.
+type trial func(ctx context.Context, jobs []*job) (refused map[*job]error, err error)
+
+// blame writes the jobs, and returns those whose step is done. All others have failed.
 // Those that were refused before are written by themselves, so that their neighbours do
 // not pay again.
-func (w *worker) writeAll(ctx context.Context, jobs []*job, inv *inventory) (level []*job) {
+func (w *worker) blame(ctx context.Context, jobs []*job, of content, write trial) (level []*job) {
 	var good, suspects []*job
 	w.Balancers.mu.Lock()
 	for _, j := range jobs {
-		if w.suspects[j.Service] != nil {
+		if w.suspects[string(of)+j.Service] != nil {
 			suspects = append(suspects, j)
 		} else {
 			good = append(good, j)
@@ -32,17 +45,17 @@ func (w *worker) writeAll(ctx context.Context, jobs []*job, inv *inventory) (lev
 	}
 	w.Balancers.mu.Unlock()
 	tries := mostTries
-	level = w.search(ctx, good, inv, &tries)
-	return append(level, w.search(ctx, suspects, inv, &tries)...)
+	level = w.search(ctx, good, of, write, &tries)
+	return append(level, w.search(ctx, suspects, of, write, &tries)...)
 }
 
 // search writes the jobs; if Azure refuses that, each half by itself.
-func (w *worker) search(ctx context.Context, jobs []*job, inv *inventory, tries *int) (level []*job) {
+func (w *worker) search(ctx context.Context, jobs []*job, of content, write trial, tries *int) (level []*job) {
 	if len(jobs) == 0 || ctx.Err() != nil {
 		return nil
 	}
 	*tries--
-	refused, err := w.write(ctx, jobs, inv)
+	refused, err := write(ctx, jobs)
 	for _, j := range jobs {
 		if refused[j] != nil {
 			w.fail(ctx, j, refused[j])
@@ -54,11 +67,11 @@ func (w *worker) search(ctx context.Context, jobs []*job, inv *inventory, tries 
 		return jobs
 	case culpable(err) && len(jobs) > 1 && *tries > 0:
 		half := len(jobs) / 2
-		return append(w.search(ctx, jobs[:half], inv, tries), w.search(ctx, jobs[half:], inv, tries)...)
+		return append(w.search(ctx, jobs[:half], of, write, tries), w.search(ctx, jobs[half:], of, write, tries)...)
 	}
 	for _, j := range jobs {
 		if culpable(err) {
-			w.suspect(j, err)
+			w.suspect(of, j, err)
 		}
 		w.fail(ctx, j, err)
 	}
@@ -84,13 +97,13 @@ type refusal struct {
 	until time.Time
 }
 
-func (w *worker) suspect(j *job, err error) {
+func (w *worker) suspect(of content, j *job, err error) {
 	w.Balancers.mu.Lock()
 	defer w.Balancers.mu.Unlock()
-	r := w.suspects[j.Service]
+	r := w.suspects[string(of)+j.Service]
 	if r == nil || !r.is(j, w.id) {
 		r = &refusal{wish: j.Wish, on: w.id.Key()}
-		w.suspects[j.Service] = r
+		w.suspects[string(of)+j.Service] = r
 	}
 	r.err, r.until = err, time.Now().Add(min(firstPause<<min(r.times, 10), lastPause))
 	r.times++
@@ -102,17 +115,17 @@ func (r *refusal) is(j *job, on lb.LoadBalancerID) bool {
 }
 
 // refused returns why a job is not tried now; nil if it is.
-func (w *worker) refused(j *job) error {
+func (w *worker) refused(of content, j *job) error {
 	w.Balancers.mu.Lock()
 	defer w.Balancers.mu.Unlock()
-	if r := w.suspects[j.Service]; r != nil && r.is(j, w.id) && time.Now().Before(r.until) {
+	if r := w.suspects[string(of)+j.Service]; r != nil && r.is(j, w.id) && time.Now().Before(r.until) {
 		return r.err
 	}
 	return nil
 }
 
-func (b *Balancers) trust(j *job) {
+func (b *Balancers) trust(of content, j *job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.suspects, j.Service)
+	delete(b.suspects, string(of)+j.Service)
 }

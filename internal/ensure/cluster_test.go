@@ -195,7 +195,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if on != "" {
 		r.places = append([]string{on}, leave...)
 	}
-	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish}
+	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status}
 	if on != "" {
 		req.On = p.balancers.ID(on)
 	}
@@ -250,4 +250,32 @@ func (p *process) Fresh(_ string, _ lb.LoadBalancerID, pool service.Pool) []lb.A
 		return nodes[:1]
 	}
 	return nodes
+}
+
+// Reached implements ensure.Cluster.
+func (p *process) Reached() []ensure.Reached {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	var all []ensure.Reached
+	for _, r := range p.stage.services {
+		reached := ensure.Reached{Owner: r.Owner(), Addresses: r.status}
+		for _, port := range r.Ports {
+			reached.NodePorts = append(reached.NodePorts, port.NodePort)
+		}
+		all = append(all, reached)
+	}
+	return all
+}
+
+// Nodes implements ensure.Cluster.
+func (p *process) Nodes() []netip.Addr {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return p.stage.nodes
+}
+
+// NodesOf implements ensure.Cluster.
+func (p *process) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) {
+	nodes := p.Nodes()
+	return nodes, nodes != nil
 }

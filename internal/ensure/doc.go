@@ -12,6 +12,8 @@
 //	write.go      one plan: read, compare, write, check
 //	blame.go      who is to blame for a write that Azure refused
 //	address.go    which public IP a frontend gets (pure)
+//	guard.go      the security group: one loop for all Services of the cluster
+//	situation.go  what they ask of it
 //	publicips.go  makes public IPs before the write
 //	tidy.go       deletes those that nobody wants any more, after it
 //	underway.go   what somebody else is just writing

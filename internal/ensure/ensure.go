@@ -28,6 +28,8 @@ type Azure interface {
 	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
 	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
 	DeletePublicIP(ctx context.Context, ip lb.PublicIP) error
+	GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error)
+	PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error)
 }
 
 // Lanes are the lanes of the pools; see poolupdate.Lanes.
@@ -47,6 +49,13 @@ type Cluster interface {
 	Owners() []string
 	// Fresh returns what a pool holds that is about to be made for a Service.
 	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
+	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
+	// which Azure may hold something.
+	Reached() []Reached
+	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
+	// balancer; false if they are not known yet.
+	Nodes() []netip.Addr
+	NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool)
 }
 
 // Lease is the lock that other controllers of the load balancers take; see
@@ -80,6 +89,9 @@ type Settings struct {
 	Configurations []service.Configuration
 	// MostRules is how many rules a load balancer may have.
 	MostRules int
+	// SecurityGroup is the network security group of the nodes; without a name none is
+	// written.
+	SecurityGroup lb.ResourceID
 }
 
 // Request asks for the load balancers to hold what one Service wants.
@@ -95,6 +107,8 @@ type Request struct {
 	On   lb.LoadBalancerID
 	// Leave are the other load balancers that may hold parts of it.
 	Leave []lb.LoadBalancerID
+	// Shown are the addresses that its status shows.
+	Shown []netip.Addr
 	// Groups are the names of further resource groups that may have public IPs which were
 	// made for it.
 	Groups []string
@@ -108,6 +122,8 @@ type Result struct {
 	Err error
 	// Addresses are those of the wish's faces, in their order.
 	Addresses []netip.Addr
+	// Note is what people should know although all went well; empty for nothing.
+	Note string
 	// Changed is true if something was written for the Service.
 	Changed bool
 	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
@@ -123,8 +139,8 @@ type Balancers struct {
 	cfg   Config
 	atlas atlas
 
-	mu      sync.Mutex // guards what follows
-	workers map[lb.LoadBalancerKey]*worker
+	mu      sync.Mutex                     // guards what follows
+	workers map[lb.LoadBalancerKey]*worker // that of the security group has no key
 	// start runs a worker in the background; nil before Run and after it.
 	start func(*worker)
 	// suspects are the Services that were to blame for a refused write.
@@ -137,6 +153,9 @@ type Balancers struct {
 func New(cfg Config) *Balancers {
 	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}}
 	b.atlas.reading = make(chan struct{}, 1)
+	if cfg.SecurityGroup.Name != "" {
+		b.workers[""] = newGuard(b).worker
+	}
 	return b
 }
 
@@ -160,13 +179,17 @@ func (b *Balancers) Run(ctx context.Context) {
 
 // Ensure queues a request. It waits for nothing; Done hears what came of it. A Service
 // has one request at a time.
-func (b *Balancers) Ensure(req Request) { b.next(&job{Request: req, steps: steps(req)}) }
+func (b *Balancers) Ensure(req Request) {
+	b.next(&job{Request: req, steps: steps(req, b.cfg.SecurityGroup.Name != "")})
+}
 
 // step is what a job does on one load balancer.
 type step struct {
 	on lb.LoadBalancerID
 	// leaves is true if the Service goes from there.
 	leaves bool
+	// secures is true for the step on the security group.
+	secures bool
 }
 
 // job is a request on its way.
@@ -175,6 +198,7 @@ type job struct {
 	steps     []step
 	addresses []netip.Addr
 	changed   bool
+	note      string
 	gone      []lb.LoadBalancerID
 	without   []lb.PoolID
 	// groups are the resource groups of the public IPs that its frontends lost.
@@ -183,10 +207,28 @@ type job struct {
 	replaces bool
 }
 
+// moves reports whether there are more steps on load balancers.
+func (j *job) moves() bool { return len(j.steps) > 1 && !j.steps[1].secures }
+
 // steps orders what a request takes. An address that was on one load balancer can be on
 // another only when it has left, so public ones leave first; for others it is better
 // that the new frontend is there before the old one goes.
-func steps(req Request) []step {
+//
+// The security group opens when the addresses are known, and closes before they are given
+// up: what Azure gets back it may give to somebody else, and nothing may be let in there.
+// Flows that are open outlive the rule that let them in.
+func steps(req Request, guarded bool) []step {
+	all := stepsOnBalancers(req)
+	switch {
+	case !guarded:
+		return all
+	case req.Wish == nil:
+		return append([]step{{secures: true}}, all...)
+	}
+	return append(all, step{secures: true})
+}
+
+func stepsOnBalancers(req Request) []step {
 	var all []step
 	for _, id := range req.Leave {
 		all = append(all, step{on: id, leaves: true})
@@ -207,13 +249,17 @@ func (b *Balancers) next(j *job) {
 		b.done(j, nil)
 		return
 	}
-	id := j.steps[0].on
+	id, key := j.steps[0].on, j.steps[0].on.Key()
+	if j.steps[0].secures {
+		key = ""
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w := b.workers[id.Key()]
+	w := b.workers[key]
 	if w == nil {
 		w = &worker{Balancers: b, id: id, wake: make(chan struct{}, 1)}
-		b.workers[id.Key()] = w
+		w.work = w.pass
+		b.workers[key] = w
 		if b.start != nil {
 			b.start(w)
 		}
@@ -229,5 +275,5 @@ func (b *Balancers) done(j *job, err error) {
 	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
 		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
 	})
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Changed: j.changed, Gone: gone, Without: j.without})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Changed: j.changed, Gone: gone, Without: j.without})
 }

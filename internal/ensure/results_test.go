@@ -20,6 +20,9 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 		return p.failed(name, cl, res.Err)
 	}
 	cl.fails, cl.told = 0, ""
+	if res.Note != "" {
+		p.stage.trace("%s: note: %s", name, res.Note)
+	}
 	if res.Wish == nil {
 		p.stage.release(name, cl)
 		return nil

@@ -5,6 +5,7 @@ package ensure_test
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -108,6 +109,8 @@ func (s *stage) do(d *datadriven.TestData) string {
 	case "mend":
 		s.mend()
 		return ""
+	case "nodes":
+		s.setNodes(d)
 	case "look":
 		s.look()
 	case "wait":
@@ -170,6 +173,8 @@ func stageOf(d *datadriven.TestData) *stage {
 				_, _ = fmt.Sscan(a.Vals[0], &set.MostRules)
 			case "tags":
 				set.Tags = map[string]string{a.Vals[0]: a.Vals[1]}
+			case "guarded":
+				set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
 			case "on":
 				set.Configurations = nil
 				for _, name := range a.Vals {
@@ -227,6 +232,8 @@ func specOf(fields map[string]string) service.Service {
 			spec.Local, spec.HealthCheckNodePort = true, 32000
 		case "client-ip":
 			spec.ClientIP = true
+		case "ranges":
+			spec.SourceRanges = strings.Fields(value)
 		case "loadBalancerIP":
 			spec.LoadBalancerIP = value
 		case "label":
@@ -254,6 +261,19 @@ func portOf(text string) service.Port {
 	must(err)
 	p.NodePort = 30000 + p.Port%2000
 	return p
+}
+
+// setNodes has the cluster have these nodes, and all Services compared again.
+func (s *stage) setNodes(d *datadriven.TestData) {
+	s.mu.Lock()
+	s.nodes = nil
+	for _, a := range d.CmdArgs {
+		if ip, err := netip.ParseAddr(a.Key); err == nil {
+			s.nodes = append(s.nodes, ip)
+		}
+	}
+	s.mu.Unlock()
+	s.look()
 }
 
 // look has all Services compared again, as happens from time to time.

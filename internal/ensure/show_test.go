@@ -98,10 +98,39 @@ type (
 	}
 )
 
-// cloud is all that Azure shows of load balancers and public IPs.
+type azureSecurityRule struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Priority         int      `json:"priority"`
+		Access           string   `json:"access"`
+		Protocol         string   `json:"protocol"`
+		Source           string   `json:"sourceAddressPrefix"`
+		Sources          []string `json:"sourceAddressPrefixes"`
+		Destination      string   `json:"destinationAddressPrefix"`
+		Destinations     []string `json:"destinationAddressPrefixes"`
+		DestinationPort  string   `json:"destinationPortRange"`
+		DestinationPorts []string `json:"destinationPortRanges"`
+	} `json:"properties"`
+}
+
+func (r azureSecurityRule) spell() string {
+	p := r.Properties
+	return fmt.Sprintf("  %d %s %s from %s to %s at %s\n", p.Priority, p.Access, p.Protocol,
+		p.Source+strings.Join(p.Sources, ","), p.Destination+strings.Join(p.Destinations, ","), p.DestinationPort+strings.Join(p.DestinationPorts, ","))
+}
+
+type azureSecurityGroup struct {
+	ID         string `json:"id"`
+	Properties struct {
+		Rules []azureSecurityRule `json:"securityRules"`
+	} `json:"properties"`
+}
+
+// cloud is all that Azure shows of load balancers, public IPs and security groups.
 type cloud struct {
 	balancers []azureBalancer
 	ips       []azurePublicIP
+	groups    []azureSecurityGroup
 }
 
 func (s *stage) cloud() cloud {
@@ -121,6 +150,10 @@ func (s *stage) cloud() cloud {
 			var ip azurePublicIP
 			must(json.Unmarshal(r.Body, &ip))
 			c.ips = append(c.ips, ip)
+		case strings.Contains(r.ID, "/networkSecurityGroups/"):
+			var g azureSecurityGroup
+			must(json.Unmarshal(r.Body, &g))
+			c.groups = append(c.groups, g)
 		}
 	}
 	return c
@@ -159,6 +192,12 @@ func (c cloud) spell() string {
 	}
 	for _, ip := range c.ips {
 		out.WriteString(ip.spell())
+	}
+	for _, g := range c.groups {
+		out.WriteString(short(g.ID) + "\n")
+		for _, r := range g.Properties.Rules {
+			out.WriteString(r.spell())
+		}
 	}
 	if out.Len() == 0 {
 		return "nothing\n"

@@ -41,6 +41,7 @@ type stage struct {
 	settings ensure.Settings
 	start    time.Time
 	lease    *lease // nil is none
+	nodes    []netip.Addr
 	witness  witness
 
 	mu       sync.Mutex // guards all below; never held while time passes
@@ -74,6 +75,7 @@ func newStage(adjust ...func(*ensure.Settings)) *stage {
 	s := &stage{
 		start:    time.Now(),
 		services: map[string]*record{},
+		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
 		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true}),
 		settings: ensure.Settings{
 			Settings: service.Settings{

@@ -92,7 +92,7 @@ func (w *worker) choreOf(jobs []*job, ip lb.PublicIP) (chore, bool) {
 		return chore{ip: ip}, w.orphan(ip) && ip.UsedBy == "" && !wanted
 	case madeFor(ip, w.cfg.ClusterName) != "" && ip.UsedBy == "":
 		return chore{ip: ip, by: j}, true
-	case len(j.steps) > 1:
+	case j.moves():
 		return chore{}, false // what has it may still be the Service's own
 	}
 	next := left(ip, j, w.cfg.ClusterName)

@@ -25,6 +25,8 @@ type worker struct {
 	*Balancers
 	id   lb.LoadBalancerID
 	wake chan struct{}
+	// work makes the next step of some jobs.
+	work func(ctx context.Context, jobs []*job)
 
 	mu      sync.Mutex
 	waiting []*job
@@ -62,7 +64,7 @@ func (w *worker) run(ctx context.Context) {
 			return
 		}
 		for jobs := w.take(); len(jobs) > 0 && ctx.Err() == nil; jobs = w.take() {
-			w.pass(ctx, jobs)
+			w.work(ctx, jobs)
 		}
 	}
 }
@@ -70,7 +72,7 @@ func (w *worker) run(ctx context.Context) {
 // pass makes the next step of these jobs.
 func (w *worker) pass(ctx context.Context, jobs []*job) {
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
-		why := w.refused(j)
+		why := w.refused(balancing, j)
 		if why != nil {
 			w.fail(ctx, j, why)
 		}
@@ -86,7 +88,9 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 		}
 	}
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return ips.failed[j] != nil })
-	level := w.writeAll(ctx, jobs, ips)
+	level := w.blame(ctx, jobs, balancing, func(ctx context.Context, jobs []*job) (map[*job]error, error) {
+		return w.write(ctx, jobs, ips)
+	})
 	w.tidy(ctx, level, ips)
 	for _, j := range level {
 		if err := ips.failed[j]; err != nil {
@@ -94,7 +98,7 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 			continue
 		}
 		j.steps = j.steps[1:]
-		w.trust(j)
+		w.trust(balancing, j)
 		w.next(j)
 	}
 }

@@ -24,7 +24,7 @@ const class = "weir.dev/azure"
 
 func balancing() kube.Balancing {
 	return kube.Balancing{
-		Class: class, Namespace: "default",
+		Class: class, Namespace: "default", Guarded: true,
 		Settings: service.Settings{
 			ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: subscription, ResourceGroup: "rg"},
 			VirtualNetwork: vnetID, Subnet: "nodes",

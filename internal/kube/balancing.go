@@ -57,6 +57,8 @@ type Balancing struct {
 	Settings service.Settings
 	// Namespace is where the BackendPools of all nodes are.
 	Namespace string
+	// Guarded is true if a security group says who may connect.
+	Guarded bool
 	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
 	// never.
 	LookAgainAfter time.Duration
@@ -88,6 +90,7 @@ func (c *Cluster) setupBalancing() error {
 	return c.watchNamespaces(builder.ControllerManagedBy(c.mgr).Named("loadbalancer")).
 		Watches(&corev1.Service{}, mapped(c.balancedService), builder.WithPredicates(balancedChanged())).
 		Watches(&v1alpha1.BackendPool{}, mapped(c.serviceOfPool), builder.WithPredicates(poolGoes())).
+		Watches(&corev1.Node{}, mapped(c.servicesAtNodes), builder.WithPredicates(c.nodeOrLabelsChanged())).
 		WatchesRawSource(c.balanced.source()).
 		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter(), MaxConcurrentReconciles: 4}).
 		Complete(c.balanced.noting(c.reconcileBalanced))
@@ -180,7 +183,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 			return nil // until somebody changes it
 		}
 		wish = &w
-		if cl.isLevel(wish, c.selection(s.Labels, namespace), now) {
+		if cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish) {
 			return c.publish(ctx, s, cl.ingress)
 		}
 	}
@@ -206,7 +209,8 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		return err
 	}
 	req := ensure.Request{
-		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish, Groups: groups,
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish,
+		Shown: shownBy(s), Groups: groups,
 	}
 	if on != "" {
 		req.On = c.balancers.ID(on)
@@ -216,6 +220,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	}
 	c.announce(s, cl, req)
 	cl.chosenBy = c.selection(s.Labels, namespace)
+	cl.nodes = c.atNodes(wish, req.On)
 	cl.asked, cl.running = &req, true
 	c.balancers.Ensure(req)
 	return nil

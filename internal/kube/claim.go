@@ -4,6 +4,7 @@ package kube
 
 import (
 	"hash/fnv"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -48,6 +49,10 @@ type claim struct {
 	free bool
 	// ingress is what the status shows then.
 	ingress []corev1.LoadBalancerIngress
+	// nodes are those that the security rules of the last request name.
+	nodes []netip.Addr
+	// noted is the last note of a result.
+	noted string
 	// chosenBy is what the selectors of the load balancers said of the Service when it was
 	// placed; see selection.
 	chosenBy string

@@ -118,7 +118,10 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	if r.Changed || cl.announced || cl.told != "" {
 		c.events.add(s, corev1.EventTypeNormal, EventEnsured, "Ensured load balancer")
 	}
-	cl.told, cl.announced = "", false
+	if r.Note != "" && r.Note != cl.noted {
+		c.events.add(s, corev1.EventTypeWarning, EventNotGuarded, sentence(r.Note, maxMessage))
+	}
+	cl.told, cl.noted, cl.announced = "", r.Note, false
 	level := r.Request
 	level.Leave = nil
 	cl.level, cl.lookAt = &level, lookAt(r.On.Name, now, c.balancing.LookAgainAfter)

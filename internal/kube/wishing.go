@@ -23,6 +23,7 @@ func wishing(s *corev1.Service) service.Service {
 		HealthCheckNodePort: s.Spec.HealthCheckNodePort,
 		ClientIP:            s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 		LoadBalancerIP:      s.Spec.LoadBalancerIP,
+		SourceRanges:        s.Spec.LoadBalancerSourceRanges,
 	}
 	for name, value := range s.Annotations {
 		if strings.HasPrefix(name, azureAnnotations) {
@@ -59,6 +60,7 @@ func stripBalanced(s *corev1.Service) {
 		Type: spec.Type, LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
 		ExternalTrafficPolicy: spec.ExternalTrafficPolicy, HealthCheckNodePort: spec.HealthCheckNodePort,
 		SessionAffinity: spec.SessionAffinity, LoadBalancerIP: spec.LoadBalancerIP,
+		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 	}
 	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer}
 }

@@ -63,7 +63,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	if warned := strings.Count(weir.logs(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}
-	for _, word := range []string{"securityGroupName", "resourceGruop"} {
+	for _, word := range []string{"networkResourceTenantID", "resourceGruop"} {
 		if !strings.Contains(weir.logs(), word) {
 			t.Errorf("the log does not name the key %s", word)
 		}

@@ -58,7 +58,7 @@ func newLab(t *testing.T, opts armemu.Options) *lab {
 	t.Cleanup(server.Close)
 	l.url = server.URL
 	l.must(l.emulator.Put(vnet, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)))
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"location":"eastus","securityGroupName":"s","resourceGruop":"typo"}`)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"location":"eastus","networkResourceTenantID":"t","resourceGruop":"typo"}`)
 	return l
 }
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensure
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/service"
+)
+
+// guarded is what a Service wants of the security group.
+type guarded struct {
+	wish *service.Wish // nil if it leaves
+	// addresses are those of the wish's faces, and shown those that its status showed.
+	addresses, shown []netip.Addr
+	on               lb.LoadBalancerID
+}
+
+func guardedBy(j *job) guarded {
+	return guarded{wish: j.Wish, addresses: j.addresses, shown: j.Shown, on: j.On}
+}
+
+// admissions are what a Service asks for.
+func (g *guard) admissions(of guarded) []nsg.Admission {
+	nodes, _ := g.cfg.Cluster.NodesOf(of.on)
+	return of.wish.Admissions(of.addresses, nodes)
+}
+
+// situation is what a plan of the security group is made from, but for the group.
+type situation struct {
+	shares []nsg.Share
+	nodes  []netip.Addr
+	// mine are the destinations of the Services whose wish is known, and former ones.
+	mine map[netip.Addr]bool
+}
+
+// survey gathers what all Services of the cluster ask for: those that are due, those that
+// were served since the start, and of all others only where they are reached, so that
+// nothing is closed there. Those may be of another controller, and after a start they are
+// all that were not looked at yet.
+func (g *guard) survey(jobs []*job) situation {
+	s := situation{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had)}
+	there, due := map[string]Reached{}, map[string]bool{}
+	for _, r := range g.cfg.Cluster.Reached() {
+		there[r.Owner] = r
+	}
+	for _, j := range jobs {
+		due[j.Owner] = true
+	}
+	for _, owner := range slices.Sorted(maps.Keys(g.known)) {
+		if _, ok := there[owner]; !ok {
+			delete(g.known, owner) // somebody took its finalizer away
+		} else if !due[owner] {
+			s.add(g, owner, g.known[owner])
+		}
+	}
+	for _, owner := range slices.Sorted(maps.Keys(there)) {
+		if _, known := g.known[owner]; !known && !due[owner] {
+			s.shares = append(s.shares, nsg.Share{Service: owner, Fixed: true, Places: s.reached(there[owner].Addresses, there[owner].NodePorts)})
+		}
+	}
+	for _, j := range jobs {
+		s.add(g, j.Owner, guardedBy(j))
+	}
+	return s
+}
+
+// add adds a Service whose wish is known. One whose nodes are not known is as good as one
+// of which nothing is.
+func (s *situation) add(g *guard, owner string, of guarded) {
+	for _, a := range s.places(of) {
+		s.mine[a] = true
+	}
+	if of.wish == nil {
+		return
+	}
+	share := nsg.Share{Service: owner, Admissions: g.admissions(of), Places: s.reached(s.places(of), of.wish.NodePorts())}
+	if _, ok := g.cfg.Cluster.NodesOf(of.on); !ok && len(of.wish.NodePorts()) > 0 {
+		share.Fixed = true
+	}
+	for _, a := range share.Admissions {
+		for _, d := range a.Destinations {
+			s.mine[d] = true
+		}
+	}
+	s.shares = append(s.shares, share)
+}
+
+// places are the addresses of a Service, those that it had and those in front included.
+func (s *situation) places(of guarded) []netip.Addr {
+	all := slices.Concat(of.addresses, of.shown)
+	if of.wish != nil {
+		all = append(all, of.wish.Access.Additional...)
+	}
+	return all
+}
+
+// reached are some addresses, and some ports of all nodes.
+func (s *situation) reached(addresses []netip.Addr, ports []int32) []nsg.Place {
+	places := []nsg.Place{{Addresses: addresses}}
+	if len(ports) > 0 {
+		places = append(places, nsg.Place{Addresses: s.nodes, Ports: ports})
+	}
+	return places
+}
+
+func (s *situation) input(observed []lb.SecurityRule) nsg.Input {
+	in := nsg.Input{Observed: observed, Shares: s.shares, Ours: maps.Clone(s.mine)}
+	for _, n := range s.nodes {
+		in.Ours[n] = true
+	}
+	return in
+}
+
+// ours are the destinations of these Services: what is closed by now may be another
+// cluster's the next time.
+func (s *situation) ours(known map[string]guarded) map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	for _, of := range known {
+		for _, a := range s.places(guarded{wish: of.wish, addresses: of.addresses}) {
+			all[a] = true
+		}
+	}
+	for _, share := range s.shares {
+		for _, a := range share.Admissions {
+			for _, d := range a.Destinations {
+				all[d] = true
+			}
+		}
+	}
+	return all
+}
