@@ -115,7 +115,7 @@ func (all *claims) of(s *corev1.Service) *claim {
 	if cl == nil || cl.uid != s.UID {
 		cl = &claim{uid: s.UID, owner: service.Owner(string(s.UID)), places: listed(s, PlaceAnnotation), groups: listed(s, GroupsAnnotation)}
 		// One that has been served before is not told so again.
-		cl.announced = !bound(s)
+		cl.announced = !bound(s) || len(s.Status.LoadBalancer.Ingress) == 0
 		if all.all == nil {
 			all.all = map[types.NamespacedName]*claim{}
 		}

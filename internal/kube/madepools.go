@@ -155,6 +155,48 @@ func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []strin
 	return nil
 }
 
+// needed reports whether a Service has the pool of a BackendPool that Weir made for it. The
+// members of one that somebody deletes stay where they are, and the next BackendPool of the
+// pool takes them over.
+func (c *Cluster) needed(p *v1alpha1.BackendPool) bool {
+	if !madeByWeir(p) {
+		return false
+	}
+	if ref := p.Spec.ServiceRef; ref != nil {
+		s := get[corev1.Service](c.snap.services, key(p.Namespace, ref.Name))
+		return s != nil && c.belongs(s, p.Spec.LoadBalancer.Name) && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	}
+	return len(c.servedBy(p.Spec.LoadBalancer.Name)) > 0
+}
+
+// belongs reports whether a load balancer is the one where a Service belongs.
+func (c *Cluster) belongs(s *corev1.Service, balancer string) bool {
+	places := listed(s, PlaceAnnotation)
+	return c.ours(s) && len(places) > 0 && strings.EqualFold(places[0], balancer)
+}
+
+// servedBy are the Services that belong on a load balancer.
+func (c *Cluster) servedBy(balancer string) []*corev1.Service {
+	return slices.DeleteFunc(list[corev1.Service](c.snap.services, servicesBalanced, ""), func(s *corev1.Service) bool {
+		return !c.belongs(s, balancer)
+	})
+}
+
+// missing has the load balancer of a BackendPool that Weir made compared at once: Azure does
+// not have the pool.
+func (c *Cluster) missing(p *v1alpha1.BackendPool) {
+	for _, s := range c.servedBy(p.Spec.LoadBalancer.Name) {
+		if ref := p.Spec.ServiceRef; ref != nil && (s.Namespace != p.Namespace || s.Name != ref.Name) {
+			continue
+		}
+		name := client.ObjectKeyFromObject(s)
+		if cl := c.claims.known(name); cl != nil {
+			cl.poolLost.Store(&p.Spec)
+			c.balanced.addName(name)
+		}
+	}
+}
+
 // emptied notes that a pool is gone, and with it what Weir wrote there.
 func (c *Cluster) emptied(p *v1alpha1.BackendPool) {
 	if e := c.statuses.known(refOf(p)); e != nil {
@@ -175,10 +217,8 @@ func (c *Cluster) deletePool(ctx context.Context, p *v1alpha1.BackendPool) error
 // dropNodePools deletes the BackendPools of the nodes of a load balancer that is no more,
 // unless another Service has had it made again meanwhile, or is about to.
 func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
-	for _, s := range list[corev1.Service](c.snap.services, servicesBalanced, "") {
-		if places := listed(s, PlaceAnnotation); c.ours(s) && len(places) > 0 && strings.EqualFold(places[0], id.Name) {
-			return nil // it belongs there; one that only leaves has another place first
-		}
+	if len(c.servedBy(id.Name)) > 0 {
+		return nil
 	}
 	var failed []error
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsOfNodes, "") {

@@ -23,7 +23,7 @@ func (c *Cluster) release(ctx context.Context, p *v1alpha1.BackendPool, e *entry
 	if !controllerutil.ContainsFinalizer(p, v1alpha1.Finalizer) {
 		return nil // somebody else's finalizer keeps it
 	}
-	if st.removes() && !e.isReleased() {
+	if st.removes() && !e.isReleased() && !c.needed(p) {
 		if e.due(situationOf(p, st, membership.Set{}), time.Now()) {
 			c.remove(e, st)
 			return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {

@@ -69,11 +69,19 @@ func (c *Cluster) change(ctx context.Context, p *v1alpha1.BackendPool, e *entry,
 	if errors.Is(err, errGone) {
 		return err
 	}
-	if reason, why, turned := e.turned(); turned {
+	reason, why, turned := e.turned()
+	switch {
+	case !turned:
+	case madeByWeir(p) && slices.Contains(missingReasons, reason):
+		c.missing(p) // nobody's trouble: it has just gone with its rules, or is made again
+	default:
 		c.events.warn(p, reason, why)
 	}
 	return err
 }
+
+// missingReasons are those of a pool that Azure does not have.
+var missingReasons = []string{v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonLoadBalancerNotFound}
 
 // turned reports a problem that no event spoke of yet.
 func (e *entry) turned() (reason, why string, turned bool) {
