@@ -27,7 +27,7 @@ func (p *process) reconcile(b *binding, changed bool) {
 	if !dead && paused {
 		k := s.pools[b.pool.Key()]
 		k.waits, k.again, k.parkedUntil = time.Time{}, time.Time{}, time.Time{}
-		k.failed, k.givenUp, k.level = 0, false, false
+		k.failed, k.givenUp, k.level, k.admin = 0, false, false, false
 	}
 	s.mu.Unlock()
 	switch {

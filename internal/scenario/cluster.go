@@ -195,7 +195,7 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 	switch {
 	case !relevant:
 		k.waits, k.putOff = time.Time{}, time.Time{}
-	case k.attempt == nil:
+	case k.attempt == nil && !p.dead:
 		s.asks(op, k)
 	}
 	return relevant

@@ -134,11 +134,15 @@ func (p *process) Wait(w poolupdate.Waiting) {
 // is remembered against it.
 func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage
+	goneBefore := p.without(r.Ref)
 	slept := p.awake(r.Pool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slept && p.ctx.Err() != nil {
 		return // it never came to say it
+	}
+	if p.dead && p.diedAt.Equal(time.Now()) {
+		return // one of several that were written together: it died of the report before
 	}
 	if p.dead {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
@@ -147,7 +151,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	if p.stopping && !r.Settled && len(r.Retrying)+len(r.Failed) > 0 {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))
 	}
-	p.note(r)
+	p.note(r, slept && !goneBefore)
 	b := s.cluster.byRef(r.Ref)
 	if b == nil {
 		return
@@ -165,14 +169,23 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	}
 }
 
-// note keeps a report, and what it says of its pool. The caller holds s.mu.
-func (p *process) note(r poolupdate.Report) {
+// without reports whether the Service of a BackendPool has gone, or goes.
+func (p *process) without(ref poolupdate.Ref) bool {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	b := p.stage.cluster.byRef(ref)
+	return b == nil || p.seen.gone(b) || b.deleting
+}
+
+// note keeps a report, and what it says of its pool. A machine that is suspended between the
+// decision and the word says it late: thereWhenAsked. The caller holds s.mu.
+func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 	s := p.stage
 	k := s.pools[r.Pool.Key()]
 	seen := report{Report: r, last: k.last, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
 	b := s.cluster.byRef(r.Ref)
 	if b != nil {
-		seen.serviceGone, seen.held = p.seen.gone(b) || b.deleting, b.paused
+		seen.serviceGone, seen.held = (p.seen.gone(b) || b.deleting) && !thereWhenAsked, b.paused
 	}
 	if k.attempt != nil {
 		if seen.passed = k.attempt.passed; r.Outcome != poolupdate.Postponed {
@@ -182,7 +195,7 @@ func (p *process) note(r poolupdate.Report) {
 			k.ended = time.Now()
 		}
 	}
-	if r.Admin && !r.Settled {
+	if r.Admin && !r.AdminRetryAt.IsZero() { // else it has dropped what it took along, too
 		seen.row, seen.failed = k.row, k.failed
 		k.keepsAt(r)
 		seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(later(k.patience, k.excuse), k.again))

@@ -30,7 +30,8 @@ type process struct {
 	client *azure.Client
 	// dead is set when the process is killed, guarded by the stage's mu: what it
 	// does from then on has no effect.
-	dead bool
+	dead   bool
+	diedAt time.Time
 	// stopping is set when the process has to end in good order, as when it is not the
 	// leader any more.
 	stopping bool
@@ -125,7 +126,7 @@ func (p *process) die(how string) {
 	if p.dead {
 		return
 	}
-	p.dead = true
+	p.dead, p.diedAt = true, time.Now()
 	s := p.stage
 	s.gates, s.joints = map[string]*gate{}, map[lb.LoadBalancerKey]*joint{}
 	for _, k := range s.pools {

@@ -38,7 +38,7 @@ func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb
 	s := p.stage
 	s.mu.Lock()
 	j := s.jointOf(id)
-	if len(j.asked) > 0 {
+	if len(j.asked) > 0 && !p.dead {
 		s.beginTogether(j)
 	} else {
 		j.phase, j.sent = "check", 0
@@ -124,10 +124,11 @@ func (c call) who() string {
 	return c.pool.Name
 }
 
-// about returns the pools that a call is about. The caller holds s.mu.
+// about returns the pools that a call is about: of a joint attempt those that are not
+// settled. The caller holds s.mu.
 func (s *Stage) about(c call) []*pool {
 	if c.joint != nil {
-		return c.joint.pools
+		return slices.DeleteFunc(slices.Clone(c.joint.pools), func(k *pool) bool { return k.attempt == nil })
 	}
 	if k := s.pools[c.pool.Key()]; k != nil {
 		return []*pool{k}
