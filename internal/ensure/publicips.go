@@ -87,7 +87,7 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 	for _, j := range jobs {
 		if inv.failed[j] == nil && j.Wish != nil && !j.steps[0].leaves {
 			w.pick(j, inv, writes)
-			yield(j, inv, first)
+			w.yield(j, inv, first)
 		}
 	}
 	w.putAll(ctx, inv, first)
@@ -97,10 +97,10 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 
 // yield takes the DNS label of a job from the public IP that it had before: no two can
 // have the same.
-func yield(j *job, inv *inventory, writes map[string]*ipWrite) {
+func (w *worker) yield(j *job, inv *inventory, writes map[string]*ipWrite) {
 	for _, key := range inv.of[j] {
 		for other, ip := range inv.known {
-			if key != "" && !slices.Contains(inv.of[j], other) && ip.DNSLabel != "" && ip.DNSLabel == inv.known[key].DNSLabel && ip.Tags[service.TagDNSLabel] == j.Service {
+			if key != "" && !slices.Contains(inv.of[j], other) && ip.DNSLabel != "" && ip.DNSLabel == inv.known[key].DNSLabel && ip.Tags[service.TagDNSLabel] == j.Service && !w.cfg.foreign(ip) {
 				ip.Tags = maps.Clone(ip.Tags)
 				delete(ip.Tags, service.TagDNSLabel)
 				ip.DNSLabel = ""

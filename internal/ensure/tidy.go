@@ -104,11 +104,24 @@ func (w *worker) choreOf(jobs []*job, ip lb.PublicIP) (chore, bool) {
 func (w *worker) leftBy(jobs []*job, ip lb.PublicIP) *job {
 	owner, labelled := madeFor(ip, w.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
 	for _, j := range jobs {
-		if (owner != "" && equalFold(j.Owner, owner) || labelled == j.Service) && !wants(j.Wish, ip) {
+		if (owner != "" && equalFold(j.Owner, owner) || labelled == j.Service && !w.cfg.foreign(ip)) && !wants(j.Wish, ip) {
 			return j
 		}
 	}
 	return nil
+}
+
+// foreign reports whether a public IP is another cluster's, which may have a Service of the
+// same name.
+func (s Settings) foreign(ip lb.PublicIP) bool {
+	if of := lb.Tag(ip.Tags, service.TagCluster); of != "" && !equalFold(of, s.ClusterName) {
+		return true
+	}
+	return ip.UsedBy != "" && !slices.ContainsFunc(s.names(), func(name string) bool {
+		id := s.Place
+		id.Name = name
+		return hasPrefixFold(ip.UsedBy, id.String()+"/")
+	})
 }
 
 // left is what a public IP becomes that stays when a Service leaves it: without its DNS

@@ -17,6 +17,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
@@ -113,7 +114,7 @@ func (all *claims) of(s *corev1.Service) *claim {
 	defer all.mu.Unlock()
 	cl := all.all[name]
 	if cl == nil || cl.uid != s.UID {
-		cl = &claim{uid: s.UID, owner: service.Owner(string(s.UID)), places: listed(s, PlaceAnnotation), groups: listed(s, GroupsAnnotation)}
+		cl = &claim{uid: s.UID, owner: service.Owner(string(s.UID)), places: listed(s, PlaceAnnotation), groups: groupsOn(s)}
 		// One that has been served before is not told so again.
 		cl.announced = !bound(s) || len(s.Status.LoadBalancer.Ingress) == 0
 		if all.all == nil {
@@ -145,6 +146,17 @@ func listed(s *corev1.Service, annotation string) []string {
 		}
 	}
 	return names
+}
+
+// mostGroups bounds what is believed of a record of resource groups: each costs a read.
+const mostGroups = 8
+
+// groupsOn reads the record of resource groups. Whoever may edit a Service may edit it.
+func groupsOn(s *corev1.Service) []string {
+	groups := slices.DeleteFunc(listed(s, GroupsAnnotation), func(name string) bool {
+		return lb.ResourceID{SubscriptionID: "s", ResourceGroup: name, Type: lb.TypePublicIP, Name: "n"}.Validate() != nil
+	})
+	return groups[:min(len(groups), mostGroups)]
 }
 
 // union returns the names of both, each once, in their order.

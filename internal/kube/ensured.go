@@ -184,8 +184,8 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 		if err := c.mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(s), fresh); err != nil {
 			return err
 		}
-		if fresh.UID != s.UID {
-			return errGone
+		if fresh.UID != s.UID || len(places) > 0 && fresh.DeletionTimestamp != nil && !bound(fresh) {
+			return errGone // too late to keep it: nothing of it may come into Azure
 		}
 		before := fresh.DeepCopy()
 		if len(places) > 0 && fresh.DeletionTimestamp == nil {

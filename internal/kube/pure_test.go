@@ -408,3 +408,13 @@ func FuzzFailedEvent(f *testing.F) {
 		}
 	})
 }
+
+// Whoever may edit a Service may edit its record: it costs no more than some reads, and names
+// nothing but resource groups.
+func TestARecordOfResourceGroupsIsBelievedInBounds(t *testing.T) {
+	s := serviceOfType(corev1.ServiceTypeLoadBalancer)
+	s.Annotations = map[string]string{GroupsAnnotation: "a, ../b, c/d, e,1,2,3,4,5,6,7,8,9"}
+	if got := strings.Join(groupsOn(s), " "); got != "a e 1 2 3 4 5 6" {
+		t.Errorf("believed: %s", got)
+	}
+}

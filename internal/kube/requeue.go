@@ -47,6 +47,12 @@ func (r Requeue) Validate() error {
 	return nil
 }
 
+// alone is the part that counts the failures of one request. The bucket that all share would
+// have the failures of some delay the next try of others.
+func (r Requeue) alone() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.BaseDelay, r.MaxDelay)
+}
+
 func (r Requeue) limiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedMaxOfRateLimiter(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.BaseDelay, r.MaxDelay),

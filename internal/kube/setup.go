@@ -197,7 +197,7 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	}
 	runs := []func(context.Context){lanes.Run}
 	if c.balancers != nil {
-		c.failing = c.opts.Requeue.limiter()
+		c.failing = c.opts.Requeue.alone()
 		runs = append(runs, c.balancers.Run)
 		if err := c.setupBalancing(); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)

@@ -68,8 +68,8 @@ func Make(in Input) Plan {
 		take(&p.Next, s)
 	}
 	sweep(&p.Next, in)
-	p.Delete = in.Observed.Etag != "" && bare(p.Next, in)
 	p.Changes = diff(in.Observed, p.Next)
+	p.Delete = in.Observed.Etag != "" && bare(p.Next, in) && (len(p.Changes) > 0 || made(in.Observed, in))
 	if p.Delete {
 		p.Changes = diff(in.Observed, lb.LoadBalancer{})
 	}
@@ -85,6 +85,7 @@ func take(next *lb.LoadBalancer, s Share) {
 	for i := range rules {
 		rules[i].Frontend = seatOf(*next, s, rules[i].Frontend)
 	}
+	had := poolsOf(next.Rules, s.Owner)
 	next.Rules = merge(next.Rules, rules, owned(s.Owner, ruleName), ruleName, sameRule)
 	next.Probes = merge(next.Probes, s.Probes, owned(s.Owner, probeName), probeName, sameProbe)
 	for _, w := range s.Pools {
@@ -93,8 +94,21 @@ func take(next *lb.LoadBalancer, s Share) {
 		}
 	}
 	next.Pools = slices.DeleteFunc(next.Pools, func(p lb.Pool) bool {
-		return contains(s.OwnPools, p.ID.Name) && !contains(poolNames(s.Pools), p.ID.Name) && !poolInUse(*next, p)
+		return contains(s.OwnPools, p.ID.Name) && (contains(had, p.ID.Name) || len(p.Addresses) == 0) &&
+			!contains(poolNames(s.Pools), p.ID.Name) && !poolInUse(*next, p)
 	})
+}
+
+// poolsOf are the pools that the rules of an owner send flows to. Nothing else tells whose a
+// pool is: its name is made of what anybody may call his Service.
+func poolsOf(rules []lb.Rule, owner string) []string {
+	var pools []string
+	for _, r := range rules {
+		if owns(owner, r.Name) {
+			pools = append(pools, r.Pool)
+		}
+	}
+	return pools
 }
 
 // sweep takes out the shared probes that nobody uses any more. The shared pools stay as
@@ -107,6 +121,12 @@ func sweep(next *lb.LoadBalancer, in Input) {
 	next.Probes = slices.DeleteFunc(next.Probes, func(p lb.Probe) bool {
 		return contains(in.SharedProbes, p.Name) && !used[strings.ToLower(p.Name)]
 	})
+}
+
+// made reports whether an empty load balancer is one that Services had: it has a shared pool.
+// One without, of which nothing is taken away, is somebody else's.
+func made(observed lb.LoadBalancer, in Input) bool {
+	return slices.ContainsFunc(observed.Pools, func(p lb.Pool) bool { return contains(in.SharedPools, p.ID.Name) })
 }
 
 // bare reports whether nothing is left but shared pools that nobody refers to.

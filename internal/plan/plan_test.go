@@ -214,3 +214,28 @@ func TestALoadBalancerWithoutAnythingIsDeleted(t *testing.T) {
 		t.Error("deleted with somebody's pool")
 	}
 }
+
+// Nothing but names tells what is on a load balancer: an empty one is somebody else's, unless
+// something of a Service goes with it, or it has the pool of all nodes.
+func TestAnEmptyLoadBalancerOfOthersStays(t *testing.T) {
+	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes-internal"}, Etag: "1"}
+	if p := Make(Input{Observed: empty, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.Empty() {
+		t.Errorf("deleted: %v", spell(p.Changes))
+	}
+	empty.Pools = []lb.Pool{pool("kubernetes")}
+	if p := Make(Input{Observed: empty, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.Delete {
+		t.Error("one that Services had stays")
+	}
+}
+
+// A pool has the name that a Service's own would have, and is not the Service's: no rule of it
+// was there.
+func TestAPoolOfASimilarNameStays(t *testing.T) {
+	blue := pool("team-blue")
+	blue.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
+	observed := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{blue}}
+	s := service("a1", 80)
+	s.OwnPools = []string{"team-blue"}
+	expect(t, Make(Input{Observed: observed, Shares: []Share{s}, SharedPools: []string{"kubernetes"}}),
+		"add pool kubernetes", "add probe a1-TCP-80", "add frontend a1", "add rule a1-TCP-80")
+}

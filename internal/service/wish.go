@@ -49,7 +49,7 @@ func Desired(s Service, set Settings) (Wish, []Problem) {
 	for _, f := range w.Faces {
 		r.rules(&w, s, set, f, st)
 	}
-	if problem := poolNameFits(s, w.Pools); problem != nil {
+	if problem := poolNameFits(s, set, w.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
 	w.Access = r.access(s)
@@ -87,8 +87,11 @@ func (s Service) OwnPools() []string {
 // mostName is Azure's longest name of a pool.
 const mostName = 80
 
-func poolNameFits(s Service, pools []Pool) *Problem {
+func poolNameFits(s Service, set Settings, pools []Pool) *Problem {
 	for _, p := range pools {
+		if !p.Shared && slices.ContainsFunc(set.SharedPools(), func(name string) bool { return strings.EqualFold(name, p.Name) }) {
+			return &Problem{"metadata.name", s.Name, "a name that makes another pool than " + p.Name + ", which is that of all nodes: rename the Service or its namespace"}
+		}
 		if !p.Shared && len(p.Name) > mostName {
 			return &Problem{"metadata.name", s.Name, "a namespace and a name that make a pool name of at most " +
 				strconv.Itoa(mostName) + " characters; " + p.Name + " has " + strconv.Itoa(len(p.Name))}
