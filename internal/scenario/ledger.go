@@ -40,6 +40,9 @@ func (p *process) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Re
 // Record implements poolupdate.Ledger.
 func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
 	s := p.stage
+	if s.opts.Whole { // several are written side by side
+		time.Sleep(s.turn(ref))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
