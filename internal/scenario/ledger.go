@@ -144,7 +144,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	if slept && p.ctx.Err() != nil {
 		return // it never came to say it
 	}
-	if p.dead && p.diedAt.Equal(time.Now()) {
+	if p.dead && s.opts.Whole && p.diedAt.Equal(time.Now()) {
 		return // one of several that were written together: it died of the report before
 	}
 	if p.dead {
