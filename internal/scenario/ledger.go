@@ -40,6 +40,9 @@ func (p *process) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Re
 // Record implements poolupdate.Ledger.
 func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
 	s := p.stage
+	if s.opts.Whole { // several are written side by side
+		time.Sleep(s.turn(ref))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
@@ -141,7 +144,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	if slept && p.ctx.Err() != nil {
 		return // it never came to say it
 	}
-	if p.dead && p.diedAt.Equal(time.Now()) {
+	if p.dead && s.opts.Whole && p.diedAt.Equal(time.Now()) {
 		return // one of several that were written together: it died of the report before
 	}
 	if p.dead {

@@ -136,6 +136,15 @@ func (s *Stage) about(c call) []*pool {
 	return nil
 }
 
+// turn is how much later the record of a BackendPool comes than those of the same instant,
+// so that they come in their order.
+func (s *Stage) turn(ref poolupdate.Ref) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.sorted(), func(k *pool) bool { return k.id.Name == ref.Name })
+	return time.Duration(i+1) * time.Microsecond
+}
+
 // asks notes that an operation is about to be attempted. The caller holds s.mu.
 func (s *Stage) asks(op poolupdate.Operation, k *pool) {
 	j := s.jointOf(op.Pool.LoadBalancer)

@@ -100,7 +100,7 @@ func late(t *testing.T) Outcome {
 	t.Helper()
 	for seed := range uint64(20) { // in some of them s1 is not there, or is paused
 		schedule := append(Schedule(seed, 20), parse([]string{"clock 10m", "scale s1 nodes=(n1, n2)", "scale s1 nodes=(n3)", "clock 200ms", "expect level", "clock 1h"})...)
-		if o := Play(schedule); o.Check == "expect" {
+		if o := Play(schedule); o.Check == "expect" && strings.Contains(schedule[0].Input, "service s1 pools=(a) ") {
 			return o
 		}
 	}
