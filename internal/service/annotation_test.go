@@ -136,8 +136,6 @@ func TestBadValues(t *testing.T) {
 		{web(with(PIPPrefixID, "p")), PIPPrefixID, "the id of a public IP prefix"},
 		{web(with(PIPPrefixID, subscription+"/resourceGroups/net/providers/Microsoft.Network/publicIPAddresses/p")), PIPPrefixID, "the id of a public IP prefix"},
 		{web(with(PIPTags, "team")), PIPTags, `pairs like "a=b,c=d"`},
-		{web(local, sharedName), "metadata.name", "which is that of all nodes"},
-		{web(local, dual, sharedName), "metadata.name", "which is that of all nodes"},
 		{web(with(PIPTags, manyTags(49))), PIPTags, "there are 51, and Azure takes 50"},
 		{web(ports(Port{Protocol: "TCP", Port: 80})), "spec.ports[80].nodePort", "no_probe_rule"},
 		{web(with(ofPort(80, portProbePort), "81"), ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 81})), "spec.ports[81].nodePort", "a node port for the health probe"},
@@ -224,9 +222,6 @@ func FuzzDesired(f *testing.F) {
 		}
 	})
 }
-
-// sharedName gives a Service a name whose own pool would be that of all nodes.
-func sharedName(s *Service) { s.Namespace, s.Name = "shop", "prod" }
 
 func manyTags(n int) string {
 	var pairs []string

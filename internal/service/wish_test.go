@@ -155,3 +155,18 @@ func TestSharedProbe(t *testing.T) {
 		t.Error("a Local Service is asked at its own port")
 	}
 }
+
+// A Service's own pool is never that of all nodes, whatever it is called.
+func TestNoServiceOwnsThePoolOfAllNodes(t *testing.T) {
+	set := settings()
+	for cluster, owned := range map[string]bool{"shop-web": true, "Shop-Web": true, "shop": false} {
+		set.ClusterName = cluster
+		_, problems := Desired(web(local), set)
+		if (len(problems) > 0) != owned || owned && problems[0].Field != "metadata.name" {
+			t.Errorf("cluster %s: %v", cluster, problems)
+		}
+		if _, problems := Desired(web(), set); len(problems) > 0 {
+			t.Errorf("cluster %s, not Local: %v", cluster, problems)
+		}
+	}
+}
