@@ -67,6 +67,6 @@ func (c *Cluster) nodeOrLabelsChanged() predicate.Predicate {
 }
 
 func (c *Cluster) nodeDiffers(before, after *corev1.Node) bool {
-	a, b := nodeOf(before, c.snap.excludeControlPlane), nodeOf(after, c.snap.excludeControlPlane)
-	return a.Excluded != b.Excluded || !slices.Equal(a.IPs, b.IPs)
+	a, b := c.snap.nodeOf(before), c.snap.nodeOf(after)
+	return a.Excluded != b.Excluded || a.Draining != b.Draining || before.UID != after.UID || !slices.Equal(a.IPs, b.IPs)
 }

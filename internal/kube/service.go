@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,11 +72,42 @@ func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *en
 	if changed {
 		op.ChangedAt = time.Now()
 	}
-	c.lanes.Add(op)
+	c.lanes.Add(e.operations(op, set)...)
 	if e.wants(len(set.Addresses)) {
 		c.wake.add(e.ref)
 	}
 	return nil
+}
+
+// operations returns what has to be queued: the operation, and ahead of it one for the admin
+// states if others are to be Down than are on record. Where nothing else differs that one
+// does all.
+func (e *entry) operations(op poolupdate.Operation, set membership.Set) []poolupdate.Operation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var shall, are []string
+	for _, d := range set.Draining {
+		shall = append(shall, d.IP.String())
+	}
+	for _, d := range e.status.Down {
+		are = append(are, d.Address)
+	}
+	slices.Sort(shall)
+	slices.Sort(are)
+	if op.ChangedAt.IsZero() || slices.Equal(shall, are) {
+		return []poolupdate.Operation{op}
+	}
+	admin := op
+	admin.Admin, admin.Draining = true, len(shall)
+	members := make([]string, len(set.Addresses))
+	for i, a := range set.Addresses {
+		members[i] = a.IP.String()
+	}
+	slices.Sort(members)
+	if slices.Equal(members, slices.Sorted(slices.Values(e.status.WrittenAddresses))) {
+		return []poolupdate.Operation{admin}
+	}
+	return []poolupdate.Operation{admin, op}
 }
 
 // wants keeps the wanted number of members current while a pool is not level, and reports

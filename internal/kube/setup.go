@@ -129,7 +129,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		statuses: &statuses{reader: mgr.GetAPIReader(), writer: mgr.GetClient().Status(), byRef: map[poolupdate.Ref]*entry{}},
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
-			excludeControlPlane: opts.ExcludeControlPlane,
+			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
 		},
 	}
 	c.snap.taken = c.taken

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
@@ -27,6 +29,8 @@ type snapshot struct {
 
 	place               placement
 	excludeControlPlane bool
+	// draining are the taints that say that a node leaves; nil leaves admin states alone.
+	draining *adminstate.Signals
 	// taken reports whether a BackendPool ever took its pool. It asks the status
 	// store first: the informer learns of our own writes late.
 	taken func(*v1alpha1.BackendPool) bool
@@ -74,13 +78,22 @@ func (s *snapshot) service(name poolupdate.ServiceName) *corev1.Service {
 	return get[corev1.Service](s.services, key(name.Namespace, name.Name))
 }
 
+// nodeOf converts a node, with why it drains.
+func (s *snapshot) nodeOf(n *corev1.Node) membership.Node {
+	node := nodeOf(n, s.excludeControlPlane)
+	if s.draining != nil {
+		node.Draining = strings.Join(s.draining.Draining(taintsOf(n.Spec.Taints...)), ", ")
+	}
+	return node
+}
+
 // node looks a node up for membership.
 func (s *snapshot) node(name string) (membership.Node, bool) {
 	n := get[corev1.Node](s.nodes, name)
 	if n == nil {
 		return membership.Node{}, false
 	}
-	return nodeOf(n, s.excludeControlPlane), true
+	return s.nodeOf(n), true
 }
 
 // ofThisCluster reports whether a node has the address, excluded ones included.
@@ -126,7 +139,7 @@ func (s *snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node],
 		}
 		for _, obj := range s.nodes.List() {
 			n, ok := obj.(*corev1.Node)
-			if ok && selector.Matches(labels.Set(n.Labels)) && !yield(nodeOf(n, s.excludeControlPlane)) {
+			if ok && selector.Matches(labels.Set(n.Labels)) && !yield(s.nodeOf(n)) {
 				return
 			}
 		}

@@ -4,8 +4,11 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,5 +56,92 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 			}
 		}
 		return err
+	})
+}
+
+// A node that drains takes no new flows: its address is Down in every pool while its taint
+// stands, also when the taint goes while no controller runs; the membership stays as it is,
+// and no Service hears of an update of its members.
+func TestADrainingNodeIsDown(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.pool("web")
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.service("web", n1, n2)
+	weir := l.controller("--leader-elect=false")
+	l.becomes("web", "10.0.0.1", "10.0.0.2")
+	l.said("web", "LoadBalancerBackendPoolUpdated")
+	updates := l.updates("web")
+
+	taint := func(what string) {
+		t.Helper()
+		if out, err := kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service"+what); err != nil {
+			t.Fatal(out)
+		}
+	}
+	taint("=nodeshutdown:NoExecute")
+	l.down("web", "10.0.0.1")
+	l.becomes("web", "10.0.0.1", "10.0.0.2")
+	l.eventually("the record", func() error {
+		out, err := kubectl(t.Context(), "-n", l.namespace, "get", "backendpool", "web", "-o", "jsonpath={.status.down[*].address} {.status.down[*].reason}")
+		if err == nil && out != "10.0.0.1 out-of-service" {
+			err = fmt.Errorf("says %q", out)
+		}
+		return err
+	})
+	taint("-")
+	l.down("web")
+
+	taint("=nodeshutdown:NoExecute")
+	l.down("web", "10.0.0.1")
+	l.must(weir.cmd.Process.Kill())
+	_ = weir.cmd.Wait() // it was killed
+	taint("-")
+	l.controller("--leader-elect=false")
+	l.down("web")
+	if after := l.updates("web"); after != updates {
+		t.Errorf("the Service heard %d times of its members, and %d times before", after, updates)
+	}
+}
+
+// updates counts how often a Service heard that its members were written.
+func (l *lab) updates(service string) int {
+	l.t.Helper()
+	out, err := kubectl(l.t.Context(), "-n", l.namespace, "get", "events", "--field-selector",
+		"involvedObject.name="+service+",reason=LoadBalancerBackendPoolUpdated", "-o", "jsonpath={.items[*].count}")
+	if err != nil {
+		l.t.Fatal(out)
+	}
+	n := 0
+	for word := range strings.FieldsSeq(out) {
+		count, err := strconv.Atoi(word)
+		l.must(err)
+		n += count
+	}
+	return n
+}
+
+// down waits until just these addresses of a pool are Down in Azure.
+func (l *lab) down(pool string, want ...string) {
+	l.t.Helper()
+	l.eventually("admin states of pool "+pool, func() error {
+		body, _ := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/" + pool)
+		var p struct {
+			Properties struct {
+				LoadBalancerBackendAddresses []struct {
+					Properties struct{ IPAddress, AdminState string }
+				}
+			}
+		}
+		l.must(json.Unmarshal(body, &p))
+		var down []string
+		for _, a := range p.Properties.LoadBalancerBackendAddresses {
+			if a.Properties.AdminState == "Down" {
+				down = append(down, a.Properties.IPAddress)
+			}
+		}
+		if !slices.Equal(down, want) {
+			return fmt.Errorf("Down are %v, want %v", down, want)
+		}
+		return nil
 	})
 }
