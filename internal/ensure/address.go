@@ -93,8 +93,6 @@ func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
 		return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
 	case theirs(want) && ip.Provisioning == lb.Failed:
 		return fmt.Errorf("the last write of public IP %s failed, and Azure refuses every load balancer with it: write it again, or choose another", ip.ID.Name)
-	case theirs(want) && ip.Provisioning == lb.Failed:
-		return fmt.Errorf("the last write of public IP %s failed, and Azure refuses every load balancer with it: write it again, or choose another", ip.ID.Name)
 	case !ip.Address.IsValid() && theirs(want) && ip.Etag != "":
 		return fmt.Errorf("public IP %s has no address yet", ip.ID.Name)
 	}
