@@ -183,7 +183,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 			return nil // until somebody changes it
 		}
 		wish = &w
-		if bound(s) && cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish) {
+		if cl.kept(s) && cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish) {
 			return c.publish(ctx, s, cl.ingress)
 		}
 	}

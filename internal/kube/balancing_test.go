@@ -316,3 +316,17 @@ func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s.asked("web", 2)
 	s.edits("web", func(svc *corev1.Service) { svc.Finalizers = nil })
 }
+
+// Our finalizer is what keeps a Service until nothing of it is left: taken away, it comes back.
+func TestAFinalizerThatSomebodyTakesAwayComesBack(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	s.balanced("web", 1)
+	s.edits("web", func(svc *corev1.Service) { svc.Finalizers = nil })
+	s.until(func() string {
+		if got := get[corev1.Service](s, s.ns, "web").Finalizers; len(got) != 1 {
+			return "finalizers " + strings.Join(got, " ")
+		}
+		return ""
+	})
+}

@@ -45,6 +45,8 @@ type claim struct {
 	// zero time is never.
 	level  *ensure.Request
 	lookAt time.Time
+	// seenBound is true once the informer's copy has shown our finalizer.
+	seenBound bool
 	// free is true once nothing is left of the Service, though the informer's copy may not
 	// show yet that we let go of it.
 	free bool
@@ -63,6 +65,14 @@ type claim struct {
 	announced bool
 	// told is the last complaint; empty once the load balancer is there.
 	told string
+}
+
+// kept reports whether our finalizer is on the Service, as far as the informer's copy tells,
+// which may not show it yet: one that somebody took away is put back.
+func (cl *claim) kept(s *corev1.Service) bool {
+	is := bound(s)
+	cl.seenBound = cl.seenBound || is
+	return is || !cl.seenBound
 }
 
 // needs reports whether a BackendPool belongs to what the Service has now.
