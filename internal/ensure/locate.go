@@ -80,6 +80,17 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	return on, leave, nil
 }
 
+// Reads returns nil if the public IPs of a resource group can be read. One that cannot, say
+// because its name is mistyped, would hold a Service for ever once it is on record.
+func (b *Balancers) Reads(ctx context.Context, group string) error {
+	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
+	defer cancel()
+	if _, err := b.cfg.Azure.ListPublicIPs(ctx, b.cfg.PublicIPs.SubscriptionID, group); err != nil {
+		return fmt.Errorf("%s: public IPs of resource group %s: %w", service.PIPResourceGroup, group, err)
+	}
+	return nil
+}
+
 // ID is the id of one of the cluster's load balancers.
 func (b *Balancers) ID(name string) lb.LoadBalancerID {
 	id := b.cfg.Place

@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -59,6 +61,14 @@ func (b *standIn) Locate(_ context.Context, p ensure.Placing) (string, []string,
 	on := service.LoadBalancerName("kubernetes", p.Wish.Internal)
 	leave := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on })
 	return on, leave, nil
+}
+
+// Reads knows every resource group but one.
+func (b *standIn) Reads(_ context.Context, group string) error {
+	if group == "mistyped" {
+		return &fault.Fault{Class: fault.Terminal, Code: "AuthorizationFailed", Err: errors.New("no right to read it")}
+	}
+	return nil
 }
 
 func (b *standIn) Ensure(req ensure.Request) {

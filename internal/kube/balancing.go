@@ -45,6 +45,8 @@ type Balancers interface {
 	Ensure(req ensure.Request)
 	Locate(ctx context.Context, p ensure.Placing) (on string, leave []string, err error)
 	ID(name string) lb.LoadBalancerID
+	// Reads returns nil if the public IPs of a resource group can be read.
+	Reads(ctx context.Context, group string) error
 	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
 	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
 }
@@ -204,6 +206,13 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	if on != "" {
 		places = append([]string{on}, leave...)
 	}
+	for _, group := range c.groupsOf(wish) {
+		if !slices.Contains(cl.groups, group) { // on record it would have to be read to the end
+			if err := c.balancers.Reads(ctx, group); err != nil {
+				return &unplacedError{err}
+			}
+		}
+	}
 	groups := union(cl.groups, c.groupsOf(wish))
 	if err := c.record(ctx, s, cl, places, groups); err != nil {
 		return err
@@ -238,11 +247,13 @@ func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.
 	return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil
 }
 
-// unplacedError says that no load balancer can be chosen.
+// unplacedError says that no load balancer can be chosen, or no public IP be looked for.
 type unplacedError struct{ error }
 
 // Error implements error.
-func (e *unplacedError) Error() string { return "no load balancer can be chosen: " + textOf(e.error) }
+func (e *unplacedError) Error() string {
+	return "nothing can be asked of Azure yet: " + textOf(e.error)
+}
 
 // Unwrap returns why.
 func (e *unplacedError) Unwrap() error { return e.error }

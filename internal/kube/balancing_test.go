@@ -301,6 +301,25 @@ func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 	}
 }
 
+// A resource group that cannot be read is told, and does not hold the Service.
+func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
+	s := newScene(t)
+	s.wants("web", annotated("azure-load-balancer-resource-group", "mistyped"))
+	s.until(func() string {
+		for _, said := range s.messages("Service", "web", kube.EventSyncFailed) {
+			if strings.Contains(said, "AuthorizationFailed") {
+				return ""
+			}
+		}
+		return "nothing is said"
+	})
+	if svc := get[corev1.Service](s, s.ns, "web"); len(svc.Finalizers) > 0 || svc.Annotations[kube.GroupsAnnotation] != "" {
+		t.Errorf("held by %v %v", svc.Finalizers, svc.Annotations)
+	}
+	s.edits("web", annotated("azure-load-balancer-resource-group", ""))
+	s.balanced("web", 1)
+}
+
 // What else keeps a Service is not touched.
 func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s := newScene(t)
