@@ -247,8 +247,13 @@ func (c *Cluster) reachable() {
 	for _, ref := range c.statuses.kept() {
 		c.wake.add(ref)
 	}
-	c.lanes.Resume()
+	time.AfterFunc(afterLists, c.lanes.Resume)
 }
+
+// afterLists is how long the lanes leave the informers to list again, once the API server is
+// back: each brings what it lists piece by piece, and an attempt in between would see a
+// cluster that never was.
+const afterLists = time.Second
 
 // well has those tried again that failed because of the API server, which does answer.
 func (c *Cluster) well() {
