@@ -195,7 +195,7 @@ func (s *stage) wasTold() {
 		}
 		got := map[string]int{}
 		for _, e := range list.Items {
-			if e.InvolvedObject.Kind == "Service" {
+			if e.InvolvedObject.Kind == "Service" && strings.HasPrefix(e.Reason, "LoadBalancer") { // the API server has its own
 				got[e.Reason] += int(max(e.Count, 1))
 			}
 		}
