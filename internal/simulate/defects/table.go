@@ -37,7 +37,7 @@ func defects() []defect {
 		{"a fresh operation takes a parked one along", poolupdate + "admission.go", "return later(g.parkedUntil, g.history.notBefore) }", "if g.fresh {\n\t\treturn time.Time{}\n\t}\n\treturn later(g.parkedUntil, g.history.notBefore)\n}"},
 		{"a Service is told twice", poolupdate + "settle.go", "!slices.Contains(v.told[w], to) {", "!slices.Contains(v.told[wordNone], to) {"},
 		{"nobody is told that it is good again", poolupdate + "settle.go", "bad && (outcome == Unchanged || outcome == Written)", "bad && outcome == Stale"},
-		{"a stale pool is a failure", poolupdate + "settle.go", "Stale:     {},", "Stale:     {disposition{tell: wordFailed}, disposition{tell: wordFailed}, disposition{}},"},
+		{"a stale pool is a failure", poolupdate + "settle.go", "Stale:     {},", "Stale:     {left: disposition{tell: wordFailed}, spent: disposition{tell: wordFailed}},"},
 		{"a look for drift that is put off is lost", poolupdate + "queue.go", "w.driftDue = w.driftDue || slices", "w.driftDue = w.driftDue && slices"},
 		{"drift repair looks once", poolupdate + "drift.go", "\t\t\tw.driftAt = driftAfter(key, now, q.driftPeriod)\n\t\t}", "\t\t\tw.driftAt = now.Add(1000 * time.Hour)\n\t\t}"},
 		{"drift repair tells the same again", poolupdate + "settle.go", "if p.again && d.tell", "if !p.again && d.tell"},
