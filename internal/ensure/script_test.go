@@ -78,7 +78,9 @@ var stamps = regexp.MustCompile(`(?m)\d+\.\ds\b`)
 func nearly(got, want string) string {
 	const space = "?"
 	a, b := stamps.FindAllString(got, -1), stamps.FindAllString(want, -1)
-	bare := func(text string) string { return strings.Join(strings.Fields(stamps.ReplaceAllString(text, space)), " ") }
+	bare := func(text string) string {
+		return strings.Join(strings.Fields(stamps.ReplaceAllString(text, space)), " ")
+	}
 	if len(a) != len(b) || bare(got) != bare(want) {
 		return got
 	}
