@@ -3,7 +3,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 
 	"weir.dev/weir/internal/azure"
@@ -71,21 +70,6 @@ func requirements(s *config.LabelSelector) []kube.Requirement {
 	return all
 }
 
-// laneAccess is what the load balancers' room asks of the lanes.
-type laneAccess struct{ *poolupdate.Lanes }
-
-// Carry implements ensure.Lanes.
-func (l laneAccess) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
-	carried := l.Lanes.Carry(ctx, id, pools)
-	return carried.Pools, func(shown []lb.Pool, mayLand bool) {
-		if shown == nil {
-			carried.Fail(mayLand)
-			return
-		}
-		carried.Settle(ctx, shown)
-	}
-}
-
 // newBalancers has the cluster's Services get load balancers.
 func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, namespace string) error {
 	settings, err := balancerSettings(cfg, o.ClusterName)
@@ -93,7 +77,7 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := ensure.Config{
-		Settings: settings, Azure: client, Lanes: laneAccess{lanes}, Cluster: cluster, Done: cluster.Ensured, Log: o.Log,
+		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster, Done: cluster.Ensured, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker

@@ -32,7 +32,7 @@ type Azure interface {
 	PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error)
 }
 
-// Lanes are the lanes of the pools; see poolupdate.Lanes.
+// Lanes are the lanes of the pools; poolupdate.Lanes are these.
 type Lanes interface {
 	// Lock takes the lane of a load balancer: no pool of it is written until unlock.
 	Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error)

@@ -12,7 +12,6 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/ensure"
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -48,7 +47,7 @@ func (s *stage) launch() {
 		Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Log: quiet,
 	})
 	config := ensure.Config{
-		Settings: s.settings, Azure: p.client, Lanes: lanes{ofPools}, Cluster: p, Done: p.ensured, Log: quiet,
+		Settings: s.settings, Azure: p.client, Lanes: ofPools, Cluster: p, Done: p.ensured, Log: quiet,
 	}
 	if s.lease != nil {
 		config.Lease = s.lease
@@ -72,21 +71,6 @@ type noPools struct{}
 
 func (noPools) Relevant(poolupdate.Operation) bool          { return false }
 func (noPools) Wanted(poolupdate.Ref) (w poolupdate.Wanted) { return w }
-
-// lanes are those of pools, as ensure wants them.
-type lanes struct{ *poolupdate.Lanes }
-
-// Carry implements ensure.Lanes.
-func (l lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
-	carried := l.Lanes.Carry(ctx, id, pools)
-	return carried.Pools, func(shown []lb.Pool, mayLand bool) {
-		if shown == nil {
-			carried.Fail(mayLand)
-			return
-		}
-		carried.Settle(ctx, shown)
-	}
-}
 
 // wire is the way of a process to Azure. It is where the process dies in the midst of a
 // call.

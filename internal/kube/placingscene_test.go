@@ -24,7 +24,6 @@ import (
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/service"
 )
 
@@ -34,20 +33,6 @@ const compute = "/subscriptions/" + subscription + "/resourceGroups/rg/providers
 type placing struct {
 	*scene
 	second string
-}
-
-// carrying is the lanes as the load balancers' room asks them.
-type carrying struct{ *poolupdate.Lanes }
-
-func (l carrying) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) ([]lb.Pool, func([]lb.Pool, bool)) {
-	carried := l.Lanes.Carry(ctx, id, pools)
-	return carried.Pools, func(shown []lb.Pool, mayLand bool) {
-		if shown == nil {
-			carried.Fail(mayLand)
-			return
-		}
-		carried.Settle(ctx, shown)
-	}
 }
 
 func newPlacing(t *testing.T) *placing {
@@ -81,7 +66,7 @@ func (s *placing) runs(several ...service.Configuration) {
 	var err error
 	controller, err = startAs(cluster.Config, nil, nil, func(r *running, arm *azure.Client, log *slog.Logger) {
 		r.kube.Balance(ensure.New(ensure.Config{
-			Settings: settings, Azure: arm, Lanes: carrying{r.lanes}, Cluster: r.kube, Done: r.kube.Ensured, Log: log,
+			Settings: settings, Azure: arm, Lanes: r.lanes, Cluster: r.kube, Done: r.kube.Ensured, Log: log,
 		}), kube.Balancing{
 			Class: "example.com/" + s.ns, Settings: settings.Settings, Namespace: s.ns,
 			Several: several, AvailabilitySet: arm.AvailabilitySet,

@@ -10,12 +10,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Carried is what a write of a whole load balancer carries along for its pools. Settle or
-// Fail has to be called while the lane is still held; after the first of them either does
-// nothing, so that Fail can be deferred.
-type Carried struct {
-	// Pools are those that Carry was given, in their order, each as it has to be written.
-	Pools []lb.Pool
+// carried is what a write of a whole load balancer carries along for its pools. settle or
+// fail has to be called while the lane is still held; after the first of them either does
+// nothing.
+type carried struct {
+	// pools are those that Carry was given, in their order, each as it has to be written.
+	pools []lb.Pool
 
 	lane    *lane
 	parcels []parcel
@@ -46,17 +46,34 @@ type parcel struct {
 // nothing waits; those that Azure asked to leave alone; those that hold network
 // interfaces, or to which a write is under way; and those whose ledger does not answer.
 // The lane itself comes to them.
-func (ls *Lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) *Carried {
+//
+// The pools come back in their order, each as it has to be written. written has to be told
+// what came of the write while the lane is still held: what Azure shows after it, which is
+// what it answered or what was read later; or nil, if the write failed or was not made, and
+// then mayLand is true if it may have landed, or may land later, all the same. Only the
+// first call counts, so that one can be deferred.
+func (ls *Lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
+	c := ls.carry(ctx, id, pools)
+	return c.pools, func(shown []lb.Pool, mayLand bool) {
+		if shown == nil {
+			c.fail(mayLand)
+			return
+		}
+		c.settle(ctx, shown)
+	}
+}
+
+func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) *carried {
 	ls.mu.Lock()
 	l := ls.lane(id)
 	ls.mu.Unlock()
-	c := &Carried{Pools: slices.Clone(pools), lane: l}
+	c := &carried{pools: slices.Clone(pools), lane: l}
 	for i, p := range pools {
 		if p.Provisioning == lb.Updating {
 			continue // what it shows may be taken back
 		}
 		if next, ok := l.pack(ctx, p); ok {
-			c.Pools[i] = next.todo.next
+			c.pools[i] = next.todo.next
 			c.parcels = append(c.parcels, next)
 		}
 	}
@@ -86,10 +103,10 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 
 func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key() }
 
-// Settle tells what Azure shows after the write: what it answered, or what was read later.
+// settle tells what Azure shows after the write: what it answered, or what was read later.
 // What was carried and is shown is settled as by an attempt of the lane. What is shown
 // otherwise goes back as it was, and the lane looks into it.
-func (c *Carried) Settle(ctx context.Context, shown []lb.Pool) {
+func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 	of := make(map[lb.PoolKey]lb.Pool, len(shown))
 	for _, s := range shown {
 		of[c.lane.key(s)] = s
@@ -106,16 +123,16 @@ func (c *Carried) Settle(ctx context.Context, shown []lb.Pool) {
 	c.lane.queue.signal() // for what was added meanwhile
 }
 
-// Fail tells that the write failed, or was not made: whatever was carried goes back as it
+// fail tells that the write failed, or was not made: whatever was carried goes back as it
 // was. Nobody is told, and no retry is consumed, for no change caused this attempt. mayLand
 // is true if the write may have landed, or may land later, all the same.
-func (c *Carried) Fail(mayLand bool) {
+func (c *carried) fail(mayLand bool) {
 	for _, p := range c.unpack() {
 		c.back(p, mayLand)
 	}
 }
 
-func (c *Carried) unpack() []parcel {
+func (c *carried) unpack() []parcel {
 	all := c.parcels
 	c.parcels = nil
 	return all
@@ -140,7 +157,7 @@ func (p parcel) arrived(shown lb.Pool) bool {
 // another one, the write has landed, or whatever changed the pool has fenced it off. A pool
 // that was given nothing new needs none of this: the write would leave it as it is. Nor
 // does one that did not exist: what it may come to hold is in the ledger.
-func (c *Carried) back(p parcel, mayLand bool) {
+func (c *carried) back(p parcel, mayLand bool) {
 	ops := c.lane.relevant(p.ops)
 	if mayLand && p.r.outcome == Written {
 		c.lane.queue.suspect(p.taken, p.todo.next.Etag)

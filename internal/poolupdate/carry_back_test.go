@@ -26,14 +26,14 @@ func TestACarrierThatFailsLeavesEverythingAsItWas(t *testing.T) {
 		for range 5 {
 			unlock := w.hold()
 			read := w.whole(web)
-			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, read)
+			c := w.lanes.carry(w.t.Context(), web.LoadBalancer, read)
 			expectCarried(t, c, "web n2=10.0.0.2")
 			if len(read[0].Addresses) > 0 {
 				t.Error("what was read is changed")
 			}
 			w.wait(time.Second)
-			c.Fail(false)
-			c.Settle(w.t.Context(), c.Pools) // too late
+			c.fail(false)
+			c.settle(w.t.Context(), c.pools) // too late
 			unlock()
 		}
 		if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
@@ -55,9 +55,9 @@ func TestWhatComesBackStandsWhereItStood(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
 		unlock := w.hold()
-		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 		w.change(web, "n2=10.0.0.2")
-		c.Fail(false)
+		c.fail(false)
 		unlock()
 		if ops := w.standing(web).ops; len(ops) != 2 || ops[0].retryCount != 1 || ops[1].retryCount != 0 {
 			t.Errorf("%+v", ops)
@@ -75,9 +75,9 @@ func TestWhatIsForgottenDuringTheWriteDoesNotComeBack(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		unlock := w.hold()
 		defer unlock()
-		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 		w.lanes.Forget(web)
-		c.Fail(true)
+		c.fail(true)
 		if b := w.lanes.Backlog(); b != (Backlog{}) {
 			t.Errorf("%+v waits", b)
 		}
@@ -93,11 +93,11 @@ func TestACarrierEndsTheWaitForTheLedger(t *testing.T) {
 		w.wait(16 * time.Second) // the next try is half a minute away
 		w.set(func() { w.reports = nil })
 		unlock := w.hold()
-		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
-		shown, _ := w.putWhole(c.Pools)
+		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		shown, _ := w.putWhole(c.pools)
 		w.change(web, "n2=10.0.0.2")
 		w.wait(time.Second)
-		c.Settle(w.t.Context(), shown)
+		c.settle(w.t.Context(), shown)
 		unlock()
 		w.wait(5 * time.Second)
 		w.expectReports("web Written Updated:web", "web Written Updated:web")
@@ -110,9 +110,9 @@ func TestWhatComesBackWakesTheLane(t *testing.T) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		unlock := w.hold()
-		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 		w.wait(time.Minute)
-		c.Fail(false)
+		c.fail(false)
 		unlock()
 		w.wait(5 * time.Second)
 		w.expectPool(web, "n1=10.0.0.1")
@@ -141,13 +141,13 @@ func TestWhatTheLedgerRefusesIsNotCarried(t *testing.T) {
 					}
 				})
 				unlock := w.hold()
-				c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+				c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
 				expectCarried(t, c, "web vm=10.9.9.9", "api n1=10.0.0.1")
 				if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
 					t.Errorf("-before +after\n%s", diff)
 				}
-				shown, _ := w.putWhole(c.Pools)
-				c.Settle(w.t.Context(), shown)
+				shown, _ := w.putWhole(c.pools)
+				c.settle(w.t.Context(), shown)
 				unlock()
 				w.expectReports("api Written Updated:api")
 				w.wait(interval)
@@ -173,9 +173,9 @@ func TestWhatIsShownOtherwiseGoesBack(t *testing.T) {
 				w.change(web, "n1=10.0.0.1")
 				before := w.standing(web)
 				unlock := w.hold()
-				c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+				c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 				w.wait(w.writeTime)
-				c.Settle(w.t.Context(), show(lb.Pool{ID: web, Etag: "2", Addresses: c.Pools[0].Addresses}))
+				c.settle(w.t.Context(), show(lb.Pool{ID: web, Etag: "2", Addresses: c.pools[0].Addresses}))
 				before.history.lost = "1"
 				if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
 					t.Errorf("-before +after\n%s", diff)
@@ -198,10 +198,10 @@ func TestWhatNobodyCaresForAnyMoreIsNotCarried(t *testing.T) {
 		w.change(api, "n1=10.0.0.1")
 		w.set(func() { w.gone["web"] = true })
 		unlock := w.hold()
-		c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
 		expectCarried(t, c, "web vm=10.9.9.9", "api n1=10.0.0.1")
 		w.set(func() { w.gone["api"] = true }) // while the write is under way
-		c.Fail(false)
+		c.fail(false)
 		unlock()
 		if b := w.lanes.Backlog(); b != (Backlog{}) {
 			t.Errorf("%+v waits", b)

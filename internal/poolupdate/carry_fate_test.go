@@ -20,8 +20,8 @@ func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 			w.pool(api, "")
 			w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 			unlock := w.hold()
-			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
-			c.Fail(mayLand)
+			c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+			c.fail(mayLand)
 			unlock()
 			w.change(web, "n1=10.0.0.1")                            // which is what the pool still shows
 			w.set(func() { w.ledger["web"] = w.ledger["web"][:1] }) // so that the etag alone tells
@@ -30,7 +30,7 @@ func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 				t.Errorf("may land: %v, etag %s, want %s", mayLand, etag, writes)
 			}
 			w.expectReports("web Unchanged")
-			if _, ok := w.putWhole(c.Pools); ok == mayLand {
+			if _, ok := w.putWhole(c.pools); ok == mayLand {
 				t.Errorf("may land: %v, and landed: %v", mayLand, ok)
 			}
 			w.wait(2 * interval)
@@ -52,7 +52,7 @@ func TestAPoolWithALostWriteIsNotKnownToBeLevel(t *testing.T) {
 			before := *w.standing(web).level
 			w.change(web, "n2=10.0.0.2")
 			unlock := w.hold()
-			w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web)).Fail(mayLand)
+			w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web)).fail(mayLand)
 			w.lanes.RemoveService(ServiceName{Name: "web"})
 			unlock()
 			if w.lanes.LevelAs(web, before) == mayLand {
@@ -74,13 +74,13 @@ func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
 			w.change(web, "n1=10.0.0.1")
 			w.set(func() { w.calls, w.reports = nil, nil })
 			unlock := w.hold()
-			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
-			shown, _ := w.putWhole(c.Pools)
+			c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+			shown, _ := w.putWhole(c.pools)
 			if !fences {
-				shown[0].Etag = c.Pools[0].Etag
+				shown[0].Etag = c.pools[0].Etag
 				w.set(func() { w.pools[web.Key()].Etag = shown[0].Etag })
 			}
-			c.Settle(w.t.Context(), shown)
+			c.settle(w.t.Context(), shown)
 			unlock()
 			w.wait(time.Minute)
 			if lost := w.standing(web).history.lost; lost != "" {
@@ -105,12 +105,12 @@ func TestAPoolThatWasLevelNeedsNoProof(t *testing.T) {
 			w.level(web)
 			w.change(web, "n1=10.0.0.1")
 			unlock := w.hold()
-			c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+			c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 			if settled {
-				c.Settle(w.t.Context(), w.whole(web)) // with the etag that it had
+				c.settle(w.t.Context(), w.whole(web)) // with the etag that it had
 				w.expectReports("web Unchanged")
 			}
-			c.Fail(true)
+			c.fail(true)
 			unlock()
 			w.wait(time.Minute)
 			if etag := w.pools[web.Key()].Etag; etag != "1" {
@@ -154,16 +154,16 @@ func TestACrashDuringTheWriteLeavesNoOrphan(t *testing.T) {
 				w.set(func() { w.pool(web, "vm=10.9.9.9 n1=10.0.0.1") })
 				w.change(web, "n2=10.0.0.2")
 				w.hold() // for good: this process ends here
-				c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web))
+				c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 				if landed != "never" {
-					w.putWhole(c.Pools)
+					w.putWhole(c.pools)
 				}
 				defer w.die()()
 				w.set(func() { clear(w.nodes) })
 				w.change(web, "n3=10.0.0.3")
 				w.wait(time.Minute)
 				w.expectPool(web, "vm=10.9.9.9 n3=10.0.0.3")
-				if _, ok := w.putWhole(c.Pools); ok {
+				if _, ok := w.putWhole(c.pools); ok {
 					t.Error("it lands after all")
 				}
 				if got := fmt.Sprint(w.ledger["web"]); got != "[10.0.0.3]" {

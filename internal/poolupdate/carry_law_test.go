@@ -82,20 +82,20 @@ func (s scene) play(w *world) (late []func()) {
 // still on its way.
 func (w *world) writeAs(end ending) (later func()) {
 	defer w.hold()()
-	c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(cast...))
+	c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(cast...))
 	switch end {
 	case "settled":
-		shown, _ := w.putWhole(c.Pools)
-		c.Settle(w.t.Context(), shown)
+		shown, _ := w.putWhole(c.pools)
+		c.settle(w.t.Context(), shown)
 	case "lost, though it landed":
-		w.putWhole(c.Pools)
-		c.Fail(true)
+		w.putWhole(c.pools)
+		c.fail(true)
 	case "lost, and lands later":
-		c.Fail(true)
-		return func() { w.putWhole(c.Pools) }
+		c.fail(true)
+		return func() { w.putWhole(c.pools) }
 	default:
 		time.Sleep(w.writeTime)
-		c.Fail(end == "lost")
+		c.fail(end == "lost")
 	}
 	return func() {}
 }

@@ -74,20 +74,20 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 func (w *world) carry(ids ...lb.PoolID) {
 	w.t.Helper()
 	defer w.hold()()
-	c := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(ids...))
-	defer c.Fail(true)
-	shown, ok := w.putWhole(c.Pools)
+	c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(ids...))
+	defer c.fail(true)
+	shown, ok := w.putWhole(c.pools)
 	if !ok {
 		w.t.Fatal("somebody wrote a pool though the lane was held")
 	}
-	c.Settle(w.t.Context(), shown)
+	c.settle(w.t.Context(), shown)
 }
 
 // expectCarried compares the pools that are to be written.
-func expectCarried(t *testing.T, c *Carried, want ...string) {
+func expectCarried(t *testing.T, c *carried, want ...string) {
 	t.Helper()
 	var got []string
-	for _, p := range c.Pools {
+	for _, p := range c.pools {
 		got = append(got, p.ID.Name+" "+spell(p.Addresses))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -209,7 +209,7 @@ func (l *lane) made(ctx, within context.Context, writes []parcel, shown lb.LoadB
 // alone gives a pool back that is attempted by itself from now on, until it is level.
 func (l *lane) alone(p parcel, mayLand bool) {
 	l.queue.part(p.taken)
-	(&Carried{lane: l}).back(p, mayLand)
+	(&carried{lane: l}).back(p, mayLand)
 }
 
 // part has a pool have no part in writes of the whole load balancer.
