@@ -19,14 +19,11 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	this := &call{op: opGet, target: ofBalancer(id)}
-	clients, err := c.of(id.SubscriptionID)
+	resp, err := ask(ctx, c, ofBalancer(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancersClientGetResponse, error) {
+		return clients.NewLoadBalancersClient().Get(ctx, id.ResourceGroup, id.Name, nil)
+	})
 	if err != nil {
-		return lb.LoadBalancer{}, classify(ctx, this, err)
-	}
-	resp, err := clients.NewLoadBalancersClient().Get(withCall(ctx, this), id.ResourceGroup, id.Name, nil)
-	if err != nil {
-		return lb.LoadBalancer{}, classify(ctx, this, err)
+		return lb.LoadBalancer{}, err
 	}
 	return decodedBalancer(id, &resp.LoadBalancer)
 }
@@ -80,11 +77,7 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	clients, err := c.of(b.ID.SubscriptionID)
-	if err != nil {
-		return lb.LoadBalancer{}, classify(ctx, this, err)
-	}
-	resp, err := carryOut(ctx, this, c.guard(b.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
+	resp, err := carryOut(ctx, c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
 		return clients.NewLoadBalancersClient().BeginCreateOrUpdate(ctx, b.ID.ResourceGroup, b.ID.Name, body, nil)
 	})
 	if err != nil {
@@ -118,11 +111,7 @@ func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) erro
 	if err := c.checkRead(this.target, opDelete, b.Origin != nil, b.Etag); err != nil {
 		return err
 	}
-	clients, err := c.of(b.ID.SubscriptionID)
-	if err != nil {
-		return classify(ctx, this, err)
-	}
-	_, err = carryOut(ctx, this, c.guard(b.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.LoadBalancersClientDeleteResponse], error) {
+	_, err := carryOut(ctx, c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientDeleteResponse], error) {
 		return clients.NewLoadBalancersClient().BeginDelete(ctx, b.ID.ResourceGroup, b.ID.Name, nil)
 	})
 	return unlessGone(err)

@@ -19,14 +19,11 @@ func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err := checkID(id); err != nil {
 		return lb.Pool{}, err
 	}
-	this := &call{op: opGet, target: ofPool(id)}
-	clients, err := c.of(id.LoadBalancer.SubscriptionID)
+	resp, err := ask(ctx, c, ofPool(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancerBackendAddressPoolsClientGetResponse, error) {
+		return clients.NewLoadBalancerBackendAddressPoolsClient().Get(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, nil)
+	})
 	if err != nil {
-		return lb.Pool{}, classify(ctx, this, err)
-	}
-	resp, err := clients.NewLoadBalancerBackendAddressPoolsClient().Get(withCall(ctx, this), id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, nil)
-	if err != nil {
-		return lb.Pool{}, classify(ctx, this, err)
+		return lb.Pool{}, err
 	}
 	return decoded(id, &resp.BackendAddressPool)
 }
@@ -53,11 +50,7 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	}
 	id := pool.ID
 	this := &call{op: opPut, target: ofPool(id)}
-	clients, err := c.of(id.LoadBalancer.SubscriptionID)
-	if err != nil {
-		return lb.Pool{}, classify(ctx, this, err)
-	}
-	resp, err := carryOut(ctx, this, c.guard(pool.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.LoadBalancerBackendAddressPoolsClientCreateOrUpdateResponse], error) {
+	resp, err := carryOut(ctx, c, this, pool.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancerBackendAddressPoolsClientCreateOrUpdateResponse], error) {
 		return clients.NewLoadBalancerBackendAddressPoolsClient().BeginCreateOrUpdate(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, body, nil)
 	})
 	if err != nil {

@@ -4,8 +4,6 @@ package azure
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
@@ -15,17 +13,14 @@ import (
 
 // GetPublicIP reads a public IP. An error carries a *fault.Fault: stale if it is gone.
 func (c *Client) GetPublicIP(ctx context.Context, id lb.ResourceID) (lb.PublicIP, error) {
-	if err := checkPublicIP(id); err != nil {
+	if err := checkType(lb.TypePublicIP, id); err != nil {
 		return lb.PublicIP{}, err
 	}
-	this := &call{op: opGet, target: target{id: id}}
-	clients, err := c.of(id.SubscriptionID)
+	resp, err := ask(ctx, c, target{id: id}, func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.PublicIPAddressesClientGetResponse, error) {
+		return clients.NewPublicIPAddressesClient().Get(ctx, id.ResourceGroup, id.Name, nil)
+	})
 	if err != nil {
-		return lb.PublicIP{}, classify(ctx, this, err)
-	}
-	resp, err := clients.NewPublicIPAddressesClient().Get(withCall(ctx, this), id.ResourceGroup, id.Name, nil)
-	if err != nil {
-		return lb.PublicIP{}, classify(ctx, this, err)
+		return lb.PublicIP{}, err
 	}
 	return decodedPublicIP(id, &resp.PublicIPAddress)
 }
@@ -35,14 +30,6 @@ func decodedPublicIP(id lb.ResourceID, shown *armnetwork.PublicIPAddress) (lb.Pu
 		return lb.PublicIP{}, notThat(target{id: id})
 	}
 	return decodePublicIP(id, shown), nil
-}
-
-// checkPublicIP refuses an id of something else, too: it would be written as a public IP.
-func checkPublicIP(id lb.ResourceID) error {
-	if !strings.EqualFold(id.Type, lb.TypePublicIP) {
-		return refusal(codeInvalidID, fmt.Errorf("%s is no public IP", id))
-	}
-	return checkID(id)
 }
 
 // ListPublicIPs reads all public IPs of a resource group, but those of scale sets'
@@ -65,7 +52,7 @@ func (c *Client) ListPublicIPs(ctx context.Context, subscription, resourceGroup 
 // PutPublicIP writes a public IP as PutLoadBalancer writes a load balancer. Its Address
 // and UsedBy are Azure's to say, and are not written.
 func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
-	if err := checkPublicIP(ip.ID); err != nil {
+	if err := checkType(lb.TypePublicIP, ip.ID); err != nil {
 		return lb.PublicIP{}, err
 	}
 	origin, read := ip.Origin.(*armnetwork.PublicIPAddress)
@@ -73,12 +60,8 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 	if err := c.checkRead(this.target, opPut, read, ip.Etag); err != nil {
 		return lb.PublicIP{}, err
 	}
-	clients, err := c.of(ip.ID.SubscriptionID)
-	if err != nil {
-		return lb.PublicIP{}, classify(ctx, this, err)
-	}
 	body := encodePublicIP(ip, origin)
-	resp, err := carryOut(ctx, this, c.guard(ip.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.PublicIPAddressesClientCreateOrUpdateResponse], error) {
+	resp, err := carryOut(ctx, c, this, ip.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.PublicIPAddressesClientCreateOrUpdateResponse], error) {
 		return clients.NewPublicIPAddressesClient().BeginCreateOrUpdate(ctx, ip.ID.ResourceGroup, ip.ID.Name, body, nil)
 	})
 	if err != nil {
@@ -90,18 +73,14 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 // DeletePublicIP deletes a public IP that came from a read, as DeleteLoadBalancer does.
 // Azure refuses it while something has it.
 func (c *Client) DeletePublicIP(ctx context.Context, ip lb.PublicIP) error {
-	if err := checkPublicIP(ip.ID); err != nil {
+	if err := checkType(lb.TypePublicIP, ip.ID); err != nil {
 		return err
 	}
 	this := &call{op: opDelete, target: target{id: ip.ID}}
 	if err := c.checkRead(this.target, opDelete, ip.Origin != nil, ip.Etag); err != nil {
 		return err
 	}
-	clients, err := c.of(ip.ID.SubscriptionID)
-	if err != nil {
-		return classify(ctx, this, err)
-	}
-	_, err = carryOut(ctx, this, c.guard(ip.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.PublicIPAddressesClientDeleteResponse], error) {
+	_, err := carryOut(ctx, c, this, ip.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.PublicIPAddressesClientDeleteResponse], error) {
 		return clients.NewPublicIPAddressesClient().BeginDelete(ctx, ip.ID.ResourceGroup, ip.ID.Name, nil)
 	})
 	return unlessGone(err)

@@ -5,7 +5,6 @@ package azure
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
@@ -16,17 +15,14 @@ import (
 // GetSecurityGroup reads a network security group. An error carries a *fault.Fault: stale
 // if it is gone.
 func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error) {
-	if err := checkSecurityGroup(id); err != nil {
+	if err := checkType(lb.TypeSecurityGroup, id); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	this := &call{op: opGet, target: target{id: id}}
-	clients, err := c.of(id.SubscriptionID)
+	resp, err := ask(ctx, c, target{id: id}, func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.SecurityGroupsClientGetResponse, error) {
+		return clients.NewSecurityGroupsClient().Get(ctx, id.ResourceGroup, id.Name, nil)
+	})
 	if err != nil {
-		return lb.SecurityGroup{}, classify(ctx, this, err)
-	}
-	resp, err := clients.NewSecurityGroupsClient().Get(withCall(ctx, this), id.ResourceGroup, id.Name, nil)
-	if err != nil {
-		return lb.SecurityGroup{}, classify(ctx, this, err)
+		return lb.SecurityGroup{}, err
 	}
 	return decodedSecurityGroup(id, &resp.SecurityGroup)
 }
@@ -38,17 +34,10 @@ func decodedSecurityGroup(id lb.ResourceID, shown *armnetwork.SecurityGroup) (lb
 	return decodeSecurityGroup(id, shown), nil
 }
 
-func checkSecurityGroup(id lb.ResourceID) error {
-	if !strings.EqualFold(id.Type, lb.TypeSecurityGroup) {
-		return refusal(codeInvalidID, fmt.Errorf("%s is no network security group", id))
-	}
-	return checkID(id)
-}
-
 // PutSecurityGroup writes a security group that came from a read, as PutLoadBalancer
 // writes a load balancer. None is ever made: subnets would have to be given it.
 func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error) {
-	if err := checkSecurityGroup(g.ID); err != nil {
+	if err := checkType(lb.TypeSecurityGroup, g.ID); err != nil {
 		return lb.SecurityGroup{}, err
 	}
 	origin, read := g.Origin.(*armnetwork.SecurityGroup)
@@ -59,12 +48,8 @@ func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.S
 	if err := c.checkRead(this.target, opPut, read, g.Etag); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	clients, err := c.of(g.ID.SubscriptionID)
-	if err != nil {
-		return lb.SecurityGroup{}, classify(ctx, this, err)
-	}
 	body := encodeSecurityGroup(g, origin)
-	resp, err := carryOut(ctx, this, c.guard(g.Etag), func(ctx context.Context) (*runtime.Poller[armnetwork.SecurityGroupsClientCreateOrUpdateResponse], error) {
+	resp, err := carryOut(ctx, c, this, g.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.SecurityGroupsClientCreateOrUpdateResponse], error) {
 		return clients.NewSecurityGroupsClient().BeginCreateOrUpdate(ctx, g.ID.ResourceGroup, g.ID.Name, body, nil)
 	})
 	if err != nil {

@@ -78,3 +78,11 @@ func checkID(id interface{ Validate() error }) error {
 	}
 	return nil
 }
+
+// checkType refuses an id of something else, too: it would be written as what it is not.
+func checkType(want string, id lb.ResourceID) error {
+	if !strings.EqualFold(id.Type, want) {
+		return refusal(codeInvalidID, fmt.Errorf("%s is no %s", id, nouns[want]))
+	}
+	return checkID(id)
+}

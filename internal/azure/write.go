@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/fault"
 )
@@ -37,17 +38,23 @@ func (c *Client) checkRead(t target, verb string, read bool, etag string) error 
 	return nil
 }
 
-// carryOut has begin send a write, and waits until Azure is done with it.
-func carryOut[T any](ctx context.Context, this *call, guard http.Header, begin func(context.Context) (*runtime.Poller[T], error)) (T, error) {
+// carryOut has begin send a write guarded by an etag, and waits until Azure is done with it.
+func carryOut[T any](ctx context.Context, c *Client, this *call, etag string,
+	begin func(context.Context, *armnetwork.ClientFactory) (*runtime.Poller[T], error),
+) (T, error) {
 	var none T
+	clients, err := c.of(this.id.SubscriptionID)
+	if err != nil {
+		return none, classify(ctx, this, err)
+	}
 	// The header belongs to this one request. It would travel to the polls if
 	// they were made with the same context.
 	var first *http.Response
 	started := policy.WithCaptureResponse(withCall(ctx, this), &first)
-	if guard != nil {
+	if guard := c.guard(etag); guard != nil {
 		started = policy.WithHTTPHeader(started, guard)
 	}
-	poller, err := begin(started)
+	poller, err := begin(started, clients)
 	if err != nil {
 		return none, classify(ctx, this, err)
 	}

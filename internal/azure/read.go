@@ -11,6 +11,21 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
+// ask has send read one resource.
+func ask[T any](ctx context.Context, c *Client, t target, send func(context.Context, *armnetwork.ClientFactory) (T, error)) (T, error) {
+	var none T
+	this := &call{op: opGet, target: t}
+	clients, err := c.of(t.id.SubscriptionID)
+	if err != nil {
+		return none, classify(ctx, this, err)
+	}
+	resp, err := send(withCall(ctx, this), clients)
+	if err != nil {
+		return none, classify(ctx, this, err)
+	}
+	return resp, nil
+}
+
 // list reads all resources of a type in a resource group, page by page. An answer that is
 // no list, or holds what does not belong in it, is refused as a whole: what is missing
 // from a list will be taken for not there.
