@@ -19,12 +19,13 @@ func newDemoCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch Weir give Services load balancers and keep their pools level, in a minute and a half",
+		Short: "Watch Weir give Services load balancers and keep their pools level, in two and a half minutes",
 		Long: `Starts a real kube-apiserver with its controllers (kubelab), an emulated Azure
 Resource Manager and the controller, and has the cluster scale, restart, lose
 and drain nodes, while the controller is even killed once, and Azure throttles and
 somebody else writes the load balancer for twelve seconds. Then fifty Services come,
-change and go together. It prints what happens and how level each pool is, and compares
+change and go together, and two spot machines are evicted, one of them while Weir leaves
+admin states alone. It prints what happens and how level each pool is, and compares
 what Azure holds with the API's own truth.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.

@@ -37,9 +37,10 @@ var foreignAddress = netip.MustParseAddr("10.225.0.10")
 type object = map[string]any
 
 // azureJSON is the configuration file of the controller.
-func azureJSON() object {
+func azureJSON(ignoresNodes bool) object {
 	return object{
-		"cloud": "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
+		"enableNodeAdminState": !ignoresNodes,
+		"cloud":                "AzurePublicCloud", "subscriptionId": subscription, "resourceGroup": resourceGroup, "location": "eastus",
 		"vnetName": network, "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds": int(updateInterval.Seconds()),
 	}
@@ -131,4 +132,40 @@ func (a *azureWitness) do(ctx context.Context, method, what string, body io.Read
 		return nil, fmt.Errorf("asking the emulator: %s %s: %s", method, what, resp.Status)
 	}
 	return resp.Body, nil
+}
+
+// flows returns how each load balancing rule sends new flows.
+func (a *azureWitness) flows(ctx context.Context) ([]armemu.RuleFlows, error) {
+	body, err := a.get(ctx, "probe")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // it has been read
+	var all struct{ Rules []armemu.RuleFlows }
+	if err := json.NewDecoder(body).Decode(&all); err != nil {
+		return nil, fmt.Errorf("the emulator's flows: %w", err)
+	}
+	return all.Rules, nil
+}
+
+// dies tells that the machine with an address answers no probe and no flow any more.
+func (a *azureWitness) dies(ctx context.Context, ip string) error {
+	raw, err := json.Marshal(object{"ip": ip, "alive": false})
+	if err != nil {
+		return err
+	}
+	body, err := a.do(ctx, http.MethodPost, "probe", bytes.NewReader(raw), http.StatusNoContent)
+	if err != nil {
+		return err
+	}
+	return body.Close()
+}
+
+// forgetFlows begins to count anew.
+func (a *azureWitness) forgetFlows(ctx context.Context) error {
+	body, err := a.do(ctx, http.MethodDelete, "probe", nil, http.StatusNoContent)
+	if err != nil {
+		return err
+	}
+	return body.Close()
 }

@@ -228,3 +228,23 @@ func pause(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+func (c *cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if err := c.api.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return node, nil
+}
+
+// announce does what an agent on the node of a spot machine does when Azure tells it that
+// the machine goes.
+func (c *cluster) announce(ctx context.Context, node *corev1.Node) error {
+	now := metav1.Now()
+	return c.create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: node.Name + "."},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+		Type:           corev1.EventTypeWarning, Reason: reasonPreempt, Message: "Preempt scheduled",
+		Source: corev1.EventSource{Component: "node-agent", Host: node.Name}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	})
+}

@@ -30,13 +30,24 @@ const (
 
 // told returns the events of a reason on Services, oldest first.
 func (c *cluster) told(ctx context.Context, reason string) ([]corev1.Event, error) {
+	return c.events(ctx, namespace, func(e corev1.Event) bool {
+		return e.Reason == reason && e.InvolvedObject.Kind == "Service"
+	})
+}
+
+// toldOf returns what was told of a node, but for its announced end, oldest first.
+func (c *cluster) toldOf(ctx context.Context, node *corev1.Node) ([]corev1.Event, error) {
+	return c.events(ctx, metav1.NamespaceDefault, func(e corev1.Event) bool {
+		return e.Reason != reasonPreempt && e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == node.Name
+	})
+}
+
+func (c *cluster) events(ctx context.Context, namespace string, which func(corev1.Event) bool) ([]corev1.Event, error) {
 	var all corev1.EventList
 	if err := c.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("reading events: %w", err)
 	}
-	events := slices.DeleteFunc(all.Items, func(e corev1.Event) bool {
-		return e.Reason != reason || e.InvolvedObject.Kind != "Service"
-	})
+	events := slices.DeleteFunc(all.Items, func(e corev1.Event) bool { return !which(e) })
 	slices.SortStableFunc(events, func(a, b corev1.Event) int {
 		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})

@@ -26,6 +26,8 @@ type lab struct {
 
 	kubeconfig      string
 	endpoint, admin string // of the emulator
+	// ignoresNodes has the controller leave admin states alone.
+	ignoresNodes    bool
 	metrics, health string // host:port of the controller
 }
 
@@ -91,7 +93,7 @@ func (l *lab) startWeir(ctx context.Context) error {
 		return err
 	}
 	configFile := filepath.Join(l.dir, "azure.json")
-	if err := writeJSON(configFile, azureJSON()); err != nil {
+	if err := writeJSON(configFile, azureJSON(l.ignoresNodes)); err != nil {
 		return err
 	}
 	if l.metrics == "" {

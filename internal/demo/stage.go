@@ -30,6 +30,9 @@ type stage struct {
 	progress progress
 	steps    []StepSummary
 	crowd    *CrowdSummary // nil before the second act
+	// evictions is nil before the third act.
+	evictions *EvictionsSummary
+	joined    int // how many nodes came after the first s.nodes
 }
 
 // step is one thing that happens to the cluster.

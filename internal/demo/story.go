@@ -4,6 +4,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -35,6 +36,8 @@ func story() []step {
 		{name: "annotation wrong", act: (*stage).annotationWrong, check: (*stage).afterWrong},
 		{name: "services go", act: (*stage).servicesGo},
 		{name: "calm", act: (*stage).calm},
+		{heading: "Third act: spot machines are evicted.", name: "spot eviction", act: (*stage).spotEviction},
+		{name: "the same without admin states", act: (*stage).evictionIgnored},
 	}
 }
 
@@ -175,10 +178,15 @@ func (s *stage) strangerPuts(ctx context.Context, pool string, ip netip.Addr, na
 
 // within waits for something to happen before the step's deadline.
 func (s *stage) within(ctx context.Context, otherwise string, happened func() bool) error {
+	return s.until(ctx, otherwise, func() (bool, error) { return happened(), nil })
+}
+
+// until is within for what may fail.
+func (s *stage) until(ctx context.Context, otherwise string, happened func() (bool, error)) error {
 	limited, cancel := context.WithTimeoutCause(ctx, s.deadline, &notLevel{s.deadline, nil})
 	defer cancel()
-	err := until(limited, lookEvery/5, func() (bool, error) { return happened(), nil })
-	if err != nil && ctx.Err() == nil {
+	err := until(limited, lookEvery/5, happened)
+	if _, late := errors.AsType[*notLevel](err); late {
 		return &notLevel{s.deadline, append([]string{otherwise}, s.explain(ctx, "", s.observer.levels())...)}
 	}
 	return err

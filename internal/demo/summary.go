@@ -22,6 +22,8 @@ type Summary struct {
 	Steps []StepSummary `json:"steps"`
 	// Crowd is nil if the story did not come so far.
 	Crowd *CrowdSummary `json:"crowd,omitempty"`
+	// Evictions is nil if the story did not come so far.
+	Evictions *EvictionsSummary `json:"evictions,omitempty"`
 	// SyncFailed counts the events that a load balancer cannot be had, the one for a wrong
 	// annotation included.
 	SyncFailed int `json:"syncFailedEvents"`
@@ -176,6 +178,9 @@ func (s Summary) table() []string {
 	}
 	if s.Crowd != nil {
 		lines = append(append(lines, ""), s.Crowd.lines()...)
+	}
+	if s.Evictions != nil {
+		lines = append(append(lines, ""), s.Evictions.lines()...)
 	}
 	return lines
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"strings"
+	"testing"
+)
+
+// One machine is announced and one is not, as far as Weir is concerned: nothing is lost but
+// new flows, and those of the second alone.
+func TestTheThirdActAgainstRealProcesses(t *testing.T) {
+	act := []step{{name: "deploy", act: (*stage).deploy}, {name: "nodes join", act: (*stage).nodesJoin}, {name: "scale up", act: (*stage).scaleUp}}
+	for _, s := range story() {
+		if len(act) > 3 || strings.HasPrefix(s.heading, "Third act") {
+			act = append(act, s)
+		}
+	}
+	opts, out, lines := real(t, act...)
+	if err := Run(t.Context(), opts); err != nil {
+		t.Fatalf("%v\n%s", err, lines)
+	}
+	s := summaryOf(t, out)
+	e := s.Evictions
+	if !s.OK || len(s.Steps) != 5 || e == nil || e.With.Node == e.Without.Node || e.With.Rules < 1 || e.Without.Rules < 1 {
+		t.Fatalf("%+v %+v", s, e)
+	}
+	if e.With.Misdirected != 0 || e.With.Seconds <= 0 || e.With.Seconds >= notice.Seconds() {
+		t.Errorf("announced: %+v", e.With)
+	}
+	// Two probes five seconds apart notice it, and one of at most six nodes is dead.
+	if e.Without.Seconds < notice.Seconds()+10 || e.Without.Misdirected < 10.0/6 {
+		t.Errorf("not announced: %+v", e.Without)
+	}
+	told := strings.Join(strings.Fields(lines.String()), " ")
+	for _, want := range []string{"event PreemptScheduled", "it is Down for ", "have noticed", "SpotEvictionTaintAdded", "new flows met a dead machine for 0.0 s"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nothing says %q:\n%s", want, lines)
+		}
+	}
+	checkLines(t, lines)
+}
