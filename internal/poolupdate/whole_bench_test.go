@@ -12,34 +12,44 @@ import (
 )
 
 // BenchmarkSpotWave: so many nodes of 100 pools of one load balancer leave within ten seconds,
-// one after the other, and a write takes five seconds, which is 12 a minute. It reports the
-// writes, and how long it took until all nodes were Down in all pools. A zero T will do for
-// the bubble of virtual time, as in the simulator.
+// one after the other, each is dead 30 s after it was announced, and a write takes five
+// seconds, which is 12 a minute. It reports the writes, how long it took until all nodes were
+// Down in all pools, and for how long new flows met dead nodes: the share of the nodes taking
+// new flows in a pool that were dead, summed over time and pools, in seconds. Without admin
+// states two health probes have to fail, which takes ten seconds.
 func BenchmarkSpotWave(b *testing.B) {
 	for _, nodes := range []int{20, 50, 200} {
-		for _, together := range []bool{true, false} {
-			b.Run(fmt.Sprintf("nodes=%d/together=%v", nodes, together), func(b *testing.B) {
+		for _, how := range []string{"together", "one by one", "off"} {
+			b.Run(fmt.Sprintf("nodes=%d/%s", nodes, how), func(b *testing.B) {
 				var wave spotWave
 				for b.Loop() {
-					wave = playWave(nodes, together)
+					wave = playWave(nodes, how)
 				}
 				b.ReportMetric(float64(wave.writes), "writes")
 				b.ReportMetric(wave.took.Seconds(), "s-until-down")
+				b.ReportMetric(wave.misdirected.Seconds(), "s-misdirected")
 			})
 		}
 	}
 }
 
+const (
+	waveLasts = 10 * time.Second
+	waveAhead = 30 * time.Second // from the announcement of a node's end to its end
+	probed    = 10 * time.Second // from a node's end until its probe has noticed
+)
+
 type spotWave struct {
-	writes int
-	took   time.Duration
+	writes            int
+	took, misdirected time.Duration
 }
 
-// playWave has nodes out of 200 leave.
-func playWave(nodes int, together bool) (wave spotWave) {
+// playWave has nodes out of 200 leave. A zero T will do for the bubble of virtual time, as in
+// the simulator.
+func playWave(nodes int, how string) (wave spotWave) {
 	azure := &whole{}
-	cfg := Config{MaxRetries: 3, AdminState: true}
-	if together {
+	cfg := Config{MaxRetries: 3, AdminState: how != "off"}
+	if how == "together" {
 		cfg.Whole = azure
 	}
 	inWorldOf(new(testing.T), cfg, func(w *world) {
@@ -49,14 +59,27 @@ func playWave(nodes int, together bool) (wave spotWave) {
 			pools = append(pools, poolID("kubernetes", fmt.Sprintf("p%d", i)))
 			w.pool(pools[i], members(0))
 		}
+		apart := waveLasts / time.Duration(nodes)
 		for n := range nodes {
-			azure.drainAll(pools, members(n+1))
-			time.Sleep(10 * time.Second / time.Duration(nodes))
+			if how != "off" {
+				azure.drainAll(pools, members(n+1))
+			}
+			time.Sleep(apart)
 		}
-		for w.lanes.Backlog().Operations > 0 || !w.lanes.Backlog().Oldest.IsZero() {
-			time.Sleep(time.Second)
+		const tick = 100 * time.Millisecond
+		busy := func() bool {
+			b := w.lanes.Backlog()
+			return b.Operations > 0 || !b.Oldest.IsZero()
 		}
-		wave.took = time.Since(w.start)
+		for busy() || time.Since(w.start) < waveLasts+waveAhead+probed {
+			if busy() {
+				wave.took = time.Since(w.start)
+			}
+			for _, p := range w.pools {
+				wave.misdirected += time.Duration(deadShare(p, nodes, apart, time.Since(w.start)) * float64(tick))
+			}
+			time.Sleep(tick)
+		}
 		for _, call := range w.calls {
 			if strings.Contains(call, " PUT ") {
 				wave.writes++
@@ -64,6 +87,26 @@ func playWave(nodes int, together bool) (wave spotWave) {
 		}
 	})
 	return wave
+}
+
+// deadShare is the share of dead nodes among those of a pool that take new flows.
+func deadShare(p *lb.Pool, leaving int, apart, now time.Duration) float64 {
+	dead, takers := 0, 0
+	for i, a := range p.Addresses {
+		since := now - waveAhead - time.Duration(i)*apart
+		switch gone := i < leaving && since >= 0; {
+		case a.AdminState == lb.Down || gone && since >= probed:
+		case gone:
+			dead++
+			takers++
+		default:
+			takers++
+		}
+	}
+	if takers == 0 {
+		return 0
+	}
+	return float64(dead) / float64(takers)
 }
 
 // members are 200 nodes, of which the first so many leave.
