@@ -75,8 +75,9 @@ unit: kubelab build
 	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false .
 
 .PHONY: bench
-bench: ## Benchmarks, allocations reported
+bench: kubelab build ## Benchmarks, allocations reported; one against the real kube-apiserver
 	@$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -run '^$$' -bench . -benchtime 1x ./test/e2e
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser for 30 s each

@@ -32,7 +32,7 @@ import (
 
 // lab is one namespace, one emulator and the programs started against them.
 type lab struct {
-	t         *testing.T
+	t         testing.TB
 	namespace string
 	emulator  *armemu.Emulator
 	url       string
@@ -48,7 +48,7 @@ const (
 // this control plane, and would hold a pool of the same name.
 func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.namespace }
 
-func newLab(t *testing.T, opts armemu.Options) *lab {
+func newLab(t testing.TB, opts armemu.Options) *lab {
 	t.Helper()
 	l := &lab{t: t, dir: t.TempDir(), emulator: armemu.New(opts)}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
@@ -222,7 +222,7 @@ func (l *lab) controller(flags ...string) *program {
 	return p
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -125,7 +125,7 @@ func (l *lab) serveAs(cert tls.Certificate) func(net.Listener) {
 }
 
 // trusted is the certificate that httptest has for 127.0.0.1.
-func trusted(t *testing.T) tls.Certificate {
+func trusted(t testing.TB) tls.Certificate {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
@@ -133,7 +133,7 @@ func trusted(t *testing.T) tls.Certificate {
 }
 
 // stranger is a certificate for 127.0.0.1 that nobody has heard of.
-func stranger(t *testing.T) tls.Certificate {
+func stranger(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// BenchmarkTaintToWrite: a node of a pool of twenty is tainted, and tainted no more, over and
+// over. It reports the time from when the API server was asked to taint until the write that
+// sets the address Down, or no longer so, reaches Azure, which answers the read before it at
+// once. Each waits until the lane rests, which polls a second after a write.
+func BenchmarkTaintToWrite(b *testing.B) {
+	l := newLab(b, armemu.Options{})
+	l.pool("web")
+	var nodes, ips []string
+	for i := range 20 {
+		ips = append(ips, fmt.Sprintf("10.0.0.%d", 10+i))
+		nodes = append(nodes, l.node(fmt.Sprintf("n%d", i), ips[i]))
+	}
+	l.service("web", nodes...)
+	l.controller("--leader-elect=false")
+	l.becomes("web", ips...)
+	l.said("web", "LoadBalancerBackendPoolUpdated")
+
+	var took []time.Duration
+	for b.Loop() {
+		for i := range 60 {
+			took = append(took, l.toggles(nodes[0], i%2 == 0))
+		}
+	}
+	slices.Sort(took)
+	at := func(q float64) float64 {
+		return float64(took[int(q*float64(len(took)-1))]) / float64(time.Millisecond)
+	}
+	b.ReportMetric(at(0.5), "ms-p50")
+	b.ReportMetric(at(0.9), "ms-p90")
+	b.ReportMetric(at(0.99), "ms-p99")
+	b.ReportMetric(at(1), "ms-max")
+}
+
+// rests is after how long a lane has heard of the end of its write.
+const rests = 1500 * time.Millisecond
+
+// toggles taints a node, or takes its taint away, and returns how long it took until a write
+// reached Azure.
+func (l *lab) toggles(name string, leaves bool) time.Duration {
+	l.t.Helper()
+	var node corev1.Node
+	l.must(cluster.Get(l.t.Context(), key("", name), &node))
+	node.Spec.Taints = nil
+	if leaves {
+		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
+	}
+	writes := func() []armemu.Call {
+		return l.emulator.Calls(func(c armemu.Call) bool { return c.Kind == armemu.KindPut })
+	}
+	before, began := len(writes()), time.Now()
+	l.must(cluster.Update(l.t.Context(), &node))
+	deadline := began.Add(10 * time.Second)
+	for {
+		if all := writes(); len(all) > before {
+			time.Sleep(rests)
+			return all[before].Time.Sub(began)
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("no write %s after the taint of %s", time.Since(began), name)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
