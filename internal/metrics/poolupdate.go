@@ -12,10 +12,17 @@ import (
 )
 
 // The two series that users of the Azure cloud provider have on their dashboards keep
-// their names and labels. They speak of final outcomes alone.
+// their names and labels. Of changes of the membership they speak of final outcomes alone.
 const (
 	operationRequest = "services_local_update_backend_pool"
 	operationSource  = "local_service_backend_pool_updater"
+)
+
+// Changes of admin states have a request and a source of their own. They are tried without
+// end, so each attempt counts.
+const (
+	adminRequest = "loadbalancer_adminstate_update_backend_pool"
+	adminSource  = "admin_state_controller"
 )
 
 // PoolUpdates measures what becomes of attempts to bring pools level.
@@ -26,6 +33,7 @@ type PoolUpdates struct {
 	read     prometheus.Counter
 	drift    *prometheus.CounterVec
 	lag      prometheus.Histogram
+	cutOver  prometheus.Histogram
 }
 
 // NewPoolUpdates registers the series of attempts.
@@ -34,12 +42,12 @@ func NewPoolUpdates(reg prometheus.Registerer) *PoolUpdates {
 	p := &PoolUpdates{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "cloudprovider_azure_op_duration_seconds",
-			Help:    "Duration of the attempts that ended a change of a Service's pool, as success or as failure; retried attempts are not counted.",
+			Help:    "Duration of the attempts that ended a change of a Service's pool, as success or as failure; retried attempts are not counted. Of admin states: of each attempt.",
 			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1200},
 		}, labels),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cloudprovider_azure_op_failure_count",
-			Help: "Attempts that ended a change of a Service's pool as failure: not retriable, or out of retries.",
+			Help: "Attempts that ended a change of a Service's pool as failure: not retriable, or out of retries. Of admin states: attempts that failed.",
 		}, labels),
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_pool_retries_total",
@@ -50,12 +58,17 @@ func NewPoolUpdates(reg prometheus.Registerer) *PoolUpdates {
 			Help:    "Time from a change of endpoints, as the controller saw it, until Azure showed the pool that it asks for.",
 			Buckets: []float64{.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600},
 		}),
+		cutOver: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "weir_taint_to_down_seconds",
+			Help:    "Time from the taint of a node, as the controller saw it, until Azure showed the node Down in a pool.",
+			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800},
+		}),
 	}
 	p.drift = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_pool_drift_looks_total",
 		Help: "Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.",
 	}, []string{"outcome"})
-	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.drift)
+	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.cutOver, p.drift)
 	p.read = prometheus.NewCounter(avoided("unchanged"))
 	reg.MustRegister(p.read)
 	return p
@@ -90,6 +103,7 @@ func (p *PoolUpdates) Report(r poolupdate.Report) {
 		p.drift.WithLabelValues(string(r.Outcome)).Inc()
 	}
 	p.final(r)
+	p.admin(r)
 }
 
 // RegisterStates registers the gauge of BackendPools by state, which asks when somebody
@@ -124,8 +138,7 @@ func (g countGauge) Collect(ch chan<- prometheus.Metric) {
 // final observes what was final for a Service: what retries, waits or is nobody's any
 // more is not.
 func (p *PoolUpdates) final(r poolupdate.Report) {
-	where := r.Pool.LoadBalancer
-	labels := []string{operationRequest, strings.ToLower(where.ResourceGroup), where.SubscriptionID, operationSource}
+	labels := labelsOf(r, operationRequest, operationSource)
 	failures := p.failures.WithLabelValues(labels...) // it is there, at 0, before the first: a rate needs that
 	if len(r.Updated) == 0 && len(r.Failed) == 0 {
 		return
@@ -134,6 +147,32 @@ func (p *PoolUpdates) final(r poolupdate.Report) {
 	if len(r.Failed) > 0 {
 		failures.Inc()
 	}
+}
+
+// admin observes each attempt at a change of admin states, but for one that found nothing to
+// do, or was none.
+func (p *PoolUpdates) admin(r poolupdate.Report) {
+	if !r.AdminTried {
+		return
+	}
+	labels := labelsOf(r, adminRequest, adminSource)
+	failures := p.failures.WithLabelValues(labels...)
+	failed := r.Outcome == poolupdate.Retriable || r.Outcome == poolupdate.Terminal
+	if failed {
+		failures.Inc()
+	}
+	if failed || r.Outcome == poolupdate.Written {
+		p.duration.WithLabelValues(labels...).Observe(r.Took.Seconds())
+	}
+	if len(r.Downed) > 0 && !r.AdminSince.IsZero() {
+		p.cutOver.Observe(r.At.Sub(r.AdminSince).Seconds())
+	}
+}
+
+// labelsOf are the labels of an operation, as the Azure cloud provider has them.
+func labelsOf(r poolupdate.Report, request, source string) []string {
+	where := r.Pool.LoadBalancer
+	return []string{request, strings.ToLower(where.ResourceGroup), where.SubscriptionID, source}
 }
 
 // Lanes is what the gauges ask; see poolupdate.Lanes.

@@ -3,6 +3,7 @@
 package metrics_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	}
 	labels := `{request="services_local_update_backend_pool",resource_group="rg-shop",source="local_service_backend_pool_updater",subscription_id="sub"}`
 	want := `
-# HELP cloudprovider_azure_op_failure_count Attempts that ended a change of a Service's pool as failure: not retriable, or out of retries.
+# HELP cloudprovider_azure_op_failure_count Attempts that ended a change of a Service's pool as failure: not retriable, or out of retries. Of admin states: attempts that failed.
 # TYPE cloudprovider_azure_op_failure_count counter
 cloudprovider_azure_op_failure_count` + labels + ` 2
 # HELP weir_pool_retries_total Failed attempts to bring a pool level that are followed by another, by what failed.
@@ -61,6 +62,45 @@ weir_pool_drift_looks_total{outcome="Unchanged"} 1
 	}
 	if n, sum := histogram(t, reg, "weir_endpoint_to_pool_seconds"); n != 1 || sum != 90 {
 		t.Errorf("%d lags of %v s in all, want that of the one change: from when it was seen", n, sum)
+	}
+}
+
+// A change of admin states is tried without end, so each attempt at one is an operation, but
+// for those that had nothing to do or were put off. The time from the taint counts once Azure
+// shows Down, not when a state is taken back.
+func TestEachAttemptAtAdminStatesIsAnOperation(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	updates := metrics.NewPoolUpdates(reg)
+	refused := &fault.Fault{Class: fault.Terminal, Reason: "refused"}
+	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	for _, r := range []poolupdate.Report{
+		{Pool: pool, Outcome: poolupdate.Terminal, Fault: refused, Admin: true, AdminTried: true, AdminFailed: true, Took: time.Second},
+		{Pool: pool, Outcome: poolupdate.Retriable, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
+		{Pool: pool, Outcome: poolupdate.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 5 * time.Second, Downed: ip, AdminSince: at(1000), At: at(1007)},
+		{Pool: pool, Outcome: poolupdate.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 2 * time.Second, Restored: ip, AdminSince: at(2000), At: at(2003)},
+		{Pool: pool, Outcome: poolupdate.Unchanged, Admin: true, AdminTried: true, AdminDone: true, Took: time.Second, AdminSince: at(3000), At: at(3001)},
+		{Pool: pool, Outcome: poolupdate.Postponed, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
+		{Pool: pool, Outcome: poolupdate.Terminal, Fault: refused, AdminRetryAt: at(4000), Took: time.Second},     // the members', which took it along
+		{Pool: pool, Outcome: poolupdate.Written, Downed: ip, AdminSince: at(0), At: at(5000), Took: time.Second}, // it joined as Down
+	} {
+		updates.Report(r)
+	}
+	labels := `request="loadbalancer_adminstate_update_backend_pool",resource_group="rg-shop",source="admin_state_controller",subscription_id="sub"}`
+	want := `
+# HELP cloudprovider_azure_op_failure_count Attempts that ended a change of a Service's pool as failure: not retriable, or out of retries. Of admin states: attempts that failed.
+# TYPE cloudprovider_azure_op_failure_count counter
+cloudprovider_azure_op_failure_count{` + labels + ` 2
+cloudprovider_azure_op_failure_count{request="services_local_update_backend_pool",resource_group="rg-shop",source="local_service_backend_pool_updater",subscription_id="sub"} 0
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count"); err != nil {
+		t.Error(err)
+	}
+	if n, sum := histogram(t, reg, "cloudprovider_azure_op_duration_seconds"); n != 4 || sum != 9 {
+		t.Errorf("%d operations of %v s in all, want 4 of 9 s", n, sum)
+	}
+	if n, sum := histogram(t, reg, "weir_taint_to_down_seconds"); n != 1 || sum != 7 {
+		t.Errorf("%d times from a taint of %v s in all, want one of 7 s", n, sum)
 	}
 }
 

@@ -228,7 +228,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
-		Admin: cause.admin && !cause.member, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
+		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
 		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored,
 		Written: r.written, Down: r.down, Settled: r.settled(), Requeued: requeued,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,

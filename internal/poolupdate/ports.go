@@ -144,6 +144,8 @@ type Report struct {
 	// Admin is true if nothing but a change of admin states caused the attempt: it costs no
 	// budget, and what it took along is as before unless Settled.
 	Admin bool
+	// AdminTried is true if a change of admin states caused the attempt, or was settled by it.
+	AdminTried bool
 	// AdminFailed is true when a change of admin states could not be applied for the first
 	// time, and AdminDone when it is. AdminSince is when the oldest change was seen that
 	// this speaks of, AdminRetryAt when it is tried again; zero if it is not.
