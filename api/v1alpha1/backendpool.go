@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.serviceRef.name`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
 // +kubebuilder:printcolumn:name="Observed",type=integer,JSONPath=`.status.observed`
+// +kubebuilder:printcolumn:name="Down",type=integer,JSONPath=`.status.downCount`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Retries",type=integer,priority=1,JSONPath=`.status.retriesUsed`
@@ -242,6 +243,10 @@ type BackendPoolStatus struct {
 	// +listType=map
 	// +listMapKey=address
 	Down []DownAddress `json:"down,omitempty"`
+
+	// downCount is how many addresses are in down; absent if none is.
+	// +optional
+	DownCount *int32 `json:"downCount,omitempty"`
 }
 
 // DownAddress is an address that Weir has set Down.

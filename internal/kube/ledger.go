@@ -52,7 +52,7 @@ func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupd
 	err := c.statuses.updateLocked(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		s.PoolID = st.pool.String()
 		s.WrittenAddresses = formatAddresses(intent.Written)
-		s.Down = downNow(s.Down, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
+		setDown(s, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
 		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})
@@ -73,6 +73,14 @@ func downIn(down []v1alpha1.DownAddress) []netip.Addr {
 		names[i] = d.Address
 	}
 	return parseAddresses(names)
+}
+
+// setDown has a status say which addresses are Down by us.
+func setDown(s *v1alpha1.BackendPoolStatus, ips []netip.Addr, set membership.Set, now metav1.Time) {
+	s.Down, s.DownCount = downNow(s.Down, ips, set, now), nil
+	if len(s.Down) > 0 {
+		s.DownCount = new(int32(len(s.Down))) //nolint:gosec // a pool has at most some thousands
+	}
 }
 
 // downNow says which addresses are Down by us, why, and since when. The node and the reason

@@ -137,7 +137,7 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	if r.Settled {
 		s.PoolID = r.Pool.String()
 		s.WrittenAddresses = formatAddresses(r.Written)
-		s.Down = downNow(s.Down, r.Down, set, at)
+		setDown(s, r.Down, set, at)
 	}
 	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
 	if r.Fault != nil {

@@ -125,11 +125,13 @@ func (e *entry) wants(members int) bool {
 	return e.revision != before
 }
 
-// relevel corrects what a level pool says about nodes that are left out.
+// relevel corrects what a level pool says about nodes that are left out, and about why those
+// are Down that are.
 func (c *Cluster) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *entry, set membership.Set) error {
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
 			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set))
+			setDown(s, downIn(s.Down), set, metav1.Now())
 		}
 	})
 }

@@ -204,7 +204,7 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	e.remember(membership.Set{}, nil, situation{}) // the reason is kept while it is Down
 	down := report(one)
 	want := v1alpha1.DownAddress{Address: "10.0.0.1", Node: "n1", Reason: "spot-eviction", Since: since}
-	if len(down) != 1 || down[0] != want {
+	if len(down) != 1 || down[0] != want || *e.status.DownCount != 1 {
 		t.Errorf("%+v, want %+v", down, want)
 	}
 	if written := fmt.Sprint(api.writes[len(api.writes)-1]["down"]); !strings.Contains(written, "reason:spot-eviction") {
@@ -213,7 +213,12 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	if text := updatingMessage(poolupdate.Intent{Alter: 2}); !strings.HasPrefix(text, "changing the admin state of 2;") {
 		t.Error(text)
 	}
-	if down := report(); len(down) != 0 {
+	setCondition(&e.status, 1, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, "")
+	both := membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Why: "out-of-service, spot-eviction"}}}
+	if err := c.relevel(t.Context(), p, e, both); err != nil || e.status.Down[0].Reason != "out-of-service, spot-eviction" || e.status.Down[0].Since != since {
+		t.Errorf("a second taint: %v %+v", err, e.status.Down)
+	}
+	if down := report(); len(down) != 0 || e.status.DownCount != nil {
 		t.Errorf("%+v are left", down)
 	}
 }
