@@ -11,6 +11,7 @@ import (
 // when it leads and the caches are filled, and releases the lead after its end.
 type leading struct {
 	runs   []func(ctx context.Context) // the lanes, and what else writes to Azure
+	last   func()                      // what they have left to tell
 	events *eventQueue
 }
 
@@ -27,6 +28,7 @@ func (l leading) Start(ctx context.Context) error {
 		running.Go(func() { run(ctx) })
 	}
 	running.Wait()
+	l.last()
 	end()
 	writer.Wait()
 	return nil

@@ -29,7 +29,7 @@ func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q
 			<-ctx.Done()
 			time.Sleep(lanesTake)
 			tell(q)
-		}}, q}.Start(ctx)
+		}}, func() {}, q}.Start(ctx)
 	}()
 	synctest.Wait()
 	stop()

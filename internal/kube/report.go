@@ -35,6 +35,7 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 		c.events.tellOfNodes(p, e, r)
 	}
 	set, _ := e.remembered()
+	c.hear(p, e, st, set, r)
 	e.schedule(st, r, c.opts)
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		note(s, set, r)

@@ -89,6 +89,8 @@ type Cluster struct {
 	// failing is the back-off of Services that Azure, or the plan, refuses.
 	failing  workqueue.TypedRateLimiter[reconcile.Request]
 	draining drainingSet
+	// news gathers what becomes of admin states; nil if they are left alone.
+	news *adminNews
 	// preemptions are nil if the taints of nodes are left alone.
 	preemptions toolscache.SharedIndexInformer
 	// balancers are nil if Weir makes no load balancers.
@@ -153,6 +155,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	}
 	c.events = newEventQueue(mgr.GetScheme(), core.Events(""), opts.Log)
 	if opts.Draining != nil {
+		c.news = newAdminNews()
 		return c, errors.Join(c.watchDraining(ctx), c.watchPreemptions(core.RESTClient()))
 	}
 	return c, nil
@@ -208,7 +211,11 @@ func (c *Cluster) Setup(lanes Lanes) error {
 			}
 		}
 	}
-	if err := c.mgr.Add(leading{runs, c.events}); err != nil {
+	last := func() {}
+	if c.news != nil {
+		runs, last = append(runs, c.tellNews), c.tellAdminNews
+	}
+	if err := c.mgr.Add(leading{runs, last, c.events}); err != nil {
 		return err
 	}
 	if c.preemptions != nil {

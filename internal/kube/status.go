@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -61,6 +62,11 @@ type entry struct {
 	// set and setErr are what Wanted computed last: what an attempt works with.
 	set    membership.Set
 	setErr error
+
+	// shownDown are the members of nodes that drain, as they were when the pool was last seen
+	// level, by this process; downKnown is false until it was.
+	shownDown []netip.Addr
+	downKnown bool
 
 	// pool is where the BackendPool pointed last.
 	pool lb.PoolID
@@ -269,6 +275,13 @@ func (e *entry) taken() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.status.PoolID != ""
+}
+
+// lacksPool reports whether the last attempt found no pool to write.
+func (e *entry) lacksPool() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.missing
 }
 
 // holds reports whether an address of ours may be in the pool.

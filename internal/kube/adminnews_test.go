@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// newsDesk is a Cluster with pools that a test attempts by hand.
+type newsDesk struct {
+	*testing.T
+	*Cluster
+}
+
+// atNewsDesk has the Service web with two pools, api with one, and a pool of all nodes; each
+// holds the nodes.
+func atNewsDesk(t *testing.T, nodes int) *newsDesk {
+	t.Helper()
+	named := func(pool, service string) *v1alpha1.BackendPool {
+		return bp(pool, 0, func(p *v1alpha1.BackendPool) {
+			p.Spec.PoolName = pool
+			if p.Spec.ServiceRef.Name = service; service == "" {
+				ofNodes(p)
+			}
+		})
+	}
+	pools := []*v1alpha1.BackendPool{named("web", "web"), named("web-2", "web"), named("api", "api"), named("all", "")}
+	objects := []client.Object{pools[0], pools[1], pools[2], pools[3]}
+	for _, name := range []string{"web", "api"} {
+		s := serviceOfType(corev1.ServiceTypeLoadBalancer)
+		s.Name = name
+		es := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: "IPv4"}
+		for n := range nodes {
+			es.Endpoints = append(es.Endpoints, discoveryv1.Endpoint{NodeName: new(fmt.Sprintf("n%d", n+1))})
+		}
+		objects = append(objects, s, es)
+	}
+	c := stored(t, objects...)
+	c.snap.draining = &adminstate.Signals{}
+	c.opts = Options{Log: slog.New(slog.DiscardHandler), Draining: c.snap.draining}
+	api := &statusAPI{}
+	c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
+	c.events, c.news = newEventQueue(Scheme(), nil, slog.Default()), newAdminNews()
+	d := &newsDesk{t, c}
+	for n := range nodes {
+		d.taints(n + 1)
+	}
+	for _, p := range pools {
+		c.statuses.byRef[refOf(p)] = &entry{ref: refOf(p)}
+		d.settles(p.Name)
+	}
+	return d
+}
+
+// taints replaces the taints of a node.
+func (d *newsDesk) taints(n int, taints ...string) {
+	d.Helper()
+	node := tainted("uid", taints...)
+	node.Name = fmt.Sprintf("n%d", n)
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ipOf(n).String()}}
+	if err := d.snap.nodes.Update(node); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func ipOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250), byte(n % 250)}) }
+
+func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
+	d.Helper()
+	p := d.snap.poolNamed("shop", pool)
+	d.Wanted(refOf(p))
+	r := poolupdate.Report{Ref: refOf(p), Pool: d.snap.standingOf(p).pool, AdminTried: true, At: time.Unix(1000, 0)}
+	edit(&r)
+	d.Report(d.Context(), r)
+}
+
+// settles is an attempt after which the pool is level; nodes above 0 became Down, those below
+// take new flows again.
+func (d *newsDesk) settles(pool string, nodes ...int) {
+	d.Helper()
+	d.attempts(pool, func(r *poolupdate.Report) {
+		r.Outcome, r.Settled = poolupdate.Written, true
+		for _, n := range nodes {
+			if n > 0 {
+				r.Downed = append(r.Downed, ipOf(n))
+			} else {
+				r.Restored = append(r.Restored, ipOf(-n))
+			}
+		}
+	})
+}
+
+func (d *newsDesk) fails(pool string) {
+	d.Helper()
+	d.attempts(pool, func(r *poolupdate.Report) {
+		r.Outcome, r.Fault = poolupdate.Terminal, &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}
+	})
+}
+
+// hears tells the news, and checks which events that makes.
+func (d *newsDesk) hears(want ...string) {
+	d.Helper()
+	d.tellAdminNews()
+	var got []string
+	for e, waits := d.events.next(); waits; e, waits = d.events.next() {
+		if word, admin := strings.CutPrefix(e.Reason, "LoadBalancerAdminState"); admin {
+			got = append(got, e.InvolvedObject.Kind+" "+e.InvolvedObject.Name+" "+word+": "+e.Message)
+		}
+	}
+	if !slices.Equal(got, want) {
+		d.Errorf("heard\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+const (
+	spot = adminstate.KeyDraining + "=" + adminstate.ValueSpotEviction
+	out  = adminstate.KeyOutOfService
+)
+
+// Each Service, and each node, hears once when a change is through in all of its pools.
+func TestAdminStatesAreToldWhereTheyAreThrough(t *testing.T) {
+	d := atNewsDesk(t, 3)
+	d.hears()
+	d.taints(1, spot)
+	d.taints(2, spot, out)
+	d.settles("api", 1, 2)
+	d.hears("Service api Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
+	d.settles("web", 1, 2)
+	d.settles("all", 1, 2)
+	d.hears("BackendPool all Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
+	d.settles("web-2", 1, 2)
+	d.hears(
+		"Node n1 Down: Drains (spot-eviction): Down in 4 backend pools, so no new flows come here",
+		"Node n2 Down: Drains (out-of-service, spot-eviction): Down in 4 backend pools, so no new flows come here",
+		"Service web Down: 1 node drains (out-of-service, spot-eviction): n2; 1 node drains (spot-eviction): n1: Down, so no new flows go there")
+	d.hears()
+	d.settles("api", 1) // a pool that it joins, and that it left before
+	d.hears("Service api Down: 1 node drains (spot-eviction): n1: Down, so no new flows go there")
+
+	d.taints(1)
+	d.taints(2)
+	for _, pool := range []string{"web", "web-2", "api"} {
+		d.settles(pool, -1, -2)
+	}
+	d.hears("Service api Restored: 2 nodes drain no more: n1, n2: new flows may go there again",
+		"Service web Restored: 2 nodes drain no more: n1, n2: new flows may go there again")
+	d.settles("all", -1, -2)
+	d.hears("BackendPool all Restored: 2 nodes drain no more: n1, n2: new flows may go there again",
+		"Node n1 Restored: Drains no more: new flows may come here again",
+		"Node n2 Restored: Drains no more: new flows may come here again")
+	if len(d.news.bulletins) != 0 {
+		t.Errorf("%d bulletins are kept", len(d.news.bulletins))
+	}
+}
+
+// What is another by the time it could be told is not told, nor what has gone.
+func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
+	d := atNewsDesk(t, 2)
+	everywhere := func(n ...int) {
+		for _, pool := range []string{"web", "web-2", "api", "all"} {
+			d.settles(pool, n...)
+		}
+	}
+	d.taints(1, out)
+	everywhere(1)
+	d.taints(1)
+	everywhere(-1)
+	d.taints(1, out) // and its write is on its way
+	d.hears()
+	everywhere(1)
+	d.hears("BackendPool all Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
+		"Node n1 Down: Drains (out-of-service): Down in 4 backend pools, so no new flows come here",
+		"Service api Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
+		"Service web Down: 1 node drains (out-of-service): n1: Down, so no new flows go there")
+	d.taints(2, out)
+	everywhere(2)
+	if err := d.snap.nodes.Delete(get[corev1.Node](d.snap.nodes, "n2")); err != nil {
+		t.Fatal(err)
+	}
+	d.events = newEventQueue(Scheme(), nil, slog.Default())
+	d.hears()
+	if len(d.news.bulletins) != 1 {
+		t.Errorf("%d bulletins are kept, want that of the node that is Down", len(d.news.bulletins))
+	}
+	if err := d.snap.nodes.Delete(get[corev1.Node](d.snap.nodes, "n1")); err != nil {
+		t.Fatal(err)
+	}
+	d.hears()
+	if len(d.news.bulletins) != 0 {
+		t.Errorf("%d bulletins are kept", len(d.news.bulletins))
+	}
+}
+
+// A pool that is paused, goes, or is not there in Azure keeps nobody from hearing of the rest.
+func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
+	for name, goes := range map[string]func(d *newsDesk){
+		"paused": func(d *newsDesk) {
+			p := d.snap.poolNamed("shop", "web-2").DeepCopy()
+			p.Spec.Paused = true
+			if err := d.snap.pools.Update(p); err != nil {
+				d.Fatal(err)
+			}
+		},
+		"deleted": func(d *newsDesk) {
+			if err := d.snap.pools.Delete(d.snap.poolNamed("shop", "web-2")); err != nil {
+				d.Fatal(err)
+			}
+		},
+		"not there": func(d *newsDesk) {
+			d.attempts("web-2", func(r *poolupdate.Report) {
+				r.Outcome, r.Fault = poolupdate.Stale, &fault.Fault{Class: fault.Stale, Code: "NotFound", Err: errors.New("no pool")}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := atNewsDesk(t, 1)
+			d.taints(1, out)
+			for _, pool := range []string{"web", "api", "all"} {
+				d.settles(pool, 1)
+			}
+			d.fails("web-2")
+			goes(d)
+			d.tellAdminNews()
+			said := map[string]int{}
+			for e, waits := d.events.next(); waits; e, waits = d.events.next() {
+				said[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
+			}
+			if said["n1 Down"] != 1 || said["web Down"] != 1 || said["web UpdateFailed"]+said["web Updated"]+said["n1 Updated"] != 0 {
+				t.Errorf("heard %v", said)
+			}
+		})
+	}
+}
+
+// That admin states could not be set is told once, and once when they were: to the Services,
+// and to the nodes that it is about, one that came later included.
+func TestAdminStatesThatFailAreToldOnce(t *testing.T) {
+	d := atNewsDesk(t, 3)
+	d.taints(1, out)
+	d.fails("web")
+	d.fails("web-2")
+	d.fails("api")
+	d.settles("all", 1)
+	const bad, advice = "Bad: no way", ". Weir tries again until it is done or the node needs it no more."
+	d.hears("BackendPool all Down: 1 node drains (out-of-service): n1: Down, so no new flows go there",
+		"Node n1 UpdateFailed: Admin states could not be set in 3 backend pools, the first of them: "+bad+advice,
+		"Service api UpdateFailed: Admin states could not be set: "+bad+advice,
+		"Service web UpdateFailed: Admin states could not be set in 2 backend pools, the first of them: "+bad+advice)
+	d.fails("web")
+	d.hears()
+	d.taints(2, out)
+	d.fails("web")
+	d.hears("Node n2 UpdateFailed: Admin states could not be set: " + bad + advice)
+	for _, pool := range []string{"web", "api", "all"} {
+		d.settles(pool, 1, 2)
+	}
+	d.hears("BackendPool all Down: 2 nodes drain (out-of-service): n1, n2: Down, so no new flows go there",
+		"Node n2 Updated: Load balancer admin states updated after all",
+		"Service api Down: 2 nodes drain (out-of-service): n1, n2: Down, so no new flows go there",
+		"Service api Updated: Load balancer admin states updated after all")
+	d.taints(1)
+	d.taints(2)
+	d.settles("web-2") // it has nothing to do
+	d.hears("Node n1 Updated: Load balancer admin states updated after all",
+		"Service web Updated: Load balancer admin states updated after all")
+}
+
+// A process that starts does not know yet what the pools hold: what it takes back in one of
+// them is told when it has seen them all.
+func TestAfterARestartAdminStatesAreToldWhenAllPoolsWereSeen(t *testing.T) {
+	d := atNewsDesk(t, 1)
+	for _, e := range d.statuses.byRef {
+		e.downKnown = false
+		e.status.Down = []v1alpha1.DownAddress{{Address: ipOf(1).String(), Node: "n1", Reason: "out-of-service"}}
+	}
+	d.settles("web", -1)
+	d.hears()
+	d.settles("web-2", -1)
+	d.hears("Service web Restored: 1 node drains no more: n1: new flows may go there again")
+	d.settles("api", -1)
+	d.settles("all", -1)
+	d.hears("BackendPool all Restored: 1 node drains no more: n1: new flows may go there again",
+		"Node n1 Restored: Drains no more: new flows may come here again",
+		"Service api Restored: 1 node drains no more: n1: new flows may go there again")
+}
+
+// A wave of nodes is one event on each Service, of bounded length.
+func TestAWaveIsOneEventAService(t *testing.T) {
+	d := atNewsDesk(t, 200)
+	var all []int
+	for n := range 200 {
+		d.taints(n+1, spot)
+		all = append(all, n+1)
+	}
+	for _, pool := range []string{"web", "web-2", "api"} {
+		d.settles(pool, all...)
+	}
+	const names = "200 nodes drain (spot-eviction): n1, n10, n100, n101, n102, n103, n104, n105, n106, n107, n108, n109 and 188 more: Down, so no new flows go there"
+	d.hears("Service api Down: "+names, "Service web Down: "+names)
+	d.settles("all", all...)
+	d.tellAdminNews()
+	events := 0
+	for _, waits := d.events.next(); waits; _, waits = d.events.next() {
+		events++
+	}
+	if events != 201 {
+		t.Errorf("%d events, want one on each node and one on the pool of nodes", events)
+	}
+}
+
+// The news of a second are told together, and what comes as the lanes end is told at the end.
+func TestNewsOfAdminStatesAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := atNewsDesk(t, 2)
+		said := func() (n int) {
+			for e, waits := d.events.next(); waits; e, waits = d.events.next() {
+				if strings.HasPrefix(e.Reason, "LoadBalancerAdminState") {
+					n++
+				}
+			}
+			return n
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go d.tellNews(ctx)
+		d.taints(1, out)
+		d.settles("api", 1)
+		time.Sleep(newsGather / 2)
+		d.taints(2, out)
+		d.settles("api", 2)
+		if time.Sleep(newsGather/2 - time.Millisecond); said() != 0 {
+			t.Error("told before others could come")
+		}
+		if time.Sleep(2 * time.Millisecond); said() != 1 {
+			t.Error("not told, or not together")
+		}
+		d.fails("web")
+		time.Sleep(newsGather + time.Millisecond)
+		if n := said(); n != 3 {
+			t.Errorf("%d events of a failure, want one on the Service and on each node", n)
+		}
+		p := d.snap.poolNamed("shop", "web").DeepCopy()
+		d.settles("web-2", 1, 2)
+		time.Sleep(newsGather + time.Millisecond)
+		if n := said(); n != 0 {
+			t.Errorf("%d events while another pool of the Service is not done", n)
+		}
+		p.Spec.Paused = true
+		if err := d.snap.pools.Update(p); err != nil {
+			t.Fatal(err)
+		}
+		if time.Sleep(newsAgain); said() != 1 {
+			t.Error("a pool that was paused keeps its Service waiting")
+		}
+		stop()
+	})
+}

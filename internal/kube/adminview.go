@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// hear gathers what an attempt says of admin states.
+func (c *Cluster) hear(p *v1alpha1.BackendPool, e *entry, st standing, set membership.Set, r poolupdate.Report) {
+	if c.news == nil {
+		return
+	}
+	t := e.turnedBy(r, set)
+	if r.Settled {
+		e.shows(set)
+	}
+	c.news.hear(aboutPool(p, st), r, t)
+}
+
+// adminView is how the admin states of nodes stand in all pools at one moment.
+type adminView struct {
+	// owed is whose pools do not have a node as it has to be yet.
+	owed map[string][]whom
+	// pools counts those that a node that drains is a member of.
+	pools map[string]int
+	// drains says why a node takes no new flows; empty for one that does. It has none for a
+	// node that is not there.
+	drains map[string]string
+	// refs are the pools that Weir works on.
+	refs map[poolupdate.Ref]struct{}
+}
+
+// adminView looks at all pools. Its cost grows with their members.
+func (c *Cluster) adminView() adminView {
+	v := adminView{owed: map[string][]whom{}, pools: map[string]int{}, drains: map[string]string{}, refs: map[poolupdate.Ref]struct{}{}}
+	for _, obj := range c.snap.pools.List() {
+		p, ok := obj.(*v1alpha1.BackendPool)
+		if !ok {
+			continue
+		}
+		e, st := c.statuses.known(refOf(p)), c.snap.standingOf(p)
+		if e == nil || st.state != stateActive || st.deleting || e.lacksPool() {
+			continue
+		}
+		set, err := c.snap.members(p)
+		if err != nil {
+			continue
+		}
+		v.refs[refOf(p)] = struct{}{}
+		down, back := e.owes(set)
+		for _, name := range append(down, back...) {
+			v.owed[name] = append(v.owed[name], aboutPool(p, st))
+		}
+		for _, d := range set.Draining {
+			v.pools[d.Node]++
+		}
+	}
+	for _, obj := range c.snap.nodes.List() {
+		if n, ok := obj.(*corev1.Node); ok {
+			v.drains[n.Name] = c.snap.nodeOf(n).Draining
+		}
+	}
+	return v
+}
+
+// over reports whether a node is as it has to be in all pools that are of concern.
+func (v adminView) over(w whom, node string) bool {
+	if w.kind == "Node" {
+		return len(v.owed[node]) == 0
+	}
+	return !slices.Contains(v.owed[node], w)
+}
+
+// news is what is to be told now.
+type news struct {
+	about      whom
+	down, back []string
+	failed     string
+	// pools are those in which it failed.
+	pools   int
+	settled bool
+}
+
+// settle returns what is to be told now, in the order of names, and forgets it.
+func (n *adminNews) settle(v adminView) []news {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []news
+	for _, w := range slices.SortedFunc(maps.Keys(n.bulletins), func(a, b whom) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	}) {
+		b := n.bulletins[w]
+		if told := b.settle(w, v); told.any() {
+			all = append(all, told)
+		}
+		if !b.open() && !b.told {
+			delete(n.bulletins, w)
+		}
+	}
+	return all
+}
+
+func (n news) any() bool { return len(n.down)+len(n.back) > 0 || n.failed != "" || n.settled }
+
+// settle takes out of a bulletin what is to be told now.
+func (b *bulletin) settle(w whom, v adminView) news {
+	told := news{about: w, down: b.takeIf(b.down, w, v, true), back: b.takeIf(b.back, w, v, false)}
+	if w.kind == "Node" {
+		if b.told {
+			told.down = nil
+		}
+		b.told = v.drains[w.name] != "" && (b.told || len(told.down) > 0)
+	}
+	for ref := range b.failing {
+		if _, works := v.refs[ref]; !works {
+			b.drop(ref)
+		}
+	}
+	if b.failed != "" && !b.complained {
+		told.failed, told.pools, b.complained = b.failed, max(len(b.failing), 1), true
+	}
+	if b.complained && len(b.failing) == 0 {
+		told.settled, b.complained, b.failed = true, false, ""
+	}
+	return told
+}
+
+// takeIf takes out the nodes that drain, or do not, as the news says, if they are so
+// everywhere. Of one that is another by now, or has gone, there is nothing to tell.
+func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains bool) []string {
+	var ready []string
+	for name := range from {
+		why, there := v.drains[name]
+		if !there || (why != "") != drains {
+			delete(from, name)
+		} else if v.over(w, name) {
+			delete(from, name)
+			ready = append(ready, name)
+		}
+	}
+	slices.Sort(ready)
+	return ready
+}
+
+// tellAdminNews puts the events of what is to be told now.
+func (c *Cluster) tellAdminNews() {
+	drains := func(node string) bool {
+		n, there := c.snap.node(node)
+		return there && n.Draining != ""
+	}
+	if !c.news.waits(drains) {
+		return
+	}
+	v := c.adminView()
+	for _, n := range c.news.settle(v) {
+		if obj := c.objectOf(n.about); obj != nil {
+			c.tellAdmin(obj, n, v)
+		}
+	}
+}
+
+// objectOf returns whom an event is about, or nil if it has gone.
+func (c *Cluster) objectOf(w whom) client.Object {
+	switch w.kind {
+	case "Node":
+		if n := get[corev1.Node](c.snap.nodes, w.name); n != nil {
+			return n
+		}
+	case "Service":
+		if s := c.snap.service(poolupdate.ServiceName{Namespace: w.namespace, Name: w.name}); s != nil {
+			return s
+		}
+	default:
+		if p := c.snap.poolNamed(w.namespace, w.name); p != nil {
+			return p
+		}
+	}
+	return nil
+}

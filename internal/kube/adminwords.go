@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reasons of the events about admin states, on nodes, and on Services and the BackendPools
+// that have none.
+const (
+	EventAdminDown     = "LoadBalancerAdminStateDown"
+	EventAdminRestored = "LoadBalancerAdminStateRestored"
+	EventAdminFailed   = "LoadBalancerAdminStateUpdateFailed"
+	EventAdminUpdated  = "LoadBalancerAdminStateUpdated"
+)
+
+// nodesNamed is how many nodes an event names.
+const nodesNamed = 12
+
+// tellAdmin puts the events of one whom news are about.
+func (c *Cluster) tellAdmin(about client.Object, n news, v adminView) {
+	add := func(kind, reason, text string) { c.events.add(about, kind, reason, sentence(text, maxMessage)) }
+	if n.failed != "" {
+		add(corev1.EventTypeWarning, EventAdminFailed, adminFailedText(n))
+	}
+	if len(n.down) > 0 {
+		add(corev1.EventTypeNormal, EventAdminDown, adminDownText(n, v))
+	}
+	if len(n.back) > 0 {
+		add(corev1.EventTypeNormal, EventAdminRestored, adminRestoredText(n))
+	}
+	if n.settled {
+		add(corev1.EventTypeNormal, EventAdminUpdated, "Load balancer admin states updated after all")
+	}
+}
+
+func adminDownText(n news, v adminView) string {
+	if n.about.kind == "Node" {
+		return fmt.Sprintf("Drains (%s): Down in %s, so no new flows come here", v.drains[n.about.name], count(v.pools[n.about.name], "backend pool"))
+	}
+	byReason := map[string][]string{}
+	for _, name := range n.down {
+		byReason[v.drains[name]] = append(byReason[v.drains[name]], name)
+	}
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(byReason)) {
+		names := byReason[why]
+		verb := "drain"
+		if len(names) == 1 {
+			verb = "drains"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (%s): %s", count(len(names), "node"), verb, why, namesOf(names)))
+	}
+	return strings.Join(parts, "; ") + ": Down, so no new flows go there"
+}
+
+func adminRestoredText(n news) string {
+	if n.about.kind == "Node" {
+		return "Drains no more: new flows may come here again"
+	}
+	return fmt.Sprintf("%s no more: %s: new flows may go there again",
+		map[bool]string{true: "1 node drains", false: count(len(n.back), "node") + " drain"}[len(n.back) == 1], namesOf(n.back))
+}
+
+func adminFailedText(n news) string {
+	const advice = ". Weir tries again until it is done or the node needs it no more."
+	text := "Admin states could not be set"
+	if n.pools > 1 {
+		text += fmt.Sprintf(" in %s, the first of them", count(n.pools, "backend pool"))
+	}
+	text += ": "
+	return text + sentence(n.failed, maxMessage-len(text)-len(advice)) + advice
+}
+
+// namesOf lists nodes.
+func namesOf(names []string) string {
+	text := strings.Join(names[:min(len(names), nodesNamed)], ", ")
+	if n := len(names) - nodesNamed; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
