@@ -214,6 +214,8 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	last := func() {}
 	if c.news != nil {
 		runs, last = append(runs, c.tellNews), c.tellAdminNews
+	} else {
+		runs = append(runs, c.tellLeftDown)
 	}
 	if err := c.mgr.Add(leading{runs, last, c.events}); err != nil {
 		return err

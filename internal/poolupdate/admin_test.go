@@ -92,6 +92,23 @@ func TestWithoutTheSettingAdminStatesAreLeftAlone(t *testing.T) {
 	})
 }
 
+// Somebody who has taken back what was left Down has it forgotten. A write that may be on its
+// way to set it Down once more is fenced off first.
+func TestWithoutTheSettingWhatWasTakenBackIsForgotten(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "n1=10.0.0.1/None n2=10.0.0.2/Down")
+		w.ledger["web"], w.taken["web"] = sortedIPs(addresses("n1=10.0.0.1 n2=10.0.0.2")), true
+		w.down["web"] = sortedIPs(addresses("n1=10.0.0.1 n2=10.0.0.2"))
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.expectDown("10.0.0.2")
+		w.expectCalls("+250ms GET web", "+250ms PUT web n1=10.0.0.1/None n2=10.0.0.2/Down")
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.expectCalls("+5.25s GET web")
+	})
+}
+
 // drain has nodes of a pool be Down, or be so no more, and tells its lane.
 func (w *world) drain(id lb.PoolID, members string) {
 	op := Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}

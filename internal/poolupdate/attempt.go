@@ -141,7 +141,8 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	r.foreign = todo.foreign
 	r.written, r.down = sortedIPs(want.Addresses), sorted(todo.down)
 	if !c.AdminState { // nobody takes back what was left Down, and it stays known
-		r.down = stillWanted(recorded.Down, want.Addresses)
+		r.down = leftDown(recorded.Down, want.Addresses, observed)
+		todo.unseen = todo.unseen || len(r.down) < len(recorded.Down)
 	}
 	r.downed, r.restored = todo.downed, todo.restored
 	if todo.none() {
@@ -185,10 +186,12 @@ func (c *Config) ours(recorded Recorded, observed lb.Pool, want Wanted) ours {
 	return has
 }
 
-// stillWanted returns those of the addresses that are wanted.
-func stillWanted(ips []netip.Addr, wanted []lb.Address) []netip.Addr {
+// leftDown returns those of the addresses that are wanted, and Down in the pool. Of the others
+// somebody has taken care; but a write of ours that was to set them so may be on its way.
+func leftDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
-		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip })
+		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip }) ||
+			!slices.ContainsFunc(observed.Addresses, func(a lb.Address) bool { return a.IP == ip && a.AdminState == lb.Down })
 	})
 }
 
