@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/kube"
+)
+
+// With the shipped roles: a node that drains is Down in the pools of its Service, one of them
+// dual; kubectl shows which and why, and node and Service hear of it once, and once when it is
+// over. With the setting off Weir says what it left behind, and asks for no more.
+func TestADrainingNodeIsSeen(t *testing.T) {
+	s := newScene(t, "web", "web-2")
+	s.hasNode(1)
+	s.hasNode(2)
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("web", "web", s.on(1), s.on(2))
+	s.binds("web", "web")
+	s.binds("web-2", "web")
+	s.applies("../../config/rbac/cluster-role.yaml")
+	s.applies("../../config/admin-state/cluster-role.yaml")
+	r := &requests{about: map[string]int{}}
+	s.replaced(asShipped(r), &adminstate.Signals{}, func() {})
+	s.holds("web", s.ip(1), s.ip(2))
+	s.holds("web-2", s.ip(1), s.ip(2))
+
+	s.taint(1, outTaint)
+	s.wasTold("Service", "web", kube.EventAdminDown, 1)
+	s.wasToldOfNode(1, kube.EventAdminDown, 1)
+	if text := kubectl(t, "get", "bp", "-n", s.ns, "web"); !strings.Contains(text, "2          1      Level") {
+		t.Errorf("kubectl get:\n%s", text)
+	}
+	described := strings.Join(strings.Fields(kubectl(t, "describe", "bp", "-n", s.ns, "web")), " ")
+	if want := fmt.Sprintf("Down: Address: %s Node: %s Reason: out-of-service Since: ", s.ip(1), s.node(1)); !strings.Contains(described, want) {
+		t.Errorf("kubectl describe:\n%s", described)
+	}
+	if text := kubectl(t, "describe", "node", s.node(1)); !strings.Contains(text, "Drains (out-of-service): Down in 2 backend pools, so no new flows come here") {
+		t.Errorf("kubectl describe node:\n%s", text)
+	}
+	s.taint(1)
+	s.wasTold("Service", "web", kube.EventAdminRestored, 1)
+	s.wasToldOfNode(1, kube.EventAdminRestored, 1)
+	s.holds("web", s.ip(1), s.ip(2))
+	if text := kubectl(t, "get", "bp", "-n", s.ns, "web", "-o", "jsonpath={.status.down}{.status.downCount}"); text != "" {
+		t.Errorf("left in the status: %s", text)
+	}
+
+	s.taint(2, outTaint)
+	s.wasTold("Service", "web", kube.EventAdminDown, 2)
+	if err := controller.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r = &requests{about: map[string]int{}}
+	var err error
+	if controller, err = startAs(asShipped(r), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, pool := range []string{"web", "web-2"} {
+		s.wasTold("BackendPool", pool, kube.EventLeftDown, 1)
+		if text := s.messages("BackendPool", pool, kube.EventLeftDown)[0]; !strings.Contains(text, fmt.Sprintf("%s (%s)", s.node(2), s.ip(2))) {
+			t.Error(text)
+		}
+	}
+	if n := r.sent("GET events") + r.sent("PATCH nodes"); n != 0 {
+		t.Errorf("%v", r.about)
+	}
+}
