@@ -292,9 +292,6 @@ func (w *wire) answered(c call, resp *http.Response) {
 		for _, k := range s.about(c) {
 			s.heard(k, c, entry)
 		}
-		if c.joint != nil && c.kind == "poll" {
-			s.touched(c)
-		}
 	}
 	s.journal.counts[c.kind]++
 	if c.kind == http.MethodGet {
