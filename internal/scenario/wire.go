@@ -149,10 +149,9 @@ func travel(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err() // also if both came in the same instant
 }
 
 // hit counts a kill point down, and reports whether this is where the process dies.
