@@ -108,7 +108,7 @@ func (p *process) work(name string, cl *claim) {
 		cl.dirty = false
 		rank := r.rank
 		s.mu.Unlock()
-		if !pause(p.ctx, time.Duration(rank)*time.Microsecond) { // one after the other
+		if !pause(p.ctx, apart(rank)) {
 			continue
 		}
 		again, err := p.reconcile(name, r, cl)
@@ -123,6 +123,10 @@ func (p *process) work(name string, cl *claim) {
 		s.mu.Unlock()
 	}
 }
+
+// apart is how long a Service waits so that no two go on in the same instant: which of them
+// would be first is up to the scheduler.
+func apart(rank int) time.Duration { return time.Duration(rank) * time.Microsecond }
 
 // later looks again after a while. The caller holds s.mu.
 func (p *process) later(name string, cl *claim, d time.Duration) {
@@ -180,6 +184,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	on, leave, err := p.balancers.Locate(p.ctx, ensure.Placing{
 		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Wish: wish, Recorded: places,
 	})
+	_ = pause(p.ctx, apart(r.rank)) // whoever waited for the same list goes on in the same instant
 	s.mu.Lock()
 	if p.dead {
 		return 0, nil

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,38 +62,11 @@ func TestScripts(t *testing.T) {
 			return
 		}
 		next := 0
-		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
+		datadriven.RunTest(t, path, func(*testing.T, *datadriven.TestData) string {
 			next++
-			return nearly(trace[next-1], d.Expected)
+			return trace[next-1]
 		})
 	})
-}
-
-// stamps are the times in a trace.
-var stamps = regexp.MustCompile(`(?m)\d+\.\ds\b`)
-
-// nearly returns what was expected if what happened differs from it in times alone, and by no
-// more than calls that go out side by side may come in another order.
-func nearly(got, want string) string {
-	const space = "?"
-	a, b := stamps.FindAllString(got, -1), stamps.FindAllString(want, -1)
-	bare := func(text string) string {
-		return strings.Join(strings.Fields(stamps.ReplaceAllString(text, space)), " ")
-	}
-	if raced {
-		return want
-	}
-	if len(a) != len(b) || bare(got) != bare(want) {
-		return got
-	}
-	for i := range a {
-		x, _ := time.ParseDuration(a[i])
-		y, _ := time.ParseDuration(b[i])
-		if (x - y).Abs() > 300*time.Millisecond {
-			return got
-		}
-	}
-	return want
 }
 
 // do carries out a step, and returns what happened.

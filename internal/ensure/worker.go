@@ -34,18 +34,23 @@ type worker struct {
 
 func (w *worker) add(j *job) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.waiting = append(w.waiting, j)
-	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take returns the oldest jobs.
+// take returns the oldest jobs. Whoever woke the worker for them has been heard: a call that
+// is left over would have the next Service gather no company.
 func (w *worker) take() []*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	select {
+	case <-w.wake:
+	default:
+	}
 	n := min(len(w.waiting), mostAtOnce)
 	taken := slices.Clone(w.waiting[:n])
 	w.waiting = slices.Delete(w.waiting, 0, n)

@@ -104,7 +104,7 @@ func Classify(a Answer, err error) *Fault {
 		if rule.Match(a) {
 			return &Fault{
 				Class: rule.Class, Reason: rule.Reason, Code: code(a), RetryAt: a.RetryAt,
-				Undecided: undecided(a), Err: err,
+				Undecided: undecided(a), Ended: a.OperationEnded, Err: err,
 			}
 		}
 	}

@@ -39,6 +39,9 @@ type Fault struct {
 	RetryAt time.Time
 	// Undecided is true if a write may have landed, or land later, all the same.
 	Undecided bool
+	// Ended is true if Azure had accepted a write, and it ended badly: what it was to change
+	// may be out of force, whatever it shows.
+	Ended bool
 	// Err is what came back, for people.
 	Err error
 }

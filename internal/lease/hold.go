@@ -171,7 +171,11 @@ func (s *Shared) Held() bool {
 	return s.held != nil && s.held.lost == nil
 }
 
+// lock waits for the slot. Whoever is stopping does not get it, free or not.
 func (s *Shared) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case s.slot <- struct{}{}:
 		return nil

@@ -41,8 +41,12 @@ func newLane(id lb.LoadBalancerID, cfg *Config) *lane {
 	return &lane{id: id, cfg: cfg, queue: newQueue(cfg.DriftPeriod), slot: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// lock takes the lane, or returns errEnded or the context's error.
+// lock takes the lane, or returns errEnded or the context's error. Whoever is stopping does
+// not get it, free or not.
 func (l *lane) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case l.slot <- struct{}{}:
 		return nil

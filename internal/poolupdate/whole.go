@@ -88,6 +88,9 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, valid func() bool) {
 	}
 	shown, err := l.cfg.Whole.PutLoadBalancer(within, b)
 	if err != nil {
+		if f := fault.From(err); f.Ended || f.Undecided || within.Err() != nil {
+			l.queue.lookAtOthers(writes, time.Now())
+		}
 		l.unmade(ctx, within, writes, err)
 		return
 	}
@@ -172,6 +175,19 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.fault.Code, "err", r.fault.Error())
 	for _, p := range parcels {
 		l.alone(p, r.fault.Undecided || within.Err() != nil)
+	}
+}
+
+// lookAtOthers has all pools looked at that a write of their load balancer was not made for.
+// Azure took it, and if it failed in the end they are out of force as well, level or not.
+func (q *queue) lookAtOthers(writes []parcel, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, w := range q.pools {
+		if !w.driftDue && !slices.ContainsFunc(writes, func(p parcel) bool { return p.taken.pool == key }) {
+			w.driftDue, w.driftSince = true, now
+			q.hold(key, w, w.ops)
+		}
 	}
 }
 

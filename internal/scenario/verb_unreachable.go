@@ -63,6 +63,9 @@ func (p *process) keptAway(req *http.Request, c call) error {
 		s.mu.Unlock()
 		return nil
 	}
+	s.mu.Unlock()
+	_ = travel(req.Context(), s.distance(c.pool.LoadBalancer)/1000) // lanes that got the lease in one instant come in their order
+	s.mu.Lock()
 	last := answer{}
 	if !o.silent {
 		last = answer{kind: c.kind, at: time.Now()}

@@ -67,6 +67,9 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	s.mu.Lock()
 	j := s.jointOf(b.ID)
 	j.phase, j.sent = "put", 0
+	j.pools = slices.DeleteFunc(j.pools, func(k *pool) bool { // one that was not found goes by itself
+		return !slices.ContainsFunc(b.Pools, func(held lb.Pool) bool { return held.ID.Key() == k.id.Key() })
+	})
 	if p.writing[b.ID.Key()]++; p.writing[b.ID.Key()] > 1 {
 		s.journal.overlaps = append(s.journal.overlaps, b.ID.Name+", whole")
 	}
@@ -154,14 +157,4 @@ func (s *Stage) asks(op poolupdate.Operation, k *pool) {
 		}
 	}
 	j.asked = append(j.asked, k)
-}
-
-// touched notes pools that a write of their load balancer has left out of force, although
-// nothing was to be done for them: a look for drift makes that good. The caller holds s.mu.
-func (s *Stage) touched(c call) {
-	for _, k := range s.lane(c.pool.LoadBalancer) {
-		if !slices.Contains(c.joint.pools, k) && s.outOfForce(k) {
-			k.drifts()
-		}
-	}
 }

@@ -149,10 +149,9 @@ func travel(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err() // also if both came in the same instant
 }
 
 // hit counts a kill point down, and reports whether this is where the process dies.
@@ -291,9 +290,6 @@ func (w *wire) answered(c call, resp *http.Response) {
 		s.trace(c.who(), "%s", spellCall(c, entry, resp))
 		for _, k := range s.about(c) {
 			s.heard(k, c, entry)
-		}
-		if c.joint != nil && c.kind == "poll" {
-			s.touched(c)
 		}
 	}
 	s.journal.counts[c.kind]++

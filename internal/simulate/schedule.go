@@ -84,6 +84,9 @@ func (w *world) build() []string {
 	if w.r.IntN(4) > 0 {
 		text.WriteString(" admin")
 	}
+	if w.r.IntN(3) == 0 {
+		text.WriteString(" whole")
+	}
 	w.nodes = 3 + w.r.IntN(5)
 	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
 	subscription := "s1"
