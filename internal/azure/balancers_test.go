@@ -72,7 +72,7 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 	pool := func(name string, addresses ...lb.Address) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{LoadBalancer: kubernetes, Name: name}, Addresses: addresses}
 	}
-	web, nics := pool("web", lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.4"), AdminState: "Down"}), pool("nics", lb.Address{Name: "nic", AdminState: "Up"})
+	web, nics := pool("web", lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.4"), AdminState: "Down"}), pool("nics", lb.Address{Name: "nic", Interface: "/nic", AdminState: "Up"})
 	web.Etag, web.VirtualNetwork, web.Provisioning, nics.NIC = `W/"e1"`, "/v", lb.Succeeded, true
 	want := lb.LoadBalancer{
 		ID: kubernetes, Etag: `W/"e1"`, Location: "eastus", SKU: lb.Standard, ExtendedLocation: "losangeles",

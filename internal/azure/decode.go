@@ -36,6 +36,9 @@ func decodeAddress(entry *armnetwork.LoadBalancerBackendAddress) lb.Address {
 		a.IP, _ = netip.ParseAddr(value(p.IPAddress)) // zero if it is none
 		a.VirtualNetwork = subResourceID(p.VirtualNetwork)
 		a.AdminState = string(value(p.AdminState))
+		if !a.IP.IsValid() {
+			a.Interface = nicOf(p)
+		}
 	}
 	return a
 }
@@ -55,6 +58,11 @@ func holdsInterfaces(p *armnetwork.BackendAddressPoolPropertiesFormat) bool {
 		}
 	}
 	return len(p.BackendIPConfigurations) > 0 && addresses == 0
+}
+
+// nicOf returns the IP configuration of a network interface that an entry refers to.
+func nicOf(p *armnetwork.LoadBalancerBackendAddressPropertiesFormat) string {
+	return subResourceID(p.NetworkInterfaceIPConfiguration)
 }
 
 func subResourceID(r *armnetwork.SubResource) string {

@@ -128,7 +128,10 @@ func (s staying) take(a lb.Address) *armnetwork.LoadBalancerBackendAddress {
 	return entries[0]
 }
 
-// identity is what makes an address the same entry: name and IP.
+// identity is what makes an address the same entry: name and IP, or the interface.
 func identity(a lb.Address) lb.Address {
+	if a.Interface != "" {
+		return lb.Address{Interface: strings.ToLower(a.Interface)}
+	}
 	return lb.Address{Name: strings.ToLower(a.Name), IP: a.IP}
 }

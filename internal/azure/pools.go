@@ -37,7 +37,8 @@ func decoded(id lb.PoolID, shown *armnetwork.BackendAddressPool) (lb.Pool, error
 	return decode(id, shown), nil
 }
 
-// Put writes a pool that came from Get with other Addresses, guarded by its Etag,
+// Put writes a pool that came from Get with other Addresses, or of network interfaces with
+// other admin states, guarded by its Etag,
 // waits until Azure is done, and returns what Azure then shows: it is for the
 // caller to compare. The pool it is given is not changed.
 //
@@ -70,8 +71,8 @@ func (c *Client) encode(pool lb.Pool) (armnetwork.BackendAddressPool, error) {
 	switch {
 	case !ok || origin == nil:
 		return none, refusal(codeNotRead, fmt.Errorf("write pool %s: it was not read before, so what else it holds would be lost", name))
-	case pool.NIC:
-		return none, refusal(codeNetworkInterface, fmt.Errorf("write pool %s: it holds network interfaces, and Azure does not mix them with IP addresses: use a pool of IP addresses", name))
+	case pool.NIC && !sameInterfaces(origin, pool.Addresses):
+		return none, refusal(codeNetworkInterface, fmt.Errorf("write pool %s: it holds network interfaces, which join and leave by themselves, and Azure does not mix them with IP addresses: use a pool of IP addresses", name))
 	case pool.Etag == "" && !c.opts.WithoutIfMatch:
 		return none, refusal(codeNoEtag, fmt.Errorf("write pool %s: Azure showed no etag to guard the write with", name))
 	}

@@ -43,7 +43,7 @@ func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 // nouns are what people call the types.
 var nouns = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
-	lb.TypeVirtualMachine: "virtual machine",
+	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
 }
 
 // String is for messages.

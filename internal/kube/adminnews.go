@@ -110,11 +110,11 @@ func (n *adminNews) hear(about whom, r poolupdate.Report, t turned) {
 			news = n.of(aboutNode(name)).fails(r) || news
 		}
 	}
-	gone := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused
+	gone := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused && !r.States
 	for _, b := range n.bulletins {
 		_, fails := b.failing[r.Ref]
 		switch {
-		case fails && r.Settled:
+		case fails && (r.Settled || r.States):
 			delete(b.failing, r.Ref)
 			news = true
 		case fails && gone:

@@ -21,7 +21,7 @@ func (c *Cluster) hear(p *v1alpha1.BackendPool, e *entry, st standing, set membe
 		return
 	}
 	t := e.turnedBy(r, set)
-	if r.Settled {
+	if r.Settled || r.States {
 		e.shows(set)
 	}
 	c.news.hear(aboutPool(p, st), r, t)

@@ -8,6 +8,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
 )
 
 // Names of the indexes.
@@ -16,6 +17,7 @@ const (
 	servicesBalanced = "balanced" // "" for each that has a load balancer of Weir's
 	slicesByNode     = "node"     // name of a node that hosts an endpoint
 	nodesByAddress   = "address"  // an InternalIP
+	nodesByMachine   = "machine"  // that of spec.providerID
 	poolsByService   = "service"  // namespace/name
 	poolsByTarget    = "target"   // lb.PoolKey
 	poolsOfNodes     = "nodes"    // "" for each pool of nodes
@@ -75,6 +77,12 @@ func nodeIndexers() toolscache.Indexers {
 				keys = append(keys, ip.String())
 			}
 			return keys
+		}),
+		nodesByMachine: indexOf(func(n *corev1.Node) []string {
+			if n.Spec.ProviderID == "" {
+				return nil
+			}
+			return []string{lb.MachineKey(n.Spec.ProviderID)}
 		}),
 	}
 }

@@ -105,7 +105,7 @@ func (e *entry) schedule(st standing, r poolupdate.Report, opts Options) {
 	defer e.mu.Unlock()
 	missing := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused
 	e.reportedAt = r.At
-	e.missing = missing || e.missing && !r.Settled
+	e.missing = (missing || e.missing && !r.Settled) && !r.States
 	if r.Outcome == poolupdate.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {
 		// A 404 that names nothing may be a proxy's: before our addresses are given up,
 		// it has to come twice.
@@ -138,6 +138,9 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	if r.Settled {
 		s.PoolID = r.Pool.String()
 		s.WrittenAddresses = formatAddresses(r.Written)
+		setDown(s, r.Down, set, at)
+	}
+	if r.States {
 		setDown(s, r.Down, set, at)
 	}
 	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
@@ -178,6 +181,9 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 		reason, why = missingPool(r)
 	case r.Outcome == poolupdate.Refused:
 		reason, why = v1alpha1.ReasonNICPool, describePool(r.Pool)+" holds network interfaces, which Weir does not write: name a pool of IP addresses"
+		if r.States {
+			why += ". Nodes that leave are Down in it all the same"
+		}
 	case r.Admin && !r.AdminRetryAt.IsZero(), !r.Requeued && !r.AdminRetryAt.IsZero():
 		reason, why = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
 	case r.Requeued:

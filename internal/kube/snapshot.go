@@ -101,6 +101,21 @@ func (s *snapshot) ofThisCluster(ip netip.Addr) bool {
 	return len(list[corev1.Node](s.nodes, nodesByAddress, ip.String())) > 0
 }
 
+// addressOf returns the address of a family that the node has which runs on a machine.
+func (s *snapshot) addressOf(machine string, family lb.Family) (netip.Addr, bool) {
+	if machine == "" {
+		return netip.Addr{}, false
+	}
+	for _, n := range list[corev1.Node](s.nodes, nodesByMachine, machine) {
+		for _, ip := range internalIPs(n) {
+			if family.Of(ip) {
+				return ip, true
+			}
+		}
+	}
+	return netip.Addr{}, false
+}
+
 func (s *snapshot) poolsOf(service poolupdate.ServiceName) []*v1alpha1.BackendPool {
 	return list[v1alpha1.BackendPool](s.pools, poolsByService, key(service.Namespace, service.Name))
 }
@@ -167,12 +182,16 @@ var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
 // set would drain the pool: the answer is remembered as unknown, and Written, which
 // every attempt asks next, refuses.
 func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
-	none := func(netip.Addr) bool { return false }
+	want := poolupdate.Wanted{
+		Ours:      func(netip.Addr) bool { return false },
+		AddressOf: func(string) (netip.Addr, bool) { return netip.Addr{}, false },
+	}
 	e := c.statuses.known(ref)
 	p := c.snap.pool(ref)
 	if e == nil || p == nil {
-		return poolupdate.Wanted{Ours: none} // Written finds out the same
+		return want // Written finds out the same
 	}
+	want.AddressOf = func(machine string) (netip.Addr, bool) { return c.snap.addressOf(machine, lb.Family(p.Spec.IPFamily)) }
 	st := c.snap.standingOf(p)
 	switch {
 	case !st.works():
@@ -182,11 +201,10 @@ func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	default:
 		set, err := c.snap.members(p)
 		e.remember(set, err, situationOf(p, st, set))
-		ours := c.snap.ofThisCluster
+		want.Addresses, want.Ours = set.Addresses, c.snap.ofThisCluster
 		if madeByWeir(p) {
-			ours = func(netip.Addr) bool { return true } // nobody else writes it
+			want.Ours = func(netip.Addr) bool { return true } // nobody else writes it
 		}
-		return poolupdate.Wanted{Addresses: set.Addresses, Ours: ours}
 	}
-	return poolupdate.Wanted{Ours: none}
+	return want
 }

@@ -3,6 +3,7 @@
 package lb_test
 
 import (
+	"strings"
 	"testing"
 
 	"weir.dev/weir/internal/lb"
@@ -34,5 +35,29 @@ func TestVMSetOfProviderID(t *testing.T) {
 				t.Errorf("got machine %s", machine)
 			}
 		})
+	}
+}
+
+func TestMachineOfInterface(t *testing.T) {
+	const group = "/subscriptions/s1/resourceGroups/RG/providers/"
+	tests := []struct{ name, text, machine, nic string }{
+		{"an instance's", group + "Microsoft.Compute/virtualMachineScaleSets/Blue/virtualMachines/3/networkInterfaces/n/ipConfigurations/ip", "/subscriptions/s1/resourcegroups/rg/providers/microsoft.compute/virtualmachinescalesets/blue/virtualmachines/3", ""},
+		{"one of its own", group + "Microsoft.Network/networkInterfaces/n/ipConfigurations/ip", "", "/subscriptions/s1/resourceGroups/RG/providers/Microsoft.Network/networkInterfaces/n"},
+		{"other capitals", strings.ToUpper(group + "Microsoft.Network/networkInterfaces/n/ipConfigurations/ip"), "", "/subscriptions/S1/resourceGroups/RG/providers/Microsoft.Network/networkInterfaces/N"},
+		{"the interface itself", group + "Microsoft.Network/networkInterfaces/n", "", ""},
+		{"something else's", group + "Microsoft.Network/loadBalancers/n/ipConfigurations/ip", "", ""},
+		{"a way out", group + "Microsoft.Network/networkInterfaces/../ipConfigurations/ip", "", ""},
+		{"nothing", "", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			machine, nic, err := lb.MachineOfInterface(tt.text)
+			if (err != nil) != (tt.machine+tt.nic == "") || machine != tt.machine || tt.nic != "" && nic.String() != tt.nic {
+				t.Errorf("got %q, %s, %v", machine, nic, err)
+			}
+		})
+	}
+	if lb.MachineKey("AZURE:///Subscriptions/S1") != "/subscriptions/s1" {
+		t.Error("a key depends on how an id is spelled")
 	}
 }

@@ -64,6 +64,10 @@ type Address struct {
 	// AdminState is what Azure shows: "", "None", "Up" or "Down". Of a wanted address it is
 	// Down, or empty where the probes decide.
 	AdminState string
+	// Interface is the ARM id of the IP configuration of the network interface that an entry
+	// stands for; empty where it stands for an address. Machine is the key of the virtual
+	// machine that has the interface, once Azure was asked; see MachineKey.
+	Interface, Machine string
 }
 
 // Admin states of an address. Down takes no new flows, whatever the probes say; with None,

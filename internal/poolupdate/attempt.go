@@ -39,10 +39,16 @@ type result struct {
 	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
 	// is none.
 	lost string
+	// interfaces is true for a pool of network interfaces: the outcome speaks of its admin
+	// states, and its membership is refused.
+	interfaces bool
 }
 
 // settled reports whether the pool is known to be level.
-func (r result) settled() bool { return r.outcome == Written || r.outcome == Unchanged }
+func (r result) settled() bool { return r.directed() && !r.interfaces }
+
+// directed reports whether its admin states are known to be as they have to.
+func (r result) directed() bool { return r.outcome == Written || r.outcome == Unchanged }
 
 // level returns the fingerprint of the membership that the pool now holds, or nil.
 func (r result) level() *uint64 {
@@ -82,7 +88,7 @@ func (r result) end(ctx, within context.Context, err error, lost string) result 
 	case within.Err() != nil:
 		r.fault = faultOf(newRetriableBackendPoolUpdateError(fmt.Errorf("no end within %s: %w", attemptDeadline, err)))
 	case r.outcome == Refused:
-		r.fault = &fault.Fault{Class: fault.Terminal, Code: CodeNICPool, Reason: "nic_pool", Err: err}
+		r.fault = refusal(err)
 		return r
 	default:
 		r.fault = faultOf(err)
@@ -91,15 +97,16 @@ func (r result) end(ctx, within context.Context, err error, lost string) result 
 	return r
 }
 
-// CodeNICPool is the fault code of a pool that holds network interfaces.
-const CodeNICPool = "NICPool"
-
 func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool, r *result) error {
 	observed, err := c.Azure.Get(ctx, pool)
 	if err != nil {
 		return err
 	}
-	todo, write, err := c.prepare(ctx, ref, observed, r)
+	prepare := c.prepare
+	if observed.NIC && c.AdminState {
+		prepare = c.prepareStates
+	}
+	todo, write, err := prepare(ctx, ref, observed, r)
 	if err != nil || !write {
 		return err
 	}
@@ -112,7 +119,7 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 		return err
 	}
 	r.observed = len(shown.Addresses)
-	if !todo.shownBy(shown) {
+	if !todo.shownBy(namedAs(shown, todo.next)) {
 		return newRetriableBackendPoolUpdateError(
 			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written, or other admin states",
 				pool.Name, len(shown.Addresses), len(todo.next.Addresses)))
@@ -126,7 +133,7 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	r.observed = len(observed.Addresses)
 	if observed.NIC {
 		r.outcome = Refused
-		return todo, false, fmt.Errorf("pool %s holds network interfaces; Weir writes pools of IP addresses only", observed.ID.Name)
+		return todo, false, errInterfaces(observed.ID)
 	}
 	want := c.Cluster.Wanted(ref)
 	r.wanted = want.Addresses

@@ -45,7 +45,7 @@ func (h history) learn(r result) (next history, downed, restored []netip.Addr) {
 	if r.ledger != nil && !h.downKnown {
 		h.down, h.downKnown = r.ledger.Down, true
 	}
-	if !r.settled() {
+	if !r.directed() {
 		return h, nil, nil
 	}
 	wanted := func(ip netip.Addr) bool {

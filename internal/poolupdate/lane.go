@@ -200,7 +200,8 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
 	h.lost = r.lost
 	cause := causeOf(ops, r.settled())
-	h = l.remember(h, r.outcome, cause, start, now)
+	outcome, told := r.reported(id)
+	h = l.remember(h, outcome, cause, start, now)
 
 	var retryAt time.Time
 	if r.fault != nil {
@@ -211,14 +212,14 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	}
 	changedAt := oldestChange(ops)
 	ops = l.relevant(ops)
-	if !r.settled() && ctx.Err() != nil {
+	if !r.directed() && ctx.Err() != nil {
 		return // stopped since the answer came: as quiet as one that was stopped before
 	}
-	if !r.settled() && len(ops) == 0 { // nobody is left to hear of it
+	if !r.directed() && len(ops) == 0 { // nobody is left to hear of it
 		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
-	v := settle(r.outcome, retryAt, ops, l.cfg.MaxRetries, past{
+	v := settle(r.outcome, r.interfaces, retryAt, ops, l.cfg.MaxRetries, past{
 		told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp, now: now, longest: l.cfg.Interval,
 	})
 	requeued := slices.ContainsFunc(v.requeue, Operation.member)
@@ -230,7 +231,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	next := summarize(t.pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
-		Ref: ref, Pool: id, Outcome: r.outcome, Fault: r.fault,
+		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
 		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
 		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored,

@@ -16,9 +16,11 @@ import (
 type Azure interface {
 	// Get reads a pool.
 	Get(ctx context.Context, id lb.PoolID) (lb.Pool, error)
-	// Put writes a pool that came from Get with other Addresses, guarded by its
-	// Etag, waits until Azure is done, and returns what Azure then shows.
+	// Put writes a pool that came from Get with other Addresses, or of network
+	// interfaces with other admin states, guarded by its Etag, waits until Azure is done, and returns what Azure then shows.
 	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	// Machines returns a pool of network interfaces with the Machine of each.
+	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 	// Enter asks for leave to attempt a pool of this load balancer now; the zero time
 	// gives it, for one attempt. Otherwise until is when to ask again, which is after
 	// now, and why says what is closed, for people; it is empty where nothing is
@@ -53,6 +55,9 @@ type Wanted struct {
 	// takes it is one of ours: all of them in a pool that Weir made, those of
 	// this cluster's nodes in a pool that somebody else did.
 	Ours func(netip.Addr) bool
+	// AddressOf returns the address of the node that a machine is, by which it is known in
+	// the ledger; false if it is none of the cluster's.
+	AddressOf func(machine string) (netip.Addr, bool)
 }
 
 // Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
@@ -159,6 +164,9 @@ type Report struct {
 	Written, Down []netip.Addr
 	// Settled is true when the pool is known to be level.
 	Settled bool
+	// States is true when a pool of network interfaces, which is Refused, is known to have
+	// the admin states that it has to: Down is meant for the ledger, then.
+	States bool
 	// Requeued is true when another attempt follows for the membership without a new
 	// change.
 	Requeued bool

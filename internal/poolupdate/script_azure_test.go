@@ -101,6 +101,9 @@ func (a answer) err() error {
 	return fault.Classify(given, cause)
 }
 
+// Machines implements Azure: the scripts have no network interfaces.
+func (s *stage) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) { return p, nil }
+
 // Get implements Azure.
 func (s *stage) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	s.set(func() { s.attemptBegins(id) })

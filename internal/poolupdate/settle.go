@@ -114,10 +114,16 @@ type verdict struct {
 // or put into it: an unchanged pool is silent unless its Service was last told Retrying
 // or Failed (a write had landed whose answer was lost), an admin operation speaks only then,
 // and an error that a change was given up for is not told again by a look for drift.
-func settle(outcome Outcome, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
+//
+// The membership of a pool of network interfaces is refused, whatever became of its admin states.
+func settle(outcome Outcome, interfaces bool, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
 	v := verdict{told: map[word][]ServiceName{}}
 	var gaveUp []ServiceName // on behalf of looks
 	for _, op := range ops {
+		outcome := outcome
+		if interfaces && !op.Admin && outcome != Postponed {
+			outcome = Refused
+		}
 		d, looks := past.decide(outcome, op, maxRetries), op.looks() && !op.Admin
 		if op.Admin {
 			v.admin(outcome, d, &op, past)

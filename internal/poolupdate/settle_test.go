@@ -70,7 +70,7 @@ func TestSettle(t *testing.T) {
 				ops = append(ops, op)
 				last[op.Service] = tt.last
 			}
-			v := settle(tt.outcome, time.Time{}, ops, maxRetries, past{told: last})
+			v := settle(tt.outcome, false, time.Time{}, ops, maxRetries, past{told: last})
 			if got := spellVerdict(v); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -109,12 +109,12 @@ func spellVerdict(v verdict) string {
 
 func TestSettleParksByRetryAfter(t *testing.T) {
 	until := seconds(90)
-	v := settle(Retriable, until, []Operation{{}}, 3, past{})
+	v := settle(Retriable, false, until, []Operation{{}}, 3, past{})
 	if !v.requeue[0].nextEligibleAt.Equal(until) {
 		t.Errorf("parked until %s, want %s", v.requeue[0].nextEligibleAt, until)
 	}
 	// The next failure without a Retry-After is no longer parked.
-	if v = settle(Retriable, time.Time{}, v.requeue, 3, past{}); !v.requeue[0].nextEligibleAt.IsZero() {
+	if v = settle(Retriable, false, time.Time{}, v.requeue, 3, past{}); !v.requeue[0].nextEligibleAt.IsZero() {
 		t.Errorf("still parked until %s", v.requeue[0].nextEligibleAt)
 	}
 }
@@ -133,7 +133,7 @@ func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 	change := Operation{Service: web, ChangedAt: time.Now(), retryCount: 1}
 	for retryCount, want := range map[int]word{1: wordRetrying, 3: wordFailed} {
 		change.retryCount = retryCount
-		v := settle(Retriable, time.Time{}, []Operation{change, {Service: web}}, 3, past{gaveUp: true})
+		v := settle(Retriable, false, time.Time{}, []Operation{change, {Service: web}}, 3, past{gaveUp: true})
 		if len(v.told) != 1 || len(v.told[want]) != 1 {
 			t.Errorf("with %d of 3 retries used: told %v, want %s alone", retryCount, v.told, want)
 		}

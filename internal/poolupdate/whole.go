@@ -120,14 +120,14 @@ func (l *lane) index(b lb.LoadBalancer, pool lb.PoolKey) int {
 
 // readied computes what the pools have to become, records it side by side, and returns those
 // that have to be written. The others are settled; one that Azure does not show goes by
-// itself, which tells what is missing.
+// itself, which tells what is missing, and so does one of network interfaces.
 func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadBalancer) []parcel {
 	errs := make([]error, len(parcels))
 	slots := make(chan struct{}, sideBySide)
 	var recording sync.WaitGroup
 	for i := range parcels {
 		at := l.index(b, parcels[i].taken.pool)
-		if at < 0 {
+		if at < 0 || b.Pools[at].NIC && l.cfg.AdminState {
 			continue
 		}
 		slots <- struct{}{}

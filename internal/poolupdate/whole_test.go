@@ -357,7 +357,7 @@ func TestOthersSurviveAWholeWrite(t *testing.T) {
 		w.expectPool(pools[3], "vm=10.9.9.9 vm2=10.9.9.8 n2=10.0.0.2")
 		w.expectPool(pools[4], "vm=10.9.9.9")
 		w.expectPool(pools[5], "vm=10.9.9.9")
-		w.expect("", w.outcomes(), "p6 Refused, p1 Retriable, p2 Retriable, p3 Retriable, p4 Retriable, p1 Written, p2 Written, p3 Written, p4 Written")
+		w.expect("", w.outcomes(), "p1 Retriable, p2 Retriable, p3 Retriable, p4 Retriable, p6 Refused, p1 Written, p2 Written, p3 Written, p4 Written")
 	})
 }
 

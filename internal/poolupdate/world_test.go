@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,19 +31,21 @@ type world struct {
 	readTime  time.Duration
 	writeTime time.Duration
 
-	mu      sync.Mutex // the lanes of several load balancers call at once
-	pools   map[lb.PoolKey]*lb.Pool
-	wanted  map[string][]lb.Address // by BackendPool name
-	gone    map[string]bool         // BackendPools nobody cares for any more
-	nodes   map[netip.Addr]bool     // addresses of the cluster's nodes
-	ledger  map[string][]netip.Addr
-	down    map[string][]netip.Addr
-	taken   map[string]bool
-	gates   time.Time
-	reports []Report
-	waits   []string // "+1s web until +30s writes closed"
-	calls   []string // "+1.25s PUT web n1=10.0.0.1"
-	fail    func(call string, pool lb.PoolID) error
+	mu     sync.Mutex // the lanes of several load balancers call at once
+	pools  map[lb.PoolKey]*lb.Pool
+	wanted map[string][]lb.Address // by BackendPool name
+	gone   map[string]bool         // BackendPools nobody cares for any more
+	nodes  map[netip.Addr]bool     // addresses of the cluster's nodes
+	// machines are those of nodes, for pools of network interfaces.
+	machines map[string]netip.Addr
+	ledger   map[string][]netip.Addr
+	down     map[string][]netip.Addr
+	taken    map[string]bool
+	gates    time.Time
+	reports  []Report
+	waits    []string // "+1s web until +30s writes closed"
+	calls    []string // "+1.25s PUT web n1=10.0.0.1"
+	fail     func(call string, pool lb.PoolID) error
 }
 
 func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
@@ -201,6 +205,20 @@ func (w *world) accept(p lb.Pool) error {
 	return nil
 }
 
+// Machines says that nic-n1 is an interface of n1.
+func (w *world) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.called("MACHINES", p.ID, ""); err != nil {
+		return lb.Pool{}, err
+	}
+	p.Addresses = slices.Clone(p.Addresses)
+	for i, a := range p.Addresses {
+		p.Addresses[i].Machine, _ = strings.CutPrefix(a.Interface, "nic-")
+	}
+	return p, nil
+}
+
 func (w *world) Enter(lb.LoadBalancerID) (time.Time, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,7 +253,13 @@ func (w *world) Relevant(op Operation) bool {
 func (w *world) Wanted(ref Ref) Wanted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Wanted{Addresses: w.wanted[ref.Name], Ours: func(ip netip.Addr) bool { return w.nodes[ip] }}
+	return Wanted{
+		Addresses: w.wanted[ref.Name], Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
+		AddressOf: func(machine string) (netip.Addr, bool) {
+			ip, ok := w.machines[machine]
+			return ip, ok
+		},
+	}
 }
 
 func (w *world) Recorded(_ context.Context, ref Ref) (Recorded, error) {
@@ -262,6 +286,9 @@ func (w *world) Report(_ context.Context, r Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reports = append(w.reports, r)
+	if r.States {
+		w.down[r.Ref.Name] = r.Down
+	}
 	if r.Settled {
 		w.ledger[r.Ref.Name], w.down[r.Ref.Name], w.taken[r.Ref.Name] = r.Written, r.Down, true
 	}

@@ -188,6 +188,11 @@ func (p *process) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	return p.client.Get(ctx, id)
 }
 
+// Machines implements poolupdate.Azure.
+func (p *process) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+	return p.client.Machines(ctx, pool)
+}
+
 // Put implements poolupdate.Azure.
 func (p *process) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	s, id := p.stage, pool.ID.LoadBalancer

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube"
+)
+
+// hasMachine makes the n-th node, the machine that it is, and the network interface of that,
+// which joins a pool.
+func (s *scene) hasMachine(n int, pool string) {
+	s.Helper()
+	s.hasNode(n)
+	vm, nic := strings.Replace(network, ".Network", ".Compute", 1)+"/virtualMachines/"+s.node(n), network+"/networkInterfaces/"+s.node(n)
+	s.put(nic, fmt.Sprintf(`{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{
+		"subnet":{"id":"%s/subnets/nodes"},"loadBalancerBackendAddressPools":[{"id":"%s/backendAddressPools/%s"}]}}]}}`, vnetID, s.lbID(), pool))
+	s.put(vm, `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nic+`"}]}}}`)
+	node := get[corev1.Node](s, "", s.node(n))
+	node.Spec.ProviderID = "azure://" + strings.ToUpper(vm[:1]) + vm[1:]
+	if err := api.Update(s.Context(), node); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// areDown waits until just these entries of a pool are Down in Azure.
+func (s *scene) areDown(pool string, want ...string) {
+	s.Helper()
+	s.until(func() string {
+		raw, _ := cloud.Get(s.lbID() + "/backendAddressPools/" + pool)
+		var body struct {
+			Properties struct {
+				LoadBalancerBackendAddresses []struct {
+					Name       string
+					Properties struct{ AdminState string }
+				}
+			}
+		}
+		if err := json.Unmarshal(raw, &body); err != nil {
+			s.Fatal(err)
+		}
+		var down []string
+		for _, a := range body.Properties.LoadBalancerBackendAddresses {
+			if a.Properties.AdminState == "Down" {
+				down = append(down, a.Name)
+			}
+		}
+		if fmt.Sprint(down) != fmt.Sprint(want) {
+			return fmt.Sprintf("Down are %v, want %v", down, want)
+		}
+		return ""
+	})
+}
+
+// An earlier controller has left a pool of network interfaces. Weir says that it does not fill
+// it, and has nodes that leave be Down in it, until they leave no more or the BackendPool goes.
+func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "nics")
+	s.hasMachine(1, "nics")
+	s.hasMachine(2, "nics")
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("web", "web", s.on(1), s.on(2))
+	s.binds("nics", "web")
+	s.comesToSay("nics", v1alpha1.ReasonNICPool, "holds network interfaces, which Weir does not write")
+
+	s.taint(1, outTaint)
+	s.areDown("nics", "rg_"+s.node(1)+"ip")
+	s.wasToldOfNode(1, kube.EventAdminDown, 1)
+	s.wasTold("Service", "web", kube.EventAdminDown, 1)
+	s.comesToSay("nics", v1alpha1.ReasonNICPool, "Nodes that leave are Down in it all the same")
+	if down := s.status("nics").Down; len(down) != 1 || down[0].Address != s.ip(1) || down[0].Node != s.node(1) || down[0].Reason != "out-of-service" {
+		t.Errorf("on record: %+v", down)
+	}
+	s.taint(1)
+	s.areDown("nics")
+	s.wasToldOfNode(1, kube.EventAdminRestored, 1)
+	if got := s.events("Service", "web"); got[kube.EventUpdated]+got[kube.EventFailed]+got[kube.EventRetrying] != 0 {
+		t.Errorf("told of its members, which are not Weir's: %v", got)
+	}
+
+	s.taint(2, outTaint)
+	s.areDown("nics", "rg_"+s.node(2)+"ip")
+	s.delete(&v1alpha1.BackendPool{}, "nics")
+	s.goes("nics")
+	s.areDown("nics")
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// Of a pool of network interfaces Weir sets the admin states alone: interfaces join and leave
+// by their own writes.
+
+// CodeNICPool is the fault code of a pool that holds network interfaces.
+const CodeNICPool = "NICPool"
+
+func errInterfaces(pool lb.PoolID) error {
+	return fmt.Errorf("pool %s holds network interfaces; Weir writes pools of IP addresses only", pool.Name)
+}
+
+func refusal(err error) *fault.Fault {
+	return &fault.Fault{Class: fault.Terminal, Code: CodeNICPool, Reason: "nic_pool", Err: err}
+}
+
+// reported is the outcome that people hear of: of a pool of network interfaces they hear that
+// Weir does not fill it, however well it is directed.
+func (r result) reported(pool lb.PoolID) (Outcome, *fault.Fault) {
+	if r.interfaces && r.directed() {
+		return Refused, refusal(errInterfaces(pool))
+	}
+	return r.outcome, r.fault
+}
+
+// prepareStates computes which admin states a pool of network interfaces has to have, and
+// records them if they have to be written. An interface is found by the machine that has it;
+// in the ledger it goes by its node's address. Nobody is asked for machines where no node
+// leaves.
+func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r *result) (todo change, write bool, err error) {
+	r.interfaces, r.observed, r.outcome = true, len(observed.Addresses), Unchanged
+	want := c.Cluster.Wanted(ref)
+	recorded, err := c.Ledger.Recorded(ctx, ref)
+	if err != nil {
+		return todo, false, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
+	}
+	r.ledger, r.wanted = &recorded, want.Addresses
+	if len(recorded.Down) == 0 && !slices.ContainsFunc(want.Addresses, isDown) {
+		return todo, false, nil
+	}
+	if observed, err = c.Azure.Machines(ctx, observed); err != nil {
+		return todo, false, err
+	}
+	todo = direct(observed, want, recorded.Down)
+	r.down, r.downed, r.restored = sorted(todo.down), todo.downed, todo.restored
+	switch {
+	case !todo.none():
+		r.outcome = Written
+	case observed.Provisioning == lb.Updating:
+		return todo, false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, observed.ID.Name)
+	case observed.Provisioning != lb.Failed && !todo.unseen && (r.lost == "" || r.lost != observed.Etag):
+		return todo, false, nil
+	}
+	down := sorted(slices.Concat(recorded.Down, todo.downed))
+	if len(down) == len(recorded.Down) {
+		return todo, true, nil
+	}
+	err = c.Ledger.Record(ctx, ref, Intent{
+		Written: recorded.Written, Down: down, Desired: len(observed.Addresses), Observed: len(observed.Addresses), Alter: todo.alter,
+	})
+	if err != nil {
+		return todo, false, fmt.Errorf("%w: cannot record which addresses are about to be Down: %w", errNotReady, err)
+	}
+	return todo, true, nil
+}
+
+func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
+
+// direct computes the admin states of the interfaces that belong to nodes: Down for a member
+// that leaves, and whatever else was set Down by us is taken back.
+func direct(observed lb.Pool, want Wanted, down []netip.Addr) change {
+	states, byUs := map[netip.Addr]string{}, map[netip.Addr]struct{}{}
+	for _, a := range want.Addresses {
+		states[a.IP] = a.AdminState
+	}
+	for _, ip := range down {
+		byUs[ip] = struct{}{}
+	}
+	c := change{next: observed}
+	c.next.Addresses = slices.Clone(observed.Addresses)
+	for i := range c.next.Addresses {
+		a := &c.next.Addresses[i]
+		ip, ok := want.AddressOf(a.Machine)
+		if !ok {
+			continue
+		}
+		a.IP = ip
+		a.AdminState = c.direct(*a, states[ip], byUs)
+	}
+	for ip := range byUs { // a write of ours may still be on its way
+		c.unseen = c.unseen || c.none() && states[ip] != lb.Down
+	}
+	return c
+}
+
+// namedAs gives the interfaces that Azure shows the addresses that they have in what was
+// written.
+func namedAs(shown, written lb.Pool) lb.Pool {
+	if !written.NIC {
+		return shown
+	}
+	ips := map[string]netip.Addr{}
+	for _, a := range written.Addresses {
+		ips[strings.ToLower(a.Interface)] = a.IP
+	}
+	shown.Addresses = slices.Clone(shown.Addresses)
+	for i, a := range shown.Addresses {
+		shown.Addresses[i].IP = ips[strings.ToLower(a.Interface)]
+	}
+	return shown
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// interfaces makes a pool of network interfaces, each with its admin state after a slash.
+func (w *world) interfaces(id lb.PoolID, names string) {
+	p := &lb.Pool{ID: id, Etag: "1", NIC: true}
+	for name := range strings.FieldsSeq(names) {
+		name, state, _ := strings.Cut(name, "/")
+		p.Addresses = append(p.Addresses, lb.Address{Name: "rg_" + name, Interface: name, AdminState: state})
+	}
+	w.pools[id.Key()] = p
+	w.machines = map[string]netip.Addr{"n1": netip.MustParseAddr("10.0.0.1"), "n2": netip.MustParseAddr("10.0.0.2")}
+}
+
+// expectInterfaces compares what a pool of network interfaces holds.
+func (w *world) expectInterfaces(id lb.PoolID, want string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var got []string
+	for _, a := range w.pools[id.Key()].Addresses {
+		name := a.Interface
+		if a.AdminState != "" {
+			name += "/" + a.AdminState
+		}
+		got = append(got, name)
+	}
+	if strings.Join(got, " ") != want {
+		w.t.Errorf("pool %s holds %q, want %q", id.Name, got, want)
+	}
+}
+
+// A node that leaves is Down in a pool of network interfaces as well, and nothing else in it
+// changes: not who is in it, not what somebody else has set Down, not an interface of no node.
+// That Weir does not fill the pool is said as before.
+func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.interfaces(web, "nic-n1 nic-n2/Down nic-gateway")
+		w.change(web, "n1=10.0.0.1 n3=10.0.0.3")
+		w.wait(5 * time.Second)
+		w.expectCalls("+250ms GET web") // no node leaves: nobody is asked for machines
+		w.expectReports("web Refused")
+
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3/Down")
+		w.wait(5 * time.Second)
+		w.expectCalls("+5s GET web", "+5s MACHINES web", "+5s RECORD web [] Down [10.0.0.1]",
+			"+5s PUT web rg_nic-n1=10.0.0.1/Down rg_nic-n2=10.0.0.2/Down rg_nic-gateway=invalid IP")
+		w.expectInterfaces(web, "nic-n1/Down nic-n2/Down nic-gateway")
+		w.expectReports("web Refused (admin) Down [10.0.0.1] admin done")
+		w.expectDown("10.0.0.1")
+
+		w.drain(web, "n2=10.0.0.2") // n1 serves no pod of the Service any more
+		w.wait(5 * time.Second)
+		w.expectInterfaces(web, "nic-n1/None nic-n2/Down nic-gateway")
+		w.expectReports("web Refused (admin) back [10.0.0.1] admin done")
+		w.expectDown("")
+	})
+}
+
+// The change of admin states is tried until it works; the change of members that it meets is
+// refused once, costs nothing and is not told as failed.
+func TestStatesOfInterfacesAreTriedAgain(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.interfaces(web, "nic-n1")
+		failing := map[string]fault.Answer{"MACHINES": {Status: 403}, "PUT": {Status: 409}}
+		w.fail = func(call string, _ lb.PoolID) error {
+			a, ok := failing[call]
+			if !ok {
+				return nil
+			}
+			delete(failing, call)
+			return fault.Classify(a, errors.New(call))
+		}
+		w.change(web, "n1=10.0.0.1/Down")
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(10 * time.Second)
+		w.expectInterfaces(web, "nic-n1/Down")
+		w.expectReports("web Terminal (admin) admin failed", "web Retriable (admin)", "web Refused (admin) Down [10.0.0.1] admin done")
+		if n := w.lanes.Backlog().Operations; n != 0 {
+			t.Errorf("%d operations wait", n)
+		}
+	})
+}
+
+// A write that got lost may land after the node has ceased to leave: it is fenced off.
+func TestALostDownOfAnInterfaceCannotLandLater(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.interfaces(web, "nic-n1")
+		w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(500 * time.Millisecond)
+		w.expectDown("10.0.0.1")
+		before := w.pools[web.Key()].Etag
+		w.drain(web, "n1=10.0.0.1")
+		w.wait(2 * interval)
+		if w.pools[web.Key()].Etag == before {
+			t.Error("the lost write still has a valid etag")
+		}
+		w.expectDown("")
+		w.expectInterfaces(web, "nic-n1")
+	})
+}
+
+// A node that has gone is nobody's: its interface stays as it is, and is on record no more.
+func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.interfaces(web, "nic-n1 nic-n2")
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.set(func() { delete(w.machines, "n1") })
+		w.drain(web, "n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.expectInterfaces(web, "nic-n1/Down nic-n2")
+		w.expectDown("")
+	})
+}
+
+// With the setting off, and in writes of the whole load balancer, such a pool is left alone;
+// the changes of admin states that were to be part of one are applied by themselves.
+func TestInterfacesBesideOtherWrites(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.interfaces(web, "nic-n1")
+		w.change(web, "n1=10.0.0.1/Down")
+		w.wait(5 * time.Second)
+		w.expectCalls("+250ms GET web")
+		w.expectReports("web Refused")
+	})
+	inWholeWorld(t, 4, func(w *whole, pools []lb.PoolID) {
+		w.interfaces(pools[3], "nic-n1")
+		w.drainAll(pools, "n1=10.0.0.1/Down")
+		w.wait(10 * time.Second)
+		w.expectInterfaces(pools[3], "nic-n1/Down")
+		w.expectPool(pools[0], "vm=10.9.9.9 n1=10.0.0.1/Down")
+		if got := strings.Join(w.calls, "; "); strings.Count(got, "PUT balancer") != 1 || strings.Count(got, "PUT p4") != 1 {
+			t.Error(got)
+		}
+	})
+}
+
+// What Azure shows after a success has to be what was written.
+func TestStatesThatAzureForgets(t *testing.T) {
+	written := change{next: lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/NIC/1", IP: netip.MustParseAddr("10.0.0.1"), AdminState: lb.Down}}}}
+	written.state(netip.MustParseAddr("10.0.0.1"), lb.Down)
+	for state, arrived := range map[string]bool{lb.Down: true, "": false, lb.None: false} {
+		shown := lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/nic/1", AdminState: state}}}
+		if written.shownBy(namedAs(shown, written.next)) != arrived {
+			t.Errorf("%q: %v", state, !arrived)
+		}
+	}
+}
