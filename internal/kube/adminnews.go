@@ -186,7 +186,7 @@ func (e *entry) turnedBy(r poolupdate.Report, set membership.Set) turned {
 	}
 	if adminFails(r) {
 		down, back := e.owes(set)
-		t.owed = append(down, back...)
+		t.owed = slices.Concat(down, back)
 	}
 	return t
 }
