@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -185,7 +186,7 @@ func (e *entry) turnedBy(r poolupdate.Report, set membership.Set) turned {
 	}
 	if adminFails(r) {
 		down, back := e.owes(set)
-		t.owed = append(down, back...)
+		t.owed = slices.Concat(down, back)
 	}
 	return t
 }
@@ -194,18 +195,21 @@ func (e *entry) turnedBy(r poolupdate.Report, set membership.Set) turned {
 // as is known: those that have to be Down, and those that are Down by us and need not.
 func (e *entry) owes(set membership.Set) (down, back []string) {
 	e.mu.Lock()
-	shown, known := e.shownDown, e.downKnown
+	shown := e.shownDown // replaced, never changed
 	are := shown
-	if !known {
-		are = downIn(e.status.Down)
+	if shown == nil {
+		are = setOf(downIn(e.status.Down))
 	}
 	e.mu.Unlock()
+	drain := drainingIn(set)
 	for _, a := range set.Addresses {
-		drains := slices.ContainsFunc(set.Draining, func(d membership.Drain) bool { return d.IP == a.IP })
+		_, drains := drain[a.IP]
+		_, isShown := shown[a.IP]
+		_, isDown := are[a.IP]
 		switch {
-		case drains && !slices.Contains(shown, a.IP):
+		case drains && !isShown:
 			down = append(down, a.Name)
-		case !drains && slices.Contains(are, a.IP):
+		case !drains && isDown:
 			back = append(back, a.Name)
 		}
 	}
@@ -216,8 +220,22 @@ func (e *entry) owes(set membership.Set) (down, back []string) {
 func (e *entry) shows(set membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.shownDown, e.downKnown = nil, true
-	for _, d := range set.Draining {
-		e.shownDown = append(e.shownDown, d.IP)
+	e.shownDown = drainingIn(set)
+}
+
+// drainingIn returns the addresses that are to be Down; never nil.
+func drainingIn(set membership.Set) map[netip.Addr]struct{} {
+	ips := make([]netip.Addr, len(set.Draining))
+	for i, d := range set.Draining {
+		ips[i] = d.IP
 	}
+	return setOf(ips)
+}
+
+func setOf(ips []netip.Addr) map[netip.Addr]struct{} {
+	set := make(map[netip.Addr]struct{}, len(ips))
+	for _, ip := range ips {
+		set[ip] = struct{}{}
+	}
+	return set
 }

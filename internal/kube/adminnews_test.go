@@ -289,7 +289,7 @@ func TestAdminStatesThatFailAreToldOnce(t *testing.T) {
 func TestAfterARestartAdminStatesAreToldWhenAllPoolsWereSeen(t *testing.T) {
 	d := atNewsDesk(t, 1)
 	for _, e := range d.statuses.byRef {
-		e.downKnown = false
+		e.shownDown = nil
 		e.status.Down = []v1alpha1.DownAddress{{Address: ipOf(1).String(), Node: "n1", Reason: "out-of-service"}}
 	}
 	d.settles("web", -1)

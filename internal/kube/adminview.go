@@ -58,7 +58,7 @@ func (c *Cluster) adminView() adminView {
 		}
 		v.refs[refOf(p)] = struct{}{}
 		down, back := e.owes(set)
-		for _, name := range append(down, back...) {
+		for _, name := range slices.Concat(down, back) {
 			v.owed[name] = append(v.owed[name], aboutPool(p, st))
 		}
 		for _, d := range set.Draining {

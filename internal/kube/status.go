@@ -64,9 +64,8 @@ type entry struct {
 	setErr error
 
 	// shownDown are the members of nodes that drain, as they were when the pool was last seen
-	// level, by this process; downKnown is false until it was.
-	shownDown []netip.Addr
-	downKnown bool
+	// level, by this process; nil until it was.
+	shownDown map[netip.Addr]struct{}
 
 	// pool is where the BackendPool pointed last.
 	pool lb.PoolID

@@ -126,8 +126,11 @@ func (w *world) drain(id lb.PoolID, members string) {
 // spellAdmin is what a report says of admin states.
 func spellAdmin(r Report) string {
 	text := ""
-	if r.Admin {
+	switch {
+	case r.Admin && r.AdminTried:
 		text += " (admin)"
+	case r.Admin != r.AdminTried:
+		text += " (admin too)"
 	}
 	if len(r.Downed) > 0 {
 		text += fmt.Sprint(" Down ", r.Downed)
@@ -217,6 +220,25 @@ func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 	})
 }
 
+// Where members and admin states are due together, both have caused the attempt.
+func TestAnAttemptForBothIsOneOfBoth(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.level(web)
+		w.failing("PUT", 1, fault.Answer{Status: 409})
+		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.change(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(time.Second)
+		unlock()
+		w.wait(200 * time.Millisecond)
+		w.expectReports("web Retriable Retrying:web (admin too) admin failed")
+	})
+}
+
+// A Retry-After holds admin states, too.
 func TestAdminStatesWaitForRetryAfter(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)

@@ -88,8 +88,19 @@ func TestADrainingNodeIsDown(t *testing.T) {
 		}
 		return err
 	})
+	l.said("web", "LoadBalancerAdminStateDown")
+	l.eventually("what it took", func() error {
+		body, err := get(weir.metrics, "/metrics")
+		for _, series := range []string{"weir_taint_to_down_seconds_count 1", `cloudprovider_azure_op_duration_seconds_count{request="loadbalancer_adminstate_update_backend_pool",`} {
+			if err == nil && !strings.Contains(body, "\n"+series) {
+				err = fmt.Errorf("no %s", series)
+			}
+		}
+		return err
+	})
 	taint("-")
 	l.down("web")
+	l.said("web", "LoadBalancerAdminStateRestored")
 
 	taint("=nodeshutdown:NoExecute")
 	l.down("web", "10.0.0.1")
