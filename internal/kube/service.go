@@ -94,11 +94,14 @@ func (e *entry) operations(op poolupdate.Operation, set membership.Set) []poolup
 	}
 	slices.Sort(shall)
 	slices.Sort(are)
-	if op.ChangedAt.IsZero() || slices.Equal(shall, are) {
+	if slices.Equal(shall, are) {
 		return []poolupdate.Operation{op}
 	}
 	admin := op
 	admin.Admin, admin.Draining = true, len(shall)
+	if op.ChangedAt.IsZero() { // they left, or came back, while nobody looked: the members may have changed, too
+		return []poolupdate.Operation{admin, op}
+	}
 	members := make([]string, len(set.Addresses))
 	for i, a := range set.Addresses {
 		members[i] = a.IP.String()

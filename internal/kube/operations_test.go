@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// A change of admin states goes ahead of one of the members, also when a start finds it; where
+// it is all that has changed it goes alone.
+func TestWhatIsQueuedForAPool(t *testing.T) {
+	n1, n2 := lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}, lb.Address{Name: "n2", IP: netip.MustParseAddr("10.0.0.2")}
+	tests := []struct {
+		name     string
+		members  []lb.Address
+		leaves   []lb.Address
+		recorded string
+		down     string
+		start    bool
+		want     string
+	}{
+		{"a member joins", []lb.Address{n1, n2}, nil, "10.0.0.1", "", false, "members"},
+		{"a node leaves", []lb.Address{n1, n2}, []lb.Address{n1}, "10.0.0.1 10.0.0.2", "", false, "admin 1"},
+		{"another one leaves", []lb.Address{n1, n2}, []lb.Address{n1, n2}, "10.0.0.1 10.0.0.2", "10.0.0.1", false, "admin 2"},
+		{"it leaves no more", []lb.Address{n1}, nil, "10.0.0.1", "10.0.0.1", false, "admin 0"},
+		{"a node joins while it leaves", []lb.Address{n1, n2}, []lb.Address{n2}, "10.0.0.1", "", false, "admin 1, members"},
+		{"nothing new since it left", []lb.Address{n1}, []lb.Address{n1}, "10.0.0.1", "10.0.0.1", false, "members"},
+		{"a start", []lb.Address{n1}, nil, "10.0.0.1", "", true, "members"},
+		{"it left while nobody looked", []lb.Address{n1}, []lb.Address{n1}, "10.0.0.1", "", true, "admin 1, members"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := &entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: strings.Fields(tt.recorded)}}
+			for ip := range strings.FieldsSeq(tt.down) {
+				e.status.Down = append(e.status.Down, v1alpha1.DownAddress{Address: ip})
+			}
+			set := membership.Set{Addresses: tt.members}
+			for _, a := range tt.leaves {
+				set.Draining = append(set.Draining, membership.Drain{Node: a.Name, IP: a.IP})
+			}
+			var op poolupdate.Operation
+			if !tt.start {
+				op.ChangedAt = time.Unix(1, 0)
+			}
+			var got []string
+			for _, o := range e.operations(op, set) {
+				word := "members"
+				if o.Admin {
+					word = "admin " + string(rune('0'+o.Draining))
+				}
+				got = append(got, word)
+			}
+			if strings.Join(got, ", ") != tt.want {
+				t.Errorf("got %q, want %s", got, tt.want)
+			}
+		})
+	}
+}
