@@ -79,7 +79,7 @@ func (p *process) removed(b *binding, r poolupdate.Report) {
 	s := p.stage
 	if r.Settled && len(r.Written) == 0 || r.Outcome == poolupdate.Stale {
 		s.later(func() {
-			if travel(p.ctx, reconcileTakes) == nil {
+			if travel(p.ctx, reconcileTakes+s.turn(b.ref)) == nil {
 				p.letGo(b)
 			}
 		})

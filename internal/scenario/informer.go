@@ -149,8 +149,8 @@ func (s *Stage) relist() {
 }
 
 // inTurn lets the lanes begin with what they were told before they are told more: a change
-// of admin states waits for nothing, and which of two came first would be chance. It is for
-// the goroutine that drives the stage.
+// of admin states waits for nothing, and a lane that wakes holds its lock for a moment, so
+// which of two came first would be chance. It is for the goroutine that drives the stage.
 func (s *Stage) inTurn() { s.opts.Settle() }
 
 // asItComes is inTurn for all others.
@@ -184,9 +184,11 @@ func (p *process) tell(o object, inTurn func()) {
 	}
 	for _, b := range pools {
 		p.bringLevel(b, true)
+		inTurn()
 	}
 	for _, name := range services {
 		p.serve(name)
+		inTurn()
 	}
 }
 

@@ -52,8 +52,6 @@ type line struct {
 	who, text string
 }
 
-func (l line) waits() bool { return len(l.text) >= 5 && l.text[:5] == "waits" }
-
 // call is one request as it was sent, with what was known at that moment.
 type call struct {
 	id   string

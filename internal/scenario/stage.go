@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,18 +154,32 @@ func (s *Stage) harvest(quiet bool) string {
 		}
 		return fmt.Sprintf("(%d lines, the last at %s)\n", len(lines), s.clock(lines[len(lines)-1].at))
 	}
-	// A lane tells of several pools that wait in no particular order.
+	// Lanes that do something in the same instant do so in no particular order.
+	lanes := s.lanesOf(lines)
 	slices.SortStableFunc(lines, func(a, b line) int {
-		if c := a.at.Compare(b.at); c != 0 || !a.waits() || !b.waits() {
-			return c
-		}
-		return strings.Compare(a.who, b.who)
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(lanes[a.who], lanes[b.who]))
 	})
 	var out strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&out, "%10s  %-8s %s\n", s.clock(l.at), l.who, l.text)
 	}
 	return out.String()
+}
+
+// lanesOf numbers the lanes of which lines tell, from 1; what is no lane's has none. The
+// caller holds s.mu.
+func (s *Stage) lanesOf(lines []line) map[string]int {
+	of := map[string]int{}
+	for _, l := range lines {
+		if _, known := of[l.who]; known {
+			continue
+		}
+		of[l.who] = 1 + slices.IndexFunc(s.balances, func(b lb.LoadBalancerID) bool {
+			k := s.poolNamed(l.who)
+			return b.Name == l.who || k != nil && k.id.LoadBalancer.Key() == b.Key()
+		})
+	}
+	return of
 }
 
 // pool is what the stage knows of a backend pool in Azure, and of what Weir did to it.

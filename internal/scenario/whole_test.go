@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// fifty is a world of fifty pools on one load balancer, of which every third holds an address
+// of somebody else. Two nodes of three host endpoints.
+func fifty(settings string) string {
+	world := "cluster admin drift=10m " + settings + "\nnodes 3\nlb kubernetes"
+	var services strings.Builder
+	for i := range 50 {
+		world += fmt.Sprintf("\npool kubernetes/p%02d", i)
+		if i%3 == 0 {
+			world += fmt.Sprintf(" foreign=(10.9.0.%d)", i+1)
+		}
+		fmt.Fprintf(&services, "\nservice s%02d pools=(p%02d) nodes=(n1, n2)", i, i)
+	}
+	return world + services.String()
+}
+
+// services names some of them.
+func services(from, to int) string {
+	var names []string
+	for i := from; i < to; i++ {
+		names = append(names, fmt.Sprintf("s%02d", i))
+	}
+	return strings.Join(names, " ")
+}
+
+// What is in the way of a write of a whole load balancer loses nothing, and in the end the
+// pools hold the same as if each had been written by itself. The checks of each step see to
+// the rest: what is foreign, budgets, the times that Azure names.
+func TestWholeWritesLoseNothing(t *testing.T) {
+	for _, story := range []struct {
+		name, settings string
+		steps          []string
+		then           []string // steps to take after a minute, and what to expect then
+		// together and apart are how many writes are made from the story on, with the
+		// setting and without.
+		together, apart int
+	}{{
+		name: "a poisoned pool", // Azure refuses it in whatever it comes
+		steps: []string{
+			"fail on=PUT whole=kubernetes status=400 code=Poison times=1", "fail on=PUT pool=p13 status=400 code=Poison for=150s", "taint n1",
+		},
+		together: 1 + 49 + 7, apart: 49 + 7,
+	}, {
+		name:     "a parked pool",
+		steps:    []string{"throttle on=PUT pool=p13 code=Busy retry-after=500 times=1", "scale s13 nodes=(n1, n3)", "clock 5s", "taint n1"},
+		then:     []string{"expect parked=p13", "expect pool=p13 holds=(n1, n2)"},
+		together: 1 + 1, apart: 1 + 49,
+	}, {
+		name: "another writer between the read and the write", // the budget pays, as for 412 to single writes
+		steps: []string{
+			"slow on=PUT whole=kubernetes by=5s times=1", "scale " + services(0, 50) + " nodes=(n2, n3)", "clock 1s",
+			"conflict pool=p13 add=10.9.1.1", "conflict pool=p12 down=n2",
+		},
+		together: 1 + 1, apart: 50 + 1, // which is overtaken
+	}, {
+		name: "an Azure that ignores addresses in a load balancer", settings: "ignores",
+		steps:    []string{"taint n1"},
+		together: 50, apart: 50,
+	}, {
+		name: "addresses of others in pools that are not due",
+		steps: []string{
+			"conflict pool=p30 add=10.9.1.1", "conflict pool=p31 down=n1", "scale " + services(0, 20) + " nodes=(n2, n3)", "clock 1s", "conflict pool=p32 add=10.9.1.2",
+		},
+		then:     []string{"expect pool=p31 holds=(n1, n2)"},
+		together: 1 + 1, apart: 20 + 1,
+	}, {
+		name:     "a write that fails in the end", // what it left out of force is written again
+		steps:    []string{"fail on=operation whole=kubernetes code=Other kept times=1", "scale " + services(0, 20) + " nodes=(n2, n3)"},
+		together: 1 + 20, apart: 20,
+	}} {
+		t.Run(story.name, func(t *testing.T) {
+			var ends [2]string
+			for i, setting := range []string{"whole", ""} {
+				synctest.Test(t, func(t *testing.T) {
+					s := newStage(t)
+					do(t, s, fifty(setting+" "+story.settings), "clock 4m quiet", "expect level")
+					s.counted()
+					do(t, s, story.steps...)
+					do(t, s, "clock 4m quiet")
+					writes := s.counted()["PUT"]
+					do(t, s, story.then...)
+					do(t, s, "clock 15m quiet", "expect calm")
+					ends[i], _ = doStatus(s, newReader(Step{Verb: "status"}))
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+					if want := []int{story.together, story.apart}[i]; writes != want {
+						t.Errorf("%d writes, want %d, with the setting %q", writes, want, setting)
+					}
+				})
+			}
+			if ends[0] != ends[1] {
+				t.Errorf("with whole writes\n%s\nand without\n%s", ends[0], ends[1])
+			}
+		})
+	}
+}
