@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -70,13 +71,26 @@ type line struct {
 	text string
 }
 
+// shippedRole is what Weir may do in Azure.
+var shippedRole = func() *armemu.Role {
+	raw, err := os.ReadFile("../../config/azure-role.json")
+	if err != nil {
+		panic(err)
+	}
+	role, err := armemu.ParseRole(raw)
+	if err != nil {
+		panic(err)
+	}
+	return role
+}()
+
 // newStage returns a stage without Services, on which a process runs.
 func newStage(adjust ...func(*ensure.Settings)) *stage {
 	s := &stage{
 		start:    time.Now(),
 		services: map[string]*record{},
 		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
-		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true}),
+		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: shippedRole}),
 		settings: ensure.Settings{
 			Settings: service.Settings{
 				ClusterName:    clusterName,
