@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/shipped"
 )
 
 const (
@@ -71,26 +71,13 @@ type line struct {
 	text string
 }
 
-// shippedRole is what Weir may do in Azure.
-var shippedRole = func() *armemu.Role {
-	raw, err := os.ReadFile("../../config/azure-role.json")
-	if err != nil {
-		panic(err)
-	}
-	role, err := armemu.ParseRole(raw)
-	if err != nil {
-		panic(err)
-	}
-	return role
-}()
-
 // newStage returns a stage without Services, on which a process runs.
 func newStage(adjust ...func(*ensure.Settings)) *stage {
 	s := &stage{
 		start:    time.Now(),
 		services: map[string]*record{},
 		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
-		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: shippedRole}),
+		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: shipped.AzureRole()}),
 		settings: ensure.Settings{
 			Settings: service.Settings{
 				ClusterName:    clusterName,

@@ -54,13 +54,13 @@ func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.nam
 
 func newLab(t testing.TB, opts armemu.Options) *lab {
 	t.Helper()
-	shipped := opts.Role == nil
-	if shipped {
-		opts.Role = azureRole(t)
+	asShipped := opts.Role == nil
+	if asShipped {
+		opts.Role = azureRole()
 	}
 	l := &lab{t: t, dir: t.TempDir(), emulator: armemu.New(opts)}
 	t.Cleanup(func() {
-		if shipped {
+		if asShipped {
 			l.notesActions()
 		}
 		unfinished = unfinished || t.Failed()

@@ -7,36 +7,25 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/test/referencepage"
+	"weir.dev/weir/test/shipped"
 )
-
-const roleFile = "../../config/azure-role.json"
 
 // asked are the actions that the requests of all tests so far have asked for.
 var asked = map[string]bool{}
 
 // azureRole is the role that we ship, with which all tests run. To write it anew they run
 // without one.
-func azureRole(t *testing.T) *armemu.Role {
-	t.Helper()
+func azureRole() *armemu.Role {
 	if rewriting() {
 		return nil
 	}
-	raw, err := os.ReadFile(roleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	role, err := armemu.ParseRole(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return role
+	return shipped.AzureRole()
 }
 
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
@@ -49,7 +38,7 @@ func (l *lab) notesActions() {
 			asked[action] = true
 		}
 		if strings.HasSuffix(call.ErrorCode, "AuthorizationFailed") {
-			l.t.Errorf("%s %s was refused: the role in %s lacks one of %v", call.Method, call.Path, roleFile, call.Actions)
+			l.t.Errorf("%s %s was refused: the role in %s lacks one of %v", call.Method, call.Path, shipped.AzureRoleFile, call.Actions)
 		}
 	}
 }
@@ -119,6 +108,6 @@ func holdsTheAzureRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	referencepage.Is(t, roleFile, string(raw)+"\n")
+	referencepage.Is(t, shipped.AzureRoleFile, string(raw)+"\n")
 	referencepage.Shows(t, permissionsPage, "azure", page.String())
 }
