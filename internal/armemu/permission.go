@@ -115,21 +115,20 @@ func (r route) asksList() asked {
 	return asked{r.id.typeName() + "/read", scope + "/providers/" + r.namespace}
 }
 
-// asksJoins reads the references of a body, those within the resource itself apart.
+// asksJoins reads the references of a body.
 func (x *exchange) asksJoins() []asked {
 	body, err := x.object()
 	if err != nil {
 		return nil
 	}
-	id := x.route.id
-	own, scope := strings.ToLower(id.rootID().String())+"/", id.root.scope
-	if id.child != nil {
-		scope = id.child.scope
+	scope := x.route.id.root.scope
+	if child := x.route.id.child; child != nil {
+		scope = child.scope
 	}
 	var list []asked
 	for _, j := range joinsOf[scope] {
 		for _, to := range follow(body, strings.Split(j.Property, "/")) {
-			if ref := text(to, "id"); ref != "" && !strings.HasPrefix(strings.ToLower(ref), own) {
+			if ref := text(to, "id"); ref != "" {
 				list = append(list, asked{j.Action, ref})
 			}
 		}
