@@ -42,6 +42,7 @@ type emulatorFlags struct {
 	lockSilent          bool
 	seed                uint64
 	token               string
+	role                string
 	output              string
 	exitWithStdin       bool
 }
@@ -98,6 +99,7 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")
 	set.Uint64Var(&f.seed, "seed", 1, "makes etags, latencies and fault probabilities repeatable")
 	set.StringVar(&f.token, "token", "", "bearer token that requests must carry (any token when empty)")
+	set.StringVar(&f.role, "role", "", "Azure role definition (JSON) of whoever calls: other actions are refused with 403 (all are allowed when empty)")
 	set.StringVarP(&f.output, "output", "o", "text", "how to print the endpoints: text, or json for one line")
 	set.BoolVar(&f.exitWithStdin, "exit-with-stdin", false, "end when standard input closes, as it does when the parent process ends")
 }
@@ -121,6 +123,12 @@ func (f *emulatorFlags) build() (*armemu.Emulator, error) {
 	}
 	if f.certificate != "" && !f.tls {
 		return nil, errors.New("--tls-certificate-out needs --tls: there is no certificate without it")
+	}
+	if err := load(f.role, func(raw []byte) (err error) {
+		opts.Role, err = armemu.ParseRole(raw)
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("--role: %w", err)
 	}
 	emu := armemu.New(opts)
 	if err := emu.SetLatencyScale(f.latencyScale); err != nil {

@@ -43,6 +43,7 @@ func TestEmulatorRefusesBadInput(t *testing.T) {
 		"--faults " + faults:                          "rules[0].action.status",
 		"--faults " + filepath.Join(dir, "none.yaml"): "none.yaml",
 		"--seed-file " + seed:                         "array",
+		"--role " + seed:                              "no Actions",
 		"--what":                                      "unknown flag",
 		"surplus":                                     "surplus",
 	} {

@@ -18,6 +18,9 @@ type Call struct {
 	Path     string    `json:"path"`
 	Kind     Kind      `json:"kind"`
 	Resource string    `json:"resource,omitempty"` // ARM id; of a poll, what the operation writes
+	// Actions are what Azure asks the caller to be allowed: the request's own, and one
+	// for each other resource that its body names.
+	Actions []string `json:"actions,omitempty"`
 	// EtagBefore and EtagAfter are those of the whole load balancer (or other
 	// resource that is not a child), around this request.
 	EtagBefore      string `json:"etagBefore,omitempty"`

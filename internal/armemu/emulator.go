@@ -18,6 +18,8 @@ type Options struct {
 	// Token is the bearer token that requests must carry. Empty accepts any
 	// token, but one must be present.
 	Token string
+	// Role is what the caller may do; nil allows everything.
+	Role *Role
 	// LatencyScale stretches the latency model: 1 is the model, 0 completes an
 	// operation at once (its first answer still says Updating).
 	LatencyScale float64

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -25,7 +26,8 @@ type exchange struct {
 	now     time.Time
 	route   route
 	payload []byte
-	caller  string // digest of the bearer token
+	object  func() (fields, error) // the payload, decoded once
+	caller  string                 // digest of the bearer token
 	fault   *firedFault
 	call    Call
 
@@ -49,6 +51,7 @@ type stage struct {
 var (
 	outerStages = []stage{
 		{"auth", (*Emulator).authenticate},
+		{"role", (*Emulator).authorize},
 		{"api-version", (*Emulator).checkVersion},
 		{"fault script", (*Emulator).applyFault},
 	}
@@ -70,6 +73,7 @@ func (e *Emulator) answer(req *http.Request) (*reply, error) {
 		return nil, err
 	}
 	x.payload = payload
+	x.object = sync.OnceValues(func() (fields, error) { return parseBody(payload) })
 	problem := runStages(e, x, outerStages)
 	if err := context.Cause(req.Context()); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		p.root = p.before
 		return p, nil
 	}
-	body, err := parseBody(x.payload)
+	body, err := x.object()
 	if err == nil {
 		err = checkShape(id, body)
 	}

@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/shipped"
 )
 
 const (
@@ -76,7 +77,7 @@ func newStage(adjust ...func(*ensure.Settings)) *stage {
 		start:    time.Now(),
 		services: map[string]*record{},
 		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
-		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true}),
+		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: shipped.AzureRole()}),
 		settings: ensure.Settings{
 			Settings: service.Settings{
 				ClusterName:    clusterName,

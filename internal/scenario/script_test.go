@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"go.uber.org/goleak"
+
+	"weir.dev/weir/test/shipped"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,7 +70,7 @@ func play(t *testing.T, steps []Step, positions []string) []string {
 	t.Helper()
 	var traces []string
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Settle: synctest.Wait, MaxRetries: 3})
+		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Role: shipped.AzureRole()})
 		for i, step := range steps {
 			trace, err := s.Do(step)
 			traces = append(traces, trace)

@@ -37,6 +37,8 @@ type Options struct {
 	Whole bool
 	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
 	LeaseTerm time.Duration
+	// Role is what Azure lets Weir do; nil is everything.
+	Role *armemu.Role
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
 	Overlap armemu.Overlap
 }
@@ -85,7 +87,7 @@ func New(opts Options) *Stage {
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{},
 		locked: map[lb.LoadBalancerKey]*process{}, joints: map[lb.LoadBalancerKey]*joint{}, closing: make(chan struct{}),
-		emu: armemu.New(armemu.Options{Seed: opts.Seed, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap, CallLogCap: callLog}),
+		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap, CallLogCap: callLog}),
 	}
 	s.journal.counts, s.journal.writes, s.journal.wholes = map[string]int{}, map[string]lb.PoolKey{}, map[string]lb.LoadBalancerID{}
 	s.log = slog.New(slog.NewJSONHandler(&s.journal.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))

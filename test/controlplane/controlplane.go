@@ -31,6 +31,9 @@ type Options struct {
 	Parallel int
 	// CRDs has the API server know BackendPools.
 	CRDs bool
+	// AuditLog is a file in which the API server notes every request: who asked for what,
+	// and what allowed it. Empty is none.
+	AuditLog string
 	// SetUp runs before the tests. What it returns runs after them, if it is not nil, with
 	// the API server still there.
 	SetUp func(*envtest.Environment) (tearDown func() error, err error)
@@ -64,6 +67,9 @@ func run(m *testing.M, o Options) (code int, err error) {
 		}
 	}
 	env, err := environment(o.CRDs)
+	if err == nil && o.AuditLog != "" {
+		err = audit(env, o.AuditLog)
+	}
 	if err != nil {
 		return 1, err
 	}
@@ -104,4 +110,22 @@ func environment(crds bool) (*envtest.Environment, error) {
 		env.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "weir.dev_backendpools.yaml")}
 	}
 	return env, nil
+}
+
+// auditPolicy leaves out bodies, and the moment at which it is not known yet as whom the
+// caller acts.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+
+// audit has the API server write its log, which it does before it answers.
+func audit(env *envtest.Environment, log string) error {
+	policy := log + ".policy"
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return err
+	}
+	env.ControlPlane.GetAPIServer().Configure().Set("audit-log-path", log).Set("audit-policy-file", policy)
+	return nil
 }

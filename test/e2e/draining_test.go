@@ -23,6 +23,7 @@ import (
 func TestASpotEvictionTaintsItsNode(t *testing.T) {
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","nodeAdminStateTaints":["example.com/leaves=`+l.namespace+`"]}`)
+	l.env = []string{noStreams}
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	weir := l.controller("--leader-elect=false")
 	event := &corev1.Event{

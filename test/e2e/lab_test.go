@@ -37,7 +37,11 @@ type lab struct {
 	emulator  *armemu.Emulator
 	url       string
 	dir       string
+	env       []string // of the programs, besides that of the test
 }
+
+// noStreams is how a program asks an API server that does not stream lists.
+const noStreams = "KUBE_FEATURE_WatchListClient=false"
 
 const (
 	network = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network"
@@ -50,7 +54,17 @@ func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.nam
 
 func newLab(t testing.TB, opts armemu.Options) *lab {
 	t.Helper()
+	asShipped := opts.Role == nil
+	if asShipped {
+		opts.Role = azureRole()
+	}
 	l := &lab{t: t, dir: t.TempDir(), emulator: armemu.New(opts)}
+	t.Cleanup(func() {
+		if asShipped {
+			l.notesActions()
+		}
+		unfinished = unfinished || t.Failed()
+	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	l.must(cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
@@ -209,6 +223,7 @@ func (l *lab) controller(flags ...string) *program {
 		"--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
 	}, flags...)
 	p.cmd = exec.Command(filepath.Join(bin, "weir"), args...)
+	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.Stderr = p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	l.must(p.cmd.Start())

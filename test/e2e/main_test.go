@@ -41,13 +41,14 @@ var cluster struct {
 var bin, _ = filepath.Abs("../../bin")
 
 func TestMain(m *testing.M) {
-	controlplane.Main(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
+	dir, err := os.MkdirTemp("", "weir-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	auditLog = filepath.Join(dir, "audit.log")
+	controlplane.Main(m, controlplane.Options{AuditLog: auditLog, SetUp: func(env *envtest.Environment) (func() error, error) {
 		if _, err := os.Stat(filepath.Join(bin, "weir")); err != nil {
 			return nil, fmt.Errorf("%w: run make build first", err)
-		}
-		dir, err := os.MkdirTemp("", "weir-e2e-")
-		if err != nil {
-			return nil, err
 		}
 		return func() error { return os.RemoveAll(dir) }, install(env.Config, dir)
 	}})
@@ -70,7 +71,7 @@ func install(cfg *rest.Config, dir string) error {
 	if err := writeKubeconfig(cluster.admin, cfg, ""); err != nil {
 		return err
 	}
-	if err := writeKubeconfig(cluster.weir, cfg, "system:serviceaccount:weir-system:weir"); err != nil {
+	if err := writeKubeconfig(cluster.weir, cfg, serviceAccount); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -99,6 +99,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 	l := newLab(t, armemu.Options{})
 	one, two := l.namespace, l.namespace+"-2"
 	l.severalOf(one, two)
+	l.withoutAdminStates()
 	run := func() *program {
 		return l.controller("--leader-elect=false", "--leader-elect-namespace", "weir-system", "--cluster-name", one)
 	}
@@ -157,7 +158,7 @@ func (l *lab) severalOf(one, two string) {
 	l.t.Helper()
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus",
-		"loadBalancerBackendPoolUpdateIntervalInSeconds":1,"multipleStandardLoadBalancerConfigurations":[
+		"loadBalancerBackendPoolUpdateIntervalInSeconds":1,"enableNodeAdminState":false,"multipleStandardLoadBalancerConfigurations":[
 		{"name":%q,"primaryVMSet":"pool-1"},
 		{"name":%q,"primaryVMSet":"as-2","nodeSelector":{"matchLabels":{"team":"shop"}},
 		 "serviceNamespaceSelector":{"matchLabels":{"team":"shop"}}}]}`, one, two))
@@ -175,6 +176,18 @@ func (l *lab) severalOf(one, two string) {
 	l.wanted("b", toAll(allowed, one))
 	l.wanted("local", nil, l.namespace+"-m1")
 	l.wanted("inside", toAll("service.beta.kubernetes.io/azure-load-balancer-internal", "true"))
+}
+
+// withoutAdminStates takes the role of admin states away until the test ends: it allows to
+// patch nodes, too, and what is tested is that the role of several load balancers does.
+func (l *lab) withoutAdminStates() {
+	l.t.Helper()
+	l.kubectl("delete", "-k", "../../config/admin-state")
+	l.t.Cleanup(func() {
+		if out, err := kubectl(context.WithoutCancel(l.t.Context()), "apply", "--server-side", "-k", "../../config/admin-state"); err != nil {
+			l.t.Errorf("%v: %s", err, out)
+		}
+	})
 }
 
 // lacksTheRole sees that the log of a controller says so which has not the rights of several
@@ -203,6 +216,7 @@ func (l *lab) restartsUnchanged(weir *program, run func() *program, balancer str
 	at := len(l.emulator.Calls())
 	machine, balancers := compute+"/virtualMachines/m2", network+"/loadBalancers/"+balancer
 	machines, compared := l.reads(machine), l.reads(balancers)
+	l.env = []string{noStreams}
 	run()
 	l.eventually("what is read again", func() error {
 		if l.reads(machine) == machines || l.reads(balancers) == compared {

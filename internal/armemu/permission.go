@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An asked is an action that the caller of a request has to be allowed, and where.
+type asked struct{ action, scope string }
+
+// A Join is a linked access check: who writes a body that names another resource
+// has to be allowed an action there as well, whether the reference is new or not.
+type Join struct {
+	On Scope
+	// Property leads to the reference: names below properties, of one or of each
+	// member of an array.
+	Property string
+	Action   string
+	Tag      Tag // how sure it is
+	Source   string
+}
+
+const (
+	joinPublicIP = network + "/publicIPAddresses/join/action"
+	joinPrefix   = network + "/publicIPPrefixes/join/action"
+	joinSubnet   = network + "/virtualNetworks/subnets/join/action"
+	joinFrontend = network + "/loadBalancers/frontendIPConfigurations/join/action"
+	joinGroup    = network + "/applicationSecurityGroups/joinNetworkSecurityRule/action"
+	joinPlan     = network + "/ddosProtectionPlans/join/action"
+	poolNetwork  = network + "/virtualNetworks/joinLoadBalancer/action"
+	poolSubnet   = network + "/virtualNetworks/subnets/joinLoadBalancer/action"
+)
+
+// Joins are the linked access checks of what Weir writes.
+func Joins() []Join {
+	list := []Join{
+		{ScopeLoadBalancer, frontends + "/publicIPAddress", joinPublicIP, Observed, "an answer in Microsoft Q&A, question 49223"},
+		{ScopeLoadBalancer, frontends + "/publicIPPrefix", joinPrefix, Documented, "AKS service principal page, on outbound addresses"},
+		{ScopeLoadBalancer, frontends + "/subnet", joinSubnet, Observed, "error bodies in public notes"},
+		{ScopeLoadBalancer, frontends + "/gatewayLoadBalancer", joinFrontend, Observed, "Azure/azure-cli#28705"},
+		{ScopePublicIP, "publicIPPrefix", joinPrefix, Observed, "kubernetes-sigs/cloud-provider-azure#7500"},
+		{ScopePublicIP, "ddosSettings/ddosProtectionPlan", joinPlan, Assumed, "by analogy with virtual networks"},
+		{ScopeSecurityGroup, securityRules + "/sourceApplicationSecurityGroups", joinGroup, Documented, "network security group management page"},
+		{ScopeSecurityGroup, securityRules + "/destinationApplicationSecurityGroups", joinGroup, Documented, "network security group management page"},
+	}
+	return append(list, poolJoins()...)
+}
+
+// poolJoins are those of a pool, written by itself or in its load balancer.
+func poolJoins() []Join {
+	var list []Join
+	for _, j := range []Join{
+		{Property: "virtualNetwork", Action: poolNetwork, Tag: Observed, Source: "error bodies in public notes; AKS identity page"},
+		{Property: addresses + "/virtualNetwork", Action: poolNetwork, Tag: Assumed, Source: "by analogy with the pool's network"},
+		{Property: addresses + "/subnet", Action: poolSubnet, Tag: Assumed, Source: "the action's description"},
+		{Property: addresses + "/loadBalancerFrontendIPConfiguration", Action: joinFrontend, Tag: Assumed, Source: "the action's description"},
+	} {
+		j.On = ScopePool
+		list = append(list, j)
+		j.On, j.Property = ScopeLoadBalancer, pools+"/"+j.Property
+		if j.Tag == Observed {
+			j.Tag, j.Source = Assumed, "by analogy with a write of the pool alone"
+		}
+		list = append(list, j)
+	}
+	return list
+}
+
+// joinsOf are the linked access checks by what is written, built once.
+var joinsOf = func() map[Scope][]Join {
+	by := map[Scope][]Join{}
+	for _, j := range Joins() {
+		by[j.On] = append(by[j.On], j)
+	}
+	return by
+}()
+
+// asks returns what the caller of a request has to be allowed, its own action first;
+// nothing if the path leads nowhere.
+func (x *exchange) asks() []asked {
+	r := x.route
+	if r.problem != nil {
+		return nil
+	}
+	switch r.kind {
+	case KindPoll:
+		kind := "operations"
+		if r.result {
+			kind = "operationResults"
+		}
+		return []asked{{r.namespace + "/locations/" + kind + "/read", x.req.URL.Path}}
+	case KindList:
+		return []asked{r.asksList()}
+	case KindGet:
+		return []asked{{r.id.typeName() + "/read", r.id.String()}}
+	case KindDelete:
+		return []asked{{r.id.typeName() + "/delete", r.id.String()}}
+	case KindPut:
+		own := asked{r.id.typeName() + "/write", r.id.String()}
+		return append([]asked{own}, x.asksJoins()...)
+	}
+	return nil
+}
+
+func (r route) asksList() asked {
+	if r.list != nil {
+		return asked{r.id.withChild(r.list, "").typeName() + "/read", r.id.String()}
+	}
+	scope := "/subscriptions/" + r.subscription
+	if r.id.group != "" {
+		scope += "/resourceGroups/" + r.id.group
+	}
+	return asked{r.id.typeName() + "/read", scope + "/providers/" + r.namespace}
+}
+
+// asksJoins reads the references of a body.
+func (x *exchange) asksJoins() []asked {
+	body, err := x.object()
+	if err != nil {
+		return nil
+	}
+	scope := x.route.id.root.scope
+	if child := x.route.id.child; child != nil {
+		scope = child.scope
+	}
+	var list []asked
+	for _, j := range joinsOf[scope] {
+		for _, to := range follow(body, strings.Split(j.Property, "/")) {
+			if ref := text(to, "id"); ref != "" {
+				list = append(list, asked{j.Action, ref})
+			}
+		}
+	}
+	return list
+}
+
+// follow returns the objects at a path of properties.
+func follow(from fields, path []string) []fields {
+	if len(path) == 0 {
+		return []fields{from}
+	}
+	if props := properties(from); props != nil {
+		from = props
+	}
+	next := objects(from, path[0])
+	if o := object(from, path[0]); o != nil {
+		next = []fields{o}
+	}
+	var list []fields
+	for _, o := range next {
+		list = append(list, follow(o, path[1:])...)
+	}
+	return list
+}
+
+// JoinsMarkdown renders the linked access checks for the reference.
+func JoinsMarkdown() string {
+	var b strings.Builder
+	b.WriteString("| PUT of | that names | asks for | Is | Source |\n|---|---|---|---|---|\n")
+	for _, j := range Joins() {
+		fmt.Fprintf(&b, "| %s | `%s` | `%s` | %s | %s |\n", j.On, j.Property, j.Action, j.Tag, j.Source)
+	}
+	return b.String()
+}

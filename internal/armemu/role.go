@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// A Role is an Azure role definition, in the form that az role definition create reads.
+// The emulator knows one caller, who has it everywhere: scopes count for nothing.
+type Role struct {
+	Name             string   `json:"Name"`
+	ID               string   `json:"Id,omitempty"`
+	IsCustom         bool     `json:"IsCustom"`
+	Description      string   `json:"Description"`
+	Actions          []string `json:"Actions"`
+	NotActions       []string `json:"NotActions"`
+	DataActions      []string `json:"DataActions"`
+	NotDataActions   []string `json:"NotDataActions"`
+	AssignableScopes []string `json:"AssignableScopes"`
+}
+
+// ParseRole reads a role definition.
+func ParseRole(raw []byte) (*Role, error) {
+	r := &Role{}
+	if err := strict(raw, r); err != nil {
+		return nil, fmt.Errorf("role definition: %w", err)
+	}
+	if len(r.Actions) == 0 {
+		return nil, errors.New("role definition: it has no Actions")
+	}
+	return r, nil
+}
+
+// Allows tells whether the role holds an action; case does not matter.
+func (r *Role) Allows(action string) bool {
+	holds := func(pattern string) bool { return covers(strings.ToLower(pattern), strings.ToLower(action)) }
+	return slices.ContainsFunc(r.Actions, holds) && !slices.ContainsFunc(r.NotActions, holds)
+}
+
+// covers tells whether a pattern, in which * is any run of characters, matches the whole.
+func covers(pattern, whole string) bool {
+	head, tail, open := strings.Cut(pattern, "*")
+	if !open || !strings.HasPrefix(whole, head) {
+		return pattern == whole
+	}
+	for i := len(head); i <= len(whole); i++ {
+		if covers(tail, whole[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// authorize notes what Azure asks the caller to be allowed, and refuses a caller whose
+// role does not hold it.
+func (e *Emulator) authorize(x *exchange) *Problem {
+	list := x.asks()
+	for _, a := range list {
+		if !slices.Contains(x.call.Actions, a.action) {
+			x.call.Actions = append(x.call.Actions, a.action)
+		}
+	}
+	role := e.opts.Role
+	if role == nil {
+		return nil
+	}
+	for i, a := range list {
+		if role.Allows(a.action) {
+			continue
+		}
+		p := &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed"}
+		who := fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.caller))
+		if i == 0 {
+			p.Message = fmt.Sprintf("%s does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+
+				"If access was recently granted, please refresh your credentials.", who, a.action, a.scope)
+			return p
+		}
+		p.Code = "LinkedAuthorizationFailed"
+		p.Message = fmt.Sprintf("%s has permission to perform action '%s' on scope '%s'; however, it does not have permission to perform "+
+			"action '%s' on the linked scope(s) '%s' or the linked scope(s) are invalid.", who, list[0].action, list[0].scope, a.action, a.scope)
+		return p
+	}
+	return nil
+}
+
+// callerID has the form of an object id, and is the same for the same token.
+func callerID(digest string) string {
+	return fmt.Sprintf("%s-%s-%s-8000-%012x", digest[:8], digest[8:12], digest[12:16], 0)
+}

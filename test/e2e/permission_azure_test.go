@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/referencepage"
+	"weir.dev/weir/test/shipped"
+)
+
+// asked are the actions that the requests of all tests so far have asked for.
+var asked = map[string]bool{}
+
+// azureRole is the role that we ship, with which all tests run. To write it anew they run
+// without one.
+func azureRole() *armemu.Role {
+	if rewriting() {
+		return nil
+	}
+	return shipped.AzureRole()
+}
+
+func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
+
+// notesActions keeps what the program has asked for, and sees that nothing was refused.
+func (l *lab) notesActions() {
+	l.t.Helper()
+	refused := map[string]bool{}
+	for _, call := range l.emulator.Calls() {
+		for _, action := range call.Actions {
+			asked[action] = true
+		}
+		if strings.HasSuffix(call.ErrorCode, "AuthorizationFailed") && !refused[call.Path] {
+			refused[call.Path] = true
+			l.t.Errorf("%s %s was refused: the role in %s lacks one of %v", call.Method, call.Path, shipped.AzureRoleFile, call.Actions)
+		}
+	}
+}
+
+// What a role lacks is named where an operator looks; of what is asked for elsewhere, the
+// code.
+func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
+	for lacks, says := range map[string]string{
+		"Microsoft.Network/loadBalancers/backendAddressPools/read":  "403 AuthorizationFailed",
+		"Microsoft.Network/virtualNetworks/joinLoadBalancer/action": "403 LinkedAuthorizationFailed",
+	} {
+		l := newLab(t, armemu.Options{Role: &armemu.Role{Actions: []string{"*"}, NotActions: []string{lacks}}})
+		l.pool("web")
+		l.service("web", l.node("n1", "10.0.0.1"))
+		l.controller("--leader-elect=false")
+		l.says("web", says)
+		if !strings.Contains(says, "Linked") {
+			l.says("web", lacks)
+		}
+	}
+}
+
+// actionRows say on what each action is needed, and for what, in the order of the page.
+var actionRows = []struct{ action, on, why string }{
+	{"Microsoft.Network/loadBalancers/read", "their resource group", "what is there already"},
+	{"Microsoft.Network/loadBalancers/write", "their resource group", "Services; one write for several pools"},
+	{"Microsoft.Network/loadBalancers/delete", "their resource group", "one that the last Service leaves"},
+	{"Microsoft.Network/loadBalancers/backendAddressPools/read", "their resource group", "members"},
+	{"Microsoft.Network/loadBalancers/backendAddressPools/write", "their resource group", "members, admin states"},
+	{"Microsoft.Network/publicIPAddresses/read", "their resource groups", "Services"},
+	{"Microsoft.Network/publicIPAddresses/write", "their resource groups", "Services"},
+	{"Microsoft.Network/publicIPAddresses/delete", "their resource groups", "Services that go"},
+	{"Microsoft.Network/publicIPAddresses/join/action", "their resource groups", "frontends"},
+	{"Microsoft.Network/publicIPPrefixes/join/action", "the prefixes", "Services that name one"},
+	{"Microsoft.Network/virtualNetworks/joinLoadBalancer/action", "the virtual network of the nodes", "pools of IP addresses"},
+	{"Microsoft.Network/virtualNetworks/subnets/join/action", "the subnets of frontends", "internal Services"},
+	{"Microsoft.Network/networkSecurityGroups/read", "the group of `securityGroupName`", "who may connect"},
+	{"Microsoft.Network/networkSecurityGroups/write", "the group of `securityGroupName`", "who may connect"},
+	{"Microsoft.Network/locations/operations/read", "the subscription", "to follow a write to its end"},
+	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set"},
+}
+
+// holdsTheAzureRole compares the role with what the tests have asked for, and the page with
+// the role.
+func holdsTheAzureRole(t *testing.T) {
+	var actions []string
+	var page strings.Builder
+	page.WriteString("| Action | On | For |\n|---|---|---|\n")
+	explained := map[string]bool{}
+	for _, row := range actionRows {
+		explained[row.action] = true
+		if asked[row.action] {
+			actions = append(actions, row.action)
+			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", row.action, row.on, row.why)
+		}
+	}
+	for _, action := range slices.Sorted(maps.Keys(asked)) {
+		if !explained[action] {
+			t.Errorf("%s is asked for: say on what and for what", action)
+		}
+	}
+	raw, err := json.MarshalIndent(armemu.Role{
+		Name: "Weir", IsCustom: true, Description: "Keeps load balancers, their public IP addresses and a security group level with a Kubernetes cluster.",
+		Actions: actions, NotActions: []string{}, DataActions: []string{}, NotDataActions: []string{},
+		AssignableScopes: []string{"/subscriptions/00000000-0000-0000-0000-000000000000"},
+	}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	referencepage.Is(t, shipped.AzureRoleFile, string(raw)+"\n")
+	referencepage.Shows(t, permissionsPage, "azure", page.String())
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const serviceAccount = "system:serviceaccount:weir-system:weir"
+
+// auditLog is where the API server notes every request.
+var auditLog string
+
+// A permission is one verb on one resource, in a namespace unless that is empty, of one
+// object unless name is empty.
+type permission struct{ verb, group, resource, namespace, name string }
+
+func (p permission) String() string {
+	what := p.verb + " " + written(p.resource, p.group)
+	if p.name != "" {
+		what += " " + p.name
+	}
+	if p.namespace != "" {
+		what += " in " + p.namespace
+	}
+	return what
+}
+
+// written is a resource as kubectl takes it, with its subresource behind it.
+func written(resource, group string) string {
+	name, sub, _ := strings.Cut(resource, "/")
+	return strings.TrimSuffix(strings.TrimSuffix(name+"."+group, ".")+"/"+sub, "/")
+}
+
+// covers tells whether it allows a call.
+func (p permission) covers(call permission) bool {
+	return p.verb == call.verb && p.group == call.group && p.resource == call.resource &&
+		(p.namespace == "" || p.namespace == call.namespace) && (p.name == "" || p.name == call.name && call.verb != "create")
+}
+
+// A shippedRole is one that config/ ships.
+type shippedRole struct {
+	file, name, namespace string
+	rules                 []rbacv1.PolicyRule
+}
+
+// shippedRoles reads them. One without a namespace of its own, and not for the whole
+// cluster, is installed in Weir's.
+func shippedRoles(t *testing.T) []shippedRole {
+	t.Helper()
+	files, err := filepath.Glob("../../config/*/*role*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roles []shippedRole
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for doc := range strings.SplitSeq(string(raw), "\n---\n") {
+			var role rbacv1.Role
+			if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			switch role.Kind {
+			case "Role":
+				roles = append(roles, shippedRole{file, role.Name, cmp.Or(role.Namespace, "weir-system"), role.Rules})
+			case "ClusterRole":
+				roles = append(roles, shippedRole{file, role.Name, "", role.Rules})
+			}
+		}
+	}
+	if len(roles) == 0 {
+		t.Fatal("config/ ships no role")
+	}
+	return roles
+}
+
+// permissions are what a rule allows, one by one.
+func (r shippedRole) permissions(rule rbacv1.PolicyRule) []permission {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var all []permission
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, name := range names {
+				for _, verb := range rule.Verbs {
+					all = append(all, permission{verb, group, resource, r.namespace, name})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// A madeCall is a request that the controller made, and the role that allowed it, if one did.
+type madeCall struct {
+	permission
+	role string
+}
+
+// auditEvent is what is read of an entry of the audit log.
+type auditEvent struct {
+	Verb             string
+	ImpersonatedUser struct{ Username string }
+	ObjectRef        *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	Annotations      map[string]string
+}
+
+var allowedBy = regexp.MustCompile(`^RBAC: allowed by .* of (?:Cluster)?Role "([^"]+)" to ServiceAccount`)
+
+// madeCalls are the controllers' requests for objects in all tests so far, each once.
+func madeCalls(t *testing.T) []madeCall {
+	t.Helper()
+	file, err := os.Open(auditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	seen := map[madeCall]bool{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e auditEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("%s: %s", err, lines.Text())
+		}
+		if e.ImpersonatedUser.Username != serviceAccount || e.ObjectRef == nil {
+			continue
+		}
+		o, call := e.ObjectRef, madeCall{}
+		call.permission = permission{e.Verb, o.APIGroup, strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), o.Namespace, o.Name}
+		if by := allowedBy.FindStringSubmatch(e.Annotations["authorization.k8s.io/reason"]); by != nil {
+			call.role = by[1]
+		}
+		seen[call] = true
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// holdTheRoles compares the roles with the calls: each call is one that a role allows, and
+// what a role allows has been used, by the right that this role gave. What is missing a
+// person has to add, to the role where it belongs.
+func holdTheRoles(t *testing.T, whole bool) {
+	roles, calls := shippedRoles(t), madeCalls(t)
+	if len(calls) == 0 {
+		t.Fatal("the audit log has no call of the controller")
+	}
+	missing := map[string]permission{} // one of each kind
+	for _, call := range calls {
+		if !slices.ContainsFunc(roles, func(r shippedRole) bool { return r.allows(call.permission) }) {
+			missing[call.verb+written(call.resource, call.group)] = call.permission
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(missing)) {
+		t.Errorf("no role in config/ allows: %s", missing[what])
+	}
+	for _, r := range roles {
+		if whole {
+			r.holdsNothingUnused(t, calls)
+		}
+	}
+}
+
+// holdsNothingUnused looks at each verb of each rule.
+func (r shippedRole) holdsNothingUnused(t *testing.T, calls []madeCall) {
+	used := func(p permission) bool {
+		return slices.ContainsFunc(calls, func(c madeCall) bool { return c.role == r.name && p.covers(c.permission) })
+	}
+	for i, rule := range r.rules {
+		var verbs []string
+		for _, verb := range rule.Verbs {
+			needed := true
+			one := rule
+			one.Verbs = []string{verb}
+			for _, p := range r.permissions(one) {
+				if !used(p) {
+					needed = false
+					t.Errorf("%s: %s allows what no test uses: %s", r.file, r.name, p)
+				}
+			}
+			if needed {
+				verbs = append(verbs, verb)
+			}
+		}
+		if rewriting() && len(verbs) > 0 {
+			r.rewrite(t, i, verbs)
+		}
+	}
+}
+
+var verbsLine = regexp.MustCompile(`verbs: \[[^]]*\]`)
+
+// rewrite gives the nth rule these verbs, and leaves the comments in the file. Each file
+// has one role.
+func (r shippedRole) rewrite(t *testing.T, nth int, verbs []string) {
+	raw, err := os.ReadFile(r.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := -1
+	raw = verbsLine.ReplaceAllFunc(raw, func(line []byte) []byte {
+		if n++; n != nth {
+			return line
+		}
+		return []byte("verbs: [" + strings.Join(verbs, ", ") + "]")
+	})
+	if err := os.WriteFile(r.file, raw, 0o644); err != nil { //nolint:gosec // it is published
+		t.Fatal(err)
+	}
+}
+
+func (r shippedRole) allows(call permission) bool {
+	return slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(r.permissions(rule), func(p permission) bool { return p.covers(call) })
+	})
+}
+
+// rolesPage is the table of the roles for the reference.
+func rolesPage(t *testing.T) string {
+	var page strings.Builder
+	page.WriteString("| Role | Resource | Verbs | Where |\n|---|---|---|---|\n")
+	for _, r := range shippedRoles(t) {
+		for _, rule := range r.rules {
+			where := "the cluster"
+			if r.namespace != "" {
+				where = "`" + r.namespace + "`"
+			}
+			for _, name := range rule.ResourceNames {
+				where += ", `" + name + "` alone"
+			}
+			for _, p := range r.permissions(rbacv1.PolicyRule{APIGroups: rule.APIGroups, Resources: rule.Resources, Verbs: []string{""}}) {
+				fmt.Fprintf(&page, "| [`%s`](%s) | `%s` | %s | %s |\n", r.name, r.file, written(p.resource, p.group), strings.Join(rule.Verbs, ", "), where)
+			}
+		}
+	}
+	return page.String()
+}

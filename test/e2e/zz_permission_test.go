@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"flag"
+	"testing"
+
+	"weir.dev/weir/test/referencepage"
+)
+
+const permissionsPage = "../../docs/reference/permissions.md"
+
+// unfinished says that a test failed: what it would have asked for is not known.
+var unfinished bool
+
+// What the roles allow is what the tests in this package make the program do, no more and no
+// less. It comes last: tests run in the order of their files' names. After a part of the
+// tests it is known only what is missing.
+func TestTheRolesAllowWhatIsUsed(t *testing.T) {
+	whole := !unfinished
+	for name, all := range map[string]string{"test.run": "", "test.skip": "", "test.shuffle": "off"} {
+		whole = whole && flag.Lookup(name).Value.String() == all
+	}
+	holdTheRoles(t, whole)
+	if !whole {
+		t.Skip("not all tests were run, and passed: what the roles allow beyond need is not known")
+	}
+	holdsTheAzureRole(t)
+	referencepage.Shows(t, permissionsPage, "kubernetes", rolesPage(t))
+}
