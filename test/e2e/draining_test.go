@@ -115,6 +115,32 @@ func TestADrainingNodeIsDown(t *testing.T) {
 	}
 }
 
+// In a pool of network interfaces a node that drains is Down as well.
+func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.pool("web")
+	n1 := l.node("n1", "10.0.0.1")
+	vm, nic := "/subscriptions/sub/resourceGroups/nodes/providers/Microsoft.Compute/virtualMachines/n1", "/subscriptions/sub/resourceGroups/nodes/providers/Microsoft.Network/networkInterfaces/nic"
+	l.must(l.emulator.Put(vnet, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16"}}]}}`)))
+	l.must(l.emulator.Put(nic, []byte(`{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+vnet+`/subnets/nodes"},
+		"loadBalancerBackendAddressPools":[{"id":"`+l.loadBalancer()+`/backendAddressPools/web"}]}}]}}`)))
+	l.must(l.emulator.Put(vm, []byte(`{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nic+`"}]}}}`)))
+	if out, err := kubectl(t.Context(), "patch", "node", n1, "-p", `{"spec":{"providerID":"azure://`+vm+`"}}`); err != nil {
+		t.Fatal(out)
+	}
+	l.service("web", n1)
+	l.controller("--leader-elect=false")
+	l.says("web", "holds network interfaces")
+	if out, err := kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"); err != nil {
+		t.Fatal(out)
+	}
+	l.says("web", "Nodes that leave are Down in it all the same")
+	body, _ := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/web")
+	if text := string(body); strings.Count(text, `"adminState"`) != 1 || !strings.Contains(strings.ReplaceAll(text, " ", ""), `"adminState":"Down"`) {
+		t.Error(text)
+	}
+}
+
 // updates counts how often a Service heard that its members were written.
 func (l *lab) updates(service string) int {
 	l.t.Helper()
