@@ -162,7 +162,7 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, i
 
 // share is what a job's step wants of the load balancer.
 func (w *worker) share(j *job, inv *inventory) plan.Share {
-	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools}
+	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: j.HeldPools}
 	if j.steps[0].leaves {
 		return s
 	}

@@ -223,6 +223,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	}
 	if on != "" {
 		req.On = c.balancers.ID(on)
+		req.HeldPools = c.heldPools(s, req)
 	}
 	for _, name := range leave {
 		req.Leave = append(req.Leave, c.balancers.ID(name))

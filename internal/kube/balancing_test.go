@@ -260,8 +260,15 @@ func TestThePoolsOfAService(t *testing.T) {
 	})
 	s.balanced("web", len(get[corev1.Service](s, s.ns, "web").Spec.IPFamilies))
 	made := s.madePools()
+	if first := s.asked("web", 1)[0]; len(first.HeldPools) > 0 {
+		t.Errorf("on record before there is a BackendPool: %v", first.HeldPools)
+	}
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
+	if next := s.asked("web", 2)[1]; len(next.HeldPools) == 0 || next.HeldPools[0] != s.ns+"-web" {
+		t.Errorf("pools on record: %v", next.HeldPools)
+	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
-	s.asked("web", 2)
+	s.asked("web", 3)
 	s.until(func() string {
 		if got := s.madePools(); got != made {
 			return "BackendPools " + got + ", want " + made

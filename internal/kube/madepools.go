@@ -182,6 +182,16 @@ func (c *Cluster) servedBy(balancer string) []*corev1.Service {
 	})
 }
 
+// heldPools are the pools of a Service's own that BackendPools of it keep already.
+func (c *Cluster) heldPools(s *corev1.Service, req ensure.Request) []string {
+	return slices.DeleteFunc(slices.Clone(req.OwnPools), func(name string) bool {
+		at := lb.PoolID{LoadBalancer: req.On, Name: name}
+		return !slices.ContainsFunc(c.snap.poolsAt(at.Key()), func(p *v1alpha1.BackendPool) bool {
+			return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+		})
+	})
+}
+
 // missing has the load balancer of a BackendPool that Weir made compared at once: Azure does
 // not have the pool.
 func (c *Cluster) missing(p *v1alpha1.BackendPool) {

@@ -26,6 +26,8 @@ type Share struct {
 	// OwnPools are the names of the pools that are the Service's alone, those that it had
 	// before included.
 	OwnPools []string
+	// HeldPools are those of OwnPools that are on record as the Service's.
+	HeldPools []string
 }
 
 // Input is what a plan is made from.

@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -75,6 +76,9 @@ func (in Input) unfit(refused map[string]error) (owner string, err error) {
 		if err := poolTaken(s, seats); err != nil {
 			return s.Owner, err
 		}
+		if err := in.poolForeign(s); err != nil {
+			return s.Owner, err
+		}
 		taken := len(seats)
 		for _, f := range s.Frontends {
 			for _, r := range s.Rules {
@@ -106,6 +110,29 @@ func poolTaken(s Share, seats []seat) error {
 	}
 	return nil
 }
+
+// poolForeign refuses a pool of its own to a Service if there is one of that name with
+// addresses, which no rule sends flows to and which is on record as nobody's: a pool of a
+// Service comes with its rules, so somebody else made it, and would lose what is in it.
+func (in Input) poolForeign(s Share) error {
+	for _, p := range s.Pools {
+		at := slices.IndexFunc(in.Observed.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, p.ID.Name) })
+		if at < 0 || !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) {
+			continue
+		}
+		is := in.Observed.Pools[at]
+		used := slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, is.ID.Name) })
+		if !used && (len(is.Addresses) > 0 || is.NIC) {
+			return fmt.Errorf("%w: load balancer %s has a pool %s with addresses, and no rule of a Service sends flows to it. "+
+				"Delete or empty that pool, make a BackendPool of it that names the Service, or rename the Service or its namespace",
+				ErrPoolForeign, in.Observed.ID.Name, is.ID.Name)
+		}
+	}
+	return nil
+}
+
+// ErrPoolForeign says that there is a pool of the name which the Service's own would have.
+var ErrPoolForeign = errors.New("the pool that would be the Service's is somebody else's")
 
 // ErrPoolTaken says that the pool which would be the Service's own is somebody else's.
 var ErrPoolTaken = errors.New("the names of two Services make the same pool: rename one of them, or its namespace")
