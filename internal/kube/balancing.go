@@ -47,6 +47,8 @@ type Balancers interface {
 	ID(name string) lb.LoadBalancerID
 	// Reads returns nil if the public IPs of a resource group can be read.
 	Reads(ctx context.Context, group string) error
+	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
+	Leftovers(ctx context.Context) ([]ensure.Leftover, error)
 	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
 	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
 }

@@ -119,6 +119,15 @@ func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int)
 		"Nodes that are to take no new flows, by the taint that says so; one with two such taints counts twice.", []string{"reason"}, nil)})
 }
 
+// RegisterLeftovers registers the gauge of what Services left in Azure, which asks when
+// somebody looks.
+func RegisterLeftovers(reg prometheus.Registerer, count func() int) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_leftovers",
+		Help: "Parts of load balancers and public IPs that are named as a Service's which the cluster does not have, when the leader looked last.",
+	}, func() float64 { return float64(count()) }))
+}
+
 // countGauge is a gauge with one label.
 type countGauge struct {
 	counts func() map[string]int
