@@ -111,6 +111,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	now := time.Now()
+	defer cl.judge(c.ours(s), now)
 	if lost := cl.poolLost.Swap(nil); lost != nil && cl.needs(*lost) {
 		cl.level = nil
 	}
@@ -156,14 +157,14 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 	if r.Err != nil {
 		cl.result = nil
 		if f, ok := errors.AsType[*fault.Fault](r.Err); !ok || f.Code != ensure.CodeUpdating {
-			c.complain(s, cl, failedToEnsure(r))
+			c.complain(s, cl, troubleOf(r.Err), failedToEnsure(r))
 		}
-		c.opts.Log.WarnContext(ctx, "load balancer not as the Service wants it", "service", r.Service, "err", r.Err)
+		c.warn(ctx, cl, "load balancer not as the Service wants it", r.Service, r.Err)
 		return nil
 	}
 	if err := c.ensured(ctx, s, cl, r, now); err != nil {
 		if !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
-			c.complainOnce(s, cl, textOf(err))
+			c.complainOnce(s, cl, stateFailed, textOf(err))
 		}
 		return err // the result stays, and is written down again
 	}
@@ -180,10 +181,12 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
 			return err
 		}
-		w, problems := service.Desired(wishing(s), c.balancing.Settings)
+		wished := wishing(s)
+		c.tellUnknown(s, cl, wished.Unknown())
+		w, problems := service.Desired(wished, c.balancing.Settings)
 		if len(problems) > 0 {
 			cl.level, cl.lookAt = nil, time.Time{}
-			c.complainOnce(s, cl, wrongWith(problems))
+			c.complainOnce(s, cl, stateRefused, wrongWith(problems))
 			return nil // until somebody changes it
 		}
 		wish = &w
@@ -245,8 +248,8 @@ func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.
 	if !ok {
 		return outcome(ctx, err, 0)
 	}
-	c.complain(s, cl, unplaced.Error())
-	c.opts.Log.WarnContext(ctx, "no load balancer for the Service", "service", req.String(), "err", unplaced.error)
+	c.complain(s, cl, troubleOf(err), unplaced.Error())
+	c.warn(ctx, cl, "no load balancer for the Service", req.String(), unplaced.error)
 	return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil
 }
 

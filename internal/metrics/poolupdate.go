@@ -113,6 +113,12 @@ func RegisterStates(reg prometheus.Registerer, states func() map[string]int) {
 		"BackendPools by the reason of their Synced condition; all that are not Level are not level.", []string{"state"}, nil)})
 }
 
+// RegisterServices registers the gauge of Services by state, which asks when somebody looks.
+func RegisterServices(reg prometheus.Registerer, states func() map[string]int) {
+	reg.MustRegister(countGauge{states, prometheus.NewDesc("weir_services",
+		"Services that have a load balancer of Weir's, or are to have one, by how far it is.", []string{"state"}, nil)})
+}
+
 // RegisterDraining registers the gauge of nodes that drain, which asks when somebody looks.
 func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int) {
 	reg.MustRegister(countGauge{byReason, prometheus.NewDesc("weir_nodes_draining",
