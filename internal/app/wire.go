@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	log := logr.FromSlogHandler(o.Log.Handler())
+	log := logr.FromSlogHandler(calmStop{o.Log.Handler(), ctx})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 

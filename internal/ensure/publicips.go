@@ -229,6 +229,14 @@ func (w *worker) put(ctx context.Context, ip lb.PublicIP, valid func() bool) (lb
 	if err == nil && !shown.Address.IsValid() {
 		err = fmt.Errorf("public IP %s: Azure made it without an address", ip.ID.Name)
 	}
+	if err == nil {
+		what := "public IP written"
+		if ip.Etag == "" {
+			what = "public IP created"
+		}
+		w.cfg.Log.InfoContext(ctx, what, "publicIP", shown.ID.Name, "resourceGroup", shown.ID.ResourceGroup,
+			"address", shown.Address, "service", shown.Tags[service.TagService])
+	}
 	return shown, err
 }
 

@@ -186,5 +186,10 @@ func (w *worker) do(ctx context.Context, c chore, valid func() bool) error {
 	case !valid():
 		return errLeaseLost
 	}
-	return w.cfg.Azure.DeletePublicIP(ctx, c.ip)
+	err := w.cfg.Azure.DeletePublicIP(ctx, c.ip)
+	if err == nil {
+		w.cfg.Log.InfoContext(ctx, "public IP deleted", "publicIP", c.ip.ID.Name, "resourceGroup", c.ip.ID.ResourceGroup,
+			"address", c.ip.Address, "service", c.ip.Tags[service.TagService])
+	}
+	return err
 }

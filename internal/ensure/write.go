@@ -96,7 +96,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		}
 	}
 	w.atlas.saw(shown)
-	w.log(ctx, p, len(jobs))
+	w.log(ctx, p, jobs)
 	retire(inv, p.Changes)
 	for _, j := range served {
 		j.changed = j.changed || touches(p.Changes, j.Owner)
@@ -253,13 +253,29 @@ func describe(c plan.Change) string {
 	return strings.Join([]string{string(c.Action), string(c.Kind), c.Name}, " ")
 }
 
-func (w *worker) log(ctx context.Context, p plan.Plan, services int) {
+func (w *worker) log(ctx context.Context, p plan.Plan, jobs []*job) {
+	log := w.cfg.Log.With("loadBalancer", w.id.Name, "services", servicesOf(jobs))
 	switch {
 	case p.Empty():
-		w.cfg.Log.DebugContext(ctx, "load balancer level", "loadBalancer", w.id.Name, "services", services)
+		log.DebugContext(ctx, "load balancer level")
 	case p.Delete:
-		w.cfg.Log.InfoContext(ctx, "load balancer deleted: nothing is left on it", "loadBalancer", w.id.Name)
+		log.InfoContext(ctx, "load balancer deleted: nothing is left on it")
 	default:
-		w.cfg.Log.InfoContext(ctx, "load balancer written", "loadBalancer", w.id.Name, "services", services, "changes", len(p.Changes))
+		log.InfoContext(ctx, "load balancer written", "changes", len(p.Changes))
 	}
+}
+
+// mostNamed is how many Services a line of the log names.
+const mostNamed = 10
+
+func servicesOf(jobs []*job) string {
+	var names []string
+	for _, j := range jobs[:min(len(jobs), mostNamed)] {
+		names = append(names, j.Service)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(jobs) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
