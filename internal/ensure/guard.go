@@ -30,6 +30,8 @@ type guard struct {
 // Reached is where a Service of the cluster is reached, as far as Kubernetes shows.
 type Reached struct {
 	Owner string
+	// Service is its namespace and name, with a slash.
+	Service string
 	// Addresses are those that its status shows.
 	Addresses []netip.Addr
 	NodePorts []int32

@@ -146,6 +146,7 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, i
 	in := plan.Input{
 		Observed: observed, MostRules: w.cfg.MostRules,
 		SharedPools: w.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
+		ServiceOf: w.serviceOf, AddressAt: inv.addressAt,
 	}
 	due := map[string]bool{}
 	for _, j := range jobs {
@@ -158,6 +159,27 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, i
 		}
 	}
 	return in
+}
+
+// serviceOf names the Service of the cluster that a rule is of.
+func (w *worker) serviceOf(rule string) string {
+	owner, _, _ := strings.Cut(rule, "-")
+	for _, r := range w.cfg.Cluster.Reached() {
+		if equalFold(r.Owner, owner) {
+			return r.Service
+		}
+	}
+	return ""
+}
+
+// addressAt is the address of a place of the plan: the id of a public IP, or a subnet and a
+// private address.
+func (inv *inventory) addressAt(place string) string {
+	if ip, ok := inv.known[place]; ok {
+		return ip.Address.String()
+	}
+	_, private, _ := strings.Cut(place, " ")
+	return private
 }
 
 // share is what a job's step wants of the load balancer.
