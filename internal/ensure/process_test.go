@@ -49,6 +49,9 @@ func (s *stage) launch() {
 	config := ensure.Config{
 		Settings: s.settings, Azure: p.client, Lanes: ofPools, Cluster: p, Done: p.ensured, Log: s.log,
 	}
+	if s.wrap != nil {
+		config.Azure = s.wrap(p.client)
+	}
 	if s.lease != nil {
 		config.Lease = s.lease
 	}

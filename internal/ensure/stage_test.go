@@ -44,6 +44,7 @@ type stage struct {
 	nodes    []netip.Addr
 	witness  witness
 	log      *slog.Logger
+	wrap     func(ensure.Azure) ensure.Azure // nil leaves Azure as it is
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record
