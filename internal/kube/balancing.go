@@ -103,6 +103,9 @@ func (c *Cluster) setupBalancing() error {
 // reconcileBalanced has Azure hold what a Service wants, and says how far that is.
 func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s := get[corev1.Service](c.snap.services, key(req.Namespace, req.Name))
+	if s == nil {
+		s = c.ghost(req.NamespacedName)
+	}
 	if s == nil || !c.ours(s) && !bound(s) {
 		c.claims.drop(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -132,6 +135,9 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	}
 	if err := c.ask(ctx, s, cl, now); err != nil {
 		return c.unasked(ctx, req, s, cl, err, now)
+	}
+	if cl.ghost && cl.free {
+		c.claims.drop(req.NamespacedName)
 	}
 	return reconcile.Result{RequeueAfter: cl.wait(now)}, nil
 }

@@ -68,6 +68,8 @@ type claim struct {
 	told    string
 	trouble serviceState
 	warned  string
+	// ghost is true for a Service that is gone: nothing can be written down of it any more.
+	ghost bool
 	// had is true once the Service had a load balancer.
 	had bool
 	// unknown are the annotations without effect that people were told of.

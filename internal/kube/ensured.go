@@ -197,6 +197,10 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 	if slices.Equal(cl.places, places) && slices.Equal(cl.groups, groups) && bound(s) == (len(places) > 0) {
 		return nil
 	}
+	if cl.ghost {
+		cl.places, cl.groups = slices.Clone(places), slices.Clone(groups)
+		return nil
+	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		fresh := &corev1.Service{}
 		if err := c.mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(s), fresh); err != nil {

@@ -42,8 +42,8 @@ func (c *Cluster) Leftovers() int {
 	return len(c.left.known)
 }
 
-// findLeftovers looks for what Services left whose finalizer somebody took away, until the
-// context is done, and says once of each that it is there.
+// findLeftovers looks for what Services left whose finalizer somebody took away while nobody
+// watched, until the context is done, and says once of each that it is there.
 func (c *Cluster) findLeftovers(ctx context.Context) {
 	for wait := leftoversAfter; sleep(ctx, wait); wait = c.balancing.LookAgainAfter {
 		all, err := c.balancers.Leftovers(ctx)
