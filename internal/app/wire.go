@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	log := logr.FromSlogHandler(o.Log.Handler())
+	log := logr.FromSlogHandler(calmStop{o.Log.Handler(), ctx})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
@@ -81,6 +81,8 @@ func Run(ctx context.Context, o Options) error {
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
+	metrics.RegisterServices(ctrlmetrics.Registry, cluster.ServiceStates)
+	metrics.RegisterLeftovers(ctrlmetrics.Registry, cluster.Leftovers)
 	metrics.RegisterDraining(ctrlmetrics.Registry, cluster.NodesDraining)
 	if err := newBalancers(o, cfg, client, cluster, lanes, locker, o.leaseNamespace(inCluster)); err != nil {
 		return err

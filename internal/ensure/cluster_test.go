@@ -262,8 +262,8 @@ func (p *process) Reached() []ensure.Reached {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	var all []ensure.Reached
-	for _, r := range p.stage.services {
-		reached := ensure.Reached{Owner: r.Owner(), Addresses: r.status}
+	for name, r := range p.stage.services {
+		reached := ensure.Reached{Owner: r.Owner(), Service: name, Addresses: r.status}
 		for _, port := range r.Ports {
 			reached.NodePorts = append(reached.NodePorts, port.NodePort)
 		}

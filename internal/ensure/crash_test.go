@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/internal/lb"
 )
 
 // deed is a change of the cluster during which the process dies.
@@ -21,9 +23,17 @@ type deed struct {
 	before,
 	after string // Services, as scripts write them
 	deleted []string
+	guarded bool // there is a security group
 }
 
 var deeds = []deed{
+	{about: "who may connect", guarded: true, before: `
+shop/a: {ports: 80}
+shop/b: {ports: 80, azure-disable-load-balancer-floating-ip: "true"}
+shop/c: {ports: 80, ranges: 192.0.2.0/24}`, after: `
+shop/a: {ports: 80, ranges: 192.0.2.0/24}
+shop/b: {ports: 81, azure-load-balancer-internal: "true"}
+shop/d: {ports: 80}`, deleted: []string{"shop/c"}},
 	{about: "three Services appear", after: `
 shop/a: {ports: 80}
 shop/b: {ports: 80, local: yes, azure-dns-label-name: b}
@@ -114,6 +124,10 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 				s.settings.Configurations = append(s.settings.Configurations, configuration(name))
 			}
 		}
+		if d.guarded {
+			s.settings.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+			s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
+		}
 		s.stop()
 		s.launch()
 		defer s.close()
@@ -144,7 +158,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		if err := s.check(); err != nil {
 			t.Error(err)
 		}
-		end = anonymous(s.cloud().spell(), known)
+		end = unranked(anonymous(s.cloud().spell(), known))
 	})
 	return end, calls
 }
@@ -173,4 +187,18 @@ func anonymous(text string, known []string) string {
 		}
 		return "new"
 	})
+}
+
+var rankRule = regexp.MustCompile(`(?m)^  \d+ (Allow|Deny)`)
+
+// unranked sorts the rules of a security group, without their priorities: those that all
+// allow have them in the order in which they came.
+func unranked(text string) string {
+	rest, rules, found := strings.Cut(text, "networkSecurityGroups/nsg\n")
+	if !found {
+		return text
+	}
+	lines := strings.Split(rankRule.ReplaceAllString(rules, "  $1"), "\n")
+	slices.Sort(lines)
+	return rest + strings.Join(lines, "\n")
 }

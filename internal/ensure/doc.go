@@ -15,7 +15,9 @@
 //	guard.go      the security group: one loop for all Services of the cluster
 //	situation.go  what they ask of it
 //	publicips.go  makes public IPs before the write
+//	label.go      labels those that people brought, after it
 //	tidy.go       deletes those that nobody wants any more, after it
+//	leftovers.go  what is named as a Service's of which there is none
 //	underway.go   what somebody else is just writing
 //
 // Nothing is retried here: what fails goes back to who asked, with the time before which

@@ -102,6 +102,8 @@ type Request struct {
 	Owner string
 	// OwnPools are the names of the pools that it may have for itself.
 	OwnPools []string
+	// HeldPools are those of them on On that are on record as its own.
+	HeldPools []string
 	// Wish is what it wants on On; nil if it wants nothing any more.
 	Wish *service.Wish
 	On   lb.LoadBalancerID

@@ -30,6 +30,8 @@ type guard struct {
 // Reached is where a Service of the cluster is reached, as far as Kubernetes shows.
 type Reached struct {
 	Owner string
+	// Service is its namespace and name, with a slash.
+	Service string
 	// Addresses are those that its status shows.
 	Addresses []netip.Addr
 	NodePorts []int32
@@ -99,7 +101,7 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 			return g.refusals(jobs, p), err
 		}
 	}
-	g.log(ctx, p, len(jobs))
+	g.log(ctx, p, jobs)
 	note := g.note(observed)
 	refused := g.refusals(jobs, p)
 	for _, j := range jobs {
@@ -189,10 +191,11 @@ func concerns(c plan.Change, at []netip.Addr) bool {
 	})
 }
 
-func (g *guard) log(ctx context.Context, p nsg.Plan, services int) {
+func (g *guard) log(ctx context.Context, p nsg.Plan, jobs []*job) {
+	log := g.cfg.Log.With("securityGroup", g.cfg.SecurityGroup.Name, "services", servicesOf(jobs))
 	if p.Empty() {
-		g.cfg.Log.DebugContext(ctx, "security group level", "securityGroup", g.cfg.SecurityGroup.Name, "services", services)
+		log.DebugContext(ctx, "security group level")
 		return
 	}
-	g.cfg.Log.InfoContext(ctx, "security group written", "securityGroup", g.cfg.SecurityGroup.Name, "services", services, "changes", len(p.Changes))
+	log.InfoContext(ctx, "security group written", "changes", len(p.Changes))
 }

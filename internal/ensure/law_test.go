@@ -72,6 +72,9 @@ func drawSpec(t *rapid.T, name string) map[string]string {
 		port += 10 * at
 	}
 	spec := maps.Clone(rapid.SampledFrom(lawRules).Draw(t, "rules"))
+	if spec["azure-disable-load-balancer-floating-ip"] != "" {
+		port += at // two of them cannot have the same port of the pool of all nodes
+	}
 	spec["ports"] = fmt.Sprint(port)
 	if rapid.Bool().Draw(t, "second port") {
 		spec["ports"] += fmt.Sprintf(" %d/UDP", port+1)

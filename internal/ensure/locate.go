@@ -39,13 +39,19 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	// Whoever may edit a Service may edit its record: it never leads to a load balancer that
 	// is not the cluster's.
 	where := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return !containsFold(b.cfg.names(), name) })
-	if len(where) == 0 || multiple {
+	if len(where) == 0 || multiple || p.Wish == nil {
 		if err := b.survey(ctx); err != nil {
 			return "", nil, err
 		}
 	}
-	if len(where) == 0 {
-		where = b.atlas.holding(p.Owner)
+	// Whoever leaves leaves for good: what the record does not tell, because somebody edited
+	// it while nobody watched, would stay for ever.
+	if len(where) == 0 || p.Wish == nil {
+		for _, name := range b.atlas.holding(p.Owner) {
+			if !containsFold(where, name) {
+				where = append(where, name)
+			}
+		}
 	}
 	if p.Wish == nil {
 		b.atlas.put(p.Service, spot{at: lower(where), owner: p.Owner})

@@ -47,7 +47,10 @@ func (s *stage) launch() {
 		Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Log: quiet,
 	})
 	config := ensure.Config{
-		Settings: s.settings, Azure: p.client, Lanes: ofPools, Cluster: p, Done: p.ensured, Log: quiet,
+		Settings: s.settings, Azure: p.client, Lanes: ofPools, Cluster: p, Done: p.ensured, Log: s.log,
+	}
+	if s.wrap != nil {
+		config.Azure = s.wrap(p.client)
 	}
 	if s.lease != nil {
 		config.Lease = s.lease

@@ -31,6 +31,9 @@ type inventory struct {
 	// of are the keys of the public IPs of a job's faces; empty for private ones.
 	of     map[*job][]string
 	failed map[*job]error
+	// brought are the public IPs of people that have to change, and for whom: they are
+	// written when the load balancer has taken the Services.
+	brought map[string][]*job
 	// retired are the public IPs of frontends that the pass took away.
 	retired []lb.ResourceID
 }
@@ -69,7 +72,7 @@ func (w *worker) groupsOf(j *job) []lb.ResourceID {
 func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 	ctx, cancel := context.WithTimeout(ctx, ipsDeadline)
 	defer cancel()
-	inv := &inventory{known: map[string]lb.PublicIP{}, of: map[*job][]string{}, failed: map[*job]error{}}
+	inv := &inventory{known: map[string]lb.PublicIP{}, of: map[*job][]string{}, failed: map[*job]error{}, brought: map[string][]*job{}}
 	read := map[string]error{}
 	for _, j := range jobs {
 		for _, g := range w.groupsOf(j) {
@@ -99,6 +102,9 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 // have the same.
 func (w *worker) yield(j *job, inv *inventory, writes map[string]*ipWrite) {
 	for _, key := range inv.of[j] {
+		if len(inv.brought[key]) > 0 {
+			continue // it has no label yet
+		}
 		for other, ip := range inv.known {
 			if key != "" && !slices.Contains(inv.of[j], other) && ip.DNSLabel != "" && ip.DNSLabel == inv.known[key].DNSLabel && ip.Tags[service.TagDNSLabel] == j.Service && !w.cfg.foreign(ip) {
 				ip.Tags = maps.Clone(ip.Tags)
@@ -143,17 +149,27 @@ func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 		}
 		key := nexts[i].ID.Key()
 		inv.of[j] = append(inv.of[j], key)
-		if changes[i] {
-			inv.known[key] = nexts[i] // the next Service that wants it changes this
-			if writes[key] == nil {
-				writes[key] = &ipWrite{}
-			}
-			writes[key].next, j.changed = nexts[i], true
-		}
-		if writes[key] != nil {
+		switch {
+		case theirs(*f.PublicIP) && (changes[i] || len(inv.brought[key]) > 0):
+			inv.brought[key] = append(inv.brought[key], j)
+			inv.known[key] = nexts[i] // whoever wants another label is told so
+		case changes[i]:
+			inv.change(writes, nexts[i], j)
+		case writes[key] != nil:
 			writes[key].by = append(writes[key].by, j)
 		}
 	}
+}
+
+// change notes that a job has a public IP change: the next one that wants it changes this.
+func (inv *inventory) change(writes map[string]*ipWrite, next lb.PublicIP, j *job) {
+	key := next.ID.Key()
+	inv.known[key], j.changed = next, true
+	if writes[key] == nil {
+		writes[key] = &ipWrite{}
+	}
+	writes[key].next = next
+	writes[key].by = append(writes[key].by, j)
 }
 
 // rests returns an error if somebody else is just writing a public IP: Azure would refuse
@@ -212,6 +228,14 @@ func (w *worker) put(ctx context.Context, ip lb.PublicIP, valid func() bool) (lb
 	shown, err := w.cfg.Azure.PutPublicIP(ctx, ip)
 	if err == nil && !shown.Address.IsValid() {
 		err = fmt.Errorf("public IP %s: Azure made it without an address", ip.ID.Name)
+	}
+	if err == nil {
+		what := "public IP written"
+		if ip.Etag == "" {
+			what = "public IP created"
+		}
+		w.cfg.Log.InfoContext(ctx, what, "publicIP", shown.ID.Name, "resourceGroup", shown.ID.ResourceGroup,
+			"address", shown.Address, "service", shown.Tags[service.TagService])
 	}
 	return shown, err
 }

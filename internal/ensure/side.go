@@ -31,7 +31,10 @@ func (s *side) run(call func()) {
 func (s *side) wait() { s.all.Wait() }
 
 // errLeaseLost says that a write was not made.
-var errLeaseLost = errors.New("the resource lease is lost, or ends before a write would")
+var errLeaseLost = &fault.Fault{
+	Class: fault.Retriable, Code: "LeaseLost", Reason: "lease",
+	Err: errors.New("the resource lease is lost, or ends before a write would"),
+}
 
 // leaseAgainAfter is when the lease is asked for again that somebody else has.
 const leaseAgainAfter = 30 * time.Second

@@ -44,6 +44,8 @@ type stage struct {
 	lease    *lease // nil is none
 	nodes    []netip.Addr
 	witness  witness
+	log      *slog.Logger
+	wrap     func(ensure.Azure) ensure.Azure // nil leaves Azure as it is
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record
@@ -75,6 +77,7 @@ type line struct {
 func newStage(adjust ...func(*ensure.Settings)) *stage {
 	s := &stage{
 		start:    time.Now(),
+		log:      quiet,
 		services: map[string]*record{},
 		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
 		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: shipped.AzureRole()}),

@@ -90,7 +90,7 @@ func (w *worker) choreOf(jobs []*job, ip lb.PublicIP) (chore, bool) {
 	case j == nil:
 		wanted := slices.ContainsFunc(jobs, func(j *job) bool { return wants(j.Wish, ip) })
 		return chore{ip: ip}, w.orphan(ip) && ip.UsedBy == "" && !wanted
-	case madeFor(ip, w.cfg.ClusterName) != "" && ip.UsedBy == "":
+	case (equalFold(madeFor(ip, w.cfg.ClusterName), j.Owner) || w.orphan(ip)) && ip.UsedBy == "":
 		return chore{ip: ip, by: j}, true
 	case j.moves():
 		return chore{}, false // what has it may still be the Service's own
@@ -186,5 +186,10 @@ func (w *worker) do(ctx context.Context, c chore, valid func() bool) error {
 	case !valid():
 		return errLeaseLost
 	}
-	return w.cfg.Azure.DeletePublicIP(ctx, c.ip)
+	err := w.cfg.Azure.DeletePublicIP(ctx, c.ip)
+	if err == nil {
+		w.cfg.Log.InfoContext(ctx, "public IP deleted", "publicIP", c.ip.ID.Name, "resourceGroup", c.ip.ID.ResourceGroup,
+			"address", c.ip.Address, "service", c.ip.Tags[service.TagService])
+	}
+	return err
 }

@@ -96,6 +96,7 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 	level := w.blame(ctx, jobs, balancing, func(ctx context.Context, jobs []*job) (map[*job]error, error) {
 		return w.write(ctx, jobs, ips)
 	})
+	w.label(ctx, level, ips)
 	w.tidy(ctx, level, ips)
 	for _, j := range level {
 		if err := ips.failed[j]; err != nil {

@@ -96,7 +96,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		}
 	}
 	w.atlas.saw(shown)
-	w.log(ctx, p, len(jobs))
+	w.log(ctx, p, jobs)
 	retire(inv, p.Changes)
 	for _, j := range served {
 		j.changed = j.changed || touches(p.Changes, j.Owner)
@@ -146,6 +146,7 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, i
 	in := plan.Input{
 		Observed: observed, MostRules: w.cfg.MostRules,
 		SharedPools: w.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
+		ServiceOf: w.serviceOf, AddressAt: inv.addressAt,
 	}
 	due := map[string]bool{}
 	for _, j := range jobs {
@@ -160,9 +161,30 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, i
 	return in
 }
 
+// serviceOf names the Service of the cluster that a rule is of.
+func (w *worker) serviceOf(rule string) string {
+	owner, _, _ := strings.Cut(rule, "-")
+	for _, r := range w.cfg.Cluster.Reached() {
+		if equalFold(r.Owner, owner) {
+			return r.Service
+		}
+	}
+	return ""
+}
+
+// addressAt is the address of a place of the plan: the id of a public IP, or a subnet and a
+// private address.
+func (inv *inventory) addressAt(place string) string {
+	if ip, ok := inv.known[place]; ok {
+		return ip.Address.String()
+	}
+	_, private, _ := strings.Cut(place, " ")
+	return private
+}
+
 // share is what a job's step wants of the load balancer.
 func (w *worker) share(j *job, inv *inventory) plan.Share {
-	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools}
+	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: j.HeldPools}
 	if j.steps[0].leaves {
 		return s
 	}
@@ -253,13 +275,29 @@ func describe(c plan.Change) string {
 	return strings.Join([]string{string(c.Action), string(c.Kind), c.Name}, " ")
 }
 
-func (w *worker) log(ctx context.Context, p plan.Plan, services int) {
+func (w *worker) log(ctx context.Context, p plan.Plan, jobs []*job) {
+	log := w.cfg.Log.With("loadBalancer", w.id.Name, "services", servicesOf(jobs))
 	switch {
 	case p.Empty():
-		w.cfg.Log.DebugContext(ctx, "load balancer level", "loadBalancer", w.id.Name, "services", services)
+		log.DebugContext(ctx, "load balancer level")
 	case p.Delete:
-		w.cfg.Log.InfoContext(ctx, "load balancer deleted: nothing is left on it", "loadBalancer", w.id.Name)
+		log.InfoContext(ctx, "load balancer deleted: nothing is left on it")
 	default:
-		w.cfg.Log.InfoContext(ctx, "load balancer written", "loadBalancer", w.id.Name, "services", services, "changes", len(p.Changes))
+		log.InfoContext(ctx, "load balancer written", "changes", len(p.Changes))
 	}
+}
+
+// mostNamed is how many Services a line of the log names.
+const mostNamed = 10
+
+func servicesOf(jobs []*job) string {
+	var names []string
+	for _, j := range jobs[:min(len(jobs), mostNamed)] {
+		names = append(names, j.Service)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(jobs) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

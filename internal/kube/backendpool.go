@@ -68,6 +68,9 @@ func (c *Cluster) reconcilePool(ctx context.Context, req reconcile.Request) (rec
 	e.pointsAt(st.pool)
 	switch {
 	case st.deleting:
+		if !e.isReleased() {
+			c.haunted(p)
+		}
 		err = c.release(ctx, p, e, st)
 	case st.state == stateActive:
 		err = c.fill(ctx, p, e, st)

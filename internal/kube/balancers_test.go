@@ -52,6 +52,8 @@ func (b *standIn) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: name}
 }
 
+func (b *standIn) Leftovers(context.Context) ([]ensure.Leftover, error) { return nil, nil }
+
 func (b *standIn) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
 
 func (b *standIn) Locate(_ context.Context, p ensure.Placing) (string, []string, error) {

@@ -47,6 +47,8 @@ type Balancers interface {
 	ID(name string) lb.LoadBalancerID
 	// Reads returns nil if the public IPs of a resource group can be read.
 	Reads(ctx context.Context, group string) error
+	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
+	Leftovers(ctx context.Context) ([]ensure.Leftover, error)
 	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
 	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
 }
@@ -101,6 +103,9 @@ func (c *Cluster) setupBalancing() error {
 // reconcileBalanced has Azure hold what a Service wants, and says how far that is.
 func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s := get[corev1.Service](c.snap.services, key(req.Namespace, req.Name))
+	if s == nil {
+		s = c.ghost(req.NamespacedName)
+	}
 	if s == nil || !c.ours(s) && !bound(s) {
 		c.claims.drop(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -109,6 +114,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	now := time.Now()
+	defer cl.judge(c.ours(s), now)
 	if lost := cl.poolLost.Swap(nil); lost != nil && cl.needs(*lost) {
 		cl.level = nil
 	}
@@ -129,6 +135,9 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	}
 	if err := c.ask(ctx, s, cl, now); err != nil {
 		return c.unasked(ctx, req, s, cl, err, now)
+	}
+	if cl.ghost && cl.free {
+		c.claims.drop(req.NamespacedName)
 	}
 	return reconcile.Result{RequeueAfter: cl.wait(now)}, nil
 }
@@ -154,14 +163,14 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 	if r.Err != nil {
 		cl.result = nil
 		if f, ok := errors.AsType[*fault.Fault](r.Err); !ok || f.Code != ensure.CodeUpdating {
-			c.complain(s, cl, failedToEnsure(r))
+			c.complain(s, cl, troubleOf(r.Err), failedToEnsure(r))
 		}
-		c.opts.Log.WarnContext(ctx, "load balancer not as the Service wants it", "service", r.Service, "err", r.Err)
+		c.warn(ctx, cl, "load balancer not as the Service wants it", r.Service, r.Err)
 		return nil
 	}
 	if err := c.ensured(ctx, s, cl, r, now); err != nil {
 		if !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
-			c.complainOnce(s, cl, textOf(err))
+			c.complainOnce(s, cl, stateFailed, textOf(err))
 		}
 		return err // the result stays, and is written down again
 	}
@@ -178,10 +187,12 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
 			return err
 		}
-		w, problems := service.Desired(wishing(s), c.balancing.Settings)
+		wished := wishing(s)
+		c.tellUnknown(s, cl, wished.Unknown())
+		w, problems := service.Desired(wished, c.balancing.Settings)
 		if len(problems) > 0 {
 			cl.level, cl.lookAt = nil, time.Time{}
-			c.complainOnce(s, cl, wrongWith(problems))
+			c.complainOnce(s, cl, stateRefused, wrongWith(problems))
 			return nil // until somebody changes it
 		}
 		wish = &w
@@ -223,6 +234,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	}
 	if on != "" {
 		req.On = c.balancers.ID(on)
+		req.HeldPools = c.heldPools(s, req)
 	}
 	for _, name := range leave {
 		req.Leave = append(req.Leave, c.balancers.ID(name))
@@ -242,8 +254,8 @@ func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.
 	if !ok {
 		return outcome(ctx, err, 0)
 	}
-	c.complain(s, cl, unplaced.Error())
-	c.opts.Log.WarnContext(ctx, "no load balancer for the Service", "service", req.String(), "err", unplaced.error)
+	c.complain(s, cl, troubleOf(err), unplaced.Error())
+	c.warn(ctx, cl, "no load balancer for the Service", req.String(), unplaced.error)
 	return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil
 }
 

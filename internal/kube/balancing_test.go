@@ -260,8 +260,15 @@ func TestThePoolsOfAService(t *testing.T) {
 	})
 	s.balanced("web", len(get[corev1.Service](s, s.ns, "web").Spec.IPFamilies))
 	made := s.madePools()
+	if first := s.asked("web", 1)[0]; len(first.HeldPools) > 0 {
+		t.Errorf("on record before there is a BackendPool: %v", first.HeldPools)
+	}
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
+	if next := s.asked("web", 2)[1]; len(next.HeldPools) == 0 || next.HeldPools[0] != s.ns+"-web" {
+		t.Errorf("pools on record: %v", next.HeldPools)
+	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
-	s.asked("web", 2)
+	s.asked("web", 3)
 	s.until(func() string {
 		if got := s.madePools(); got != made {
 			return "BackendPools " + got + ", want " + made
@@ -348,4 +355,51 @@ func TestAFinalizerThatSomebodyTakesAwayComesBack(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// An annotation that is misspelt has no effect, and is named once.
+func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
+	s := newScene(t)
+	s.wants("web", annotated("azure-load-balancer-intenal", "true"), annotated("azure-pls-create", "true"))
+	s.balanced("web", 1)
+	s.wasTold("Service", "web", kube.EventUnknownAnnotation, 1)
+	said := s.messages("Service", "web", kube.EventUnknownAnnotation)[0]
+	if !strings.Contains(said, prefix+"azure-load-balancer-intenal, "+prefix+"azure-pls-create") {
+		t.Errorf("said %q", said)
+	}
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
+	s.asked("web", 2)
+	s.wasTold("Service", "web", kube.EventUnknownAnnotation, 1)
+}
+
+// Of a Service that never had a load balancer none is deleted.
+func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
+	s := newScene(t)
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+		r := ensure.Result{Request: req}
+		if req.Wish != nil {
+			r.Err = errors.New("the address is shared, and the port is taken")
+		}
+		return r
+	})
+	s.wants("web")
+	s.until(func() string {
+		if s.events("Service", "web")[kube.EventSyncFailed] == 0 {
+			return "no complaint"
+		}
+		return ""
+	})
+	s.delete(&corev1.Service{}, "web")
+	s.until(func() string {
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: s.ns, Name: "web"}, &corev1.Service{}); !apierrors.IsNotFound(err) {
+			return "the Service is still there"
+		}
+		return ""
+	})
+	s.wants("later") // its events come after those of the other
+	s.balanced("later", 1)
+	s.wasTold("Service", "later", kube.EventEnsured, 1)
+	if said := s.events("Service", "web"); said[kube.EventDeleting]+said[kube.EventDeleted] > 0 {
+		t.Errorf("said %v", said)
+	}
 }

@@ -63,8 +63,19 @@ type claim struct {
 	notBefore time.Time
 	// announced is true while people wait for the word that the load balancer is there.
 	announced bool
-	// told is the last complaint; empty once the load balancer is there.
-	told string
+	// told is the last complaint; empty once the load balancer is there. trouble says which
+	// state that is, and warned is the error that the log said last.
+	told    string
+	trouble serviceState
+	warned  string
+	// ghost is true for a Service that is gone: nothing can be written down of it any more.
+	ghost bool
+	// had is true once the Service had a load balancer.
+	had bool
+	// unknown are the annotations without effect that people were told of.
+	unknown []string
+	// state is what the metric counts.
+	state atomic.Pointer[serviceState]
 }
 
 // kept reports whether our finalizer is on the Service, as far as the informer's copy tells,
@@ -126,7 +137,8 @@ func (all *claims) of(s *corev1.Service) *claim {
 	if cl == nil || cl.uid != s.UID {
 		cl = &claim{uid: s.UID, owner: service.Owner(string(s.UID)), places: listed(s, PlaceAnnotation), groups: groupsOn(s)}
 		// One that has been served before is not told so again.
-		cl.announced = !bound(s) || len(s.Status.LoadBalancer.Ingress) == 0
+		cl.had = len(s.Status.LoadBalancer.Ingress) > 0
+		cl.announced = !bound(s) || !cl.had
 		if all.all == nil {
 			all.all = map[types.NamespacedName]*claim{}
 		}

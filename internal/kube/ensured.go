@@ -34,32 +34,45 @@ const (
 	EventSyncFailed = "SyncLoadBalancerFailed"
 )
 
+// EventUnknownAnnotation tells of annotations that have no effect.
+const EventUnknownAnnotation = "UnknownAnnotation"
+
 // announce says that work begins, if the Service wants something new.
 func (c *Cluster) announce(s *corev1.Service, cl *claim, req ensure.Request) {
 	switch {
 	case cl.asked != nil && reflect.DeepEqual(cl.asked.Wish, req.Wish) && cl.asked.On == req.On:
 		return // another try, or a look
+	case req.Wish == nil && !cl.had: // it never had one
 	case req.Wish == nil:
 		c.events.add(s, corev1.EventTypeNormal, EventDeleting, "Deleting load balancer")
 	case cl.asked == nil && !cl.announced:
+		cl.trouble = ""
 		return // an earlier process has said so
 	default:
 		c.events.add(s, corev1.EventTypeNormal, EventEnsuring, "Ensuring load balancer")
 	}
-	cl.announced = true
+	cl.announced, cl.trouble = true, ""
 }
 
 // complain puts a failure of Azure, or of the plan, on a Service.
-func (c *Cluster) complain(s *corev1.Service, cl *claim, why string) {
-	cl.told = why
+func (c *Cluster) complain(s *corev1.Service, cl *claim, trouble serviceState, why string) {
+	cl.told, cl.trouble = why, trouble
 	c.events.add(s, corev1.EventTypeWarning, EventSyncFailed, sentence("Error syncing load balancer: "+why, maxMessage))
 }
 
 // complainOnce is complain for what stays the same until somebody changes the Service.
-func (c *Cluster) complainOnce(s *corev1.Service, cl *claim, why string) {
+func (c *Cluster) complainOnce(s *corev1.Service, cl *claim, trouble serviceState, why string) {
 	if cl.told != why {
-		c.complain(s, cl, why)
+		c.complain(s, cl, trouble, why)
 	}
+}
+
+// tellUnknown tells of annotations that have no effect, once of the same.
+func (c *Cluster) tellUnknown(s *corev1.Service, cl *claim, names []string) {
+	if len(names) > 0 && !slices.Equal(names, cl.unknown) {
+		c.events.add(s, corev1.EventTypeWarning, EventUnknownAnnotation, sentence("misspelt, or not supported, and without effect: "+strings.Join(names, ", "), maxMessage))
+	}
+	cl.unknown = names
 }
 
 func failedToEnsure(r ensure.Result) string {
@@ -97,6 +110,7 @@ func wrongWith(problems []service.Problem) string {
 func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
 	switch {
 	case r.Wish == nil:
+		cl.had = cl.had || r.Changed
 		return c.released(ctx, s, cl, r.Without)
 	case !c.ours(s):
 		return nil // it leaves meanwhile: nothing is made for it any more
@@ -104,7 +118,7 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	if err := c.makePools(ctx, s, r); err != nil {
 		// Nodes are usually placed by the next try.
 		if why, ok := errors.AsType[notPlaced](err); ok && why.why != "" && cl.told != err.Error() {
-			c.complain(s, cl, err.Error())
+			c.complain(s, cl, stateFailed, err.Error())
 		}
 		return err
 	}
@@ -121,7 +135,8 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	if r.Note != "" && r.Note != cl.noted {
 		c.events.add(s, corev1.EventTypeWarning, EventNotGuarded, sentence(r.Note, maxMessage))
 	}
-	cl.told, cl.noted, cl.announced = "", r.Note, false
+	cl.told, cl.noted, cl.announced, cl.had = "", r.Note, false, true
+	cl.trouble, cl.warned = "", ""
 	level := r.Request
 	level.Leave = nil
 	cl.level, cl.lookAt = &level, lookAt(r.On.Name, now, c.balancing.LookAgainAfter)
@@ -141,8 +156,11 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, go
 	if err := c.record(ctx, s, cl, nil, nil); err != nil {
 		return err
 	}
-	c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
+	if cl.had {
+		c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
+	}
 	cl.level, cl.ingress, cl.told, cl.announced, cl.free = nil, nil, "", true, true
+	cl.trouble, cl.warned, cl.had = "", "", false
 	return nil
 }
 
@@ -177,6 +195,10 @@ func (c *Cluster) publish(ctx context.Context, s *corev1.Service, ingress []core
 // without any it lets go of it.
 func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, places, groups []string) error {
 	if slices.Equal(cl.places, places) && slices.Equal(cl.groups, groups) && bound(s) == (len(places) > 0) {
+		return nil
+	}
+	if cl.ghost {
+		cl.places, cl.groups = slices.Clone(places), slices.Clone(groups)
 		return nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {

@@ -27,7 +27,7 @@ func (c *Cluster) Reached() []ensure.Reached {
 		if !ok || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !bound(s) {
 			continue
 		}
-		r := ensure.Reached{Owner: service.Owner(string(s.UID)), Addresses: shownBy(s)}
+		r := ensure.Reached{Owner: service.Owner(string(s.UID)), Service: key(s.Namespace, s.Name), Addresses: shownBy(s)}
 		for _, p := range s.Spec.Ports {
 			if p.NodePort != 0 {
 				r.NodePorts = append(r.NodePorts, p.NodePort)

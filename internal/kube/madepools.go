@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -134,14 +135,18 @@ func owned(is, shall *v1alpha1.BackendPool) bool {
 	if len(shall.OwnerReferences) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(is.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == shall.OwnerReferences[0].UID })
+	return ownedBy(is, shall.OwnerReferences[0].UID)
+}
+
+func ownedBy(p *v1alpha1.BackendPool, uid types.UID) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
 }
 
 // dropPools deletes the BackendPools that Weir made for a Service, but for some. Of those
 // whose pools are gone nothing has to be taken out.
 func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []string, gone []lb.PoolID) error {
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
-		if !madeByWeir(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) {
+		if !madeByWeir(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) || s.DeletionTimestamp != nil && !ownedBy(p, s.UID) {
 			continue
 		}
 		at, err := c.snap.place.of(p)
@@ -179,6 +184,16 @@ func (c *Cluster) belongs(s *corev1.Service, balancer string) bool {
 func (c *Cluster) servedBy(balancer string) []*corev1.Service {
 	return slices.DeleteFunc(list[corev1.Service](c.snap.services, servicesBalanced, ""), func(s *corev1.Service) bool {
 		return !c.belongs(s, balancer)
+	})
+}
+
+// heldPools are the pools of a Service's own that BackendPools of it keep already.
+func (c *Cluster) heldPools(s *corev1.Service, req ensure.Request) []string {
+	return slices.DeleteFunc(slices.Clone(req.OwnPools), func(name string) bool {
+		at := lb.PoolID{LoadBalancer: req.On, Name: name}
+		return !slices.ContainsFunc(c.snap.poolsAt(at.Key()), func(p *v1alpha1.BackendPool) bool {
+			return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+		})
 	})
 }
 

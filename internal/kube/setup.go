@@ -88,6 +88,7 @@ type Cluster struct {
 	places   nodePlaces
 	// failing is the back-off of Services that Azure, or the plan, refuses.
 	failing  workqueue.TypedRateLimiter[reconcile.Request]
+	left     leftovers
 	draining drainingSet
 	// news gathers what becomes of admin states; nil if they are left alone.
 	news *adminNews
@@ -201,7 +202,7 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	runs := []func(context.Context){lanes.Run}
 	if c.balancers != nil {
 		c.failing = c.opts.Requeue.alone()
-		runs = append(runs, c.balancers.Run)
+		runs = append(runs, c.balancers.Run, c.findLeftovers)
 		if err := c.setupBalancing(); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)
 		}

@@ -113,10 +113,25 @@ func RegisterStates(reg prometheus.Registerer, states func() map[string]int) {
 		"BackendPools by the reason of their Synced condition; all that are not Level are not level.", []string{"state"}, nil)})
 }
 
+// RegisterServices registers the gauge of Services by state, which asks when somebody looks.
+func RegisterServices(reg prometheus.Registerer, states func() map[string]int) {
+	reg.MustRegister(countGauge{states, prometheus.NewDesc("weir_services",
+		"Services that have a load balancer of Weir's, or are to have one, by how far it is.", []string{"state"}, nil)})
+}
+
 // RegisterDraining registers the gauge of nodes that drain, which asks when somebody looks.
 func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int) {
 	reg.MustRegister(countGauge{byReason, prometheus.NewDesc("weir_nodes_draining",
 		"Nodes that are to take no new flows, by the taint that says so; one with two such taints counts twice.", []string{"reason"}, nil)})
+}
+
+// RegisterLeftovers registers the gauge of what Services left in Azure, which asks when
+// somebody looks.
+func RegisterLeftovers(reg prometheus.Registerer, count func() int) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_leftovers",
+		Help: "Parts of load balancers and public IPs that are named as a Service's which the cluster does not have, when the leader looked last.",
+	}, func() float64 { return float64(count()) }))
 }
 
 // countGauge is a gauge with one label.

@@ -26,6 +26,8 @@ type Share struct {
 	// OwnPools are the names of the pools that are the Service's alone, those that it had
 	// before included.
 	OwnPools []string
+	// HeldPools are those of OwnPools that are on record as the Service's.
+	HeldPools []string
 }
 
 // Input is what a plan is made from.
@@ -43,6 +45,9 @@ type Input struct {
 	// SharedPools are the names of the pools that go with the load balancer alone, and
 	// SharedProbes those of the probes that go when no rule refers to them.
 	SharedPools, SharedProbes []string
+	// ServiceOf names the Service that a rule is of, and AddressAt the address of a place, for
+	// people; empty where it is not known. Nil knows nothing.
+	ServiceOf, AddressAt func(string) string
 }
 
 // Plan is what has to be done.

@@ -150,7 +150,7 @@ func TestClashes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		at := func(r lb.Rule) seat { return seat{r, strings.ToLower(r.Frontend)} }
-		if err := clashes([]seat{at(tt.a)}, at(tt.b)); (err != nil) != tt.clash {
+		if err := (Input{}).clashes([]seat{at(tt.a)}, at(tt.b)); (err != nil) != tt.clash {
 			t.Errorf("%s: %v", tt.about, err)
 		}
 	}
@@ -238,4 +238,45 @@ func TestAPoolOfASimilarNameStays(t *testing.T) {
 	s.OwnPools = []string{"team-blue"}
 	expect(t, Make(Input{Observed: observed, Shares: []Share{s}, SharedPools: []string{"kubernetes"}}),
 		"add pool kubernetes", "add probe a1-TCP-80", "add frontend a1", "add rule a1-TCP-80")
+}
+
+// A pool with addresses that no rule refers to is somebody else's, and is not taken over,
+// unless it is on record as the Service's. Those of Services, whoever made them, have rules.
+func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
+	full := pool("Team-Blue")
+	full.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
+	nic := pool("team-blue")
+	nic.NIC = true
+	ruled := func(owner string) []lb.Rule {
+		return []lb.Rule{{Name: owner + "-TCP-81", Transport: lb.TCP, Frontend: owner, Pool: "team-blue", FrontendPort: 81, BackendPort: 81, FloatingIP: true}}
+	}
+	for _, tt := range []struct {
+		about   string
+		pool    lb.Pool
+		rules   []lb.Rule
+		held    []string
+		leaving string
+		want    error
+	}{
+		{about: "somebody's", pool: full, want: ErrPoolForeign},
+		{about: "somebody's with network interfaces", pool: nic, want: ErrPoolForeign},
+		{about: "an empty one", pool: pool("team-blue")},
+		{about: "on record as its own", pool: full, held: []string{"team-blue"}},
+		{about: "with a rule of its own, as the Azure cloud provider left it", pool: full, rules: ruled("aa")},
+		{about: "with a rule of another Service", pool: full, rules: ruled("ab"), want: ErrPoolTaken},
+		{about: "with a rule of one that leaves", pool: full, rules: ruled("ab"), leaving: "ab"},
+	} {
+		s := service("aa", 80)
+		s.Rules[0].Pool, s.Pools, s.OwnPools, s.HeldPools = "team-blue", []lb.Pool{pool("team-blue")}, []string{"team-blue"}, tt.held
+		in := Input{Shares: []Share{s}, Observed: lb.LoadBalancer{
+			ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{tt.pool}, Rules: tt.rules,
+			Frontends: []lb.Frontend{{Name: "aa", PublicIP: "/pip/aa"}, {Name: "ab", PublicIP: "/pip/ab"}},
+		}}
+		if tt.leaving != "" {
+			in.Shares = append(in.Shares, gone(tt.leaving, "team-blue"))
+		}
+		if err := Make(in).Refused["aa"]; !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.about, err, tt.want)
+		}
+	}
 }

@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -72,7 +73,10 @@ func (in Input) unfit(refused map[string]error) (owner string, err error) {
 		if err := in.moves(s, seats, places); err != nil {
 			return s.Owner, err
 		}
-		if err := poolTaken(s, seats); err != nil {
+		if err := in.poolTaken(s, seats); err != nil {
+			return s.Owner, err
+		}
+		if err := in.poolForeign(s); err != nil {
 			return s.Owner, err
 		}
 		taken := len(seats)
@@ -81,7 +85,7 @@ func (in Input) unfit(refused map[string]error) (owner string, err error) {
 				if r.Frontend != f.Name {
 					continue
 				}
-				if err := clashes(seats[:taken], seat{r, place(f)}); err != nil {
+				if err := in.clashes(seats[:taken], seat{r, place(f)}); err != nil {
 					return s.Owner, err
 				}
 				seats = append(seats, seat{r, place(f)})
@@ -96,16 +100,39 @@ func (in Input) unfit(refused map[string]error) (owner string, err error) {
 
 // poolTaken refuses a pool of its own to a Service if somebody else has one of that name:
 // the members of the two would be mixed.
-func poolTaken(s Share, seats []seat) error {
+func (in Input) poolTaken(s Share, seats []seat) error {
 	for _, p := range s.Pools {
 		for _, other := range seats {
 			if contains(s.OwnPools, p.ID.Name) && strings.EqualFold(other.Pool, p.ID.Name) && !owns(s.Owner, other.Name) {
-				return fmt.Errorf("%w: pool %s is that of rule %s", ErrPoolTaken, p.ID.Name, other.Name)
+				return fmt.Errorf("%w: pool %s is that of %s", ErrPoolTaken, p.ID.Name, in.called(other))
 			}
 		}
 	}
 	return nil
 }
+
+// poolForeign refuses a pool of its own to a Service if there is one of that name with
+// addresses, which no rule sends flows to and which is on record as nobody's: a pool of a
+// Service comes with its rules, so somebody else made it, and would lose what is in it.
+func (in Input) poolForeign(s Share) error {
+	for _, p := range s.Pools {
+		at := slices.IndexFunc(in.Observed.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, p.ID.Name) })
+		if at < 0 || !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) {
+			continue
+		}
+		is := in.Observed.Pools[at]
+		used := slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, is.ID.Name) })
+		if !used && (len(is.Addresses) > 0 || is.NIC) {
+			return fmt.Errorf("%w: load balancer %s has a pool %s with addresses, and no rule of a Service sends flows to it. "+
+				"Delete or empty that pool, make a BackendPool of it that names the Service, or rename the Service or its namespace",
+				ErrPoolForeign, in.Observed.ID.Name, is.ID.Name)
+		}
+	}
+	return nil
+}
+
+// ErrPoolForeign says that there is a pool of the name which the Service's own would have.
+var ErrPoolForeign = errors.New("the pool that would be the Service's is somebody else's")
 
 // ErrPoolTaken says that the pool which would be the Service's own is somebody else's.
 var ErrPoolTaken = errors.New("the names of two Services make the same pool: rename one of them, or its namespace")
@@ -123,7 +150,7 @@ func (in Input) moves(s Share, seats []seat, places map[string]string) error {
 		}
 		for _, other := range seats {
 			if strings.EqualFold(other.Frontend, f.Name) && !owns(s.Owner, other.Name) {
-				return fmt.Errorf("frontend %s cannot take another address while rule %s of somebody else shares it", f.Name, other.Name)
+				return fmt.Errorf("frontend %s cannot take another address while %s shares it", f.Name, in.called(other))
 			}
 		}
 	}
@@ -134,17 +161,41 @@ func (in Input) moves(s Share, seats []seat, places map[string]string) error {
 var ErrPortTaken = errors.New("the address is shared, and the port is taken")
 
 // clashes reports the first of the rules that Azure would not have beside r.
-func clashes(seats []seat, r seat) error {
+func (in Input) clashes(seats []seat, r seat) error {
 	for _, other := range seats {
 		anyPort := r.Transport == lb.All || other.Transport == lb.All
 		switch {
 		case r.Transport != other.Transport && !anyPort:
 		case r.place == other.place && (anyPort || r.FrontendPort == other.FrontendPort):
-			return fmt.Errorf("%w: by rule %s, %s port %d", ErrPortTaken, other.Name, other.Transport, other.FrontendPort)
+			return fmt.Errorf("%w: by %s, %s", ErrPortTaken, in.called(other), in.portOf(other))
 		case !r.FloatingIP && !other.FloatingIP && strings.EqualFold(r.Pool, other.Pool) && (anyPort || r.BackendPort == other.BackendPort):
-			return fmt.Errorf("rule %s already sends %s flows to port %d of pool %s, and without floating IP no two rules may",
-				other.Name, other.Transport, other.BackendPort, r.Pool)
+			return fmt.Errorf("%s already sends %s flows to port %d of pool %s, and without floating IP no two rules may",
+				in.called(other), other.Transport, other.BackendPort, r.Pool)
 		}
 	}
 	return nil
+}
+
+// called is what a message calls a rule.
+func (in Input) called(s seat) string {
+	if in.ServiceOf != nil {
+		if of := in.ServiceOf(s.Name); of != "" {
+			return "rule " + s.Name + " of Service " + of
+		}
+	}
+	return "rule " + s.Name
+}
+
+// portOf is what a message calls the port that a rule has.
+func (in Input) portOf(s seat) string {
+	text := fmt.Sprintf("%s port %d", s.Transport, s.FrontendPort)
+	if s.Transport == lb.All {
+		text = "all ports"
+	}
+	if in.AddressAt != nil {
+		if at := in.AddressAt(s.place); at != "" {
+			text += " of " + at
+		}
+	}
+	return text
 }

@@ -66,7 +66,7 @@ const (
 
 // Problem is something that keeps a Service from being realised.
 type Problem struct {
-	// Field is the annotation, or the path in the Service.
+	// Field is the annotation, or the field of the Service.
 	Field string
 	// Value is what stands there; Want says what may.
 	Value, Want string

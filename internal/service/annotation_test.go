@@ -137,8 +137,8 @@ func TestBadValues(t *testing.T) {
 		{web(with(PIPPrefixID, subscription+"/resourceGroups/net/providers/Microsoft.Network/publicIPAddresses/p")), PIPPrefixID, "the id of a public IP prefix"},
 		{web(with(PIPTags, "team")), PIPTags, `pairs like "a=b,c=d"`},
 		{web(with(PIPTags, manyTags(49))), PIPTags, "there are 51, and Azure takes 50"},
-		{web(ports(Port{Protocol: "TCP", Port: 80})), "spec.ports[80].nodePort", "no_probe_rule"},
-		{web(with(ofPort(80, portProbePort), "81"), ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 81})), "spec.ports[81].nodePort", "a node port for the health probe"},
+		{web(ports(Port{Protocol: "TCP", Port: 80})), "port 80: nodePort", "no_probe_rule"},
+		{web(with(ofPort(80, portProbePort), "81"), ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 81})), "port 81: nodePort", "a node port for the health probe"},
 		{web(with(PIPTags, "a<b=c")), PIPTags, "without <"},
 		{web(with(PIPTags, "a="+strings.Repeat("x", 257))), PIPTags, "at most 256"},
 		{web(with(PIPIPTags, "RoutingPreference=")), PIPIPTags, "RoutingPreference=Internet"},
@@ -166,8 +166,8 @@ func TestBadValues(t *testing.T) {
 		{web(with(ProbeInterval, "60")), ProbeInterval, "below 120 seconds, and it is 120"},
 		{web(with(ProbeProtocol, "http"), with(ProbePath, "live")), ProbePath, `begins with "/"`},
 		{web(with(ofPort(80, portNoRule), "1")), ofPort(80, portNoRule), `"true" or "false"`},
-		{web(ports(Port{Protocol: "SCTP", Port: 90})), "spec.ports[90].protocol", "TCP or UDP"},
-		{web(with(DisableFloatingIP, "true"), with(ofPort(80, portNoProbe), "true"), ports(Port{Protocol: "TCP", Port: 80})), "spec.ports[80].nodePort", "allocateLoadBalancerNodePorts"},
+		{web(ports(Port{Protocol: "SCTP", Port: 90})), "port 90: protocol", "TCP or UDP"},
+		{web(with(DisableFloatingIP, "true"), with(ofPort(80, portNoProbe), "true"), ports(Port{Protocol: "TCP", Port: 80})), "port 80: nodePort", "allocateLoadBalancerNodePorts"},
 		{web(local, func(s *Service) { s.Namespace, s.Name = strings.Repeat("n", 60), strings.Repeat("s", 20) }), "metadata.name", "has 81"},
 	}
 	for _, tt := range tests {

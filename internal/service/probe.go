@@ -130,7 +130,7 @@ func (r *reader) probePort(s Service, p Port) int32 {
 // probedNodePort is the node port of a port, which a probe has to have.
 func (r *reader) probedNodePort(p Port) int32 {
 	if p.NodePort == 0 {
-		r.wrong("spec.ports["+strconv.Itoa(int(p.Port))+"].nodePort", "0",
+		r.wrong(ofPorts(p, "nodePort"), "0",
 			"a node port for the health probe (allocateLoadBalancerNodePorts), another port in "+ofPort(p.Port, portProbePort)+
 				`, or no probe: `+ofPort(p.Port, portNoProbe)+` "true"`)
 	}

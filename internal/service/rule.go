@@ -48,7 +48,7 @@ func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
 		}
 		transport, ok := transports[p.Protocol]
 		if !ok {
-			r.wrong("spec.ports["+strconv.Itoa(int(p.Port))+"].protocol", p.Protocol, "TCP or UDP: Azure Load Balancer forwards no other")
+			r.wrong(ofPorts(p, "protocol"), p.Protocol, "TCP or UDP: Azure Load Balancer forwards no other")
 			continue
 		}
 		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix
@@ -81,10 +81,13 @@ func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
 	}
 }
 
+// ofPorts names a field of a port, by the port's number: an index says nothing to people.
+func ofPorts(p Port, field string) string { return "port " + strconv.Itoa(int(p.Port)) + ": " + field }
+
 // nodePort is where a rule without floating IP sends flows.
 func (r *reader) nodePort(p Port) int32 {
 	if p.NodePort == 0 {
-		r.wrong("spec.ports["+strconv.Itoa(int(p.Port))+"].nodePort", "0",
+		r.wrong(ofPorts(p, "nodePort"), "0",
 			"a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)
 	}
 	return p.NodePort

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+)
+
+// A process that was told to stop gives the lead up, and that is no error; one that loses it
+// says so, and so does what else goes wrong in a stop.
+func TestACleanStopSpeaksOfNoError(t *testing.T) {
+	var out bytes.Buffer
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	log := logr.FromSlogHandler(calmStop{slog.NewTextHandler(&out, nil), ctx}).WithName("manager").WithValues("a", "b")
+	for _, tt := range []struct {
+		text, message string
+		told          bool
+		want          string
+	}{
+		{leadLost, afterStop, false, "ERROR"},
+		{leadLost, afterStop, true, "INFO"},
+		{leadLost, "problem running manager", true, "ERROR"},
+		{"the API server is gone", afterStop, true, "ERROR"},
+	} {
+		if tt.told {
+			stop()
+		}
+		out.Reset()
+		log.Error(errors.New(tt.text), tt.message)
+		if got := out.String(); !strings.Contains(got, "level="+tt.want) || tt.want == "INFO" && strings.Contains(got, leadLost) {
+			t.Errorf("%s, %s, told to stop %v: %s", tt.text, tt.message, tt.told, got)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// Somebody loses patience with a Service that cannot go, and takes its finalizer away: it is
+// gone, and Weir goes on until nothing of it is left.
+func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	svc := s.balanced("web", 1)
+	stuck := true
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+		if stuck {
+			return ensure.Result{Request: req, Err: &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}}
+		}
+		return balancers.succeeds(req)
+	})
+	s.delete(&corev1.Service{}, "web")
+	s.asks(s.ns+"/web", 3, func(ensure.Request) bool { return true })
+	s.edits("web", func(svc *corev1.Service) { svc.Finalizers = nil })
+	s.until(func() string {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(svc), &corev1.Service{}); !apierrors.IsNotFound(err) {
+			return "the Service is still there"
+		}
+		return ""
+	})
+	balancers.mu.Lock()
+	before := len(balancers.asked[s.ns+"/web"])
+	stuck = false
+	balancers.mu.Unlock()
+	s.asks(s.ns+"/web", before+1, func(r ensure.Request) bool {
+		return r.Wish == nil && r.Owner == service.Owner(string(svc.UID)) && len(r.Leave) == 1 && len(r.Shown) == 1
+	})
+}
+
+// One that went while nobody watched is named by the BackendPool that goes with it.
+func TestTheBackendPoolOfAServiceThatIsGoneNamesIt(t *testing.T) {
+	s := newScene(t)
+	uid := types.UID("0f5ea4f6-1111-4222-8333-" + s.ns[len(s.ns)-1:] + "00000000000")
+	p := &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.ns, Name: "lost.kubernetes", Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}, Finalizers: []string{v1alpha1.Finalizer},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "lost", UID: uid}},
+		},
+		Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef: &v1alpha1.ServiceReference{Name: "lost"}, IPFamily: string(lb.IPv4),
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: "kubernetes"}, PoolName: s.ns + "-lost",
+		},
+	}
+	if err := api.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	s.asks(s.ns+"/lost", 1, func(r ensure.Request) bool {
+		return r.Wish == nil && r.Owner == service.Owner(string(uid)) && len(r.Leave) == 1 && r.Leave[0].Name == "kubernetes"
+	})
+}
+
+// asks waits until the load balancers were asked so often, and checks the last request.
+func (s *scene) asks(name string, times int, check func(ensure.Request) bool) {
+	s.Helper()
+	s.until(func() string {
+		balancers.mu.Lock()
+		defer balancers.mu.Unlock()
+		all := balancers.asked[name]
+		if len(all) < times || !check(all[len(all)-1]) {
+			return "not asked for it"
+		}
+		return ""
+	})
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// serviceState is how far a Service is with its load balancer.
+type serviceState string
+
+const (
+	stateReady   serviceState = "ready"   // it has what it wants
+	stateWaiting serviceState = "waiting" // it is new, or waits for what Azure asked for
+	stateRefused serviceState = "refused" // somebody has to mend it, or what it names
+	stateFailed  serviceState = "failed"  // the last try failed, and another follows
+	stateGoing   serviceState = "leaving" // it gives its load balancer up
+)
+
+// troubleOf says whose an error is: what Azure, or the way there, had no part in is for people
+// to mend.
+func troubleOf(err error) serviceState {
+	if _, ok := errors.AsType[*fault.Fault](err); ok {
+		return stateFailed
+	}
+	return stateRefused
+}
+
+// judge notes the state of a Service that was looked at. The caller holds the claim.
+func (cl *claim) judge(ours bool, now time.Time) {
+	is := stateWaiting
+	switch {
+	case cl.trouble == stateRefused:
+		is = stateRefused
+	case cl.notBefore.After(now):
+	case cl.trouble != "":
+		is = cl.trouble
+	case !ours:
+		is = stateGoing
+	case cl.level != nil:
+		is = stateReady
+	}
+	cl.state.Store(&is)
+}
+
+// ServiceStates counts the Services that have a load balancer of Weir's, or are to have one,
+// by state.
+func (c *Cluster) ServiceStates() map[string]int {
+	count := map[string]int{}
+	for _, is := range []serviceState{stateReady, stateWaiting, stateRefused, stateFailed, stateGoing} {
+		count[string(is)] = 0
+	}
+	c.claims.mu.Lock()
+	defer c.claims.mu.Unlock()
+	for _, cl := range c.claims.all {
+		if is := cl.state.Load(); is != nil {
+			count[string(*is)]++
+		}
+	}
+	return count
+}
+
+// warn logs what keeps a Service from its load balancer. What the log said last of it is
+// repeated for those alone who look closely.
+func (c *Cluster) warn(ctx context.Context, cl *claim, what, service string, err error) {
+	log := c.opts.Log.WarnContext
+	if cl.warned == err.Error() {
+		log = c.opts.Log.DebugContext
+	}
+	cl.warned = err.Error()
+	log(ctx, what, "service", service, "err", err)
+}

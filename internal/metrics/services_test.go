@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"weir.dev/weir/internal/metrics"
+)
+
+func TestServicesByState(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	metrics.RegisterServices(reg, func() map[string]int { return map[string]int{"ready": 2, "failed": 0} })
+	const want = `
+# HELP weir_services Services that have a load balancer of Weir's, or are to have one, by how far it is.
+# TYPE weir_services gauge
+weir_services{state="failed"} 0
+weir_services{state="ready"} 2
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
