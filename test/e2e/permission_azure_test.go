@@ -79,6 +79,7 @@ var actionRows = []struct{ action, on, why string }{
 	{"Microsoft.Network/virtualNetworks/subnets/join/action", "the subnets of frontends", "internal Services"},
 	{"Microsoft.Network/networkSecurityGroups/read", "the group of `securityGroupName`", "who may connect"},
 	{"Microsoft.Network/networkSecurityGroups/write", "the group of `securityGroupName`", "who may connect"},
+	{"Microsoft.Network/networkInterfaces/read", "the resource groups of the nodes' network interfaces", "admin states in pools of network interfaces"},
 	{"Microsoft.Network/locations/operations/read", "the subscription", "to follow a write to its end"},
 	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set"},
 }
