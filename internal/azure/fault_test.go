@@ -75,6 +75,8 @@ func TestMessages(t *testing.T) {
 			"read pool kubernetes/shop-web: 400 Bad: a b [31mred gnp"},
 		{"a token", reply{status: 401, body: errorBody("InvalidAuthenticationToken", "The access token 'Bearer "+canary+"' is invalid.")},
 			"read pool kubernetes/shop-web: 401 InvalidAuthenticationToken: The access token 'Bearer REDACTED' is invalid."},
+		{"an action that is missing elsewhere", reply{status: 403, body: errorBody("LinkedAuthorizationFailed", "The client 'c' with object id 'o' has permission to perform action 'Microsoft.Network/loadBalancers/write' on scope '/a'; however, it does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'.")},
+			"read pool kubernetes/shop-web: 403 LinkedAuthorizationFailed: the caller does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'."},
 		{"a code that is none", reply{status: 400, body: errorBody("<script>", "x")}, "read pool kubernetes/shop-web: 400 Bad Request"},
 		{"no body", reply{status: 403}, "read pool kubernetes/shop-web: 403 Forbidden"},
 		{"a code in a header", reply{status: 403, header: map[string]string{"x-ms-error-code": "AuthorizationFailed"}}, "read pool kubernetes/shop-web: 403 AuthorizationFailed"},

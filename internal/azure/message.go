@@ -140,10 +140,20 @@ func reason(a fault.Answer, err error) string {
 	// The innermost message says most: its parents say that an error occurred.
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return text + ": " + list[i].Message
+			return text + ": " + lacks(list[i].Message)
 		}
 	}
 	return text
+}
+
+// lacks leaves out of a LinkedAuthorizationFailed what the caller may do, which comes first
+// and at length: the action that is missing would be cut off.
+func lacks(message string) string {
+	const but = "however, it does not have permission"
+	if at := strings.Index(message, but); at >= 0 {
+		return "the caller" + message[at+len("however, it"):]
+	}
+	return message
 }
 
 // oneLine makes a text fit for an event or a log line: no secrets, no line breaks,
