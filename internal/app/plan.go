@@ -49,7 +49,7 @@ type planning struct {
 	rehearsal *ensure.Rehearsal
 	objects   kube.Objects
 	owners    map[string]string
-	refused   []planview.Service
+	unasked   []planview.Service // those for which nothing is asked, and why
 	requests  []ensure.Request
 	results   []ensure.Result
 }
@@ -141,6 +141,11 @@ func (p *planning) stage(settings ensure.Settings, client *azure.Client) error {
 	p.rehearsal = ensure.NewRehearsal(ensure.Config{Settings: settings, Cluster: p.cluster, Log: quiet}, client)
 	namespace := kube.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Balance(p.rehearsal, balancingOf(p.Options, p.cfg, settings, client, namespace))
+	for i := range p.objects.Services { // whoever names one wants to know what it would change
+		if s := &p.objects.Services[i]; p.Service != "" && p.chosen(s.Namespace, s.Name) && kube.IsDryRun(s) {
+			delete(s.Annotations, kube.DryRunAnnotation)
+		}
+	}
 	return p.cluster.Fill(p.objects)
 }
 
@@ -191,12 +196,16 @@ func (p *planning) ask(ctx context.Context) error {
 			continue
 		}
 		found = true
+		if kube.IsDryRun(s) {
+			p.unasked = append(p.unasked, planview.Service{Service: name, Note: kube.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"})
+			continue
+		}
 		req, refused, err := p.cluster.Ask(ctx, s)
 		switch {
 		case err != nil:
 			return fmt.Errorf("Service %s: %w", name, err) //nolint:staticcheck // a Service is a name
 		case refused != "":
-			p.refused = append(p.refused, planview.Service{Service: name, Refused: refused})
+			p.unasked = append(p.unasked, planview.Service{Service: name, Refused: refused})
 		case req.Service != "":
 			p.requests = append(p.requests, req)
 		}
@@ -300,7 +309,7 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 	d := p.rehearsal.Shadow.Differences()
 	shown := planview.Of(d, p.owners)
 	shown.Pools = left
-	for _, s := range p.refused {
+	for _, s := range p.unasked {
 		shown.Serve(s, nil, nil)
 	}
 	for _, r := range p.results {

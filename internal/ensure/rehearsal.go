@@ -80,3 +80,7 @@ func (r *Rehearsal) heard() int {
 	defer r.mu.Unlock()
 	return len(r.results)
 }
+
+// Rehearsal returns Balancers with the same settings that write nothing, and know no more
+// than a process that has just begun.
+func (b *Balancers) Rehearsal() *Rehearsal { return NewRehearsal(b.cfg, b.cfg.Azure) }

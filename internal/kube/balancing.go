@@ -51,6 +51,8 @@ type Balancers interface {
 	Leftovers(ctx context.Context) ([]ensure.Leftover, error)
 	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
 	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
+	// Rehearsal returns Balancers that write nothing.
+	Rehearsal() *ensure.Rehearsal
 }
 
 // Balancing says which Services have a load balancer of Weir's.
@@ -188,15 +190,18 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	case err != nil:
 		return err
 	case len(problems) > 0:
-		cl.level, cl.lookAt = nil, time.Time{}
+		cl.level, cl.foretold, cl.lookAt = nil, nil, time.Time{}
 		c.complainOnce(s, cl, stateRefused, wrongWith(problems))
 		return nil // until somebody changes it
-	case wish != nil && cl.kept(s) && cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
+	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
 		return c.publish(ctx, s, cl.ingress)
 	case wish == nil && cl.free:
 		return nil
+	case dryRun(s):
+		return c.foretell(ctx, s, cl, wish, namespace, now)
 	}
-	req, places, err := c.requestOf(ctx, s, cl, wish, namespace)
+	cl.foretold = nil
+	req, places, err := c.requestBy(ctx, c.balancers, s, cl, wish, namespace)
 	if err != nil {
 		return &unplacedError{err}
 	}
@@ -217,20 +222,20 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 // wished returns what a Service wants of its load balancer, which is nil if it wants none of
 // Weir's any more, and the labels of its namespace, if they matter.
 func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.Wish, namespace map[string]string, problems []service.Problem, err error) {
-	if !c.ours(s) {
-		return nil, nil, nil, nil
+	if problems = dryRunProblems(s); !c.ours(s) {
+		return nil, nil, problems, nil
 	}
 	if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
 		return nil, nil, nil, err
 	}
-	w, problems := service.Desired(wishing(s), c.balancing.Settings)
-	return &w, namespace, problems, nil
+	w, more := service.Desired(wishing(s), c.balancing.Settings)
+	return &w, namespace, append(problems, more...), nil
 }
 
-// requestOf returns what has to be asked for a Service, and the load balancers that may hold
+// requestBy returns what has to be asked of these Balancers for a Service, and the load balancers that may hold
 // parts of it then: none if Azure holds nothing of one that leaves.
-func (c *Cluster) requestOf(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (ensure.Request, []string, error) {
-	on, leave, err := c.balancers.Locate(ctx, ensure.Placing{
+func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (ensure.Request, []string, error) {
+	on, leave, err := by.Locate(ctx, ensure.Placing{
 		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels, NamespaceLabels: namespace,
 		Wish: wish, Recorded: cl.places,
 	})
@@ -239,7 +244,7 @@ func (c *Cluster) requestOf(ctx context.Context, s *corev1.Service, cl *claim, w
 	}
 	for _, group := range c.groupsOf(wish) {
 		if !slices.Contains(cl.groups, group) { // on record it would have to be read to the end
-			if err := c.balancers.Reads(ctx, group); err != nil {
+			if err := by.Reads(ctx, group); err != nil {
 				return ensure.Request{}, nil, err
 			}
 		}
@@ -251,11 +256,11 @@ func (c *Cluster) requestOf(ctx context.Context, s *corev1.Service, cl *claim, w
 	places := leave
 	if on != "" {
 		places = append([]string{on}, leave...)
-		req.On = c.balancers.ID(on)
+		req.On = by.ID(on)
 		req.HeldPools = c.heldPools(s, req)
 	}
 	for _, name := range leave {
-		req.Leave = append(req.Leave, c.balancers.ID(name))
+		req.Leave = append(req.Leave, by.ID(name))
 	}
 	return req, places, nil
 }
@@ -339,7 +344,7 @@ func balancedChanged() predicate.Predicate {
 			!reflect.DeepEqual(before.Status.LoadBalancer, after.Status.LoadBalancer) || before.Spec.Type != after.Spec.Type ||
 			orElse(before.Spec.LoadBalancerClass, "") != orElse(after.Spec.LoadBalancerClass, "") ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			bound(before) != bound(after)
+			before.Annotations[DryRunAnnotation] != after.Annotations[DryRunAnnotation] || bound(before) != bound(after)
 	}}
 }
 

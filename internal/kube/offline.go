@@ -106,7 +106,7 @@ func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req ensure.Reques
 	if len(problems) > 0 {
 		return req, wrongWith(problems), nil
 	}
-	req, _, err = o.requestOf(ctx, s, o.claims.of(s), wish, namespace)
+	req, _, err = o.requestBy(ctx, o.balancers, s, o.claims.of(s), wish, namespace)
 	if err == nil {
 		return req, "", nil
 	}

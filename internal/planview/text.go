@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"weir.dev/weir/internal/plan"
@@ -189,4 +190,44 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Brief is the plan in one line, for an event: each resource with its parts.
+func (p Plan) Brief() string {
+	if p.Changes == 0 {
+		return "dry run: nothing would change in Azure"
+	}
+	var texts []string
+	for _, r := range p.Resources {
+		text := verbs[r.Action] + " " + kindOf(r.Kind) + " " + r.Name
+		var parts []string
+		for _, part := range r.Parts {
+			parts = append(parts, marks[part.Action]+" "+kindOf(part.Kind)+" "+part.Name+briefly(part))
+		}
+		if len(parts) > 0 && r.Action == plan.Alter {
+			text += " (" + strings.Join(parts, ", ") + ")"
+		}
+		texts = append(texts, text)
+	}
+	return "dry run: nothing is changed in Azure; it would " + strings.Join(texts, ", ")
+}
+
+var verbs = map[plan.Action]string{plan.Add: "add", plan.Alter: "change", plan.Remove: "remove"}
+
+// briefly says what becomes of the members of a pool.
+func briefly(p Part) string {
+	n := map[plan.Action]int{}
+	for _, m := range p.Members {
+		n[m.Action]++
+	}
+	var texts []string
+	for _, of := range []plan.Action{plan.Add, plan.Alter, plan.Remove} {
+		if n[of] > 0 {
+			texts = append(texts, marks[of]+strconv.Itoa(n[of]))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, " ") + " of its members"
 }
