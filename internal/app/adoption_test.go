@@ -118,6 +118,24 @@ func meantTable() string {
 	return "\n| differs | why, and what becomes of connections |\n|---|---|\n" + strings.Join(rows, "") + "\n"
 }
 
+// Files with Services alone do not say who the members of pools are: none is planned to go.
+func TestAnAdoptionOfServicesAlone(t *testing.T) {
+	var services []string
+	for _, doc := range strings.Split(readFile(t, adoption+"services.yaml"), "\n---\n") {
+		if strings.Contains(doc, "\nkind: Service\n") {
+			services = append(services, doc)
+		}
+	}
+	c := newCloud(t, []byte(readFile(t, adoption+"resources.json")))
+	p, err := c.plan(t, adoption+"azure.json", strings.Join(services, "\n---\n"), withoutClass)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(services) != 20 || p.Changes > 0 || len(p.Notes) != 1 {
+		t.Errorf("%d Services:\n%s", len(services), p.Text(false))
+	}
+}
+
 // The plan sees everything that is not as it has to be, and nothing that is somebody else's.
 func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 	const (
