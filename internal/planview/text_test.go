@@ -62,6 +62,11 @@ func example() Plan {
 
 func TestText(t *testing.T) { referencepage.Is(t, "testdata/plan.txt", example().Text(false)) }
 
+// An event has room for a line.
+func TestBrief(t *testing.T) {
+	referencepage.Is(t, "testdata/brief.txt", example().Brief()+"\n"+Plan{}.Brief()+"\n")
+}
+
 // On a terminal each change has its colour, and nothing else differs.
 func TestColours(t *testing.T) {
 	colourful := example().Text(true)
