@@ -117,7 +117,7 @@ func (p *planning) readFiles() error {
 			if err != nil {
 				return &UsageError{fmt.Errorf("-f: %w", err)}
 			}
-			defer file.Close() //nolint:errcheck // it was read alone
+			defer file.Close()
 			from, called = file, name
 		}
 		if err := p.objects.Decode(from); err != nil {
@@ -221,7 +221,7 @@ func (p *planning) notServed() error {
 	name := p.Namespace + "/" + p.Service
 	at := slices.IndexFunc(p.objects.Services, func(s corev1.Service) bool { return s.Namespace == p.Namespace && s.Name == p.Service })
 	if at < 0 {
-		return fmt.Errorf("there is no Service %s: -n names another namespace", name) //nolint:staticcheck // it ends in a name
+		return fmt.Errorf("there is no Service %s: -n names another namespace", name)
 	}
 	s := p.objects.Services[at]
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {

@@ -112,8 +112,12 @@ func field(was, is value) Field {
 	return Field{Name: was.name, Was: was.says(), Is: is.says(), Added: without(is.list, was.list), Removed: without(was.list, is.list)}
 }
 
+// without is in an order of its own: that in which load balancers are ready is not always the
+// same.
 func without(all, those []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+	slices.Sort(left)
+	return left
 }
 
 // members are the entries of a pool that would change, by address.
