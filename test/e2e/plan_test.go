@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
@@ -78,6 +80,16 @@ func TestAPlanAndADryRun(t *testing.T) {
 	l.eventually("plan", func() error {
 		if out, code := l.plans("web"); code != 0 {
 			return fmt.Errorf("exit code %d:\n%s", code, out)
+		}
+		return nil
+	})
+
+	// Later tests have a controller of all Services.
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
+	l.must(cluster.Delete(t.Context(), web))
+	l.eventually("end of Service web", func() error {
+		if err := cluster.Get(t.Context(), key(l.namespace, "web"), web); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
 	})
