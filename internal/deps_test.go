@@ -32,7 +32,7 @@ const (
 
 var (
 	ground = []string{"internal/lb", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg"}
-	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/ensure", "internal/adminstate"}
+	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/ensure", "internal/adminstate", "internal/planview"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics"}
 	roof     = []string{"internal/app", "internal/config", "internal/demo", "internal/scenario", "internal/simulate"}
@@ -64,6 +64,7 @@ func rules() []rule {
 	}
 	return append(all,
 		rule{"internal/adminstate", []string{"context", "sync", "log/slog"}, nil, "which nodes drain is decided from values alone"},
+		rule{"internal/planview", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
 		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},
 		rule{"internal/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},

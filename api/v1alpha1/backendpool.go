@@ -123,6 +123,9 @@ const (
 	ConditionParked = "Parked"
 	// ConditionPaused is True while spec.paused is set.
 	ConditionPaused = "Paused"
+	// ConditionDryRun is True while the Service has weir.dev/dry-run; its message says what
+	// would change in Azure.
+	ConditionDryRun = "DryRun"
 )
 
 // Reasons of the Synced condition.
@@ -138,6 +141,8 @@ const (
 	ReasonRetrying = "Retrying"
 	// ReasonFailed: the last attempt failed and none follows until something changes.
 	ReasonFailed = "Failed"
+	// ReasonDryRun: the Service has weir.dev/dry-run, and all that it has stays as it is.
+	ReasonDryRun = "DryRun"
 	// ReasonPaused: spec.paused is set.
 	ReasonPaused = "Paused"
 	// ReasonLoadBalancerNotFound: Azure has no such load balancer.
@@ -161,7 +166,7 @@ const (
 
 // SyncedReasons are all reasons of the Synced condition.
 var SyncedReasons = []string{
-	ReasonLevel, ReasonPending, ReasonUpdating, ReasonRetrying, ReasonFailed, ReasonPaused,
+	ReasonLevel, ReasonPending, ReasonUpdating, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
 	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonDuplicate,
 	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }
@@ -185,7 +190,7 @@ const Finalizer = "weir.dev/backend-pool"
 
 // BackendPoolStatus is what Weir knows of the pool.
 type BackendPoolStatus struct {
-	// conditions are Synced, Parked and Paused.
+	// conditions are Synced, Parked and Paused, and DryRun where there is something to say.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

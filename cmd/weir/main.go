@@ -29,6 +29,9 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
 	fmt.Fprintf(os.Stderr, "weir: %v\n", err)
 	if _, ok := errors.AsType[*app.UsageError](err); ok {
 		return 2
@@ -44,7 +47,8 @@ func newRoot() *cobra.Command {
 Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools says
 why a pool is not level yet.
 
-Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
+Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected; those of weir plan
+are in its help.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -58,7 +62,7 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newVersion())
+	root.AddCommand(newController(), newPlan(), newVersion())
 	return root
 }
 

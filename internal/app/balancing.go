@@ -82,16 +82,22 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 	if locker != nil {
 		ensuring.Lease = locker
 	}
-	balancing := kube.Balancing{
-		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
-		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",
-	}
+	balancing := balancingOf(o, cfg, settings, client, namespace)
 	if !balancing.Guarded {
 		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
 	}
-	if len(cfg.Configurations) > 0 {
-		balancing.Several = settings.Configurations
-	}
 	cluster.Balance(ensure.New(ensuring), balancing)
 	return nil
+}
+
+// balancingOf says which Services have a load balancer of Weir's.
+func balancingOf(o Options, cfg config.Config, settings ensure.Settings, client *azure.Client, namespace string) kube.Balancing {
+	b := kube.Balancing{
+		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
+		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",
+	}
+	if len(cfg.Configurations) > 0 {
+		b.Several = settings.Configurations
+	}
+	return b
 }

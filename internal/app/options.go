@@ -61,12 +61,8 @@ func (e *UsageError) Unwrap() error { return e.Err }
 var clusterNameRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
 
 func (o Options) validate() error {
-	if !clusterNameRule.MatchString(o.ClusterName) {
-		return &UsageError{fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
-	}
-	if problems := validation.IsQualifiedName(o.LoadBalancerClass); o.LoadBalancerClass != "" && len(problems) > 0 {
-		return &UsageError{fmt.Errorf("--load-balancer-class %q: want a name such as %s, or nothing for the Services without a class: %s",
-			o.LoadBalancerClass, LoadBalancerClass, problems[0])}
+	if err := o.checkNames(); err != nil {
+		return err
 	}
 	for flag, address := range map[string]string{"--metrics-bind-address": o.MetricsAddress, "--health-probe-bind-address": o.HealthAddress} {
 		if address == "0" {
@@ -82,20 +78,40 @@ func (o Options) validate() error {
 	return nil
 }
 
+// checkNames checks what says which Services are served, and under which names.
+func (o Options) checkNames() error {
+	if !clusterNameRule.MatchString(o.ClusterName) {
+		return &UsageError{fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
+	}
+	if problems := validation.IsQualifiedName(o.LoadBalancerClass); o.LoadBalancerClass != "" && len(problems) > 0 {
+		return &UsageError{fmt.Errorf("--load-balancer-class %q: want a name such as %s, or nothing for the Services without a class: %s",
+			o.LoadBalancerClass, LoadBalancerClass, problems[0])}
+	}
+	return nil
+}
+
 // restConfig returns how to reach the API server, and whether this is a pod of it.
 func (o Options) restConfig(reach *kube.Reach) (*rest.Config, bool, error) {
-	if o.Kubeconfig == "" {
+	cfg, inCluster, err := clusterConfig(o.Kubeconfig)
+	if err != nil {
+		return nil, false, err
+	}
+	return asWeir(reach, cfg), inCluster, nil
+}
+
+func clusterConfig(kubeconfig string) (cfg *rest.Config, inCluster bool, err error) {
+	if kubeconfig == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
-			return asWeir(reach, cfg), true, nil
+			return cfg, true, nil
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	rules.ExplicitPath = kubeconfig
+	cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, false, &UsageError{fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)}
+		return nil, false, &UsageError{fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
 	}
-	return asWeir(reach, cfg), false, nil
+	return cfg, false, nil
 }
 
 func asWeir(reach *kube.Reach, cfg *rest.Config) *rest.Config {

@@ -32,7 +32,7 @@ var notYet = []string{
 var othersBusiness = []string{
 	"vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
 	"routeTableName", "routeTableResourceGroup", "useInstanceMetadata",
-	"providerVaultName", "providerKeyName", "providerKeyVersion",
+	"providerVaultName", "providerKeyName", "providerKeyVersion", "cloudConfigType",
 }
 
 // othersPace matches the keys of the cloud provider's own back-off, rate limits and caches.

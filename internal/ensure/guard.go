@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -45,6 +46,8 @@ func newGuard(b *Balancers) *guard {
 
 // pass has the group admit what these jobs want.
 func (g *guard) pass(ctx context.Context, jobs []*job) {
+	// In which order load balancers are ready is chance: priorities are not to depend on it.
+	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
 		why := g.refused(securing, j)
 		if why != nil {

@@ -95,6 +95,7 @@ func (c *Cluster) fill(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	now := situationOf(p, st, set)
 	err = c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
+		settleForetold(s)
 		switch {
 		case slices.Contains(attempted, syncedReason(s.Conditions)):
 		case s.LastOutcome == nil:
@@ -146,6 +147,7 @@ func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, 
 	}
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
+		settleForetold(s)
 		if left && slices.Contains(unlevel, syncedReason(s.Conditions)) {
 			return // what the last attempt met stays in sight until the next
 		}
@@ -175,12 +177,15 @@ func (c *Cluster) hold(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	e.idle(situation{state: st.state, generation: p.Generation})
 	c.lanes.Drop(e.ref)
 	status := metav1.ConditionFalse
-	if st.state == statePaused {
+	if st.state == statePaused || st.state == stateDryRun {
 		status = metav1.ConditionUnknown
 	}
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
 		rests(s, p.Generation, time.Now())
+		if st.state != stateDryRun {
+			settleForetold(s)
+		}
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, st.reason, st.why)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -53,6 +54,32 @@ func (b *standIn) ID(name string) lb.LoadBalancerID {
 }
 
 func (b *standIn) Leftovers(context.Context) ([]ensure.Leftover, error) { return nil, nil }
+
+// Rehearsal is one of an Azure that has nothing.
+func (b *standIn) Rehearsal() *ensure.Rehearsal {
+	set := ensure.Settings{
+		Settings: balancing().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
+	}
+	return ensure.NewRehearsal(ensure.Config{Settings: set, Cluster: nothing{}, Log: slog.New(slog.DiscardHandler)}, nothing{})
+}
+
+// nothing is an Azure that has nothing, and a cluster that needs nothing.
+type nothing struct{ ensure.Cluster }
+
+var errNothing = &fault.Fault{Class: fault.Stale, Code: "ResourceNotFound", Err: errors.New("it is not there")}
+
+func (nothing) GetLoadBalancer(context.Context, lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	return lb.LoadBalancer{}, errNothing
+}
+func (nothing) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
+	return nil, nil
+}
+func (nothing) ListPublicIPs(context.Context, string, string) ([]lb.PublicIP, error) { return nil, nil }
+func (nothing) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGroup, error) {
+	return lb.SecurityGroup{}, errNothing
+}
+func (nothing) Owners() []string                                           { return nil }
+func (nothing) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 
 func (b *standIn) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
 

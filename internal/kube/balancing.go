@@ -51,6 +51,8 @@ type Balancers interface {
 	Leftovers(ctx context.Context) ([]ensure.Leftover, error)
 	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
 	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
+	// Rehearsal returns Balancers that write nothing.
+	Rehearsal() *ensure.Rehearsal
 }
 
 // Balancing says which Services have a load balancer of Weir's.
@@ -180,64 +182,34 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 
 // ask queues a request, unless Azure is known to hold what the Service wants.
 func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now time.Time) error {
-	var wish *service.Wish
-	var namespace map[string]string
 	if c.ours(s) {
-		var err error
-		if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
-			return err
-		}
-		wished := wishing(s)
-		c.tellUnknown(s, cl, wished.Unknown())
-		w, problems := service.Desired(wished, c.balancing.Settings)
-		if len(problems) > 0 {
-			cl.level, cl.lookAt = nil, time.Time{}
-			c.complainOnce(s, cl, stateRefused, wrongWith(problems))
-			return nil // until somebody changes it
-		}
-		wish = &w
-		if cl.kept(s) && cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish) {
-			return c.publish(ctx, s, cl.ingress)
-		}
+		c.tellUnknown(s, cl, wishing(s).Unknown())
 	}
-	if wish == nil && cl.free {
+	wish, namespace, problems, err := c.wished(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case len(problems) > 0:
+		cl.level, cl.foretold, cl.lookAt = nil, nil, time.Time{}
+		c.complainOnce(s, cl, stateRefused, wrongWith(problems))
+		return nil // until somebody changes it
+	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
+		return c.publish(ctx, s, cl.ingress)
+	case wish == nil && cl.free:
 		return nil
+	case dryRun(s):
+		return c.foretell(ctx, s, cl, wish, namespace, now)
 	}
-	on, leave, err := c.balancers.Locate(ctx, ensure.Placing{
-		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels, NamespaceLabels: namespace,
-		Wish: wish, Recorded: cl.places,
-	})
+	cl.foretold = nil
+	req, places, err := c.requestBy(ctx, c.balancers, s, cl, wish, namespace)
 	if err != nil {
 		return &unplacedError{err}
 	}
-	if on == "" && len(leave) == 0 {
+	if len(places) == 0 {
 		return c.released(ctx, s, cl, nil) // Azure holds nothing of it
 	}
-	places := leave
-	if on != "" {
-		places = append([]string{on}, leave...)
-	}
-	for _, group := range c.groupsOf(wish) {
-		if !slices.Contains(cl.groups, group) { // on record it would have to be read to the end
-			if err := c.balancers.Reads(ctx, group); err != nil {
-				return &unplacedError{err}
-			}
-		}
-	}
-	groups := union(cl.groups, c.groupsOf(wish))
-	if err := c.record(ctx, s, cl, places, groups); err != nil {
+	if err := c.record(ctx, s, cl, places, req.Groups); err != nil {
 		return err
-	}
-	req := ensure.Request{
-		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish,
-		Shown: shownBy(s), Groups: groups,
-	}
-	if on != "" {
-		req.On = c.balancers.ID(on)
-		req.HeldPools = c.heldPools(s, req)
-	}
-	for _, name := range leave {
-		req.Leave = append(req.Leave, c.balancers.ID(name))
 	}
 	c.announce(s, cl, req)
 	cl.chosenBy = c.selection(s.Labels, namespace)
@@ -245,6 +217,52 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	cl.asked, cl.running = &req, true
 	c.balancers.Ensure(req)
 	return nil
+}
+
+// wished returns what a Service wants of its load balancer, which is nil if it wants none of
+// Weir's any more, and the labels of its namespace, if they matter.
+func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.Wish, namespace map[string]string, problems []service.Problem, err error) {
+	if problems = dryRunProblems(s); !c.ours(s) {
+		return nil, nil, problems, nil
+	}
+	if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
+		return nil, nil, nil, err
+	}
+	w, more := service.Desired(wishing(s), c.balancing.Settings)
+	return &w, namespace, append(problems, more...), nil
+}
+
+// requestBy returns what has to be asked of these Balancers for a Service, and the load balancers that may hold
+// parts of it then: none if Azure holds nothing of one that leaves.
+func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (ensure.Request, []string, error) {
+	on, leave, err := by.Locate(ctx, ensure.Placing{
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels, NamespaceLabels: namespace,
+		Wish: wish, Recorded: cl.places,
+	})
+	if err != nil || on == "" && len(leave) == 0 {
+		return ensure.Request{}, nil, err
+	}
+	for _, group := range c.groupsOf(wish) {
+		if !slices.Contains(cl.groups, group) { // on record it would have to be read to the end
+			if err := by.Reads(ctx, group); err != nil {
+				return ensure.Request{}, nil, err
+			}
+		}
+	}
+	req := ensure.Request{
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish,
+		Shown: shownBy(s), Groups: union(cl.groups, c.groupsOf(wish)),
+	}
+	places := leave
+	if on != "" {
+		places = append([]string{on}, leave...)
+		req.On = by.ID(on)
+		req.HeldPools = c.heldPools(s, req)
+	}
+	for _, name := range leave {
+		req.Leave = append(req.Leave, by.ID(name))
+	}
+	return req, places, nil
 }
 
 // unasked says why nothing was asked for. What is Kubernetes' trouble is the work queue's;
@@ -326,7 +344,7 @@ func balancedChanged() predicate.Predicate {
 			!reflect.DeepEqual(before.Status.LoadBalancer, after.Status.LoadBalancer) || before.Spec.Type != after.Spec.Type ||
 			orElse(before.Spec.LoadBalancerClass, "") != orElse(after.Spec.LoadBalancerClass, "") ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			bound(before) != bound(after)
+			before.Annotations[DryRunAnnotation] != after.Annotations[DryRunAnnotation] || bound(before) != bound(after)
 	}}
 }
 

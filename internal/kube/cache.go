@@ -76,14 +76,18 @@ func stripSlice(s *discoveryv1.EndpointSlice) {
 	}
 }
 
-// stripService keeps the type, and of a load balancer what is wanted of it. A Service that
+// stripService keeps the type and whether all stays as it is, and of a load balancer what is wanted of it. A Service that
 // had one keeps our finalizer.
 func stripService(s *corev1.Service) {
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer || bound(s) {
 		stripBalanced(s)
 		return
 	}
+	dry, is := s.Annotations[DryRunAnnotation]
 	s.ObjectMeta = identity(s.ObjectMeta, nil)
+	if is {
+		s.Annotations = map[string]string{DryRunAnnotation: dry}
+	}
 	s.Spec = corev1.ServiceSpec{Type: s.Spec.Type}
 	s.Status = corev1.ServiceStatus{}
 }

@@ -63,6 +63,8 @@ type claim struct {
 	notBefore time.Time
 	// announced is true while people wait for the word that the load balancer is there.
 	announced bool
+	// foretold is what a dry run has said; nil if there is none.
+	foretold *foretold
 	// told is the last complaint; empty once the load balancer is there. trouble says which
 	// state that is, and warned is the error that the log said last.
 	told    string
@@ -100,6 +102,9 @@ func (cl *claim) isLevel(wish *service.Wish, chosenBy string, now time.Time) boo
 
 // wait returns how long until it is time to look again; 0 for never, or not now.
 func (cl *claim) wait(now time.Time) time.Duration {
+	if f := cl.foretold; f != nil && !f.until.IsZero() {
+		return max(f.until.Sub(now), time.Millisecond)
+	}
 	if cl.running || cl.level == nil || cl.lookAt.IsZero() {
 		return 0
 	}

@@ -203,7 +203,7 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		fresh := &corev1.Service{}
-		if err := c.mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(s), fresh); err != nil {
+		if err := c.reader.Get(ctx, client.ObjectKeyFromObject(s), fresh); err != nil {
 			return err
 		}
 		if fresh.UID != s.UID || len(places) > 0 && fresh.DeletionTimestamp != nil && !bound(fresh) {

@@ -27,11 +27,15 @@ func (c *Cluster) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Re
 	if _, err := e.remembered(); err != nil {
 		return none, err
 	}
+	return e.recorded(), nil
+}
+
+func (e *entry) recorded() poolupdate.Recorded {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return poolupdate.Recorded{
 		Written: parseAddresses(e.status.WrittenAddresses), Down: downIn(e.status.Down), Taken: e.status.PoolID != "",
-	}, nil
+	}
 }
 
 // Record implements poolupdate.Ledger. On an error nothing was recorded, as far as

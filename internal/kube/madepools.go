@@ -113,7 +113,7 @@ func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 		return nil
 	}
 	is := &v1alpha1.BackendPool{}
-	if err := c.mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(p), is); err != nil {
+	if err := c.reader.Get(ctx, client.ObjectKeyFromObject(p), is); err != nil {
 		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), err)
 	}
 	switch {

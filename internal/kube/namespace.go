@@ -60,7 +60,7 @@ func (c *Cluster) namespaceLabels(ctx context.Context, name string) (map[string]
 		return nil, nil
 	}
 	ns := &corev1.Namespace{}
-	if err := c.mgr.GetCache().Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
+	if err := c.cached.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
 		return nil, fmt.Errorf("labels of namespace %s: %w", name, err)
 	}
 	return ns.Labels, nil

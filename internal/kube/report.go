@@ -89,7 +89,7 @@ func (e *entry) turned() (reason, why string, turned bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	reason = syncedReason(e.status.Conditions)
-	if reason == v1alpha1.ReasonLevel || reason == v1alpha1.ReasonPaused {
+	if reason == v1alpha1.ReasonLevel || reason == v1alpha1.ReasonPaused || reason == v1alpha1.ReasonDryRun {
 		e.told = ""
 	}
 	if problem(e.status.Conditions) == "" || reason == e.told {

@@ -159,6 +159,6 @@ func serviceChanged() predicate.Predicate {
 		before, ok1 := u.ObjectOld.(*corev1.Service)
 		after, ok2 := u.ObjectNew.(*corev1.Service)
 		return ok1 && ok2 && (before.UID != after.UID || before.Spec.Type != after.Spec.Type ||
-			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil))
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || dryRun(before) != dryRun(after))
 	}}
 }

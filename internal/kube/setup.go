@@ -78,6 +78,7 @@ type Cluster struct {
 	statuses *statuses
 	events   *eventQueue
 	reader   client.Reader // of the API server itself
+	cached   client.Reader // of the manager's cache
 	writer   client.Writer
 	wake     wake // the BackendPools' work queue
 	services wake // the Services'
@@ -128,7 +129,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		return nil, fmt.Errorf("back-off of the work queues: %w", err)
 	}
 	c := &Cluster{
-		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), writer: mgr.GetClient(),
+		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), cached: mgr.GetCache(), writer: mgr.GetClient(),
 		statuses: &statuses{reader: mgr.GetAPIReader(), writer: mgr.GetClient().Status(), byRef: map[poolupdate.Ref]*entry{}},
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
@@ -136,17 +137,8 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		},
 	}
 	c.snap.taken = c.taken
-	for _, kind := range []struct {
-		object   client.Object
-		store    *toolscache.Indexer
-		indexers toolscache.Indexers
-	}{
-		{&discoveryv1.EndpointSlice{}, &c.snap.slices, sliceIndexers()},
-		{&corev1.Service{}, &c.snap.services, c.serviceIndexers()},
-		{&corev1.Node{}, &c.snap.nodes, nodeIndexers()},
-		{&v1alpha1.BackendPool{}, &c.snap.pools, poolIndexers(c.snap.place)},
-	} {
-		if err := c.inform(ctx, kind.object, kind.store, kind.indexers); err != nil {
+	for _, k := range c.kinds() {
+		if err := c.inform(ctx, k.object, k.store, k.indexers); err != nil {
 			return nil, err
 		}
 	}
@@ -160,6 +152,22 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		return c, errors.Join(c.watchDraining(ctx), c.watchPreemptions(core.RESTClient()))
 	}
 	return c, nil
+}
+
+// kind is a kind of objects that is watched, and where its objects are kept.
+type kind struct {
+	object   client.Object
+	store    *toolscache.Indexer
+	indexers toolscache.Indexers
+}
+
+func (c *Cluster) kinds() []kind {
+	return []kind{
+		{&discoveryv1.EndpointSlice{}, &c.snap.slices, sliceIndexers()},
+		{&corev1.Service{}, &c.snap.services, c.serviceIndexers()},
+		{&corev1.Node{}, &c.snap.nodes, nodeIndexers()},
+		{&v1alpha1.BackendPool{}, &c.snap.pools, poolIndexers(c.snap.place)},
+	}
 }
 
 // inform starts to watch a kind once the manager runs.

@@ -201,10 +201,15 @@ func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	default:
 		set, err := c.snap.members(p)
 		e.remember(set, err, situationOf(p, st, set))
-		want.Addresses, want.Ours = set.Addresses, c.snap.ofThisCluster
-		if madeByWeir(p) {
-			want.Ours = func(netip.Addr) bool { return true } // nobody else writes it
-		}
+		want.Addresses, want.Ours = set.Addresses, c.oursIn(p)
 	}
 	return want
+}
+
+// oursIn tells which addresses are ours that stand in a pool when it is first taken.
+func (c *Cluster) oursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool {
+	if madeByWeir(p) {
+		return func(netip.Addr) bool { return true } // nobody else writes it
+	}
+	return c.snap.ofThisCluster
 }

@@ -24,6 +24,7 @@ const (
 	stateServiceGone state = "serviceGone" // no member is left, for good: ours have to go
 	statePaused      state = "paused"      // the pool stays as it is
 	stateDuplicate   state = "duplicate"   // another BackendPool holds the pool
+	stateDryRun      state = "dryRun"      // the pool stays as it is, as all that its Service has
 	stateInvalid     state = "invalid"     // there is no telling which pool or members are meant
 	stateLeaving     state = "leaving"     // the pool goes with its load balancer's rules
 )
@@ -77,6 +78,10 @@ func (s *snapshot) standingOf(p *v1alpha1.BackendPool) standing {
 	}
 	name := poolupdate.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	service := s.service(name)
+	if service != nil && dryRun(service) && !st.deleting {
+		return st.as(stateDryRun, v1alpha1.ReasonDryRun,
+			"Service "+key(name.Namespace, name.Name)+" has "+DryRunAnnotation+": the pool stays as it is in Azure")
+	}
 	if service != nil && bound(service) && madeByWeir(p) && leaving(service) {
 		return st.as(stateLeaving, v1alpha1.ReasonLeaving,
 			"Service "+key(name.Namespace, name.Name)+" gives up its load balancer, and the pool goes with it")

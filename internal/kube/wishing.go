@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,11 +45,14 @@ func wishing(s *corev1.Service) service.Service {
 	return out
 }
 
+// kept are the annotations of ours that a Service keeps.
+var kept = []string{PlaceAnnotation, GroupsAnnotation, DryRunAnnotation}
+
 // stripBalanced keeps of a Service of type LoadBalancer what a wish is made of.
 func stripBalanced(s *corev1.Service) {
 	annotations := map[string]string{}
 	for name, value := range s.Annotations {
-		if strings.HasPrefix(name, azureAnnotations) || name == PlaceAnnotation || name == GroupsAnnotation {
+		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(kept, name) {
 			annotations[name] = value
 		}
 	}

@@ -85,7 +85,7 @@ func Merge(in Input) Plan {
 		service, err := g.addAll(in.Shares, refused)
 		if err == nil {
 			next := g.withoutEmpty()
-			return Plan{Next: next, Changes: diff(in.Observed, next), Refused: refused}
+			return Plan{Next: next, Changes: Diff(in.Observed, next), Refused: refused}
 		}
 		refused[service] = err
 	}
@@ -222,7 +222,8 @@ func (g *group) withoutEmpty() []lb.SecurityRule {
 	return slices.DeleteFunc(g.rules, func(r lb.SecurityRule) bool { return empty[r.Name] })
 }
 
-func diff(before, after []lb.SecurityRule) []plan.Change {
+// Diff lists the differences of two sets of rules.
+func Diff(before, after []lb.SecurityRule) []plan.Change {
 	find := func(rules []lb.SecurityRule, name string) int {
 		return slices.IndexFunc(rules, func(r lb.SecurityRule) bool { return strings.EqualFold(r.Name, name) })
 	}

@@ -39,9 +39,10 @@ type Change struct {
 	Was, Is any
 }
 
-// diff lists the differences: additions and changes forward, so that what is needed comes
-// before what needs it, and removals last and in reverse.
-func diff(before, after lb.LoadBalancer) []Change {
+// Diff lists the differences of two load balancers, but for the members of pools: additions
+// and changes forward, so that what is needed comes before what needs it, and removals last
+// and in reverse.
+func Diff(before, after lb.LoadBalancer) []Change {
 	var forward, reverse []Change
 	compare(before.Pools, after.Pools, Pool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
 	compare(before.Probes, after.Probes, Probe, probeName, sameProbe, &forward, &reverse)

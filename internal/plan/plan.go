@@ -73,10 +73,10 @@ func Make(in Input) Plan {
 		take(&p.Next, s)
 	}
 	sweep(&p.Next, in)
-	p.Changes = diff(in.Observed, p.Next)
+	p.Changes = Diff(in.Observed, p.Next)
 	p.Delete = in.Observed.Etag != "" && bare(p.Next, in) && (len(p.Changes) > 0 || made(in.Observed, in))
 	if p.Delete {
-		p.Changes = diff(in.Observed, lb.LoadBalancer{})
+		p.Changes = Diff(in.Observed, lb.LoadBalancer{})
 	}
 	return p
 }

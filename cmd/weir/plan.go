@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/config"
+)
+
+// exitCode ends the program without a word.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// differs is the exit code of a plan that changes something.
+const differs exitCode = 2
+
+func newPlan() *cobra.Command {
+	var opts app.PlanOptions
+	var output string
+	cmd := &cobra.Command{
+		Use:   "plan [service]",
+		Short: "Show what the controller would change in Azure",
+		Long: `Reads the cluster and Azure, and prints what the controller would change in Azure if
+it started now. It writes nothing, neither to Azure nor to the cluster. With -f the
+objects come from files instead of a cluster.
+
+Exit codes: 0 nothing would change, 2 something would, 1 the plan could not be made.`,
+		Example: `  # What would Weir change if it took over the Services of this cluster?
+  weir plan --config azure.json --load-balancer-class=""
+
+  # One Service:
+  weir plan --config azure.json -n shop web
+
+  # A review in CI, without a cluster; a folder's files by way of standard input:
+  cat manifests/*.yaml | weir plan --config azure.json -f -
+
+  # For machines:
+  weir plan --config azure.json -o json | jq '.resources[] | {kind, name, action}'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Stdin = cmd.InOrStdin()
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("weir plan takes one Service, got %q", args)
+			case len(args) == 1:
+				opts.Service = args[0]
+			}
+			return printPlan(cmd, opts, output)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
+	})
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
+	f.StringVarP(&opts.Namespace, "namespace", "n", "", "plan the Services of this namespace alone; where a Service is named, empty is default")
+	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Nodes, Services, EndpointSlices, BackendPools and Namespaces, in place of a cluster; - is standard input; may be repeated")
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
+	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
+	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
+	return cmd
+}
+
+// printPlan prints a plan. One that is not complete is printed, too, before its error.
+func printPlan(cmd *cobra.Command, opts app.PlanOptions, output string) error {
+	if output != "text" && output != "json" {
+		return fmt.Errorf("-o %q: want text or json", output)
+	}
+	var err error
+	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
+		return err
+	}
+	p, failed := app.Plan(cmd.Context(), opts)
+	if usage, ok := errors.AsType[*app.UsageError](failed); ok {
+		return errors.Unwrap(usage) // its exit code would say that something changes
+	}
+	if failed != nil && p.Resources == nil {
+		return failed
+	}
+	text := []byte(p.Text(colourful()))
+	if output == "json" {
+		if text, err = p.JSON(); err != nil {
+			return err
+		}
+	}
+	if _, err := cmd.OutOrStdout().Write(text); err != nil {
+		return err
+	}
+	if failed == nil && p.Changes > 0 {
+		return differs
+	}
+	return failed
+}
+
+// colourful reports whether standard output is a terminal that shows colours.
+func colourful() bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())) //nolint:gosec // a descriptor fits
+}

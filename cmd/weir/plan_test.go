@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// The exit code of weir plan says whether anything would change. A mistyped flag is no
+// change, though other commands end with 2 then.
+func TestExitCodes(t *testing.T) {
+	const app = "../../internal/app/testdata/"
+	emu := armemu.New(armemu.Options{})
+	resources, err := os.ReadFile(app + "adoption/resources.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := emu.Restore(resources); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(emu)
+	defer server.Close()
+	adopted := []string{"plan", "--azure-endpoint", server.URL, "--config", app + "adoption/azure.json", "-f", app + "adoption/services.yaml"}
+	tests := []struct {
+		name string
+		args []string
+		want int
+	}{
+		{"nothing changes", append(adopted, "--load-balancer-class="), 0},
+		{"nothing changes, for machines", append(adopted, "--load-balancer-class=", "-o", "json"), 0},
+		{"one Service, of which nothing changes", append(adopted, "--load-balancer-class=", "-n", "shop", "local"), 0},
+		{"something changes", []string{"plan", "--azure-endpoint", server.URL, "--config", app + "plan/azure.json", "-f", app + "plan/shop.yaml"}, 2},
+		{"no such Service", append(adopted, "nobody"), 1},
+		{"two Services", append(adopted, "a", "b"), 1},
+		{"no such output", append(adopted, "-o", "xml"), 1},
+		{"no such flag", append(adopted, "--nonsense"), 1},
+		{"no such file", append(adopted, "-f", "/nonexistent"), 1},
+		{"no such flag of another command", []string{"version", "--nonsense"}, 2},
+		{"help", []string{"plan", "--help"}, 0},
+	}
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	if os.Stdout, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		if got := run(tt.args); got != tt.want {
+			t.Errorf("%s: exit code %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}

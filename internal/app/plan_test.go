@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/planview"
+)
+
+// cloud is an emulated Azure that holds some resources.
+type cloud struct {
+	*armemu.Emulator
+	url string
+}
+
+func newCloud(t *testing.T, snapshot []byte) *cloud {
+	t.Helper()
+	emu := armemu.New(armemu.Options{Seed: 1})
+	if snapshot != nil {
+		if err := emu.Restore(snapshot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(emu)
+	t.Cleanup(server.Close)
+	return &cloud{emu, server.URL}
+}
+
+// plan plans for the objects of a text, and fails the test if that wrote anything.
+func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (planview.Plan, error) {
+	t.Helper()
+	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(objects)}
+	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.Log = azure, "kubernetes", c.url, slog.New(slog.DiscardHandler)
+	o.LoadBalancerClass = LoadBalancerClass
+	for _, ch := range change {
+		ch(&o)
+	}
+	before := string(c.Snapshot())
+	p, err := Plan(t.Context(), o)
+	if s := c.Stats(); s.Writes+s.Deletes > 0 || string(c.Snapshot()) != before {
+		t.Errorf("the plan wrote to Azure: %+v", s)
+	}
+	return p, err
+}
+
+// resource is one of a snapshot.
+type resource struct {
+	ID   string         `json:"id"`
+	Body map[string]any `json:"body"`
+}
+
+// tampered is a snapshot with one resource edited; the resources that an id ends in are
+// handed to edit, which may return false to leave them out.
+func tampered(t *testing.T, snapshot []byte, suffix string, edit func(body map[string]any) (keep bool)) []byte {
+	t.Helper()
+	var all, next []resource
+	if err := json.Unmarshal(snapshot, &all); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, r := range all {
+		if strings.HasSuffix(r.ID, suffix) {
+			found = true
+			if !edit(r.Body) {
+				continue
+			}
+		}
+		next = append(next, r)
+	}
+	if !found {
+		t.Fatalf("no resource ends in %q", suffix)
+	}
+	raw, err := json.Marshal(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// at walks into JSON: a string is a key, or the name of an item of a list.
+func at(t *testing.T, in any, path ...string) map[string]any {
+	t.Helper()
+	for _, step := range path {
+		switch is := in.(type) {
+		case map[string]any:
+			in = is[step]
+		case []any:
+			in = nil
+			for _, item := range is {
+				if m, ok := item.(map[string]any); ok && m["name"] == step {
+					in = m
+				}
+			}
+		}
+	}
+	m, ok := in.(map[string]any)
+	if !ok {
+		t.Fatalf("there is nothing at %q", path)
+	}
+	return m
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/planview"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/service"
+)
+
+// DryRunAnnotation on a Service keeps all that it has in Azure as it is. What would change
+// is said instead.
+const DryRunAnnotation = "weir.dev/dry-run"
+
+// EventDryRun is the reason of the event that says what would change.
+const EventDryRun = "DryRun"
+
+// rehearsalDeadline bounds the reads of a rehearsal.
+const rehearsalDeadline = time.Minute
+
+// dryRun reports whether all that a Service has in Azure stays as it is. A value that nobody
+// can read may mean that. One that is being deleted goes: to keep it would change nothing.
+func dryRun(s *corev1.Service) bool {
+	value := strings.TrimSpace(s.Annotations[DryRunAnnotation])
+	return value != "" && !strings.EqualFold(value, "false") && s.DeletionTimestamp == nil
+}
+
+// IsDryRun reports whether people can read that all of a Service stays as it is.
+func IsDryRun(s *corev1.Service) bool { return dryRun(s) && len(dryRunProblems(s)) == 0 }
+
+// dryRunProblems says what is wrong with the annotation.
+func dryRunProblems(s *corev1.Service) []service.Problem {
+	if value := s.Annotations[DryRunAnnotation]; dryRun(s) && !strings.EqualFold(strings.TrimSpace(value), "true") {
+		return []service.Problem{{Field: DryRunAnnotation, Value: value, Want: `"true" or "false"`}}
+	}
+	return nil
+}
+
+// foretold is what was said last of a Service that is only rehearsed.
+type foretold struct {
+	wish *service.Wish
+	text string
+	// until is when it is rehearsed again though nothing changed.
+	until time.Time
+}
+
+// foretell says what would change in Azure for a Service, and changes nothing.
+func (c *Cluster) foretell(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string, now time.Time) error {
+	if f := cl.foretold; f != nil && reflect.DeepEqual(f.wish, wish) && (f.until.IsZero() || now.Before(f.until)) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rehearsalDeadline)
+	defer cancel()
+	text, err := c.rehearse(ctx, s, cl, wish, namespace)
+	if err != nil {
+		return &unplacedError{err}
+	}
+	if cl.foretold == nil || cl.foretold.text != text {
+		c.events.add(s, corev1.EventTypeNormal, EventDryRun, sentence(text, maxMessage))
+	}
+	cl.level, cl.told = nil, ""
+	cl.foretold = &foretold{wish: wish, text: text}
+	if c.balancing.LookAgainAfter > 0 {
+		cl.foretold.until = now.Add(c.balancing.LookAgainAfter)
+	}
+	return c.writeForetold(ctx, s, text)
+}
+
+// rehearse returns what would change, in a few words.
+func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (string, error) {
+	r := c.balancers.Rehearsal()
+	req, places, err := c.requestBy(ctx, r, s, cl, wish, namespace)
+	if err != nil {
+		return "", err
+	}
+	if len(places) == 0 {
+		return planview.Plan{}.Brief(), nil
+	}
+	results, err := r.Play(ctx, []ensure.Request{req})
+	if err != nil {
+		return "", err
+	}
+	if err := results[0].Err; err != nil {
+		if _, ofAzure := errors.AsType[*fault.Fault](err); ofAzure {
+			return "", err
+		}
+		return "dry run: the Service would be refused: " + textOf(err), nil
+	}
+	if wish != nil {
+		for _, pool := range wish.Pools {
+			if !pool.Shared {
+				if err := c.rehearsePool(ctx, r, s, req.On, pool); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	return planview.Of(r.Shadow.Differences(), nil).Brief(), nil
+}
+
+// rehearsePool gives a Service's own pool its members in the shadow.
+func (c *Cluster) rehearsePool(ctx context.Context, r *ensure.Rehearsal, s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) error {
+	b, err := r.Shadow.GetLoadBalancer(ctx, on)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(b.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, pool.Name) })
+	if at < 0 {
+		return nil
+	}
+	p := c.poolFor(s, on, pool)
+	recorded := poolupdate.Recorded{}
+	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil {
+		p = is
+		if e := c.statuses.known(refOf(is)); e != nil {
+			recorded = e.recorded()
+		}
+	}
+	set, err := c.snap.members(p)
+	if err != nil {
+		return err
+	}
+	next, err := poolupdate.Foretell(b.Pools[at], poolupdate.Wanted{Addresses: set.Addresses, Ours: c.oursIn(p)}, recorded, c.opts.Draining != nil)
+	if err == nil {
+		r.Shadow.PutPool(next)
+	}
+	return nil //nolint:nilerr // a pool of network interfaces stays as it is
+}
+
+// writeForetold puts what would change on the BackendPools that Weir made for a Service.
+func (c *Cluster) writeForetold(ctx context.Context, s *corev1.Service, text string) error {
+	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
+		e := c.statuses.known(refOf(p))
+		if e == nil || !madeByWeir(p) {
+			continue
+		}
+		err := c.change(ctx, p, e, func(st *v1alpha1.BackendPoolStatus) {
+			setCondition(st, p.Generation, v1alpha1.ConditionDryRun, metav1.ConditionTrue, "Planned", text)
+		})
+		if err != nil && !errors.Is(err, errGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleForetold takes away what would have changed, where that is done now.
+func settleForetold(s *v1alpha1.BackendPoolStatus) {
+	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDryRun)
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube"
+)
+
+func dryRun(value string) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		if s.Annotations == nil {
+			s.Annotations = map[string]string{}
+		}
+		s.Annotations[kube.DryRunAnnotation] = value
+	}
+}
+
+// What a dry run would change is said, once, and nothing is asked of Azure nor recorded,
+// until the annotation goes.
+func TestADryRunOfANewService(t *testing.T) {
+	s := newScene(t)
+	s.wants("web", dryRun("true"))
+	s.until(func() string {
+		if len(s.messages("Service", "web", kube.EventDryRun)) == 0 {
+			return "nobody says what would change"
+		}
+		return ""
+	})
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
+	s.edits("web", annotated("azure-pip-name", "nobodys"))
+	s.until(func() string {
+		if m := s.messages("Service", "web", kube.EventDryRun); len(m) != 2 || !strings.Contains(strings.Join(m, " "), "would be refused: resource group rg has no public IP nobodys") {
+			return "the events: " + strings.Join(m, " | ")
+		}
+		return ""
+	})
+	if m := strings.Join(s.messages("Service", "web", kube.EventDryRun), " "); !strings.Contains(m, "it would add load balancer kubernetes, add public IP kubernetes-a") {
+		t.Errorf("it says %s", m)
+	}
+	s.asked("web", 0)
+	svc := get[corev1.Service](s, s.ns, "web")
+	if len(svc.Finalizers) > 0 || svc.Annotations[kube.PlaceAnnotation] != "" {
+		t.Errorf("recorded: %v %v", svc.Annotations, svc.Finalizers)
+	}
+	s.edits("web", func(svc *corev1.Service) {
+		delete(svc.Annotations, prefix+"azure-pip-name")
+		svc.Annotations[kube.DryRunAnnotation] = " False"
+	})
+	s.balanced("web", 1)
+	s.asked("web", 1)
+}
+
+// A Service that is served keeps what it has: it is asked for no more, and its pool stays
+// as it is, whatever its endpoints do. The BackendPool says what would change.
+func TestADryRunOfAServiceThatIsServed(t *testing.T) {
+	s := newScene(t)
+	s.hasNode(1, s.ip(1))
+	s.hasNode(2, s.ip(2))
+	s.wants("web")
+	s.balanced("web", 1)
+	s.asked("web", 1)
+	s.edits("web", dryRun("true"))
+	s.comesToSay("web.kubernetes", v1alpha1.ReasonDryRun, "the pool stays as it is in Azure")
+	s.until(func() string {
+		c := meta.FindStatusCondition(s.status("web.kubernetes").Conditions, v1alpha1.ConditionDryRun)
+		if c == nil || c.Status != "True" || !strings.Contains(c.Message, "it would add load balancer kubernetes") {
+			return "no condition says what would change"
+		}
+		return ""
+	})
+	before := len(cloud.Calls(ofPool(s.ns + "-web")))
+	s.hasSlice("web-1", "web", s.on(1))
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
+	s.edits("web", dryRun("perhaps"))
+	s.until(func() string {
+		if m := strings.Join(s.messages("Service", "web", kube.EventSyncFailed), " "); !strings.Contains(m, `weir.dev/dry-run is "perhaps": want "true" or "false"`) {
+			return "the value is not refused: " + m
+		}
+		return ""
+	})
+	if calls := cloud.Calls(ofPool(s.ns + "-web")); len(calls) != before {
+		t.Errorf("the pool was touched: %v", calls[before:])
+	}
+	s.asked("web", 1)
+
+	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, kube.DryRunAnnotation) })
+	s.asked("web", 2)
+	s.until(func() string {
+		if c := s.status("web.kubernetes").Conditions; meta.FindStatusCondition(c, v1alpha1.ConditionDryRun) != nil {
+			return "it still says what would change"
+		}
+		return ""
+	})
+}
+
+// A Service that is deleted goes, dry run or not.
+func TestADryRunDoesNotKeepAServiceFromGoing(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	svc := s.balanced("web", 1)
+	s.edits("web", dryRun("true"))
+	s.comesToSay("web.kubernetes", v1alpha1.ReasonDryRun, "")
+	s.delete(&corev1.Service{}, "web")
+	s.until(func() string {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(svc), &corev1.Service{}); !apierrors.IsNotFound(err) {
+			return "the Service is still there"
+		}
+		return ""
+	})
+}
+
+// A pool of a load balancer that somebody else made stays as it is, too.
+func TestADryRunOfABoundPool(t *testing.T) {
+	s := web(t)
+	s.hasSlice("a", "web", s.on(1))
+	s.holds("web", s.ip(1))
+	s.edits("web", dryRun("true"))
+	s.comesToSay("web", v1alpha1.ReasonDryRun, "weir.dev/dry-run: the pool stays as it is in Azure")
+	writes := s.writes()
+	s.changeSlice("a", s.on(2))
+	s.hasService("other", corev1.ServiceTypeNodePort)
+	s.hasSlice("b", "other", s.on(2))
+	s.azurePool("fence")
+	s.binds("fence", "other")
+	s.holds("fence", s.ip(2))
+	if got := s.held("web"); len(got) != 1 || got[0] != s.ip(1) || s.writes() != writes+1 {
+		t.Errorf("the pool was written: %v", got)
+	}
+	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, kube.DryRunAnnotation) })
+	s.holds("web", s.ip(2))
+}

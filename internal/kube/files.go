@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// unknownKind reports whether an API server does not know what was asked for.
+func unknownKind(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// Decode adds the objects of a file: YAML or JSON, of any number of documents, and lists
+// among them. Kinds that a load balancer does not depend on are passed over.
+func (o *Objects) Decode(from io.Reader) error {
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
+	for n := 1; ; n++ {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			doc, err = yaml.YAMLToJSON(doc)
+		}
+		if err == nil {
+			err = o.add(doc)
+		}
+		if err != nil {
+			return fmt.Errorf("document %d: %w", n, err)
+		}
+	}
+}
+
+func (o *Objects) add(doc []byte) error {
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metav1.ObjectMeta `json:"metadata"`
+		Items           []json.RawMessage `json:"items"`
+	}
+	if string(doc) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(doc, &head); err != nil {
+		return err
+	}
+	var err error
+	switch head.APIVersion + " " + head.Kind {
+	case " ":
+		return errors.New("neither apiVersion nor kind: that is no object of Kubernetes")
+	case "v1 Service":
+		err = decodeInto(doc, &o.Services, complete)
+	case "v1 Node":
+		err = decodeInto(doc, &o.Nodes, nil)
+	case "v1 Namespace":
+		err = decodeInto(doc, &o.Namespaces, nil)
+	case discoveryv1.SchemeGroupVersion.String() + " EndpointSlice":
+		err = decodeInto(doc, &o.Slices, func(s *discoveryv1.EndpointSlice, _ int) { inSomeNamespace(&s.ObjectMeta) })
+	case v1alpha1.GroupVersion.String() + " BackendPool":
+		err = decodeInto(doc, &o.Pools, func(p *v1alpha1.BackendPool, _ int) {
+			inSomeNamespace(&p.ObjectMeta)
+			withUID(&p.ObjectMeta, "BackendPool")
+		})
+	default:
+		for i, item := range head.Items { // a List
+			if err := o.add(item); err != nil {
+				return fmt.Errorf("item %d: %w", i+1, err)
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", head.Kind, called(head.Metadata), err)
+	}
+	return nil
+}
+
+// called is how people call an object.
+func called(m metav1.ObjectMeta) string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return key(m.Namespace, m.Name)
+}
+
+func decodeInto[T any](doc []byte, all *[]T, finish func(*T, int)) error {
+	var obj T
+	if err := json.Unmarshal(doc, &obj); err != nil {
+		return err
+	}
+	if finish != nil {
+		finish(&obj, len(*all))
+	}
+	*all = append(*all, obj)
+	return nil
+}
+
+func inSomeNamespace(m *metav1.ObjectMeta) {
+	if m.Namespace == "" {
+		m.Namespace = metav1.NamespaceDefault
+	}
+}
+
+// withUID gives an object that no API server has seen a UID, the same each time, and reports
+// whether it had none.
+func withUID(m *metav1.ObjectMeta, kind string) bool {
+	if m.UID != "" {
+		return false
+	}
+	sum := sha256.Sum256([]byte(kind + " " + key(m.Namespace, m.Name)))
+	m.UID = types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+	return true
+}
+
+// UnbornAnnotation is on a Service of a file that no API server has seen: its UID and its
+// node ports are stand-ins.
+const UnbornAnnotation = "weir.dev/not-created-yet"
+
+// firstStandIn is the first node port that stands for one that an API server would choose.
+const firstStandIn = 30000
+
+// complete gives a Service of a file what an API server would.
+func complete(s *corev1.Service, before int) {
+	inSomeNamespace(&s.ObjectMeta)
+	for i := range s.Spec.Ports {
+		if s.Spec.Ports[i].Protocol == "" {
+			s.Spec.Ports[i].Protocol = corev1.ProtocolTCP
+		}
+	}
+	if !withUID(&s.ObjectMeta, "Service") || s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return
+	}
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, UnbornAnnotation, "true")
+	next := int32(firstStandIn + before*16%2000) //nolint:gosec // a port
+	give := func(port *int32) {
+		if *port == 0 {
+			*port = next
+		}
+		next++
+	}
+	if orElse(s.Spec.AllocateLoadBalancerNodePorts, true) {
+		for i := range s.Spec.Ports {
+			give(&s.Spec.Ports[i].NodePort)
+		}
+	}
+	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		give(&s.Spec.HealthCheckNodePort)
+	}
+}
+
+// Unborn reports whether no API server has seen a Service yet.
+func Unborn(s *corev1.Service) bool { return s.Annotations[UnbornAnnotation] != "" }
+
+// Twice returns the first object of a kind that is there twice, by its kind and name; empty
+// if there is none.
+func (o *Objects) Twice() string {
+	seen := map[string]bool{}
+	twice := ""
+	look := func(kind string, m metav1.ObjectMeta) {
+		name := kind + " " + called(m)
+		if seen[name] && twice == "" {
+			twice = name
+		}
+		seen[name] = true
+	}
+	for _, x := range o.Services {
+		look("Service", x.ObjectMeta)
+	}
+	for _, x := range o.Nodes {
+		look("Node", x.ObjectMeta)
+	}
+	for _, x := range o.Slices {
+		look("EndpointSlice", x.ObjectMeta)
+	}
+	for _, x := range o.Pools {
+		look("BackendPool", x.ObjectMeta)
+	}
+	return twice
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// deleted is when an object on a shelf was deleted.
+var deleted = metav1.NewTime(time.Unix(0, 0).UTC())
+
+// Offline is a Cluster without an API server: it works on objects in memory, and what it
+// writes changes these. What it decides is what a Cluster that runs would.
+type Offline struct{ *Cluster }
+
+// NewOffline returns one for load balancers that are rehearsed. Of the options, those of the
+// work queues are not used.
+func NewOffline(opts Options) *Offline {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Cluster{
+		opts: opts, statuses: &statuses{byRef: map[poolupdate.Ref]*entry{}},
+		snap: &snapshot{
+			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
+			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
+		},
+		events: newEventQueue(Scheme(), nil, opts.Log),
+	}
+	c.snap.taken = c.taken
+	return &Offline{c}
+}
+
+// Fill gives the cluster its objects, after Balance.
+func (o *Offline) Fill(objects Objects) error {
+	for _, k := range o.kinds() {
+		*k.store = toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, k.indexers)
+	}
+	namespaces := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)
+	all := newShelf(o.snap, namespaces)
+	o.reader, o.cached, o.writer = all, all, all
+	var failed []error
+	for i := range objects.Slices {
+		failed = append(failed, o.snap.slices.Add(&objects.Slices[i]))
+	}
+	for i := range objects.Services {
+		failed = append(failed, o.snap.services.Add(&objects.Services[i]))
+	}
+	for i := range objects.Nodes {
+		failed = append(failed, o.snap.nodes.Add(&objects.Nodes[i]))
+	}
+	for i := range objects.Pools {
+		failed = append(failed, o.snap.pools.Add(&objects.Pools[i]))
+	}
+	for i := range objects.Namespaces {
+		failed = append(failed, namespaces.Add(&objects.Namespaces[i]))
+	}
+	return errors.Join(failed...)
+}
+
+// PlaceNodes finds out on which load balancer each node belongs, where there are several.
+func (o *Offline) PlaceNodes(ctx context.Context) error {
+	if len(o.places.several) == 0 {
+		return nil
+	}
+	nodes := o.eligible()
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range nodes {
+		wait, err := o.placeNode(ctx, n, time.Now())
+		if err == nil && wait > 0 {
+			err = errors.New("it has no spec.providerID yet, which tells the availability set or scale set: the cloud provider sets it")
+		}
+		if err != nil {
+			return fmt.Errorf("on which load balancer node %s belongs is not known: %w", n.Name, err)
+		}
+	}
+	return o.selectPlaced(ctx)
+}
+
+// Ask returns what a Cluster that runs would ask for this Service. A request without load
+// balancers is for one of which Azure holds nothing, and which wants nothing. Why a Service
+// is refused is for people; an error is that of a read.
+func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req ensure.Request, refused string, err error) {
+	wish, namespace, problems, err := o.wished(ctx, s)
+	if err != nil {
+		return req, "", err
+	}
+	if len(problems) > 0 {
+		return req, wrongWith(problems), nil
+	}
+	req, _, err = o.requestBy(ctx, o.balancers, s, o.claims.of(s), wish, namespace)
+	if err == nil {
+		return req, "", nil
+	}
+	if _, ofAzure := errors.AsType[*fault.Fault](err); ofAzure {
+		return req, "", err
+	}
+	return req, textOf(err), nil
+}
+
+// Served are the Services that have a load balancer of Weir's, or are to have one, by name.
+func (o *Offline) Served() []*corev1.Service {
+	all := list[corev1.Service](o.snap.services, servicesBalanced, "")
+	slices.SortFunc(all, func(a, b *corev1.Service) int {
+		return strings.Compare(key(a.Namespace, a.Name), key(b.Namespace, b.Name))
+	})
+	return all
+}
+
+// Settle makes and deletes BackendPools as a Cluster that runs does when a request is done.
+func (o *Offline) Settle(ctx context.Context, r ensure.Result) error {
+	for _, id := range r.Gone {
+		if err := o.dropNodePools(ctx, id); err != nil {
+			return err
+		}
+	}
+	name := namespaced(r.Service)
+	s := get[corev1.Service](o.snap.services, key(name.Namespace, name.Name))
+	switch {
+	case s == nil || r.Err != nil:
+		return nil
+	case r.Wish == nil:
+		return o.dropPools(ctx, s, nil, r.Without)
+	}
+	if err := o.record(ctx, s, o.claims.of(s), []string{r.On.Name}, r.Groups); err != nil {
+		return err
+	}
+	return o.makePools(ctx, s, r)
+}
+
+// Pool is a pool that a BackendPool stands for, or would if Weir ran.
+type Pool struct {
+	BackendPool string
+	ID          lb.PoolID
+	// Service is whose endpoints are the members; empty for a pool of nodes.
+	Service string
+	Ref     poolupdate.Ref
+	// Left says why the pool is left as it is; empty if it has to hold its members.
+	Left string
+}
+
+// Pools are those of all BackendPools, by name.
+func (o *Offline) Pools() []Pool {
+	var all []Pool
+	for _, obj := range o.snap.pools.List() {
+		p, ok := obj.(*v1alpha1.BackendPool)
+		if !ok {
+			continue
+		}
+		st := o.snap.standingOf(p)
+		e := o.entryOf(p)
+		if st.deleting && (!st.removes() || e.isReleased() || o.needed(p)) {
+			continue
+		}
+		pool := Pool{BackendPool: key(p.Namespace, p.Name), ID: st.pool, Ref: e.ref}
+		if p.Spec.ServiceRef != nil {
+			pool.Service = key(p.Namespace, p.Spec.ServiceRef.Name)
+		}
+		if !st.works() {
+			pool.Left = st.why
+		}
+		all = append(all, pool)
+	}
+	slices.SortFunc(all, func(a, b Pool) int { return strings.Compare(a.BackendPool, b.BackendPool) })
+	return all
+}
+
+// entryOf is the entry of a BackendPool, whose status is on the shelf.
+func (o *Offline) entryOf(p *v1alpha1.BackendPool) *entry {
+	ref := refOf(p)
+	o.statuses.mu.Lock()
+	defer o.statuses.mu.Unlock()
+	if o.statuses.byRef[ref] == nil {
+		o.statuses.byRef[ref] = &entry{ref: ref, status: p.Status}
+	}
+	return o.statuses.byRef[ref]
+}
+
+// Objects are those that a Cluster works on.
+type Objects struct {
+	Services   []corev1.Service
+	Nodes      []corev1.Node
+	Slices     []discoveryv1.EndpointSlice
+	Pools      []v1alpha1.BackendPool
+	Namespaces []corev1.Namespace
+}
+
+// ReadObjects reads the objects from an API server. A server that does not know BackendPools
+// has none; namespaces are read if they are asked for.
+func ReadObjects(ctx context.Context, from client.Reader, namespaces bool) (Objects, error) {
+	var (
+		services corev1.ServiceList
+		nodes    corev1.NodeList
+		slcs     discoveryv1.EndpointSliceList
+		pools    v1alpha1.BackendPoolList
+		spaces   corev1.NamespaceList
+	)
+	lists := map[string]client.ObjectList{"Services": &services, "Nodes": &nodes, "EndpointSlices": &slcs, "BackendPools": &pools}
+	if namespaces {
+		lists["Namespaces"] = &spaces
+	}
+	for what, into := range lists {
+		if err := from.List(ctx, into); err != nil && (what != "BackendPools" || !unknownKind(err)) {
+			return Objects{}, fmt.Errorf("reading %s: %w", what, err)
+		}
+	}
+	return Objects{services.Items, nodes.Items, slcs.Items, pools.Items, spaces.Items}, nil
+}
+
+// NamespaceOfNodePools is where the BackendPools are that Weir made for nodes, as the
+// objects show; otherwise if there are none.
+func NamespaceOfNodePools(pools []v1alpha1.BackendPool, otherwise string) string {
+	for i := range pools {
+		if pools[i].Spec.Nodes != nil && madeByWeir(&pools[i]) {
+			return pools[i].Namespace
+		}
+	}
+	return otherwise
+}

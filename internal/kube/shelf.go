@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// shelf reads and writes objects in memory, in the place of an API server. Deletions are
+// marked, as those of objects with a finalizer are.
+type shelf struct {
+	client.Reader // lists nothing
+	client.Writer // replaces nothing
+	stores        map[reflect.Type]toolscache.Indexer
+	// made counts the objects that were created.
+	made int
+}
+
+func newShelf(snap *snapshot, namespaces toolscache.Indexer) *shelf {
+	return &shelf{stores: map[reflect.Type]toolscache.Indexer{
+		reflect.TypeFor[*discoveryv1.EndpointSlice](): snap.slices,
+		reflect.TypeFor[*corev1.Service]():            snap.services,
+		reflect.TypeFor[*corev1.Node]():               snap.nodes,
+		reflect.TypeFor[*v1alpha1.BackendPool]():      snap.pools,
+		reflect.TypeFor[*corev1.Namespace]():          namespaces,
+	}}
+}
+
+// find returns the object of the same kind and name, or the error of an API server.
+func (s *shelf) find(like client.Object) (is client.Object, err error) {
+	name, err := toolscache.MetaNamespaceKeyFunc(like)
+	if err != nil {
+		return nil, err
+	}
+	obj, found, err := s.stores[reflect.TypeOf(like)].GetByKey(name)
+	if is, ok := obj.(client.Object); ok && found && err == nil {
+		return is, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: reflect.TypeOf(like).Elem().Name()}, like.GetName())
+}
+
+// Get implements client.Reader.
+func (s *shelf) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	into.SetNamespace(name.Namespace)
+	into.SetName(name.Name)
+	is, err := s.find(into)
+	if err != nil {
+		return err
+	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(is.DeepCopyObject()).Elem())
+	if into.GetResourceVersion() == "" { // it was read from a file, and a patch may want one
+		into.SetResourceVersion("1")
+	}
+	return nil
+}
+
+// Create implements client.Writer.
+func (s *shelf) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if _, err := s.find(obj); err == nil {
+		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: reflect.TypeOf(obj).Elem().Name()}, obj.GetName())
+	}
+	s.made++
+	obj.SetUID(types.UID(fmt.Sprintf("planned-%d", s.made)))
+	return s.stores[reflect.TypeOf(obj)].Add(obj)
+}
+
+// Delete implements client.Writer.
+func (s *shelf) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	is, err := s.find(obj)
+	if err != nil {
+		return err
+	}
+	next, ok := is.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("deleting %s: %T is no object", obj.GetName(), is)
+	}
+	next.SetDeletionTimestamp(&deleted)
+	return s.stores[reflect.TypeOf(obj)].Update(next)
+}
+
+// Patch implements client.Writer for merge patches.
+func (s *shelf) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	is, err := s.find(obj)
+	if err != nil {
+		return err
+	}
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	var changes map[string]any
+	if err := json.Unmarshal(data, &changes); err != nil {
+		return err
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
+	if err != nil {
+		return err
+	}
+	next, ok := reflect.New(reflect.TypeOf(is).Elem()).Interface().(client.Object)
+	if !ok {
+		return fmt.Errorf("patching %s: %T is no object", obj.GetName(), is)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged(fields, changes), next); err != nil {
+		return err
+	}
+	return s.stores[reflect.TypeOf(is)].Update(next)
+}
+
+// merged is a JSON merge patch: https://www.rfc-editor.org/rfc/rfc7386
+func merged(into, changes map[string]any) map[string]any {
+	next := maps.Clone(into)
+	for name, value := range changes {
+		inner, isMap := value.(map[string]any)
+		was, wasMap := next[name].(map[string]any)
+		switch {
+		case value == nil:
+			delete(next, name)
+		case isMap && wasMap:
+			next[name] = merged(was, inner)
+		default:
+			if isMap {
+				value = merged(map[string]any{}, inner)
+			}
+			if next == nil {
+				next = map[string]any{}
+			}
+			next[name] = value
+		}
+	}
+	return next
+}

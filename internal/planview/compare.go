@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planview
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/plan"
+)
+
+// action is what becomes of a resource; empty if nothing does.
+func action(was, is, differs bool) plan.Action {
+	switch {
+	case !was && !is, was && is && !differs:
+		return ""
+	case !was:
+		return plan.Add
+	case !is:
+		return plan.Remove
+	}
+	return plan.Alter
+}
+
+func (v view) balancer(c ensure.Changed[lb.LoadBalancer]) Resource {
+	id := cmp.Or(c.Is.ID, c.Was.ID)
+	was, is := c.Was, c.Is
+	if is.Etag == "" {
+		is = lb.LoadBalancer{}
+	}
+	r := Resource{Kind: LoadBalancer, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	r.Fields = differing(ofBalancer(was, was.Provisioning), ofBalancer(is, was.Provisioning))
+	for _, ch := range plan.Diff(was, is) {
+		p := v.part(ch)
+		if ch.Kind == plan.Pool {
+			w, _ := ch.Was.(lb.Pool)
+			i, _ := ch.Is.(lb.Pool)
+			p.Members = members(w, i)
+		}
+		r.Parts = append(r.Parts, p)
+	}
+	for _, i := range is.Pools {
+		at := slices.IndexFunc(was.Pools, func(w lb.Pool) bool { return strings.EqualFold(w.ID.Name, i.ID.Name) })
+		if at < 0 {
+			continue
+		}
+		if m := members(was.Pools[at], i); len(m) > 0 {
+			r.Parts = append(r.Parts, Part{Kind: string(plan.Pool), Name: i.ID.Name, Action: plan.Alter, Members: m})
+		}
+	}
+	r.Action = action(was.Etag != "", is.Etag != "", len(r.Fields)+len(r.Parts) > 0)
+	return r
+}
+
+// part shows a change of a part.
+func (v view) part(c plan.Change) Part {
+	p := Part{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
+	if c.Kind == nsg.Kind {
+		p.Kind = "securityRule"
+	}
+	p.Fields = differing(v.valuesOf(c.Was), v.valuesOf(c.Is))
+	return p
+}
+
+func (v view) valuesOf(part any) []value {
+	switch p := part.(type) {
+	case lb.Frontend:
+		return v.frontend(p)
+	case lb.Probe:
+		return probe(p)
+	case lb.Rule:
+		return rule(p)
+	case lb.SecurityRule:
+		return v.securityRule(p)
+	}
+	return nil
+}
+
+// differing are the fields that differ, in the order of those that are shown first.
+func differing(was, is []value) []Field {
+	var fields []Field
+	names := map[string]bool{}
+	for _, w := range was {
+		names[w.name] = true
+		fields = append(fields, field(w, find(is, w.name)))
+	}
+	for _, i := range is {
+		if !names[i.name] {
+			fields = append(fields, field(value{name: i.name}, i))
+		}
+	}
+	return slices.DeleteFunc(fields, func(f Field) bool {
+		same := f.Was == nil && f.Is == nil || f.Was != nil && f.Is != nil && *f.Was == *f.Is
+		return same && len(f.Added)+len(f.Removed) == 0
+	})
+}
+
+func find(all []value, name string) value {
+	for _, v := range all {
+		if v.name == name {
+			return v
+		}
+	}
+	return value{}
+}
+
+func field(was, is value) Field {
+	return Field{Name: was.name, Was: was.says(), Is: is.says(), Added: without(is.list, was.list), Removed: without(was.list, is.list)}
+}
+
+// without is in an order of its own: that in which load balancers are ready is not always the
+// same.
+func without(all, those []string) []string {
+	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
+	slices.Sort(left)
+	return left
+}
+
+// members are the entries of a pool that would change, by address.
+func members(was, is lb.Pool) []Member {
+	var all []Member
+	for _, i := range is.Addresses {
+		at := slices.IndexFunc(was.Addresses, func(w lb.Address) bool { return w.IP == i.IP })
+		switch {
+		case at < 0:
+			all = append(all, Member{Action: plan.Add, Address: i.IP.String(), Name: i.Name, AdminState: i.AdminState})
+		case was.Addresses[at].AdminState != i.AdminState:
+			all = append(all, Member{Action: plan.Alter, Address: i.IP.String(), Name: i.Name,
+				AdminState: i.AdminState, WasAdminState: cmp.Or(was.Addresses[at].AdminState, lb.None)})
+		}
+	}
+	for n, w := range was.Addresses {
+		left := slices.ContainsFunc(is.Addresses, func(i lb.Address) bool { return i.IP == w.IP })
+		twice := slices.ContainsFunc(was.Addresses[:n], func(o lb.Address) bool { return o.IP == w.IP })
+		if !left || twice {
+			all = append(all, Member{Action: plan.Remove, Address: w.IP.String(), Name: w.Name})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func (v view) publicIP(c ensure.Changed[lb.PublicIP]) Resource {
+	id := cmp.Or(c.Is.ID, c.Was.ID)
+	r := Resource{Kind: PublicIP, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	r.Fields = differing(v.ofPublicIP(c.Was, c.Was.Provisioning), v.ofPublicIP(c.Is, c.Was.Provisioning))
+	r.Action = action(c.Was.Etag != "", c.Is.Etag != "", len(r.Fields) > 0)
+	if cluster, owner, ok := cutLast(strings.TrimSuffix(id.Name, "-IPv6")); ok && cluster != "" {
+		r.Service = v.serviceOf(owner)
+	}
+	return r
+}
+
+func cutLast(name string) (before, after string, ok bool) {
+	at := strings.LastIndex(name, "-")
+	if at < 0 {
+		return "", "", false
+	}
+	return name[:at], name[at+1:], true
+}
+
+func (v view) securityGroup(c ensure.Changed[lb.SecurityGroup]) Resource {
+	id := c.Is.ID
+	r := Resource{Kind: SecurityGroup, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
+	for _, ch := range nsg.Diff(c.Was.Rules, c.Is.Rules) {
+		r.Parts = append(r.Parts, v.part(ch))
+	}
+	r.Action = action(true, true, len(r.Parts) > 0)
+	return r
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planview
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// view spells values.
+type view struct {
+	owners map[string]string
+	given  map[netip.Addr]string
+}
+
+// chosen stands for an address that Azure chooses.
+const chosen = "(chosen by Azure)"
+
+// address spells an address; one that Azure has yet to choose by what it is for.
+func (v view) address(text string) string {
+	if a, err := netip.ParseAddr(text); err == nil && v.given[a] != "" {
+		return "(the address of " + v.given[a] + ")"
+	}
+	return text
+}
+
+func (v view) addresses(all []string) []string {
+	texts := make([]string, len(all))
+	for i, a := range all {
+		texts[i] = v.address(a)
+	}
+	return texts
+}
+
+// serviceOf is whose a part is, by its name.
+func (v view) serviceOf(name string) string {
+	owner, _, _ := strings.Cut(strings.ToLower(name), "-")
+	return v.owners[owner]
+}
+
+// value is a field and what it says, where nothing is no word; list is that of a field which
+// is one, and pair is true for what has a name of its own, and may be empty.
+type value struct {
+	name, text string
+	list       []string
+	pair       bool
+}
+
+func (v value) says() *string {
+	if v.text == "" && !v.pair {
+		return nil
+	}
+	return &v.text
+}
+
+func number(n int32) string { return strconv.Itoa(int(n)) }
+
+func port(n int32) string {
+	if n == 0 {
+		return "all"
+	}
+	return number(n)
+}
+
+// yes spells what is true; what is not is no word worth.
+func yes(is bool) string {
+	if is {
+		return "true"
+	}
+	return ""
+}
+
+func (v view) frontend(f lb.Frontend) []value {
+	private := ""
+	switch {
+	case f.PublicIP != "":
+	case f.Static:
+		private = f.PrivateIP.String()
+	default:
+		private = chosen
+	}
+	return []value{
+		{name: "publicIP", text: f.PublicIP}, {name: "subnet", text: f.Subnet}, {name: "privateIP", text: private},
+		{name: "zones", text: strings.Join(f.Zones, ", ")},
+	}
+}
+
+func probe(p lb.Probe) []value {
+	return []value{
+		{name: "protocol", text: string(p.Protocol)}, {name: "port", text: number(p.Port)}, {name: "path", text: p.Path},
+		{name: "intervalSeconds", text: number(p.IntervalSeconds)}, {name: "threshold", text: number(p.Threshold)},
+	}
+}
+
+func rule(r lb.Rule) []value {
+	reset := ""
+	if r.TCPReset != nil {
+		reset = strconv.FormatBool(*r.TCPReset)
+	}
+	return []value{
+		{name: "protocol", text: string(r.Transport)}, {name: "frontend", text: r.Frontend},
+		{name: "frontendPort", text: port(r.FrontendPort)}, {name: "pool", text: r.Pool},
+		{name: "backendPort", text: port(r.BackendPort)}, {name: "probe", text: r.Probe},
+		{name: "floatingIP", text: strconv.FormatBool(r.FloatingIP)}, {name: "idleMinutes", text: number(r.IdleMinutes)},
+		{name: "tcpReset", text: reset}, {name: "distribution", text: string(r.Distribution)},
+		{name: "disableOutboundSNAT", text: yes(r.DisableOutboundSNAT)},
+	}
+}
+
+func (v view) securityRule(r lb.SecurityRule) []value {
+	return []value{
+		{name: "priority", text: number(r.Priority)}, {name: "access", text: string(r.Access)},
+		{name: "protocol", text: r.Protocol}, {name: "sources", list: r.Sources},
+		{name: "destinations", list: v.addresses(r.Destinations)}, {name: "ports", list: r.DestinationPorts},
+	}
+}
+
+func (v view) ofPublicIP(ip lb.PublicIP, was lb.Provisioning) []value {
+	if ip.Etag == "" {
+		return nil
+	}
+	address := ip.Address.String()
+	if v.given[ip.Address] != "" {
+		address = chosen
+	}
+	return slices.Concat([]value{
+		{name: "address", text: address}, {name: "family", text: string(ip.Family)},
+		{name: "location", text: ip.Location}, {name: "sku", text: string(ip.SKU)}, {name: "static", text: yes(ip.Static)},
+		{name: "zones", text: strings.Join(ip.Zones, ", ")},
+		{name: "prefix", text: ip.Prefix}, {name: "dnsLabel", text: ip.DNSLabel},
+	}, pairs("ipTags", ip.IPTags), pairs("tags", ip.Tags), state(ip.Provisioning, was))
+}
+
+func ofBalancer(b lb.LoadBalancer, was lb.Provisioning) []value {
+	if b.Etag == "" {
+		return nil
+	}
+	return slices.Concat([]value{{name: "location", text: b.Location}, {name: "sku", text: string(b.SKU)}}, pairs("tags", b.Tags), state(b.Provisioning, was))
+}
+
+// state is worth a word where the last write failed: then all is written again.
+func state(p, was lb.Provisioning) []value {
+	if was != lb.Failed {
+		return nil
+	}
+	return []value{{name: "provisioningState", text: string(p)}}
+}
+
+func pairs(field string, all map[string]string) []value {
+	var values []value
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		values = append(values, value{name: field + "." + key, text: all[key], pair: true})
+	}
+	return values
+}

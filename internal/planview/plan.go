@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package planview shows people and machines what would change in Azure. It is pure: what
+// was rehearsed goes in, and text comes out.
+//
+//	plan.go      what is shown, and the names that machines read
+//	compare.go   one resource before and after
+//	fields.go    what is shown of each part
+//	text.go      for people
+package planview
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/plan"
+)
+
+// Plan is what would change in Azure.
+type Plan struct {
+	// Changes counts the resources that would change.
+	Changes int `json:"changes"`
+	// Resources are those that would, in the order of their kinds and ids.
+	Resources []Resource `json:"resources"`
+	// Services are those that were planned, by name.
+	Services []Service `json:"services"`
+	// Pools are the BackendPools whose pool stays as it is, whatever its members should be.
+	Pools []Pool `json:"backendPoolsLeft,omitempty"`
+	// Notes say what the plan does not know.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// The kinds of resources.
+const (
+	LoadBalancer  = "loadBalancer"
+	PublicIP      = "publicIP"
+	SecurityGroup = "securityGroup"
+)
+
+// Resource is a resource of Azure that would change.
+type Resource struct {
+	Kind          string      `json:"kind"`
+	Name          string      `json:"name"`
+	ResourceGroup string      `json:"resourceGroup"`
+	ID            string      `json:"id"`
+	Action        plan.Action `json:"action"`
+	// Service is whose it is, as far as its name tells.
+	Service string  `json:"service,omitempty"`
+	Fields  []Field `json:"fields,omitempty"`
+	Parts   []Part  `json:"parts,omitempty"`
+}
+
+// Part is a part of a resource: a frontend, pool, probe, rule or securityRule.
+type Part struct {
+	Kind    string      `json:"kind"`
+	Name    string      `json:"name"`
+	Action  plan.Action `json:"action"`
+	Service string      `json:"service,omitempty"`
+	Fields  []Field     `json:"fields,omitempty"`
+	// Members are those of a pool that would change.
+	Members []Member `json:"members,omitempty"`
+}
+
+// Field is a field that would change: from Was to Is, which are nil where there is nothing,
+// or, of a list, by what is Added and Removed.
+type Field struct {
+	Name    string   `json:"name"`
+	Was     *string  `json:"was,omitempty"`
+	Is      *string  `json:"is,omitempty"`
+	Added   []string `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+}
+
+// Member is an entry of a pool that would change.
+type Member struct {
+	Action  plan.Action `json:"action"`
+	Address string      `json:"address"`
+	Name    string      `json:"name,omitempty"`
+	// AdminState is what it would be; WasAdminState what it is, where that differs.
+	AdminState    string `json:"adminState,omitempty"`
+	WasAdminState string `json:"wasAdminState,omitempty"`
+}
+
+// Service is a Service that was planned.
+type Service struct {
+	// Service is its namespace and name, with a slash.
+	Service string `json:"service"`
+	// LoadBalancer is where it belongs; empty if it leaves.
+	LoadBalancer string   `json:"loadBalancer,omitempty"`
+	Addresses    []string `json:"addresses,omitempty"`
+	// Refused says why Azure would not hold what it wants.
+	Refused string `json:"refused,omitempty"`
+	Note    string `json:"note,omitempty"`
+}
+
+// Pool is a BackendPool whose pool stays as it is.
+type Pool struct {
+	BackendPool string `json:"backendPool"`
+	Why         string `json:"why"`
+}
+
+// Of makes a plan of what was rehearsed. owners are the Services by the first part of the
+// names of what is theirs.
+func Of(d ensure.Differences, owners map[string]string) Plan {
+	v := view{owners: owners, given: d.Given}
+	p := Plan{Resources: []Resource{}, Services: []Service{}}
+	for _, c := range d.Balancers {
+		p.add(v.balancer(c))
+	}
+	for _, c := range d.PublicIPs {
+		p.add(v.publicIP(c))
+	}
+	for _, c := range d.Groups {
+		p.add(v.securityGroup(c))
+	}
+	return p
+}
+
+func (p *Plan) add(r Resource) {
+	if r.Action != "" {
+		p.Resources = append(p.Resources, r)
+		p.Changes++
+	}
+}
+
+// Serve adds a Service, with its addresses, some of which Azure has yet to choose.
+func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]string) {
+	v := view{given: given}
+	for _, a := range addresses {
+		if a.IsValid() {
+			s.Addresses = append(s.Addresses, v.address(a.String()))
+		}
+	}
+	p.Services = append(p.Services, s)
+	slices.SortFunc(p.Services, func(a, b Service) int { return strings.Compare(a.Service, b.Service) })
+}
+
+// JSON is the plan for machines.
+func (p Plan) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(p, "", "  ")
+	return append(text, '\n'), err
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planview
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/referencepage"
+)
+
+func address(name, ip, state string) lb.Address {
+	return lb.Address{Name: name, IP: netip.MustParseAddr(ip), AdminState: state}
+}
+
+// example has a change of every kind that no plan of the command's tests has.
+func example() Plan {
+	id := lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}
+	pip := func(name string) lb.ResourceID {
+		return lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePublicIP, Name: name}
+	}
+	reset := true
+	balancer := lb.LoadBalancer{
+		ID: id, Etag: "1", SKU: lb.Standard, Tags: map[string]string{"team": "", "old": "x"}, Provisioning: lb.Failed,
+		Frontends: []lb.Frontend{{Name: "a1", PublicIP: pip("one").String(), Zones: []string{"1", "2"}}},
+		Pools: []lb.Pool{{ID: lb.PoolID{LoadBalancer: id, Name: "web"}, Addresses: []lb.Address{
+			address("n1", "10.0.0.4", ""), address("n2", "10.0.0.5", lb.Down), address("n2-again", "10.0.0.5", ""), address("n3", "10.0.0.6", ""),
+		}}, {ID: lb.PoolID{LoadBalancer: id, Name: "gone"}, Addresses: []lb.Address{address("n1", "10.0.0.4", "")}}},
+		Rules: []lb.Rule{{Name: "a1-TCP-80", Frontend: "a1", Pool: "web", Transport: lb.TCP, FrontendPort: 80, BackendPort: 80, TCPReset: &reset}},
+	}
+	next := balancer
+	next.Tags, next.Provisioning = map[string]string{"team": "net", "empty": ""}, lb.Succeeded
+	next.Frontends = []lb.Frontend{{Name: "a1", Subnet: "/subscriptions/s/subnets/apps", PrivateIP: netip.MustParseAddr("10.0.0.9"), Static: true}}
+	next.Pools = []lb.Pool{{ID: balancer.Pools[0].ID, Addresses: []lb.Address{
+		address("n1", "10.0.0.4", lb.Down), address("n2", "10.0.0.5", lb.None), address("n4", "10.0.0.7", lb.Down),
+	}}}
+	next.Rules = nil
+	p := Of(ensure.Differences{
+		Balancers: []ensure.Changed[lb.LoadBalancer]{{Was: balancer, Is: next}, {Was: lb.LoadBalancer{ID: id, Etag: "2"}, Is: lb.LoadBalancer{ID: id}}},
+		PublicIPs: []ensure.Changed[lb.PublicIP]{
+			{Was: lb.PublicIP{ID: pip("kubernetes-a1"), Etag: "1", DNSLabel: "web"}, Is: lb.PublicIP{ID: pip("kubernetes-a1")}},
+			{Was: lb.PublicIP{ID: pip("same"), Etag: "1"}, Is: lb.PublicIP{ID: pip("same"), Etag: "1"}},
+			{Was: lb.PublicIP{ID: pip("never")}, Is: lb.PublicIP{ID: pip("never")}},
+		},
+		Groups: []ensure.Changed[lb.SecurityGroup]{{
+			Was: lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.1", "20.0.0.2"}}, {Name: "gone"}}},
+			Is:  lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.2", "240.0.0.1"}}}},
+		}},
+		Given: map[netip.Addr]string{netip.MustParseAddr("240.0.0.1"): "public IP new"},
+	}, map[string]string{"a1": "shop/web"})
+	p.Serve(Service{Service: "shop/web", Note: "the same"}, nil, nil)
+	p.Serve(Service{Service: "shop/db", Note: "the same"}, nil, nil)
+	p.Serve(Service{Service: "shop/api", Refused: "for a reason", Note: "another"}, nil, nil)
+	p.Pools = []Pool{{BackendPool: "shop/paused", Why: "spec.paused is set"}}
+	p.Notes = []string{"something is not known"}
+	return p
+}
+
+func TestText(t *testing.T) { referencepage.Is(t, "testdata/plan.txt", example().Text(false)) }
+
+// An event has room for a line.
+func TestBrief(t *testing.T) {
+	referencepage.Is(t, "testdata/brief.txt", example().Brief()+"\n"+Plan{}.Brief()+"\n")
+}
+
+// On a terminal each change has its colour, and nothing else differs.
+func TestColours(t *testing.T) {
+	colourful := example().Text(true)
+	for _, line := range []string{"\x1b[33m~ load balancer", "\x1b[31m- rule a1-TCP-80", "\x1b[32m+ 10.0.0.7", "\x1b[1;31m! Service shop/api"} {
+		if !strings.Contains(colourful, line) {
+			t.Errorf("no line begins with %q", line)
+		}
+	}
+	for _, c := range colours {
+		colourful = strings.ReplaceAll(colourful, c, "")
+	}
+	if plain := strings.ReplaceAll(colourful, plain, ""); plain != example().Text(false) {
+		t.Errorf("without colours it is\n%s", plain)
+	}
+}
+
+// Machines get the same, and lists where there is nothing.
+func TestJSON(t *testing.T) {
+	raw, err := example().JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	referencepage.Is(t, "testdata/plan.json", string(raw))
+	raw, err = Of(ensure.Differences{}, nil).JSON()
+	var none map[string]any
+	if err != nil || json.Unmarshal(raw, &none) != nil || none["resources"] == nil || none["services"] == nil || none["changes"] != 0.0 {
+		t.Errorf("an empty plan is %s, %v", raw, err)
+	}
+}
