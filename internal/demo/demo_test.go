@@ -70,11 +70,19 @@ func TestAShortStoryAgainstRealProcesses(t *testing.T) {
 		t.Fatalf("%v\n%s", err, lines)
 	}
 	s := summaryOf(t, out)
-	if !s.OK || len(s.Steps) != 4 || s.Total.Changes < 6 || s.Total.LagP50 <= 0 || s.Total.Writes+s.ARM.Balancers < 3 {
+	if !s.OK || len(s.Steps) != 4 || s.Total.Changes < 6 || s.Total.LagP50 <= 0 {
 		t.Errorf("%+v", s)
 	}
-	if a := s.ARM; a.Writes != s.Total.Writes+a.Balancers+a.PublicIPs || a.PublicIPs != 4 || a.Balancers < 2 || a.Balancers > 6 {
-		t.Errorf("3 public IPs come, 1 goes, and the load balancer is written at most once for each, and where its pools change together: %+v", a)
+	// The load balancer is written for each Service that comes or goes, or for several of
+	// them; and it, or a pool, for what the members have become: how many pools go with one
+	// write is up to the moment, but none is made without a change. At the least it is made,
+	// the members change once with the new process, and a Service leaves it.
+	a := s.ARM
+	if writes := s.Total.Writes + a.Balancers; a.Balancers < 2 || writes < 3 || writes > 4+s.Total.Changes {
+		t.Errorf("%d writes of the load balancer and its pools for 4 Services that come or go and %d changes: %+v", writes, s.Total.Changes, a)
+	}
+	if a.Writes != s.Total.Writes+a.Balancers+a.PublicIPs || a.PublicIPs != 4 {
+		t.Errorf("3 public IPs come and 1 goes, and nothing else is written: %+v", a)
 	}
 	if wrote := s.Steps[1].Writes; wrote != 0 {
 		t.Errorf("%d writes when nodes without pods joined", wrote)

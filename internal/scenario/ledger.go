@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -178,93 +177,6 @@ func (p *process) without(ref poolupdate.Ref) bool {
 	defer p.stage.mu.Unlock()
 	b := p.stage.cluster.byRef(ref)
 	return b == nil || p.seen.gone(b) || b.deleting
-}
-
-// note keeps a report, and what it says of its pool. A machine that is suspended between the
-// decision and the word says it late: thereWhenAsked. The caller holds s.mu.
-func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
-	s := p.stage
-	k := s.pools[r.Pool.Key()]
-	seen := report{Report: r, last: k.last, surrender: k.surrender, before: maps.Clone(k.words), newest: k.attempt == nil || k.attempt.added == k.added}
-	b := s.cluster.byRef(r.Ref)
-	if b != nil {
-		seen.serviceGone, seen.held = (p.seen.gone(b) || b.deleting) && !thereWhenAsked, b.paused
-	}
-	if k.attempt != nil {
-		if seen.passed = k.attempt.passed; r.Outcome != poolupdate.Postponed {
-			s.paces(k, r.Drift)
-		}
-		if !k.attempt.over {
-			k.ended = time.Now()
-		}
-	}
-	if r.Admin && !r.AdminRetryAt.IsZero() { // else it has dropped what it took along, too
-		seen.row, seen.failed = k.row, k.failed
-		k.keepsAt(r)
-		seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(later(k.patience, k.excuse), k.again))
-		s.tell(k, r)
-		s.journal.reports = append(s.journal.reports, seen)
-		return
-	}
-	k.attempt, k.admin = nil, k.admin || !r.AdminRetryAt.IsZero()
-	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
-		k.failed = 0
-	}
-	if r.Outcome == poolupdate.Retriable {
-		k.row++
-		if seen.newest {
-			k.failed++
-		}
-	}
-	seen.row, seen.failed = k.row, k.failed
-	ends := r.Outcome != poolupdate.Retriable && r.Outcome != poolupdate.Postponed
-	if ends {
-		k.failed = 0
-	}
-	if ends || !r.Requeued {
-		k.row = 0
-	}
-	if !r.Requeued {
-		k.surrender = surrenderTo(r)
-	}
-	k.level = r.Settled && !seen.serviceGone
-	putOff := r.Drift && r.Outcome == poolupdate.Postponed // a look is no change that waits
-	k.givenUp = seen.newest && !r.Settled && (!r.Requeued || putOff && k.givenUp)
-	k.parkedUntil = r.NextEligibleAt
-	switch {
-	case !r.Requeued:
-		k.again = time.Time{}
-	case r.Outcome == poolupdate.Retriable:
-		k.again = k.begun.Add(s.opts.Interval)
-	}
-	switch {
-	case b == nil: // the lanes forget the pool with its BackendPool
-	case putOff:
-		k.putOff = time.Now()
-	case r.Requeued, k.admin:
-		k.queues()
-	}
-	seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), later(k.patience, k.excuse))
-	if r.Settled && !k.driftedAt.After(k.last.at) {
-		k.drifted = false
-	}
-	if !r.Settled {
-		k.trouble = later(k.trouble, later(later(r.RetryAt, r.AdminRetryAt), time.Now()))
-		if r.Fault != nil { // nobody looks before the time that Azure named
-			k.trouble = later(k.trouble, r.Fault.RetryAt)
-		}
-	}
-	s.tell(k, r)
-	s.journal.reports = append(s.journal.reports, seen)
-}
-
-// surrenderTo says what a change is given up for with a report that no other attempt
-// follows; empty if it is not.
-func surrenderTo(r poolupdate.Report) string {
-	if r.Fault == nil || r.Outcome != poolupdate.Retriable && r.Outcome != poolupdate.Terminal {
-		return ""
-	}
-	return string(r.Outcome) + " " + r.Fault.Code
 }
 
 // tell keeps the words and writes the line of the trace.
