@@ -188,7 +188,8 @@ func (s *Stage) lanesOf(lines []line) map[string]int {
 type pool struct {
 	id      lb.PoolID
 	foreign []lb.Address
-	// foreignDown are addresses that somebody else has set Down.
+	// foreignDown are addresses that somebody else has set Down; false for one that may have
+	// been taken out and put back since.
 	foreignDown map[netip.Addr]bool
 	// deleted is true after the script took the pool out of Azure.
 	deleted bool

@@ -145,7 +145,6 @@ func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 	if !s.opts.AdminState {
 		return ""
 	}
-	s.forgetDown(k)
 	want := map[netip.Addr]bool{}
 	for _, a := range s.wants(k) {
 		want[a.IP] = a.AdminState == lb.Down
@@ -153,7 +152,12 @@ func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 	var wrong []string
 	for _, a := range held {
 		toBe, ours := want[a.IP]
-		if is := a.AdminState == lb.Down; ours && is != toBe && !k.foreignDown[a.IP] {
+		is := a.AdminState == lb.Down
+		stays, foreign := k.foreignDown[a.IP]
+		if stays && !is {
+			wrong = append(wrong, fmt.Sprintf("%s was set Down by somebody else, and is not any more", a.IP))
+		}
+		if ours && is != toBe && !(is && foreign) {
 			wrong = append(wrong, fmt.Sprintf("%s is Down: %t", a.IP, is))
 		}
 	}
@@ -164,6 +168,7 @@ func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 // level. The caller holds s.mu.
 func (s *Stage) watch(k *pool) {
 	s.watchUnwanted(k)
+	s.forgetDown(k)
 	if until := later(s.gatesOpen(k), later(k.patience, k.excuse)); until.After(time.Now()) {
 		k.trouble = later(k.trouble, until)
 	}

@@ -66,9 +66,11 @@ func (s *Stage) otherWriter(a *reader) error {
 	for i, e := range held {
 		switch {
 		case e.Name == down && e.AdminState != lb.Down:
-			held[i].AdminState, k.foreignDown = lb.Down, map[netip.Addr]bool{e.IP: true}
+			held[i].AdminState = lb.Down
+			s.isForeignDown(k, e.IP)
 		case e.Name == up && e.AdminState == lb.Down:
 			held[i].AdminState = lb.None
+			delete(k.foreignDown, e.IP)
 			k.drifts()
 		}
 	}

@@ -4,9 +4,10 @@ package scenario
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
+	"slices"
 
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 )
 
@@ -79,16 +80,34 @@ func (c *cluster) newAddresses() []netip.Addr {
 	}
 }
 
-// forgetDown drops what somebody else has set Down and is not there any more, or is not Down.
-// The caller holds s.mu.
+// forgetDown drops what somebody else has set Down and is not there any more: it goes with its
+// entry. Of one that nobody wants for a moment it may, or may not. The caller holds s.mu.
 func (s *Stage) forgetDown(k *pool) {
 	if len(k.foreignDown) == 0 {
 		return
 	}
-	still := map[netip.Addr]bool{}
 	held, _ := s.holds(k)
-	for _, a := range held {
-		still[a.IP] = a.AdminState == "Down"
+	wanted := s.wants(k)
+	for ip := range k.foreignDown {
+		is := func(a lb.Address) bool { return a.IP == ip }
+		at := slices.IndexFunc(held, is)
+		switch {
+		case at < 0, !k.foreignDown[ip] && held[at].AdminState != lb.Down:
+			delete(k.foreignDown, ip)
+		case !slices.ContainsFunc(wanted, is):
+			k.foreignDown[ip] = false
+		}
 	}
-	maps.DeleteFunc(k.foreignDown, func(ip netip.Addr, _ bool) bool { return !still[ip] })
+}
+
+// isForeignDown notes that somebody else has set an address Down. Of one that is on record as
+// set Down by us nobody can tell any more who did it. The caller holds s.mu.
+func (s *Stage) isForeignDown(k *pool, ip netip.Addr) {
+	if b := s.cluster.bindings[k.id.Name]; b != nil && slices.Contains(b.entry.down, ip) {
+		return
+	}
+	if k.foreignDown == nil {
+		k.foreignDown = map[netip.Addr]bool{}
+	}
+	k.foreignDown[ip] = true
 }

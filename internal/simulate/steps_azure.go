@@ -36,10 +36,14 @@ func throttle(w *world) []string {
 // parksAlone is the code of a 429 that closes no gate.
 const parksAlone = "RetryableError/ReferencedResourceNotProvisioned"
 
-// otherWriter changes a pool: what it adds is its own, what it takes is ours.
+// otherWriter changes a pool: what it adds is its own, what it takes is ours; so is what it
+// sets Down, or not.
 func otherWriter(w *world) []string {
-	if w.r.IntN(2) == 0 {
+	switch w.r.IntN(6) {
+	case 0, 1:
 		return one("conflict pool=%s remove=%s", w.pool(), w.node())
+	case 2:
+		return one("conflict pool=%s %s=%s", w.pool(), oneOf(w, "down", "down", "up"), w.node())
 	}
 	return one("conflict pool=%s add=%s", w.pool(), w.newForeign())
 }

@@ -87,5 +87,11 @@ func defects() []defect {
 		{"the lease's term counts from the answer", lease + "hold.go", "\tend = time.Now().Add(s.term)\n\treturn end, s.holder.Acquire(ctx)\n", "\terr = s.holder.Acquire(ctx)\n\treturn time.Now().Add(s.term), err\n"},
 		{"a write of all leaves the others out of force", poolupdate + "whole.go", "l.queue.lookAtOthers(writes, time.Now())", "l.queue.lookAtOthers(writes, time.Now().Add(1000*time.Hour))"},
 		{"parked pools take part in writes of all", poolupdate + "whole.go", "!g.looks() && !w.history.apart && (", "!g.looks() && !w.history.apart && (len(w.ops) > 0 || "},
+		{"Down is not taken back", poolupdate + "apply.go", "case isDown && byUs && !toBe:", "case isDown && byUs && !toBe && len(down) > 1000:"},
+		{"a node that leaves joins as if it did not", poolupdate + "apply.go", "if has.down != nil && a.AdminState == lb.Down {", "if has.down != nil && a.AdminState == lb.None {"},
+		{"what others set Down is taken back", poolupdate + "apply.go", "case isDown && byUs && !toBe:", "case isDown && !toBe:"},
+		{"Down is recorded after the write", poolupdate + "attempt.go", "down := sorted(slices.Concat(recorded.Down, todo.downed))\n\tif recorded.Taken", "down := sorted(slices.Clone(recorded.Down))\n\tif recorded.Taken"},
+		{"a change of admin states that fails is dropped", poolupdate + "settle.go", "\t\tadmin: disposition{keep: true, yield: true}, carried: disposition{keep: true},\n\t},\n\tTerminal", "\t\tcarried: disposition{keep: true},\n\t},\n\tTerminal"},
+		{"a write of the members resets admin states", poolupdate + "apply.go", "\t\t\ta.AdminState = c.direct(a, state, has.down)\n", "\t\t\tc.direct(a, state, has.down)\n\t\t\ta.AdminState = \"\"\n"},
 	}
 }
