@@ -118,7 +118,7 @@ func (s *stage) countFlows(ctx context.Context, e *Eviction, ip string, began ti
 		if stopped.IsZero() && len(sending(rules, ip)) == 0 {
 			stopped = now
 			e.Seconds = now.Sub(began).Seconds()
-			s.print.line(green, "azure", fmt.Sprintf("no new flow goes to %s any more, %.1f s after the event", e.Node, e.Seconds))
+			s.print.line(green, "azure", fmt.Sprintf("no new flow goes to %s any more, %.2f s after the event", e.Node, e.Seconds))
 			s.print.detail(stoppedBy(rules, ip))
 		}
 		if died.IsZero() && now.Sub(began) >= notice {
@@ -210,7 +210,7 @@ func (s *stage) replaceNode(ctx context.Context, name string) error {
 // lines are those of the summary.
 func (e *EvictionsSummary) lines() []string {
 	line := func(what string, e Eviction) string {
-		return fmt.Sprintf("%-29s%7.1f s  new flows met a dead machine for %.1f s", what, e.Seconds, e.Misdirected)
+		return fmt.Sprintf("%-28s%8.2f s  new flows met a dead machine for %.1f s", what, e.Seconds, e.Misdirected)
 	}
 	return []string{
 		line("a spot machine is evicted", e.With), line("the same, admin states off", e.Without),

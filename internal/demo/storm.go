@@ -147,7 +147,7 @@ func (t *tempest) showRetrying(ctx context.Context) error {
 const stateRetrying = "Retrying"
 
 // spare are the columns that are left out where there is no room, in this order.
-var spare = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE"}
+var spare = []string{"WHY", "LOAD BALANCER", "SERVICE", "POOL", "AGE", "DOWN"}
 
 // showPools prints the newest table, without what does not fit and says least.
 func (t *tempest) showPools() {
