@@ -69,7 +69,7 @@ func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r
 		return todo, true, nil
 	}
 	err = c.Ledger.Record(ctx, ref, Intent{
-		Written: recorded.Written, Down: down, Desired: len(observed.Addresses), Observed: len(observed.Addresses), Alter: todo.alter,
+		Written: recorded.Written, Down: down, Desired: len(observed.Addresses), Observed: len(observed.Addresses), Alter: todo.alter, States: true,
 	})
 	if err != nil {
 		return todo, false, fmt.Errorf("%w: cannot record which addresses are about to be Down: %w", errNotReady, err)

@@ -147,6 +147,25 @@ func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
 	})
 }
 
+// To set an admin state takes no pool: when it is made anew for addresses, what stands there
+// of this cluster is ours.
+func TestAPoolOfInterfacesBecomesOneOfAddresses(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.interfaces(web, "nic-n1")
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(5 * time.Second)
+		w.expectDown("10.0.0.1")
+		w.set(func() {
+			w.pool(web, "n1=10.0.0.1 n2=10.0.0.2 other=10.9.9.9")
+			w.nodes[netip.MustParseAddr("10.0.0.2")] = true
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.expectPool(web, "n1=10.0.0.1 other=10.9.9.9")
+		w.expectDown("")
+	})
+}
+
 // With the setting off, and in writes of the whole load balancer, such a pool is left alone;
 // the changes of admin states that were to be part of one are applied by themselves.
 func TestInterfacesBesideOtherWrites(t *testing.T) {
