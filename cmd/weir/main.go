@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -32,11 +34,21 @@ func run(args []string) int {
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	fmt.Fprintf(os.Stderr, "weir: %v\n", err)
+	fmt.Fprintf(os.Stderr, "weir: %s\n", printable(err.Error()))
 	if _, ok := errors.AsType[*app.UsageError](err); ok {
 		return 2
 	}
 	return 1
+}
+
+// printable keeps what a file or a Service says from steering the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 func newRoot() *cobra.Command {

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"io"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"weir.dev/weir/internal/armemu"
@@ -51,5 +54,27 @@ func TestExitCodes(t *testing.T) {
 		if got := run(tt.args); got != tt.want {
 			t.Errorf("%s: exit code %d, want %d", tt.name, got, tt.want)
 		}
+	}
+}
+
+// What a file says of an object is in the message of an error, and steers no terminal.
+func TestMessagesSteerNoTerminal(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "evil.yaml")
+	evil := `{apiVersion: v1, kind: Service, metadata: {name: "x\e[2J\u009b2J\u202e"}, spec: {ports: 1}}`
+	if err := os.WriteFile(name, []byte(evil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	defer func() { os.Stderr = stderr }()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stderr = write
+	run([]string{"plan", "--config", "../../internal/app/testdata/plan/azure.json", "--azure-endpoint", "http://127.0.0.1:1", "-f", name})
+	write.Close()
+	said, err := io.ReadAll(read)
+	if text := string(said); err != nil || !strings.Contains(text, "Service default/x") && !strings.Contains(text, "Service x") || strings.ContainsAny(text, "\x1b\u009b\u202e") {
+		t.Errorf("it says %q, %v", text, err)
 	}
 }

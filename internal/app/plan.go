@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -133,12 +132,11 @@ func (p *planning) readFiles() error {
 // stage puts the objects where the controller would see them, and everything that it writes
 // with in front of a shadow.
 func (p *planning) stage(settings ensure.Settings, client *azure.Client) error {
-	quiet := slog.New(slog.DiscardHandler)
 	p.cluster = kube.NewOffline(kube.Options{
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
-		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(), Log: quiet,
+		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	p.rehearsal = ensure.NewRehearsal(ensure.Config{Settings: settings, Cluster: p.cluster, Log: quiet}, client)
+	p.rehearsal = ensure.NewRehearsal(ensure.Config{Settings: settings, Cluster: p.cluster}, client)
 	namespace := kube.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Balance(p.rehearsal, balancingOf(p.Options, p.cfg, settings, client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change

@@ -46,6 +46,16 @@ func TestTheLogNamesWhatIsWritten(t *testing.T) {
 		if got := said(); !slices.Equal(got, want) {
 			t.Errorf("said\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
+		s.process.dead = true
+		s.applyAll(`shop/a: {ports: 80}`)
+		s.process.dead = false
+		if r, _ := s.rehearse(); len(r.Shadow.Differences().PublicIPs) != 1 {
+			t.Error("nothing was rehearsed")
+		}
+		if got := said(); len(got[0]) > 0 {
+			t.Errorf("of a rehearsal it says what was not done: %s", got)
+		}
+		s.remove("shop/a")
 		var many strings.Builder
 		for i := range 12 {
 			fmt.Fprintf(&many, "shop/m%02d: {ports: 80, azure-load-balancer-internal: \"true\"}\n", i)

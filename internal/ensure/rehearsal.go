@@ -4,6 +4,7 @@ package ensure
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -21,10 +22,11 @@ type Rehearsal struct {
 	ended   chan struct{}
 }
 
-// NewRehearsal returns a Rehearsal. Azure, Lanes, Lease and Done of the configuration are
-// not used.
+// NewRehearsal returns a Rehearsal. Azure, Lanes, Lease, Done and Log of the configuration
+// are not used: the log would say that is written what is not.
 func NewRehearsal(cfg Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1)}
+	cfg.Log = slog.New(slog.DiscardHandler)
 	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Done = r.Shadow, freeLanes{}, nil, r.hear
 	r.Balancers = New(cfg)
 	return r

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -60,7 +59,7 @@ func (b *standIn) Rehearsal() *ensure.Rehearsal {
 	set := ensure.Settings{
 		Settings: balancing().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
 	}
-	return ensure.NewRehearsal(ensure.Config{Settings: set, Cluster: nothing{}, Log: slog.New(slog.DiscardHandler)}, nothing{})
+	return ensure.NewRehearsal(ensure.Config{Settings: set, Cluster: nothing{}}, nothing{})
 }
 
 // nothing is an Azure that has nothing, and a cluster that needs nothing.

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,10 @@ func (c *Cluster) ghost(name types.NamespacedName) *corev1.Service {
 	}
 }
 
+// canonical is how an API server spells the UIDs that it gives. Names in Azure have no
+// capitals, so that another spelling would be another Service's name there.
+var canonical = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 // haunted has the Service of a BackendPool that Weir made leave its load balancer, if it went
 // while nobody watched: the BackendPool goes with it, and names it.
 func (c *Cluster) haunted(p *v1alpha1.BackendPool) {
@@ -50,7 +55,7 @@ func (c *Cluster) haunted(p *v1alpha1.BackendPool) {
 		return
 	}
 	uid := p.OwnerReferences[at].UID
-	if slices.ContainsFunc(c.Reached(), func(r ensure.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
+	if !canonical.MatchString(string(uid)) || slices.ContainsFunc(c.Reached(), func(r ensure.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
 		return // somebody wrote that reference who is not Weir
 	}
 	if c.claims.haunt(name, uid, p.Spec.LoadBalancer.Name) {

@@ -60,7 +60,8 @@ func (s *scene) areDown(pool string, want ...string) {
 }
 
 // An earlier controller has left a pool of network interfaces. Weir says that it does not fill
-// it, and has nodes that leave be Down in it, until they leave no more or the BackendPool goes.
+// it, and has nodes that leave be Down in it, until they leave no more, the Service goes, or
+// the BackendPool does.
 func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "nics")
@@ -86,8 +87,18 @@ func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 		t.Errorf("told of its members, which are not Weir's: %v", got)
 	}
 
+	if id := s.status("nics").PoolID; id != "" {
+		t.Errorf("%s was taken", id)
+	}
+
 	s.taint(2, outTaint)
 	s.areDown("nics", "rg_"+s.node(2)+"ip")
+	s.delete(&corev1.Service{}, "web")
+	s.areDown("nics")
+	s.comesToSay("nics", v1alpha1.ReasonServiceNotFound, "")
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.areDown("nics", "rg_"+s.node(2)+"ip")
+
 	s.delete(&v1alpha1.BackendPool{}, "nics")
 	s.goes("nics")
 	s.areDown("nics")

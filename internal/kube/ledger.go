@@ -54,7 +54,9 @@ func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupd
 	before, set := *e.status.DeepCopy(), e.set
 	e.mu.Unlock()
 	err := c.statuses.updateLocked(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
-		s.PoolID = st.pool.String()
+		if !intent.States {
+			s.PoolID = st.pool.String()
+		}
 		s.WrittenAddresses = formatAddresses(intent.Written)
 		setDown(s, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
 		unpark(s, p.Generation)

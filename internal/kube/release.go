@@ -61,7 +61,7 @@ func (e *entry) abandon() bool {
 	defer e.writing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.status.PoolID != "" {
+	if takes(&e.status) {
 		return false
 	}
 	e.gone = true

@@ -298,5 +298,5 @@ func (c *Cluster) taken(p *v1alpha1.BackendPool) bool {
 	if e := c.statuses.known(refOf(p)); e != nil {
 		return e.taken()
 	}
-	return p.Status.PoolID != ""
+	return takes(&p.Status)
 }

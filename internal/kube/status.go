@@ -269,12 +269,16 @@ func (s *statuses) applyOnce(ctx context.Context, u *unstructured.Unstructured) 
 	return s.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner), client.ForceOwnership)
 }
 
-// taken reports whether the pool was ever taken.
+// taken reports whether something of the pool is ours.
 func (e *entry) taken() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.status.PoolID != ""
+	return takes(&e.status)
 }
+
+// takes reports whether a pool was ever taken, or is one of network interfaces with admin
+// states of ours.
+func takes(s *v1alpha1.BackendPoolStatus) bool { return s.PoolID != "" || len(s.Down) > 0 }
 
 // lacksPool reports whether the last attempt found no pool to write.
 func (e *entry) lacksPool() bool {
@@ -283,11 +287,11 @@ func (e *entry) lacksPool() bool {
 	return e.missing
 }
 
-// holds reports whether an address of ours may be in the pool.
+// holds reports whether an address of ours may be in the pool, or an interface Down by us.
 func (e *entry) holds() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.status.WrittenAddresses) > 0
+	return len(e.status.WrittenAddresses)+len(e.status.Down) > 0
 }
 
 // reason returns the state that people read first.

@@ -11,9 +11,11 @@ package planview
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/plan"
@@ -138,8 +140,17 @@ func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]str
 	slices.SortFunc(p.Services, func(a, b Service) int { return strings.Compare(a.Service, b.Service) })
 }
 
-// JSON is the plan for machines.
+// JSON is the plan for machines. People may look at it, too: what would steer their terminal
+// is escaped, of which encoding/json does the half.
 func (p Plan) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
-	return append(text, '\n'), err
+	safe := make([]byte, 0, len(text)+1)
+	for _, r := range string(text) {
+		if r != '\n' && hidden(r) {
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+			continue
+		}
+		safe = utf8.AppendRune(safe, r)
+	}
+	return append(safe, '\n'), err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"weir.dev/weir/internal/plan"
 )
@@ -45,6 +46,7 @@ type writer struct {
 
 // line writes one line, with the mark of an action before it.
 func (w *writer) line(depth int, of plan.Action, text string) {
+	text = strings.Map(visible, text)
 	if of != "" {
 		text = marks[of] + " " + text
 		if w.colour {
@@ -53,6 +55,17 @@ func (w *writer) line(depth int, of plan.Action, text string) {
 	}
 	fmt.Fprintf(&w.out, "%s%s\n", strings.Repeat("    ", depth), text)
 }
+
+// visible is what stands for a rune of a text: people who may edit a Service write tags,
+// paths and names, and those neither steer a terminal nor begin a line.
+func visible(r rune) rune {
+	if hidden(r) {
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 func (w *writer) resource(r Resource) {
 	w.line(0, r.Action, kindOf(r.Kind)+" "+r.Name+" (resource group "+r.ResourceGroup+")"+of(r.Service))

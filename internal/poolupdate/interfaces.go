@@ -69,7 +69,7 @@ func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r
 		return todo, true, nil
 	}
 	err = c.Ledger.Record(ctx, ref, Intent{
-		Written: recorded.Written, Down: down, Desired: len(observed.Addresses), Observed: len(observed.Addresses), Alter: todo.alter,
+		Written: recorded.Written, Down: down, Desired: len(observed.Addresses), Observed: len(observed.Addresses), Alter: todo.alter, States: true,
 	})
 	if err != nil {
 		return todo, false, fmt.Errorf("%w: cannot record which addresses are about to be Down: %w", errNotReady, err)
@@ -80,28 +80,35 @@ func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 
 // direct computes the admin states of the interfaces that belong to nodes: Down for a member
-// that leaves, and whatever else was set Down by us is taken back.
+// that leaves, and whatever else was set Down by us is taken back. A node may be gone, or not
+// say yet what its machine is, and come back to it: what is on record stays there as long as an
+// interface is Down that may be its.
 func direct(observed lb.Pool, want Wanted, down []netip.Addr) change {
-	states, byUs := map[netip.Addr]string{}, map[netip.Addr]struct{}{}
+	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
 		states[a.IP] = a.AdminState
 	}
 	for _, ip := range down {
 		byUs[ip] = struct{}{}
 	}
-	c := change{next: observed}
+	c, nobodys := change{next: observed}, false
 	c.next.Addresses = slices.Clone(observed.Addresses)
 	for i := range c.next.Addresses {
 		a := &c.next.Addresses[i]
 		ip, ok := want.AddressOf(a.Machine)
 		if !ok {
+			nobodys = nobodys || isDown(*a)
 			continue
 		}
-		a.IP = ip
+		a.IP, found[ip] = ip, true
 		a.AdminState = c.direct(*a, states[ip], byUs)
 	}
-	for ip := range byUs { // a write of ours may still be on its way
-		c.unseen = c.unseen || c.none() && states[ip] != lb.Down
+	for _, ip := range down {
+		if nobodys && !found[ip] {
+			c.down = append(c.down, ip)
+			continue
+		}
+		c.unseen = c.unseen || c.none() && states[ip] != lb.Down // a write of ours may still be on its way
 	}
 	return c
 }

@@ -113,9 +113,10 @@ func TestALostDownOfAnInterfaceCannotLandLater(t *testing.T) {
 	})
 }
 
-// A node that has gone is nobody's: its interface stays as it is, and is on record no more.
+// A node that has gone is nobody's: its interface stays as it is. It stays on record, for the
+// node may register again with the machine that it had, and leaves with the interface.
 func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
-	inAdminWorld(t, func(w *world) {
+	gone := func(w *world) {
 		w.interfaces(web, "nic-n1 nic-n2")
 		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 		w.wait(5 * time.Second)
@@ -123,6 +124,44 @@ func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
 		w.drain(web, "n2=10.0.0.2")
 		w.wait(5 * time.Second)
 		w.expectInterfaces(web, "nic-n1/Down nic-n2")
+		w.expectDown("10.0.0.1")
+	}
+	inAdminWorld(t, func(w *world) {
+		gone(w)
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2") // it is back, and nobody says yet on which machine
+		w.wait(5 * time.Second)
+		w.expectDown("10.0.0.1")
+		w.set(func() { w.machines["n1"] = netip.MustParseAddr("10.0.0.1") })
+		w.drain(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.expectInterfaces(web, "nic-n1/None nic-n2")
+		w.expectDown("")
+	})
+	inAdminWorld(t, func(w *world) {
+		gone(w)
+		w.set(func() { w.pools[web.Key()].Addresses = w.pools[web.Key()].Addresses[1:] })
+		w.drain(web, "n2=10.0.0.2")
+		w.wait(5 * time.Second)
+		w.expectInterfaces(web, "nic-n2")
+		w.expectDown("")
+	})
+}
+
+// To set an admin state takes no pool: when it is made anew for addresses, what stands there
+// of this cluster is ours.
+func TestAPoolOfInterfacesBecomesOneOfAddresses(t *testing.T) {
+	inAdminWorld(t, func(w *world) {
+		w.interfaces(web, "nic-n1")
+		w.drain(web, "n1=10.0.0.1/Down")
+		w.wait(5 * time.Second)
+		w.expectDown("10.0.0.1")
+		w.set(func() {
+			w.pool(web, "n1=10.0.0.1 n2=10.0.0.2 other=10.9.9.9")
+			w.nodes[netip.MustParseAddr("10.0.0.2")] = true
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.expectPool(web, "n1=10.0.0.1 other=10.9.9.9")
 		w.expectDown("")
 	})
 }

@@ -83,6 +83,9 @@ type Intent struct {
 	Written, Down      []netip.Addr
 	Desired, Observed  int
 	Add, Remove, Alter int
+	// States is true if admin states alone are written, of network interfaces: that does not
+	// take the pool.
+	States bool
 }
 
 // Lease is the lock that other controllers of the cluster's load balancers take, too.

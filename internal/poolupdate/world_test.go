@@ -278,7 +278,7 @@ func (w *world) Record(_ context.Context, ref Ref, in Intent) error {
 	if err := w.called("RECORD", poolID("", ref.Name), line); err != nil {
 		return err
 	}
-	w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name] = in.Written, in.Down, true
+	w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name] = in.Written, in.Down, w.taken[ref.Name] || !in.States
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.In
 	if p.dead || b == nil {
 		return errDead
 	}
-	next := entry{slices.Clone(in.Written), slices.Clone(in.Down), true}
+	next := entry{slices.Clone(in.Written), slices.Clone(in.Down), !in.States || p.ledger[ref].taken}
 	if err := p.save(b, next, "record"); err != nil {
 		return err
 	}
