@@ -4,6 +4,7 @@ package ensure
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -21,11 +22,12 @@ type Rehearsal struct {
 	ended   chan struct{}
 }
 
-// NewRehearsal returns a Rehearsal. Azure, Lanes, Lease and Done of the configuration are
-// not used.
+// NewRehearsal returns a Rehearsal. Azure, Lanes, Lease, Done and Log of the configuration
+// are not used: a log that says what was written has nothing to say of it.
 func NewRehearsal(cfg Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1)}
 	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Done = r.Shadow, freeLanes{}, nil, r.hear
+	cfg.Log = slog.New(slog.DiscardHandler)
 	r.Balancers = New(cfg)
 	return r
 }

@@ -93,7 +93,7 @@ func (s *stage) change(e edit) {
 
 // rehearse plays what all Services ask for, in the order in which they came.
 func (s *stage) rehearse() (*ensure.Rehearsal, []ensure.Result) {
-	rehearsal := ensure.NewRehearsal(ensure.Config{Settings: s.settings, Cluster: s.process, Log: quiet}, s.process.client)
+	rehearsal := ensure.NewRehearsal(ensure.Config{Settings: s.settings, Cluster: s.process, Log: s.log}, s.process.client)
 	var reqs []ensure.Request
 	for _, name := range s.names() {
 		r := s.services[name]
