@@ -85,9 +85,11 @@ spec: {serviceRef: {name: web}, loadBalancer: {name: terraform}, poolName: web, 
 		{"such a pool, paused", strings.ReplaceAll(strings.ReplaceAll(bound, "loadBalancerClass: weir.dev/azure", "loadBalancerClass: other"), "ipFamily: IPv4}", "ipFamily: IPv4, paused: true}"), everything, terraformed},
 		{"the load balancer is not there", strings.ReplaceAll(bound, "loadBalancerClass: weir.dev/azure", "loadBalancerClass: other"), everything, nil},
 		{"a pool of network interfaces", strings.ReplaceAll(bound, "loadBalancerClass: weir.dev/azure", "loadBalancerClass: other"), everything, func(c *cloud) {
-			c.put(t, "/networkInterfaces/nic", `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+planNetwork+`/virtualNetworks/vnet/subnets/nodes"}}}]}}`)
+			for _, nic := range []string{"nic-1", "nic-2"} {
+				c.put(t, "/networkInterfaces/"+nic, `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+planNetwork+`/virtualNetworks/vnet/subnets/nodes"}}}]}}`)
+			}
 			c.put(t, "/loadBalancers/terraform", `{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[
-				{"name":"web","properties":{"backendIPConfigurations":[{"id":"`+planNetwork+`/networkInterfaces/nic/ipConfigurations/ip"}]}}]}}`)
+				{"name":"web","properties":{"backendIPConfigurations":[{"id":"`+planNetwork+`/networkInterfaces/nic-1/ipConfigurations/ip"},{"id":"`+planNetwork+`/networkInterfaces/nic-2/ipConfigurations/ip"}]}}]}}`)
 		}},
 	}
 	texts := make([]string, len(tests))

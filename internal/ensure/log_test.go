@@ -33,6 +33,10 @@ func TestTheLogNamesWhatIsWritten(t *testing.T) {
 			slices.Sort(lines)
 			return lines
 		}
+		s.change(edit{name: "shop/a", spec: map[string]string{"ports": "80"}})
+		if _, results := s.rehearse(); len(results) != 1 || log.Len() > 0 {
+			t.Errorf("a rehearsal of %d Services, which writes nothing, says\n%s", len(results), log.String())
+		}
 		s.applyAll(`shop/a: {ports: 80}`)
 		s.settle(time.Hour)
 		s.remove("shop/a")

@@ -120,30 +120,49 @@ func without(all, those []string) []string {
 	return left
 }
 
-// members are the entries of a pool that would change, by address.
+// members are the entries of a pool that would change. Those of network interfaces, and of
+// frontends of other load balancers, have no address: their names tell them apart.
 func members(was, is lb.Pool) []Member {
 	var all []Member
 	for _, i := range is.Addresses {
-		at := slices.IndexFunc(was.Addresses, func(w lb.Address) bool { return w.IP == i.IP })
-		switch {
-		case at < 0:
-			all = append(all, Member{Action: plan.Add, Address: i.IP.String(), Name: i.Name, AdminState: i.AdminState})
-		case was.Addresses[at].AdminState != i.AdminState:
-			all = append(all, Member{Action: plan.Alter, Address: i.IP.String(), Name: i.Name,
-				AdminState: i.AdminState, WasAdminState: cmp.Or(was.Addresses[at].AdminState, lb.None)})
+		at := slices.IndexFunc(was.Addresses, func(w lb.Address) bool { return sameEntry(w, i) })
+		if at < 0 {
+			all = append(all, member(plan.Add, i, i.AdminState))
+			continue
+		}
+		before, after := cmp.Or(was.Addresses[at].AdminState, lb.None), cmp.Or(i.AdminState, lb.None)
+		if before != after {
+			m := member(plan.Alter, i, after)
+			m.WasAdminState = before
+			all = append(all, m)
 		}
 	}
 	for n, w := range was.Addresses {
-		left := slices.ContainsFunc(is.Addresses, func(i lb.Address) bool { return i.IP == w.IP })
-		twice := slices.ContainsFunc(was.Addresses[:n], func(o lb.Address) bool { return o.IP == w.IP })
+		left := slices.ContainsFunc(is.Addresses, func(i lb.Address) bool { return sameEntry(w, i) })
+		twice := slices.ContainsFunc(was.Addresses[:n], func(o lb.Address) bool { return sameEntry(w, o) })
 		if !left || twice {
-			all = append(all, Member{Action: plan.Remove, Address: w.IP.String(), Name: w.Name})
+			all = append(all, member(plan.Remove, w, ""))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Name, b.Name))
 	})
 	return all
+}
+
+func sameEntry(a, b lb.Address) bool {
+	if !a.IP.IsValid() && !b.IP.IsValid() {
+		return strings.EqualFold(a.Name, b.Name)
+	}
+	return a.IP == b.IP
+}
+
+func member(of plan.Action, a lb.Address, state string) Member {
+	m := Member{Action: of, Name: a.Name, AdminState: state}
+	if a.IP.IsValid() {
+		m.Address = a.IP.String()
+	}
+	return m
 }
 
 func (v view) publicIP(c ensure.Changed[lb.PublicIP]) Resource {

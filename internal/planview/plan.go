@@ -78,9 +78,11 @@ type Field struct {
 
 // Member is an entry of a pool that would change.
 type Member struct {
-	Action  plan.Action `json:"action"`
-	Address string      `json:"address"`
-	Name    string      `json:"name,omitempty"`
+	Action plan.Action `json:"action"`
+	// Address is empty for an entry that is a network interface, or a frontend of another
+	// load balancer.
+	Address string `json:"address,omitempty"`
+	Name    string `json:"name,omitempty"`
 	// AdminState is what it would be; WasAdminState what it is, where that differs.
 	AdminState    string `json:"adminState,omitempty"`
 	WasAdminState string `json:"wasAdminState,omitempty"`

@@ -95,10 +95,7 @@ func of(service string) string {
 }
 
 func memberText(m Member) string {
-	text := m.Address
-	if m.Name != "" {
-		text += " " + m.Name
-	}
+	text := strings.TrimSpace(m.Address + " " + m.Name)
 	switch {
 	case m.WasAdminState != "":
 		text += ": admin state " + m.WasAdminState + " → " + m.AdminState

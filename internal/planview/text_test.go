@@ -62,6 +62,26 @@ func example() Plan {
 
 func TestText(t *testing.T) { referencepage.Is(t, "testdata/plan.txt", example().Text(false)) }
 
+// Entries that are no addresses are told apart by their names: a cluster's own load balancer
+// has pools of network interfaces beside those of Weir.
+func TestEntriesWithoutAnAddress(t *testing.T) {
+	nic := func(name, state string) lb.Address {
+		return lb.Address{Name: name, Interface: "/subscriptions/s/" + name, AdminState: state}
+	}
+	was := lb.Pool{Addresses: []lb.Address{nic("one", ""), nic("two", lb.None), nic("three", "")}}
+	if got := members(was, was); len(got) != 0 {
+		t.Errorf("nothing differs, and members are %+v", got)
+	}
+	is := lb.Pool{Addresses: []lb.Address{nic("one", lb.None), nic("two", lb.Down)}}
+	var texts []string
+	for _, m := range members(was, is) {
+		texts = append(texts, string(m.Action)+" "+memberText(m))
+	}
+	if got, want := strings.Join(texts, "; "), "remove three; change two: admin state None → Down"; got != want {
+		t.Errorf("members are %q, want %q", got, want)
+	}
+}
+
 // An event has room for a line.
 func TestBrief(t *testing.T) {
 	referencepage.Is(t, "testdata/brief.txt", example().Brief()+"\n"+Plan{}.Brief()+"\n")
