@@ -74,7 +74,7 @@ are in its help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newVersion())
+	root.AddCommand(newController(), newPlan(), newLeave(), newVersion())
 	return root
 }
 

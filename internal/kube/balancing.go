@@ -108,7 +108,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	if s == nil {
 		s = c.ghost(req.NamespacedName)
 	}
-	if s == nil || !c.ours(s) && !bound(s) {
+	if s == nil || !c.ours(s) && !c.held(s) {
 		c.claims.drop(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -251,7 +251,7 @@ func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service
 	}
 	req := ensure.Request{
 		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish,
-		Shown: shownBy(s), Groups: union(cl.groups, c.groupsOf(wish)),
+		Shown: shownBy(s), Groups: union(union(cl.groups, c.groupsOf(wish)), c.inheritedGroups(s)),
 	}
 	places := leave
 	if on != "" {
@@ -307,7 +307,7 @@ func (c *Cluster) Ensured(r ensure.Result) {
 func (c *Cluster) balancedService(_ context.Context, obj client.Object) []reconcile.Request {
 	name := client.ObjectKeyFromObject(obj)
 	s, ok := obj.(*corev1.Service)
-	if !ok || !c.ours(s) && !bound(s) && c.claims.known(name) == nil {
+	if !ok || !c.ours(s) && !c.held(s) && c.claims.known(name) == nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: name}}

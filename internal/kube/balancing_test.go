@@ -330,11 +330,11 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 // What else keeps a Service is not touched.
 func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s := newScene(t)
-	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other"} })
+	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", kube.CleanupFinalizer} })
 	s.balanced("web", 1)
 	s.delete(&corev1.Service{}, "web")
 	s.until(func() string {
-		if got := get[corev1.Service](s, s.ns, "web").Finalizers; len(got) != 1 || got[0] != "example.com/other" {
+		if got := get[corev1.Service](s, s.ns, "web").Finalizers; len(got) != 2 || got[0] != "example.com/other" || got[1] != kube.CleanupFinalizer {
 			return "finalizers " + strings.Join(got, " ")
 		}
 		return ""

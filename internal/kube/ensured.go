@@ -194,7 +194,11 @@ func (c *Cluster) publish(ctx context.Context, s *corev1.Service, ingress []core
 // resource groups public IPs of it, and keeps the Service as long as a load balancer may;
 // without any it lets go of it.
 func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, places, groups []string) error {
-	if slices.Equal(cl.places, places) && slices.Equal(cl.groups, groups) && bound(s) == (len(places) > 0) {
+	kept := bound(s)
+	if len(places) == 0 || s.DeletionTimestamp != nil { // one that goes gets no finalizer any more
+		kept = c.held(s)
+	}
+	if slices.Equal(cl.places, places) && slices.Equal(cl.groups, groups) && kept == (len(places) > 0) {
 		return nil
 	}
 	if cl.ghost {
@@ -206,7 +210,7 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 		if err := c.reader.Get(ctx, client.ObjectKeyFromObject(s), fresh); err != nil {
 			return err
 		}
-		if fresh.UID != s.UID || len(places) > 0 && fresh.DeletionTimestamp != nil && !bound(fresh) {
+		if fresh.UID != s.UID || len(places) > 0 && fresh.DeletionTimestamp != nil && !c.held(fresh) {
 			return errGone // too late to keep it: nothing of it may come into Azure
 		}
 		before := fresh.DeepCopy()
@@ -214,7 +218,7 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 			controllerutil.AddFinalizer(fresh, ServiceFinalizer)
 		}
 		if len(places) == 0 {
-			controllerutil.RemoveFinalizer(fresh, ServiceFinalizer)
+			c.letGo(fresh)
 		}
 		keep(fresh, PlaceAnnotation, places)
 		keep(fresh, GroupsAnnotation, groups)

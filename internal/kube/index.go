@@ -61,7 +61,7 @@ func sliceIndexers() toolscache.Indexers {
 func (c *Cluster) serviceIndexers() toolscache.Indexers {
 	return toolscache.Indexers{
 		servicesBalanced: indexOf(func(s *corev1.Service) []string {
-			if c.ours(s) || bound(s) {
+			if c.ours(s) || c.held(s) {
 				return []string{""}
 			}
 			return nil

@@ -34,6 +34,8 @@ type Options struct {
 	// AuditLog is a file in which the API server notes every request: who asked for what,
 	// and what allowed it. Empty is none.
 	AuditLog string
+	// Flags of the API server, without their dashes.
+	Flags map[string]string
 	// SetUp runs before the tests. What it returns runs after them, if it is not nil, with
 	// the API server still there.
 	SetUp func(*envtest.Environment) (tearDown func() error, err error)
@@ -72,6 +74,9 @@ func run(m *testing.M, o Options) (code int, err error) {
 	}
 	if err != nil {
 		return 1, err
+	}
+	for flag, value := range o.Flags {
+		env.ControlPlane.GetAPIServer().Configure().Set(flag, value)
 	}
 	if _, err := env.Start(); err != nil {
 		return 1, fmt.Errorf("starting kube-apiserver: %w", err)

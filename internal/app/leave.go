@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube"
+)
+
+// LeaveOptions say which cluster is left.
+type LeaveOptions struct {
+	Kubeconfig string
+	DryRun     bool
+	Out        io.Writer
+}
+
+// Leave takes out of a cluster what Weir wrote for the Services without a class, and leaves
+// Azure as it is: another service controller can take them.
+func Leave(ctx context.Context, o LeaveOptions) error {
+	rc, _, err := clusterConfig(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	rc.QPS, rc.UserAgent = -1, "weir/"+Version
+	scheme := kube.Scheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	api, err := client.New(rc, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	holder, namespace, err := kube.Leads(ctx, api, leaseName, time.Now())
+	if err != nil {
+		return fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	if holder != "" {
+		return fmt.Errorf("weir runs, and would put everything back: %s leads (Lease %s/%s). Stop it first, e.g. kubectl -n %s scale deployment weir-controller --replicas=0",
+			holder, namespace, leaseName, namespace)
+	}
+	var failed error
+	l := kube.Leaving{API: api, DryRun: o.DryRun, Say: func(text string) {
+		if _, err := fmt.Fprintln(o.Out, text); err != nil {
+			failed = err
+		}
+	}}
+	if err := l.Leave(ctx); err != nil {
+		return fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	done := "let go of"
+	if o.DryRun {
+		done = "would let go of"
+	}
+	l.Say(fmt.Sprintf("\nWeir %s %s, %s and %s. Azure was not called.", done, counted(l.Services, "Service"), counted(l.Pools, "BackendPool"), counted(l.Nodes, "Node")))
+	if l.Kept > 0 {
+		return fmt.Errorf("not complete: %s being deleted", counted(l.Kept, "Service"))
+	}
+	return failed
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

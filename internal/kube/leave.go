@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// Leaving takes out of a cluster what Weir wrote for the Services without a class, so that
+// another service controller finds them as if Weir had never been there. It calls no Azure:
+// what is there stays as it is. No Weir may run meanwhile.
+type Leaving struct {
+	API client.Client
+	// DryRun writes nothing.
+	DryRun bool
+	// Say is told of each step, in words.
+	Say func(string)
+
+	// Services, Pools and Nodes count what was let go; Kept what was not, though it should.
+	Services, Pools, Nodes, Kept int
+
+	// stay are the Services that stay Weir's, and their load balancers.
+	stay, stays []string
+}
+
+// Leave lets go of everything.
+func (l *Leaving) Leave(ctx context.Context) error {
+	objects, err := ReadObjects(ctx, l.API, false)
+	if err != nil {
+		return err
+	}
+	for i := range objects.Services {
+		if err := l.service(ctx, &objects.Services[i]); err != nil {
+			return err
+		}
+	}
+	for i := range objects.Pools {
+		if err := l.pool(ctx, &objects.Pools[i]); err != nil {
+			return err
+		}
+	}
+	for i := range objects.Nodes {
+		if err := l.node(ctx, &objects.Nodes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// service takes the finalizer and the records off a Service, unless it stays Weir's.
+func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
+	name := "Service " + key(s.Namespace, s.Name)
+	places := listed(s, PlaceAnnotation)
+	switch {
+	case !bound(s):
+		return nil
+	case s.Spec.LoadBalancerClass != nil:
+		l.Say(name + " stays: it has the class " + *s.Spec.LoadBalancerClass + ", which no other controller takes, and which cannot be changed")
+		l.stay, l.stays = append(l.stay, key(s.Namespace, s.Name)), append(l.stays, places...)
+		return nil
+	case s.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(s, CleanupFinalizer):
+		l.Kept++
+		l.Say(name + " stays: it is being deleted, and nobody else would remove from Azure what it has: let Weir finish that first")
+		l.stay, l.stays = append(l.stay, key(s.Namespace, s.Name)), append(l.stays, places...)
+		return nil
+	}
+	before := s.DeepCopy()
+	controllerutil.RemoveFinalizer(s, ServiceFinalizer)
+	for _, record := range []string{PlaceAnnotation, GroupsAnnotation} {
+		delete(s.Annotations, record)
+	}
+	l.Services++
+	l.Say(name + ": finalizer and record taken off")
+	return l.patch(ctx, name, before, s)
+}
+
+// pool deletes a BackendPool that Weir made, and leaves its pool as it is.
+func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
+	name := "BackendPool " + key(p.Namespace, p.Name)
+	if !madeByWeir(p) {
+		l.Say(name + " stays: people made it; no other controller keeps its pool")
+		return nil
+	}
+	if l.needs(p) {
+		l.Say(name + " stays: a Service that needs it does")
+		return nil
+	}
+	for _, d := range p.Status.Down {
+		l.Say(fmt.Sprintf("%s: address %s of node %s is set Down in Azure and stays so: %s", name, d.Address, d.Node, d.Reason))
+	}
+	before := p.DeepCopy()
+	controllerutil.RemoveFinalizer(p, v1alpha1.Finalizer)
+	l.Pools++
+	l.Say(name + ": deleted; pool " + p.Spec.PoolName + " stays as it is")
+	if err := l.patch(ctx, name, before, p); err != nil || l.DryRun {
+		return err
+	}
+	if err := l.API.Delete(ctx, p, client.Preconditions{UID: &p.UID}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// needs reports whether a Service that stays Weir's has the pool of a BackendPool.
+func (l *Leaving) needs(p *v1alpha1.BackendPool) bool {
+	if ref := p.Spec.ServiceRef; ref != nil {
+		return slices.Contains(l.stay, key(p.Namespace, ref.Name))
+	}
+	return slices.ContainsFunc(l.stays, func(place string) bool { return strings.EqualFold(place, p.Spec.LoadBalancer.Name) })
+}
+
+// node takes the label off a node that says on which load balancer it belongs.
+func (l *Leaving) node(ctx context.Context, n *corev1.Node) error {
+	name := "Node " + n.Name
+	if _, announced := n.Annotations[PreemptionAnnotation]; announced {
+		l.Say(name + ": an eviction was announced, and Weir tainted it; if the eviction does not come, nobody takes the taint off")
+	}
+	if _, placed := n.Labels[PlaceLabel]; !placed || len(l.stays) > 0 {
+		return nil
+	}
+	before := n.DeepCopy()
+	delete(n.Labels, PlaceLabel)
+	l.Nodes++
+	l.Say(name + ": label " + PlaceLabel + " taken off")
+	return l.patch(ctx, name, before, n)
+}
+
+// patch writes what differs, if nobody else has written meanwhile.
+func (l *Leaving) patch(ctx context.Context, name string, before, after client.Object) error {
+	if l.DryRun {
+		return nil
+	}
+	err := l.API.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Leads returns who leads by a Lease of this name, and in which namespace that is; empty if
+// nobody does.
+func Leads(ctx context.Context, api client.Reader, name string, now time.Time) (holder, namespace string, err error) {
+	var leases coordinationv1.LeaseList
+	if err := api.List(ctx, &leases); err != nil {
+		return "", "", fmt.Errorf("reading Leases: %w", err)
+	}
+	for _, l := range leases.Items {
+		holder := orElse(l.Spec.HolderIdentity, "")
+		if l.Name != name || holder == "" || l.Spec.RenewTime == nil {
+			continue
+		}
+		if term := time.Duration(orElse(l.Spec.LeaseDurationSeconds, 0)) * time.Second; now.Before(l.Spec.RenewTime.Add(term)) {
+			return holder, l.Namespace, nil
+		}
+	}
+	return "", "", nil
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/shipped"
+)
+
+// cloud is an emulated Azure under whose frontends connections are open.
+type cloud struct {
+	*armemu.Emulator
+	url string
+
+	mu          sync.Mutex // a request at a time, so that nothing between two is missed
+	connections connections
+}
+
+// newCloud holds these resources. Its caller has the rights that are shipped.
+func newCloud(t *testing.T, snapshot []byte) *cloud {
+	t.Helper()
+	c := &cloud{Emulator: armemu.New(armemu.Options{Seed: 1, Role: shipped.AzureRole()})}
+	if err := c.Restore(snapshot); err != nil {
+		t.Fatal(err)
+	}
+	c.look()
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+// ServeHTTP looks after every request at what has become of the connections.
+func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Emulator.ServeHTTP(w, r)
+	if r.Method != http.MethodGet {
+		c.look()
+	}
+}
+
+func (c *cloud) look() {
+	c.connections.look(flowsIn(c.Snapshot()), takersOf(c.Flows(time.Time{}, time.Now())))
+}
+
+// dropped returns the connections that were dropped since it was asked last, and how many
+// are open.
+func (c *cloud) dropped() (dropped []flow, open int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dropped, c.connections.dropped = c.connections.dropped, nil
+	return dropped, len(c.connections.open)
+}
+
+// writes returns the requests that change something, since the call of this number.
+func (c *cloud) writes(since int) []string {
+	var all []string
+	for _, call := range c.Calls()[since:] {
+		if call.Method != http.MethodGet {
+			all = append(all, call.Method+" "+call.Path)
+		}
+	}
+	return all
+}
+
+// parts are the resources and their parts by name, as text that changes when one does.
+func (c *cloud) parts(t *testing.T) map[string]string {
+	t.Helper()
+	var all []struct {
+		ID   string         `json:"id"`
+		Body map[string]any `json:"body"`
+	}
+	if err := json.Unmarshal(c.Snapshot(), &all); err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]string{}
+	put := func(name string, of map[string]any) {
+		text, err := json.Marshal(plain(of))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts[name] = string(text)
+	}
+	for _, r := range all {
+		name := path.Base(path.Dir(r.ID)) + "/" + path.Base(r.ID)
+		properties, _ := r.Body["properties"].(map[string]any)
+		for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "securityRules"} {
+			items, _ := properties[kind].([]any)
+			delete(properties, kind)
+			for _, item := range items {
+				if item, ok := item.(map[string]any); ok {
+					put(fmt.Sprintf("%s %s/%v", name, kind, item["name"]), item)
+				}
+			}
+		}
+		put(name, r.Body)
+	}
+	return parts
+}
+
+// plain leaves out what is not said but follows: etags, and who refers to whom.
+func plain(in any) any {
+	switch in := in.(type) {
+	case map[string]any:
+		out := maps.Clone(in)
+		for name, value := range in {
+			out[name] = plain(value)
+		}
+		for _, name := range []string{"etag", "provisioningState", "loadBalancingRules", "ipConfiguration", "backendIPConfigurations"} {
+			delete(out, name)
+		}
+		if out["enableTcpReset"] == false {
+			delete(out, "enableTcpReset") // the default, which not every server shows
+		}
+		return out
+	case []any:
+		out := make([]any, len(in))
+		for i := range in {
+			out[i] = plain(in[i])
+		}
+		return out
+	}
+	return in
+}
+
+// differing names the parts that are not the same: + new, ~ changed, - gone.
+func differing(before, after map[string]string) []string {
+	var all []string
+	for name, is := range after {
+		if was, there := before[name]; !there {
+			all = append(all, "+ "+name)
+		} else if was != is {
+			all = append(all, "~ "+name)
+		}
+	}
+	for name := range before {
+		if _, there := after[name]; !there {
+			all = append(all, "- "+name)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return strings.Compare(a[2:], b[2:]) })
+	return all
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// A flow is an established connection as a load balancer forwards it. It lives as long as
+// all of this is there: who renames a rule drops its flows, which is the harder reading.
+type flow struct {
+	rule            string // its id
+	address         string // of the frontend
+	protocol        string
+	port            int
+	floating        bool
+	member, backend string // the pool's id, and the address in it
+	backendPort     int
+}
+
+func (f flow) String() string {
+	return fmt.Sprintf("%s %s:%d to %s:%d (%s)", f.protocol, f.address, f.port, f.backend, f.backendPort, f.rule[strings.LastIndex(f.rule, "/")+1:])
+}
+
+// connections are open as many as can be: one for each way through a load balancer.
+type connections struct {
+	open    map[flow]bool
+	dropped []flow
+}
+
+// look drops the flows that cannot be any more, and opens one wherever a new one would be
+// let through.
+func (c *connections) look(possible map[flow]bool, takes map[string]bool) {
+	if c.open == nil {
+		c.open = map[flow]bool{}
+	}
+	for f := range c.open {
+		if !possible[f] {
+			c.dropped = append(c.dropped, f)
+			delete(c.open, f)
+		}
+	}
+	for f := range possible {
+		if takes[taker(f.rule, f.backend)] {
+			c.open[f] = true
+		}
+	}
+}
+
+func taker(rule, ip string) string { return strings.ToLower(rule) + " " + ip }
+
+// takersOf says to which addresses each rule sends new flows.
+func takersOf(rules []armemu.RuleFlows) map[string]bool {
+	takes := map[string]bool{}
+	for _, r := range rules {
+		for _, a := range r.Addresses {
+			if a.TakesNewFlows {
+				takes[taker(r.Rule, a.IP)] = true
+			}
+		}
+	}
+	return takes
+}
+
+// named is something of Azure that others refer to.
+type named struct {
+	ID         string `json:"id"`
+	Properties struct {
+		IPAddress        string `json:"ipAddress"`
+		PrivateIPAddress string `json:"privateIPAddress"`
+		PublicIPAddress  *named `json:"publicIPAddress"`
+
+		Frontends []named `json:"frontendIPConfigurations"`
+		Pools     []named `json:"backendAddressPools"`
+		Addresses []named `json:"loadBalancerBackendAddresses"`
+		Rules     []named `json:"loadBalancingRules"`
+
+		Frontend     struct{ ID string } `json:"frontendIPConfiguration"`
+		Pool         struct{ ID string } `json:"backendAddressPool"`
+		Protocol     string              `json:"protocol"`
+		FrontendPort int                 `json:"frontendPort"`
+		BackendPort  int                 `json:"backendPort"`
+		Floating     bool                `json:"enableFloatingIP"`
+	} `json:"properties"`
+}
+
+// flowsIn are the connections that can be with these resources.
+func flowsIn(snapshot []byte) map[flow]bool {
+	var all []struct{ Body named }
+	if err := json.Unmarshal(snapshot, &all); err != nil {
+		panic(err)
+	}
+	public := map[string]string{}
+	for _, r := range all {
+		public[strings.ToLower(r.Body.ID)] = r.Body.Properties.IPAddress
+	}
+	flows := map[flow]bool{}
+	for _, r := range all {
+		for _, rule := range r.Body.Properties.Rules {
+			if rule.Properties.Protocol != "" { // a pool refers to rules, and says no more of them
+				through(r.Body, rule, public, flows)
+			}
+		}
+	}
+	return flows
+}
+
+// through adds the connections of one rule.
+func through(balancer, rule named, public map[string]string, flows map[flow]bool) {
+	p := rule.Properties
+	f := flow{rule: rule.ID, protocol: p.Protocol, port: p.FrontendPort, backendPort: p.BackendPort, floating: p.Floating}
+	for _, frontend := range balancer.Properties.Frontends {
+		if strings.EqualFold(frontend.ID, p.Frontend.ID) {
+			f.address = frontend.Properties.PrivateIPAddress
+			if ip := frontend.Properties.PublicIPAddress; ip != nil {
+				f.address = public[strings.ToLower(ip.ID)]
+			}
+		}
+	}
+	for _, pool := range balancer.Properties.Pools {
+		if f.address == "" || !strings.EqualFold(pool.ID, p.Pool.ID) {
+			continue
+		}
+		for _, member := range pool.Properties.Addresses {
+			f.member, f.backend = pool.ID, member.Properties.IPAddress
+			flows[f] = true
+		}
+	}
+}
+
+// The counter sees each way to drop a connection, and nothing where there is none.
+func TestDroppedConnectionsAreCounted(t *testing.T) {
+	const (
+		of       = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Network/"
+		balancer = of + "loadBalancers/kubernetes"
+		owner    = "ae889c02335294bdcb496e61e2a6bf69" // Service shop/local: two ports on two nodes
+	)
+	edits := []struct {
+		name, id string
+		from, to string
+		want     int
+	}{
+		{"another idle timeout", balancer, `"idleTimeoutInMinutes":4`, `"idleTimeoutInMinutes":9`, 0},
+		{"another probe", balancer, `"intervalInSeconds":5`, `"intervalInSeconds":15`, 0},
+		{"a rule for another port", balancer, `"frontendPort":443`, `"frontendPort":444`, 2},
+		{"a rule with another name", balancer, owner + `-TCP-443"`, owner + `-TCP-444"`, 2},
+		{"a rule without floating IP", balancer, `"enableFloatingIP":true`, `"enableFloatingIP":false`, -1},
+		{"a member that leaves", balancer, `"ipAddress":"10.1.0.10"`, `"ipAddress":"10.1.0.99"`, -1},
+		{"another public IP", balancer, "publicIPAddresses/kubernetes-" + owner, "publicIPAddresses/pip-unused", 4},
+		{"another address of the public IP", of + "publicIPAddresses/kubernetes-" + owner, `"ipAddress":"20.0.0.6"`, `"ipAddress":"20.0.0.66"`, 4},
+	}
+	for _, e := range edits {
+		c := newCloud(t, resources(t))
+		if err := c.Put(of+"publicIPAddresses/pip-unused", []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		c.look()
+		open := len(c.connections.open)
+		body, there := c.Get(e.id)
+		next := strings.ReplaceAll(string(body), e.from, e.to)
+		if !there || open == 0 || next == string(body) {
+			t.Fatalf("%s: nothing to edit in %s\n%s", e.name, e.id, body)
+		}
+		if err := c.Put(e.id, []byte(next)); err != nil {
+			t.Fatal(err)
+		}
+		c.look()
+		dropped, left := c.dropped()
+		if ok := len(dropped) == e.want || e.want < 0 && len(dropped) > 0; !ok {
+			slices.SortFunc(dropped, func(a, b flow) int { return strings.Compare(a.String(), b.String()) })
+			t.Errorf("%s: %d of %d connections dropped, want %d: %v", e.name, len(dropped), open, e.want, dropped)
+		}
+		if left == 0 {
+			t.Errorf("%s: none is open afterwards", e.name)
+		}
+	}
+}

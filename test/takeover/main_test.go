@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package takeover_test has Weir take a cluster over that the Azure cloud provider has
+// served, and give it back, and counts the connections that are dropped meanwhile. The
+// cluster is a real kube-apiserver with the objects as they were, their UIDs included, and
+// Azure the emulator with what that controller made.
+package takeover_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/test/controlplane"
+)
+
+// serviceAccount is whose rights Weir has.
+const serviceAccount = "system:serviceaccount:weir-system:weir"
+
+// cluster is the control plane.
+var cluster struct {
+	client.Client
+	etcd string // its URL
+	// admin and weir are kubeconfig files.
+	admin, weir string
+}
+
+// bin is where make puts what is built.
+var bin, _ = filepath.Abs("../../bin")
+
+func TestMain(m *testing.M) {
+	controlplane.Main(m, controlplane.Options{
+		Flags: map[string]string{
+			"service-node-port-range":  "1024-65535",
+			"service-cluster-ip-range": "10.0.0.0/16,fd00:10::/108",
+		},
+		SetUp: func(env *envtest.Environment) (func() error, error) {
+			if _, err := os.Stat(filepath.Join(bin, "weir")); err != nil {
+				return nil, fmt.Errorf("%w: run make build first", err)
+			}
+			dir, err := os.MkdirTemp("", "weir-takeover-")
+			if err != nil {
+				return nil, err
+			}
+			cluster.etcd = env.ControlPlane.Etcd.URL.String()
+			return func() error { return os.RemoveAll(dir) }, install(env.Config, dir)
+		},
+	})
+}
+
+// install applies config/ as a user would who has several load balancers.
+func install(cfg *rest.Config, dir string) error {
+	var err error
+	if cluster.Client, err = client.New(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
+		return err
+	}
+	cluster.admin, cluster.weir = filepath.Join(dir, "admin"), filepath.Join(dir, "weir")
+	for path, as := range map[string]string{cluster.admin: "", cluster.weir: serviceAccount} {
+		if err := writeKubeconfig(path, cfg, as); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, args := range [][]string{
+		{"create", "namespace", "weir-system"},
+		{"create", "namespace", "shop"},
+		{"apply", "--server-side", "-k", "../../config"},
+		{"apply", "--server-side", "-k", "../../config/several-load-balancers"},
+		{"wait", "--for=condition=Established", "crd/backendpools.weir.dev"},
+	} {
+		if out, err := kubectl(ctx, args...); err != nil {
+			return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
+		}
+	}
+	return nil
+}
+
+func writeKubeconfig(path string, cfg *rest.Config, as string) error {
+	kc := clientcmdapi.NewConfig()
+	kc.Clusters["lab"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	kc.AuthInfos["user"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken, Impersonate: as,
+	}
+	kc.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "user"}
+	kc.CurrentContext = "lab"
+	return clientcmd.WriteToFile(*kc, path)
+}
+
+// kubectl runs the real one as an administrator and returns what it printed.
+func kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.admin)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/service"
+)
+
+// The Azure cloud provider has stopped, and Weir starts: nothing is written, and no
+// connection is dropped. Then each change in the cluster changes what is its own. In the end
+// Weir leaves, and Azure stays as it is; it comes back, and finishes what another began.
+func TestATakeoverAndTheWayBack(t *testing.T) {
+	w := &world{T: t, cloud: newCloud(t, resources(t))}
+	services := w.settle()
+	original := w.parts(t)
+	w.counts("the Azure cloud provider has stopped", 0)
+	if out, code := w.plan(); code != 0 || !strings.Contains(out, "No changes (20 Services).") {
+		t.Fatalf("weir plan ends with %d:\n%s", code, out)
+	}
+
+	weir := w.start()
+	w.taken(len(services))
+	w.wroteNothing("the takeover")
+	w.showsTheSame(services)
+	w.stop(weir)
+	weir = w.start()
+	w.taken(len(services))
+	w.wroteNothing("a restart")
+	if now := w.parts(t); !maps.Equal(original, now) {
+		t.Errorf("changed: %v", differing(original, now))
+	}
+
+	w.changes()
+	w.addsAndDeletes()
+	w.leaves(weir)
+	w.inherits()
+}
+
+// counts checks how many connections were dropped since it was asked last, and says it.
+func (w *world) counts(when string, want int, whose ...string) {
+	w.Helper()
+	dropped, open := w.dropped()
+	w.Logf("%s: %d connections dropped, %d open", when, len(dropped), open)
+	if len(dropped) != want || open == 0 {
+		w.Errorf("%s: dropped %v, want %d", when, dropped, want)
+	}
+	for _, f := range dropped {
+		if !slices.ContainsFunc(whose, func(part string) bool { return strings.Contains(f.String(), part) }) {
+			w.Errorf("%s: dropped %v, want those of %v alone", when, f, whose)
+		}
+	}
+}
+
+// taken waits until Weir has all Services and their pools.
+func (w *world) taken(services int) {
+	w.Helper()
+	w.eventually("takeover", func() error {
+		var all corev1.ServiceList
+		var pools v1alpha1.BackendPoolList
+		w.must(errors.Join(cluster.List(w.Context(), &all), cluster.List(w.Context(), &pools)))
+		n := 0
+		for _, s := range all.Items {
+			if slices.Contains(s.Finalizers, kube.ServiceFinalizer) && s.Annotations[kube.PlaceAnnotation] != "" {
+				n++
+			}
+		}
+		if n != services || len(pools.Items) == 0 {
+			return fmt.Errorf("%d Services taken, want %d; %d BackendPools", n, services, len(pools.Items))
+		}
+		for _, p := range pools.Items {
+			if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c == nil || c.Status != metav1.ConditionTrue {
+				return fmt.Errorf("BackendPool %s: %v", p.Name, c)
+			}
+		}
+		return nil
+	})
+}
+
+// wroteNothing sees that Azure got no write at all.
+func (w *world) wroteNothing(when string) {
+	w.Helper()
+	time.Sleep(2 * time.Second) // whatever it might still have written
+	if wrote := w.writes(0); len(wrote) > 0 {
+		w.Errorf("%s wrote %v", when, wrote)
+	}
+	w.counts(when, 0)
+}
+
+// showsTheSame sees that every Service has the addresses that it had, and is the other's, too.
+func (w *world) showsTheSame(services []corev1.Service) {
+	w.Helper()
+	for _, was := range services {
+		var is corev1.Service
+		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(&was), &is))
+		if !reflect.DeepEqual(is.Status.LoadBalancer, was.Status.LoadBalancer) || !slices.Contains(is.Finalizers, kube.CleanupFinalizer) {
+			w.Errorf("Service %s shows %v and has %v, want %v", was.Name, is.Status.LoadBalancer, is.Finalizers, was.Status.LoadBalancer)
+		}
+	}
+}
+
+// becomes waits until these parts differ, and no others.
+func (w *world) becomes(before map[string]string, when string, want ...string) {
+	w.Helper()
+	w.eventually(when, func() error {
+		now, writes := w.parts(w.T), len(w.writes(0))
+		got := differing(before, now)
+		if slices.Equal(got, want) {
+			if time.Sleep(500 * time.Millisecond); len(w.writes(0)) > writes {
+				return errors.New("another write came")
+			}
+			return nil
+		}
+		text := ""
+		for _, line := range got {
+			text += fmt.Sprintf("\n%s\n  was %s\n  is %s", line, before[line[2:]], now[line[2:]])
+		}
+		return fmt.Errorf("changed%s\nwant\n  %s", text, strings.Join(want, "\n  "))
+	})
+}
+
+const (
+	timeouts = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
+	whole    = "a11b146a9e7f5460cabe5a353797607f" // default/cluster
+	local    = "ae889c02335294bdcb496e61e2a6bf69" // shop/local
+	// Security rules that let everybody in: port80 is that of most Services.
+	group  = "networkSecurityGroups/nsg securityRules/k8s-azure-lb_allow_IPv4_"
+	port80 = "d39272f7f57ed937951650d93992ad77"
+
+	affinity = "a07c95ed4185048e68c76392b41eb730" // default/affinity
+)
+
+// changes edits Services that the other controller has made, one thing at a time.
+func (w *world) changes() {
+	w.Helper()
+	before := w.parts(w.T)
+	w.kubectl("annotate", "service", "cluster", timeouts+"=9")
+	w.becomes(before, "an annotation", "~ loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-80")
+	w.counts("an annotation", 0)
+
+	before = w.parts(w.T)
+	w.kubectl("patch", "service", "cluster", "--type=json", `-p=[{"op":"replace","path":"/spec/ports/0/port","value":81}]`)
+	w.becomes(before, "a port",
+		"- loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-80", "+ loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-81",
+		"- loadBalancers/kubernetes probes/"+whole+"-TCP-80", "+ loadBalancers/kubernetes probes/"+whole+"-TCP-81",
+		"+ "+group+"24ad67f66aa68630a7085e2eea892118", "~ "+group+port80)
+	w.counts("a port", 2, whole+"-TCP-80")
+
+	before = w.parts(w.T)
+	var slice discoveryv1.EndpointSlice
+	w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "local-1"}, &slice))
+	slice.Endpoints[0].NodeName = new("node-0")
+	w.must(cluster.Update(w.Context(), &slice))
+	w.becomes(before, "endpoints that move", "~ loadBalancers/kubernetes backendAddressPools/shop-local")
+	w.counts("endpoints that move", 2, local+"-TCP-")
+}
+
+// addsAndDeletes has a new Service, and one that goes with what the other controller made.
+func (w *world) addsAndDeletes() {
+	w.Helper()
+	before := w.parts(w.T)
+	fresh := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "fresh"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	w.must(cluster.Create(w.Context(), fresh))
+	w.eventually("address of the new Service", func() error {
+		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(fresh), fresh))
+		if len(fresh.Status.LoadBalancer.Ingress) != 1 {
+			return errors.New("it has none")
+		}
+		return nil
+	})
+	owner := service.Owner(string(fresh.UID))
+	w.becomes(before, "a new Service",
+		"+ loadBalancers/kubernetes frontendIPConfigurations/"+owner, "+ loadBalancers/kubernetes loadBalancingRules/"+owner+"-TCP-80",
+		"+ loadBalancers/kubernetes probes/"+owner+"-TCP-80", "~ "+group+port80, "+ publicIPAddresses/kubernetes-"+owner)
+	w.counts("a new Service", 0)
+
+	before = w.parts(w.T)
+	w.kubectl("delete", "service", "affinity", "--timeout=30s") // both finalizers are off, or it times out
+	w.becomes(before, "a Service that goes", "- loadBalancers/lb-1 backendAddressPools/default-affinity",
+		"- loadBalancers/lb-1 frontendIPConfigurations/"+affinity, "- loadBalancers/lb-1 loadBalancingRules/"+affinity+"-TCP-80",
+		"- loadBalancers/lb-1 probes/"+affinity+"-TCP-22441", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+affinity)
+	w.counts("a Service that goes", 2, affinity+"-TCP-80")
+}
+
+// leaves takes out of the cluster what Weir wrote, and nothing else happens.
+func (w *world) leaves(weir *program) {
+	w.Helper()
+	out, code := w.weir("leave", "--kubeconfig", cluster.admin)
+	if code != 1 || !strings.Contains(out, "weir runs, and would put everything back") {
+		w.Errorf("while Weir runs: %d %s", code, out)
+	}
+	w.stop(weir)
+	before, calls := w.parts(w.T), len(w.Calls())
+	mentions := func() int { return strings.Count(w.kubectl("get", "services,nodes", "-A", "-o", "yaml"), "weir.dev/") }
+	there := mentions()
+	if out, code := w.weir("leave", "--kubeconfig", cluster.admin, "--dry-run"); code != 0 || mentions() != there {
+		w.Errorf("a dry run: %d %s", code, out)
+	}
+	w.leavesWhatIsNobodyElses()
+	out, code = w.weir("leave", "--kubeconfig", cluster.admin)
+	w.Logf("weir leave:\n%s", out)
+	if code != 0 || !strings.HasSuffix(out, "Azure was not called.\n") {
+		w.Errorf("weir leave ends with %d:\n%s", code, out)
+	}
+	if left := w.kubectl("get", "services,nodes", "-A", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.finalizers} {.metadata.annotations} {.metadata.labels}{end}"); strings.Contains(left, "weir.dev/") {
+		w.Errorf("left: %s", left)
+	}
+	if pools := w.kubectl("get", "backendpools", "-A"); pools != "No resources found" {
+		w.Errorf("left: %s", pools)
+	}
+	if n := len(w.Calls()); n != calls {
+		w.Errorf("it called Azure %d times", n-calls)
+	}
+	w.becomes(before, "Weir has left")
+	w.counts("Weir has left", 0)
+	if out, code := w.plan(); code != 0 {
+		w.Errorf("the plan after it ends with %d:\n%s", code, out)
+	}
+}
+
+// leavesWhatIsNobodyElses sees that what no other controller would look after stays Weir's,
+// and the rest does not wait for it.
+func (w *world) leavesWhatIsNobodyElses() {
+	w.Helper()
+	classy, going := w.bound("classy", "lb-1-internal", new("weir.dev/azure")), w.bound("going", "lb-1", nil)
+	w.must(cluster.Delete(w.Context(), going))
+	out, code := w.weir("leave", "--kubeconfig", cluster.admin)
+	for _, part := range []string{
+		"Service shop/classy stays: it has the class weir.dev/azure", "Service shop/going stays: it is being deleted",
+		"BackendPool weir-system/nodes.lb-1-internal stays: a Service that needs it does",
+		"BackendPool weir-system/nodes.kubernetes: deleted", "Weir let go of 20 Services, 9 BackendPools and 0 Nodes.", "not complete: 1 Service",
+	} {
+		if code != 1 || !strings.Contains(out, part) {
+			w.Errorf("weir leave ends with %d, and does not say %q:\n%s", code, part, out)
+		}
+	}
+	for _, s := range []*corev1.Service{classy, going} {
+		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(s), s))
+		if !slices.Contains(s.Finalizers, kube.ServiceFinalizer) || s.Annotations[kube.PlaceAnnotation] == "" {
+			w.Errorf("Service %s has %v and %v", s.Name, s.Finalizers, s.Annotations)
+		}
+		s.Finalizers = nil
+		w.must(errors.Join(cluster.Update(w.Context(), s), client.IgnoreNotFound(cluster.Delete(w.Context(), s))))
+	}
+}
+
+// bound makes a Service that Weir serves, as far as the cluster tells.
+func (w *world) bound(name, on string, class *string) *corev1.Service {
+	w.Helper()
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, Finalizers: []string{kube.ServiceFinalizer}, Annotations: map[string]string{kube.PlaceAnnotation: on},
+		},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: class, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	w.must(cluster.Create(w.Context(), s))
+	return s
+}
+
+// inherits has Weir come back to a Service that was deleted when nobody ran, and that only
+// the finalizer of the other controller has kept.
+func (w *world) inherits() {
+	w.Helper()
+	before := w.parts(w.T)
+	var fresh corev1.Service
+	w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "fresh"}, &fresh))
+	owner := service.Owner(string(fresh.UID))
+	w.kubectl("patch", "service", "-n", "shop", "fresh", "--type=merge", `-p={"metadata":{"finalizers":["`+kube.CleanupFinalizer+`"]}}`)
+	w.kubectl("delete", "service", "-n", "shop", "fresh", "--wait=false")
+	w.start()
+	w.kubectl("wait", "--for=delete", "service/fresh", "-n", "shop", "--timeout=30s")
+	w.becomes(before, "a Service that went in between",
+		"- loadBalancers/kubernetes frontendIPConfigurations/"+owner, "- loadBalancers/kubernetes loadBalancingRules/"+owner+"-TCP-80",
+		"- loadBalancers/kubernetes probes/"+owner+"-TCP-80", "~ "+group+port80, "- publicIPAddresses/kubernetes-"+owner)
+	w.counts("a Service that went in between", 2, owner+"-TCP-80")
+}

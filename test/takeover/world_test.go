@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube"
+)
+
+// adoption is what the Azure cloud provider left behind.
+const adoption = "../../internal/app/testdata/adoption/"
+
+func resources(t *testing.T) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(adoption + "resources.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// world is the cluster, its Azure, and the program.
+type world struct {
+	*testing.T
+	*cloud
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// settle makes the objects as they were, and returns the Services.
+func (w *world) settle() []corev1.Service {
+	w.Helper()
+	file, err := os.Open(adoption + "services.yaml")
+	w.must(err)
+	defer file.Close()
+	var objects kube.Objects
+	w.must(objects.Decode(file))
+	for i := range objects.Nodes {
+		w.create(&objects.Nodes[i])
+	}
+	for i := range objects.Services {
+		w.create(&objects.Services[i])
+	}
+	for i := range objects.Slices {
+		w.create(&objects.Slices[i])
+	}
+	return objects.Services
+}
+
+// create makes an object with its status and its UID.
+func (w *world) create(obj client.Object) {
+	w.Helper()
+	uid := string(obj.GetUID())
+	shall := obj.DeepCopyObject()
+	obj.SetUID("")
+	w.must(cluster.Create(w.Context(), obj))
+	given := string(obj.GetUID())
+	switch is := obj.(type) {
+	case *corev1.Node:
+		is.Status = shall.(*corev1.Node).Status
+		w.must(cluster.Status().Update(w.Context(), is))
+	case *corev1.Service:
+		is.Status = shall.(*corev1.Service).Status
+		w.must(cluster.Status().Update(w.Context(), is))
+		w.restore("/registry/services/specs/"+is.Namespace+"/"+is.Name, given, uid)
+		w.eventually("UID of Service "+is.Name, func() error {
+			if err := cluster.Get(w.Context(), client.ObjectKeyFromObject(is), is); err != nil || string(is.UID) != uid {
+				return fmt.Errorf("is %s, want %s: %w", is.UID, uid, err)
+			}
+			return nil
+		})
+	}
+}
+
+// restore does what restoring a backup of etcd does: an object has the UID that it had,
+// whatever the API server would have given it.
+func (w *world) restore(key, given, uid string) {
+	w.Helper()
+	var found struct {
+		KVs []struct {
+			Value []byte `json:"value"`
+		} `json:"kvs"`
+	}
+	w.etcd("range", map[string]any{"key": []byte(key)}, &found)
+	if len(found.KVs) != 1 || len(given) != len(uid) || !bytes.Contains(found.KVs[0].Value, []byte(given)) {
+		w.Fatalf("etcd has no %s with the UID %s", key, given)
+	}
+	w.etcd("put", map[string]any{"key": []byte(key), "value": bytes.ReplaceAll(found.KVs[0].Value, []byte(given), []byte(uid))}, &struct{}{})
+}
+
+func (w *world) etcd(do string, args map[string]any, into any) {
+	w.Helper()
+	for name, value := range args {
+		args[name] = base64.StdEncoding.EncodeToString(value.([]byte))
+	}
+	body, err := json.Marshal(args)
+	w.must(err)
+	res, err := http.Post(cluster.etcd+"/v3/kv/"+do, "application/json", bytes.NewReader(body))
+	w.must(err)
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		w.Fatalf("etcd: %s", res.Status)
+	}
+	w.must(json.NewDecoder(res.Body).Decode(into))
+}
+
+// program is a running weir controller.
+type program struct {
+	cmd *exec.Cmd
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (p *program) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+// start runs the controller for the Services without a class, with the shipped roles.
+func (w *world) start() *program {
+	w.Helper()
+	p := &program{}
+	p.cmd = exec.Command(filepath.Join(bin, "weir"), "controller", "--kubeconfig", cluster.weir, "--config", adoption+"azure.json",
+		"--azure-endpoint", w.url, "--load-balancer-class=", "--leader-elect-namespace", "weir-system",
+		"--metrics-bind-address", freeAddress(w.T), "--health-probe-bind-address", "0")
+	p.cmd.Stderr = p
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	w.must(p.cmd.Start())
+	w.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended already
+		_ = p.cmd.Wait()
+		if w.Failed() {
+			w.Logf("the controller's log:\n%s", &p.log)
+		}
+	})
+	return p
+}
+
+// stop ends it in good order.
+func (w *world) stop(p *program) {
+	w.Helper()
+	w.must(p.cmd.Process.Signal(syscall.SIGTERM))
+	w.must(p.cmd.Wait())
+}
+
+// weir runs another command of the program, and returns what it prints and its exit code.
+func (w *world) weir(args ...string) (string, int) {
+	w.Helper()
+	out, err := exec.CommandContext(w.Context(), filepath.Join(bin, "weir"), args...).CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(out), exit.ExitCode()
+	}
+	w.must(err)
+	return string(out), 0
+}
+
+// plan is weir plan for the cluster as it is.
+func (w *world) plan() (string, int) {
+	w.Helper()
+	return w.weir("plan", "--kubeconfig", cluster.weir, "--config", adoption+"azure.json", "--azure-endpoint", w.url, "--load-balancer-class=")
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// eventually asks until the answer is nil, and fails with the last one otherwise.
+func (w *world) eventually(what string, ask func() error) {
+	w.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			w.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// kubectl runs it as an administrator, and returns what it printed.
+func (w *world) kubectl(args ...string) string {
+	w.Helper()
+	out, err := kubectl(w.Context(), args...)
+	if err != nil {
+		w.Fatalf("kubectl %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(out)
+}
