@@ -72,6 +72,10 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	}
 	owners := w.others()
 	p := plan.Make(w.input(observed, jobs, owners, inv))
+	all := jobs
+	if jobs = w.unfought(all, p); len(jobs) < len(all) {
+		p = plan.Make(w.input(observed, jobs, owners, inv))
+	}
 	refused := map[*job]error{}
 	for _, j := range jobs {
 		if why := p.Refused[j.Owner]; why != nil {
@@ -96,6 +100,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		}
 	}
 	w.atlas.saw(shown)
+	w.stays(all, jobs, shown, inv)
 	w.log(ctx, p, jobs)
 	retire(inv, p.Changes)
 	for _, j := range served {
