@@ -19,6 +19,11 @@ const (
 	// forgets is how long ago it has to be that a part was undone, once the Service is level
 	// again, to count no more.
 	forgets = time.Hour
+	// Azure may show something else right after a write than was written, for so long and so
+	// often, before that counts as undone: a policy can change what is written, but Azure can be
+	// late as well.
+	atOnce      = 5 * time.Minute
+	timesAtOnce = 5
 )
 
 // Contest is a fight about what one Service has in one resource, for people.
@@ -60,6 +65,12 @@ type fight struct {
 	ask
 	// held is true once Azure has shown all parts as they were written.
 	held bool
+	// unlike are the writes in a row right after which Azure showed something else: the first,
+	// the last, and how many.
+	unlike struct {
+		first, last time.Time
+		times       int
+	}
 	// found are the parts that were undone, and when that was found last.
 	found map[string]time.Time
 	// turns counts how often it was given up, until it is forgotten.
@@ -79,8 +90,8 @@ func (b *Balancers) yields(of content, to string, a ask, in string, differ []und
 		b.fights[key] = f
 	}
 	switch {
-	case !f.held: // our own write is still to come, or nobody knows what became of it
-		return false
+	case !f.held && (f.unlike.times < timesAtOnce || f.unlike.last.Sub(f.unlike.first) < atOnce):
+		return false // our own write is still to come, or nobody knows what became of it
 	case len(differ) == 0:
 		f.rest(now)
 		return false
@@ -88,9 +99,25 @@ func (b *Balancers) yields(of content, to string, a ask, in string, differ []und
 	return f.undo(in, differ, now)
 }
 
+// undoneAtOnce notes that Azure showed parts of a Service otherwise than they had just been
+// written.
+func (b *Balancers) undoneAtOnce(of content, to string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.fights[string(of)+to]
+	if f == nil {
+		return
+	}
+	if f.unlike.times == 0 {
+		f.unlike.first = now
+	}
+	f.unlike.last = now
+	f.unlike.times++
+}
+
 // rest is for a look that finds all as it should be.
 func (f *fight) rest(now time.Time) {
-	f.contest = nil
+	f.contest, f.unlike.times = nil, 0
 	for part, at := range f.found {
 		if now.Sub(at) >= forgets {
 			delete(f.found, part)
@@ -104,7 +131,7 @@ func (f *fight) rest(now time.Time) {
 // undo is for a look that finds parts undone. Parts that are undone for the first time are
 // written again: somebody may have edited them by hand.
 func (f *fight) undo(in string, differ []undone, now time.Time) (yields bool) {
-	again := false
+	again := !f.held // each time, at once
 	var texts []string
 	for _, u := range differ {
 		_, before := f.found[u.part]
@@ -144,6 +171,7 @@ func (b *Balancers) shows(of content, to string) *Contest {
 	}
 	f.held = true
 	if f.contest == nil {
+		f.unlike.times = 0
 		return nil
 	}
 	c := *f.contest

@@ -92,10 +92,8 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 			return refused, err
 		}
 		if again := plan.Make(w.input(shown, served, owners, inv)); !p.Delete && !again.Empty() {
-			return refused, &fault.Fault{
-				Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
-				Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s",
-					w.id.Name, len(again.Changes), describe(again.Changes[0])),
+			if served, err = w.notShown(served, again, refused); err != nil {
+				return refused, err
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
@@ -45,6 +46,44 @@ func differing(j *job, changes []plan.Change) []undone {
 
 func undoneBy(c plan.Change) undone {
 	return undone{part: string(c.Kind) + " " + strings.ToLower(c.Name), text: c.Undoes()}
+}
+
+// notShown is for a write after which Azure shows parts otherwise than written. The Services
+// whose parts these are have to try again, and the others are returned; if a part is nobody's,
+// all have to.
+func (w *worker) notShown(served []*job, again plan.Plan, refused map[*job]error) ([]*job, error) {
+	fail := func(changes []undone, first string) error {
+		return &fault.Fault{
+			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
+			Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s", w.id.Name, len(changes), first),
+		}
+	}
+	blamed := map[string]bool{}
+	var all []undone
+	for _, c := range again.Changes {
+		all = append(all, undoneBy(c))
+	}
+	of := map[*job][]undone{}
+	for _, j := range served {
+		if j.steps[0].leaves {
+			continue
+		}
+		of[j] = differing(j, again.Changes)
+		for _, u := range of[j] {
+			blamed[u.part] = true
+		}
+	}
+	if slices.ContainsFunc(all, func(u undone) bool { return !blamed[u.part] }) {
+		return served, fail(all, describe(again.Changes[0]))
+	}
+	return slices.DeleteFunc(slices.Clone(served), func(j *job) bool {
+		if len(of[j]) == 0 {
+			return false
+		}
+		w.undoneAtOnce(balancing, j.Service, time.Now())
+		refused[j] = fail(of[j], of[j][0].text)
+		return true
+	}), nil
 }
 
 // stays notes what a job has that is left as it is.
