@@ -126,7 +126,13 @@ const (
 	// ConditionDryRun is True while the Service has weir.dev/dry-run; its message says what
 	// would change in Azure.
 	ConditionDryRun = "DryRun"
+	// ConditionContested is there, and True, while somebody else keeps taking addresses of
+	// Weir's out of the pool, or setting their admin states back.
+	ConditionContested = "Contested"
 )
+
+// ReasonUndone is that of the Contested condition: what Weir wrote was undone twice in a row.
+const ReasonUndone = "Undone"
 
 // Reasons of the Synced condition.
 const (
@@ -190,7 +196,8 @@ const Finalizer = "weir.dev/backend-pool"
 
 // BackendPoolStatus is what Weir knows of the pool.
 type BackendPoolStatus struct {
-	// conditions are Synced, Parked and Paused, and DryRun where there is something to say.
+	// conditions are Synced, Parked and Paused, and DryRun and Contested where there is
+	// something to say.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -82,6 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
 	metrics.RegisterServices(ctrlmetrics.Registry, cluster.ServiceStates)
+	metrics.RegisterContested(ctrlmetrics.Registry, cluster.Contested)
 	metrics.RegisterLeftovers(ctrlmetrics.Registry, cluster.Leftovers)
 	metrics.RegisterDraining(ctrlmetrics.Registry, cluster.NodesDraining)
 	if err := newBalancers(o, cfg, client, cluster, lanes, locker, o.leaseNamespace(inCluster)); err != nil {

@@ -42,6 +42,9 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 		next.Tags = map[string]string{}
 	}
 	if !theirs(want) {
+		if err := claimed(ip, want, key); err != nil {
+			return ip, false, err
+		}
 		if err := unchangeable(ip, want); err != nil {
 			return ip, false, err
 		}
@@ -95,6 +98,21 @@ func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
 		return fmt.Errorf("the last write of public IP %s failed, and Azure refuses every load balancer with it: write it again, or choose another", ip.ID.Name)
 	case !ip.Address.IsValid() && theirs(want) && ip.Etag != "":
 		return fmt.Errorf("public IP %s has no address yet", ip.ID.Name)
+	}
+	return nil
+}
+
+// claimed says who else calls a public IP his that has the name of one made for the Service. An
+// empty tag is nobody's.
+func claimed(ip lb.PublicIP, want service.PublicIP, key string) error {
+	const way = "take that tag away if it is a mistake"
+	if of := lb.Tag(ip.Tags, service.TagCluster); of != "" && !equalFold(of, want.Tags[service.TagCluster]) {
+		return fmt.Errorf("public IP %s is tagged as one of cluster %s (%s): %s", ip.ID.Name, of, service.TagCluster, way)
+	}
+	of := lb.Tag(ip.Tags, service.TagService)
+	names := strings.Split(of, ",")
+	if of != "" && !slices.ContainsFunc(names, func(name string) bool { return strings.TrimSpace(name) == key }) {
+		return fmt.Errorf("public IP %s is tagged as one of Service %s (%s): %s", ip.ID.Name, of, service.TagService, way)
 	}
 	return nil
 }

@@ -17,13 +17,14 @@ import (
 // depth of a search among a hundred Services, and room for a second culprit.
 const mostTries = 24
 
-// content is what Azure may refuse: that of the load balancers, or that of the security
-// group.
+// content is what Azure may refuse, and what somebody else may undo: that of the load
+// balancers, of the public IPs, or of the security group.
 type content string
 
 const (
-	balancing content = ""
-	securing  content = "security group of "
+	balancing  content = ""
+	addressing content = "public IPs of "
+	securing   content = "security group of "
 )
 
 // trial is a write for some jobs. Those that the plan refuses are left out of it, and an

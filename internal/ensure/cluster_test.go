@@ -27,6 +27,8 @@ type record struct {
 	// groups are the resource groups that may have public IPs of it, recorded likewise.
 	groups []string
 	status []netip.Addr
+	// again is what a person wrote who wants a fight to be taken up again.
+	again string
 	// servedAt is when it last got what it wants.
 	servedAt time.Time
 }
@@ -44,6 +46,7 @@ type claim struct {
 	fails         int
 	notBefore     time.Time
 	told          string
+	contests      []ensure.Contest
 }
 
 // apply creates or changes a Service, and has the process look at it.
@@ -200,7 +203,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if on != "" {
 		r.places = append([]string{on}, leave...)
 	}
-	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status}
+	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status, Again: r.again}
 	if on != "" {
 		req.On = p.balancers.ID(on)
 	}

@@ -11,6 +11,7 @@
 //	worker.go     one loop a load balancer: gather, prepare, write, tidy
 //	write.go      one plan: read, compare, write, check
 //	blame.go      who is to blame for a write that Azure refused
+//	fight.go      what somebody else keeps undoing, and for how long it is left so
 //	address.go    which public IP a frontend gets (pure)
 //	guard.go      the security group: one loop for all Services of the cluster
 //	situation.go  what they ask of it

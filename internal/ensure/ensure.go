@@ -111,6 +111,8 @@ type Request struct {
 	Leave []lb.LoadBalancerID
 	// Shown are the addresses that its status shows.
 	Shown []netip.Addr
+	// Again is what a person wrote who wants a fight to be taken up again: another one counts.
+	Again string
 	// Groups are the names of further resource groups that may have public IPs which were
 	// made for it.
 	Groups []string
@@ -126,6 +128,9 @@ type Result struct {
 	Addresses []netip.Addr
 	// Note is what people should know although all went well; empty for nothing.
 	Note string
+	// Contests are the fights about what the Service has: there Azure does not hold what it
+	// wants, and Weir has left it so, or has tried again since.
+	Contests []Contest
 	// Changed is true if something was written for the Service.
 	Changed bool
 	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
@@ -147,13 +152,15 @@ type Balancers struct {
 	start func(*worker)
 	// suspects are the Services that were to blame for a refused write.
 	suspects map[string]*refusal
+	// fights are those about what Services have, by content and Service.
+	fights map[string]*fight
 	// busy counts how often something was found that somebody else is just writing.
 	busy map[string]int
 }
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}}
+	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}, fights: map[string]*fight{}}
 	b.atlas.reading = make(chan struct{}, 1)
 	if cfg.SecurityGroup.Name != "" {
 		b.workers[""] = newGuard(b).worker
@@ -201,6 +208,7 @@ type job struct {
 	addresses []netip.Addr
 	changed   bool
 	note      string
+	contests  []Contest
 	gone      []lb.LoadBalancerID
 	without   []lb.PoolID
 	// groups are the resource groups of the public IPs that its frontends lost.
@@ -273,9 +281,10 @@ func (b *Balancers) next(j *job) {
 func (b *Balancers) done(j *job, err error) {
 	if j.Wish == nil && err == nil {
 		b.atlas.remove(j.Service)
+		b.makesPeace(j.Service, balancing, addressing, securing)
 	}
 	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
 		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
 	})
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Changed: j.changed, Gone: gone, Without: j.without})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Contests: j.contests, Changed: j.changed, Gone: gone, Without: j.without})
 }

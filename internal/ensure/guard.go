@@ -26,6 +26,8 @@ type guard struct {
 	// had are the destinations that were ours at the last write: those that nobody asks for
 	// any more are closed by the next.
 	had map[netip.Addr]bool
+	// left are the rules of the group as the last pass left them, or would have without fights.
+	left []lb.SecurityRule
 }
 
 // Reached is where a Service of the cluster is reached, as far as Kubernetes shows.
@@ -94,8 +96,13 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 		return nil, g.underWay(g.name())
 	}
 	g.isFree(g.name())
-	s := g.survey(jobs)
+	s := g.survey(jobs, nil)
 	p := nsg.Merge(s.input(observed.Rules))
+	left := p.Next
+	if stay := g.fought(jobs, s, p, observed.Rules); len(stay) > 0 {
+		s = g.survey(jobs, stay)
+		p = nsg.Merge(s.input(observed.Rules))
+	}
 	if !p.Empty() {
 		if !valid() {
 			return nil, errLeaseLost
@@ -104,6 +111,7 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 			return g.refusals(jobs, p), err
 		}
 	}
+	g.left = left
 	g.log(ctx, p, jobs)
 	note := g.note(observed)
 	refused := g.refusals(jobs, p)
@@ -116,6 +124,7 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 		}
 	}
 	g.had = s.ours(g.known)
+	g.seen(jobs, p)
 	return refused, nil
 }
 

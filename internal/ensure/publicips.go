@@ -142,6 +142,7 @@ func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 		}
 		nexts, changes = append(nexts, next), append(changes, changed)
 	}
+	w.yieldAddresses(j, inv, nexts, changes)
 	for i, f := range j.Wish.Faces {
 		if f.PublicIP == nil {
 			inv.of[j] = append(inv.of[j], "")

@@ -5,6 +5,7 @@ package ensure_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/ensure"
@@ -27,6 +28,7 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 		p.stage.release(name, cl)
 		return nil
 	}
+	p.stage.fights(name, cl, res.Contests)
 	r.places = []string{res.On.Name}
 	if !slices.Equal(r.status, res.Addresses) {
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
@@ -35,6 +37,19 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 	r.groups, r.servedAt = groupsOf(res.Wish), time.Now()
 	p.stage.served(name)
 	return nil
+}
+
+// fights tells of fights, once a turn, and of their end. The caller holds s.mu.
+func (s *stage) fights(name string, cl *claim, contests []ensure.Contest) {
+	for _, c := range contests {
+		if !c.Until.IsZero() && !slices.ContainsFunc(cl.contests, func(o ensure.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) }) {
+			s.trace("%s: contested in %s until %.0fs: %s", name, c.In, c.Until.Sub(s.start).Seconds(), strings.Join(c.Undone, "; "))
+		}
+	}
+	if len(cl.contests) > 0 && len(contests) == 0 {
+		s.trace("%s: not contested any more", name)
+	}
+	cl.contests = contests
 }
 
 // failed tells of an error, and says when to try again. The caller holds s.mu.

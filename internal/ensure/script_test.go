@@ -71,7 +71,7 @@ func TestScripts(t *testing.T) {
 
 // do carries out a step, and returns what happened.
 func (s *stage) do(d *datadriven.TestData) string {
-	wait := 2 * time.Minute
+	wait, before := 2*time.Minute, ""
 	if text, ok := option(d, "for"); ok {
 		wait, _ = time.ParseDuration(text)
 	}
@@ -113,6 +113,16 @@ func (s *stage) do(d *datadriven.TestData) string {
 		s.setNodes(d)
 	case "look":
 		s.look()
+	case "stranger":
+		s.strangers = append(s.strangers, d.CmdArgs)
+		return ""
+	case "no-strangers":
+		s.strangers = nil
+		return ""
+	case "again":
+		s.again(d.CmdArgs[0].Key)
+	case "looks":
+		before = s.looks(atoi(d.CmdArgs[0].Key), wait)
 	case "wait":
 	case "azure":
 		return s.cloud().spell()
@@ -131,7 +141,7 @@ func (s *stage) do(d *datadriven.TestData) string {
 		s.harvest(false)
 		return s.cloud().spell()
 	}
-	said := s.harvest(d.HasArg("reads"))
+	said := before + s.harvest(d.HasArg("reads"))
 	if said == "" {
 		said = "nothing happens\n"
 	}

@@ -14,14 +14,18 @@ import (
 
 // guarded is what a Service wants of the security group.
 type guarded struct {
-	wish *service.Wish // nil if it leaves
+	service string
+	wish    *service.Wish // nil if it leaves
 	// addresses are those of the wish's faces, and shown those that its status showed.
 	addresses, shown []netip.Addr
 	on               lb.LoadBalancerID
+	again            string
 }
 
+func (of guarded) ask() ask { return ask{of.wish, of.on.Key(), of.again} }
+
 func guardedBy(j *job) guarded {
-	return guarded{wish: j.Wish, addresses: j.addresses, shown: j.Shown, on: j.On}
+	return guarded{service: j.Service, wish: j.Wish, addresses: j.addresses, shown: j.Shown, on: j.On, again: j.Again}
 }
 
 // admissions are what a Service asks for.
@@ -41,8 +45,9 @@ type situation struct {
 // survey gathers what all Services of the cluster ask for: those that are due, those that
 // were served since the start, and of all others only where they are reached, so that
 // nothing is closed there. Those may be of another controller, and after a start they are
-// all that were not looked at yet.
-func (g *guard) survey(jobs []*job) situation {
+// all that were not looked at yet. Those of stay are fought about, and nothing is changed where
+// they are reached.
+func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 	s := situation{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had)}
 	there, due := map[string]Reached{}, map[string]bool{}
 	for _, r := range g.cfg.Cluster.Reached() {
@@ -55,7 +60,7 @@ func (g *guard) survey(jobs []*job) situation {
 		if _, ok := there[owner]; !ok {
 			delete(g.known, owner) // somebody took its finalizer away
 		} else if !due[owner] {
-			s.add(g, owner, g.known[owner])
+			s.add(g, owner, g.known[owner], stay[owner])
 		}
 	}
 	for _, owner := range slices.Sorted(maps.Keys(there)) {
@@ -64,21 +69,21 @@ func (g *guard) survey(jobs []*job) situation {
 		}
 	}
 	for _, j := range jobs {
-		s.add(g, j.Owner, guardedBy(j))
+		s.add(g, j.Owner, guardedBy(j), stay[j.Owner])
 	}
 	return s
 }
 
 // add adds a Service whose wish is known. One whose nodes are not known is as good as one
 // of which nothing is.
-func (s *situation) add(g *guard, owner string, of guarded) {
+func (s *situation) add(g *guard, owner string, of guarded, stays bool) {
 	for _, a := range s.places(of) {
 		s.mine[a] = true
 	}
 	if of.wish == nil {
 		return
 	}
-	share := nsg.Share{Service: owner, Admissions: g.admissions(of), Places: s.reached(s.places(of), of.wish.NodePorts())}
+	share := nsg.Share{Service: owner, Fixed: stays, Admissions: g.admissions(of), Places: s.reached(s.places(of), of.wish.NodePorts())}
 	if _, ok := g.cfg.Cluster.NodesOf(of.on); !ok && len(of.wish.NodePorts()) > 0 {
 		share.Fixed = true
 	}

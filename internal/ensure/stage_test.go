@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/datadriven"
+
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
@@ -44,8 +46,10 @@ type stage struct {
 	lease    *lease // nil is none
 	nodes    []netip.Addr
 	witness  witness
-	log      *slog.Logger
-	wrap     func(ensure.Azure) ensure.Azure // nil leaves Azure as it is
+	// strangers are what others keep doing.
+	strangers [][]datadriven.CmdArg
+	log       *slog.Logger
+	wrap      func(ensure.Azure) ensure.Azure // nil leaves Azure as it is
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record

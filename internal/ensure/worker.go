@@ -105,6 +105,7 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 		}
 		j.steps = j.steps[1:]
 		w.trust(balancing, j)
+		j.fights(w.shows(addressing, j.Service), w.shows(balancing, j.Service))
 		w.next(j)
 	}
 }

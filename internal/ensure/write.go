@@ -72,6 +72,10 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	}
 	owners := w.others()
 	p := plan.Make(w.input(observed, jobs, owners, inv))
+	all := jobs
+	if jobs = w.unfought(all, p); len(jobs) < len(all) {
+		p = plan.Make(w.input(observed, jobs, owners, inv))
+	}
 	refused := map[*job]error{}
 	for _, j := range jobs {
 		if why := p.Refused[j.Owner]; why != nil {
@@ -88,14 +92,13 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 			return refused, err
 		}
 		if again := plan.Make(w.input(shown, served, owners, inv)); !p.Delete && !again.Empty() {
-			return refused, &fault.Fault{
-				Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
-				Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s",
-					w.id.Name, len(again.Changes), describe(again.Changes[0])),
+			if served, err = w.notShown(served, again, refused); err != nil {
+				return refused, err
 			}
 		}
 	}
 	w.atlas.saw(shown)
+	w.stays(all, jobs, shown, inv)
 	w.log(ctx, p, jobs)
 	retire(inv, p.Changes)
 	for _, j := range served {

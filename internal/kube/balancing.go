@@ -193,7 +193,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		cl.level, cl.foretold, cl.lookAt = nil, nil, time.Time{}
 		c.complainOnce(s, cl, stateRefused, wrongWith(problems))
 		return nil // until somebody changes it
-	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
+	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, s.Annotations[WriteAgainAnnotation], c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
 		return c.publish(ctx, s, cl.ingress)
 	case wish == nil && cl.free:
 		return nil
@@ -252,6 +252,7 @@ func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service
 	req := ensure.Request{
 		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish,
 		Shown: shownBy(s), Groups: union(union(cl.groups, c.groupsOf(wish)), c.inheritedGroups(s)),
+		Again: s.Annotations[WriteAgainAnnotation],
 	}
 	places := leave
 	if on != "" {
@@ -344,7 +345,8 @@ func balancedChanged() predicate.Predicate {
 			!reflect.DeepEqual(before.Status.LoadBalancer, after.Status.LoadBalancer) || before.Spec.Type != after.Spec.Type ||
 			orElse(before.Spec.LoadBalancerClass, "") != orElse(after.Spec.LoadBalancerClass, "") ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			before.Annotations[DryRunAnnotation] != after.Annotations[DryRunAnnotation] || bound(before) != bound(after)
+			before.Annotations[DryRunAnnotation] != after.Annotations[DryRunAnnotation] || bound(before) != bound(after) ||
+			before.Annotations[WriteAgainAnnotation] != after.Annotations[WriteAgainAnnotation]
 	}}
 }
 

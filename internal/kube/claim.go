@@ -54,6 +54,8 @@ type claim struct {
 	ingress []corev1.LoadBalancerIngress
 	// nodes are those that the security rules of the last request name.
 	nodes []netip.Addr
+	// contests are the fights that people know of.
+	contests []ensure.Contest
 	// noted is the last note of a result.
 	noted string
 	// chosenBy is what the selectors of the load balancers said of the Service when it was
@@ -96,8 +98,8 @@ func (cl *claim) needs(p v1alpha1.BackendPoolSpec) bool {
 
 // isLevel reports whether Azure is known to hold a wish, where it belongs, and it is not time
 // to look again.
-func (cl *claim) isLevel(wish *service.Wish, chosenBy string, now time.Time) bool {
-	return cl.level != nil && cl.chosenBy == chosenBy && reflect.DeepEqual(cl.level.Wish, wish) && (cl.lookAt.IsZero() || now.Before(cl.lookAt))
+func (cl *claim) isLevel(wish *service.Wish, again, chosenBy string, now time.Time) bool {
+	return cl.level != nil && cl.level.Again == again && cl.chosenBy == chosenBy && reflect.DeepEqual(cl.level.Wish, wish) && (cl.lookAt.IsZero() || now.Before(cl.lookAt))
 }
 
 // wait returns how long until it is time to look again; 0 for never, or not now.

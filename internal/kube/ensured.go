@@ -129,6 +129,9 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	if err := c.publish(ctx, s, cl.ingress); err != nil {
 		return err
 	}
+	if err := c.contested(ctx, s, cl, r.Contests); err != nil {
+		return err
+	}
 	if r.Changed || cl.announced || cl.told != "" {
 		c.events.add(s, corev1.EventTypeNormal, EventEnsured, "Ensured load balancer")
 	}
@@ -140,6 +143,9 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	level := r.Request
 	level.Leave = nil
 	cl.level, cl.lookAt = &level, lookAt(r.On.Name, now, c.balancing.LookAgainAfter)
+	if cl.lookAt.IsZero() {
+		cl.lookAt = truce(r.Contests)
+	}
 	return nil
 }
 
@@ -150,6 +156,9 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, go
 	}
 	if s.DeletionTimestamp == nil {
 		if err := c.publish(ctx, s, nil); err != nil {
+			return err
+		}
+		if err := c.contested(ctx, s, cl, nil); err != nil {
 			return err
 		}
 	}

@@ -37,10 +37,15 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 	set, _ := e.remembered()
 	c.hear(p, e, st, set, r)
 	e.schedule(st, r, c.opts)
+	began := len(r.Contested) > 0 && !e.contested()
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		note(s, set, r)
+		contest(s, r, p.Generation)
 		judge(s, st, set, r, p.Generation)
 	})
+	if began && !errors.Is(err, errGone) {
+		c.events.warn(p, EventPoolContested, contestedText(r.Contested))
+	}
 	if err != nil && !errors.Is(err, errGone) && ctx.Err() == nil {
 		c.opts.Log.WarnContext(ctx, "status not written, trying again", "backendPool", key(p.Namespace, p.Name), "err", err)
 	}

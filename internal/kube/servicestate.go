@@ -14,11 +14,12 @@ import (
 type serviceState string
 
 const (
-	stateReady   serviceState = "ready"   // it has what it wants
-	stateWaiting serviceState = "waiting" // it is new, or waits for what Azure asked for
-	stateRefused serviceState = "refused" // somebody has to mend it, or what it names
-	stateFailed  serviceState = "failed"  // the last try failed, and another follows
-	stateGoing   serviceState = "leaving" // it gives its load balancer up
+	stateReady   serviceState = "ready"     // it has what it wants
+	stateWaiting serviceState = "waiting"   // it is new, or waits for what Azure asked for
+	stateRefused serviceState = "refused"   // somebody has to mend it, or what it names
+	stateFailed  serviceState = "failed"    // the last try failed, and another follows
+	stateFought  serviceState = "contested" // somebody else keeps undoing what it wants
+	stateGoing   serviceState = "leaving"   // it gives its load balancer up
 )
 
 // troubleOf says whose an error is: what Azure, or the way there, had no part in is for people
@@ -41,6 +42,8 @@ func (cl *claim) judge(ours bool, now time.Time) {
 		is = cl.trouble
 	case !ours:
 		is = stateGoing
+	case cl.level != nil && len(cl.contests) > 0:
+		is = stateFought
 	case cl.level != nil:
 		is = stateReady
 	}
@@ -51,7 +54,7 @@ func (cl *claim) judge(ours bool, now time.Time) {
 // by state.
 func (c *Cluster) ServiceStates() map[string]int {
 	count := map[string]int{}
-	for _, is := range []serviceState{stateReady, stateWaiting, stateRefused, stateFailed, stateGoing} {
+	for _, is := range []serviceState{stateReady, stateWaiting, stateRefused, stateFailed, stateFought, stateGoing} {
 		count[string(is)] = 0
 	}
 	c.claims.mu.Lock()

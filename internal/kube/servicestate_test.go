@@ -30,6 +30,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 	}{
 		{"new", func(*claim) {}, true, stateWaiting},
 		{"served", func(cl *claim) { cl.level = &ensure.Request{} }, true, stateReady},
+		{"somebody undoes it", func(cl *claim) { cl.level, cl.contests = &ensure.Request{}, []ensure.Contest{{}} }, true, stateFought},
 		{"wrong", func(cl *claim) { cl.trouble = stateRefused }, true, stateRefused},
 		{"the plan has no room", func(cl *claim) { cl.trouble = troubleOf(errors.New("no room")) }, true, stateRefused},
 		{"Azure has no room", func(cl *claim) { cl.trouble = troubleOf(azures) }, true, stateFailed},
@@ -51,7 +52,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 			t.Errorf("%s: %s, want %s; %v, then %v", tt.about, is, tt.want, before, after)
 		}
 	}
-	if n := len(c.ServiceStates()); n != 5 {
+	if n := len(c.ServiceStates()); n != 6 {
 		t.Errorf("%d states, and a series of each has to be there from the start", n)
 	}
 }

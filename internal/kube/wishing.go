@@ -46,7 +46,7 @@ func wishing(s *corev1.Service) service.Service {
 }
 
 // kept are the annotations of ours that a Service keeps.
-var kept = []string{PlaceAnnotation, GroupsAnnotation, DryRunAnnotation}
+var kept = []string{PlaceAnnotation, GroupsAnnotation, DryRunAnnotation, WriteAgainAnnotation}
 
 // stripBalanced keeps of a Service of type LoadBalancer what a wish is made of.
 func stripBalanced(s *corev1.Service) {
@@ -66,5 +66,5 @@ func stripBalanced(s *corev1.Service) {
 		SessionAffinity: spec.SessionAffinity, LoadBalancerIP: spec.LoadBalancerIP,
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 	}
-	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer}
+	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: onlyContested(s.Status.Conditions)}
 }

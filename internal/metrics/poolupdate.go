@@ -119,6 +119,13 @@ func RegisterServices(reg prometheus.Registerer, states func() map[string]int) {
 		"Services that have a load balancer of Weir's, or are to have one, by how far it is.", []string{"state"}, nil)})
 }
 
+// RegisterContested registers the gauge of what somebody else keeps undoing, which asks when
+// somebody looks.
+func RegisterContested(reg prometheus.Registerer, byKind func() map[string]int) {
+	reg.MustRegister(countGauge{byKind, prometheus.NewDesc("weir_contested",
+		"Services and BackendPools of which somebody else keeps undoing in Azure what Weir writes.", []string{"kind"}, nil)})
+}
+
 // RegisterDraining registers the gauge of nodes that drain, which asks when somebody looks.
 func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int) {
 	reg.MustRegister(countGauge{byReason, prometheus.NewDesc("weir_nodes_draining",

@@ -25,3 +25,17 @@ weir_services{state="ready"} 2
 		t.Error(err)
 	}
 }
+
+func TestContested(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	metrics.RegisterContested(reg, func() map[string]int { return map[string]int{"Service": 1, "BackendPool": 0} })
+	const want = `
+# HELP weir_contested Services and BackendPools of which somebody else keeps undoing in Azure what Weir writes.
+# TYPE weir_contested gauge
+weir_contested{kind="BackendPool"} 0
+weir_contested{kind="Service"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}

@@ -77,6 +77,8 @@ type history struct {
 	// known.
 	down      []netip.Addr
 	downKnown bool
+	// contest is what somebody else does to the pool.
+	contest contest
 }
 
 // group is the operations of one pool, as far as admission looks at them. One that is

@@ -26,6 +26,8 @@ type change struct {
 	// down are the addresses that are Down by us afterwards; downed and restored are those
 	// that become so, or are taken back.
 	down, downed, restored []netip.Addr
+	// added are the addresses that were not there.
+	added []netip.Addr
 	// unseen is true if there is nothing to do, and yet the ledger holds an address
 	// that is neither wanted nor in the pool, or one as Down that is neither: a write of
 	// ours may still be on its way.
@@ -84,6 +86,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) change {
 		}
 		next = append(next, joins)
 		c.add++
+		c.added = append(c.added, a.IP)
 	}
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
 	if !c.none() {

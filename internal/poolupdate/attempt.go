@@ -34,6 +34,8 @@ type result struct {
 	// down are the addresses that are Down by us once the pool is level; downed and
 	// restored are those that a write makes so, or takes back.
 	down, downed, restored []netip.Addr
+	// added are the addresses that were not there.
+	added []netip.Addr
 	// ledger is what the ledger held; nil if nobody asked it.
 	ledger *Recorded
 	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
@@ -151,7 +153,7 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 		r.down = leftDown(recorded.Down, want.Addresses, observed)
 		todo.unseen = todo.unseen || len(r.down) < len(recorded.Down)
 	}
-	r.downed, r.restored = todo.downed, todo.restored
+	r.downed, r.restored, r.added = todo.downed, todo.restored, todo.added
 	if todo.none() {
 		r.outcome = Unchanged
 		switch {

@@ -5,6 +5,7 @@ package poolupdate
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"testing"
@@ -107,7 +108,7 @@ func (w *world) standing(id lb.PoolID) waiting {
 }
 
 var everything = cmp.Options{
-	cmp.AllowUnexported(waiting{}, Operation{}, history{}, passes{}), cmpopts.EquateEmpty(),
+	cmp.AllowUnexported(waiting{}, Operation{}, history{}, contest{}, passes{}), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}),
 }
 
 // die leaves everything as it is and starts anew, with nothing in mind.

@@ -227,6 +227,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 		h.gaveUp = gaveUpOn(r)
 	}
 	var downed, restored []netip.Addr
+	h.contest = h.contest.learn(r, h.down, drift)
 	h, downed, restored = h.learn(r)
 	next := summarize(t.pool, v.requeue, h)
 	l.log(ctx, ref, id, r)
@@ -234,7 +235,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
 		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
-		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored,
+		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.contest.contested(),
 		Written: r.written, Down: r.down, Settled: r.settled(), Requeued: requeued,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,

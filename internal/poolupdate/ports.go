@@ -162,6 +162,10 @@ type Report struct {
 	// Downed are the addresses that are Down from now on, and Restored those that are not
 	// any more and have stayed in the pool.
 	Downed, Restored []netip.Addr
+	// Contested are the addresses that somebody else keeps taking out of the pool, or whose
+	// admin states he keeps setting back, after Weir has written them. They are written all
+	// the same.
+	Contested []netip.Addr
 	// Written are the addresses that are ours from now on, and Down those of them that
 	// are Down by us. They are meant for the ledger if Settled.
 	Written, Down []netip.Addr

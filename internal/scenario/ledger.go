@@ -205,6 +205,9 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 		}
 	}
 	text += spellAdmin(s, r)
+	if len(r.Contested) > 0 {
+		text += fmt.Sprintf("; contested %v", r.Contested)
+	}
 	if len(r.Updated) > 0 {
 		s.journal.success++
 	}

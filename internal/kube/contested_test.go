@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/kube"
+)
+
+// contested waits until a Service has the condition of a fight that says this, or none for "".
+func (s *scene) contested(name, part string) {
+	s.Helper()
+	s.until(func() string {
+		c := meta.FindStatusCondition(get[corev1.Service](s, s.ns, name).Status.Conditions, kube.ConditionContested)
+		switch {
+		case part == "" && c != nil:
+			return "still contested: " + c.Message
+		case part != "" && (c == nil || c.Status != metav1.ConditionTrue || c.Reason != kube.EventContested || !strings.Contains(c.Message, part)):
+			return "not contested as wanted"
+		}
+		return ""
+	})
+}
+
+// fought answers with a fight that is taken up again at some time.
+func fought(until time.Time) func(ensure.Request) ensure.Result {
+	return func(req ensure.Request) ensure.Result {
+		r := balancers.succeeds(req)
+		r.Changed = false
+		r.Contests = []ensure.Contest{{
+			In: "load balancer kubernetes", Undone: []string{"rule a1-TCP-80: idleTimeoutInMinutes 4, Weir wants 10"}, Until: until,
+		}}
+		return r
+	}
+}
+
+// A fight is told once a turn, and shows in a condition while it lasts.
+func TestAFightIsTold(t *testing.T) {
+	s := newScene(t)
+	name, later := s.ns+"/web", time.Now().Add(time.Hour)
+	s.wants("web")
+	svc := s.balanced("web", 1)
+	before := svc.DeepCopy()
+	svc.Status.Conditions = []metav1.Condition{{Type: "example.com/Theirs", Status: metav1.ConditionTrue, Reason: "Mine", LastTransitionTime: metav1.Now()}}
+	if err := api.Status().Patch(t.Context(), svc, client.StrategicMergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+
+	balancers.answers(name, fought(later))
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "10"))
+	s.asked("web", 2)
+	s.contested("web", "idleTimeoutInMinutes 4, Weir wants 10")
+	s.wasTold("Service", "web", kube.EventContested, 1)
+	if got := s.messages("Service", "web", kube.EventContested)[0]; !strings.Contains(got, "load balancer kubernetes") || !strings.Contains(got, "until "+later.UTC().Format("2006-01-02T15:04")[:13]) {
+		t.Errorf("said: %s", got)
+	}
+
+	// The same turn is not told again, though a person asked; another one is. This one ends soon,
+	// and then Azure is asked again.
+	s.edits("web", func(svc *corev1.Service) { svc.Annotations[kube.WriteAgainAnnotation] = "1" })
+	if last := s.asked("web", 3)[2]; last.Again != "1" {
+		t.Errorf("the request: %+v", last)
+	}
+	balancers.answers(name, fought(time.Now().Add(1500*time.Millisecond)))
+	s.edits("web", func(svc *corev1.Service) { svc.Annotations[kube.WriteAgainAnnotation] = "2" })
+	s.wasTold("Service", "web", kube.EventContested, 2)
+	balancers.answers(name, fought(time.Time{}))
+	s.contested("web", "looks whether it stays")
+	s.wasTold("Service", "web", kube.EventContested, 2)
+
+	balancers.answers(name, nil)
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "20"))
+	s.contested("web", "")
+	if left := get[corev1.Service](s, s.ns, "web").Status.Conditions; len(left) != 1 || left[0].Type != "example.com/Theirs" {
+		t.Errorf("conditions of others: %+v", left)
+	}
+}
+
+// What is left of an earlier process goes when there is no fight.
+func TestTheConditionOfAFightGoesWithTheLoadBalancer(t *testing.T) {
+	s := newScene(t)
+	balancers.answers(s.ns+"/web", fought(time.Now().Add(time.Hour)))
+	s.wants("web")
+	s.contested("web", "Weir wants 10")
+	balancers.answers(s.ns+"/web", nil)
+	s.edits("web", func(svc *corev1.Service) {
+		svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
+		svc.Spec.ExternalTrafficPolicy, svc.Spec.AllocateLoadBalancerNodePorts, svc.Spec.HealthCheckNodePort = "", nil, 0
+	})
+	s.contested("web", "")
+}

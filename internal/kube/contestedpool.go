@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// EventPoolContested is the reason of the event on a BackendPool when its Contested condition
+// comes.
+const EventPoolContested = "BackendPoolContested"
+
+// mostContested is how many addresses a message names.
+const mostContested = 10
+
+// contest keeps the Contested condition: it is there as long as somebody else keeps undoing
+// what Weir writes.
+func contest(s *v1alpha1.BackendPoolStatus, r poolupdate.Report, generation int64) {
+	if len(r.Contested) == 0 {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionContested)
+		return
+	}
+	setCondition(s, generation, v1alpha1.ConditionContested, metav1.ConditionTrue, v1alpha1.ReasonUndone, contestedText(r.Contested))
+}
+
+func contestedText(ips []netip.Addr) string {
+	texts := formatAddresses(ips[:min(len(ips), mostContested)])
+	if more := len(ips) - mostContested; more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
+	}
+	return "somebody else keeps taking out of the pool what Weir has written there, or keeps setting its admin state back: " +
+		strings.Join(texts, ", ") + ". Weir repairs it whenever it looks"
+}
+
+// contested reports whether the BackendPool says so.
+func (e *entry) contested() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return meta.IsStatusConditionTrue(e.status.Conditions, v1alpha1.ConditionContested)
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Undoes says in Azure's own words what a change would take back: what the part is now, and
+// what Weir wants of it.
+func (c Change) Undoes() string {
+	what := fmt.Sprintf("%s %s: ", c.Kind, c.Name)
+	switch c.Action {
+	case Add:
+		return what + "removed, and Weir wants it"
+	case Remove:
+		return what + "added, and Weir does not want it"
+	}
+	if was, ok := c.Was.(lb.SecurityRule); ok {
+		is, _ := c.Is.(lb.SecurityRule)
+		c.Was, c.Is = without(was, is), without(is, was)
+	}
+	was, is := fields(c.Was), fields(c.Is)
+	var texts []string
+	for i, f := range was {
+		if !strings.EqualFold(f.value, is[i].value) {
+			texts = append(texts, fmt.Sprintf("%s %s, Weir wants %s", f.name, orNone(f.value), orNone(is[i].value)))
+		}
+	}
+	return what + strings.Join(texts, "; ")
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// field is what Azure calls a property, and what it is.
+type field struct{ name, value string }
+
+func fields(part any) []field {
+	switch p := part.(type) {
+	case lb.Rule:
+		reset := p.TCPReset != nil && *p.TCPReset
+		return []field{
+			{"protocol", string(p.Transport)}, {"frontendIPConfiguration", p.Frontend}, {"backendAddressPool", p.Pool}, {"probe", p.Probe},
+			{"frontendPort", fmt.Sprint(p.FrontendPort)}, {"backendPort", fmt.Sprint(p.BackendPort)},
+			{"enableFloatingIP", fmt.Sprint(p.FloatingIP)}, {"idleTimeoutInMinutes", fmt.Sprint(p.IdleMinutes)},
+			{"enableTcpReset", fmt.Sprint(reset)}, {"loadDistribution", string(p.Distribution)},
+			{"disableOutboundSnat", fmt.Sprint(p.DisableOutboundSNAT)},
+		}
+	case lb.Probe:
+		return []field{
+			{"protocol", string(p.Protocol)}, {"port", fmt.Sprint(p.Port)}, {"requestPath", p.Path},
+			{"intervalInSeconds", fmt.Sprint(p.IntervalSeconds)}, {"probeThreshold", fmt.Sprint(p.Threshold)},
+		}
+	case lb.Frontend:
+		address := ""
+		if p.Static {
+			address = p.PrivateIP.String()
+		}
+		return []field{{"publicIPAddress", last(p.PublicIP)}, {"subnet", last(p.Subnet)}, {"privateIPAddress", address}, {"zones", strings.Join(p.Zones, ",")}}
+	case lb.SecurityRule:
+		return []field{
+			{"priority", fmt.Sprint(p.Priority)}, {"access", string(p.Access)}, {"protocol", p.Protocol},
+			{"sources", strings.Join(p.Sources, ",")}, {"destinations", strings.Join(p.Destinations, ",")},
+			{"destinationPorts", strings.Join(p.DestinationPorts, ",")},
+		}
+	}
+	return nil
+}
+
+// without is a security rule without the addresses that another one has, too: a rule may
+// have thousands of them.
+func without(r, other lb.SecurityRule) lb.SecurityRule {
+	r.Sources, r.Destinations = only(r.Sources, other.Sources), only(r.Destinations, other.Destinations)
+	return r
+}
+
+// mostNamed is how many addresses of a rule are named.
+const mostNamed = 5
+
+func only(list, other []string) []string {
+	left := slices.DeleteFunc(slices.Clone(list), func(text string) bool { return slices.Contains(other, text) })
+	if more := len(left) - mostNamed; more > 0 {
+		left = append(left[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return left
+}
+
+func last(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
