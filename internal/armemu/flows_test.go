@@ -96,125 +96,129 @@ func (s *flowStory) seesBetween(from, to time.Time, takers string, misdirected, 
 	}
 }
 
-// Each story is told in seconds. A dead node among three takes a third.
 func TestNewFlows(t *testing.T) {
-	const third = 1.0 / 3
-	for name, story := range map[string]func(*flowStory){
-		"a dead node takes new flows until its second failed probe": func(s *flowStory) {
-			s.dies("n2")
-			s.at(9.999)
-			s.sees("n1 n2 n3", 9.999*third, 0)
-			s.at(10)
-			s.sees("n1 n3", 10*third, 0)
-			s.at(600)
-			s.sees("n1 n3", 10*third, 0)
-		},
-		"a node that recovers waits for two good probes": func(s *flowStory) {
-			s.dies("n2")
-			s.at(30)
-			s.recovers("n2")
-			s.at(39.999)
-			s.sees("n1 n3", 10*third, 0)
-			s.at(40)
-			s.sees("n1 n2 n3", 10*third, 0)
-		},
-		"what is shorter than two probes goes unnoticed": func(s *flowStory) {
-			for i := range 4 {
-				s.at(float64(i) * 12)
-				s.dies("n2")
-				s.at(float64(i)*12 + 6)
-				s.recovers("n2")
-			}
-			s.at(60)
-			s.sees("n1 n2 n3", 4*6*third, 0)
-		},
-		"a node that flaps back too shortly stays out": func(s *flowStory) {
-			s.dies("n2")
-			s.at(20)
-			s.recovers("n2")
-			s.at(28)
-			s.dies("n2")
-			s.at(60)
-			s.sees("n1 n3", 10*third, 0)
-		},
-		"the same news twice is no news": func(s *flowStory) {
-			s.recovers("n1")
-			s.dies("n2")
-			s.at(8)
-			s.dies("n2")
-			s.at(10)
-			s.sees("n1 n3", 10*third, 0)
-		},
-		"admin state Down ends it when it is written": func(s *flowStory) {
-			s.dies("n2")
-			s.at(3)
-			s.holds("n1", "n2=Down", "n3")
-			s.sees("n1 n3", 3*third, 0)
-			s.at(60)
-			s.sees("n1 n3", 3*third, 0)
-			s.holds("n1", "n2=None", "n3") // the probe has not slept
-			s.sees("n1 n3", 3*third, 0)
-		},
-		"admin state Down takes a living node out as well": func(s *flowStory) {
-			s.holds("n1=Down", "n2", "n3")
-			s.dies("n2")
-			s.at(10)
-			s.sees("n3", 10*0.5, 0)
-		},
-		"admin state Up overrides the probe": func(s *flowStory) {
-			s.holds("n1", "n2=Up", "n3")
-			s.dies("n2")
-			s.at(60)
-			s.sees("n1 n2 n3", 60*third, 0)
-		},
-		"a node that leaves the pool takes nothing": func(s *flowStory) {
-			s.dies("n2")
-			s.at(4)
-			s.holds("n1", "n3")
-			s.at(60)
-			s.sees("n1 n3", 4*third, 0)
-			s.holds("n1", "n2", "n3") // dead for long
-			s.sees("n1 n3", 4*third, 0)
-		},
-		"with nobody left nobody takes new flows": func(s *flowStory) {
-			s.dies("n1", "n2", "n3")
-			s.at(25)
-			s.sees("", 10, 15)
-			s.recovers("n1")
-			s.at(35)
-			s.sees("n1", 10, 25)
-		},
-		"what was before the first death is not kept": func(s *flowStory) {
-			s.holds("n1=Down", "n2=Down", "n3=Down")
-			s.recovers("n1")
-			s.at(5)
-			s.dies("n1")
-			s.at(8)
-			s.sees("", 0, 3)
-		},
-		"another load balancer is another account": func(s *flowStory) {
-			s.dies("n2")
-			put(s, s.emu, otherLB, lb("Standard", ""))
-			s.at(60)
-			s.sees("n1 n3", 10*third, 0)
-		},
-		"a stretch of time": func(s *flowStory) {
-			s.dies("n2")
-			s.at(60)
-			s.seesBetween(s.start.Add(4*time.Second), s.start.Add(7*time.Second), "n1 n2 n3", 3*third, 0)
-			s.seesBetween(s.start.Add(7*time.Second), s.start.Add(time.Hour), "n1 n3", 3*third, 0)
-		},
-		"all is forgotten": func(s *flowStory) {
-			s.dies("n2")
-			s.at(60)
-			s.emu.ForgetFlows()
-			s.sees("n1 n2 n3", 0, 0)
-		},
-	} {
+	for name, story := range flowStories {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { story(newFlowStory(t, twoProbes, armemu.Options{})) })
 		})
 	}
+}
+
+// A dead node among three takes a third.
+const third = 1.0 / 3
+
+// flowStories are each told in seconds.
+var flowStories = map[string]func(*flowStory){
+	"a dead node takes new flows until its second failed probe": func(s *flowStory) {
+		s.dies("n2")
+		s.at(9.999)
+		s.sees("n1 n2 n3", 9.999*third, 0)
+		s.at(10)
+		s.sees("n1 n3", 10*third, 0)
+		s.at(600)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"a node that recovers waits for two good probes": func(s *flowStory) {
+		s.dies("n2")
+		s.at(30)
+		s.recovers("n2")
+		s.at(39.999)
+		s.sees("n1 n3", 10*third, 0)
+		s.at(40)
+		s.sees("n1 n2 n3", 10*third, 0)
+	},
+	"what is shorter than two probes goes unnoticed": func(s *flowStory) {
+		for i := range 4 {
+			s.at(float64(i) * 12)
+			s.dies("n2")
+			s.at(float64(i)*12 + 6)
+			s.recovers("n2")
+		}
+		s.at(60)
+		s.sees("n1 n2 n3", 4*6*third, 0)
+	},
+	"a node that flaps back too shortly stays out": func(s *flowStory) {
+		s.dies("n2")
+		s.at(20)
+		s.recovers("n2")
+		s.at(28)
+		s.dies("n2")
+		s.at(60)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"the same news twice is no news": func(s *flowStory) {
+		s.recovers("n1")
+		s.dies("n2")
+		s.at(8)
+		s.dies("n2")
+		s.at(10)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"admin state Down ends it when it is written": func(s *flowStory) {
+		s.dies("n2")
+		s.at(3)
+		s.holds("n1", "n2=Down", "n3")
+		s.sees("n1 n3", 3*third, 0)
+		s.at(60)
+		s.sees("n1 n3", 3*third, 0)
+		s.holds("n1", "n2=None", "n3") // the probe has not slept
+		s.sees("n1 n3", 3*third, 0)
+	},
+	"admin state Down takes a living node out as well": func(s *flowStory) {
+		s.holds("n1=Down", "n2", "n3")
+		s.dies("n2")
+		s.at(10)
+		s.sees("n3", 10*0.5, 0)
+	},
+	"admin state Up overrides the probe": func(s *flowStory) {
+		s.holds("n1", "n2=Up", "n3")
+		s.dies("n2")
+		s.at(60)
+		s.sees("n1 n2 n3", 60*third, 0)
+	},
+	"a node that leaves the pool takes nothing": func(s *flowStory) {
+		s.dies("n2")
+		s.at(4)
+		s.holds("n1", "n3")
+		s.at(60)
+		s.sees("n1 n3", 4*third, 0)
+		s.holds("n1", "n2", "n3") // dead for long
+		s.sees("n1 n3", 4*third, 0)
+	},
+	"with nobody left nobody takes new flows": func(s *flowStory) {
+		s.dies("n1", "n2", "n3")
+		s.at(25)
+		s.sees("", 10, 15)
+		s.recovers("n1")
+		s.at(35)
+		s.sees("n1", 10, 25)
+	},
+	"what was before the first death is not kept": func(s *flowStory) {
+		s.holds("n1=Down", "n2=Down", "n3=Down")
+		s.recovers("n1")
+		s.at(5)
+		s.dies("n1")
+		s.at(8)
+		s.sees("", 0, 3)
+	},
+	"another load balancer is another account": func(s *flowStory) {
+		s.dies("n2")
+		put(s, s.emu, otherLB, lb("Standard", ""))
+		s.at(60)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"a stretch of time": func(s *flowStory) {
+		s.dies("n2")
+		s.at(60)
+		s.seesBetween(s.start.Add(4*time.Second), s.start.Add(7*time.Second), "n1 n2 n3", 3*third, 0)
+		s.seesBetween(s.start.Add(7*time.Second), s.start.Add(time.Hour), "n1 n3", 3*third, 0)
+	},
+	"all is forgotten": func(s *flowStory) {
+		s.dies("n2")
+		s.at(60)
+		s.emu.ForgetFlows()
+		s.sees("n1 n2 n3", 0, 0)
+	},
 }
 
 // A probe that is changed judges all that it has seen anew.

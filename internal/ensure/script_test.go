@@ -69,8 +69,36 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// arranges carries out a step after which nothing happens yet; false if it is none.
+func (s *stage) arranges(d *datadriven.TestData) bool {
+	switch d.Cmd {
+	case "put":
+		s.put(d.CmdArgs[0].Key, d.Input)
+	case "drop":
+		s.drop(d.CmdArgs[0].Key)
+	case "fault":
+		must(s.emu.SetFaults(strings.ReplaceAll(d.Input, "~", network)))
+	case "overlap":
+		must(s.emu.SetOverlap(armemu.Overlap(d.CmdArgs[0].Key)))
+	case "lease":
+		s.lease.set(d.CmdArgs[0].Key)
+	case "mend":
+		s.mend()
+	case "stranger":
+		s.strangers = append(s.strangers, d.CmdArgs)
+	case "no-strangers":
+		s.strangers = nil
+	default:
+		return false
+	}
+	return true
+}
+
 // do carries out a step, and returns what happened.
 func (s *stage) do(d *datadriven.TestData) string {
+	if s.arranges(d) {
+		return ""
+	}
 	wait, before := 2*time.Minute, ""
 	if text, ok := option(d, "for"); ok {
 		wait, _ = time.ParseDuration(text)
@@ -84,21 +112,6 @@ func (s *stage) do(d *datadriven.TestData) string {
 				s.remove(a.Key)
 			}
 		}
-	case "put":
-		s.put(d.CmdArgs[0].Key, d.Input)
-		return ""
-	case "drop":
-		s.drop(d.CmdArgs[0].Key)
-		return ""
-	case "fault":
-		must(s.emu.SetFaults(strings.ReplaceAll(d.Input, "~", network)))
-		return ""
-	case "overlap":
-		must(s.emu.SetOverlap(armemu.Overlap(d.CmdArgs[0].Key)))
-		return ""
-	case "lease":
-		s.lease.set(d.CmdArgs[0].Key)
-		return ""
 	case "restart":
 		s.restart()
 	case "crowd":
@@ -106,19 +119,10 @@ func (s *stage) do(d *datadriven.TestData) string {
 		s.settle(wait)
 		s.harvest(false)
 		return s.standing()
-	case "mend":
-		s.mend()
-		return ""
 	case "nodes":
 		s.setNodes(d)
 	case "look":
 		s.look()
-	case "stranger":
-		s.strangers = append(s.strangers, d.CmdArgs)
-		return ""
-	case "no-strangers":
-		s.strangers = nil
-		return ""
 	case "again":
 		s.again(d.CmdArgs[0].Key)
 	case "looks":
