@@ -32,7 +32,8 @@ func newPlan() *cobra.Command {
 it started now. It writes nothing, neither to Azure nor to the cluster. With -f the
 objects come from files instead of a cluster.
 
-Exit codes: 0 nothing would change, 2 something would, 1 the plan could not be made.`,
+Exit codes: 0 nothing would change, 2 something would, 1 the plan could not be made,
+or is not complete.`,
 		Example: `  # What would Weir change if it took over the Services of this cluster?
   weir plan --config azure.json --load-balancer-class=""
 

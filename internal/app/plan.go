@@ -174,8 +174,11 @@ func (p *planning) play(ctx context.Context) (planview.Plan, error) {
 		return none, err
 	}
 	shown := p.show(left)
-	if err := errors.Join(failed...); err != nil {
-		return shown, fmt.Errorf("the plan is not complete: %w", err)
+	switch more := len(failed) - 1; {
+	case more > 0:
+		return shown, fmt.Errorf("the plan is not complete: %w (and %d more)", failed[0], more)
+	case more == 0:
+		return shown, fmt.Errorf("the plan is not complete: %w", failed[0])
 	}
 	return shown, nil
 }
@@ -219,7 +222,10 @@ func (p *planning) notServed() error {
 	name := p.Namespace + "/" + p.Service
 	at := slices.IndexFunc(p.objects.Services, func(s corev1.Service) bool { return s.Namespace == p.Namespace && s.Name == p.Service })
 	if at < 0 {
-		return fmt.Errorf("there is no Service %s: -n names another namespace", name)
+		if p.Namespace == metav1.NamespaceDefault {
+			return fmt.Errorf("there is no Service %s: -n names another namespace", name)
+		}
+		return fmt.Errorf("there is no Service %s", name)
 	}
 	s := p.objects.Services[at]
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
@@ -315,7 +321,9 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 		if r.Wish != nil {
 			s.LoadBalancer = r.On.Name
 		}
-		if r.Err != nil {
+		if _, ofAzure := errors.AsType[*fault.Fault](r.Err); ofAzure {
+			s.Failed = r.Err.Error()
+		} else if r.Err != nil {
 			s.Refused = r.Err.Error()
 		}
 		shown.Serve(s, r.Addresses, maps.Clone(d.Given))
@@ -324,11 +332,25 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 	return shown
 }
 
-// notes say what the files leave open.
+// others counts the chosen Services of type LoadBalancer.
+func (p *planning) others() int {
+	n := 0
+	for i := range p.objects.Services {
+		if s := &p.objects.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer && p.chosen(s.Namespace, s.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// notes say what the files leave open, and that nothing is served where that may be a slip.
 func (p *planning) notes() []string {
 	var notes []string
+	if others := p.others(); len(p.requests)+len(p.unasked)+len(p.objects.Pools) == 0 && others > 0 {
+		notes = append(notes, fmt.Sprintf("no Service has the class that --load-balancer-class names, %q; of type LoadBalancer with another class, or none: %d", p.LoadBalancerClass, others))
+	}
 	if len(p.Files) == 0 {
-		return nil
+		return notes
 	}
 	switch {
 	case len(p.objects.Nodes) == 0:

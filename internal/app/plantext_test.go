@@ -73,6 +73,7 @@ spec: {serviceRef: {name: web}, loadBalancer: {name: terraform}, poolName: web, 
 		{"a Service appears", shop, everything, nil},
 		{"a Service that nobody has created yet, and no nodes", fmt.Sprintf(someService, "new", ""), everything, nil},
 		{"a Service is refused, another is not", shop + "\n---" + fmt.Sprintf(someService, "bad", ", annotations: {service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout: ten}"), everything, nil},
+		{"Services of another class alone", strings.ReplaceAll(shop, "weir.dev/azure", "other"), everything, nil},
 		{"one Service of two", shop + "\n---" + fmt.Sprintf(someService, "other", ", uid: aaaaaaaa"), named("shop", "web"), nil},
 		{"a Service of another namespace", shop, named("other", ""), nil},
 		{"a public IP that is not there", fmt.Sprintf(someService, "pinned", ", annotations: {service.beta.kubernetes.io/azure-pip-name: mine}"), everything, nil},
@@ -139,11 +140,13 @@ func TestPlansThatCannotBeMade(t *testing.T) {
 	}{
 		{"no such file", "", func(o *PlanOptions) { o.Files = []string{"/nonexistent.yaml"} }, "-f: open /nonexistent.yaml"},
 		{"no YAML", "a: [", nil, "-f standard input: document 1: "},
-		{"no object", "hello: world", nil, "-f standard input: document 1: neither apiVersion nor kind"},
+		{"no object", "hello: world", nil, "-f standard input: document 1: no apiVersion, or no kind"},
+		{"no apiVersion", "kind: Service", nil, "document 1: no apiVersion, or no kind"},
 		{"a broken Service", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: 80}", nil, "document 1: Service web: "},
 		{"a broken item", `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},"status":1}]}`, nil, "document 1: item 1: Node n1: "},
 		{"an object twice", shop + "\n---\n" + shop, nil, "-f: Service shop/web is there twice: leave one of them out"},
 		{"no such Service", shop, func(o *PlanOptions) { o.Service = "web" }, "there is no Service default/web: -n names another namespace"},
+		{"no such Service of a namespace", shop, func(o *PlanOptions) { o.Service, o.Namespace = "api", "shop" }, "there is no Service shop/api\n"},
 		{"a Service of another class", shop, func(o *PlanOptions) { o.Service, o.Namespace, o.LoadBalancerClass = "web", "shop", "" },
 			`Service shop/web has the load balancer class weir.dev/azure, and --load-balancer-class is ""`},
 		{"a Service of another type", strings.ReplaceAll(shop, "LoadBalancer", "ClusterIP"), func(o *PlanOptions) { o.Service, o.Namespace = "web", "shop" },
@@ -160,7 +163,7 @@ func TestPlansThatCannotBeMade(t *testing.T) {
 				change = append(change, tt.change)
 			}
 			_, err := emptyCloud(t).plan(t, planned+"azure.json", tt.objects, change...)
-			if err == nil || !strings.Contains(err.Error(), tt.says) {
+			if err == nil || !strings.Contains(err.Error()+"\n", tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
 		})
@@ -183,9 +186,12 @@ func TestAPlanThatAzureKeepsFromBeingWhole(t *testing.T) {
 			if err := c.SetFaults(script); err != nil {
 				t.Fatal(err)
 			}
-			_, err := c.plan(t, planned+"azure.json", shop)
+			p, err := c.plan(t, planned+"azure.json", shop)
 			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "AuthorizationFailed") {
 				t.Errorf("got %v, want %q", err, says)
+			}
+			if p.Resources != nil && (p.Services[0].Refused != "" || !strings.Contains(p.Text(false), "! Service shop/web could not be planned: ")) {
+				t.Errorf("the plan is\n%s", p.Text(false))
 			}
 		})
 	}

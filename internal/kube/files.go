@@ -59,9 +59,10 @@ func (o *Objects) add(doc []byte) error {
 		return err
 	}
 	var err error
+	if head.APIVersion == "" || head.Kind == "" {
+		return errors.New("no apiVersion, or no kind: that is no object of Kubernetes")
+	}
 	switch head.APIVersion + " " + head.Kind {
-	case " ":
-		return errors.New("neither apiVersion nor kind: that is no object of Kubernetes")
 	case "v1 Service":
 		err = decodeInto(doc, &o.Services, complete)
 	case "v1 Node":

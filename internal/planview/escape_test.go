@@ -19,7 +19,7 @@ func TestTextThatTenantsWrite(t *testing.T) {
 		Fields: []Field{{Name: "tags." + evil, Was: &evil, Is: &evil}, {Name: evil, Added: []string{evil}, Removed: []string{evil}}},
 		Parts:  []Part{{Kind: "pool", Name: evil, Action: plan.Add, Members: []Member{{Action: plan.Add, Address: "10.0.0.1", Name: evil}}}},
 	}}}
-	p.Services = []Service{{Service: evil, Refused: evil}, {Service: evil, Note: evil}}
+	p.Services = []Service{{Service: evil, Refused: evil}, {Service: evil, Note: evil, Failed: evil}}
 	p.Pools, p.Notes = []Pool{{BackendPool: evil, Why: evil}}, []string{evil}
 	text := p.Text(false)
 	if at := strings.IndexAny(text, "\x1b\r\u202e\u009b"); at >= 0 {
@@ -30,7 +30,7 @@ func TestTextThatTenantsWrite(t *testing.T) {
 			t.Errorf("a line that is none of the plan's: %q", line)
 		}
 	}
-	if got := strings.Count(text, "\n"); got != 14 {
+	if got := strings.Count(text, "\n"); got != 16 {
 		t.Errorf("%d lines\n%s", got, text)
 	}
 	if colourful := p.Text(true); strings.Count(colourful, "\x1b[2J") != 0 || !strings.Contains(colourful, "\x1b[33m~") {

@@ -97,7 +97,9 @@ type Service struct {
 	Addresses    []string `json:"addresses,omitempty"`
 	// Refused says why Azure would not hold what it wants.
 	Refused string `json:"refused,omitempty"`
-	Note    string `json:"note,omitempty"`
+	// Failed says what kept the rest of it from being planned.
+	Failed string `json:"failed,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 // Pool is a BackendPool whose pool stays as it is.

@@ -5,7 +5,6 @@ package planview
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -32,8 +31,11 @@ func (p Plan) Text(colour bool) string {
 		w.resource(r)
 	}
 	w.services(p)
-	for _, note := range p.Notes {
+	for i, note := range p.Notes {
 		w.line(0, "", "Note: "+note)
+		if i == len(p.Notes)-1 {
+			w.line(0, "", "")
+		}
 	}
 	w.line(0, "", p.summary())
 	return w.out.String()
@@ -149,7 +151,8 @@ func (w *writer) services(p Plan) {
 			w.line(0, "!", "Service "+s.Service+" is refused: "+s.Refused)
 		}
 	}
-	w.notes(p.Services)
+	w.alike(p.Services, "!", func(s Service) string { return s.Failed }, func(who, why string) string { return who + " could not be planned: " + why })
+	w.alike(p.Services, "", func(s Service) string { return s.Note }, func(who, note string) string { return "Note: " + who + ": " + note })
 	for _, l := range p.Pools {
 		w.line(0, "", "Note: BackendPool "+l.BackendPool+" leaves its pool as it is: "+l.Why)
 	}
@@ -158,34 +161,49 @@ func (w *writer) services(p Plan) {
 	}
 }
 
-// notes writes what there is to say of Services, the same of several in one line.
-func (w *writer) notes(all []Service) {
+// alike writes what there is to say of Services, the same of several in one line.
+func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string, line func(who, what string) string) {
 	said := map[string]bool{}
 	for i, s := range all {
-		if s.Note == "" || said[s.Note] {
+		what := of(s)
+		if what == "" || said[what] {
 			continue
 		}
-		said[s.Note] = true
-		who := "Service " + s.Service
-		if more := len(all[i:]) - len(slices.DeleteFunc(slices.Clone(all[i:]), func(o Service) bool { return o.Note == s.Note })) - 1; more > 0 {
+		said[what] = true
+		who, more := "Service "+s.Service, 0
+		for _, o := range all[i+1:] {
+			if of(o) == what {
+				more++
+			}
+		}
+		if more > 0 {
 			who += " and " + count(more, "other")
 		}
-		w.line(0, "", "Note: "+who+": "+s.Note)
+		w.line(0, mark, line(who, what))
 	}
 }
 
 func (p Plan) summary() string {
-	refused := 0
+	refused, failed := 0, 0
 	for _, s := range p.Services {
 		if s.Refused != "" {
 			refused++
+		}
+		if s.Failed != "" {
+			failed++
 		}
 	}
 	planned := count(len(p.Services), "Service")
 	if refused > 0 {
 		planned += fmt.Sprintf(", %d refused", refused)
 	}
-	if p.Changes == 0 {
+	if failed > 0 {
+		planned += fmt.Sprintf(", %d could not be planned", failed)
+	}
+	switch {
+	case p.Changes == 0 && failed > 0:
+		return "Not complete (" + planned + ")."
+	case p.Changes == 0:
 		return "No changes (" + planned + ")."
 	}
 	n := map[plan.Action]int{}

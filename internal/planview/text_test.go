@@ -82,6 +82,16 @@ func TestEntriesWithoutAnAddress(t *testing.T) {
 	}
 }
 
+// A plan that is not complete does not say that nothing would change.
+func TestAPlanThatIsNotComplete(t *testing.T) {
+	p := Plan{Services: []Service{{Service: "shop/a", Failed: "busy"}, {Service: "shop/b", Failed: "busy"}, {Service: "shop/c", Refused: "no"}}}
+	want := "! Service shop/c is refused: no\n! Service shop/a and 1 other could not be planned: busy\n\n" +
+		"Not complete (3 Services, 1 refused, 2 could not be planned).\n"
+	if got := p.Text(false); got != want {
+		t.Errorf("the text is\n%s\nwant\n%s", got, want)
+	}
+}
+
 // An event has room for a line.
 func TestBrief(t *testing.T) {
 	referencepage.Is(t, "testdata/brief.txt", example().Brief()+"\n"+Plan{}.Brief()+"\n")
