@@ -3,9 +3,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -25,6 +27,7 @@ const differs exitCode = 2
 func newPlan() *cobra.Command {
 	var opts app.PlanOptions
 	var output string
+	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "plan [service]",
 		Short: "Show what the controller would change in Azure",
@@ -53,7 +56,16 @@ or is not complete.`,
 			case len(args) == 1:
 				opts.Service = args[0]
 			}
-			return printPlan(cmd, opts, output)
+			if patience <= 0 {
+				return fmt.Errorf("--timeout %s: want more than 0", patience)
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			defer cancel()
+			err := printPlan(ctx, cmd, opts, output)
+			if err != nil && !errors.Is(err, differs) && ctx.Err() != nil && cmd.Context().Err() == nil {
+				return fmt.Errorf("no plan within %s, for the API server or Azure did not answer: %w; --timeout 10m waits longer", patience, err)
+			}
+			return err
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -66,6 +78,7 @@ or is not complete.`,
 	f.StringVarP(&opts.Namespace, "namespace", "n", "", "plan the Services of this namespace alone; where a Service is named, empty is default")
 	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Nodes, Services, EndpointSlices, BackendPools and Namespaces, in place of a cluster; - is standard input; may be repeated")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
@@ -73,7 +86,7 @@ or is not complete.`,
 }
 
 // printPlan prints a plan. One that is not complete is printed, too, before its error.
-func printPlan(cmd *cobra.Command, opts app.PlanOptions, output string) error {
+func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string) error {
 	if output != "text" && output != "json" {
 		return fmt.Errorf("-o %q: want text or json", output)
 	}
@@ -81,7 +94,7 @@ func printPlan(cmd *cobra.Command, opts app.PlanOptions, output string) error {
 	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
 		return err
 	}
-	p, failed := app.Plan(cmd.Context(), opts)
+	p, failed := app.Plan(ctx, opts)
 	if usage, ok := errors.AsType[*app.UsageError](failed); ok {
 		return errors.Unwrap(usage) // its exit code would say that something changes
 	}

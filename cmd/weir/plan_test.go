@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -27,6 +28,12 @@ func TestExitCodes(t *testing.T) {
 	}
 	server := httptest.NewServer(emu)
 	defer server.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	silent := "http://" + listener.Addr().String()
 	adopted := []string{"plan", "--azure-endpoint", server.URL, "--config", app + "adoption/azure.json", "-f", app + "adoption/services.yaml"}
 	tests := []struct {
 		name string
@@ -39,6 +46,8 @@ func TestExitCodes(t *testing.T) {
 		{"something changes", []string{"plan", "--azure-endpoint", server.URL, "--config", app + "plan/azure.json", "-f", app + "plan/shop.yaml"}, 2},
 		{"no such Service", append(adopted, "nobody"), 1},
 		{"two Services", append(adopted, "a", "b"), 1},
+		{"no patience", append(adopted, "--timeout", "0s"), 1},
+		{"Azure does not answer", []string{"plan", "--timeout", "100ms", "--azure-endpoint", silent, "--config", app + "plan/azure.json", "-f", app + "plan/shop.yaml"}, 1},
 		{"no such output", append(adopted, "-o", "xml"), 1},
 		{"no such flag", append(adopted, "--nonsense"), 1},
 		{"no such file", append(adopted, "-f", "/nonexistent"), 1},

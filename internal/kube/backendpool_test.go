@@ -280,7 +280,7 @@ func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
 	s.binds("busy", "busy")
 	s.comesToSay("busy", v1alpha1.ReasonRetrying, "retry 1 of 1 follows at ")
 	s.changeSlice("a", s.on(1), s.on(2))
-	s.comesToSay("web", v1alpha1.ReasonUpdating, "a change of the members waits: the load balancer is closed until ")
+	s.comesToSay("web", v1alpha1.ReasonUpdating, "a change waits: the load balancer is closed until ")
 	st := s.status("web")
 	parked := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionParked)
 	if parked.Reason != v1alpha1.ReasonGateClosed || !strings.Contains(parked.Message, "RetryableErrorDueToAnotherOperation") ||

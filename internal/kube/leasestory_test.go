@@ -131,7 +131,7 @@ func (s *rivalry) changesWait() {
 	s.Helper()
 	said, calls, refused := s.events("Service", "web"), s.calls(), s.shared.Refusals()
 	s.changeSlice("a", s.on(1), s.on(2))
-	s.bothSay(v1alpha1.ReasonUpdating, `a change of the members waits: the lease kube-system/`+lockerName+` is held by "`+upstream+`"`)
+	s.bothSay(v1alpha1.ReasonUpdating, `a change waits: the lease kube-system/`+lockerName+` is held by "`+upstream+`"`)
 	version := get[v1alpha1.BackendPool](s.scene, s.ns, "web").ResourceVersion
 	s.until(func() string {
 		if n := s.shared.Refusals() - refused; n < 4 {

@@ -59,11 +59,14 @@ func faultText(f *fault.Fault, limit int) string {
 	return sentence(code+": "+text, limit)
 }
 
-// levelMessage says that a pool is level, and which nodes are left out.
+// levelMessage says that a pool is level, how many of its nodes leave, and which are left out.
 func levelMessage(set membership.Set) string {
 	text := "level with " + count(len(set.Addresses), "node")
 	if len(set.Addresses) == 0 {
 		text = "level with no nodes"
+	}
+	if n := len(set.Draining); n > 0 {
+		text += fmt.Sprintf(", %d of them Down", n)
 	}
 	var out []string
 	for _, a := range set.Absent[:min(len(set.Absent), leftOut)] {

@@ -31,7 +31,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		s.comesToSay("web", v1alpha1.ReasonPaused, "")
 		s.pauses(false)
 		// Not that the pool is read again: that is what it waits for.
-		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change of the members waits, because Azure asked for no call before ")
+		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change waits, because Azure asked for no call before ")
 		s.isParked(v1alpha1.ReasonRetryAfter)
 		s.goesOnAfter(6*time.Second, s.ip(2))
 	})
@@ -68,7 +68,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.changeSlice("a", s.on(1), s.on(2))
-		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change of the members waits: something else on its load balancer goes first")
+		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change waits: something else on its load balancer goes first")
 		s.desires(2)
 		if meta.IsStatusConditionTrue(s.status("web").Conditions, v1alpha1.ConditionParked) {
 			t.Error("parked, though Azure asked for nothing")

@@ -56,7 +56,7 @@ func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting,
 		return
 	}
 	s.Desired = new(int32(desired)) //nolint:gosec // a pool has at most some thousands
-	reason, what := v1alpha1.ReasonUpdating, "a change of the members waits"
+	reason, what := v1alpha1.ReasonUpdating, "a change waits"
 	if s.LastOutcome != nil && syncedReason(s.Conditions) == v1alpha1.ReasonRetrying {
 		reason = v1alpha1.ReasonRetrying
 		what = fmt.Sprintf("the last attempt failed: %s; retry %d of %d waits", s.LastOutcome.Code, value(s.RetriesUsed), value(s.RetryBudget))

@@ -185,7 +185,7 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 		d := atDesk(t)
 		setCondition(d.status(), 1, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonRetrying, "")
 		d.waits()
-		d.says(v1alpha1.ReasonUpdating, "a change of the members waits: writes are closed")
+		d.says(v1alpha1.ReasonUpdating, "a change waits: writes are closed")
 	})
 }
 
@@ -199,7 +199,7 @@ func TestALookThatWaitsTakesNothingBack(t *testing.T) {
 	d.says(v1alpha1.ReasonPoolNotFound, "has no backend pool")
 	d.parked(true)
 	d.waits(func(w *poolupdate.Waiting) { w.Since = time.Now() })
-	d.says(v1alpha1.ReasonUpdating, "a change of the members waits")
+	d.says(v1alpha1.ReasonUpdating, "a change waits")
 }
 
 // A wait that was seen before the last attempt ended is not believed.
