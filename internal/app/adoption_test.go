@@ -136,6 +136,17 @@ func TestAnAdoptionOfServicesAlone(t *testing.T) {
 	}
 }
 
+// Who forgets the flag is not told that nothing would change, and no more.
+func TestAnAdoptionWithoutItsFlag(t *testing.T) {
+	p, err := newCloud(t, []byte(readFile(t, adoption+"resources.json"))).plan(t, adoption+"azure.json", readFile(t, adoption+"services.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "20 Services of type LoadBalancer passed over") {
+		t.Errorf("notes %q", p.Notes)
+	}
+}
+
 // The plan sees everything that is not as it has to be, and nothing that is somebody else's.
 func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 	const (

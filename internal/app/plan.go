@@ -214,6 +214,17 @@ func (p *planning) ask(ctx context.Context) error {
 	return nil
 }
 
+// passedOver counts the Services of a load balancer that another class leaves out.
+func (p *planning) passedOver() int {
+	n := 0
+	for i := range p.objects.Services {
+		if s := &p.objects.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer && p.chosen(s.Namespace, s.Name) {
+			n++
+		}
+	}
+	return n
+}
+
 // notServed says why there is nothing to plan for the Service that was named.
 func (p *planning) notServed() error {
 	name := p.Namespace + "/" + p.Service
@@ -324,11 +335,15 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 	return shown
 }
 
-// notes say what the files leave open.
+// notes say what the files leave open, and whom a plan without Services passes over.
 func (p *planning) notes() []string {
 	var notes []string
+	if n := p.passedOver(); n > 0 && len(p.results)+len(p.unasked)+len(p.objects.Pools) == 0 {
+		notes = append(notes, fmt.Sprintf("%s of type LoadBalancer passed over: --load-balancer-class is %q; empty it means those without a class",
+			counted(n, "Service"), p.LoadBalancerClass))
+	}
 	if len(p.Files) == 0 {
-		return nil
+		return notes
 	}
 	switch {
 	case len(p.objects.Nodes) == 0:
