@@ -178,7 +178,7 @@ func (w *world) changes() {
 	w.becomes(before, "a port",
 		"- loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-80", "+ loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-81",
 		"- loadBalancers/kubernetes probes/"+whole+"-TCP-80", "+ loadBalancers/kubernetes probes/"+whole+"-TCP-81",
-		"+ "+group+"24ad67f66aa68630a7085e2eea892118", "~ "+group+port80)
+		"+ "+group+"4938d66461e6465d2065760a1ff5c04e", "~ "+group+port80)
 	w.counts("a port", 2, whole+"-TCP-80")
 
 	before = w.parts(w.T)
