@@ -136,6 +136,46 @@ func TestAnAdoptionOfServicesAlone(t *testing.T) {
 	}
 }
 
+// Security rules that Weir makes have the names that the Azure cloud provider gives them: on
+// the way back it finds its own.
+func TestAnAdoptionNamesSecurityRulesAlike(t *testing.T) {
+	var names []string
+	snapshot := tampered(t, []byte(readFile(t, adoption+"resources.json")), "/networkSecurityGroups/nsg", func(body map[string]any) bool {
+		rules, _ := at(t, body, "properties")["securityRules"].([]any)
+		for _, rule := range rules {
+			if rule, ok := rule.(map[string]any); ok {
+				names = append(names, fmt.Sprint("securityRule ", rule["name"]))
+			}
+		}
+		at(t, body, "properties")["securityRules"] = []any{}
+		return true
+	})
+	p, err := newCloud(t, snapshot).plan(t, adoption+"azure.json", readFile(t, adoption+"services.yaml"), withoutClass)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Resources) != 1 {
+		t.Fatalf("the plan is\n%s", p.Text(false))
+	}
+	got := partsOf(p.Resources[0].Parts, func(k, n string) string { return k + " " + n })
+	slices.Sort(got)
+	slices.Sort(names)
+	if !slices.Equal(got, names) {
+		t.Errorf("the rules are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(names, "\n"))
+	}
+}
+
+// Who forgets the flag is not told that nothing would change, and no more.
+func TestAnAdoptionWithoutItsFlag(t *testing.T) {
+	p, err := newCloud(t, []byte(readFile(t, adoption+"resources.json"))).plan(t, adoption+"azure.json", readFile(t, adoption+"services.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "20 Services of type LoadBalancer passed over") {
+		t.Errorf("notes %q", p.Notes)
+	}
+}
+
 // The plan sees everything that is not as it has to be, and nothing that is somebody else's.
 func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 	const (

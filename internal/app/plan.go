@@ -347,7 +347,8 @@ func (p *planning) others() int {
 func (p *planning) notes() []string {
 	var notes []string
 	if others := p.others(); len(p.requests)+len(p.unasked)+len(p.objects.Pools) == 0 && others > 0 {
-		notes = append(notes, fmt.Sprintf("no Service has the class that --load-balancer-class names, %q; of type LoadBalancer with another class, or none: %d", p.LoadBalancerClass, others))
+		notes = append(notes, fmt.Sprintf("%s of type LoadBalancer passed over: --load-balancer-class is %q; empty it means those without a class",
+			counted(others, "Service"), p.LoadBalancerClass))
 	}
 	if len(p.Files) == 0 {
 		return notes

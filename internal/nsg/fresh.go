@@ -3,7 +3,7 @@
 package nsg
 
 import (
-	"crypto/sha256"
+	"crypto/md5" //nolint:gosec // the name of a rule, which guards nothing
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -31,13 +31,15 @@ func (g *group) fresh(a Admission) lb.SecurityRule {
 	}
 }
 
-// name returns a name that no rule has, whatever the capitals.
+// name returns a name that no rule has, whatever the capitals. It is the one that the Azure
+// cloud provider gives a rule for the same sources and ports, so that it knows it as its own.
 func (g *group) name(a Admission) string {
 	name := Prefix + "deny-all_" + string(a.Family)
 	m := a.meaning()
 	if all := (meaning{lb.Deny, a.Family, lb.Any, lb.Any, lb.Any}); m != all {
-		sum := sha256.Sum256([]byte(strings.Join([]string{m.protocol, m.sources, m.ports}, "|")))
-		name = Prefix + strings.ToLower(string(a.Access)) + "_" + string(a.Family) + "_" + hex.EncodeToString(sum[:16])
+		as := func(text string) string { return text }
+		sum := md5.Sum([]byte(strings.Join([]string{a.Protocol, folded(a.Sources, as), folded(a.Ports, as)}, "_"))) //nolint:gosec // see above
+		name = Prefix + strings.ToLower(string(a.Access)) + "_" + string(a.Family) + "_" + hex.EncodeToString(sum[:])
 	}
 	taken := func(name string) bool {
 		return slices.ContainsFunc(g.rules, func(r lb.SecurityRule) bool { return strings.EqualFold(r.Name, name) })

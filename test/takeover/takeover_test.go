@@ -35,7 +35,7 @@ func TestATakeoverAndTheWayBack(t *testing.T) {
 		t.Fatalf("weir plan ends with %d:\n%s", code, out)
 	}
 
-	weir := w.start()
+	weir := w.oneFirst()
 	w.taken(len(services))
 	w.wroteNothing("the takeover")
 	w.showsTheSame(services)
@@ -51,6 +51,25 @@ func TestATakeoverAndTheWayBack(t *testing.T) {
 	w.addsAndDeletes()
 	w.leaves(weir)
 	w.inherits()
+}
+
+// oneFirst starts Weir while all Services are dry runs, lets it have one of them, and then all.
+func (w *world) oneFirst() *program {
+	w.Helper()
+	w.kubectl("annotate", "services", "--all", "--all-namespaces", kube.DryRunAnnotation+"=true")
+	weir := w.start()
+	w.eventually("dry runs", func() error {
+		said := w.kubectl("get", "events", "-A", "--field-selector=reason=DryRun", "-o", "custom-columns=:.regarding.name,:.note,:.message", "--no-headers")
+		if n := strings.Count(said, "dry run: nothing would change in Azure"); n != 20 {
+			return fmt.Errorf("%d of 20 say that nothing would change:\n%s", n, said)
+		}
+		return nil
+	})
+	w.kubectl("annotate", "service", "cluster", kube.DryRunAnnotation+"-")
+	w.taken(1)
+	w.wroteNothing("the first Service")
+	w.kubectl("annotate", "services", "--all", "--all-namespaces", kube.DryRunAnnotation+"-")
+	return weir
 }
 
 // counts checks how many connections were dropped since it was asked last, and says it.
@@ -159,7 +178,7 @@ func (w *world) changes() {
 	w.becomes(before, "a port",
 		"- loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-80", "+ loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-81",
 		"- loadBalancers/kubernetes probes/"+whole+"-TCP-80", "+ loadBalancers/kubernetes probes/"+whole+"-TCP-81",
-		"+ "+group+"24ad67f66aa68630a7085e2eea892118", "~ "+group+port80)
+		"+ "+group+"4938d66461e6465d2065760a1ff5c04e", "~ "+group+port80)
 	w.counts("a port", 2, whole+"-TCP-80")
 
 	before = w.parts(w.T)
