@@ -236,3 +236,19 @@ func TestWhatAQueuedPoolSays(t *testing.T) {
 		})
 	}
 }
+
+// Nobody else writes the pools that Weir made.
+func TestWhoElseWritesAPool(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
+			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
+			if made {
+				p.Labels = map[string]string{managedBy: fieldOwner}
+			}
+		})
+		c, e := loaded(t, p, nil, "n1")
+		if want := c.Wanted(e.ref); want.Alone != made || len(want.Addresses) != 1 {
+			t.Errorf("made by Weir: %v; %+v", made, want)
+		}
+	}
+}
