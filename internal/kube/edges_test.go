@@ -252,3 +252,22 @@ func TestWhoElseWritesAPool(t *testing.T) {
 		}
 	}
 }
+
+// A dry run keeps the members of its pool where they are, whatever becomes of the BackendPool.
+func TestADryRunNeedsWhatItHas(t *testing.T) {
+	for _, dry := range []string{"", "true"} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", Finalizers: []string{ServiceFinalizer},
+			Annotations: map[string]string{PlaceAnnotation: "lb", DryRunAnnotation: dry},
+		}}
+		s.Spec.Type = corev1.ServiceTypeClusterIP // it was a Local one with a load balancer
+		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
+			p.Namespace, p.Labels = "ns", map[string]string{managedBy: fieldOwner}
+			p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: "web"}
+		})
+		c, _ := loaded(t, p, s)
+		if got := c.needed(p); got != (dry != "") {
+			t.Errorf("dry run %q: needed %v", dry, got)
+		}
+	}
+}
