@@ -271,3 +271,16 @@ func TestADryRunNeedsWhatItHas(t *testing.T) {
 		}
 	}
 }
+
+// The attempt that set an interface Down reports when the BackendPool is already being deleted:
+// it has taken nothing back, so the BackendPool has to wait for one that does.
+func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
+	st := standing{state: stateActive, deleting: true, taken: true}
+	for wanted, released := range map[int]bool{1: false, 0: true} {
+		e := &entry{}
+		e.schedule(st, poolupdate.Report{Outcome: poolupdate.Refused, States: true, Desired: wanted}, Options{})
+		if e.isReleased() != released {
+			t.Errorf("%d members wanted: released %v", wanted, !released)
+		}
+	}
+}

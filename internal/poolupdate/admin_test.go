@@ -63,12 +63,14 @@ func TestTheNextBackendPoolTakesBackWhatIsDown(t *testing.T) {
 			w.change(web, "n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3")
 			w.wait(100 * time.Millisecond)
 			if alone {
-				w.fail = func(call string, _ lb.PoolID) error { // what is written before it dies
-					if call == "PUT" && w.down["web"] == nil {
-						w.t.Error("Down is not on record")
+				w.set(func() {
+					w.fail = func(call string, _ lb.PoolID) error { // what is written before it dies
+						if call == "PUT" && w.down["web"] == nil {
+							w.t.Error("Down is not on record")
+						}
+						return nil
 					}
-					return nil
-				}
+				})
 			}
 			w.wait(5 * time.Second)
 			w.drain(web, "n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
