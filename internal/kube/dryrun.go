@@ -135,7 +135,8 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *ensure.Rehearsal, s *core
 	if err != nil {
 		return err
 	}
-	next, err := poolupdate.Foretell(b.Pools[at], poolupdate.Wanted{Addresses: set.Addresses, Ours: c.oursIn(p)}, recorded, c.opts.Draining != nil)
+	want := poolupdate.Wanted{Addresses: set.Addresses, Ours: c.oursIn(p), Alone: madeByWeir(p)}
+	next, err := poolupdate.Foretell(b.Pools[at], want, recorded, c.opts.Draining != nil)
 	if err == nil {
 		r.Shadow.PutPool(next)
 	}

@@ -236,3 +236,51 @@ func TestWhatAQueuedPoolSays(t *testing.T) {
 		})
 	}
 }
+
+// Nobody else writes the pools that Weir made.
+func TestWhoElseWritesAPool(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
+			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
+			if made {
+				p.Labels = map[string]string{managedBy: fieldOwner}
+			}
+		})
+		c, e := loaded(t, p, nil, "n1")
+		if want := c.Wanted(e.ref); want.Alone != made || len(want.Addresses) != 1 {
+			t.Errorf("made by Weir: %v; %+v", made, want)
+		}
+	}
+}
+
+// A dry run keeps the members of its pool where they are, whatever becomes of the BackendPool.
+func TestADryRunNeedsWhatItHas(t *testing.T) {
+	for _, dry := range []string{"", "true"} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", Finalizers: []string{ServiceFinalizer},
+			Annotations: map[string]string{PlaceAnnotation: "lb", DryRunAnnotation: dry},
+		}}
+		s.Spec.Type = corev1.ServiceTypeClusterIP // it was a Local one with a load balancer
+		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
+			p.Namespace, p.Labels = "ns", map[string]string{managedBy: fieldOwner}
+			p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: "web"}
+		})
+		c, _ := loaded(t, p, s)
+		if got := c.needed(p); got != (dry != "") {
+			t.Errorf("dry run %q: needed %v", dry, got)
+		}
+	}
+}
+
+// The attempt that set an interface Down reports when the BackendPool is already being deleted:
+// it has taken nothing back, so the BackendPool has to wait for one that does.
+func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
+	st := standing{state: stateActive, deleting: true, taken: true}
+	for wanted, released := range map[int]bool{1: false, 0: true} {
+		e := &entry{}
+		e.schedule(st, poolupdate.Report{Outcome: poolupdate.Refused, States: true, Desired: wanted}, Options{})
+		if e.isReleased() != released {
+			t.Errorf("%d members wanted: released %v", wanted, !released)
+		}
+	}
+}

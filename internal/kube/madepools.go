@@ -162,13 +162,16 @@ func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []strin
 
 // needed reports whether a Service has the pool of a BackendPool that Weir made for it. The
 // members of one that somebody deletes stay where they are, and the next BackendPool of the
-// pool takes them over.
+// pool takes them over. A dry run leaves them there, whatever its Service wants by now.
 func (c *Cluster) needed(p *v1alpha1.BackendPool) bool {
 	if !madeByWeir(p) {
 		return false
 	}
 	if ref := p.Spec.ServiceRef; ref != nil {
 		s := get[corev1.Service](c.snap.services, key(p.Namespace, ref.Name))
+		if s != nil && bound(s) && dryRun(s) {
+			return true
+		}
 		return s != nil && c.belongs(s, p.Spec.LoadBalancer.Name) && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 	}
 	return len(c.servedBy(p.Spec.LoadBalancer.Name)) > 0

@@ -119,8 +119,9 @@ func (e *entry) schedule(st standing, r poolupdate.Report, opts Options) {
 		e.unnamed = false
 	}
 	switch {
-	// A pool that is gone, or was made anew for network interfaces, holds none of ours.
-	case st.removes() && (missing && st.deleting || r.Settled && len(r.Written) == 0):
+	// A pool that is gone, or was made anew for network interfaces, holds none of ours. One
+	// whose interfaces an attempt still had members for may have just got a state of ours.
+	case st.removes() && (missing && st.deleting && (!r.States || r.Desired == 0) || r.Settled && len(r.Written) == 0):
 		e.released, e.recheckAt = st.deleting, time.Time{}
 	case st.removes() && !missing:
 		e.recheckAt = r.At.Add(opts.ReleaseAgainAfter)

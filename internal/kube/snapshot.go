@@ -201,7 +201,7 @@ func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	default:
 		set, err := c.snap.members(p)
 		e.remember(set, err, situationOf(p, st, set))
-		want.Addresses, want.Ours = set.Addresses, c.oursIn(p)
+		want.Addresses, want.Ours, want.Alone = set.Addresses, c.oursIn(p), madeByWeir(p)
 	}
 	return want
 }

@@ -51,6 +51,40 @@ func TestDownIsRecordedBeforeItIsWritten(t *testing.T) {
 	})
 }
 
+// Somebody deletes the BackendPool of a pool that Weir made, and with it the record of what is
+// Down. The next one finds a node Down that leaves, which nobody else has set: it takes it back
+// in the end. What somebody set Down whose node does not leave stays so, and so does all in
+// pools of other people.
+func TestTheNextBackendPoolTakesBackWhatIsDown(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		inAdminWorld(t, func(w *world) {
+			w.alone = alone
+			w.pool(web, "n1=10.0.0.1/Down n2=10.0.0.2/Down")
+			w.change(web, "n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3")
+			w.wait(100 * time.Millisecond)
+			if alone {
+				w.set(func() {
+					w.fail = func(call string, _ lb.PoolID) error { // what is written before it dies
+						if call == "PUT" && w.down["web"] == nil {
+							w.t.Error("Down is not on record")
+						}
+						return nil
+					}
+				})
+			}
+			w.wait(5 * time.Second)
+			w.drain(web, "n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
+			w.wait(5 * time.Second)
+			if want := "n1=10.0.0.1/None n2=10.0.0.2/Down n3=10.0.0.3"; alone {
+				w.expectPool(web, want)
+			} else {
+				w.expectPool(web, strings.Replace(want, "None", "Down", 1))
+			}
+			w.expectDown("")
+		})
+	}
+}
+
 // A write of Down that got lost may land after the node has ceased to leave: it is fenced
 // off, also by a process that knows of it from the ledger alone.
 func TestALostDownCannotLandLater(t *testing.T) {

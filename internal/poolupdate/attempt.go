@@ -169,11 +169,12 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	} else {
 		r.outcome = Written
 	}
-	return todo, true, c.record(ctx, ref, *r, todo, recorded, has.written)
+	return todo, true, c.record(ctx, ref, *r, todo, recorded, has)
 }
 
 // ours is what the ledger holds, or, when Weir first takes the pool, the addresses that the
-// cluster calls ours. What is Down then is somebody else's doing.
+// cluster calls ours. What is Down then is somebody else's doing, unless nobody else writes the
+// pool, and the node leaves: the BackendPool that had it on record is gone.
 func (c *Config) ours(recorded Recorded, observed lb.Pool, want Wanted) ours {
 	has := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
 	for _, ip := range recorded.Written {
@@ -189,6 +190,9 @@ func (c *Config) ours(recorded Recorded, observed lb.Pool, want Wanted) ours {
 		for _, a := range observed.Addresses {
 			if want.Ours(a.IP) {
 				has.written[a.IP] = struct{}{}
+			}
+			if c.AdminState && want.Alone && isDown(a) && slices.ContainsFunc(want.Addresses, func(w lb.Address) bool { return w.IP == a.IP && isDown(w) }) {
+				has.down[a.IP] = struct{}{}
 			}
 		}
 	}
@@ -208,17 +212,17 @@ func leftDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.A
 // it already. A pool that is taken with this write is recorded even if nothing is
 // added: what is ours in it then is known now, and may not be after a node has gone.
 // The ledger is trimmed after the write, by the report.
-func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, recorded Recorded, written map[netip.Addr]struct{}) error {
-	before := len(written)
+func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, recorded Recorded, has ours) error {
+	before := len(has.written)
 	for _, a := range r.wanted {
-		written[a.IP] = struct{}{}
+		has.written[a.IP] = struct{}{}
 	}
-	down := sorted(slices.Concat(recorded.Down, todo.downed))
-	if recorded.Taken && len(written) == before && len(down) == len(recorded.Down) {
+	down := sorted(slices.AppendSeq(slices.Concat(recorded.Down, todo.downed), maps.Keys(has.down)))
+	if recorded.Taken && len(has.written) == before && len(down) == len(recorded.Down) {
 		return nil
 	}
 	err := c.Ledger.Record(ctx, ref, Intent{
-		Written: slices.SortedFunc(maps.Keys(written), netip.Addr.Compare), Down: down,
+		Written: slices.SortedFunc(maps.Keys(has.written), netip.Addr.Compare), Down: down,
 		Desired: len(r.wanted), Observed: r.observed, Add: todo.add, Remove: todo.remove, Alter: todo.alter,
 	})
 	if err != nil {

@@ -55,6 +55,8 @@ type Wanted struct {
 	// takes it is one of ours: all of them in a pool that Weir made, those of
 	// this cluster's nodes in a pool that somebody else did.
 	Ours func(netip.Addr) bool
+	// Alone is true for a pool that Weir made, and nobody else writes.
+	Alone bool
 	// AddressOf returns the address of the node that a machine is, by which it is known in
 	// the ledger; false if it is none of the cluster's.
 	AddressOf func(machine string) (netip.Addr, bool)

@@ -41,6 +41,7 @@ type world struct {
 	ledger   map[string][]netip.Addr
 	down     map[string][]netip.Addr
 	taken    map[string]bool
+	alone    bool // the pools are those that Weir made
 	gates    time.Time
 	reports  []Report
 	waits    []string // "+1s web until +30s writes closed"
@@ -254,7 +255,7 @@ func (w *world) Wanted(ref Ref) Wanted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Wanted{
-		Addresses: w.wanted[ref.Name], Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
+		Addresses: w.wanted[ref.Name], Alone: w.alone, Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := w.machines[machine]
 			return ip, ok
