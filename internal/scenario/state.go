@@ -157,7 +157,7 @@ func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 		if stays && !is {
 			wrong = append(wrong, fmt.Sprintf("%s was set Down by somebody else, and is not any more", a.IP))
 		}
-		if ours && is != toBe && !(is && foreign) {
+		if ours && is != toBe && (!is || !foreign) {
 			wrong = append(wrong, fmt.Sprintf("%s is Down: %t", a.IP, is))
 		}
 	}
