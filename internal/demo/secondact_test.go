@@ -12,13 +12,7 @@ import (
 // The crowd comes and goes; the Services of the first act are not needed for it, but for
 // the pods of one.
 func TestTheSecondActAgainstRealProcesses(t *testing.T) {
-	act := []step{{name: "deploy", act: (*stage).deploy}}
-	for _, s := range story() {
-		if len(act) > 1 || strings.HasPrefix(s.heading, "Second act") {
-			act = append(act, s)
-		}
-	}
-	opts, out, lines := real(t, act...)
+	opts, out, lines := real(t, append([]step{{name: "deploy", act: (*stage).deploy}}, steps("Second act")...)...)
 	if err := Run(t.Context(), opts); err != nil {
 		t.Fatalf("%v\n%s", err, lines)
 	}
@@ -41,6 +35,19 @@ func TestTheSecondActAgainstRealProcesses(t *testing.T) {
 		}
 	}
 	checkLines(t, lines)
+}
+
+// steps are those of one act of the story.
+func steps(act string) []step {
+	var of []step
+	for _, s := range story() {
+		if len(of) > 0 && s.heading == "" || strings.HasPrefix(s.heading, act) {
+			of = append(of, s)
+		} else if len(of) > 0 {
+			break
+		}
+	}
+	return of
 }
 
 // checkLines looks whether all lines fit the page and none is coloured.

@@ -10,13 +10,8 @@ import (
 // One machine is announced and one is not, as far as Weir is concerned: nothing is lost but
 // new flows, and those of the second alone.
 func TestTheThirdActAgainstRealProcesses(t *testing.T) {
-	act := []step{{name: "deploy", act: (*stage).deploy}, {name: "nodes join", act: (*stage).nodesJoin}, {name: "scale up", act: (*stage).scaleUp}}
-	for _, s := range story() {
-		if len(act) > 3 || strings.HasPrefix(s.heading, "Third act") {
-			act = append(act, s)
-		}
-	}
-	opts, out, lines := real(t, act...)
+	before := []step{{name: "deploy", act: (*stage).deploy}, {name: "nodes join", act: (*stage).nodesJoin}, {name: "scale up", act: (*stage).scaleUp}}
+	opts, out, lines := real(t, append(before, steps("Third act")...)...)
 	if err := Run(t.Context(), opts); err != nil {
 		t.Fatalf("%v\n%s", err, lines)
 	}
