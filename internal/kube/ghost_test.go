@@ -5,7 +5,6 @@ package kube_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -95,15 +94,19 @@ func (s *scene) leaves(service string, uid types.UID) {
 	s.goes(p.Name)
 }
 
-// asks waits until the load balancers were asked so often, and checks the last request.
+// asks waits until the load balancers were asked so often, and checks that very request: the
+// BackendPool of a Service that is gone may ask once more.
 func (s *scene) asks(name string, times int, check func(ensure.Request) bool) {
 	s.Helper()
 	s.until(func() string {
 		balancers.mu.Lock()
 		defer balancers.mu.Unlock()
 		all := balancers.asked[name]
-		if len(all) < times || !slices.ContainsFunc(all[times-1:], check) { // its BackendPool may ask once more
-			return fmt.Sprintf("asked %d times, want %d; last for %+v", len(all), times, all[max(len(all)-1, 0):])
+		switch {
+		case len(all) < times:
+			return fmt.Sprintf("asked %d times, want %d", len(all), times)
+		case !check(all[times-1]):
+			return fmt.Sprintf("request %d is %+v", times, all[times-1])
 		}
 		return ""
 	})

@@ -5,11 +5,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -19,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -68,10 +64,10 @@ func install(cfg *rest.Config, dir string) error {
 	}
 	cluster.rest = cfg
 	cluster.admin, cluster.weir = filepath.Join(dir, "admin"), filepath.Join(dir, "weir")
-	if err := writeKubeconfig(cluster.admin, cfg, ""); err != nil {
+	if err := controlplane.WriteKubeconfig(cluster.admin, cfg, ""); err != nil {
 		return err
 	}
-	if err := writeKubeconfig(cluster.weir, cfg, serviceAccount); err != nil {
+	if err := controlplane.WriteKubeconfig(cluster.weir, cfg, serviceAccount); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -93,23 +89,7 @@ func install(cfg *rest.Config, dir string) error {
 	return nil
 }
 
-func writeKubeconfig(path string, cfg *rest.Config, as string) error {
-	kc := clientcmdapi.NewConfig()
-	kc.Clusters["lab"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	kc.AuthInfos["user"] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken, Impersonate: as,
-	}
-	kc.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "user"}
-	kc.CurrentContext = "lab"
-	return clientcmd.WriteToFile(*kc, path)
-}
-
 // kubectl runs the real one as an administrator and returns what it printed.
 func kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.admin)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return out.String(), err
+	return controlplane.Kubectl(ctx, cluster.admin, args...)
 }

@@ -7,18 +7,14 @@
 package takeover_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -68,7 +64,7 @@ func install(cfg *rest.Config, dir string) error {
 	}
 	cluster.admin, cluster.weir = filepath.Join(dir, "admin"), filepath.Join(dir, "weir")
 	for path, as := range map[string]string{cluster.admin: "", cluster.weir: serviceAccount} {
-		if err := writeKubeconfig(path, cfg, as); err != nil {
+		if err := controlplane.WriteKubeconfig(path, cfg, as); err != nil {
 			return err
 		}
 	}
@@ -88,23 +84,7 @@ func install(cfg *rest.Config, dir string) error {
 	return nil
 }
 
-func writeKubeconfig(path string, cfg *rest.Config, as string) error {
-	kc := clientcmdapi.NewConfig()
-	kc.Clusters["lab"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	kc.AuthInfos["user"] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken, Impersonate: as,
-	}
-	kc.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "user"}
-	kc.CurrentContext = "lab"
-	return clientcmd.WriteToFile(*kc, path)
-}
-
 // kubectl runs the real one as an administrator and returns what it printed.
 func kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.admin)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return out.String(), err
+	return controlplane.Kubectl(ctx, cluster.admin, args...)
 }
