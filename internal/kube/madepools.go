@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -71,24 +70,6 @@ func (c *Cluster) poolFor(s *corev1.Service, on lb.LoadBalancerID, pool service.
 		APIVersion: "v1", Kind: "Service", Name: s.Name, UID: s.UID, Controller: new(true),
 	}}
 	return p
-}
-
-// objectName makes a name of Azure fit for one of Kubernetes. Where that loses something,
-// a hash keeps two apart.
-func objectName(name string) string {
-	fit := strings.Map(func(r rune) rune {
-		if r == '_' {
-			return '-'
-		}
-		return r
-	}, strings.ToLower(name))
-	fit = strings.Trim(strings.ReplaceAll(fit, "..", "."), "-.")
-	if fit == strings.ToLower(name) {
-		return fit
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(strings.ToLower(name)))
-	return fmt.Sprintf("%s-%x", fit, h.Sum32())
 }
 
 // makePool creates a BackendPool, unless it is there. One of nodes that is there gets the
