@@ -266,7 +266,7 @@ func (p *process) Reached() []ensure.Reached {
 	defer p.stage.mu.Unlock()
 	var all []ensure.Reached
 	for name, r := range p.stage.services {
-		reached := ensure.Reached{Owner: r.Owner(), Service: name, Addresses: r.status}
+		reached := ensure.Reached{Owner: r.Owner(), Service: name, Addresses: r.status, Additional: service.AdditionalOf(r.Annotations[service.AdditionalIPs])}
 		for _, port := range r.Ports {
 			reached.NodePorts = append(reached.NodePorts, port.NodePort)
 		}

@@ -26,7 +26,7 @@ func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.Secur
 			continue
 		}
 		at := s.places(of)
-		for _, a := range g.admissions(of) {
+		for _, a := range g.admissions(s.naming.lawful(of)) {
 			at = append(at, a.Destinations...)
 		}
 		stay[owner] = g.yields(securing, of.service, of.ask(), g.name(), differingAt(at, touched), time.Now())

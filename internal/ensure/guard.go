@@ -26,6 +26,8 @@ type guard struct {
 	// had are the destinations that were ours at the last write: those that nobody asks for
 	// any more are closed by the next.
 	had map[netip.Addr]bool
+	// holds says which Service was the first to name an additional address.
+	holds map[netip.Addr]string
 	// left are the rules of the group as the last pass left them, or would have without fights.
 	left []lb.SecurityRule
 }
@@ -38,6 +40,8 @@ type Reached struct {
 	// Addresses are those that its status shows.
 	Addresses []netip.Addr
 	NodePorts []int32
+	// Additional are the further addresses that it names.
+	Additional []netip.Addr
 }
 
 func newGuard(b *Balancers) *guard {
@@ -119,11 +123,12 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 		if refused[j] == nil {
 			g.settle(j, s, p)
 			if j.Wish != nil && len(g.admissions(guardedBy(j))) > 0 {
-				j.note = note
+				j.note = joined(note, s.naming.withheld(guardedBy(j)))
 			}
 		}
 	}
 	g.had = s.ours(g.known)
+	g.holds = s.naming.holders(g.known)
 	g.seen(jobs, p)
 	return refused, nil
 }

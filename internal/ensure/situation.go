@@ -40,6 +40,8 @@ type situation struct {
 	nodes  []netip.Addr
 	// mine are the destinations of the Services whose wish is known, and former ones.
 	mine map[netip.Addr]bool
+	// naming says which additional addresses are whose.
+	naming naming
 }
 
 // survey gathers what all Services of the cluster ask for: those that are due, those that
@@ -56,6 +58,7 @@ func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 	for _, j := range jobs {
 		due[j.Owner] = true
 	}
+	s.naming = namingOf(s.nodes, slices.Collect(maps.Values(there)), g.wishing(jobs), g.holds)
 	for _, owner := range slices.Sorted(maps.Keys(g.known)) {
 		if _, ok := there[owner]; !ok {
 			delete(g.known, owner) // somebody took its finalizer away
@@ -77,6 +80,7 @@ func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 // add adds a Service whose wish is known. One whose nodes are not known is as good as one
 // of which nothing is.
 func (s *situation) add(g *guard, owner string, of guarded, stays bool) {
+	of = s.naming.lawful(of)
 	for _, a := range s.places(of) {
 		s.mine[a] = true
 	}
@@ -99,7 +103,7 @@ func (s *situation) add(g *guard, owner string, of guarded, stays bool) {
 func (s *situation) places(of guarded) []netip.Addr {
 	all := slices.Concat(of.addresses, of.shown)
 	if of.wish != nil {
-		all = append(all, of.wish.Access.Additional...)
+		all = append(all, s.naming.lawful(of).wish.Access.Additional...)
 	}
 	return all
 }
@@ -126,7 +130,7 @@ func (s *situation) input(observed []lb.SecurityRule) nsg.Input {
 func (s *situation) ours(known map[string]guarded) map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, of := range known {
-		for _, a := range s.places(guarded{wish: of.wish, addresses: of.addresses}) {
+		for _, a := range s.places(guarded{service: of.service, wish: of.wish, addresses: of.addresses}) {
 			all[a] = true
 		}
 	}

@@ -28,6 +28,9 @@ func (c *Cluster) Reached() []ensure.Reached {
 			continue
 		}
 		r := ensure.Reached{Owner: service.Owner(string(s.UID)), Service: key(s.Namespace, s.Name), Addresses: shownBy(s)}
+		if text := s.Annotations[service.AdditionalIPs]; text != "" {
+			r.Additional = service.AdditionalOf(text)
+		}
 		for _, p := range s.Spec.Ports {
 			if p.NodePort != 0 {
 				r.NodePorts = append(r.NodePorts, p.NodePort)

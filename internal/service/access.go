@@ -24,7 +24,8 @@ type Access struct {
 	Tags   []string
 	// Alone is true if they are the only ones, in the virtual network too.
 	Alone bool
-	// Additional are further addresses at which flows for the Service arrive.
+	// Additional are further addresses at which flows for the Service arrive. They are opened
+	// on its ports, and never closed: they are not its own.
 	Additional []netip.Addr
 }
 
@@ -41,6 +42,9 @@ func (r *reader) access(s Service) Access {
 	text, _ := r.text(AllowedIPRanges)
 	a.Ranges = collapse(append(ranges, r.ranges(AllowedIPRanges, words(text))...))
 	a.Tags = r.serviceTags()
+	if len(a.Additional) > 0 && r.yes(HAPorts) {
+		r.wrong(AdditionalIPs, r.annotations[AdditionalIPs], "no "+HAPorts+" beside it: a further address is opened on the Service's ports alone")
+	}
 	return a
 }
 
@@ -115,7 +119,11 @@ func (r *reader) additional() []netip.Addr {
 		if strings.Contains(text, ":") {
 			family = lb.IPv6
 		}
-		if ip := r.address(AdditionalIPs, text, family); ip.IsValid() && !slices.Contains(all, ip) {
+		switch ip := r.address(AdditionalIPs, text, family); {
+		case !ip.IsValid():
+		case !public(ip):
+			r.wrong(AdditionalIPs, text, "a public address: those of nodes, pods and private networks are opened by no Service")
+		case !slices.Contains(all, ip):
 			all = append(all, ip)
 		}
 	}

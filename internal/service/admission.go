@@ -36,20 +36,19 @@ func (w Wish) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 		family := f.Frontend.Family
 		for _, g := range w.gates(f) {
 			a := nsg.Admission{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
+			own, further := of(family, nodes), []netip.Addr(nil)
 			if g.floating {
-				if i < len(addresses) {
-					a.Destinations = of(family, append(addresses[i:i+1:i+1], w.Access.Additional...))
-				}
-			} else {
-				a.Destinations = of(family, nodes)
+				own = of(family, addresses[min(i, len(addresses)):min(i+1, len(addresses))])
+				further = of(family, w.Access.Additional)
 			}
-			if len(a.Destinations) == 0 {
+			if len(own) == 0 {
 				continue
 			}
 			for _, sources := range w.sources(family) {
-				a.Sources = sources
+				a.Sources, a.Destinations = sources, slices.Concat(own, further)
 				all = append(all, a)
 			}
+			a.Destinations = own
 			all = append(all, w.denials(a, g.floating)...)
 		}
 	}

@@ -60,6 +60,8 @@ func TestAdmissions(t *testing.T) {
 		{"nobody else, but nobody is named", web(alone), "Allow IPv4 Tcp from Internet to [20.0.0.1] at 80"},
 		{"nobody else at the nodes, but probes", web(only, alone, direct), "Allow IPv4 Tcp from 10.0.0.0/8 to [10.1.0.10] at 30080\nAllow IPv4 Tcp from AzureLoadBalancer to [10.1.0.10] at 30080\nDeny IPv4 Tcp from * to [10.1.0.10] at 30080"},
 		{"further addresses", web(with(AdditionalIPs, "20.0.0.9,2001:db8::9,20.0.0.9")), "Allow IPv4 Tcp from Internet to [20.0.0.1 20.0.0.9] at 80"},
+		{"further addresses are never closed", web(only, alone, with(AdditionalIPs, "20.0.0.9")), "Allow IPv4 Tcp from 10.0.0.0/8 to [20.0.0.1 20.0.0.9] at 80\nDeny IPv4 * from * to [20.0.0.1] at *"},
+		{"further addresses have no part where the nodes are meant", web(only, alone, direct, with(AdditionalIPs, "20.0.0.9")), "Allow IPv4 Tcp from 10.0.0.0/8 to [10.1.0.10] at 30080\nAllow IPv4 Tcp from AzureLoadBalancer to [10.1.0.10] at 30080\nDeny IPv4 Tcp from * to [10.1.0.10] at 30080"},
 		{"no rules wanted", web(only, alone, with(DisableSecurityRules, "true")), ""},
 		{"no rule of the load balancer", web(with(ofPort(80, portNoRule), "true")), ""},
 	}
