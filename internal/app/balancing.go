@@ -30,7 +30,7 @@ func balancerSettings(cfg config.Config, cluster string) (ensure.Settings, error
 		Location:  cfg.Location,
 		MostRules: cfg.MostRules(),
 
-		SecurityGroup: cfg.SecurityGroup(),
+		SecurityGroup: cfg.SecurityGroup(), RequireEffectiveRestrictions: cfg.RequireEffectiveRestrictions,
 	}
 	if cfg.SharesProbe() {
 		s.SharedProbe = service.SharedProbeOf(int32(cfg.ProbePort()), cfg.ProbePath()) //nolint:gosec // a port
@@ -95,6 +95,7 @@ func balancingOf(o Options, cfg config.Config, settings ensure.Settings, client 
 	b := kube.Balancing{
 		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
 		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",
+		RequireEffectiveRestrictions: settings.RequireEffectiveRestrictions,
 	}
 	if len(cfg.Configurations) > 0 {
 		b.Several = settings.Configurations

@@ -49,6 +49,7 @@ type planning struct {
 	objects   kube.Objects
 	owners    map[string]string
 	unasked   []planview.Service // those for which nothing is asked, and why
+	noEffect  map[string]string  // restrictions without effect, by Service
 	requests  []ensure.Request
 	results   []ensure.Result
 }
@@ -77,7 +78,7 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 	if err != nil {
 		return planview.Plan{}, err
 	}
-	p := &planning{PlanOptions: o, cfg: cfg, owners: map[string]string{}}
+	p := &planning{PlanOptions: o, cfg: cfg, owners: map[string]string{}, noEffect: map[string]string{}}
 	if err := p.gather(ctx, settings); err != nil {
 		return planview.Plan{}, err
 	}
@@ -197,6 +198,7 @@ func (p *planning) ask(ctx context.Context) error {
 			continue
 		}
 		found = true
+		p.noEffect[name] = p.cluster.Unenforced(s)
 		if kube.IsDryRun(s) {
 			p.unasked = append(p.unasked, planview.Service{Service: name, Note: kube.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"})
 			continue
@@ -314,10 +316,13 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 	shown := planview.Of(d, p.owners)
 	shown.Pools = left
 	for _, s := range p.unasked {
+		if s.Refused == "" {
+			s.NoEffect = p.noEffect[s.Service]
+		}
 		shown.Serve(s, nil, nil)
 	}
 	for _, r := range p.results {
-		s := planview.Service{Service: r.Service, Note: r.Note}
+		s := planview.Service{Service: r.Service, Note: r.Note, NoEffect: p.noEffect[r.Service]}
 		if r.Wish != nil {
 			s.LoadBalancer = r.On.Name
 		}

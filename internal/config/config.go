@@ -74,6 +74,8 @@ type Network struct {
 	// SecurityGroupName is the network security group of the nodes; empty for none.
 	SecurityGroupName          string `json:"securityGroupName,omitempty"`
 	SecurityGroupResourceGroup string `json:"securityGroupResourceGroup,omitempty"`
+	// RequireEffectiveRestrictions refuses Services whose restrictions would keep nobody out.
+	RequireEffectiveRestrictions bool `json:"requireEffectiveRestrictions,omitempty"`
 	// NetworkResourceSubscriptionID holds the network where it is not in the
 	// cluster's subscription.
 	NetworkResourceSubscriptionID string `json:"networkResourceSubscriptionID,omitempty"`
@@ -183,6 +185,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("virtualNetwork", c.VirtualNetworkID()),
 		slog.String("subnet", c.SubnetName),
 		slog.String("securityGroup", c.SecurityGroupName),
+		slog.Bool("requireEffectiveRestrictions", c.RequireEffectiveRestrictions),
 		slog.String("loadBalancers", c.loadBalancers()),
 		slog.Int("maxRules", c.MostRules()),
 		slog.Bool("sharedProbe", c.SharesProbe()),

@@ -46,7 +46,7 @@ const whole = `{
 	"resourceGroup": "rg", "vnetName": "v", "vnetResourceGroup": "vrg", "networkResourceSubscriptionID": "ns",
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
-	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes", "securityGroupName": "nsg", "securityGroupResourceGroup": "nrg",
+	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes", "securityGroupName": "nsg", "securityGroupResourceGroup": "nrg", "requireEffectiveRestrictions": true,
 	"loadBalancerSku": "STANDARD", "loadBalancerBackendPoolConfigurationType": "nodeip",
 	"disableOutboundSNAT": true, "maximumLoadBalancerRuleCount": 300,
 	"clusterServiceLoadBalancerHealthProbeMode": "Shared", "clusterServiceSharedLoadBalancerHealthProbePort": 10257,

@@ -92,6 +92,9 @@ type Settings struct {
 	// SecurityGroup is the network security group of the nodes; without a name none is
 	// written.
 	SecurityGroup lb.ResourceID
+	// RequireEffectiveRestrictions refuses Services that say who may connect where the group
+	// is not there, or guards nothing.
+	RequireEffectiveRestrictions bool
 }
 
 // Request asks for the load balancers to hold what one Service wants.

@@ -57,8 +57,10 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		b.atlas.put(p.Service, spot{at: lower(where), owner: p.Owner})
 		return "", where, nil
 	}
-	if err := b.mayName(ctx, p); err != nil {
-		return "", nil, err
+	for _, unfit := range []func(context.Context, Placing) error{b.mayName, b.unenforced} {
+		if err := unfit(ctx, p); err != nil {
+			return "", nil, err
+		}
 	}
 	configuration := b.cfg.Configurations[0].Name
 	if multiple {

@@ -189,6 +189,8 @@ func stageOf(d *datadriven.TestData) *stage {
 				set.Tags = map[string]string{a.Vals[0]: a.Vals[1]}
 			case "guarded":
 				set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+			case "effective":
+				set.RequireEffectiveRestrictions = true
 			case "on":
 				set.Configurations = nil
 				for _, name := range a.Vals {

@@ -65,6 +65,8 @@ type Balancing struct {
 	Namespace string
 	// Guarded is true if a security group says who may connect.
 	Guarded bool
+	// RequireEffectiveRestrictions refuses Services whose restrictions have no effect.
+	RequireEffectiveRestrictions bool
 	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
 	// never.
 	LookAgainAfter time.Duration
@@ -184,6 +186,7 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now time.Time) error {
 	if c.ours(s) {
 		c.tellUnknown(s, cl, wishing(s).Unknown())
+		c.tellUnenforced(s, cl)
 	}
 	wish, namespace, problems, err := c.wished(ctx, s)
 	switch {
@@ -229,7 +232,7 @@ func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.
 		return nil, nil, nil, err
 	}
 	w, more := service.Desired(wishing(s), c.balancing.Settings)
-	return &w, namespace, append(problems, more...), nil
+	return &w, namespace, slices.Concat(problems, more, c.unenforcedProblems(s)), nil
 }
 
 // requestBy returns what has to be asked of these Balancers for a Service, and the load balancers that may hold

@@ -78,6 +78,8 @@ type claim struct {
 	had bool
 	// unknown are the annotations without effect that people were told of.
 	unknown []string
+	// unenforced is what they were told of restrictions that have no effect.
+	unenforced string
 	// state is what the metric counts.
 	state atomic.Pointer[serviceState]
 }

@@ -97,6 +97,8 @@ type Service struct {
 	Addresses    []string `json:"addresses,omitempty"`
 	// Refused says why Azure would not hold what it wants.
 	Refused string `json:"refused,omitempty"`
+	// NoEffect names restrictions that keep nobody out, and says why.
+	NoEffect string `json:"restrictionsWithoutEffect,omitempty"`
 	// Failed says what kept the rest of it from being planned.
 	Failed string `json:"failed,omitempty"`
 	Note   string `json:"note,omitempty"`

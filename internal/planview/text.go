@@ -151,6 +151,11 @@ func (w *writer) services(p Plan) {
 			w.line(0, "!", "Service "+s.Service+" is refused: "+s.Refused)
 		}
 	}
+	for _, s := range p.Services {
+		if s.NoEffect != "" {
+			w.line(0, "!", "Service "+s.Service+": "+s.NoEffect)
+		}
+	}
 	w.alike(p.Services, "!", func(s Service) string { return s.Failed }, func(who, why string) string { return who + " could not be planned: " + why })
 	w.alike(p.Services, "", func(s Service) string { return s.Note }, func(who, note string) string { return "Note: " + who + ": " + note })
 	for _, l := range p.Pools {

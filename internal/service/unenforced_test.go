@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Restrictions from which no security rule follows are named, each with the reason.
+func TestRestrictionsWithoutEffect(t *testing.T) {
+	only, alone, unruled := ranges("10.0.0.0/8"), with(DenyAllExcept, "True"), with(DisableSecurityRules, "true")
+	const none, off, nobody = "azure.json names no securityGroupName", DisableSecurityRules + ` is "true"`, "no range and no service tag says who may connect"
+	tests := []struct {
+		about     string
+		service   Service
+		unguarded string // the fields, without a group
+		guarded   string // and with one
+		why       string
+	}{
+		{"nothing is restricted", web(), "", "", ""},
+		{"nothing is restricted, nor are there rules", web(unruled), "", "", ""},
+		{"empty values", web(with(AllowedIPRanges, " , "), with(AllowedServiceTags, ""), with(DenyAllExcept, "false")), "", "", ""},
+		{"ranges", web(only), "spec.loadBalancerSourceRanges", "", ""},
+		{"ranges of the annotation", web(with(SourceRanges, "10.0.0.0/8")), SourceRanges, "", ""},
+		{"ranges before the annotation", web(only, with(SourceRanges, "10.0.0.0/8")), "spec.loadBalancerSourceRanges", "", ""},
+		{"allowed ranges", web(with(AllowedIPRanges, "10.0.0.0/8")), AllowedIPRanges, "", ""},
+		{"tags", web(with(AllowedServiceTags, "AzureCloud")), AllowedServiceTags, "", ""},
+		{"tags, alone, internal", web(internal, with(AllowedServiceTags, "AzureCloud"), alone), AllowedServiceTags + ", " + DenyAllExcept, "", ""},
+		{"all others are kept out, and nobody is named", web(alone), DenyAllExcept, DenyAllExcept, nobody},
+		{"rules are turned off", web(only, unruled, alone), "spec.loadBalancerSourceRanges, " + DenyAllExcept, "spec.loadBalancerSourceRanges, " + DenyAllExcept, off},
+	}
+	for _, tt := range tests {
+		t.Run(tt.about, func(t *testing.T) {
+			for _, c := range []struct {
+				guarded     bool
+				fields, why string
+			}{{false, tt.unguarded, none}, {true, tt.guarded, tt.why}} {
+				got := tt.service.Unenforced(c.guarded)
+				if (got == "") != (c.fields == "") || c.fields != "" && !strings.HasPrefix(got, "restrictions without effect: "+c.fields+": "+c.why) {
+					t.Errorf("guarded %t: %q, want %q: %s", c.guarded, got, c.fields, c.why)
+				}
+			}
+		})
+	}
+}
+
+// With a group, a restriction is without effect just when the rules are those that the Service
+// has without any restriction.
+func TestRestrictionsHaveAnEffectOrAreNamed(t *testing.T) {
+	restricting := map[string]string{AllowedIPRanges: "192.0.2.0/24", SourceRanges: "198.51.100.0/24", AllowedServiceTags: "AzureCloud", DenyAllExcept: "true"}
+	rapid.Check(t, func(t *rapid.T) {
+		open, restricted := web(), web()
+		for name, value := range map[string]string{DisableSecurityRules: "true", Internal: "true", DisableFloatingIP: "true"} {
+			if rapid.Bool().Draw(t, name) {
+				with(name, value)(&open)
+				with(name, value)(&restricted)
+			}
+		}
+		for name, value := range restricting {
+			if rapid.Bool().Draw(t, name) {
+				with(name, value)(&restricted)
+			}
+		}
+		if rapid.Bool().Draw(t, "spec.loadBalancerSourceRanges") {
+			ranges("203.0.113.0/24")(&restricted)
+		}
+		rulesOf := func(s Service) string {
+			w, problems := Desired(s, settings())
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			return spellAdmissions(w.Admissions([]netip.Addr{face4}, []netip.Addr{node4}))
+		}
+		isRestricted := len(restricted.limits()) > 0 || restricted.Annotations[DenyAllExcept] != ""
+		same := rulesOf(open) == rulesOf(restricted)
+		if named := restricted.Unenforced(true) != ""; named != (isRestricted && same) {
+			t.Fatalf("named %t, restricted %t, without effect %t: %+v", named, isRestricted, same, restricted.Annotations)
+		}
+	})
+}
