@@ -24,9 +24,13 @@ func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 // differs is the exit code of a plan that changes something.
 const differs exitCode = 2
 
+// refuses is that of a plan in which a Service is refused, for those who ask for it.
+const refuses exitCode = 4
+
 func newPlan() *cobra.Command {
 	var opts app.PlanOptions
 	var output string
+	var failOnRefused bool
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "plan [service]",
@@ -36,7 +40,7 @@ it started now. It writes nothing, neither to Azure nor to the cluster. With -f 
 objects come from files instead of a cluster.
 
 Exit codes: 0 nothing would change, 2 something would, 1 the plan could not be made,
-or is not complete.`,
+or is not complete, 4 a Service is refused, with --fail-on-refused.`,
 		Example: `  # What would Weir change if it took over the Services of this cluster?
   weir plan --config azure.json --load-balancer-class=""
 
@@ -44,7 +48,7 @@ or is not complete.`,
   weir plan --config azure.json -n shop web
 
   # A review in CI, without a cluster; a folder's files by way of standard input:
-  cat manifests/*.yaml | weir plan --config azure.json -f -
+  cat manifests/*.yaml | weir plan --config azure.json --fail-on-refused -f -
 
   # For machines:
   weir plan --config azure.json -o json | jq '.resources[] | {kind, name, action}'`,
@@ -61,8 +65,8 @@ or is not complete.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
-			err := printPlan(ctx, cmd, opts, output)
-			if err != nil && !errors.Is(err, differs) && ctx.Err() != nil && cmd.Context().Err() == nil {
+			err := printPlan(ctx, cmd, opts, output, failOnRefused)
+			if _, made := errors.AsType[exitCode](err); err != nil && !made && ctx.Err() != nil && cmd.Context().Err() == nil {
 				return fmt.Errorf("no plan within %s, for the API server or Azure did not answer: %w; --timeout 10m waits longer", patience, err)
 			}
 			return err
@@ -77,6 +81,8 @@ or is not complete.`,
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVarP(&opts.Namespace, "namespace", "n", "", "plan the Services of this namespace alone; where a Service is named, empty is default")
 	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Nodes, Services, EndpointSlices, BackendPools and Namespaces, in place of a cluster; - is standard input; may be repeated")
+	f.BoolVar(&opts.ServerDryRun, "server-dry-run", false, "with -f: have the API server check the objects of the files, too; it keeps none of them")
+	f.BoolVar(&failOnRefused, "fail-on-refused", false, "exit with code 4 if a Service is refused")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
@@ -86,7 +92,7 @@ or is not complete.`,
 }
 
 // printPlan prints a plan. One that is not complete is printed, too, before its error.
-func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string) error {
+func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string, failOnRefused bool) error {
 	if output != "text" && output != "json" {
 		return fmt.Errorf("-o %q: want text or json", output)
 	}
@@ -110,7 +116,10 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
 		return err
 	}
-	if failed == nil && p.Changes > 0 {
+	switch {
+	case failed == nil && failOnRefused && p.Refused() > 0:
+		return refuses
+	case failed == nil && p.Changes > 0:
 		return differs
 	}
 	return failed

@@ -35,11 +35,22 @@ func TestExitCodes(t *testing.T) {
 	defer listener.Close()
 	silent := "http://" + listener.Addr().String()
 	adopted := []string{"plan", "--azure-endpoint", server.URL, "--config", app + "adoption/azure.json", "-f", app + "adoption/services.yaml"}
+	refused := filepath.Join(t.TempDir(), "refused.yaml")
+	if err := os.WriteFile(refused, []byte(`{apiVersion: v1, kind: Service, metadata: {name: bad, annotations: {service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout: ten}},
+		spec: {type: LoadBalancer, loadBalancerClass: weir.dev/azure, ports: [{port: 80}]}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shop := []string{"plan", "--azure-endpoint", server.URL, "--config", app + "plan/azure.json", "-f", app + "plan/shop.yaml"}
 	tests := []struct {
 		name string
 		args []string
 		want int
 	}{
+		{"a Service is refused, which is no failure", append(shop, "-n", "default", "-f", refused), 0},
+		{"a Service is refused, which is one", append(shop, "-n", "default", "--fail-on-refused", "-f", refused), 4},
+		{"another one changes something as well", append(shop, "--fail-on-refused", "-f", refused), 4},
+		{"none is refused", append(adopted, "--load-balancer-class=", "--fail-on-refused"), 0},
+		{"an API server checks files alone", append(adopted[:len(adopted)-2:len(adopted)-2], "--server-dry-run"), 1},
 		{"nothing changes", append(adopted, "--load-balancer-class="), 0},
 		{"nothing changes, for machines", append(adopted, "--load-balancer-class=", "-o", "json"), 0},
 		{"one Service, of which nothing changes", append(adopted, "--load-balancer-class=", "-n", "shop", "local"), 0},

@@ -38,6 +38,8 @@ type PlanOptions struct {
 	// Files have the objects, in place of a cluster; "-" is Stdin.
 	Files []string
 	Stdin io.Reader
+	// ServerDryRun has the API server check the objects of the files, too.
+	ServerDryRun bool
 }
 
 // planning is one plan on its way.
@@ -91,7 +93,10 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 // gather reads the objects.
 func (p *planning) gather(ctx context.Context, settings ensure.Settings) error {
 	if len(p.Files) > 0 {
-		return p.readFiles()
+		return p.readFiles(ctx)
+	}
+	if p.ServerDryRun {
+		return &UsageError{errors.New("--server-dry-run checks the objects of files: it goes with -f")}
 	}
 	rc, _, err := clusterConfig(p.Kubeconfig)
 	if err != nil {
@@ -109,7 +114,8 @@ func (p *planning) gather(ctx context.Context, settings ensure.Settings) error {
 	return nil
 }
 
-func (p *planning) readFiles() error {
+func (p *planning) readFiles(ctx context.Context) error {
+	var broken []error
 	for _, name := range p.Files {
 		from, called := p.Stdin, "standard input"
 		if name != "-" {
@@ -120,9 +126,19 @@ func (p *planning) readFiles() error {
 			defer file.Close()
 			from, called = file, name
 		}
-		if err := p.objects.Decode(from); err != nil {
-			return &UsageError{fmt.Errorf("-f %s: %w", called, err)}
+		broken = append(broken, p.objects.Decode("-f "+called, from)...)
+	}
+	if len(broken) == 0 {
+		broken = p.objects.Homeless()
+	}
+	if len(broken) == 0 && p.ServerDryRun {
+		var err error
+		if broken, err = p.checkAtServer(ctx); err != nil {
+			return err
 		}
+	}
+	if len(broken) > 0 {
+		return &UsageError{manyErrors(broken)}
 	}
 	if twice := p.objects.Twice(); twice != "" {
 		return &UsageError{fmt.Errorf("-f: %s is there twice: leave one of them out", twice)}

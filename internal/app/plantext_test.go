@@ -149,7 +149,7 @@ func TestPlansThatCannotBeMade(t *testing.T) {
 		{"no such Service of a namespace", shop, func(o *PlanOptions) { o.Service, o.Namespace = "api", "shop" }, "there is no Service shop/api\n"},
 		{"a Service of another class", shop, func(o *PlanOptions) { o.Service, o.Namespace, o.LoadBalancerClass = "web", "shop", "" },
 			`Service shop/web has the load balancer class weir.dev/azure, and --load-balancer-class is ""`},
-		{"a Service of another type", strings.ReplaceAll(shop, "LoadBalancer", "ClusterIP"), func(o *PlanOptions) { o.Service, o.Namespace = "web", "shop" },
+		{"a Service of another type", "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: web}\nspec: {ports: [{port: 80}], type: ClusterIP}", func(o *PlanOptions) { o.Service, o.Namespace = "web", "shop" },
 			"Service shop/web has type ClusterIP: a load balancer is planned for type LoadBalancer"},
 		{"no azure.json", shop, func(o *PlanOptions) { o.ConfigFile = "/nonexistent.json" }, "--config: "},
 		{"a cluster's name that is none", shop, func(o *PlanOptions) { o.ClusterName = "a/b" }, `--cluster-name "a/b": want`},

@@ -72,7 +72,7 @@ func wholeConfig() Config {
 			TenantID: "t", AADClientID: "c", AADClientSecret: canary, AADClientCertPath: "/cert", AADClientCertPassword: canary,
 			AADFederatedTokenFile: "/token", UserAssignedIdentityID: "u", UseManagedIdentity: new(true), UseWorkloadIdentity: new(false),
 		},
-		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", SecurityGroupName: "nsg", SecurityGroupResourceGroup: "nrg", NetworkResourceSubscriptionID: "ns"},
+		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", SecurityGroupName: "nsg", SecurityGroupResourceGroup: "nrg", RequireEffectiveRestrictions: true, NetworkResourceSubscriptionID: "ns"},
 		LoadBalancers: LoadBalancers{
 			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", BackendPoolType: "nodeip",
 			Configurations: []LoadBalancerConfiguration{{Name: "kubernetes", AllowServicePlacement: new(true)}, {

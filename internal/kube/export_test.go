@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
@@ -28,6 +29,15 @@ func Preempt(ctx context.Context, reader client.Reader, writer client.Writer, e 
 	log := slog.New(slog.DiscardHandler)
 	c := &Cluster{opts: Options{Log: log}, reader: reader, writer: writer, events: newEventQueue(Scheme(), nil, log)}
 	return c.preempt(ctx, e)
+}
+
+// Unread are the objects of a text that has one, of namespace default, which was not looked at.
+func Unread(text string) Objects {
+	doc, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return Objects{origins: []origin{{place: "f", namespace: "default", doc: doc}}}
 }
 
 // Preemptions are the events that are held in memory.

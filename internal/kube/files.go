@@ -20,28 +20,34 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/manifest"
 )
 
 // unknownKind reports whether an API server does not know what was asked for.
 func unknownKind(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // Decode adds the objects of a file: YAML or JSON, of any number of documents, and lists
-// among them. Kinds that a load balancer does not depend on are passed over.
-func (o *Objects) Decode(from io.Reader) error {
+// among them. Kinds that a load balancer does not depend on are passed over. It returns an error
+// for each document that has an object which an API server would refuse: Services, BackendPools
+// and Namespaces, which people write. The others are what an API server shows.
+func (o *Objects) Decode(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
+	var broken []error
 	for n := 1; ; n++ {
 		doc, err := docs.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return broken
 		}
-		if err == nil {
-			doc, err = yaml.YAMLToJSON(doc)
+		o.reading = fmt.Sprintf("%s: document %d", file, n)
+		if err != nil {
+			return append(broken, fmt.Errorf("%s: %w", o.reading, err))
 		}
+		doc, err = yaml.YAMLToJSONStrict(doc)
 		if err == nil {
 			err = o.add(doc)
 		}
 		if err != nil {
-			return fmt.Errorf("document %d: %w", n, err)
+			broken = append(broken, fmt.Errorf("%s: %w", o.reading, err))
 		}
 	}
 }
@@ -64,17 +70,27 @@ func (o *Objects) add(doc []byte) error {
 	}
 	switch head.APIVersion + " " + head.Kind {
 	case "v1 Service":
-		err = decodeInto(doc, &o.Services, complete)
+		err = decodeInto(doc, &o.Services, func(s *corev1.Service, before int) error {
+			inSomeNamespace(&s.ObjectMeta)
+			o.came(head.Kind, s.ObjectMeta, doc)
+			wrong := manifest.Service(s)
+			complete(s, before)
+			return manifest.Refusal(wrong)
+		})
 	case "v1 Node":
-		err = decodeInto(doc, &o.Nodes, nil)
+		err = json.Unmarshal(doc, addTo(&o.Nodes))
 	case "v1 Namespace":
-		err = decodeInto(doc, &o.Namespaces, nil)
+		err = decodeInto(doc, &o.Namespaces, func(n *corev1.Namespace, _ int) error { return manifest.Refusal(manifest.Namespace(n)) })
 	case discoveryv1.SchemeGroupVersion.String() + " EndpointSlice":
-		err = decodeInto(doc, &o.Slices, func(s *discoveryv1.EndpointSlice, _ int) { inSomeNamespace(&s.ObjectMeta) })
+		s := addTo(&o.Slices)
+		err = json.Unmarshal(doc, s)
+		inSomeNamespace(&s.ObjectMeta)
 	case v1alpha1.GroupVersion.String() + " BackendPool":
-		err = decodeInto(doc, &o.Pools, func(p *v1alpha1.BackendPool, _ int) {
+		err = decodeInto(doc, &o.Pools, func(p *v1alpha1.BackendPool, _ int) error {
 			inSomeNamespace(&p.ObjectMeta)
+			o.came(head.Kind, p.ObjectMeta, doc)
 			withUID(&p.ObjectMeta, "BackendPool")
+			return manifest.Refusal(manifest.BackendPool(p))
 		})
 	default:
 		for i, item := range head.Items { // a List
@@ -97,16 +113,25 @@ func called(m metav1.ObjectMeta) string {
 	return key(m.Namespace, m.Name)
 }
 
-func decodeInto[T any](doc []byte, all *[]T, finish func(*T, int)) error {
-	var obj T
-	if err := json.Unmarshal(doc, &obj); err != nil {
+// decodeInto adds an object, and says what an API server would refuse about it.
+func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) error) error {
+	obj := addTo(all)
+	if err := manifest.Decode(doc, obj); err != nil {
 		return err
 	}
-	if finish != nil {
-		finish(&obj, len(*all))
-	}
+	return finish(obj, len(*all)-1)
+}
+
+// addTo adds an object that is still empty.
+func addTo[T any](all *[]T) *T {
+	var obj T
 	*all = append(*all, obj)
-	return nil
+	return &(*all)[len(*all)-1]
+}
+
+// came notes where an object stands that is to be created.
+func (o *Objects) came(kind string, m metav1.ObjectMeta, doc []byte) {
+	o.origins = append(o.origins, origin{place: o.reading, kind: kind, namespace: m.Namespace, name: m.Name, doc: doc})
 }
 
 func inSomeNamespace(m *metav1.ObjectMeta) {
@@ -135,7 +160,6 @@ const firstStandIn = 30000
 
 // complete gives a Service of a file what an API server would.
 func complete(s *corev1.Service, before int) {
-	inSomeNamespace(&s.ObjectMeta)
 	for i := range s.Spec.Ports {
 		if s.Spec.Ports[i].Protocol == "" {
 			s.Spec.Ports[i].Protocol = corev1.ProtocolTCP

@@ -201,6 +201,10 @@ type Objects struct {
 	Slices     []discoveryv1.EndpointSlice
 	Pools      []v1alpha1.BackendPool
 	Namespaces []corev1.Namespace
+
+	// origins are those that come from files, and reading is what is read of these.
+	origins []origin
+	reading string
 }
 
 // ReadObjects reads the objects from an API server. A server that does not know BackendPools
@@ -222,7 +226,7 @@ func ReadObjects(ctx context.Context, from client.Reader, namespaces bool) (Obje
 			return Objects{}, fmt.Errorf("reading %s: %w", what, err)
 		}
 	}
-	return Objects{services.Items, nodes.Items, slcs.Items, pools.Items, spaces.Items}, nil
+	return Objects{Services: services.Items, Nodes: nodes.Items, Slices: slcs.Items, Pools: pools.Items, Namespaces: spaces.Items}, nil
 }
 
 // NamespaceOfNodePools is where the BackendPools are that Weir made for nodes, as the

@@ -146,6 +146,17 @@ func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]str
 	slices.SortFunc(p.Services, func(a, b Service) int { return strings.Compare(a.Service, b.Service) })
 }
 
+// Refused counts the Services that are refused.
+func (p Plan) Refused() int {
+	n := 0
+	for _, s := range p.Services {
+		if s.Refused != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // JSON is the plan for machines. People may look at it, too: what would steer their terminal
 // is escaped, of which encoding/json does the half.
 func (p Plan) JSON() ([]byte, error) {

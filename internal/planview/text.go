@@ -189,11 +189,8 @@ func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string,
 }
 
 func (p Plan) summary() string {
-	refused, failed := 0, 0
+	refused, failed := p.Refused(), 0
 	for _, s := range p.Services {
-		if s.Refused != "" {
-			refused++
-		}
 		if s.Failed != "" {
 			failed++
 		}

@@ -57,7 +57,7 @@ func (w *world) settle() []corev1.Service {
 	w.must(err)
 	defer file.Close()
 	var objects kube.Objects
-	w.must(objects.Decode(file))
+	w.must(errors.Join(objects.Decode("services.yaml", file)...))
 	for i := range objects.Nodes {
 		w.create(&objects.Nodes[i])
 	}

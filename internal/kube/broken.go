@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// origin is where an object of a file stands, and what stands there.
+type origin struct {
+	place, kind, namespace, name string
+	doc                          []byte
+}
+
+func (o origin) called() string {
+	return o.kind + " " + called(metav1.ObjectMeta{Namespace: o.namespace, Name: o.name})
+}
+
+// alwaysThere are the namespaces of every cluster.
+var alwaysThere = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}
+
+// Homeless returns an error for each object of a namespace that the files do not have, if they
+// have any: such an object cannot be created.
+func (o *Objects) Homeless() []error {
+	there := slices.Clone(alwaysThere)
+	for _, n := range o.Namespaces {
+		there = append(there, n.Name)
+	}
+	var all []error
+	for _, at := range o.origins {
+		if len(o.Namespaces) > 0 && at.namespace != "" && !slices.Contains(there, at.namespace) {
+			all = append(all, fmt.Errorf("%s: %s: metadata.namespace: the files have Namespaces, and no %s among them", at.place, at.called(), at.namespace))
+		}
+	}
+	return all
+}
+
+// planner is who asks an API server about objects that are not created.
+const planner = "weir-plan"
+
+// Checked has an API server check the objects of files as if they were created, or changed where
+// they are there. Nothing is. It returns what is refused; err is that of a server that did not
+// judge.
+func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []error, err error) {
+	strict := client.WithFieldValidation(at, metav1.FieldValidationStrict)
+	for _, from := range o.origins {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(from.doc); err != nil {
+			return nil, fmt.Errorf("%s: %w", from.place, err)
+		}
+		if from.namespace != "" {
+			u.SetNamespace(from.namespace)
+		}
+		err := o.check(ctx, strict, u)
+		switch status := apierrors.APIStatus(nil); {
+		case err == nil:
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !errors.As(err, &status), status.Status().Code >= 500:
+			return nil, fmt.Errorf("%s: %s: not checked: %w", from.place, from.called(), err)
+		default:
+			refused = append(refused, fmt.Errorf("%s: %s: the API server refuses it: %w", from.place, from.called(), err))
+		}
+	}
+	return refused, nil
+}
+
+// check asks for one object. What only an API server writes is left out.
+func (o *Objects) check(ctx context.Context, at client.Client, u *unstructured.Unstructured) error {
+	for _, name := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", name)
+	}
+	unstructured.RemoveNestedField(u.Object, "status")
+	body, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	err = at.Create(ctx, u.DeepCopy(), client.DryRunAll, client.FieldOwner(planner))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return at.Patch(ctx, u, client.RawPatch(types.ApplyPatchType, body), client.DryRunAll, client.FieldOwner(planner), client.ForceOwnership)
+	case apierrors.IsNotFound(err) && o.hasNamespace(u.GetNamespace()):
+		return nil // it comes with its namespace
+	}
+	return err
+}
+
+func (o *Objects) hasNamespace(name string) bool {
+	for _, n := range o.Namespaces {
+		if n.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// Decode reads an object as an API server does that is strict about fields: unknown ones, and
+// those that are there twice, are named with their path.
+func Decode(doc []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(doc, into)
+	if err != nil {
+		return err
+	}
+	return joined(strict)
+}
+
+// Refusal is what is wrong with an object, in one error; nil if nothing is.
+func Refusal(wrong field.ErrorList) error {
+	all := make([]error, len(wrong))
+	for i, w := range wrong {
+		all[i] = w
+	}
+	return joined(all)
+}
+
+const (
+	// mostTold bounds what is told of one object, and longest a complaint: values are of any size.
+	mostTold = 10
+	longest  = 300
+)
+
+func joined(all []error) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, err := range all[:min(len(all), mostTold)] {
+		text := []rune(err.Error())
+		if len(text) > longest {
+			text = append(text[:longest], '…')
+		}
+		texts = append(texts, string(text))
+	}
+	if len(all) > mostTold {
+		texts = append(texts, "and more")
+	}
+	return errors.New(strings.Join(texts, "; "))
+}

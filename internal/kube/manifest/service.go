@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest says of objects that no API server has seen yet what one would refuse about
+// them: unknown and duplicate fields, and values. It is pure. What only the cluster knows, such
+// as which node ports are taken, it does not.
+package manifest
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var spec = field.NewPath("spec")
+
+// rules are what an API server checks of a Service that is created, by what each looks at.
+//
+// Source: https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/
+var rules = []func(*corev1.Service) field.ErrorList{
+	serviceType, ports, selector, affinity, families, externalIPs, sourceRanges, balancerOnly, policies,
+}
+
+// Service returns what an API server would refuse about a Service. What it fills in may be
+// missing.
+func Service(s *corev1.Service) field.ErrorList {
+	wrong := meta(s.ObjectMeta, true, apivalidation.NameIsDNSLabel)
+	for _, rule := range rules {
+		wrong = append(wrong, rule(s)...)
+	}
+	return wrong
+}
+
+func meta(m metav1.ObjectMeta, namespaced bool, name apivalidation.ValidateNameFunc) field.ErrorList {
+	return apivalidation.ValidateObjectMeta(&m, namespaced, name, field.NewPath("metadata"))
+}
+
+// oneOf refuses a value that is set, and none of these.
+func oneOf[T ~string](at *field.Path, value T, may ...T) field.ErrorList {
+	if value == "" || slices.Contains(may, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, value, may)}
+}
+
+// invalid are the complaints of one of Kubernetes' own checks.
+func invalid(at *field.Path, value any, why []string) (wrong field.ErrorList) {
+	for _, text := range why {
+		wrong = append(wrong, field.Invalid(at, value, text))
+	}
+	return wrong
+}
+
+// only refuses what is set on a Service of another type.
+func only(at *field.Path, set, fits bool, kind string) field.ErrorList {
+	if !set || fits {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at, "may only be used when `type` is '"+kind+"'")}
+}
+
+func balanced(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer }
+
+func headless(s *corev1.Service) bool {
+	return s.Spec.ClusterIP == corev1.ClusterIPNone || len(s.Spec.ClusterIPs) == 1 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
+}
+
+func serviceType(s *corev1.Service) field.ErrorList {
+	wrong := oneOf(spec.Child("type"), s.Spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)
+	switch s.Spec.Type {
+	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
+		if headless(s) {
+			wrong = append(wrong, field.Invalid(spec.Child("clusterIP"), s.Spec.ClusterIP, "may not be 'None' for Services of type "+string(s.Spec.Type)))
+		}
+	case corev1.ServiceTypeExternalName:
+		if s.Spec.ExternalName == "" {
+			return append(wrong, field.Required(spec.Child("externalName"), ""))
+		}
+		wrong = append(wrong, invalid(spec.Child("externalName"), s.Spec.ExternalName, validation.IsDNS1123Subdomain(strings.TrimSuffix(s.Spec.ExternalName, ".")))...)
+	case corev1.ServiceTypeClusterIP:
+	}
+	return wrong
+}
+
+func ports(s *corev1.Service) (wrong field.ErrorList) {
+	if len(s.Spec.Ports) == 0 && !headless(s) && s.Spec.Type != corev1.ServiceTypeExternalName {
+		return field.ErrorList{field.Required(spec.Child("ports"), "")}
+	}
+	type key struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	names, numbers, atNodes := map[string]bool{}, map[key]bool{}, map[key]bool{}
+	for i, p := range s.Spec.Ports {
+		at := spec.Child("ports").Index(i)
+		wrong = append(wrong, port(p, at)...)
+		if p.Protocol == "" {
+			p.Protocol = corev1.ProtocolTCP
+		}
+		switch {
+		case p.Name == "" && len(s.Spec.Ports) > 1:
+			wrong = append(wrong, field.Required(at.Child("name"), "a Service with several ports names each"))
+		case p.Name != "" && names[p.Name]:
+			wrong = append(wrong, field.Duplicate(at.Child("name"), p.Name))
+		}
+		if numbers[key{p.Protocol, p.Port}] {
+			wrong = append(wrong, field.Duplicate(at.Child("port"), p.Port))
+		}
+		if p.NodePort != 0 && atNodes[key{p.Protocol, p.NodePort}] {
+			wrong = append(wrong, field.Duplicate(at.Child("nodePort"), p.NodePort))
+		}
+		if p.NodePort != 0 && (s.Spec.Type == "" || s.Spec.Type == corev1.ServiceTypeClusterIP) {
+			wrong = append(wrong, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+		}
+		names[p.Name], numbers[key{p.Protocol, p.Port}], atNodes[key{p.Protocol, p.NodePort}] = true, true, true
+	}
+	return wrong
+}
+
+// port checks one port by itself.
+func port(p corev1.ServicePort, at *field.Path) field.ErrorList {
+	wrong := invalid(at.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))
+	wrong = append(wrong, oneOf(at.Child("protocol"), p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+	if p.Name != "" {
+		wrong = append(wrong, invalid(at.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
+	}
+	if p.NodePort != 0 {
+		wrong = append(wrong, invalid(at.Child("nodePort"), p.NodePort, validation.IsValidPortNum(int(p.NodePort)))...)
+	}
+	switch target := p.TargetPort; {
+	case target.Type == intstr.String && target.StrVal != "":
+		wrong = append(wrong, invalid(at.Child("targetPort"), target.StrVal, validation.IsValidPortName(target.StrVal))...)
+	case target.Type == intstr.Int && target.IntVal != 0:
+		wrong = append(wrong, invalid(at.Child("targetPort"), target.IntVal, validation.IsValidPortNum(int(target.IntVal)))...)
+	}
+	if p.AppProtocol != nil {
+		wrong = append(wrong, invalid(at.Child("appProtocol"), *p.AppProtocol, validation.IsQualifiedName(*p.AppProtocol))...)
+	}
+	return wrong
+}
+
+func selector(s *corev1.Service) field.ErrorList {
+	return metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))
+}
