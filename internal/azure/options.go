@@ -75,6 +75,7 @@ type Client struct {
 	opts    Options
 	arm     *arm.ClientOptions
 	gates   *gates
+	rests   *rests
 	mu      sync.Mutex                           // guards clients; never held during a call
 	clients map[string]*armnetwork.ClientFactory // by folded subscription id
 }
@@ -92,7 +93,7 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("azure: virtual network id %q: want /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/virtualNetworks/…", opts.VirtualNetworkID)
 		}
 	}
-	c := &Client{opts: opts, gates: newGates(), clients: map[string]*armnetwork.ClientFactory{}}
+	c := &Client{opts: opts, gates: newGates(), rests: newRests(), clients: map[string]*armnetwork.ClientFactory{}}
 	c.gates.tell = opts.Closed
 	c.arm = &arm.ClientOptions{
 		DisableRPRegistration: true, // Weir registers nothing
@@ -103,7 +104,7 @@ func New(opts Options) (*Client, error) {
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),
 			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
-			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, wire{observe: opts.Observe}},
+			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, wire{observe: opts.Observe}},
 		},
 	}
 	c.arm.Transport = direct(opts.Transport)

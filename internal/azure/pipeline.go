@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
+
+	"weir.dev/weir/internal/backoff"
 )
 
 // The requests that a Client makes. Following an accepted write is not gated: the
@@ -69,8 +72,10 @@ func callOf(ctx context.Context) *call {
 // have landed; sending it again would meet its own etag.
 //
 // The SDK does not retry if Retry-After exceeds its longest delay, so a 503 that
-// asks for two minutes surfaces after one request.
+// asks for two minutes surfaces after one request. One that asks for centuries overflows
+// in the SDK, and does not here.
 func retryOptions(r Retry) policy.RetryOptions {
+	longest := cmp.Or(r.Pause, sdkLongestDelay)
 	statuses := retryrepectthrottled.GetRetriableStatusCode()
 	return policy.RetryOptions{
 		MaxRetries: r.MaxRetries,
@@ -83,10 +88,15 @@ func retryOptions(r Retry) policy.RetryOptions {
 			if err != nil {
 				return errors.As(err, new(*lostRead))
 			}
-			return slices.Contains(statuses, resp.StatusCode)
+			now := time.Now()
+			at, _ := backoff.RetryAfter(resp.Header, now)
+			return slices.Contains(statuses, resp.StatusCode) && at.Sub(now) <= longest
 		},
 	}
 }
+
+// sdkLongestDelay is the SDK's own, where Retry does not override it.
+const sdkLongestDelay = time.Minute
 
 // lostRead marks a read that no server answered.
 type lostRead struct{ err error }
