@@ -56,7 +56,7 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 		return fault.Answer{GateClosed: true, MayLand: c.passedOn.Load(), RetryAt: gate.until}
 	}
 	if rest, ok := errors.AsType[*resting](err); ok {
-		return fault.Answer{GateClosed: !c.followsUp(), OutcomeUnknown: c.followsUp(), MayLand: c.passedOn.Load(), RetryAt: rest.until}
+		return fault.Answer{Resting: !c.followsUp(), OutcomeUnknown: c.followsUp(), MayLand: c.passedOn.Load(), RetryAt: rest.until}
 	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {

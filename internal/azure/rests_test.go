@@ -43,7 +43,7 @@ func TestAResourceThatAsksForPatienceIsLeftAlone(t *testing.T) {
 					time.Sleep(30 * time.Second)
 					err := call()
 					f := fault.From(err)
-					if wire.count("") != 1 || f.Class != fault.Retriable || f.Code != fault.CodeGateClosed || !f.RetryAt.Equal(start.Add(5*time.Minute)) {
+					if wire.count("") != 1 || f.Class != fault.Retriable || f.Code != fault.CodeResting || !f.RetryAt.Equal(start.Add(5*time.Minute)) {
 						t.Errorf("%s: %d requests; %#v", name, wire.count(""), f)
 					}
 					if throttled, ok := errors.AsType[*retryrepectthrottled.ThrottleError](err); !ok || !throttled.RetryAfter.Equal(f.RetryAt) {
@@ -68,7 +68,7 @@ func TestWhatIsSaidOfAResourceThatIsLeftAlone(t *testing.T) {
 		client := newClient(t, &fakeARM{answer: in(reply{status: 429, header: map[string]string{"Retry-After": "60"}, body: errorBody("TooManyRequests", "m")})})
 		for range 2 {
 			_, err := client.ListPublicIPs(t.Context(), "s1", "rg")
-			if f := fault.From(err); f.Code != fault.CodeGateClosed {
+			if f := fault.From(err); f.Code != fault.CodeResting {
 				continue
 			}
 			want := "list public IPs of resource group rg: not sent: public IPs of resource group rg wants no call until 2000-01-01T00:01:00Z, after 429 TooManyRequests"

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
-	"weir.dev/weir/test/patience"
+	"weir.dev/weir/test/patient"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -111,7 +111,7 @@ func newStage(adjust ...func(*ensure.Settings)) *stage {
 // close ends the process. Whatever the test looked at, nobody came before a Retry-After.
 func (s *stage) close() {
 	s.stop()
-	must(patience.Kept(s.emu))
+	must(patient.Kept(s.emu))
 }
 
 // restart has a new process begin with what Kubernetes has on record.

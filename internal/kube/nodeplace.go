@@ -195,7 +195,7 @@ func (c *Cluster) complainOfNode(n *corev1.Node, err error) {
 	word, why := err.Error(), textOf(err)
 	f, ok := errors.AsType[*fault.Fault](err)
 	switch {
-	case ok && f.Code == fault.CodeGateClosed:
+	case ok && (f.Code == fault.CodeGateClosed || f.Code == fault.CodeResting):
 		c.places.tell(n, f.Code, why)
 		return
 	case ok:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patience fails tests in which somebody called an emulated Azure before a
+// Package patient fails tests in which somebody called an emulated Azure before a
 // Retry-After that it had answered. Whoever starts an emulator in a test has it watched.
-package patience
+package patient
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patience_test
+package patient_test
 
 import (
 	"io/fs"
@@ -22,8 +22,8 @@ func TestEveryEmulatorIsWatched(t *testing.T) {
 		dir := filepath.ToSlash(filepath.Dir(path))
 		test := strings.HasSuffix(path, "_test.go") || dir == "../../internal/scenario"
 		starts[dir] = starts[dir] || test && strings.Contains(string(text), "armemu.New(")
-		watches[dir] = watches[dir] || strings.Contains(string(text), "patience.Watched(") ||
-			strings.Contains(string(text), "patience.Kept(") || strings.Contains(string(text), ".Hasty()")
+		watches[dir] = watches[dir] || strings.Contains(string(text), "patient.Watched(") ||
+			strings.Contains(string(text), "patient.Kept(") || strings.Contains(string(text), ".Hasty()")
 		return err
 	})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestEveryEmulatorIsWatched(t *testing.T) {
 			continue
 		}
 		if found++; !watches[dir] {
-			t.Errorf("%s starts an emulator, and nobody asks who came before a Retry-After: use patience.Watched", dir)
+			t.Errorf("%s starts an emulator, and nobody asks who came before a Retry-After: use patient.Watched", dir)
 		}
 	}
 	if found < 8 {
