@@ -104,10 +104,10 @@ func New(opts Options) (*Client, error) {
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),
 			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
-			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, wire{observe: opts.Observe}},
+			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, wire{observe: opts.Observe}, bounds{}},
 		},
 	}
-	c.arm.Transport = direct(opts.Transport)
+	c.arm.Transport = sparing{direct(opts.Transport)}
 	return c, nil
 }
 
@@ -129,6 +129,7 @@ func direct(transport Transport) Transport {
 // would wait on it to its deadline, and so would the next.
 func lively() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxResponseHeaderBytes = 1 << 20
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
 	return t
 }

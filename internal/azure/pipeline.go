@@ -48,6 +48,8 @@ type call struct {
 	// passedOn is set once a request was answered, or not, in a way that leaves open
 	// whether it was passed on: the SDK sends a write again after that.
 	passedOn atomic.Bool
+	// pages is how far a list is; its pages are asked for one after the other.
+	pages pages
 }
 
 func (c *call) write() bool      { return c.op == opPut || c.op == opDelete }
@@ -144,20 +146,25 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		}
 		return resp, nil
 	}
-	if err != nil && req.Raw().Method == http.MethodGet {
+	if err != nil && req.Raw().Method == http.MethodGet && !errors.As(err, new(*unbearable)) {
 		err = &lostRead{err: err}
 	}
 	return resp, err
 }
 
 // pinned keeps the token with Azure Resource Manager. The endpoint was checked at the
-// start; this is for the addresses that answers name for polling.
+// start; this is for the addresses that answers name for polling, and for the next page.
 type pinned struct{ endpoint Endpoint }
 
 // Do implements policy.Policy.
 func (p pinned) Do(req *policy.Request) (*http.Response, error) {
 	if err := p.endpoint.admits(req.Raw().URL); err != nil {
 		return nil, &refused{err}
+	}
+	if c := callOf(req.Raw().Context()); c != nil && c.op == opList {
+		if err := c.pages.next(req.Raw().URL); err != nil {
+			return nil, err
+		}
 	}
 	return req.Next()
 }
