@@ -134,6 +134,10 @@ func lively() *http.Transport {
 	return t
 }
 
+// mostClients bounds the subscriptions whose clients are kept. One that is made anew costs a
+// token from the credential's memory; the ids are of objects that tenants write.
+const mostClients = 64
+
 // of returns the SDK's clients for a subscription.
 func (c *Client) of(subscription string) (*armnetwork.ClientFactory, error) {
 	key := strings.ToLower(subscription)
@@ -145,6 +149,9 @@ func (c *Client) of(subscription string) (*armnetwork.ClientFactory, error) {
 	clients, err := armnetwork.NewClientFactory(subscription, c.opts.Credential, c.arm)
 	if err != nil {
 		return nil, err
+	}
+	if len(c.clients) >= mostClients {
+		clear(c.clients)
 	}
 	c.clients[key] = clients
 	return clients, nil

@@ -110,6 +110,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	}
 	if s == nil || !c.ours(s) && !c.held(s) {
 		c.claims.drop(req.NamespacedName)
+		c.failing.Forget(req)
 		return reconcile.Result{}, nil
 	}
 	cl := c.claims.of(s)
@@ -140,6 +141,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	}
 	if cl.ghost && cl.free {
 		c.claims.drop(req.NamespacedName)
+		c.failing.Forget(req)
 	}
 	return reconcile.Result{RequeueAfter: cl.wait(now)}, nil
 }
