@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/patient"
 )
 
 // The exit code of weir plan says whether anything would change. A mistyped flag is no
 // change, though other commands end with 2 then.
 func TestExitCodes(t *testing.T) {
 	const app = "../../internal/app/testdata/"
-	emu := armemu.New(armemu.Options{})
+	emu := patient.Watched(t, armemu.New(armemu.Options{}))
 	resources, err := os.ReadFile(app + "adoption/resources.json")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/planview"
+	"weir.dev/weir/test/patient"
 )
 
 // cloud is an emulated Azure that holds some resources.
@@ -22,7 +23,7 @@ type cloud struct {
 
 func newCloud(t *testing.T, snapshot []byte) *cloud {
 	t.Helper()
-	emu := armemu.New(armemu.Options{Seed: 1})
+	emu := patient.Watched(t, armemu.New(armemu.Options{Seed: 1}))
 	if snapshot != nil {
 		if err := emu.Restore(snapshot); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lease"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
@@ -69,6 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	place := lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
 	var whole poolupdate.Balancers
 	if cfg.WritesWhole() {
 		whole = client
@@ -77,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 		Whole: whole, AdminState: cfg.SetsAdminState(),
 		Lease: locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
-		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry)}, Log: o.Log,
+		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry, place)}, Log: o.Log,
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)

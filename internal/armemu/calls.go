@@ -31,6 +31,7 @@ type Call struct {
 	Dropped         bool   `json:"dropped,omitempty"`
 	Fault           string `json:"fault,omitempty"`     // rule that fired
 	Operation       string `json:"operation,omitempty"` // started or polled
+	Early           string `json:"early,omitempty"`     // how long before a Retry-After that the path had answered
 	ClientRequestID string `json:"clientRequestId,omitempty"`
 }
 
@@ -47,6 +48,7 @@ type Stats struct {
 	Conflicts    int `json:"conflicts"` // 409 and 412
 	Dropped      int `json:"dropped"`
 	Faults       int `json:"faults"`
+	Early        int `json:"early"` // before a Retry-After
 }
 
 type callLog struct {
@@ -111,6 +113,9 @@ func (s *Stats) count(c Call) {
 	}
 	if c.Fault != "" {
 		s.Faults++
+	}
+	if c.Early != "" {
+		s.Early++
 	}
 }
 

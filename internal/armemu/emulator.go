@@ -90,6 +90,7 @@ type Emulator struct {
 	limits     *limiter
 	faults     *faultScript
 	calls      callLog
+	patience   patience
 	links      *links       // who refers to whom; nil when it has to be built anew
 	lastPublic publicCursor // the public addresses given last
 	flows      *flowHistory // nil until a node dies

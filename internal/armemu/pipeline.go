@@ -51,6 +51,7 @@ type stage struct {
 var (
 	outerStages = []stage{
 		{"auth", (*Emulator).authenticate},
+		{"patience", (*Emulator).awaited},
 		{"role", (*Emulator).authorize},
 		{"api-version", (*Emulator).checkVersion},
 		{"fault script", (*Emulator).applyFault},

@@ -55,6 +55,7 @@ func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
 		x.call.Status = 0
 	}
 	e.calls.add(x.call)
+	e.patience.refuses(x, r, x.now)
 	return r
 }
 

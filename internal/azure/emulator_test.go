@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/patient"
 )
 
 const vnetID = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v"
@@ -27,7 +28,7 @@ var kubernetes = lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Na
 // empty pool.
 func emulated(t *testing.T, opts armemu.Options) (*armemu.Emulator, *azure.Client, lb.PoolID) {
 	t.Helper()
-	emu := armemu.New(opts)
+	emu := patient.Watched(t, armemu.New(opts))
 	id := lb.PoolID{LoadBalancer: kubernetes, Name: "web"}
 	for resource, body := range map[string]string{
 		vnetID:              `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`,

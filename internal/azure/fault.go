@@ -53,7 +53,10 @@ func classify(ctx context.Context, c *call, err error) error {
 // how far it came: not sent, sent without an answer, answered, or accepted.
 func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answer {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
-		return fault.Answer{GateClosed: true, RetryAt: gate.until}
+		return fault.Answer{GateClosed: true, MayLand: c.passedOn.Load(), RetryAt: gate.until}
+	}
+	if rest, ok := errors.AsType[*resting](err); ok {
+		return fault.Answer{Resting: !c.followsUp(), OutcomeUnknown: c.followsUp(), MayLand: c.passedOn.Load(), RetryAt: rest.until}
 	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {

@@ -4,6 +4,7 @@ package azure
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -144,11 +145,31 @@ func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
 	if !gate.until.After(g.closed[key].until) {
 		return false
 	}
+	if max(len(g.closed), len(g.turns)) >= mostGates {
+		g.trim(time.Now())
+	}
 	g.closed[key] = gate
 	if key.what != lockedLoadBalancer {
 		g.turns[key] = newTurns(key, gate.until)
 	}
 	return true
+}
+
+// mostGates bounds the gates, and the turns after them. More are closed at a time only if
+// somebody makes up subscriptions.
+const mostGates = 1024
+
+// trim makes room. The caller holds the lock.
+func (g *gates) trim(now time.Time) {
+	maps.DeleteFunc(g.closed, func(_ gateKey, is closedGate) bool { return !is.until.After(now) })
+	maps.DeleteFunc(g.turns, func(_ gateKey, t *turns) bool { return t.over(now) })
+	for len(g.closed) >= mostGates { // that which opens first
+		first := slices.MinFunc(slices.Collect(maps.Keys(g.closed)), func(a, b gateKey) int { return g.closed[a].until.Compare(g.closed[b].until) })
+		delete(g.closed, first)
+	}
+	if len(g.turns) >= mostGates {
+		clear(g.turns)
+	}
 }
 
 // last returns the one of the gates that opens last, or zero if all are open.

@@ -5,6 +5,7 @@ package azure
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,8 @@ type gateCase struct {
 	closed string
 }
 
-// What a 429 closes: the word in its body decides, not the status.
+// What a 429 closes: the word in its body decides, not the status. The resource itself is
+// left alone as well, if the answer names a time.
 func TestWhatA429Closes(t *testing.T) {
 	quota := func(code string) string { return errorBody(code, "Too many.") }
 	tests := []gateCase{
@@ -102,14 +104,24 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		before := wire.count("")
 		if err := do(p); err != nil {
 			closed = append(closed, p.name)
-			checkClosed(t, err, until)
+			code := fault.CodeGateClosed
+			if !slices.Contains(strings.Split(tt.closed, ", "), p.name) {
+				code = fault.CodeResting
+			}
+			checkClosed(t, err, code, until)
 			if wire.count("") != before {
 				t.Errorf("%s: a request left through a closed gate", p.name)
 			}
 		}
 	}
-	if got := strings.Join(closed, ", "); got != tt.closed {
-		t.Errorf("closed for %q, want %q", got, tt.closed)
+	var want []string
+	for _, p := range probes {
+		if rests := named && p.pool == same; rests || slices.Contains(strings.Split(tt.closed, ", "), p.name) {
+			want = append(want, p.name)
+		}
+	}
+	if !slices.Equal(closed, want) {
+		t.Errorf("closed for %q, want %q", closed, want)
 	}
 	wantOpenAt := time.Time{}
 	if tt.closed != "" {
@@ -138,9 +150,9 @@ func openAt(c *Client, id lb.LoadBalancerID) time.Time {
 	return until
 }
 
-func checkClosed(t *testing.T, err error, until time.Time) {
+func checkClosed(t *testing.T, err error, code string, until time.Time) {
 	t.Helper()
-	f := wantFault(t, err, fault.Retriable, fault.CodeGateClosed)
+	f := wantFault(t, err, fault.Retriable, code)
 	if !f.RetryAt.Equal(until) {
 		t.Errorf("retry at %v, want %v", f.RetryAt, until)
 	}
@@ -219,7 +231,7 @@ func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		_, _ = client.Get(t.Context(), poolID("s1", "other", "p"))
 		until := time.Now().Add(time.Minute)
-		checkClosed(t, <-finished, until)
+		checkClosed(t, <-finished, fault.CodeGateClosed, until)
 		if n := wire.count(""); n != 2 {
 			t.Errorf("%d requests, want the 503 and the 429 alone", n)
 		}

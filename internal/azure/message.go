@@ -22,6 +22,10 @@ import (
 // says more than the error.
 const maxMessage = 400
 
+// maxRead bounds what is read of a message at all, in bytes: what a person can read does
+// not take regular expressions minutes.
+const maxRead = 8 << 10
+
 var rulePattern = regexp.MustCompile(`-{5,}`)
 
 // armError is the body of an ARM error, and an entry of its details.
@@ -62,6 +66,7 @@ func flatten(list []armError, e armError, depth int) []armError {
 	if len(list) == most {
 		return list
 	}
+	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxRead)], "")
 	if codeRule.MatchString(e.Code) {
 		list = append(list, e)
 	}

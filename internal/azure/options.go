@@ -75,6 +75,7 @@ type Client struct {
 	opts    Options
 	arm     *arm.ClientOptions
 	gates   *gates
+	rests   *rests
 	mu      sync.Mutex                           // guards clients; never held during a call
 	clients map[string]*armnetwork.ClientFactory // by folded subscription id
 }
@@ -92,7 +93,7 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("azure: virtual network id %q: want /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/virtualNetworks/…", opts.VirtualNetworkID)
 		}
 	}
-	c := &Client{opts: opts, gates: newGates(), clients: map[string]*armnetwork.ClientFactory{}}
+	c := &Client{opts: opts, gates: newGates(), rests: newRests(), clients: map[string]*armnetwork.ClientFactory{}}
 	c.gates.tell = opts.Closed
 	c.arm = &arm.ClientOptions{
 		DisableRPRegistration: true, // Weir registers nothing
@@ -103,10 +104,10 @@ func New(opts Options) (*Client, error) {
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),
 			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
-			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, wire{observe: opts.Observe}},
+			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, wire{observe: opts.Observe}, bounds{}},
 		},
 	}
-	c.arm.Transport = direct(opts.Transport)
+	c.arm.Transport = sparing{direct(opts.Transport)}
 	return c, nil
 }
 
@@ -128,9 +129,14 @@ func direct(transport Transport) Transport {
 // would wait on it to its deadline, and so would the next.
 func lively() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxResponseHeaderBytes = 1 << 20
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
 	return t
 }
+
+// mostClients bounds the subscriptions whose clients are kept. One that is made anew costs a
+// token from the credential's memory; the ids are of objects that tenants write.
+const mostClients = 64
 
 // of returns the SDK's clients for a subscription.
 func (c *Client) of(subscription string) (*armnetwork.ClientFactory, error) {
@@ -143,6 +149,9 @@ func (c *Client) of(subscription string) (*armnetwork.ClientFactory, error) {
 	clients, err := armnetwork.NewClientFactory(subscription, c.opts.Credential, c.arm)
 	if err != nil {
 		return nil, err
+	}
+	if len(c.clients) >= mostClients {
+		clear(c.clients)
 	}
 	c.clients[key] = clients
 	return clients, nil

@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
+
+	"weir.dev/weir/internal/backoff"
 )
 
 // The requests that a Client makes. Following an accepted write is not gated: the
@@ -45,6 +48,8 @@ type call struct {
 	// passedOn is set once a request was answered, or not, in a way that leaves open
 	// whether it was passed on: the SDK sends a write again after that.
 	passedOn atomic.Bool
+	// pages is how far a list is; its pages are asked for one after the other.
+	pages pages
 }
 
 func (c *call) write() bool      { return c.op == opPut || c.op == opDelete }
@@ -69,8 +74,10 @@ func callOf(ctx context.Context) *call {
 // have landed; sending it again would meet its own etag.
 //
 // The SDK does not retry if Retry-After exceeds its longest delay, so a 503 that
-// asks for two minutes surfaces after one request.
+// asks for two minutes surfaces after one request. One that asks for centuries overflows
+// in the SDK, and does not here.
 func retryOptions(r Retry) policy.RetryOptions {
+	longest := cmp.Or(r.Pause, sdkLongestDelay)
 	statuses := retryrepectthrottled.GetRetriableStatusCode()
 	return policy.RetryOptions{
 		MaxRetries: r.MaxRetries,
@@ -83,10 +90,15 @@ func retryOptions(r Retry) policy.RetryOptions {
 			if err != nil {
 				return errors.As(err, new(*lostRead))
 			}
-			return slices.Contains(statuses, resp.StatusCode)
+			now := time.Now()
+			at, _ := backoff.RetryAfter(resp.Header, now)
+			return slices.Contains(statuses, resp.StatusCode) && at.Sub(now) <= longest
 		},
 	}
 }
+
+// sdkLongestDelay is the SDK's own, where Retry does not override it.
+const sdkLongestDelay = time.Minute
 
 // lostRead marks a read that no server answered.
 type lostRead struct{ err error }
@@ -134,20 +146,25 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		}
 		return resp, nil
 	}
-	if err != nil && req.Raw().Method == http.MethodGet {
+	if err != nil && req.Raw().Method == http.MethodGet && !errors.As(err, new(*unbearable)) {
 		err = &lostRead{err: err}
 	}
 	return resp, err
 }
 
 // pinned keeps the token with Azure Resource Manager. The endpoint was checked at the
-// start; this is for the addresses that answers name for polling.
+// start; this is for the addresses that answers name for polling, and for the next page.
 type pinned struct{ endpoint Endpoint }
 
 // Do implements policy.Policy.
 func (p pinned) Do(req *policy.Request) (*http.Response, error) {
 	if err := p.endpoint.admits(req.Raw().URL); err != nil {
 		return nil, &refused{err}
+	}
+	if c := callOf(req.Raw().Context()); c != nil && c.op == opList {
+		if err := c.pages.next(req.Raw().URL); err != nil {
+			return nil, err
+		}
 	}
 	return req.Next()
 }

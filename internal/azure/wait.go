@@ -34,13 +34,16 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 			answer = resp
 		case throttled != nil && !tooLate(ctx, throttled):
 			answer = throttled
-		default:
+		case !rested(ctx, err):
 			return none, err
 		}
 	}
 	follow.op = opResult
 	for {
 		result, err := poller.Result(ctx)
+		if rested(ctx, err) {
+			continue
+		}
 		throttled := throttledBy(err) //nolint:bodyclose // as above
 		if throttled == nil || tooLate(ctx, throttled) {
 			return result, err
@@ -75,6 +78,24 @@ func throttledBy(err error) *http.Response {
 		return &http.Response{}
 	}
 	return answer.RawResponse
+}
+
+// rested waits until a resource wants calls again that an accepted write has to be followed
+// on: somebody else may have been asked to leave it alone. It reports false for any other
+// error, and where the context ends before.
+func rested(ctx context.Context, err error) bool {
+	rest, ok := errors.AsType[*resting](err)
+	if end, ends := ctx.Deadline(); !ok || ends && rest.until.After(end) {
+		return false
+	}
+	timer := time.NewTimer(time.Until(rest.until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // longestPause is how long a poll waits at most for an operation that is under way.

@@ -89,7 +89,7 @@ func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupd
 	if report.Requeued != requeued {
 		t.Errorf("requeued %v, want %v", report.Requeued, requeued)
 	}
-	if f.class != fault.Retriable || !retryAt.After(report.At) {
+	if !retryAt.After(report.At) {
 		retryAt = time.Time{}
 	}
 	if !report.NextEligibleAt.Equal(retryAt) {

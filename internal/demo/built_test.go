@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/patient"
 )
 
 // emptyAzure serves what the demo seeds.
 func emptyAzure(t *testing.T) (*armemu.Emulator, *observer) {
 	t.Helper()
-	emu := armemu.New(armemu.Options{LatencyScale: 0})
+	emu := patient.Watched(t, armemu.New(armemu.Options{LatencyScale: 0}))
 	seed, err := json.Marshal(seedResources())
 	if err != nil {
 		t.Fatal(err)

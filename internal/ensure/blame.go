@@ -80,10 +80,11 @@ func (w *worker) search(ctx context.Context, jobs []*job, of content, write tria
 }
 
 // culpable reports whether one of several Services may be to blame for an error: Azure
-// looked at the content and refused it. Missing rights are everybody's trouble.
+// looked at the content and refused it. Missing rights are everybody's trouble, and where
+// Azure asks for patience nobody is looked for: that would take more writes.
 func culpable(err error) bool {
 	f := fault.From(err)
-	return f.Class == fault.Terminal && (f.Reason == "refused" || f.Reason == "operation_failed") &&
+	return f.Class == fault.Terminal && !f.RetryAt.After(time.Now()) && (f.Reason == "refused" || f.Reason == "operation_failed") &&
 		f.Code != fault.CodeUnclassified && f.Code != "AuthorizationFailed"
 }
 

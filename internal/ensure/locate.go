@@ -53,6 +53,10 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 			}
 		}
 	}
+	if p.Wish == nil && len(where) == 0 {
+		b.atlas.remove(p.Service)
+		return "", nil, nil
+	}
 	if p.Wish == nil {
 		b.atlas.put(p.Service, spot{at: lower(where), owner: p.Owner})
 		return "", where, nil

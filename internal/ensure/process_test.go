@@ -5,6 +5,7 @@ package ensure_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -98,6 +99,8 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		return nil, context.Canceled
 	}
 	s.mu.Unlock()
+	// Of what was asked of a process that died the next one knows nothing.
+	req.Header.Set("Authorization", fmt.Sprintf("Bearer of %p", p))
 	resp, err := s.emu.Transport().Do(req)
 	if dies {
 		s.mu.Lock()

@@ -56,7 +56,7 @@ func (s *stage) fights(name string, cl *claim, contests []ensure.Contest) {
 func (p *process) failed(name string, cl *claim, err error) error {
 	text := err.Error()
 	f, ok := errors.AsType[*fault.Fault](err)
-	if ok && f.Class == fault.Retriable && f.RetryAt.After(time.Now()) {
+	if ok && f.RetryAt.After(time.Now()) {
 		cl.notBefore = f.RetryAt
 		if cl.told != text {
 			cl.told = text

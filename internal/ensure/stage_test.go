@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/patient"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -107,8 +108,11 @@ func newStage(adjust ...func(*ensure.Settings)) *stage {
 	return s
 }
 
-// close ends the process.
-func (s *stage) close() { s.stop() }
+// close ends the process. Whatever the test looked at, nobody came before a Retry-After.
+func (s *stage) close() {
+	s.stop()
+	must(patient.Kept(s.emu))
+}
 
 // restart has a new process begin with what Kubernetes has on record.
 func (s *stage) restart() {

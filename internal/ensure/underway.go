@@ -16,6 +16,9 @@ const (
 	lastPause  = 5 * time.Minute
 )
 
+// mostBusy bounds what is remembered of things that somebody else is writing.
+const mostBusy = 1024
+
 // CodeUpdating is the code of what somebody is just writing.
 const CodeUpdating = "Updating"
 
@@ -24,6 +27,9 @@ func (b *Balancers) underWay(what string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	pause := min(firstPause<<min(max(b.busy[what]-2, 0), 10), lastPause)
+	if len(b.busy) >= mostBusy { // some were deleted before anybody saw them free
+		clear(b.busy)
+	}
 	b.busy[what]++
 	return &fault.Fault{
 		Class: fault.Retriable, Code: CodeUpdating, Reason: "conflict", RetryAt: time.Now().Add(pause),

@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/patient"
 )
 
 // witness remembers what somebody else put into Azure, and checks that it stays: parts of
@@ -56,7 +57,7 @@ func (s *stage) remember() {
 // check reports what happened to somebody else's things.
 func (s *stage) check() error {
 	w, now := &s.witness, map[string]any{}
-	var errs []error
+	errs := []error{patient.Kept(s.emu)}
 	bodies := s.bodies("/loadBalancers/")
 	for id, body := range bodies {
 		for key, part := range partsOf(id, body) {

@@ -30,6 +30,9 @@ type Answer struct {
 	OutcomeUnknown bool
 	// GateClosed is true when the request met a closed local gate and never left.
 	GateClosed bool
+	// Resting is true when the request never left, because what it is for has answered
+	// with a Retry-After before.
+	Resting bool
 	// Unreachable is true when no server answered a request that changes nothing.
 	Unreachable bool
 	// MayLand is true if an earlier request of the same write may still land.
@@ -55,6 +58,8 @@ var Rules = []Rule{
 		Shutdown, "shutdown", "the controller stops; the next one starts from what the cluster wants"},
 	{"gate closed", func(a Answer) bool { return a.GateClosed },
 		Retriable, "gate_closed", "a local gate was closed under way; the request never left"},
+	{"not asked yet", func(a Answer) bool { return a.Resting },
+		Retriable, "retry_after", "the resource wants no call before a time that it named; the request never left"},
 	{"operation ended, retriable code", func(a Answer) bool { return a.OperationEnded && retriableEnd(a.Codes) },
 		Retriable, "superseded", "another write overtook ours, or Azure asks to come again; a fresh read settles it"},
 	{"operation ended, other code", func(a Answer) bool { return a.OperationEnded },
@@ -125,6 +130,8 @@ func code(a Answer) string {
 		return CodeShutdown
 	case a.GateClosed:
 		return CodeGateClosed
+	case a.Resting:
+		return CodeResting
 	case a.OutcomeUnknown && !a.OperationEnded:
 		return CodeOutcomeUnknown
 	case len(a.Codes) > 0:

@@ -27,6 +27,7 @@ var answers = []answer{
 	{"stopping says so before anything else", Answer{Stopping: true, GateClosed: true, OutcomeUnknown: true}, "lane stopping", Shutdown, CodeShutdown},
 	{"closed gate", Answer{GateClosed: true, RetryAt: retryAt}, "gate closed", Retriable, CodeGateClosed},
 	{"closed gate says so before anything else", Answer{GateClosed: true, Status: 404, TargetGone: true}, "gate closed", Retriable, CodeGateClosed},
+	{"told to wait before", Answer{Resting: true, RetryAt: retryAt}, "not asked yet", Retriable, CodeResting},
 	{"operation superseded", Answer{OperationEnded: true, Status: 200, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, "operation ended, retriable code", Retriable, "CanceledAndSupersededDueToAnotherOperation"},
 	{"operation asks to come again", Answer{OperationEnded: true, Codes: []string{"RetryableError"}}, "operation ended, retriable code", Retriable, "RetryableError"},
 	{"operation met another", Answer{OperationEnded: true, Codes: []string{"AnotherOperationInProgress"}}, "operation ended, retriable code", Retriable, "AnotherOperationInProgress"},

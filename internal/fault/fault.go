@@ -50,8 +50,11 @@ type Fault struct {
 const (
 	CodeOutcomeUnknown = "OutcomeUnknown"
 	CodeGateClosed     = "GateClosed"
-	CodeUnreachable    = "Unreachable"
-	CodeUnclassified   = "Unclassified"
+	// CodeResting is that of a request that was not sent, because what it is for has named
+	// a Retry-After before.
+	CodeResting      = "RetryAfter"
+	CodeUnreachable  = "Unreachable"
+	CodeUnclassified = "Unclassified"
 	// CodeCanceled is Azure's, and an operation's that ended so without a code.
 	CodeCanceled = "Canceled"
 	CodeShutdown = "Shutdown"

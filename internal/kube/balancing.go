@@ -112,6 +112,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	}
 	if s == nil || !c.ours(s) && !c.held(s) {
 		c.claims.drop(req.NamespacedName)
+		c.failing.Forget(req)
 		return reconcile.Result{}, nil
 	}
 	cl := c.claims.of(s)
@@ -142,6 +143,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	}
 	if cl.ghost && cl.free {
 		c.claims.drop(req.NamespacedName)
+		c.failing.Forget(req)
 	}
 	return reconcile.Result{RequeueAfter: cl.wait(now)}, nil
 }
@@ -150,7 +152,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 // It is the work queue's back-off, kept here: each try ends in the middle of its request,
 // which would be a success to the queue itself.
 func (c *Cluster) again(req reconcile.Request, cl *claim, err error, now time.Time) time.Duration {
-	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Class == fault.Retriable && f.RetryAt.After(now) {
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.RetryAt.After(now) { // whatever became of the try
 		cl.notBefore = f.RetryAt
 		return f.RetryAt.Sub(now)
 	}

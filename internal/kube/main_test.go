@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/test/controlplane"
+	"weir.dev/weir/test/patient"
 )
 
 const (
@@ -57,7 +59,7 @@ func setUp(env *envtest.Environment) (tearDown func() error, err error) {
 	if controller, err = start(); err != nil {
 		return nil, err
 	}
-	return func() error { return controller.stop() }, nil // tests may have started another
+	return func() error { return errors.Join(controller.stop(), patient.Kept(cloud)) }, nil // tests may have started another
 }
 
 // running is a controller as the application wires it, over the emulator.

@@ -68,7 +68,7 @@ func (c *Cluster) reconcilePlace(ctx context.Context, req reconcile.Request) (re
 	if err != nil && !errors.Is(err, errGone) {
 		c.complainOfNode(n, err)
 	}
-	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Class == fault.Retriable && f.RetryAt.After(now) {
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.RetryAt.After(now) {
 		c.places.rest(f.RetryAt)
 		wait, err = f.RetryAt.Sub(now), nil
 	}
@@ -195,7 +195,7 @@ func (c *Cluster) complainOfNode(n *corev1.Node, err error) {
 	word, why := err.Error(), textOf(err)
 	f, ok := errors.AsType[*fault.Fault](err)
 	switch {
-	case ok && f.Code == fault.CodeGateClosed:
+	case ok && (f.Code == fault.CodeGateClosed || f.Code == fault.CodeResting):
 		c.places.tell(n, f.Code, why)
 		return
 	case ok:

@@ -115,7 +115,7 @@ func (p *nodePlaces) open(now time.Time) error {
 		return nil
 	}
 	return &fault.Fault{
-		Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: p.notBefore,
+		Class: fault.Retriable, Code: fault.CodeResting, Reason: "retry_after", RetryAt: p.notBefore,
 		Err: errors.New("not asked: Azure wants patience"),
 	}
 }

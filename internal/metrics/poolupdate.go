@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -25,8 +26,14 @@ const (
 	adminSource  = "admin_state_controller"
 )
 
+// elsewhere labels what is not where azure.json says: whoever may make a BackendPool chooses
+// its subscription and group, and a series once made stays.
+const elsewhere = "other"
+
 // PoolUpdates measures what becomes of attempts to bring pools level.
 type PoolUpdates struct {
+	// own is where azure.json has the load balancers.
+	own      lb.LoadBalancerID
 	duration *prometheus.HistogramVec
 	failures *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -36,10 +43,12 @@ type PoolUpdates struct {
 	cutOver  prometheus.Histogram
 }
 
-// NewPoolUpdates registers the series of attempts.
-func NewPoolUpdates(reg prometheus.Registerer) *PoolUpdates {
+// NewPoolUpdates registers the series of attempts. Only the subscription and the resource
+// group of own, whose name is not used, become labels.
+func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdates {
 	labels := []string{"request", "resource_group", "subscription_id", "source"}
 	p := &PoolUpdates{
+		own: own,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "cloudprovider_azure_op_duration_seconds",
 			Help:    "Duration of the attempts that ended a change of a Service's pool, as success or as failure; retried attempts are not counted. Of admin states: of each attempt.",
@@ -160,7 +169,7 @@ func (g countGauge) Collect(ch chan<- prometheus.Metric) {
 // final observes what was final for a Service: what retries, waits or is nobody's any
 // more is not.
 func (p *PoolUpdates) final(r poolupdate.Report) {
-	labels := labelsOf(r, operationRequest, operationSource)
+	labels := p.labelsOf(r, operationRequest, operationSource)
 	failures := p.failures.WithLabelValues(labels...) // it is there, at 0, before the first: a rate needs that
 	if len(r.Updated) == 0 && len(r.Failed) == 0 {
 		return
@@ -177,7 +186,7 @@ func (p *PoolUpdates) admin(r poolupdate.Report) {
 	if !r.AdminTried {
 		return
 	}
-	labels := labelsOf(r, adminRequest, adminSource)
+	labels := p.labelsOf(r, adminRequest, adminSource)
 	failures := p.failures.WithLabelValues(labels...)
 	failed := r.Outcome == poolupdate.Retriable || r.Outcome == poolupdate.Terminal
 	if failed {
@@ -191,10 +200,17 @@ func (p *PoolUpdates) admin(r poolupdate.Report) {
 	}
 }
 
-// labelsOf are the labels of an operation, as the Azure cloud provider has them.
-func labelsOf(r poolupdate.Report, request, source string) []string {
-	where := r.Pool.LoadBalancer
-	return []string{request, strings.ToLower(where.ResourceGroup), where.SubscriptionID, source}
+// labelsOf are the labels of an operation, as the Azure cloud provider has them where it is
+// at work.
+func (p *PoolUpdates) labelsOf(r poolupdate.Report, request, source string) []string {
+	where, group, subscription := r.Pool.LoadBalancer, elsewhere, elsewhere
+	if strings.EqualFold(where.SubscriptionID, p.own.SubscriptionID) {
+		subscription = p.own.SubscriptionID
+	}
+	if strings.EqualFold(where.ResourceGroup, p.own.ResourceGroup) {
+		group = strings.ToLower(p.own.ResourceGroup)
+	}
+	return []string{request, group, subscription, source}
 }
 
 // Lanes is what the gauges ask; see poolupdate.Lanes.

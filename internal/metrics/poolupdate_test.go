@@ -3,6 +3,7 @@
 package metrics_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ var pool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "sub", Reso
 // given up is one failure, whatever lay between.
 func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	updates := metrics.NewPoolUpdates(reg)
+	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
 	service := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
 	conflict := &fault.Fault{Class: fault.Retriable, Reason: "conflict"}
 	retrying := poolupdate.Report{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second}
@@ -70,7 +71,7 @@ weir_pool_drift_looks_total{outcome="Unchanged"} 1
 // shows Down, not when a state is taken back.
 func TestEachAttemptAtAdminStatesIsAnOperation(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	updates := metrics.NewPoolUpdates(reg)
+	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
 	refused := &fault.Fault{Class: fault.Terminal, Reason: "refused"}
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
@@ -121,7 +122,7 @@ weir_backendpools{state="Level"} 3
 // A rate over a series that begins with its first failure would not see that failure.
 func TestTheFailuresBeginAtZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	metrics.NewPoolUpdates(reg).Report(poolupdate.Report{Pool: pool, Outcome: poolupdate.Unchanged})
+	metrics.NewPoolUpdates(reg, pool.LoadBalancer).Report(poolupdate.Report{Pool: pool, Outcome: poolupdate.Unchanged})
 	if n := testutil.CollectAndCount(reg, "cloudprovider_azure_op_failure_count"); n != 1 {
 		t.Errorf("%d series after the first attempt", n)
 	}
@@ -149,7 +150,7 @@ func (lanes) Avoided() (uint64, uint64)     { return 5, 8 }
 
 func TestLanesAreAskedWhenSomebodyLooks(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	updates := metrics.NewPoolUpdates(reg)
+	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
 	metrics.RegisterLanes(reg, lanes{poolupdate.Backlog{Operations: 7, Parked: 2, Oldest: time.Now().Add(-time.Hour)}})
 	updates.Report(poolupdate.Report{Pool: pool, Outcome: poolupdate.Unchanged})
 	want := `
@@ -201,5 +202,40 @@ weir_nodes_draining{reason="spot-eviction"} 2
 	}
 	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v %v", problems, err)
+	}
+}
+
+// BackendPools come and go, each with a subscription and a group that somebody made up: the
+// series stay as many as they are.
+func TestSeriesAfterChurn(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
+	count := func() (n int) {
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			n += len(family.GetMetric())
+		}
+		return n
+	}
+	report := func(subscription, group string) {
+		at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: group, Name: "kubernetes"}, Name: "web"}
+		service := []poolupdate.ServiceName{{Namespace: "shop", Name: group}}
+		updates.Report(poolupdate.Report{Pool: at, Outcome: poolupdate.Written, Updated: service, AdminTried: true})
+		updates.Report(poolupdate.Report{Pool: at, Outcome: poolupdate.Terminal, Failed: service, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}})
+	}
+	report("sub", "rg-shop")
+	report("sub", "other-group")
+	report("other-sub", "rg-shop")
+	report("other-sub", "other-group")
+	before := count()
+	for i := range 5000 {
+		report(fmt.Sprintf("%08x-0000-0000-0000-000000000000", i), fmt.Sprint("rg-", i))
+		report("SUB", "RG-SHOP")
+	}
+	if after := count(); after != before {
+		t.Errorf("%d series have become %d", before, after)
 	}
 }

@@ -87,6 +87,9 @@ func (r result) end(ctx, within context.Context, err error, lost string) result 
 	case errors.Is(err, errNotReady):
 		r.outcome, r.fault = Postponed, &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: err}
 		return r
+	case r.observed < 0 && fault.From(err).Code == fault.CodeResting: // nothing has left
+		r.outcome, r.fault = Postponed, fault.From(err)
+		return r
 	case within.Err() != nil:
 		r.fault = faultOf(newRetriableBackendPoolUpdateError(fmt.Errorf("no end within %s: %w", attemptDeadline, err)))
 	case r.outcome == Refused:

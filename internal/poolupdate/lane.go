@@ -207,9 +207,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	if r.fault != nil {
 		retryAt = r.fault.RetryAt
 	}
-	if r.outcome == Retriable { // of any other answer the SDK has taken the Retry-After into account
-		h.notBefore = later(h.notBefore, retryAt)
-	}
+	h.notBefore = later(h.notBefore, retryAt) // whatever becomes of the change
 	changedAt := oldestChange(ops)
 	ops = l.relevant(ops)
 	if !r.directed() && ctx.Err() != nil {

@@ -70,6 +70,13 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, valid func() bool) {
 	within, cancel := context.WithTimeout(ctx, attemptDeadline)
 	defer cancel()
 	b, err := l.cfg.Whole.GetLoadBalancer(within, l.id)
+	if f := fault.From(err); f != nil && f.Code == fault.CodeResting { // the load balancer wants patience, its pools may not
+		l.wholeAfter = f.RetryAt
+		for _, p := range parcels {
+			(&carried{lane: l}).back(p, false)
+		}
+		return
+	}
 	if err != nil {
 		l.unmade(ctx, within, parcels, err)
 		return

@@ -116,7 +116,9 @@ func (p *process) letGo(b *binding) {
 	delete(s.cluster.bindings, k.id.Name)
 	delete(p.ledger, b.ref)
 	a, begun, ended := k.attempt, k.begun, k.ended
+	excuse := later(k.patience, k.excuse) // the client remembers it, if the lanes do not
 	k.forget()
+	k.excuse = excuse
 	k.begun, k.ended = begun, ended // the lane was at work
 	if a != nil && !a.over {
 		a.orphan, k.attempt = true, a

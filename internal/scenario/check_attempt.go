@@ -10,7 +10,7 @@ import (
 )
 
 func notBeforeTheTime(s *Stage) []string {
-	broken := slices.Clone(s.journal.hasty)
+	broken := append(s.emu.Hasty(), s.journal.hasty...)
 	for _, c := range s.journal.calls {
 		// What follows an accepted write is not bound.
 		if c.closed != "" && (c.kind == "GET" || c.kind == "PUT") {

@@ -68,7 +68,7 @@ func classOf(r report) (want poolupdate.Outcome, why string) {
 	switch {
 	case r.Took >= longestAttempt: // it ended the last call
 		return "", ""
-	case r.Fault == nil || r.Outcome == poolupdate.Postponed || r.Fault.Code == fault.CodeGateClosed:
+	case r.Fault == nil || r.Outcome == poolupdate.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeResting:
 		return "", ""
 	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):
 		return poolupdate.Retriable, r.Fault.Code

@@ -112,6 +112,9 @@ func (s *Stage) begins(k *pool) {
 	if k.again.After(now) && !k.admin {
 		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 	}
+	if until := later(k.parkedUntil, k.patience); until.After(now) { // the client would not send it: that is the second line
+		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("an attempt of %s begins at %s, which is parked until %s", k.id.Name, s.clock(now), s.clock(until)))
+	}
 	s.journal.hasty = append(s.journal.hasty, s.passes(k, now)...)
 	passed := s.passedBy(k)
 	recent := !k.begun.IsZero() && now.Sub(k.begun) <= aLook*s.opts.Interval

@@ -74,12 +74,21 @@ func (canaryCredential) GetToken(context.Context, policy.TokenRequestOptions) (a
 // pause is every back-off of the SDK, and the longest Retry-After that it waits for.
 const pause = time.Second
 
-// launch starts a process with an empty memory. The cluster is listed at once.
-func (s *Stage) launch() error {
+// connect gives the process a client that knows nothing yet.
+func (p *process) connect() error {
 	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
 	if err != nil {
 		return err
 	}
+	p.client, err = azure.New(azure.Options{
+		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: p.stage.emu.Transport()},
+		VirtualNetworkID: networkID, Retry: azure.Retry{Pause: pause},
+	})
+	return err
+}
+
+// launch starts a process with an empty memory. The cluster is listed at once.
+func (s *Stage) launch() error {
 	s.mu.Lock()
 	p := &process{
 		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, waiting: map[lb.LoadBalancerKey]int{},
@@ -94,11 +103,7 @@ func (s *Stage) launch() error {
 	p.name = fmt.Sprintf("weir-%d", s.lives)
 	s.mu.Unlock()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.client, err = azure.New(azure.Options{
-		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: s.emu.Transport()},
-		VirtualNetworkID: networkID, Retry: azure.Retry{Pause: pause},
-	})
-	if err != nil {
+	if err := p.connect(); err != nil {
 		return err
 	}
 	config := poolupdate.Config{

@@ -212,7 +212,7 @@ type pool struct {
 	level     bool
 	// parkedUntil is what the last report said.
 	parkedUntil time.Time
-	// patience is until when a 429 asked to leave the pool alone, and excuse until when
+	// patience is until when a refusal asked to leave the pool alone, and excuse until when
 	// the process may do so for any answer.
 	patience, excuse time.Time
 	// last is the last answer that the attempt got.

@@ -13,6 +13,17 @@ import (
 var ofTime = []tampering{
 	{"not before the time", "Retry-After is forgotten with a pause", func(t *testing.T, s *Stage) {
 		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "pause web", "pause web end")
+		if err := s.process.connect(); err != nil {
+			t.Error(err)
+		}
+		_, _ = s.process.client.Get(t.Context(), s.pool("web").id)
+	}},
+	{"not before the time", "the emulator alone remembers what it asked for", func(t *testing.T, s *Stage) {
+		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 2s")
+		s.pool("web").parkedUntil, s.pool("web").patience = time.Time{}, time.Time{}
+		if err := s.process.connect(); err != nil {
+			t.Error(err)
+		}
 		_, _ = s.process.client.Get(t.Context(), s.pool("web").id)
 	}},
 	{"not before the time", "an attempt begins while a gate is closed", func(_ *testing.T, s *Stage) {

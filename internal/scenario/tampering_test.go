@@ -69,6 +69,9 @@ var ofAttempts = []tampering{
 	}},
 	{"not before the time", "a parked pool is read", func(t *testing.T, s *Stage) {
 		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
+		if err := s.process.connect(); err != nil { // with a client that would not send it, either
+			t.Error(err)
+		}
 		if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
 			t.Error(err)
 		}

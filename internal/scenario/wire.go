@@ -79,6 +79,8 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
 	w.process.hand(c, 1)
+	// Of what was asked of a process that died the next one knows nothing.
+	req.Header.Set("Authorization", fmt.Sprintf("Bearer of %p", w.process))
 	resp, err := w.azure.Do(req)
 	w.process.hand(c, -1)
 	w.answered(c, resp)
@@ -118,6 +120,7 @@ func (w *wire) land(c call, req *http.Request, d time.Duration) {
 	time.Sleep(d)
 	ctx, cancel := context.WithTimeout(context.Background(), landsWithin)
 	defer cancel()
+	req.Header.Set("Authorization", "Bearer of nobody any more")
 	resp, err := w.azure.Do(req.WithContext(ctx))
 	w.process.hand(c, 0)
 	w.answered(c, resp)
@@ -356,11 +359,10 @@ func (w *wire) arrived(c call, resp *http.Response) {
 		if named {
 			k.excuse = later(k.excuse, until)
 		}
-		if resp.StatusCode != http.StatusTooManyRequests {
-			continue
-		}
 		follows := c.kind == "poll" || c.kind == "result"
-		s.closes(k, c, codes, until, !follows)
+		if resp.StatusCode == http.StatusTooManyRequests {
+			s.closes(k, c, codes, until, !follows)
+		}
 		if named && !follows && (k.attempt == nil || !k.attempt.orphan) {
 			k.patience = later(k.patience, until)
 		}

@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
+	"weir.dev/weir/test/patient"
 )
 
 const (
@@ -56,7 +57,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
-		T: t, ns: newNamespace(t), proxy: newProxy(t), cloud: armemu.New(armemu.Options{Seed: 1}),
+		T: t, ns: newNamespace(t), proxy: newProxy(t), cloud: patient.Watched(t, armemu.New(armemu.Options{Seed: 1})),
 		interval: time.Second, told: map[string]int{},
 	}
 	s.no = strings.TrimLeft(strings.TrimPrefix(s.ns, "fault-"), "0")

@@ -28,6 +28,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/patient"
 )
 
 // lab is one namespace, one emulator and the programs started against them.
@@ -58,7 +59,7 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 	if asShipped {
 		opts.Role = azureRole()
 	}
-	l := &lab{t: t, dir: t.TempDir(), emulator: armemu.New(opts)}
+	l := &lab{t: t, dir: t.TempDir(), emulator: patient.Watched(t, armemu.New(opts))}
 	t.Cleanup(func() {
 		if asShipped {
 			l.notesActions()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/patient"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -31,7 +32,7 @@ type cloud struct {
 // newCloud holds these resources. Its caller has the rights that are shipped.
 func newCloud(t *testing.T, snapshot []byte) *cloud {
 	t.Helper()
-	c := &cloud{Emulator: armemu.New(armemu.Options{Seed: 1, Role: shipped.AzureRole()})}
+	c := &cloud{Emulator: patient.Watched(t, armemu.New(armemu.Options{Seed: 1, Role: shipped.AzureRole()}))}
 	if err := c.Restore(snapshot); err != nil {
 		t.Fatal(err)
 	}

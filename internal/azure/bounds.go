@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+)
+
+// mostPages bounds a list. Azure's pages hold some hundred of what is listed.
+const mostPages = 1000
+
+// bounds keeps what an answer costs within what Azure's answers cost: whoever answers, be it
+// a proxy that somebody set up between. It sits between the wire, which hears of its
+// refusals as of answers that broke off, and the SDK's reading of the body.
+type bounds struct{}
+
+// Do implements policy.Policy.
+func (bounds) Do(req *policy.Request) (*http.Response, error) {
+	c := callOf(req.Raw().Context())
+	resp, err := req.Next()
+	if err != nil {
+		return resp, err
+	}
+	body, err := runtime.Payload(resp)
+	if err != nil {
+		return resp, err
+	}
+	if resp.StatusCode >= http.StatusBadRequest && len(body) > mostErrorBytes {
+		return resp, &unbearable{fmt.Sprintf("the refusal is larger than %d MiB", mostErrorBytes>>20)}
+	}
+	l := weigh(body)
+	if c != nil && c.op == opList { // all pages stay in memory
+		c.pages.weight += l.weight
+		l.weight = c.pages.weight
+		if c.pages.bytes += len(body); c.pages.bytes > mostBytes {
+			return resp, tooLarge()
+		}
+	}
+	return resp, l.bearable()
+}
+
+func tooLarge() error {
+	return &unbearable{fmt.Sprintf("the answer is larger than %d MiB", mostBytes>>20)}
+}
+
+// pages is how far a list is.
+type pages struct {
+	path          string
+	seen          map[string]bool
+	bytes, weight int
+}
+
+// next returns why a page must not be asked for: the link to it leads to where the list has
+// been, to something else, or on for ever.
+func (p *pages) next(link *url.URL) error {
+	path := strings.ToLower(link.EscapedPath())
+	switch {
+	case p.seen == nil:
+		p.path, p.seen = path, map[string]bool{}
+	case path != p.path:
+		return &unbearable{"the list's next page is said to be at another path, " + path}
+	case p.seen[link.String()]:
+		return &unbearable{fmt.Sprintf("page %d of the list is said to be one that was read before", len(p.seen)+1)}
+	case len(p.seen) >= mostPages:
+		return &unbearable{fmt.Sprintf("the list has more than %d pages", mostPages)}
+	}
+	p.seen[link.String()] = true
+	return nil
+}
+
+// sparing is a transport whose answers end, decoded, after mostBytes.
+type sparing struct{ Transport }
+
+// Do implements azcore's policy.Transporter.
+func (s sparing) Do(req *http.Request) (*http.Response, error) {
+	resp, err := s.Transport.Do(req)
+	if err == nil && resp.Body != nil {
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: mostBytes}
+	}
+	return resp, err
+}
+
+// limitedBody fails where io.LimitReader would end: half an answer is none.
+type limitedBody struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements io.Reader.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, tooLarge()
+	}
+	if len(p) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return n, tooLarge()
+	}
+	return n, err
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// BackendPools come and go, each with a subscription, a group and a load balancer that
+// somebody made up, and Azure answers each with a quota, a lock or a Retry-After: what the
+// client keeps stays small, and the gate of the own subscription stays closed.
+func TestWhatAClientKeepsAfterChurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
+			switch n % 3 {
+			case 0:
+				return slower(bare(429, subBody), "600")
+			case 1:
+				return slower(bare(429, lockBody), "600")
+			}
+			return slower(bare(503, ""), "600")
+		}}
+		client := newClient(t, wire)
+		own := lb.LoadBalancerID{SubscriptionID: "own", ResourceGroup: "rg", Name: "kubernetes"}
+		client.gates.close(quotaGate("own", true), closedGate{time.Now().Add(24 * time.Hour), "SubscriptionRequestsThrottled"})
+		for i := range 5000 {
+			id := lb.LoadBalancerID{SubscriptionID: fmt.Sprintf("%08x", i), ResourceGroup: fmt.Sprint("rg", i), Name: fmt.Sprint("lb", i)}
+			_, err := client.Get(t.Context(), lb.PoolID{LoadBalancer: id, Name: "p"})
+			if f := fault.From(err); f == nil || f.RetryAt.IsZero() {
+				t.Fatalf("got %v", err)
+			}
+			client.Enter(id)
+			if i%100 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		g := client.gates
+		if len(client.clients) > mostClients || len(g.closed) > mostGates || len(g.turns) > mostGates || len(client.rests.of) > mostRests {
+			t.Errorf("kept: %d clients, %d gates, %d turns, %d rests", len(client.clients), len(g.closed), len(g.turns), len(client.rests.of))
+		}
+		if until, why := client.Enter(own); until.IsZero() || why == "" {
+			t.Error("the gate of the own subscription is forgotten")
+		}
+	})
+}
