@@ -117,6 +117,10 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	defer cl.mu.Unlock()
 	now := time.Now()
 	defer cl.judge(c.ours(s), now)
+	if c.keeps(s) {
+		c.tellKept(ctx, s, cl)
+		return reconcile.Result{}, nil // until it leaves, or another process serves its class
+	}
 	if lost := cl.poolLost.Swap(nil); lost != nil && cl.needs(*lost) {
 		cl.level = nil
 	}

@@ -36,6 +36,8 @@ type claim struct {
 	places []string
 	// groups are the further resource groups that may have public IPs of the Service.
 	groups []string
+	// class is that under which the Service is served, as recorded; nil if that is not.
+	class *string
 	// asked is the last request; running is true until its result is there, and result
 	// until that is written down.
 	asked   *ensure.Request
@@ -148,6 +150,9 @@ func (all *claims) of(s *corev1.Service) *claim {
 		cl.announced = !bound(s) || !cl.had
 		if all.all == nil {
 			all.all = map[types.NamespacedName]*claim{}
+		}
+		if class, recorded := s.Annotations[ClassAnnotation]; recorded {
+			cl.class = &class
 		}
 		all.all[name] = cl
 	}

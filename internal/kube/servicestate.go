@@ -20,6 +20,7 @@ const (
 	stateFailed  serviceState = "failed"    // the last try failed, and another follows
 	stateFought  serviceState = "contested" // somebody else keeps undoing what it wants
 	stateGoing   serviceState = "leaving"   // it gives its load balancer up
+	stateKept    serviceState = "kept"      // it is of another class, and keeps what it has
 )
 
 // troubleOf says whose an error is: what Azure, or the way there, had no part in is for people
@@ -54,7 +55,7 @@ func (cl *claim) judge(ours bool, now time.Time) {
 // by state.
 func (c *Cluster) ServiceStates() map[string]int {
 	count := map[string]int{}
-	for _, is := range []serviceState{stateReady, stateWaiting, stateRefused, stateFailed, stateFought, stateGoing} {
+	for _, is := range []serviceState{stateReady, stateWaiting, stateRefused, stateFailed, stateFought, stateGoing, stateKept} {
 		count[string(is)] = 0
 	}
 	c.claims.mu.Lock()
