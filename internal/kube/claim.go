@@ -74,12 +74,19 @@ type claim struct {
 	told    string
 	trouble serviceState
 	warned  string
+	// spare is what is known of the addresses that it would lose.
+	spare spare
+	// deleting is true once the Service was seen to be deleted.
+	deleting bool
 	// ghost is true for a Service that is gone: nothing can be written down of it any more.
 	ghost bool
 	// had is true once the Service had a load balancer.
 	had bool
 	// unknown are the annotations without effect that people were told of.
 	unknown []string
+	// addressed is true while the Service has a load balancer, and looked once it is known
+	// what becomes of it.
+	addressed, looked atomic.Bool
 	// state is what the metric counts.
 	state atomic.Pointer[serviceState]
 }
@@ -108,6 +115,9 @@ func (cl *claim) isLevel(wish *service.Wish, again, chosenBy string, now time.Ti
 func (cl *claim) wait(now time.Time) time.Duration {
 	if f := cl.foretold; f != nil && !f.until.IsZero() {
 		return max(f.until.Sub(now), time.Millisecond)
+	}
+	if !cl.running && cl.spare.losing != nil {
+		return max(cl.spare.again.Sub(now), time.Millisecond)
 	}
 	if cl.running || cl.level == nil || cl.lookAt.IsZero() {
 		return 0

@@ -138,6 +138,7 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	if r.Note != "" && r.Note != cl.noted {
 		c.events.add(s, corev1.EventTypeWarning, EventNotGuarded, sentence(r.Note, maxMessage))
 	}
+	c.spared(r.Service, cl)
 	cl.told, cl.noted, cl.announced, cl.had = "", r.Note, false, true
 	cl.trouble, cl.warned = "", ""
 	level := r.Request
@@ -168,6 +169,7 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, go
 	if cl.had {
 		c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
 	}
+	c.spared(key(s.Namespace, s.Name), cl)
 	cl.level, cl.ingress, cl.told, cl.announced, cl.free = nil, nil, "", true, true
 	cl.trouble, cl.warned, cl.had = "", "", false
 	return nil
