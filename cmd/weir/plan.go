@@ -21,8 +21,11 @@ type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// differs is the exit code of a plan that changes something.
-const differs exitCode = 2
+// The exit codes of a plan that changes something, and of one that takes addresses away.
+const (
+	differs exitCode = 2
+	loses   exitCode = 3
+)
 
 func newPlan() *cobra.Command {
 	var opts app.PlanOptions
@@ -35,8 +38,8 @@ func newPlan() *cobra.Command {
 it started now. It writes nothing, neither to Azure nor to the cluster. With -f the
 objects come from files instead of a cluster.
 
-Exit codes: 0 nothing would change, 2 something would, 1 the plan could not be made,
-or is not complete.`,
+Exit codes: 0 nothing would change, 2 something would, 3 addresses would be lost that
+cannot be had again, 1 the plan could not be made, or is not complete.`,
 		Example: `  # What would Weir change if it took over the Services of this cluster?
   weir plan --config azure.json --load-balancer-class=""
 
@@ -62,7 +65,7 @@ or is not complete.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
 			err := printPlan(ctx, cmd, opts, output)
-			if err != nil && !errors.Is(err, differs) && ctx.Err() != nil && cmd.Context().Err() == nil {
+			if err != nil && !errors.Is(err, differs) && !errors.Is(err, loses) && ctx.Err() != nil && cmd.Context().Err() == nil {
 				return fmt.Errorf("no plan within %s, for the API server or Azure did not answer: %w; --timeout 10m waits longer", patience, err)
 			}
 			return err
@@ -110,10 +113,15 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
 		return err
 	}
-	if failed == nil && p.Changes > 0 {
+	switch {
+	case failed != nil:
+		return failed
+	case len(p.Losses) > 0:
+		return loses
+	case p.Changes > 0:
 		return differs
 	}
-	return failed
+	return nil
 }
 
 // colourful reports whether standard output is a terminal that shows colours.

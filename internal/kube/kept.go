@@ -36,15 +36,15 @@ func (c *Cluster) keeps(s *corev1.Service) bool {
 
 // whyKept says why a Service keeps what it has, and what people can do.
 func (c *Cluster) whyKept(s *corev1.Service) string {
-	return fmt.Sprintf("Its class is %q, and --load-balancer-class is %q: Weir has served it, keeps its load balancer and addresses, follows its endpoints and changes nothing else. "+
-		"Set the flag back to have it served; delete it, or change its type, to give them up", orElse(s.Spec.LoadBalancerClass, ""), c.balancing.Class)
+	return fmt.Sprintf("the class is %q, and --load-balancer-class is %q: what Weir has made stays, endpoints are followed, and nothing else is changed. "+
+		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", orElse(s.Spec.LoadBalancerClass, ""), c.balancing.Class)
 }
 
 // tellKept says once that a Service keeps what it has. The caller holds the claim.
 func (c *Cluster) tellKept(ctx context.Context, s *corev1.Service, cl *claim) {
 	why := c.whyKept(s)
 	if cl.trouble != stateKept {
-		c.events.add(s, corev1.EventTypeWarning, EventKept, sentence(why, maxMessage))
+		c.events.add(s, corev1.EventTypeWarning, EventKept, sentence("Kept: "+why, maxMessage))
 		c.opts.Log.WarnContext(ctx, "a Service of another class keeps what Weir made for it", "service", key(s.Namespace, s.Name),
 			"class", orElse(s.Spec.LoadBalancerClass, ""), "served", c.balancing.Class)
 	}
