@@ -35,11 +35,21 @@ func TestExitCodes(t *testing.T) {
 	defer listener.Close()
 	silent := "http://" + listener.Addr().String()
 	adopted := []string{"plan", "--azure-endpoint", server.URL, "--config", app + "adoption/azure.json", "-f", app + "adoption/services.yaml"}
+	services, err := os.ReadFile(app + "adoption/services.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := filepath.Join(t.TempDir(), "given-up.yaml")
+	up := strings.NewReplacer("  namespace: default\n", "  namespace: default\n  finalizers: [weir.dev/azure-load-balancer]\n", "type: LoadBalancer", "type: ClusterIP")
+	if err := os.WriteFile(given, []byte(up.Replace(string(services))), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name string
 		args []string
 		want int
 	}{
+		{"addresses are lost", []string{"plan", "--azure-endpoint", server.URL, "--config", app + "adoption/azure.json", "-f", given, "--load-balancer-class="}, 3},
 		{"nothing changes", append(adopted, "--load-balancer-class="), 0},
 		{"nothing changes, for machines", append(adopted, "--load-balancer-class=", "-o", "json"), 0},
 		{"one Service, of which nothing changes", append(adopted, "--load-balancer-class=", "-n", "shop", "local"), 0},

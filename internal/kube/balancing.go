@@ -120,7 +120,10 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	now := time.Now()
-	if is != nil { // a list that was empty may have had us take it for gone
+	if is != nil {
+		if cl.ghost { // a list that was empty had us take it for gone
+			cl.level = nil
+		}
 		cl.ghost, cl.deleting = false, is.DeletionTimestamp != nil
 	}
 	defer cl.judge(c.ours(s), now)
@@ -209,6 +212,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		c.complainOnce(s, cl, stateRefused, wrongWith(problems))
 		return nil // until somebody changes it
 	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, s.Annotations[WriteAgainAnnotation], c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
+		c.spared(key(s.Namespace, s.Name), cl) // somebody took back what would have taken its addresses away
 		return c.publish(ctx, s, cl.ingress)
 	case wish == nil && cl.free:
 		return nil

@@ -96,6 +96,9 @@ func (c *Cluster) loses(name string, cl *claim, wish *service.Wish, addresses []
 
 // spared notes that a Service loses nothing, or that a person asked for it.
 func (c *Cluster) spared(name string, cl *claim) {
+	if cl.trouble == stateHeld {
+		cl.trouble, cl.told = "", ""
+	}
 	cl.spare = spare{}
 	c.removals.Stays(name)
 }
