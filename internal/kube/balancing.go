@@ -141,7 +141,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 		if err := c.settleResult(ctx, s, cl, *r, now); err != nil {
 			return outcome(ctx, err, 0)
 		}
-		if r.Err != nil && cl.spare.losing == nil {
+		if _, spared := errors.AsType[*ensure.RemovalError](r.Err); r.Err != nil && !spared {
 			return reconcile.Result{RequeueAfter: c.again(req, cl, r.Err, now)}, nil
 		}
 		c.failing.Forget(req)
@@ -231,8 +231,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	if len(places) == 0 {
 		return c.released(ctx, s, cl, nil) // Azure holds nothing of it
 	}
-	// What is not the cluster's any more stays on record until all is where it belongs.
-	req.Spare, req.Recorded = spare, union(places, cl.places)
+	req.Spare, req.Recorded = spare, withFormer(places, cl.places)
 	if err := c.record(ctx, s, cl, req.Recorded, req.Groups); err != nil {
 		return err
 	}

@@ -214,6 +214,17 @@ func union(a, b []string) []string {
 	return all
 }
 
+// withFormer adds to the load balancers that may hold parts of a Service those that are on record
+// and not the cluster's any more: they stay there until all is where it belongs. Whoever may edit
+// a Service may edit its record, so they are few.
+func withFormer(places, recorded []string) []string {
+	all := union(places, recorded)
+	return all[:min(len(all), max(len(places), mostFormer))]
+}
+
+// mostFormer bounds the names of a record.
+const mostFormer = 8
+
 // groupsOf are the resource groups of a wish's public IPs, but for that where they are
 // unless somebody asks for another.
 func (c *Cluster) groupsOf(w *service.Wish) []string {

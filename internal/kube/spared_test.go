@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -29,6 +31,8 @@ type town struct {
 	kube  *Cluster
 	all   []*corev1.Service
 	loses bool
+	// refuses is true if Azure refuses to.
+	refuses bool
 	// removed are the Services whose address was taken away, and asked counts requests.
 	removed []string
 	asked   int
@@ -54,6 +58,8 @@ func (w *town) Ensure(req ensure.Request) {
 	r := ensure.Result{Request: req, Addresses: req.Shown}
 	w.asked++
 	switch {
+	case w.refuses && !req.Spare:
+		r.Err = &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
 	case req.Wish == nil:
 		w.removed = append(w.removed, req.Service)
 	case w.loses && req.Spare:
@@ -244,4 +250,34 @@ func TestAScriptThatTakesItsWordBack(t *testing.T) {
 			t.Errorf("without it: %s, and %v were removed", w.is(), w.removed)
 		}
 	})
+}
+
+// What Azure refuses of a removal is tried again after a while, not at once.
+func TestARemovalThatFailsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 1)
+		w.loses, w.refuses = true, true
+		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
+		for i, asked := range []int{1, 2, 2} { // sparing; few may go; refused
+			r, err := w.kube.reconcileBalanced(t.Context(), req)
+			synctest.Wait()
+			if err != nil || w.asked != asked || (r.RequeueAfter > 0) != (i == 2) {
+				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.asked, asked, r, err)
+			}
+		}
+	})
+}
+
+// A record is as long as it has to be, whoever wrote it.
+func TestTheRecordOfPlacesIsBounded(t *testing.T) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprint("lb-", i))
+	}
+	if got := withFormer([]string{"kubernetes", "lb-7"}, many); len(got) != mostFormer || got[0] != "kubernetes" || got[1] != "lb-7" {
+		t.Errorf("got %v", got)
+	}
+	if got := withFormer(many, nil); len(got) != len(many) {
+		t.Errorf("of the cluster's own there are %d left", len(got))
+	}
 }
