@@ -21,11 +21,13 @@ type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// differs is the exit code of a plan that changes something.
-const differs exitCode = 2
-
-// refuses is that of a plan in which a Service is refused, for those who ask for it.
-const refuses exitCode = 4
+// The exit codes of a plan that changes something, of one that takes addresses away, and of
+// one in which a Service is refused, for those who ask for that.
+const (
+	differs exitCode = 2
+	loses   exitCode = 3
+	refuses exitCode = 4
+)
 
 func newPlan() *cobra.Command {
 	var opts app.PlanOptions
@@ -39,8 +41,9 @@ func newPlan() *cobra.Command {
 it started now. It writes nothing, neither to Azure nor to the cluster. With -f the
 objects come from files instead of a cluster.
 
-Exit codes: 0 nothing would change, 2 something would, 1 the plan could not be made,
-or is not complete, 4 a Service is refused, with --fail-on-refused.`,
+Exit codes: 0 nothing would change, 2 something would, 3 addresses would be lost that
+cannot be had again, 4 a Service is refused, with --fail-on-refused, 1 the plan could
+not be made, or is not complete.`,
 		Example: `  # What would Weir change if it took over the Services of this cluster?
   weir plan --config azure.json --load-balancer-class=""
 
@@ -117,12 +120,16 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 		return err
 	}
 	switch {
-	case failed == nil && failOnRefused && p.Refused() > 0:
+	case failed != nil:
+		return failed
+	case len(p.Losses) > 0:
+		return loses
+	case failOnRefused && p.Refused() > 0:
 		return refuses
-	case failed == nil && p.Changes > 0:
+	case p.Changes > 0:
 		return differs
 	}
-	return failed
+	return nil
 }
 
 // colourful reports whether standard output is a terminal that shows colours.

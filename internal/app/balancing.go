@@ -93,7 +93,7 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 // balancingOf says which Services have a load balancer of Weir's.
 func balancingOf(o Options, cfg config.Config, settings ensure.Settings, client *azure.Client, namespace string) kube.Balancing {
 	b := kube.Balancing{
-		Class: o.LoadBalancerClass, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
+		Class: o.LoadBalancerClass, AllowRemoval: o.AllowRemoval, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
 		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",
 		RequireEffectiveRestrictions: settings.RequireEffectiveRestrictions,
 	}

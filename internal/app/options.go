@@ -38,6 +38,9 @@ type Options struct {
 	// empty means those without one.
 	LoadBalancerClass string
 
+	// AllowRemoval lets addresses of Services be taken away, however many.
+	AllowRemoval bool
+
 	// Requeue is the back-off of the work queues.
 	Requeue kube.Requeue
 
@@ -121,6 +124,8 @@ func asWeir(reach *kube.Reach, cfg *rest.Config) *rest.Config {
 const (
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	systemNamespace  = "kube-system"
+	// shippedNamespace is where config/ installs the controller.
+	shippedNamespace = "weir-system"
 )
 
 // leaseNamespace returns where the leader's lease lives.

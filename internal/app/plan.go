@@ -26,6 +26,7 @@ import (
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/planview"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/removal"
 	"weir.dev/weir/internal/service"
 )
 
@@ -49,6 +50,7 @@ type planning struct {
 	cluster   *kube.Offline
 	rehearsal *ensure.Rehearsal
 	objects   kube.Objects
+	record    kube.Record // of the cluster, if it can be read
 	owners    map[string]string
 	unasked   []planview.Service // those for which nothing is asked, and why
 	noEffect  map[string]string  // restrictions without effect, by Service
@@ -111,7 +113,19 @@ func (p *planning) gather(ctx context.Context, settings ensure.Settings) error {
 	if p.objects, err = kube.ReadObjects(ctx, reader, byNamespace); err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
+	p.record = readRecord(ctx, reader, p.objects)
 	return nil
+}
+
+// readRecord looks for the record where Weir may be. Whoever plans may have no right to read
+// it, and what it would say is in the plan all the same: new load balancers.
+func readRecord(ctx context.Context, reader client.Reader, objects kube.Objects) kube.Record {
+	for _, namespace := range []string{kube.NamespaceOfNodePools(objects.Pools, shippedNamespace), shippedNamespace, systemNamespace} {
+		if r, err := kube.ReadRecord(ctx, reader, namespace); err == nil && r.ClusterName != "" {
+			return r
+		}
+	}
+	return kube.Record{}
 }
 
 func (p *planning) readFiles(ctx context.Context) error {
@@ -214,6 +228,10 @@ func (p *planning) ask(ctx context.Context) error {
 			continue
 		}
 		found = true
+		if why := p.cluster.Kept(s); why != "" {
+			p.unasked = append(p.unasked, planview.Service{Service: name, Kept: why})
+			continue
+		}
 		p.noEffect[name] = p.cluster.Unenforced(s)
 		if kube.IsDryRun(s) {
 			p.unasked = append(p.unasked, planview.Service{Service: name, Note: kube.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"})
@@ -337,7 +355,11 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 		}
 		shown.Serve(s, nil, nil)
 	}
+	taken := 0
 	for _, r := range p.results {
+		if r.Wish != nil && r.Err == nil && shown.Lose(r.Service, r.Shown, r.Addresses) {
+			taken++
+		}
 		s := planview.Service{Service: r.Service, Note: r.Note, NoEffect: p.noEffect[r.Service]}
 		if r.Wish != nil {
 			s.LoadBalancer = r.On.Name
@@ -349,8 +371,27 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 		}
 		shown.Serve(s, r.Addresses, maps.Clone(d.Given))
 	}
-	shown.Notes = p.notes()
+	shown.Notes, shown.Stops = p.notes(), p.stops(taken)
 	return shown
+}
+
+// stops say why the controller would not start, or what it would not do by itself.
+func (p *planning) stops(taken int) []string {
+	var all []string
+	if err := p.record.Contradicts(p.ClusterName, place(p.cfg)); err != nil {
+		all = append(all, "the controller would not start: "+err.Error())
+	}
+	addressed := 0
+	for _, s := range p.cluster.Served() {
+		if len(s.Status.LoadBalancer.Ingress) > 0 {
+			addressed++
+		}
+	}
+	if removal.Many(taken, addressed) {
+		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, for nobody has asked for it: each waits for its annotation %s, or all for --allow-removal",
+			taken, addressed, kube.AllowRemovalAnnotation))
+	}
+	return all
 }
 
 // others counts the chosen Services of type LoadBalancer.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -60,6 +61,9 @@ func Run(ctx context.Context, o Options) error {
 
 	mgr, err := newManager(o, cfg, rc, o.leaseNamespace(inCluster))
 	if err != nil {
+		return err
+	}
+	if err := keepRecord(ctx, o, cfg, mgr, o.leaseNamespace(inCluster)); err != nil {
 		return err
 	}
 	cluster, err := newCluster(ctx, o, cfg, mgr, reach)
@@ -120,6 +124,23 @@ func newManager(o Options, cfg config.Config, rc *rest.Config, leaseNamespace st
 		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
 	return mgr, nil
+}
+
+// keepRecord has a cluster keep its name and its place in Azure.
+func keepRecord(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, namespace string) error {
+	err := kube.KeepRecord(ctx, mgr.GetAPIReader(), mgr.GetClient(), namespace, o.ClusterName, place(cfg))
+	if _, other := errors.AsType[*kube.ContradictionError](err); other {
+		return &UsageError{err}
+	}
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("weir cannot keep its record: apply config/rbac (kubectl apply --server-side -k config), which has the Role weir-record: %w", err)
+	}
+	return err
+}
+
+// place is the resource group of the load balancers, as an ARM id.
+func place(cfg config.Config) string {
+	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
 
 func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *kube.Reach) (*kube.Cluster, error) {

@@ -203,7 +203,12 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if on != "" {
 		r.places = append([]string{on}, leave...)
 	}
-	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status, Again: r.again}
+	for _, was := range places { // what is not the cluster's any more stays on record until all is there
+		if !slices.Contains(r.places, was) {
+			r.places = append(r.places, was)
+		}
+	}
+	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status, Again: r.again, Spare: s.spares, Recorded: places}
 	if on != "" {
 		req.On = p.balancers.ID(on)
 	}

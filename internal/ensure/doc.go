@@ -16,6 +16,7 @@
 //	guard.go      the security group: one loop for all Services of the cluster
 //	situation.go  what they ask of it
 //	additional.go whose the further addresses are that Services name
+//	spare.go      what would take addresses away, before it does
 //	publicips.go  makes public IPs before the write
 //	label.go      labels those that people brought, after it
 //	tidy.go       deletes those that nobody wants any more, after it

@@ -112,6 +112,12 @@ type Request struct {
 	On   lb.LoadBalancerID
 	// Leave are the other load balancers that may hold parts of it.
 	Leave []lb.LoadBalancerID
+	// Recorded are the names of all load balancers that may hold parts of it, those included
+	// that are not the cluster's any more.
+	Recorded []string
+	// Spare has a request with a wish take no address away: it ends with a RemovalError
+	// before it would.
+	Spare bool
 	// Shown are the addresses that its status shows.
 	Shown []netip.Addr
 	// Again is what a person wrote who wants a fight to be taken up again: another one counts.

@@ -93,6 +93,7 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 			w.yield(j, inv, first)
 		}
 	}
+	w.spare(ctx, jobs, inv)
 	w.putAll(ctx, inv, first)
 	w.putAll(ctx, inv, writes)
 	return inv

@@ -113,7 +113,7 @@ func (s *stage) do(d *datadriven.TestData) string {
 			}
 		}
 	case "restart":
-		s.restart()
+		s.restartAs(d)
 	case "crowd":
 		s.crowd(d)
 		s.settle(wait)
@@ -199,12 +199,29 @@ func stageOf(d *datadriven.TestData) *stage {
 			}
 		}
 	})
+	s.spares = d.HasArg("spares")
 	if d.HasArg("lease") {
 		s.stop()
 		s.lease = &lease{}
 		s.launch()
 	}
 	return s
+}
+
+// restartAs has a new process begin, of which some settings are others.
+func (s *stage) restartAs(d *datadriven.TestData) {
+	s.stop()
+	if group, ok := option(d, "public-ips"); ok {
+		s.settings.PublicIPs.ResourceGroup = group
+	}
+	if name, ok := option(d, "on"); ok {
+		s.settings.Configurations = []service.Configuration{configuration(name)}
+	}
+	if d.HasArg("allowed") {
+		s.spares = false
+	}
+	s.launch()
+	s.kickAll()
 }
 
 // configuration reads "name", "name:closed" or "name:key=value", a selector of labels.

@@ -51,6 +51,7 @@ type stage struct {
 	strangers [][]datadriven.CmdArg
 	log       *slog.Logger
 	wrap      func(ensure.Azure) ensure.Azure // nil leaves Azure as it is
+	spares    bool                            // every request spares addresses
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record

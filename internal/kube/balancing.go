@@ -59,6 +59,8 @@ type Balancers interface {
 type Balancing struct {
 	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
 	Class string
+	// AllowRemoval lets addresses be taken away, however many.
+	AllowRemoval bool
 	// Settings are what wishes are made from.
 	Settings service.Settings
 	// Namespace is where the BackendPools of all nodes are.
@@ -106,20 +108,32 @@ func (c *Cluster) setupBalancing() error {
 
 // reconcileBalanced has Azure hold what a Service wants, and says how far that is.
 func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	s := get[corev1.Service](c.snap.services, key(req.Namespace, req.Name))
+	is := get[corev1.Service](c.snap.services, key(req.Namespace, req.Name))
+	s := is
 	if s == nil {
 		s = c.ghost(req.NamespacedName)
 	}
 	if s == nil || !c.ours(s) && !c.held(s) {
 		c.claims.drop(req.NamespacedName)
 		c.failing.Forget(req)
+		c.removals.Stays(req.String())
 		return reconcile.Result{}, nil
 	}
 	cl := c.claims.of(s)
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	now := time.Now()
+	if is != nil {
+		if cl.ghost { // a list that was empty had us take it for gone
+			cl.level = nil
+		}
+		cl.ghost, cl.deleting = false, is.DeletionTimestamp != nil
+	}
 	defer cl.judge(c.ours(s), now)
+	if c.keeps(s) {
+		c.tellKept(ctx, s, cl)
+		return reconcile.Result{}, nil // until it leaves, or another process serves its class
+	}
 	if lost := cl.poolLost.Swap(nil); lost != nil && cl.needs(*lost) {
 		cl.level = nil
 	}
@@ -130,7 +144,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 		if err := c.settleResult(ctx, s, cl, *r, now); err != nil {
 			return outcome(ctx, err, 0)
 		}
-		if r.Err != nil {
+		if _, spared := errors.AsType[*ensure.RemovalError](r.Err); r.Err != nil && !spared {
 			return reconcile.Result{RequeueAfter: c.again(req, cl, r.Err, now)}, nil
 		}
 		c.failing.Forget(req)
@@ -144,6 +158,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 	if cl.ghost && cl.free {
 		c.claims.drop(req.NamespacedName)
 		c.failing.Forget(req)
+		c.removals.Stays(req.String())
 	}
 	return reconcile.Result{RequeueAfter: cl.wait(now)}, nil
 }
@@ -165,6 +180,9 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 		if err := c.dropNodePools(ctx, id); err != nil {
 			return err
 		}
+	}
+	if c.heldBack(cl, r, now) {
+		return nil
 	}
 	if r.Err != nil {
 		cl.result = nil
@@ -199,6 +217,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		c.complainOnce(s, cl, stateRefused, wrongWith(problems))
 		return nil // until somebody changes it
 	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, s.Annotations[WriteAgainAnnotation], c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
+		c.spared(key(s.Namespace, s.Name), cl) // somebody took back what would have taken its addresses away
 		return c.publish(ctx, s, cl.ingress)
 	case wish == nil && cl.free:
 		return nil
@@ -206,6 +225,10 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		return c.foretell(ctx, s, cl, wish, namespace, now)
 	}
 	cl.foretold = nil
+	spare, waits := c.sparing(ctx, s, cl, wish, now)
+	if waits {
+		return nil
+	}
 	req, places, err := c.requestBy(ctx, c.balancers, s, cl, wish, namespace)
 	if err != nil {
 		return &unplacedError{err}
@@ -213,7 +236,8 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	if len(places) == 0 {
 		return c.released(ctx, s, cl, nil) // Azure holds nothing of it
 	}
-	if err := c.record(ctx, s, cl, places, req.Groups); err != nil {
+	req.Spare, req.Recorded = spare, withFormer(places, cl.places)
+	if err := c.record(ctx, s, cl, req.Recorded, req.Groups); err != nil {
 		return err
 	}
 	c.announce(s, cl, req)
@@ -351,6 +375,7 @@ func balancedChanged() predicate.Predicate {
 			orElse(before.Spec.LoadBalancerClass, "") != orElse(after.Spec.LoadBalancerClass, "") ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 			before.Annotations[DryRunAnnotation] != after.Annotations[DryRunAnnotation] || bound(before) != bound(after) ||
+			allowsRemoval(before) != allowsRemoval(after) ||
 			before.Annotations[WriteAgainAnnotation] != after.Annotations[WriteAgainAnnotation]
 	}}
 }

@@ -36,6 +36,8 @@ type claim struct {
 	places []string
 	// groups are the further resource groups that may have public IPs of the Service.
 	groups []string
+	// class is that under which the Service is served, as recorded; nil if that is not.
+	class *string
 	// asked is the last request; running is true until its result is there, and result
 	// until that is written down.
 	asked   *ensure.Request
@@ -72,6 +74,10 @@ type claim struct {
 	told    string
 	trouble serviceState
 	warned  string
+	// spare is what is known of the addresses that it would lose.
+	spare spare
+	// deleting is true once the Service was seen to be deleted.
+	deleting bool
 	// ghost is true for a Service that is gone: nothing can be written down of it any more.
 	ghost bool
 	// had is true once the Service had a load balancer.
@@ -80,6 +86,9 @@ type claim struct {
 	unknown []string
 	// unenforced is what they were told of restrictions that have no effect.
 	unenforced string
+	// addressed is true while the Service has a load balancer, and looked once it is known
+	// what becomes of it.
+	addressed, looked atomic.Bool
 	// state is what the metric counts.
 	state atomic.Pointer[serviceState]
 }
@@ -108,6 +117,9 @@ func (cl *claim) isLevel(wish *service.Wish, again, chosenBy string, now time.Ti
 func (cl *claim) wait(now time.Time) time.Duration {
 	if f := cl.foretold; f != nil && !f.until.IsZero() {
 		return max(f.until.Sub(now), time.Millisecond)
+	}
+	if !cl.running && cl.spare.losing != nil {
+		return max(cl.spare.again.Sub(now), time.Millisecond)
 	}
 	if cl.running || cl.level == nil || cl.lookAt.IsZero() {
 		return 0
@@ -150,6 +162,9 @@ func (all *claims) of(s *corev1.Service) *claim {
 		cl.announced = !bound(s) || !cl.had
 		if all.all == nil {
 			all.all = map[types.NamespacedName]*claim{}
+		}
+		if class, recorded := s.Annotations[ClassAnnotation]; recorded {
+			cl.class = &class
 		}
 		all.all[name] = cl
 	}
@@ -200,6 +215,17 @@ func union(a, b []string) []string {
 	}
 	return all
 }
+
+// withFormer adds to the load balancers that may hold parts of a Service those that are on record
+// and not the cluster's any more: they stay there until all is where it belongs. Whoever may edit
+// a Service may edit its record, so they are few.
+func withFormer(places, recorded []string) []string {
+	all := union(places, recorded)
+	return all[:min(len(all), max(len(places), mostFormer))]
+}
+
+// mostFormer bounds the names of a record.
+const mostFormer = 8
 
 // groupsOf are the resource groups of a wish's public IPs, but for that where they are
 // unless somebody asks for another.

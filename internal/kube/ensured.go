@@ -138,6 +138,7 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r e
 	if r.Note != "" && r.Note != cl.noted {
 		c.events.add(s, corev1.EventTypeWarning, EventNotGuarded, sentence(r.Note, maxMessage))
 	}
+	c.spared(r.Service, cl)
 	cl.told, cl.noted, cl.announced, cl.had = "", r.Note, false, true
 	cl.trouble, cl.warned = "", ""
 	level := r.Request
@@ -168,6 +169,7 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, go
 	if cl.had {
 		c.events.add(s, corev1.EventTypeNormal, EventDeleted, "Deleted load balancer")
 	}
+	c.spared(key(s.Namespace, s.Name), cl)
 	cl.level, cl.ingress, cl.told, cl.announced, cl.free = nil, nil, "", true, true
 	cl.trouble, cl.warned, cl.had = "", "", false
 	return nil
@@ -199,15 +201,22 @@ func (c *Cluster) publish(ctx context.Context, s *corev1.Service, ingress []core
 	return nil
 }
 
-// record writes down which load balancers may hold parts of a Service, and which further
-// resource groups public IPs of it, and keeps the Service as long as a load balancer may;
-// without any it lets go of it.
+// record writes down which load balancers may hold parts of a Service, which further resource
+// groups public IPs of it, and under which class it is served, and keeps the Service as long as
+// a load balancer may; without any it lets go of it.
 func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, places, groups []string) error {
 	kept := bound(s)
 	if len(places) == 0 || s.DeletionTimestamp != nil { // one that goes gets no finalizer any more
 		kept = c.held(s)
 	}
-	if slices.Equal(cl.places, places) && slices.Equal(cl.groups, groups) && kept == (len(places) > 0) {
+	class := cl.class
+	switch {
+	case len(places) == 0:
+		class = nil
+	case c.ours(s):
+		class = &c.balancing.Class
+	}
+	if slices.Equal(cl.places, places) && slices.Equal(cl.groups, groups) && kept == (len(places) > 0) && reflect.DeepEqual(cl.class, class) {
 		return nil
 	}
 	if cl.ghost {
@@ -231,6 +240,7 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 		}
 		keep(fresh, PlaceAnnotation, places)
 		keep(fresh, GroupsAnnotation, groups)
+		keepClass(fresh, class)
 		return c.writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
 	})
 	if apierrors.IsNotFound(err) {
@@ -239,8 +249,17 @@ func (c *Cluster) record(ctx context.Context, s *corev1.Service, cl *claim, plac
 	if err != nil {
 		return fmt.Errorf("finalizer of Service %s: %w", key(s.Namespace, s.Name), err)
 	}
-	cl.places, cl.groups, cl.free = slices.Clone(places), slices.Clone(groups), false
+	cl.places, cl.groups, cl.class, cl.free = slices.Clone(places), slices.Clone(groups), class, false
 	return nil
+}
+
+// keepClass writes the record of a class, which may be none; without a record there is none.
+func keepClass(s *corev1.Service, class *string) {
+	if class == nil {
+		delete(s.Annotations, ClassAnnotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, ClassAnnotation, *class)
 }
 
 // keep writes a record of names; without any there is none.

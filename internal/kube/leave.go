@@ -78,7 +78,7 @@ func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	}
 	before := s.DeepCopy()
 	controllerutil.RemoveFinalizer(s, ServiceFinalizer)
-	for _, record := range []string{PlaceAnnotation, GroupsAnnotation} {
+	for _, record := range []string{PlaceAnnotation, GroupsAnnotation, ClassAnnotation} {
 		delete(s.Annotations, record)
 	}
 	l.Services++

@@ -158,10 +158,11 @@ func (c *Cluster) needed(p *v1alpha1.BackendPool) bool {
 	return len(c.servedBy(p.Spec.LoadBalancer.Name)) > 0
 }
 
-// belongs reports whether a load balancer is the one where a Service belongs.
+// belongs reports whether a load balancer is the one where a Service belongs, which may be of
+// another class and keep what it has.
 func (c *Cluster) belongs(s *corev1.Service, balancer string) bool {
 	places := listed(s, PlaceAnnotation)
-	return c.ours(s) && len(places) > 0 && strings.EqualFold(places[0], balancer)
+	return (c.ours(s) || c.keeps(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
 }
 
 // servedBy are the Services that belong on a load balancer.

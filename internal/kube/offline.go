@@ -116,6 +116,14 @@ func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req ensure.Reques
 	return req, textOf(err), nil
 }
 
+// Kept says why a Service of another class keeps what it has; empty if it does not.
+func (o *Offline) Kept(s *corev1.Service) string {
+	if !o.keeps(s) {
+		return ""
+	}
+	return o.whyKept(s)
+}
+
 // Served are the Services that have a load balancer of Weir's, or are to have one, by name.
 func (o *Offline) Served() []*corev1.Service {
 	all := list[corev1.Service](o.snap.services, servicesBalanced, "")

@@ -20,6 +20,8 @@ const (
 	stateFailed  serviceState = "failed"    // the last try failed, and another follows
 	stateFought  serviceState = "contested" // somebody else keeps undoing what it wants
 	stateGoing   serviceState = "leaving"   // it gives its load balancer up
+	stateKept    serviceState = "kept"      // it is of another class, and keeps what it has
+	stateHeld    serviceState = "held"      // it would lose addresses, and waits for a person
 )
 
 // troubleOf says whose an error is: what Azure, or the way there, had no part in is for people
@@ -48,13 +50,17 @@ func (cl *claim) judge(ours bool, now time.Time) {
 		is = stateReady
 	}
 	cl.state.Store(&is)
+	cl.addressed.Store(len(cl.places) > 0 && cl.had)
+	if !cl.running {
+		cl.looked.Store(true)
+	}
 }
 
 // ServiceStates counts the Services that have a load balancer of Weir's, or are to have one,
 // by state.
 func (c *Cluster) ServiceStates() map[string]int {
 	count := map[string]int{}
-	for _, is := range []serviceState{stateReady, stateWaiting, stateRefused, stateFailed, stateFought, stateGoing} {
+	for _, is := range []serviceState{stateReady, stateWaiting, stateRefused, stateFailed, stateFought, stateGoing, stateKept, stateHeld} {
 		count[string(is)] = 0
 	}
 	c.claims.mu.Lock()

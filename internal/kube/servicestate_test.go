@@ -38,6 +38,8 @@ func TestServicesAreCountedByState(t *testing.T) {
 		{"Azure asked for patience", func(cl *claim) { cl.trouble, cl.notBefore = stateFailed, now.Add(time.Second) }, true, stateWaiting},
 		{"and it is over", func(cl *claim) { cl.trouble, cl.notBefore = stateFailed, now }, true, stateFailed},
 		{"it goes", func(cl *claim) { cl.level = &ensure.Request{} }, false, stateGoing},
+		{"it is of another class", func(cl *claim) { cl.trouble = stateKept }, false, stateKept},
+		{"it would lose its address", func(cl *claim) { cl.trouble = stateHeld }, true, stateHeld},
 		{"it cannot go", func(cl *claim) { cl.trouble = stateFailed }, false, stateFailed},
 	} {
 		before := c.ServiceStates()
@@ -52,7 +54,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 			t.Errorf("%s: %s, want %s; %v, then %v", tt.about, is, tt.want, before, after)
 		}
 	}
-	if n := len(c.ServiceStates()); n != 6 {
+	if n := len(c.ServiceStates()); n != 8 {
 		t.Errorf("%d states, and a series of each has to be there from the start", n)
 	}
 }

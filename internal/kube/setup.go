@@ -29,6 +29,7 @@ import (
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/removal"
 )
 
 // Options configure the Kubernetes side.
@@ -86,6 +87,7 @@ type Cluster struct {
 	evicted  wake // that of the events that announce evictions
 	placing  wake // the nodes', where they are placed
 	claims   claims
+	removals removal.Tally
 	places   nodePlaces
 	// failing is the back-off of Services that Azure, or the plan, refuses.
 	failing  workqueue.TypedRateLimiter[reconcile.Request]

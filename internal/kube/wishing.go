@@ -46,7 +46,7 @@ func wishing(s *corev1.Service) service.Service {
 }
 
 // kept are the annotations of ours that a Service keeps.
-var kept = []string{PlaceAnnotation, GroupsAnnotation, DryRunAnnotation, WriteAgainAnnotation}
+var kept = []string{PlaceAnnotation, GroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}
 
 // stripBalanced keeps of a Service of type LoadBalancer what a wish is made of.
 func stripBalanced(s *corev1.Service) {

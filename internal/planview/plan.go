@@ -6,6 +6,7 @@
 //	plan.go      what is shown, and the names that machines read
 //	compare.go   one resource before and after
 //	fields.go    what is shown of each part
+//	losses.go    addresses that would be taken away
 //	text.go      for people
 package planview
 
@@ -33,6 +34,10 @@ type Plan struct {
 	Pools []Pool `json:"backendPoolsLeft,omitempty"`
 	// Notes say what the plan does not know.
 	Notes []string `json:"notes,omitempty"`
+	// Losses are the addresses that would be taken away.
+	Losses []Loss `json:"losses,omitempty"`
+	// Stops say why the controller would not start, or not do all this by itself.
+	Stops []string `json:"stops,omitempty"`
 }
 
 // The kinds of resources.
@@ -102,6 +107,8 @@ type Service struct {
 	// Failed says what kept the rest of it from being planned.
 	Failed string `json:"failed,omitempty"`
 	Note   string `json:"note,omitempty"`
+	// Kept says why all that it has stays as it is, though it is not served.
+	Kept string `json:"kept,omitempty"`
 }
 
 // Pool is a BackendPool whose pool stays as it is.
@@ -121,6 +128,7 @@ func Of(d ensure.Differences, owners map[string]string) Plan {
 	for _, c := range d.PublicIPs {
 		p.add(v.publicIP(c))
 	}
+	p.loses(v, d.PublicIPs)
 	for _, c := range d.Groups {
 		p.add(v.securityGroup(c))
 	}

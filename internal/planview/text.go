@@ -38,6 +38,10 @@ func (p Plan) Text(colour bool) string {
 		}
 	}
 	w.line(0, "", p.summary())
+	w.losses(p)
+	for _, why := range p.Stops {
+		w.line(0, "!", why)
+	}
 	return w.out.String()
 }
 
@@ -157,6 +161,7 @@ func (w *writer) services(p Plan) {
 		}
 	}
 	w.alike(p.Services, "!", func(s Service) string { return s.Failed }, func(who, why string) string { return who + " could not be planned: " + why })
+	w.alike(p.Services, "!", func(s Service) string { return s.Kept }, func(who, why string) string { return who + " kept: " + why })
 	w.alike(p.Services, "", func(s Service) string { return s.Note }, func(who, note string) string { return "Note: " + who + ": " + note })
 	for _, l := range p.Pools {
 		w.line(0, "", "Note: BackendPool "+l.BackendPool+" leaves its pool as it is: "+l.Why)

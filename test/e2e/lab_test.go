@@ -25,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
@@ -69,6 +70,9 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	l.must(cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
+	// Each test is another cluster to Azure.
+	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}
+	l.must(client.IgnoreNotFound(cluster.Delete(t.Context(), record)))
 	server := httptest.NewServer(l.emulator)
 	t.Cleanup(server.Close)
 	l.url = server.URL
@@ -222,6 +226,7 @@ func (l *lab) controller(flags ...string) *program {
 	args := append([]string{
 		"controller", "--kubeconfig", cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
+		"--leader-elect-namespace", "weir-system", // where its Roles are
 	}, flags...)
 	p.cmd = exec.Command(filepath.Join(bin, "weir"), args...)
 	p.cmd.Env = append(os.Environ(), l.env...)

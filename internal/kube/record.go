@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// RecordName is the ConfigMap, in Weir's own namespace, that says under which name the cluster
+// is in Azure, and where. No tenant can write there: whoever could would keep Weir from starting.
+const RecordName = "weir-controller"
+
+// The keys of the record.
+const (
+	recordedCluster = "cluster-name"
+	recordedPlace   = "load-balancers"
+)
+
+// Record is what a Weir of this cluster has written down before.
+type Record struct {
+	// Namespace is where it is.
+	Namespace string
+	// ClusterName is under which name the cluster is in Azure, and Place the resource group of
+	// its load balancers, as an ARM id; empty if that is not recorded.
+	ClusterName, Place string
+
+	object *corev1.ConfigMap // nil if there is none
+}
+
+// ReadRecord reads the record of a namespace; there may be none.
+func ReadRecord(ctx context.Context, from client.Reader, namespace string) (Record, error) {
+	m := &corev1.ConfigMap{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: RecordName}, m)
+	if apierrors.IsNotFound(err) {
+		return Record{Namespace: namespace}, nil
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("ConfigMap %s: %w", key(namespace, RecordName), err)
+	}
+	return Record{Namespace: namespace, ClusterName: m.Data[recordedCluster], Place: m.Data[recordedPlace], object: m}, nil
+}
+
+// Contradicts returns why Weir does not start under a name, or with load balancers in another
+// place; nil if it may.
+func (r Record) Contradicts(cluster, place string) error {
+	says, back := "", ""
+	switch {
+	case r.ClusterName != "" && r.ClusterName != cluster:
+		says = fmt.Sprintf("--cluster-name %q: this cluster's load balancers and public IPs are recorded under the name %q", cluster, r.ClusterName)
+		back = fmt.Sprintf("Set --cluster-name %q", r.ClusterName)
+	case r.Place != "" && !strings.EqualFold(r.Place, place):
+		says = fmt.Sprintf("azure.json has load balancers in %s: this cluster's are recorded in %s", place, r.Place)
+		back = "Set subscriptionId and loadBalancerResourceGroup, or resourceGroup, back"
+	default:
+		return nil
+	}
+	return &ContradictionError{fmt.Sprintf("%s (ConfigMap %s). Weir would make new ones, with new addresses, and leave the old ones without endpoints. "+
+		"%s; to give up what is there, delete its Services first, or delete the ConfigMap to start all the same",
+		says, key(r.Namespace, RecordName), back)}
+}
+
+// ContradictionError says that something is on record otherwise.
+type ContradictionError struct{ Says string }
+
+// Error implements error.
+func (e *ContradictionError) Error() string { return e.Says }
+
+// KeepRecord writes down the name of the cluster, and the resource group of its load balancers,
+// before anything is made there. That something else is on record is a ContradictionError,
+// unless Azure holds nothing of any Service. Of two that start side by side and differ the
+// second has the error.
+func KeepRecord(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
+	r, err := ReadRecord(ctx, reader, namespace)
+	if err != nil {
+		return err
+	}
+	other := r.Contradicts(cluster, place)
+	if other == nil && r.ClusterName != "" && r.Place != "" {
+		return nil
+	}
+	if other != nil {
+		if held, err := holds(ctx, reader); err != nil || held {
+			return cmp.Or(err, other)
+		}
+	}
+	return r.write(ctx, reader, writer, cluster, place)
+}
+
+// holds reports whether Azure may hold something of any Service.
+func holds(ctx context.Context, reader client.Reader) (bool, error) {
+	var services metav1.PartialObjectMetadataList
+	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
+	if err := reader.List(ctx, &services); err != nil {
+		return false, fmt.Errorf("reading Services: %w", err)
+	}
+	return slices.ContainsFunc(services.Items, func(s metav1.PartialObjectMetadata) bool {
+		return slices.Contains(s.Finalizers, ServiceFinalizer)
+	}), nil
+}
+
+// write writes the record. If somebody else has meanwhile, his counts.
+func (r Record) write(ctx context.Context, reader client.Reader, writer client.Writer, cluster, place string) error {
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: RecordName}}
+	write := func() error { return writer.Create(ctx, m, client.FieldOwner(fieldOwner)) }
+	if r.object != nil {
+		m = r.object.DeepCopy()
+		write = func() error { return writer.Update(ctx, m, client.FieldOwner(fieldOwner)) }
+	}
+	m.Data = map[string]string{recordedCluster: cluster, recordedPlace: place}
+	err := write()
+	if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+		if err != nil {
+			return fmt.Errorf("ConfigMap %s: %w", key(r.Namespace, RecordName), err)
+		}
+		return nil
+	}
+	now, err := ReadRecord(ctx, reader, r.Namespace)
+	if err != nil {
+		return err
+	}
+	return now.Contradicts(cluster, place)
+}

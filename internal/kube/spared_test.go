@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// town is a cluster without an API server, and an Azure where each Service has an address. A
+// setting may be about to take those away.
+type town struct {
+	t     *testing.T
+	kube  *Cluster
+	all   []*corev1.Service
+	loses bool
+	// refuses is true if Azure refuses to.
+	refuses bool
+	// removed are the Services whose address was taken away, and asked counts requests.
+	removed []string
+	asked   int
+}
+
+func (*town) Run(context.Context)                                       {}
+func (*town) Reads(context.Context, string) error                       { return nil }
+func (*town) Leftovers(context.Context) ([]ensure.Leftover, error)      { return nil, nil }
+func (*town) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
+func (*town) Rehearsal() *ensure.Rehearsal                              { return nil }
+func (*town) ID(name string) lb.LoadBalancerID {
+	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
+}
+func (*town) Locate(_ context.Context, p ensure.Placing) (string, []string, error) {
+	if p.Wish == nil {
+		return "", p.Recorded, nil
+	}
+	return "kubernetes", nil, nil
+}
+
+// Ensure answers at once, from another goroutine.
+func (w *town) Ensure(req ensure.Request) {
+	r := ensure.Result{Request: req, Addresses: req.Shown}
+	w.asked++
+	switch {
+	case w.refuses && !req.Spare:
+		r.Err = &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
+	case req.Wish == nil:
+		w.removed = append(w.removed, req.Service)
+	case w.loses && req.Spare:
+		r.Err = &ensure.RemovalError{Addresses: req.Shown}
+	case w.loses:
+		w.removed = append(w.removed, req.Service)
+	}
+	go w.kube.Ensured(r)
+}
+
+// newTown has n Services that are served, and level.
+func newTown(t *testing.T, n int) *town {
+	t.Helper()
+	w := &town{t: t}
+	o := NewOffline(Options{SubscriptionID: "s", ResourceGroup: "rg"})
+	w.kube = o.Cluster
+	w.kube.failing = StandardRequeue().alone()
+	w.kube.Balance(w, Balancing{Class: "weir.dev/azure", Namespace: "default", Settings: service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes"}})
+	var objects Objects
+	for i := range n {
+		objects.Services = append(objects.Services, corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)),
+				Finalizers: []string{ServiceFinalizer}, Annotations: map[string]string{PlaceAnnotation: "kubernetes"},
+			},
+			Spec:   corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("weir.dev/azure"), Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: "TCP"}}},
+			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: fmt.Sprint("198.18.0.", i+1)}}}},
+		})
+	}
+	if err := o.Fill(objects); err != nil {
+		t.Fatal(err)
+	}
+	for i := range objects.Services {
+		w.all = append(w.all, &objects.Services[i])
+	}
+	return w
+}
+
+// passes lets so much time pass, in which every Service is reconciled once a second.
+func (w *town) passes(d time.Duration) {
+	w.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+		for _, s := range w.all {
+			for range 3 { // a request, its result, and what follows from that
+				req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
+				if _, err := w.kube.reconcileBalanced(w.t.Context(), req); err != nil {
+					w.t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+		}
+	}
+}
+
+// is returns what the metric counts, without zeros.
+func (w *town) is() string {
+	var texts []string
+	for state, n := range w.kube.ServiceStates() {
+		if n > 0 {
+			texts = append(texts, fmt.Sprint(n, " ", state))
+		}
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
+}
+
+func (w *town) change(i int, edit func(*corev1.Service)) {
+	w.t.Helper()
+	is := get[corev1.Service](w.kube.snap.services, key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
+	edit(is)
+	if err := w.kube.snap.services.Update(is); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The API server lists no Services, for it was set up anew or is another cluster's: those that
+// Weir serves did not go by themselves. When they are back they have what they had.
+func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 10)
+		w.passes(10 * time.Second)
+		if w.is() != "10 ready" || w.asked != 10 {
+			t.Fatalf("at first: %s, after %d requests", w.is(), w.asked)
+		}
+		var kept []any
+		for _, s := range w.kube.snap.services.List() {
+			kept = append(kept, s)
+		}
+		if err := w.kube.snap.services.Replace(nil, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.passes(10 * time.Minute)
+		if w.is() != "10 held" || len(w.removed) > 0 {
+			t.Errorf("while the list is empty: %s, and %v were removed", w.is(), w.removed)
+		}
+		if err := w.kube.snap.services.Replace(kept, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.passes(time.Minute)
+		if w.is() != "10 ready" || len(w.removed) > 0 {
+			t.Errorf("when they are back: %s, and %v were removed", w.is(), w.removed)
+		}
+	})
+}
+
+// One that went without a word leaves what it had, as ever.
+func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 10)
+		w.passes(10 * time.Second)
+		if err := w.kube.snap.services.Delete(w.all[3]); err != nil {
+			t.Fatal(err)
+		}
+		w.passes(4 * time.Second)
+		if len(w.removed) > 0 {
+			t.Errorf("at once: %v were removed", w.removed)
+		}
+		w.passes(10 * time.Second)
+		if w.is() != "9 ready" || len(w.removed) != 1 {
+			t.Errorf("then: %s, and %v were removed", w.is(), w.removed)
+		}
+	})
+}
+
+// A new setting would take the addresses of all away, from the first look after the start. One
+// of them is annotated, one deleted, one becomes a ClusterIP: these go, and no other.
+func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 10)
+		w.loses = true
+		w.passes(3 * time.Minute)
+		if w.is() != "10 held" || len(w.removed) > 0 {
+			t.Fatalf("after the start: %s, and %v were removed", w.is(), w.removed)
+		}
+		if w.asked > 10*5 {
+			t.Errorf("%d requests in three minutes", w.asked)
+		}
+		w.change(1, func(s *corev1.Service) { s.Annotations[AllowRemovalAnnotation] = "true" })
+		w.change(2, func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) })
+		w.change(3, func(s *corev1.Service) {
+			s.Spec.Type, s.Status = corev1.ServiceTypeClusterIP, corev1.ServiceStatus{}
+		})
+		w.change(4, func(s *corev1.Service) { s.Annotations[AllowRemovalAnnotation] = "false" })
+		w.passes(3 * time.Minute)
+		slices.Sort(w.removed)
+		if got := strings.Join(slices.Compact(w.removed), " "); !strings.Contains(w.is(), "7 held") || got != "shop/web-1 shop/web-2 shop/web-3" {
+			t.Errorf("then: %s, and %s were removed", w.is(), got)
+		}
+		w.loses = false // somebody sets it back
+		w.passes(3 * time.Minute)
+		if !strings.Contains(w.is(), "8 ready") {
+			t.Errorf("set back: %s", w.is())
+		}
+	})
+}
+
+// With the flag of the controller all go.
+func TestTheFlagAllowsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 10)
+		w.loses, w.kube.balancing.AllowRemoval = true, true
+		w.passes(3 * time.Second)
+		if w.is() != "10 ready" || len(w.removed) != 10 {
+			t.Errorf("%s, and %v were removed", w.is(), w.removed)
+		}
+	})
+}
+
+// A script puts an annotation on all that would take their addresses away, and takes it back.
+func TestAScriptThatTakesItsWordBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 10)
+		w.passes(10 * time.Second)
+		w.loses = true
+		internal := func(s *corev1.Service) { s.Annotations[service.Internal] = "true" }
+		for i := range w.all {
+			w.change(i, internal)
+		}
+		w.passes(3 * time.Minute)
+		if w.is() != "10 held" || len(w.removed) > 0 {
+			t.Errorf("with the annotation: %s, and %v were removed", w.is(), w.removed)
+		}
+		for i := range w.all {
+			w.change(i, func(s *corev1.Service) { delete(s.Annotations, service.Internal) })
+		}
+		w.passes(2 * time.Second)
+		if w.is() != "10 ready" || len(w.removed) > 0 {
+			t.Errorf("without it: %s, and %v were removed", w.is(), w.removed)
+		}
+	})
+}
+
+// What Azure refuses of a removal is tried again after a while, not at once.
+func TestARemovalThatFailsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 1)
+		w.loses, w.refuses = true, true
+		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
+		for i, asked := range []int{1, 2, 2} { // sparing; few may go; refused
+			r, err := w.kube.reconcileBalanced(t.Context(), req)
+			synctest.Wait()
+			if err != nil || w.asked != asked || (r.RequeueAfter > 0) != (i == 2) {
+				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.asked, asked, r, err)
+			}
+		}
+	})
+}
+
+// A record is as long as it has to be, whoever wrote it.
+func TestTheRecordOfPlacesIsBounded(t *testing.T) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprint("lb-", i))
+	}
+	if got := withFormer([]string{"kubernetes", "lb-7"}, many); len(got) != mostFormer || got[0] != "kubernetes" || got[1] != "lb-7" {
+		t.Errorf("got %v", got)
+	}
+	if got := withFormer(many, nil); len(got) != len(many) {
+		t.Errorf("of the cluster's own there are %d left", len(got))
+	}
+}

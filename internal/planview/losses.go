@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planview
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/lb"
+)
+
+// Loss is an address that would be taken away.
+type Loss struct {
+	// Service is whose it is, as far as that is known.
+	Service string `json:"service,omitempty"`
+	Address string `json:"address"`
+	// PublicIP is the name of the public IP that would be deleted; empty if the Service would
+	// have another address, and what had this one stays.
+	PublicIP string `json:"publicIP,omitempty"`
+}
+
+// loses notes the addresses of public IPs that would be deleted.
+func (p *Plan) loses(v view, changes []ensure.Changed[lb.PublicIP]) {
+	for _, c := range changes {
+		if c.Was.Etag != "" && c.Is.Etag == "" && c.Was.Address.IsValid() {
+			p.Losses = append(p.Losses, Loss{Service: v.publicIP(c).Service, Address: c.Was.Address.String(), PublicIP: c.Was.ID.Name})
+		}
+	}
+}
+
+// Lose notes the addresses that a Service shows, and would not have any more. Those of public
+// IPs that would be deleted are noted already.
+func (p *Plan) Lose(service string, shows, will []netip.Addr) (lost bool) {
+	for _, a := range shows {
+		if slices.Contains(will, a) {
+			continue
+		}
+		lost = true
+		at := slices.IndexFunc(p.Losses, func(l Loss) bool { return l.Address == a.String() })
+		if at < 0 {
+			p.Losses = append(p.Losses, Loss{Service: service, Address: a.String()})
+		} else if p.Losses[at].Service == "" {
+			p.Losses[at].Service = service
+		}
+	}
+	return lost
+}
+
+// losses writes what cannot be had again.
+func (w *writer) losses(p Plan) {
+	var deleted, others []string
+	for _, l := range p.Losses {
+		if l.PublicIP != "" {
+			deleted = append(deleted, l.Address+" (public IP "+l.PublicIP+")"+of(l.Service))
+		} else {
+			others = append(others, l.Address+of(l.Service))
+		}
+	}
+	if n := len(deleted); n > 0 {
+		w.line(0, "!", pick(n, "1 public IP is DELETED, its address cannot be had again:", fmt.Sprintf("%d public IPs are DELETED, their addresses cannot be had again:", n)))
+		w.list(deleted)
+	}
+	if n := len(others); n > 0 {
+		w.line(0, "!", pick(n, "1 address is LOST to its Service, which gets another:", fmt.Sprintf("%d addresses are LOST to their Services, which get others:", n)))
+		w.list(others)
+	}
+}
+
+func pick(n int, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
+}
+
+func (w *writer) list(lines []string) {
+	slices.SortFunc(lines, strings.Compare)
+	for _, line := range lines {
+		w.line(1, "", line)
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package removal_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/removal"
+)
+
+func TestHowManyAreMany(t *testing.T) {
+	for _, tt := range []struct {
+		n, all int
+		want   bool
+	}{
+		{0, 0, false},
+		{3, 3, false}, // three are never many
+		{4, 4, true},
+		{4, 19, true},
+		{4, 20, false}, // a fifth is not more than a fifth
+		{5, 24, true},
+		{200, 1000, false},
+		{201, 1000, true},
+	} {
+		if got := removal.Many(tt.n, tt.all); got != tt.want {
+			t.Errorf("%d of %d: many is %t, want %t", tt.n, tt.all, got, tt.want)
+		}
+	}
+}
+
+// A changed setting takes the addresses of six of ten Services. The first waits for the others,
+// then all wait for a person, who lets one go: that lets no other go. The setting is set back
+// for the others.
+func TestManyWaitForAPerson(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	var tally removal.Tally
+	name := func(i int) string { return fmt.Sprint("shop/web-", i) }
+	tally.Loses(name(1), start)
+	if v := tally.Judge(name(1), 10, true, start); v.May || !v.Again.Equal(at(removal.Ponders)) {
+		t.Errorf("the first does not wait for the others: %+v", v)
+	}
+	for i := 2; i <= 6; i++ {
+		tally.Loses(name(i), at(time.Second))
+	}
+	tally.Loses(name(1), at(3*time.Second)) // looked at again: it waits no longer for that
+	if v := tally.Judge(name(1), 10, false, at(5*time.Second)); v.May || !v.Again.Equal(at(6*time.Second)) {
+		t.Errorf("not all Services were looked at: %+v", v)
+	}
+	for i := 1; i <= 6; i++ {
+		if v := tally.Judge(name(i), 10, true, at(6*time.Second)); v.May || !v.Again.IsZero() || v.Losing != 6 {
+			t.Errorf("%s: %+v, want that a person is waited for", name(i), v)
+		}
+	}
+	for i := 1; i <= 4; i++ {
+		tally.Stays(name(i))
+	}
+	if v := tally.Judge(name(5), 10, true, at(time.Hour)); v.May || v.Losing != 2 {
+		t.Errorf("with the others it was let go: %+v", v)
+	}
+	tally.Stays(name(5))
+	tally.Loses(name(5), at(2*time.Hour))
+	if v := tally.Judge(name(5), 10, true, at(3*time.Hour)); !v.May {
+		t.Errorf("later, for another reason: %+v", v)
+	}
+}
+
+// Few are not held up, and not for long.
+func TestFewGo(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var small, large removal.Tally
+	small.Loses("a/a", now)
+	if v := small.Judge("a/a", 3, false, now); !v.May {
+		t.Errorf("three Services alone: %+v", v)
+	}
+	large.Loses("a/a", now)
+	if v := large.Judge("a/a", 100, true, now.Add(removal.Ponders)); !v.May {
+		t.Errorf("one of a hundred: %+v", v)
+	}
+	for i := range 50 {
+		large.Loses(fmt.Sprint("b/", i), now)
+	}
+	if v := large.Judge("a/a", 100, true, now.Add(time.Hour)); !v.May {
+		t.Errorf("one that was let go, and is half gone: %+v", v)
+	}
+	if v := large.Judge("b/b", 100, false, now); !v.May {
+		t.Errorf("one that loses nothing: %+v", v)
+	}
+}
+
+// Whoever comes when: within a minute no more go unasked than three, or a fifth.
+func TestNoMoreGoUnasked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.IntRange(4, 40).Draw(t, "all")
+		var tally removal.Tally
+		now := time.Unix(1000, 0)
+		went := map[string]time.Time{}
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
+			service := fmt.Sprint(rapid.IntRange(1, all).Draw(t, "service"))
+			switch rapid.SampledFrom([]string{"loses", "judge", "judge", "stays"}).Draw(t, "step") {
+			case "loses":
+				tally.Loses(service, now)
+			case "stays":
+				tally.Stays(service)
+			case "judge":
+				tally.Loses(service, now)
+				if tally.Judge(service, all, true, now).May {
+					went[service] = now
+					tally.Stays(service)
+				}
+			}
+			n := 0
+			for _, at := range went {
+				if now.Sub(at) < removal.Together {
+					n++
+				}
+			}
+			if removal.Many(n, all) {
+				t.Fatalf("%d of %d went within a minute", n, all)
+			}
+		}
+	})
+}

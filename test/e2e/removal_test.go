@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// ends has a controller stop in good order.
+func (l *lab) ends(weir *program) {
+	l.t.Helper()
+	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
+	_ = weir.cmd.Wait() // its exit code is another test's
+}
+
+// taken are the deletions that Azure saw, and the writes of anything but pools.
+func (l *lab) taken() []string {
+	var all []string
+	for _, c := range l.emulator.Calls() {
+		whole := c.Method == "PUT" && !strings.Contains(strings.ToLower(c.Path), "/backendaddresspools/")
+		if c.Method == "DELETE" || whole {
+			all = append(all, c.Method+" "+c.Path)
+		}
+	}
+	return all
+}
+
+// shows waits until a controller's metrics have this line.
+func (l *lab) shows(weir *program, line string) {
+	l.t.Helper()
+	l.eventually("metric "+line, func() error {
+		body, err := get(weir.metrics, "/metrics")
+		if err == nil && !strings.Contains(body, line+"\n") {
+			err = fmt.Errorf("not there")
+		}
+		return err
+	})
+}
+
+// Somebody mistypes --load-balancer-class: nothing that Weir served loses anything, endpoints
+// are followed on, and set back it is as it was. What a person deletes meanwhile goes.
+func TestAnotherClassTakesNothingAway(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.wanted("web", nil, n1)
+	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
+	l.wanted("inside", func(s *corev1.Service) {
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
+	}, n1)
+	flags := []string{"--leader-elect=false", "--cluster-name", l.namespace}
+	weir := l.controller(flags...)
+	before := map[string]string{}
+	for _, name := range []string{"web", "all", "inside"} {
+		before[name] = l.ingress(name, 1)[0]
+	}
+	l.becomes(l.namespace+"-web", "10.0.0.1")
+	l.shows(weir, `weir_services{state="ready"} 3`)
+	parts := l.parts(l.loadBalancer())
+	l.ends(weir)
+	l.emulator.ClearCalls()
+
+	weir = l.controller(append(flags, "--load-balancer-class", "weir.dev/azrue")...)
+	l.move("web", n1, n2)
+	l.becomes(l.namespace+"-web", "10.0.0.1", "10.0.0.2")
+	l.shows(weir, `weir_services{state="kept"} 3`)
+	for name := range before {
+		l.said(name, "LoadBalancerKept")
+	}
+	if n := strings.Count(weir.logs(), `keeps what Weir made for it","service":"`+l.namespace+`/web"`); n != 1 {
+		t.Errorf("the log names the Service %d times, want once", n)
+	}
+	l.ends(weir)
+	if all := l.taken(); len(all) > 0 {
+		t.Errorf("with another class Azure saw\n%s", strings.Join(all, "\n"))
+	}
+	if now := l.parts(l.loadBalancer()); !slices.Equal(now, parts) {
+		t.Errorf("the load balancer had\n%s\nand has\n%s", strings.Join(parts, "\n"), strings.Join(now, "\n"))
+	}
+
+	weir = l.controller(flags...)
+	l.shows(weir, `weir_services{state="ready"} 3`)
+	for name, ip := range before {
+		if now := l.ingress(name, 1)[0]; now != ip {
+			t.Errorf("Service %s had %s, and has %s", name, ip, now)
+		}
+	}
+	if all := l.taken(); len(all) > 0 {
+		t.Errorf("set back, Azure saw\n%s", strings.Join(all, "\n"))
+	}
+	l.ends(weir)
+
+	l.controller(append(flags, "--load-balancer-class", "weir.dev/azrue")...)
+	for name := range before {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
+		l.must(cluster.Delete(t.Context(), s))
+		l.gone("Service "+name, s)
+	}
+	for _, id := range []string{l.loadBalancer(), l.loadBalancer() + "-internal"} {
+		if body, there := l.emulator.Get(id); there {
+			t.Errorf("left in Azure: %s", body)
+		}
+	}
+}
+
+// Somebody changes --cluster-name: Weir does not start, and says why, and what to do. Nothing
+// in Azure is touched. Where no Service has anything in Azure the new name is taken.
+func TestAnotherClusterNameStopsTheStart(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	n1 := l.node("n1", "10.0.0.1")
+	weir := l.controller("--leader-elect=false", "--cluster-name", "mistyped")
+	l.shows(weir, `weir_services{state="ready"} 0`)
+	l.ends(weir)
+
+	weir = l.controller("--leader-elect=false", "--cluster-name", l.namespace)
+	l.wanted("web", nil, n1)
+	ip := l.ingress("web", 1)[0]
+	l.becomes(l.namespace+"-web", "10.0.0.1")
+	l.ends(weir)
+	l.emulator.ClearCalls()
+
+	weir = l.controller("--leader-elect=false", "--cluster-name", l.namespace+"-new")
+	if _ = weir.cmd.Wait(); weir.cmd.ProcessState.ExitCode() != 2 {
+		t.Errorf("it ends with %d, want 2", weir.cmd.ProcessState.ExitCode())
+	}
+	for _, says := range []string{`--cluster-name "` + l.namespace + `-new"`, `under the name "` + l.namespace + `"`, "ConfigMap weir-system/weir-controller", `Set --cluster-name "` + l.namespace + `"`} {
+		if !strings.Contains(weir.logs(), says) {
+			t.Errorf("it does not say %s:\n%s", says, weir.logs())
+		}
+	}
+	if calls := l.emulator.Calls(); len(calls) > 0 {
+		t.Errorf("Azure saw %v", calls)
+	}
+	if out, _ := l.plans("--cluster-name", l.namespace+"-new"); !strings.Contains(out, "! the controller would not start") {
+		t.Errorf("the plan says nothing of it:\n%s", out)
+	}
+
+	l.controller("--leader-elect=false", "--cluster-name", l.namespace)
+	if now := l.ingress("web", 1)[0]; now != ip {
+		t.Errorf("Service web had %s, and has %s", ip, now)
+	}
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
+	l.must(cluster.Delete(t.Context(), web))
+	l.gone("Service web", web)
+}
+
+// A setting would give every Service another address: nothing is written to Azure, each says so,
+// and endpoints are followed. One that its owner lets go goes alone, one that is deleted goes,
+// and the rest with the controller's flag.
+func TestManyAddressesAreNotTakenAway(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	settings := func(group string) {
+		l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"`+group+`","loadBalancerResourceGroup":"rg","vnetResourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
+	}
+	settings("rg")
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	names := []string{"a", "b", "c", "d", "e"}
+	for _, name := range names {
+		l.wanted(name, nil, n1)
+	}
+	flags := []string{"--leader-elect=false", "--cluster-name", l.namespace}
+	weir := l.controller(flags...)
+	before := map[string]string{}
+	for _, name := range names {
+		before[name] = l.ingress(name, 1)[0]
+	}
+	l.shows(weir, `weir_services{state="ready"} 5`)
+	l.ends(weir)
+	l.emulator.ClearCalls()
+
+	settings("elsewhere")
+	if out, code := l.plans(); code != 3 || !strings.Contains(out, "! 5 public IPs are DELETED") && !strings.Contains(out, "! 5 Services get another address") {
+		t.Errorf("the plan ends with %d, and says\n%s", code, out)
+	}
+	weir = l.controller(flags...)
+	l.shows(weir, `weir_services{state="held"} 5`)
+	l.said("a", "LoadBalancerRemovalHeld")
+	l.move("a", n1, n2)
+	l.becomes(l.namespace+"-a", "10.0.0.1", "10.0.0.2")
+	if all := l.taken(); len(all) > 0 {
+		t.Errorf("Azure saw\n%s", strings.Join(all, "\n"))
+	}
+
+	l.edit("a", func(s *corev1.Service) { s.Annotations["weir.dev/allow-removal"] = "true" })
+	e := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: l.namespace}}
+	l.must(cluster.Delete(t.Context(), e))
+	l.gone("Service e", e)
+	l.otherAddress("a", before["a"])
+	l.shows(weir, `weir_services{state="held"} 3`)
+	for _, name := range []string{"b", "c", "d"} {
+		if now := l.ingress(name, 1)[0]; now != before[name] {
+			t.Errorf("Service %s had %s, and has %s", name, before[name], now)
+		}
+	}
+	l.ends(weir)
+
+	l.controller(append(flags, "--allow-removal")...)
+	for _, name := range []string{"b", "c", "d"} {
+		l.otherAddress(name, before[name])
+	}
+	for _, name := range names[:4] {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
+		l.must(cluster.Delete(t.Context(), s))
+		l.gone("Service "+name, s)
+	}
+}
+
+// otherAddress waits until a Service has another address than it had.
+func (l *lab) otherAddress(name, before string) {
+	l.t.Helper()
+	l.eventually("another address of Service "+name, func() error {
+		if now := l.ingress(name, 1)[0]; now == before {
+			return fmt.Errorf("still %s", now)
+		}
+		return nil
+	})
+}
