@@ -273,6 +273,9 @@ func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.
 	if !ok {
 		return outcome(ctx, err, 0)
 	}
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == ensure.CodeRehearsed {
+		return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil // nobody waits for it
+	}
 	c.complain(s, cl, troubleOf(err), unplaced.Error())
 	c.warn(ctx, cl, "no load balancer for the Service", req.String(), unplaced.error)
 	return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil
