@@ -98,7 +98,7 @@ func (c *Cluster) setupBalancing() error {
 		Watches(&v1alpha1.BackendPool{}, mapped(c.serviceOfPool), builder.WithPredicates(poolGoes())).
 		Watches(&corev1.Node{}, mapped(c.servicesAtNodes), builder.WithPredicates(c.nodeOrLabelsChanged())).
 		WatchesRawSource(c.balanced.source()).
-		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter(), MaxConcurrentReconciles: 4}).
+		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter(), NewQueue: newFairQueue, MaxConcurrentReconciles: 4}).
 		Complete(c.balanced.noting(c.reconcileBalanced))
 }
 
