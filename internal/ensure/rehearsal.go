@@ -84,5 +84,6 @@ func (r *Rehearsal) heard() int {
 }
 
 // Rehearsal returns Balancers with the same settings that write nothing, and know no more
-// than a process that has just begun.
-func (b *Balancers) Rehearsal() *Rehearsal { return NewRehearsal(b.cfg, b.cfg.Azure) }
+// than a process that has just begun. What one of them has read the next ones need not read for
+// a while, and all together have a share of the reads that Azure takes.
+func (b *Balancers) Rehearsal() *Rehearsal { return NewRehearsal(b.cfg, b.readings) }

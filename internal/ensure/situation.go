@@ -34,12 +34,29 @@ func (g *guard) admissions(of guarded) []nsg.Admission {
 	return of.wish.Admissions(of.addresses, nodes)
 }
 
+// behind are the nodes behind a load balancer, if they are known.
+type behind struct {
+	nodes []netip.Addr
+	known bool
+}
+
+// behind looks the nodes of a load balancer up, once: thousands of Services have the same.
+func (s *situation) behind(g *guard, on lb.LoadBalancerID) behind {
+	b, done := s.behinds[on.Key()]
+	if !done {
+		b.nodes, b.known = g.cfg.Cluster.NodesOf(on)
+		s.behinds[on.Key()] = b
+	}
+	return b
+}
+
 // situation is what a plan of the security group is made from, but for the group.
 type situation struct {
 	shares []nsg.Share
 	nodes  []netip.Addr
 	// mine are the destinations of the Services whose wish is known, and former ones.
-	mine map[netip.Addr]bool
+	mine    map[netip.Addr]bool
+	behinds map[lb.LoadBalancerKey]behind
 	// naming says which additional addresses are whose.
 	naming naming
 }
@@ -50,7 +67,7 @@ type situation struct {
 // all that were not looked at yet. Those of stay are fought about, and nothing is changed where
 // they are reached.
 func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
-	s := situation{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had)}
+	s := situation{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[lb.LoadBalancerKey]behind{}}
 	there, due := map[string]Reached{}, map[string]bool{}
 	for _, r := range g.cfg.Cluster.Reached() {
 		there[r.Owner] = r
@@ -66,10 +83,17 @@ func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 			s.add(g, owner, g.known[owner], stay[owner])
 		}
 	}
+	atNodes := map[int32]bool{} // of all that are fixed: each at each node would be many
 	for _, owner := range slices.Sorted(maps.Keys(there)) {
 		if _, known := g.known[owner]; !known && !due[owner] {
-			s.shares = append(s.shares, nsg.Share{Service: owner, Fixed: true, Places: s.reached(there[owner].Addresses, there[owner].NodePorts)})
+			s.shares = append(s.shares, nsg.Share{Service: owner, Fixed: true, Places: s.reached(there[owner].Addresses, nil)})
+			for _, port := range there[owner].NodePorts {
+				atNodes[port] = true
+			}
 		}
+	}
+	if len(atNodes) > 0 {
+		s.shares = append(s.shares, nsg.Share{Fixed: true, Places: s.reached(nil, slices.Sorted(maps.Keys(atNodes)))})
 	}
 	for _, j := range jobs {
 		s.add(g, j.Owner, guardedBy(j), stay[j.Owner])
@@ -87,8 +111,9 @@ func (s *situation) add(g *guard, owner string, of guarded, stays bool) {
 	if of.wish == nil {
 		return
 	}
-	share := nsg.Share{Service: owner, Fixed: stays, Admissions: g.admissions(of), Places: s.reached(s.places(of), of.wish.NodePorts())}
-	if _, ok := g.cfg.Cluster.NodesOf(of.on); !ok && len(of.wish.NodePorts()) > 0 {
+	at := s.behind(g, of.on)
+	share := nsg.Share{Service: owner, Fixed: stays, Admissions: of.wish.Admissions(of.addresses, at.nodes), Places: s.reached(s.places(of), of.wish.NodePorts())}
+	if !at.known && len(of.wish.NodePorts()) > 0 {
 		share.Fixed = true
 	}
 	for _, a := range share.Admissions {

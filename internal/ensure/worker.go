@@ -5,10 +5,12 @@ package ensure
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/turns"
 )
 
 const (
@@ -42,7 +44,7 @@ func (w *worker) add(j *job) {
 	}
 }
 
-// take returns the oldest jobs. Whoever woke the worker for them has been heard: a call that
+// take returns the oldest jobs, of each namespace in turn. Whoever woke the worker for them has been heard: a call that
 // is left over would have the next Service gather no company.
 func (w *worker) take() []*job {
 	w.mu.Lock()
@@ -51,10 +53,15 @@ func (w *worker) take() []*job {
 	case <-w.wake:
 	default:
 	}
-	n := min(len(w.waiting), mostAtOnce)
-	taken := slices.Clone(w.waiting[:n])
-	w.waiting = slices.Delete(w.waiting, 0, n)
-	return taken
+	var taken []*job
+	taken, w.waiting = turns.Deal(w.waiting, (*job).namespace, mostAtOnce)
+	return slices.Clone(taken)
+}
+
+// namespace is that of a job's Service.
+func (j *job) namespace() string {
+	namespace, _, _ := strings.Cut(j.Service, "/")
+	return namespace
 }
 
 // run works on what waits until the context is done.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"weir.dev/weir/internal/fault"
@@ -149,7 +150,7 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, i
 	in := plan.Input{
 		Observed: observed, MostRules: w.cfg.MostRules,
 		SharedPools: w.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
-		ServiceOf: w.serviceOf, AddressAt: inv.addressAt,
+		ServiceOf: w.serviceOf(), AddressAt: inv.addressAt,
 	}
 	due := map[string]bool{}
 	for _, j := range jobs {
@@ -164,15 +165,20 @@ func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, i
 	return in
 }
 
-// serviceOf names the Service of the cluster that a rule is of.
-func (w *worker) serviceOf(rule string) string {
-	owner, _, _ := strings.Cut(rule, "-")
-	for _, r := range w.cfg.Cluster.Reached() {
-		if equalFold(r.Owner, owner) {
-			return r.Service
+// serviceOf names the Service of the cluster that a rule is of. It looks at all of them when it
+// is asked first.
+func (w *worker) serviceOf() func(rule string) string {
+	services := sync.OnceValue(func() map[string]string {
+		of := map[string]string{}
+		for _, r := range w.cfg.Cluster.Reached() {
+			of[strings.ToLower(r.Owner)] = r.Service
 		}
+		return of
+	})
+	return func(rule string) string {
+		owner, _, _ := strings.Cut(rule, "-")
+		return services()[strings.ToLower(owner)]
 	}
-	return ""
 }
 
 // addressAt is the address of a place of the plan: the id of a public IP, or a subnet and a

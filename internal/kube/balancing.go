@@ -102,7 +102,7 @@ func (c *Cluster) setupBalancing() error {
 		Watches(&v1alpha1.BackendPool{}, mapped(c.serviceOfPool), builder.WithPredicates(poolGoes())).
 		Watches(&corev1.Node{}, mapped(c.servicesAtNodes), builder.WithPredicates(c.nodeOrLabelsChanged())).
 		WatchesRawSource(c.balanced.source()).
-		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter(), MaxConcurrentReconciles: 4}).
+		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter(), NewQueue: newFairQueue, MaxConcurrentReconciles: 4}).
 		Complete(c.balanced.noting(c.reconcileBalanced))
 }
 
@@ -301,6 +301,9 @@ func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.
 	unplaced, ok := errors.AsType[*unplacedError](err)
 	if !ok {
 		return outcome(ctx, err, 0)
+	}
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == ensure.CodeRehearsed {
+		return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil // nobody waits for it
 	}
 	c.complain(s, cl, troubleOf(err), unplaced.Error())
 	c.warn(ctx, cl, "no load balancer for the Service", req.String(), unplaced.error)

@@ -183,11 +183,15 @@ func (all *claims) drop(name types.NamespacedName) {
 	delete(all.all, name)
 }
 
-// listed reads a record of a Service.
+// listed reads a record of a Service, each name once. Whoever may edit a Service may edit it,
+// and each name costs reads.
 func listed(s *corev1.Service, annotation string) []string {
 	var names []string
+	known := map[string]bool{}
 	for name := range strings.SplitSeq(s.Annotations[annotation], ",") {
-		if name = strings.TrimSpace(name); name != "" {
+		name = strings.TrimSpace(name)
+		if folded := strings.ToLower(name); name != "" && !known[folded] {
+			known[folded] = true
 			names = append(names, name)
 		}
 	}

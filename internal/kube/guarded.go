@@ -97,8 +97,11 @@ func (c *Cluster) atNodes(wish *service.Wish, on lb.LoadBalancerID) []netip.Addr
 // nodesDiffer reports whether the security rules of a Service name other nodes than are
 // there now. Nodes that are not known yet make no difference.
 func (c *Cluster) nodesDiffer(cl *claim, wish *service.Wish) bool {
+	if !c.balancing.Guarded || len(wish.NodePorts()) == 0 {
+		return false // of thousands of Services hardly any asks: to look takes all nodes
+	}
 	nodes, known := c.NodesOf(cl.level.On)
-	return c.balancing.Guarded && len(wish.NodePorts()) > 0 && known && !slices.Equal(cl.nodes, nodes)
+	return known && !slices.Equal(cl.nodes, nodes)
 }
 
 // servicesAtNodes maps a node to the Services whose security rules name nodes.

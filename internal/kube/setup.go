@@ -236,7 +236,9 @@ func (c *Cluster) Setup(lanes Lanes) error {
 			return fmt.Errorf("controller of announced evictions: %w", err)
 		}
 	}
-	options := func() controller.Options { return controller.Options{RateLimiter: c.opts.Requeue.limiter()} }
+	options := func() controller.Options {
+		return controller.Options{RateLimiter: c.opts.Requeue.limiter(), NewQueue: newFairQueue}
+	}
 	err := builder.ControllerManagedBy(c.mgr).Named("service").
 		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged(), live())).
 		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged(), live())).

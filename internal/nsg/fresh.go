@@ -24,49 +24,27 @@ const (
 )
 
 // fresh is a new rule for an admission, without destinations yet.
-func (g *group) fresh(a Admission) lb.SecurityRule {
+func (g *group) fresh(a Admission, m meaning) lb.SecurityRule {
 	return lb.SecurityRule{
-		Name: g.name(a), Priority: g.priority(a.Access), Direction: lb.Inbound, Access: a.Access, Protocol: a.Protocol,
+		Name: g.name(a, m), Priority: g.priority(a.Access), Direction: lb.Inbound, Access: a.Access, Protocol: a.Protocol,
 		Sources: slices.Clone(a.Sources), SourcePorts: []string{lb.Any}, DestinationPorts: slices.Clone(a.Ports),
 	}
 }
 
 // name returns a name that no rule has, whatever the capitals. It is the one that the Azure
 // cloud provider gives a rule for the same sources and ports, so that it knows it as its own.
-func (g *group) name(a Admission) string {
+func (g *group) name(a Admission, m meaning) string {
 	name := Prefix + "deny-all_" + string(a.Family)
-	m := a.meaning()
 	if all := (meaning{lb.Deny, a.Family, lb.Any, lb.Any, lb.Any}); m != all {
 		as := func(text string) string { return text }
 		sum := md5.Sum([]byte(strings.Join([]string{a.Protocol, folded(a.Sources, as), folded(a.Ports, as)}, "_"))) //nolint:gosec // see above
 		name = Prefix + strings.ToLower(string(a.Access)) + "_" + string(a.Family) + "_" + hex.EncodeToString(sum[:])
 	}
-	taken := func(name string) bool {
-		return slices.ContainsFunc(g.rules, func(r lb.SecurityRule) bool { return strings.EqualFold(r.Name, name) })
-	}
 	next := name
-	for n := 2; taken(next); n++ {
+	for n := 2; g.names[strings.ToLower(next)]; n++ {
 		next = name + "_" + strconv.Itoa(n)
 	}
 	return next
-}
-
-// priority returns the first one that is free. Only rules of the same direction compete.
-func (g *group) priority(access lb.Access) int32 {
-	taken := map[int32]bool{}
-	for _, r := range g.rules {
-		if strings.EqualFold(string(r.Direction), string(lb.Inbound)) {
-			taken[r.Priority] = true
-		}
-	}
-	n, step := int32(firstPriority), int32(1)
-	if access == lb.Deny {
-		n, step = lastPriority, -1
-	}
-	for taken[n] {
-		n += step
-	}
-	return n
 }
 
 // room is what of a group's room is in use.
@@ -76,6 +54,10 @@ func (u *room) add(r lb.SecurityRule) {
 	u.rules++
 	u.sources += prefixes(r.Sources)
 	u.destinations += prefixes(r.Destinations)
+}
+
+func (u room) and(more room) *room {
+	return &room{u.rules + more.rules, u.sources + more.sources, u.destinations + more.destinations}
 }
 
 // prefixes counts what counts for Azure: addresses and ranges, and no tags.

@@ -96,7 +96,8 @@ func strangers() []lb.SecurityRule {
 	}
 	odd := rule("k8s-azure-lb_odd", 502, lb.Inbound)
 	odd.SourcePorts = []string{"53"}
-	name := new(group).name(Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{"Internet"}, Ports: []string{"80"}})
+	a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{"Internet"}, Ports: []string{"80"}}
+	name := new(group).name(a, a.meaning())
 	return []lb.SecurityRule{
 		rule("ssh", 500, lb.Inbound), rule("out", 501, lb.Outbound), odd, rule("last", 4096, lb.Inbound), rule(strings.ToUpper(name), 700, lb.Outbound),
 	}
@@ -196,4 +197,43 @@ func distinct(t *rapid.T, rules []lb.SecurityRule) {
 			t.Fatalf("%s is empty", r.Name)
 		}
 	}
+}
+
+// Whoever is refused counts as one of whom nothing is known, whatever it took to find out: all
+// others get what they would get then.
+func TestLawTheRefusedAreHeld(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := Input{Ours: map[netip.Addr]bool{}}
+		share := func(name string) Share {
+			s := many(name, rapid.IntRange(1, 4).Draw(t, "at"), rapid.SampledFrom([]int{1, 900, 1100, 3000}).Draw(t, "ranges"))
+			for i := range s.Admissions[0].Sources { // of its own
+				s.Admissions[0].Sources[i] = strings.Replace(s.Admissions[0].Sources[i], "10.", name[1:]+".", 1)
+			}
+			return s
+		}
+		for i := range 5 {
+			s := share(fmt.Sprint("s", rapid.IntRange(1, 9).Draw(t, "wish")))
+			s.Service = fmt.Sprint("s", i)
+			in.Shares = append(in.Shares, s)
+			for n := range 5 {
+				in.Ours[fourth(n)] = true
+			}
+		}
+		if rapid.Bool().Draw(t, "some are there") {
+			was := in
+			was.Shares = in.Shares[:2]
+			in.Observed = Merge(was).Next
+			in.Shares = append(in.Shares[2:], in.Shares[:rapid.IntRange(0, 2).Draw(t, "known")]...)
+		}
+		p := Merge(in)
+		held := in
+		held.Shares = slices.Clone(in.Shares)
+		for i := range held.Shares {
+			held.Shares[i].Fixed = p.Refused[held.Shares[i].Service] != nil
+		}
+		again := Merge(held)
+		if len(again.Refused) > 0 || spell(again.Next) != spell(p.Next) {
+			t.Fatalf("refused %v\nheld  %v\ngot\n%.300s\nwant\n%.300s", p.Refused, again.Refused, spell(p.Next), spell(again.Next))
+		}
+	})
 }

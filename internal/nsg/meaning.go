@@ -108,10 +108,3 @@ func span(text string) (first, last int, ok bool) {
 	last, err2 := strconv.Atoi(to)
 	return first, last, err1 == nil && err2 == nil
 }
-
-func coversPort(list []string, port int32) bool {
-	return slices.ContainsFunc(list, func(text string) bool {
-		first, last, ok := span(text)
-		return ok && first <= int(port) && int(port) <= last
-	})
-}

@@ -79,15 +79,13 @@ func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
 // Merge makes a plan. It is empty when it is made again from what the first one became.
 func Merge(in Input) Plan {
-	refused := map[string]error{}
+	shares, seen, refused := readAll(in.Shares), see(in), map[string]error{}
 	for {
-		g := takeOut(in, refused)
-		service, err := g.addAll(in.Shares, refused)
-		if err == nil {
+		g := takeOut(seen, shares, refused)
+		if again := g.addAll(shares, refused); !again {
 			next := g.withoutEmpty()
 			return Plan{Next: next, Changes: Diff(in.Observed, next), Refused: refused}
 		}
-		refused[service] = err
 	}
 }
 
@@ -98,52 +96,65 @@ type group struct {
 	of map[meaning]int
 	// served are the destinations of each meaning that a managed rule has.
 	served map[meaning]map[netip.Addr]bool
+	// hollow are the meanings of rules that stay for what is added alone.
+	hollow map[meaning]bool
+	seen   *sight
 	used   room
+	taken
 }
 
 // takeOut starts a plan with what stays: of the managed rules the destinations that are
 // not ours, those that are wanted, and those of Services of which nothing is known.
-func takeOut(in Input, refused map[string]error) *group {
-	g := &group{of: map[meaning]int{}, served: map[meaning]map[netip.Addr]bool{}}
+func takeOut(seen *sight, shares []asking, refused map[string]error) *group {
+	g := &group{
+		of: map[meaning]int{}, served: map[meaning]map[netip.Addr]bool{}, hollow: map[meaning]bool{}, seen: seen, taken: newTaken(),
+	}
 	wanted := map[meaning]map[netip.Addr]bool{}
-	held := map[netip.Addr][]Place{}
-	for _, s := range in.Shares {
+	held := holding{at: map[netip.Addr][]int{}}
+	for _, s := range shares {
 		if s.Fixed || refused[s.Service] != nil {
-			for _, p := range s.Places {
-				for _, a := range p.Addresses {
-					held[a] = append(held[a], p)
-				}
-			}
+			held.add(s.Places, seen.here)
 			continue
 		}
-		for _, a := range s.Admissions {
-			put(wanted, a.meaning(), a.Destinations...)
+		for i, a := range s.Admissions {
+			put(wanted, s.meanings[i], a.Destinations...)
 		}
 	}
-	for _, r := range in.Observed {
-		if managed(r) {
-			m := meaningOf(r)
-			r.Destinations = slices.DeleteFunc(slices.Clone(r.Destinations), func(text string) bool {
-				a, host := address(text)
-				if !host || !in.Ours[a] {
-					return false
+	for _, o := range seen.rules {
+		r := o.SecurityRule
+		if o.managed {
+			m := o.meaning
+			covers := held.of(r)
+			r.Destinations = nil
+			for i, a := range o.hosts {
+				if a.IsValid() {
+					again := g.served[m][a]
+					put(g.served, m, a)
+					if again || !wanted[m][a] && !covers(a) {
+						continue
+					}
 				}
-				again := g.served[m][a]
-				put(g.served, m, a)
-				return again || !wanted[m][a] && !holds(held[a], r)
-			})
+				r.Destinations = append(r.Destinations, o.Destinations[i])
+			}
 			_, another := g.of[m]
 			if len(r.Destinations) == 0 && (another || len(wanted[m]) == 0) {
 				continue
 			}
 			if !another {
 				g.of[m] = len(g.rules)
+				g.hollow[m] = len(r.Destinations) == 0
 			}
 		}
-		g.rules = append(g.rules, r)
-		g.used.add(r)
+		g.put(r)
 	}
 	return g
+}
+
+// put adds a rule.
+func (g *group) put(r lb.SecurityRule) {
+	g.rules = append(g.rules, r)
+	g.used.add(r)
+	g.take(r)
 }
 
 func put(of map[meaning]map[netip.Addr]bool, m meaning, addresses ...netip.Addr) {
@@ -155,34 +166,65 @@ func put(of map[meaning]map[netip.Addr]bool, m meaning, addresses ...netip.Addr)
 	}
 }
 
-// holds reports whether a rule admits somebody at one of these places.
-func holds(places []Place, r lb.SecurityRule) bool {
-	return slices.ContainsFunc(places, func(p Place) bool {
-		return len(p.Ports) == 0 || slices.ContainsFunc(p.Ports, func(n int32) bool { return coversPort(r.DestinationPorts, n) })
-	})
-}
-
-// addAll adds what is missing, one Service after the other. It stops at the first one for
-// which there is no room.
-func (g *group) addAll(shares []Share, refused map[string]error) (service string, err error) {
+// addAll adds what is missing, one Service after the other, and refuses those for which there
+// is no room. It reports whether the plan has to be made again, because what stays of one
+// that is refused was taken out.
+func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 	for _, s := range shares {
 		if s.Fixed || refused[s.Service] != nil {
 			continue
 		}
-		added := false
-		for _, a := range s.Admissions {
-			added = g.add(a) || added
+		need := g.needs(s)
+		if need == (room{}) {
+			continue
 		}
-		if err := g.used.exceeded(); added && err != nil {
-			return s.Service, err
+		if err := g.used.and(need).exceeded(); err != nil {
+			refused[s.Service] = err
+			if g.has(s) {
+				return true
+			}
+			continue
+		}
+		for i, a := range s.Admissions {
+			g.add(a, s.meanings[i])
 		}
 	}
-	return "", nil
+	return false
+}
+
+// needs is the room that what is missing of a Service takes.
+func (g *group) needs(s asking) room {
+	var need room
+	counted := map[meaning]map[netip.Addr]bool{}
+	for i, a := range s.Admissions {
+		m := s.meanings[i]
+		for _, d := range a.Destinations {
+			if g.served[m][d] || counted[m][d] {
+				continue
+			}
+			if _, there := g.of[m]; !there && counted[m] == nil {
+				need.rules++
+				need.sources += prefixes(a.Sources)
+			}
+			put(counted, m, d)
+			need.destinations++
+		}
+	}
+	return need
+}
+
+// has reports whether the observed group may have something of a Service.
+func (g *group) has(s asking) bool {
+	for i, a := range s.Admissions {
+		if g.hollow[s.meanings[i]] || g.seen.anyHere(a.Destinations) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Places, func(p Place) bool { return g.seen.anyHere(p.Addresses) })
 }
 
 // add gives an admission its destinations in the rule that means it, or else in a new one.
-func (g *group) add(a Admission) (added bool) {
-	m := a.meaning()
+func (g *group) add(a Admission, m meaning) {
 	var missing []netip.Addr
 	for _, d := range a.Destinations {
 		if !g.served[m][d] {
@@ -191,14 +233,13 @@ func (g *group) add(a Admission) (added bool) {
 		}
 	}
 	if len(missing) == 0 {
-		return false
+		return
 	}
 	at, there := g.of[m]
 	if !there {
 		at = len(g.rules)
 		g.of[m] = at
-		g.rules = append(g.rules, g.fresh(a))
-		g.used.add(g.rules[at])
+		g.put(g.fresh(a, m))
 	}
 	r := &g.rules[at]
 	r.Destinations = slices.Clone(r.Destinations)
@@ -207,7 +248,6 @@ func (g *group) add(a Admission) (added bool) {
 		r.Destinations = append(r.Destinations, d.String())
 	}
 	g.used.destinations += len(missing)
-	return true
 }
 
 // withoutEmpty returns the rules but for those that were kept for a destination which
@@ -224,22 +264,32 @@ func (g *group) withoutEmpty() []lb.SecurityRule {
 
 // Diff lists the differences of two sets of rules.
 func Diff(before, after []lb.SecurityRule) []plan.Change {
-	find := func(rules []lb.SecurityRule, name string) int {
-		return slices.IndexFunc(rules, func(r lb.SecurityRule) bool { return strings.EqualFold(r.Name, name) })
-	}
+	was, is := byName(before), byName(after)
 	var changes []plan.Change
-	for _, is := range after {
-		switch at := find(before, is.Name); {
-		case at < 0:
-			changes = append(changes, plan.Change{Action: plan.Add, Kind: Kind, Name: is.Name, Is: is})
-		case !before[at].Same(is):
-			changes = append(changes, plan.Change{Action: plan.Alter, Kind: Kind, Name: is.Name, Was: before[at], Is: is})
+	for _, r := range after {
+		switch at, there := was[strings.ToLower(r.Name)]; {
+		case !there:
+			changes = append(changes, plan.Change{Action: plan.Add, Kind: Kind, Name: r.Name, Is: r})
+		case !before[at].Same(r):
+			changes = append(changes, plan.Change{Action: plan.Alter, Kind: Kind, Name: r.Name, Was: before[at], Is: r})
 		}
 	}
-	for _, was := range before {
-		if find(after, was.Name) < 0 {
-			changes = append(changes, plan.Change{Action: plan.Remove, Kind: Kind, Name: was.Name, Was: was})
+	for _, r := range before {
+		if _, there := is[strings.ToLower(r.Name)]; !there {
+			changes = append(changes, plan.Change{Action: plan.Remove, Kind: Kind, Name: r.Name, Was: r})
 		}
 	}
 	return changes
+}
+
+// byName says where the first rule of each name is.
+func byName(rules []lb.SecurityRule) map[string]int {
+	at := make(map[string]int, len(rules))
+	for i, r := range rules {
+		name := strings.ToLower(r.Name)
+		if _, there := at[name]; !there {
+			at[name] = i
+		}
+	}
+	return at
 }

@@ -53,19 +53,17 @@ func Diff(before, after lb.LoadBalancer) []Change {
 }
 
 func compare[T any](before, after []T, kind Kind, name func(T) string, same func(is, shall T) bool, forward, reverse *[]Change) {
-	find := func(items []T, item T) int {
-		return slices.IndexFunc(items, func(i T) bool { return strings.EqualFold(name(i), name(item)) })
-	}
+	atBefore, atAfter := byName(before, name), byName(after, name)
 	for _, is := range after {
-		switch at := find(before, is); {
-		case at < 0:
+		switch at, there := atBefore[strings.ToLower(name(is))]; {
+		case !there:
 			*forward = append(*forward, Change{Action: Add, Kind: kind, Name: name(is), Is: is})
 		case !same(before[at], is):
 			*forward = append(*forward, Change{Action: Alter, Kind: kind, Name: name(is), Was: before[at], Is: is})
 		}
 	}
 	for _, was := range before {
-		if find(after, was) < 0 {
+		if _, there := atAfter[strings.ToLower(name(was))]; !there {
 			*reverse = append(*reverse, Change{Action: Remove, Kind: kind, Name: name(was), Was: was})
 		}
 	}

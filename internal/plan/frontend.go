@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -26,54 +25,85 @@ func place(f lb.Frontend) string {
 // nobody wants any more, and has one at every place that it wants.
 func settle(in Input, accepted []Share) []lb.Frontend {
 	next := make([]lb.Frontend, 0, len(in.Observed.Frontends)+len(accepted))
+	at := map[string]int{} // the first of each place
+	add := func(f lb.Frontend) {
+		if _, there := at[place(f)]; !there {
+			at[place(f)] = len(next)
+		}
+		next = append(next, f)
+	}
+	k := keepingOf(in, accepted)
 	for _, f := range in.Observed.Frontends {
-		if stays(in, accepted, f) {
-			next = append(next, f)
+		if k.stays(f) {
+			add(f)
 		}
 	}
 	for _, s := range accepted {
 		for _, f := range s.Frontends {
-			at := slices.IndexFunc(next, func(is lb.Frontend) bool { return place(is) == place(f) })
-			switch {
-			case at < 0:
-				next = append(next, f)
-			case strings.EqualFold(next[at].Name, f.Name) && !sameFrontend(next[at], f):
-				next[at] = f
+			switch i, there := at[place(f)]; {
+			case !there:
+				add(f)
+			case strings.EqualFold(next[i].Name, f.Name) && !sameFrontend(next[i], f):
+				next[i] = f
 			}
 		}
 	}
 	return next
 }
 
+// keeping is what decides which frontends stay.
+type keeping struct {
+	in                       Input
+	accepted, others, shares roster
+	// rules are those of each frontend, places all that are wanted, and named those that are
+	// wanted for a frontend of a name.
+	rules  map[string][]lb.Rule
+	places map[string]bool
+	named  map[string][]string
+}
+
+func keepingOf(in Input, accepted []Share) keeping {
+	k := keeping{
+		in: in, accepted: rosterIn(accepted), others: rosterOf(in.Others), shares: rosterIn(in.Shares),
+		rules: map[string][]lb.Rule{}, places: map[string]bool{}, named: map[string][]string{},
+	}
+	for _, r := range in.Observed.Rules {
+		name := strings.ToLower(r.Frontend)
+		k.rules[name] = append(k.rules[name], r)
+	}
+	for _, s := range accepted {
+		for _, w := range s.Frontends {
+			name := strings.ToLower(w.Name)
+			k.places[place(w)] = true
+			k.named[name] = append(k.named[name], place(w))
+		}
+	}
+	return k
+}
+
 // stays reports whether a frontend is still wanted where it is. One without a Service of
 // the plan is foreign, unless a Service of the plan shared it and its own has gone.
-func stays(in Input, accepted []Share, f lb.Frontend) bool {
-	if in.Observed.Pinned[strings.ToLower(f.Name)] {
+func (k keeping) stays(f lb.Frontend) bool {
+	name := strings.ToLower(f.Name)
+	if k.in.Observed.Pinned[name] {
 		return true
 	}
 	ours := false
-	for _, r := range in.Observed.Rules {
-		if strings.EqualFold(r.Frontend, f.Name) {
-			if ownerOf(accepted, r.Name) == "" {
-				return true // of a rule that stays as it is
-			}
-			ours = true
+	for _, r := range k.rules[name] {
+		if k.accepted.owner(r.Name) == "" {
+			return true // of a rule that stays as it is
 		}
+		ours = true
 	}
-	brought := ownerOf(accepted, f.Name)
-	if brought == "" && (!ours || ownedByAny(in.Others, f.Name) || ownerOf(in.Shares, f.Name) != "") {
+	if k.accepted.owner(f.Name) == "" && (!ours || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {
 		return true
 	}
-	wanted := false
-	for _, s := range accepted {
-		for _, w := range s.Frontends {
-			if strings.EqualFold(w.Name, f.Name) && place(w) != place(f) {
-				return false // the name is needed elsewhere
-			}
-			wanted = wanted || place(w) == place(f)
+	for _, at := range k.named[name] {
+		if at != place(f) {
+			return false // the name is needed elsewhere
 		}
 	}
-	return wanted
+	return k.places[place(f)]
 }
 
 // seatOf names the frontend that is at the place of one which a Service wants.
@@ -89,18 +119,4 @@ func seatOf(next lb.LoadBalancer, s Share, wanted string) string {
 		}
 	}
 	return wanted
-}
-
-// ownerOf returns which of the Services a name is of; empty if of none.
-func ownerOf(shares []Share, name string) string {
-	for _, s := range shares {
-		if owns(s.Owner, name) {
-			return s.Owner
-		}
-	}
-	return ""
-}
-
-func ownedByAny(owners []string, name string) bool {
-	return slices.ContainsFunc(owners, func(owner string) bool { return owns(owner, name) })
 }

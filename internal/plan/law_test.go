@@ -124,7 +124,7 @@ func served(t *rapid.T, in Input, p Plan) {
 	before, after := places(in.Observed), places(p.Next)
 	want := map[string]string{}
 	for _, r := range in.Observed.Rules {
-		if s := ownerOf(in.Shares, r.Name); s == "" || p.Refused[s] != nil {
+		if s := rosterIn(in.Shares).owner(r.Name); s == "" || p.Refused[s] != nil {
 			want[r.Name] = before[r.Frontend]
 		}
 	}
@@ -195,4 +195,46 @@ func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
 			t.Fatalf("frontend %s is left over", f.Name)
 		}
 	}
+}
+
+// Whoever is refused would not fit beside the others either if he were looked at alone.
+func TestLawTheRefusedDoNotFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}, MostRules: rapid.IntRange(0, 9).Draw(t, "most")}
+		for range rapid.IntRange(1, 4).Draw(t, "edits") {
+			in.Shares = nil
+			for _, owner := range rapid.SliceOfNDistinct(rapid.SampledFrom(owners), 1, len(owners), rapid.ID[string]).Draw(t, "due") {
+				in.Shares = append(in.Shares, drawShare(t, owner, 3))
+			}
+			p := Make(in)
+			for refused := range p.Refused {
+				others := in
+				others.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return s.Owner != refused && p.Refused[s.Owner] != nil })
+				if again := Make(others); len(again.Refused) == 0 {
+					t.Fatalf("%s is refused (%v), and fits", refused, p.Refused[refused])
+				}
+			}
+			in.Observed = p.Next
+		}
+	})
+}
+
+// A name is the owner's that it begins with, up to a dash, whatever the capitals.
+func TestLawRoster(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[aA](-?[aAb]){0,3}`)
+		var shares []Share
+		for range rapid.IntRange(0, 6).Draw(t, "owners") {
+			shares = append(shares, Share{Owner: word.Draw(t, "owner")})
+		}
+		name, want := word.Draw(t, "name"), ""
+		for _, s := range shares {
+			if want == "" && owns(s.Owner, name) {
+				want = s.Owner
+			}
+		}
+		if got := rosterIn(shares).owner(name); got != want {
+			t.Fatalf("%q is %q's, and not %q's", name, want, got)
+		}
+	})
 }

@@ -25,16 +25,23 @@ func owned[T any](owner string, name func(T) string) func(T) bool {
 // if it says the same it stays as it is, so that a write changes no more than it must.
 func merge[T any](items, wished []T, owned func(T) bool, name func(T) string, same func(is, shall T) bool) []T {
 	next := make([]T, 0, len(items)+len(wished))
-	kept := map[string]bool{}
+	at, kept := byName(wished, name), map[string]bool{}
+	strange := slices.ContainsFunc(wished, func(w T) bool { return !owned(w) }) // a shared probe
 	for _, item := range items {
-		at := slices.IndexFunc(wished, func(w T) bool { return strings.EqualFold(name(w), name(item)) })
+		ours := owned(item)
+		if !ours && !strange {
+			next = append(next, item)
+			continue
+		}
+		lower := strings.ToLower(name(item))
+		i, stays := at[lower]
 		switch {
-		case at >= 0:
-			kept[strings.ToLower(name(item))] = true
-			if !same(item, wished[at]) {
-				item = wished[at]
+		case stays:
+			kept[lower] = true
+			if !same(item, wished[i]) {
+				item = wished[i]
 			}
-		case owned(item):
+		case ours:
 			continue
 		}
 		next = append(next, item)

@@ -87,8 +87,12 @@ func (p Plan) Empty() bool { return len(p.Changes) == 0 && !p.Delete }
 // take gives a Service its share, in place of what it had. The frontends are settled.
 func take(next *lb.LoadBalancer, s Share) {
 	rules := slices.Clone(s.Rules)
-	for i := range rules {
-		rules[i].Frontend = seatOf(*next, s, rules[i].Frontend)
+	seat := map[string]string{}
+	for i, r := range rules {
+		if _, known := seat[r.Frontend]; !known {
+			seat[r.Frontend] = seatOf(*next, s, r.Frontend)
+		}
+		rules[i].Frontend = seat[r.Frontend]
 	}
 	had := poolsOf(next.Rules, s.Owner)
 	next.Rules = merge(next.Rules, rules, owned(s.Owner, ruleName), ruleName, sameRule)

@@ -150,7 +150,9 @@ func TestClashes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		at := func(r lb.Rule) seat { return seat{r, strings.ToLower(r.Frontend)} }
-		if err := (Input{}).clashes([]seat{at(tt.a)}, at(tt.b)); (err != nil) != tt.clash {
+		taken := newSeats()
+		taken.add(at(tt.a))
+		if err := (Input{}).clashes(taken, at(tt.b)); (err != nil) != tt.clash {
 			t.Errorf("%s: %v", tt.about, err)
 		}
 	}

@@ -16,31 +16,40 @@ import (
 // which may then be in the way of others. So whoever has a port keeps it, and of those who
 // want one that is free the first gets it.
 func refuse(in Input) map[string]error {
-	refused := map[string]error{}
-	for {
-		owner, err := in.unfit(refused)
-		if err == nil {
-			break
-		}
-		refused[owner] = err
+	d, refused, turn := docketOf(in), map[string]error{}, map[string]int{}
+	for again := true; again; {
+		again = d.weigh(refused, func(owner string, err error) (restart bool) {
+			refused[owner], turn[owner] = err, len(turn)
+			return d.had[owner] > 0
+		})
 	}
-	for again := len(refused) > 0; again; { // some may fit by now
-		again = false
-		for _, s := range in.Shares {
+	for range mostSweeps { // some may fit by now
+		freed := false
+		for i, s := range in.Shares {
 			why := refused[s.Owner]
-			if why == nil {
+			if why == nil || !freed && !d.madeRoom(i, turn) {
 				continue
 			}
 			delete(refused, s.Owner)
-			if _, err := in.unfit(refused); err != nil {
+			fits := true
+			d.weigh(refused, func(string, error) bool { fits = false; return true })
+			if !fits {
 				refused[s.Owner] = why
 				continue
 			}
-			again = true
+			freed = true
 		}
+		if !freed {
+			break
+		}
+		d.swept = true
 	}
 	return refused
 }
+
+// mostSweeps bounds how often all are looked at again that do not fit. Whoever would fit after
+// that does so when the others are written.
+const mostSweeps = 8
 
 // seat is a rule at the place where its frontend is.
 type seat struct {
@@ -48,62 +57,121 @@ type seat struct {
 	place string
 }
 
-// unfit returns the first Service that does not fit beside the others, those that are
-// refused staying as they are.
-func (in Input) unfit(refused map[string]error) (owner string, err error) {
-	places := map[string]string{}
+// docket is what is known of a plan before it is decided who fits.
+type docket struct {
+	Input
+	places map[string]string
+	// owners are those of the observed rules, and had counts them.
+	owners []string
+	had    map[string]int
+	// foreign says which Services ask for a pool of somebody else's.
+	foreign map[string]error
+	// swept is true once somebody fits who did not at first.
+	swept bool
+}
+
+func docketOf(in Input) *docket {
+	d := &docket{Input: in, places: map[string]string{}, had: map[string]int{}, foreign: map[string]error{}}
 	for _, f := range in.Observed.Frontends {
-		places[strings.ToLower(f.Name)] = place(f)
+		d.places[strings.ToLower(f.Name)] = place(f)
 	}
-	var seats []seat
-	had := map[string]int{}
+	shares := rosterIn(in.Shares)
 	for _, r := range in.Observed.Rules {
-		s := ownerOf(in.Shares, r.Name)
-		if s != "" {
-			had[s]++
-		}
-		if s == "" || refused[s] != nil {
-			seats = append(seats, seat{r, places[strings.ToLower(r.Frontend)]})
+		owner := shares.owner(r.Name)
+		d.owners = append(d.owners, owner)
+		if owner != "" {
+			d.had[owner]++
 		}
 	}
 	for _, s := range in.Shares {
+		if err := in.poolForeign(s); err != nil {
+			d.foreign[s.Owner] = err
+		}
+	}
+	return d
+}
+
+// madeRoom reports whether a Service was refused before one that goes ahead of it: without
+// that one it may fit.
+func (d *docket) madeRoom(i int, turn map[string]int) bool {
+	return d.swept || slices.ContainsFunc(d.Shares[:i], func(s Share) bool {
+		at, refused := turn[s.Owner]
+		return refused && at > turn[d.Shares[i].Owner]
+	})
+}
+
+// weigh tells of the Services that do not fit beside the others, those that are refused staying
+// as they are, in their order, until unfit wants it to stop. It reports whether that was so.
+func (d *docket) weigh(refused map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
+	taken := newSeats()
+	for i, r := range d.Observed.Rules {
+		if owner := d.owners[i]; owner == "" || refused[owner] != nil {
+			taken.add(seat{r, d.places[strings.ToLower(r.Frontend)]})
+		}
+	}
+	for _, s := range d.Shares {
 		if refused[s.Owner] != nil {
 			continue
 		}
-		if err := in.moves(s, seats, places); err != nil {
-			return s.Owner, err
-		}
-		if err := in.poolTaken(s, seats); err != nil {
-			return s.Owner, err
-		}
-		if err := in.poolForeign(s); err != nil {
-			return s.Owner, err
-		}
-		taken := len(seats)
-		for _, f := range s.Frontends {
-			for _, r := range s.Rules {
-				if r.Frontend != f.Name {
-					continue
-				}
-				if err := in.clashes(seats[:taken], seat{r, place(f)}); err != nil {
-					return s.Owner, err
-				}
-				seats = append(seats, seat{r, place(f)})
+		if err := d.fits(s, taken); err != nil {
+			if unfit(s.Owner, err) {
+				return true
 			}
+			continue
 		}
-		if in.MostRules > 0 && len(seats) > in.MostRules && len(s.Rules) > had[s.Owner] {
-			return s.Owner, fmt.Errorf("load balancer %s would have %d rules, and may have %d", in.Observed.ID.Name, len(seats), in.MostRules)
+		for _, r := range s.seats() {
+			taken.add(r)
 		}
 	}
-	return "", nil
+	return false
+}
+
+// fits returns why a Service does not fit beside the rules that have a seat.
+func (d *docket) fits(s Share, taken *seats) error {
+	if err := d.moves(s, taken.all, d.places); err != nil {
+		return err
+	}
+	if err := d.poolTaken(s, taken); err != nil {
+		return err
+	}
+	if err := d.foreign[s.Owner]; err != nil {
+		return err
+	}
+	wished := s.seats()
+	if n := len(taken.all) + len(wished); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
+		return fmt.Errorf("load balancer %s would have %d rules, and may have %d", d.Observed.ID.Name, n, d.MostRules)
+	}
+	for _, r := range wished {
+		if err := d.clashes(taken, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seats are the rules that a Service wants, where it wants them.
+func (s Share) seats() []seat {
+	all := make([]seat, 0, len(s.Rules))
+	for _, f := range s.Frontends {
+		at := place(f)
+		for _, r := range s.Rules {
+			if r.Frontend == f.Name {
+				all = append(all, seat{r, at})
+			}
+		}
+	}
+	return all
 }
 
 // poolTaken refuses a pool of its own to a Service if somebody else has one of that name:
 // the members of the two would be mixed.
-func (in Input) poolTaken(s Share, seats []seat) error {
+func (in Input) poolTaken(s Share, taken *seats) error {
 	for _, p := range s.Pools {
-		for _, other := range seats {
-			if contains(s.OwnPools, p.ID.Name) && strings.EqualFold(other.Pool, p.ID.Name) && !owns(s.Owner, other.Name) {
+		if !contains(s.OwnPools, p.ID.Name) {
+			continue
+		}
+		for _, at := range taken.byPool[strings.ToLower(p.ID.Name)] {
+			if other := taken.all[at]; !owns(s.Owner, other.Name) {
 				return fmt.Errorf("%w: pool %s is that of %s", ErrPoolTaken, p.ID.Name, in.called(other))
 			}
 		}
@@ -116,8 +184,11 @@ func (in Input) poolTaken(s Share, seats []seat) error {
 // Service comes with its rules, so somebody else made it, and would lose what is in it.
 func (in Input) poolForeign(s Share) error {
 	for _, p := range s.Pools {
+		if !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) {
+			continue
+		}
 		at := slices.IndexFunc(in.Observed.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, p.ID.Name) })
-		if at < 0 || !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) {
+		if at < 0 {
 			continue
 		}
 		is := in.Observed.Pools[at]
@@ -160,20 +231,23 @@ func (in Input) moves(s Share, seats []seat, places map[string]string) error {
 // ErrPortTaken says that another rule has the port of the address already.
 var ErrPortTaken = errors.New("the address is shared, and the port is taken")
 
-// clashes reports the first of the rules that Azure would not have beside r.
-func (in Input) clashes(seats []seat, r seat) error {
-	for _, other := range seats {
-		anyPort := r.Transport == lb.All || other.Transport == lb.All
-		switch {
-		case r.Transport != other.Transport && !anyPort:
-		case r.place == other.place && (anyPort || r.FrontendPort == other.FrontendPort):
-			return fmt.Errorf("%w: by %s, %s", ErrPortTaken, in.called(other), in.portOf(other))
-		case !r.FloatingIP && !other.FloatingIP && strings.EqualFold(r.Pool, other.Pool) && (anyPort || r.BackendPort == other.BackendPort):
-			return fmt.Errorf("%s already sends %s flows to port %d of pool %s, and without floating IP no two rules may",
-				in.called(other), other.Transport, other.BackendPort, r.Pool)
-		}
+// clashes reports the first of the rules that Azure would not have beside r: one with the same
+// port of the same address, or one that sends flows to the same port of the nodes.
+func (in Input) clashes(taken *seats, r seat) error {
+	front, back := meets(taken.byDoor, r.place, r.Transport, r.FrontendPort), -1
+	if !r.FloatingIP {
+		back = meets(taken.behind, strings.ToLower(r.Pool), r.Transport, r.BackendPort)
 	}
-	return nil
+	switch {
+	case front < 0 && back < 0:
+		return nil
+	case front >= 0 && (back < 0 || front <= back):
+		other := taken.all[front]
+		return fmt.Errorf("%w: by %s, %s", ErrPortTaken, in.called(other), in.portOf(other))
+	}
+	other := taken.all[back]
+	return fmt.Errorf("%s already sends %s flows to port %d of pool %s, and without floating IP no two rules may",
+		in.called(other), other.Transport, other.BackendPort, r.Pool)
 }
 
 // called is what a message calls a rule.

@@ -3,6 +3,7 @@
 package poolupdate
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -85,9 +86,14 @@ type history struct {
 // neither fresh nor a retry, and has no admin operation, has none: the pool is due to be
 // looked at for drift, since firstQueued.
 type group struct {
-	pool        lb.PoolKey
-	fresh       bool
-	retry       bool
+	pool lb.PoolKey
+	// namespace is that of its BackendPool, and turn when that has its next.
+	namespace string
+	turn      uint64
+	fresh     bool
+	retry     bool
+	// quiet is true if no change is known to stand behind any of its operations.
+	quiet       bool
 	firstQueued time.Time
 	parkedUntil time.Time
 	// admin is its admin operation, if there is one.
@@ -100,8 +106,10 @@ type group struct {
 // summarize builds the group of a pool's operations. The most restrictive member
 // decides for all: a fresh operation never takes a parked one along early.
 func summarize(pool lb.PoolKey, ops []Operation, h history) group {
-	g := group{pool: pool, history: h}
+	g := group{pool: pool, history: h, quiet: true}
 	for _, op := range ops {
+		g.namespace = op.Ref.Namespace
+		g.quiet = g.quiet && op.looks()
 		switch {
 		case op.drift:
 			continue
@@ -142,6 +150,10 @@ func (g group) changes() bool { return g.fresh || g.retry }
 
 // looks reports whether the pool is only looked at.
 func (g group) looks() bool { return !g.changes() && g.admin == nil }
+
+// idle reports whether nobody waits for the group: it is a look, for drift or at a pool that was
+// missing, or level, when it was seen last.
+func (g group) idle() bool { return g.looks() || g.quiet && !g.retry && g.admin == nil }
 
 // oldest is since when the group waits.
 func (g group) oldest() time.Time {
@@ -192,17 +204,23 @@ func (g group) eligibleAt(now time.Time) time.Time {
 // come due behind a gate, and nobody waits for them.
 const looksWait = 20
 
-// rank orders what is ready: admin states, fresh work, retries, drift. What has waited for an interval
-// goes before all that has not, so that no kind of work starves another; a look has more
-// patience.
+// rank orders what is ready: admin states, changes, looks. A look that has waited long enough is
+// as good as a change.
 func (g group) rank(now time.Time, interval time.Duration) int {
-	waited, look := now.Sub(g.ready), g.looks()
 	switch {
 	case g.urgent(now, interval):
-		return -1
-	case look && waited < looksWait*interval:
-		return 3
-	case waited >= interval:
+		return 0
+	case g.idle() && now.Sub(g.ready) < looksWait*interval:
+		return 2
+	}
+	return 1
+}
+
+// age orders the changes of one namespace: fresh work, then retries. What has waited for an
+// interval goes before all that has not, so that no kind of work starves another.
+func (g group) age(now time.Time, interval time.Duration) int {
+	switch {
+	case now.Sub(g.ready) >= interval, g.urgent(now, interval):
 		return 0
 	case g.retry && g.admin == nil:
 		return 2
@@ -210,19 +228,27 @@ func (g group) rank(now time.Time, interval time.Duration) int {
 	return 1
 }
 
-// before orders groups that are ready: by rank, then by how many nodes are to be Down, then
-// by how long they are, then by name so that the same input gives the same order.
+// more orders changes of admin states: the one with more nodes that are to be Down goes first.
+func (g group) more(other group) int {
+	if g.admin == nil || other.admin == nil {
+		return 0
+	}
+	return cmp.Compare(other.admin.Draining, g.admin.Draining)
+}
+
+// before orders groups that are ready: by rank, then by whose turn it is, so that a namespace
+// with a thousand changes holds a neighbour up by one of them. Within a namespace they go by
+// age, then by how many nodes are to be Down, then by how long they are ready, then by name so
+// that the same input gives the same order.
 func (g group) before(other group, now time.Time, interval time.Duration) bool {
-	if a, b := g.rank(now, interval), other.rank(now, interval); a != b {
-		return a < b
-	}
-	if g.admin != nil && other.admin != nil && g.admin.Draining != other.admin.Draining {
-		return g.admin.Draining > other.admin.Draining
-	}
-	if !g.ready.Equal(other.ready) {
-		return g.ready.Before(other.ready)
-	}
-	return g.pool < other.pool
+	return cmp.Or(
+		cmp.Compare(g.rank(now, interval), other.rank(now, interval)),
+		cmp.Compare(g.turn, other.turn),
+		cmp.Compare(g.age(now, interval), other.age(now, interval)),
+		g.more(other),
+		g.ready.Compare(other.ready),
+		cmp.Compare(g.pool, other.pool),
+	) < 0
 }
 
 // retryAt is memberAt of a group that may have no operation of the membership left: then it

@@ -131,7 +131,7 @@ func TestAChangeBehindOthersSaysSo(t *testing.T) {
 		w.expectWaits("+250ms web Behind")
 		w.wait(time.Minute)
 		w.expectWaits()
-		w.expectReports("api Written Updated:api", "other Written Updated:other", "web Written Updated:web")
+		w.expectReports("api Written Updated:api", "web Written Updated:web", "other Written Updated:other")
 	})
 	inWorld(t, 3, func(w *world) { // somebody else has the lane, before the change and after it
 		w.pool(web, "")

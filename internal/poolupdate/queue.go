@@ -3,11 +3,13 @@
 package poolupdate
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/turns"
 )
 
 // queue holds the operations of one load balancer, grouped by pool, and what the
@@ -21,6 +23,8 @@ type queue struct {
 	// the others.
 	busy  map[lb.PoolKey]*waiting
 	depth int
+	// line says whose turn it is of the namespaces that have something waiting.
+	line turns.Line
 	// nextDrift is when the first of the pools is looked at for drift; zero is never.
 	nextDrift time.Time
 	// wake has room for one token: operations came, or left.
@@ -143,10 +147,23 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	for key, w := range q.busy {
 		groups = append(groups, w.group(key))
 	}
+	q.lineUp(groups)
 	drift := q.nextDrift
 	q.mu.Unlock()
 	pick, ok, askAt := admit(groups, now, interval)
 	return pick, ok, earlier(askAt, drift)
+}
+
+// lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
+func (q *queue) lineUp(groups []group) {
+	waiting := map[string]bool{}
+	for _, g := range groups {
+		waiting[g.namespace] = true
+	}
+	q.line.Stand(slices.Sorted(maps.Keys(waiting)))
+	for i, g := range groups {
+		groups[i].turn = q.line.Turn(g.namespace)
+	}
 }
 
 // taken is what an attempt works with.
@@ -164,7 +181,7 @@ type taken struct {
 func (w *waiting) group(key lb.PoolKey) group {
 	g := summarize(key, w.ops, w.history)
 	if len(w.ops) == 0 {
-		g.firstQueued = w.driftSince
+		g.firstQueued, g.namespace = w.driftSince, w.subject.Ref.Namespace
 	}
 	return g
 }
@@ -177,7 +194,9 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 	if w == nil {
 		return taken{}
 	}
-	member, admin := w.group(pool).due(now, interval)
+	g := w.group(pool)
+	member, admin := g.due(now, interval)
+	q.line.Took(g.namespace)
 	t := q.takeLocked(pool, w, now)
 	for i := range t.ops {
 		if t.ops[i].Admin {

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/turns"
 )
 
 const (
@@ -19,6 +20,9 @@ const (
 	// wholeRest is how long there is none after one that was refused, unless one of its
 	// pools turns out to be what Azure does not take.
 	wholeRest = 10 * time.Minute
+	// mostTogether bounds the pools of one write: each is recorded before, and nobody waits for
+	// the records of a thousand.
+	mostTogether = 100
 	// sideBySide bounds the records that are written at once.
 	sideBySide = 8
 )
@@ -35,19 +39,32 @@ func (l *lane) together(now time.Time) []lb.PoolKey {
 	return nil
 }
 
-// together returns the pools with changes that are due, or that only wait for company.
+// together returns the pools with changes that are due, or that only wait for company: where
+// they are too many for one write, some of each namespace.
 func (q *queue) together(now time.Time, interval time.Duration) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var due []lb.PoolKey
+	var due []group
 	for key, w := range q.busy {
 		g := w.group(key)
 		if !g.looks() && !w.history.apart && (!g.readyAt(now, interval).After(now) || g.gathers(now, interval)) {
-			due = append(due, key)
+			g.ready, g.turn = g.readyAt(now, interval), q.line.Turn(g.namespace)
+			due = append(due, g)
 		}
 	}
-	slices.Sort(due)
-	return due
+	slices.SortFunc(due, func(a, b group) int {
+		if a.before(b, now, interval) {
+			return -1
+		}
+		return 1
+	})
+	dealt, _ := turns.Deal(due, func(g group) string { return g.namespace }, mostTogether)
+	keys := make([]lb.PoolKey, len(dealt))
+	for i, g := range dealt {
+		keys[i] = g.pool
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // gathers reports whether the group waits for company, and for nothing else.
@@ -89,9 +106,10 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, valid func() bool) {
 		l.unmade(ctx, within, writes, errLeaseEnds)
 		return
 	}
+	index := l.index(b)
 	for i := range writes {
 		writes[i].r.lost = writes[i].todo.next.Etag
-		b.Pools[l.index(b, writes[i].taken.pool)] = writes[i].todo.next
+		b.Pools[index[writes[i].taken.pool]] = writes[i].todo.next
 	}
 	shown, err := l.cfg.Whole.PutLoadBalancer(within, b)
 	if err != nil {
@@ -120,9 +138,13 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	return all
 }
 
-// index returns where a pool is in its load balancer; -1 if it is not.
-func (l *lane) index(b lb.LoadBalancer, pool lb.PoolKey) int {
-	return slices.IndexFunc(b.Pools, func(p lb.Pool) bool { return l.key(p) == pool })
+// index says where each pool is in its load balancer.
+func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
+	at := make(map[lb.PoolKey]int, len(b.Pools))
+	for i, p := range b.Pools {
+		at[l.key(p)] = i
+	}
+	return at
 }
 
 // readied computes what the pools have to become, records it side by side, and returns those
@@ -132,9 +154,10 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 	errs := make([]error, len(parcels))
 	slots := make(chan struct{}, sideBySide)
 	var recording sync.WaitGroup
+	index := l.index(b)
 	for i := range parcels {
-		at := l.index(b, parcels[i].taken.pool)
-		if at < 0 || b.Pools[at].NIC && l.cfg.AdminState {
+		at, there := index[parcels[i].taken.pool]
+		if !there || b.Pools[at].NIC && l.cfg.AdminState {
 			continue
 		}
 		slots <- struct{}{}
@@ -207,10 +230,10 @@ func (l *lane) made(ctx, within context.Context, writes []parcel, shown lb.LoadB
 			shown, readBack = again, true
 		}
 	}
-	arrived := 0
+	arrived, index := 0, l.index(shown)
 	for _, p := range writes {
-		at := l.index(shown, p.taken.pool)
-		if at < 0 || !p.arrived(shown.Pools[at]) {
+		at, there := index[p.taken.pool]
+		if !there || !p.arrived(shown.Pools[at]) {
 			l.alone(p, true)
 			continue
 		}

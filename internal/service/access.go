@@ -34,13 +34,22 @@ func (a Access) Limited() bool { return len(a.Ranges)+len(a.Tags) > 0 }
 
 func (r *reader) access(s Service) Access {
 	a := Access{Unruled: r.yes(DisableSecurityRules), Alone: r.yes(DenyAllExcept), Additional: r.additional()}
-	ranges := r.ranges("spec.loadBalancerSourceRanges", s.SourceRanges)
+	from := "spec.loadBalancerSourceRanges"
+	ranges := r.ranges(from, s.SourceRanges)
 	if len(s.SourceRanges) == 0 { // as Kubernetes has it
-		text, _ := r.text(SourceRanges)
-		ranges = r.ranges(SourceRanges, words(text))
+		from = SourceRanges
+		text, _ := r.text(from)
+		ranges = r.ranges(from, words(text))
 	}
 	text, _ := r.text(AllowedIPRanges)
-	a.Ranges = collapse(append(ranges, r.ranges(AllowedIPRanges, words(text))...))
+	more := r.ranges(AllowedIPRanges, words(text))
+	if len(more) > len(ranges) {
+		from = AllowedIPRanges // where most of them are
+	}
+	a.Ranges = collapse(slices.Concat(ranges, more))
+	if r.tooMany(from, len(a.Ranges), mostRanges, "ranges, without those that are within others", "Azure takes no more as sources of all rules of a security group") {
+		a.Ranges = nil
+	}
 	a.Tags = r.serviceTags()
 	if len(a.Additional) > 0 && r.yes(HAPorts) {
 		r.wrong(AdditionalIPs, r.annotations[AdditionalIPs], "no "+HAPorts+" beside it: a further address is opened on the Service's ports alone")
@@ -76,18 +85,17 @@ func (r *reader) ranges(field string, texts []string) []netip.Prefix {
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // collapse leaves out ranges that are within others: Azure takes no two that overlap in one
-// rule.
+// rule. In this order a range comes before all that are within it, and these right behind it.
 func collapse(all []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(all, func(a, b netip.Prefix) int {
-		return cmp.Or(cmp.Compare(a.Bits(), b.Bits()), a.Addr().Compare(b.Addr()))
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 	})
 	var kept []netip.Prefix
 	for _, p := range all {
-		if !slices.ContainsFunc(kept, p.Overlaps) {
+		if len(kept) == 0 || !kept[len(kept)-1].Overlaps(p) {
 			kept = append(kept, p)
 		}
 	}
-	slices.SortFunc(kept, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
 	return kept
 }
 
@@ -99,14 +107,19 @@ var tagRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_-]+)*$`)
 // serviceTags reads the tags, each once.
 func (r *reader) serviceTags() []string {
 	var tags []string
+	known := map[string]bool{}
 	for _, text := range r.list(AllowedServiceTags) {
-		if !tagRule.MatchString(text) {
+		folded := strings.ToLower(text)
+		switch {
+		case !tagRule.MatchString(text):
 			r.wrong(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges)
-			continue
-		}
-		if !slices.ContainsFunc(tags, func(t string) bool { return strings.EqualFold(t, text) }) {
+		case !known[folded]:
+			known[folded] = true
 			tags = append(tags, text)
 		}
+	}
+	if r.tooMany(AllowedServiceTags, len(tags), mostServiceTags, "service tags", "each is a rule, and Azure takes no more in a security group") {
+		return nil
 	}
 	return tags
 }
@@ -114,6 +127,7 @@ func (r *reader) serviceTags() []string {
 // additional reads the addresses that a load balancer in front of this one has.
 func (r *reader) additional() []netip.Addr {
 	var all []netip.Addr
+	known := map[netip.Addr]bool{}
 	for _, text := range r.list(AdditionalIPs) {
 		family := lb.IPv4
 		if strings.Contains(text, ":") {
@@ -123,9 +137,13 @@ func (r *reader) additional() []netip.Addr {
 		case !ip.IsValid():
 		case !public(ip):
 			r.wrong(AdditionalIPs, text, "a public address: those of nodes, pods and private networks are opened by no Service")
-		case !slices.Contains(all, ip):
+		case !known[ip]:
+			known[ip] = true
 			all = append(all, ip)
 		}
+	}
+	if r.tooMany(AdditionalIPs, len(all), mostAdditional, "addresses", "Azure takes no more as destinations of all rules of a security group") {
+		return nil
 	}
 	return all
 }

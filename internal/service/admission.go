@@ -78,10 +78,11 @@ func (w Wish) gates(f Face) []gate {
 			at = len(all)
 			all = append(all, g)
 		}
-		if port := gatePort(r); !slices.Contains(all[at].ports, port) {
-			all[at].ports = append(all[at].ports, port)
-			slices.Sort(all[at].ports)
-		}
+		all[at].ports = append(all[at].ports, gatePort(r))
+	}
+	for i := range all {
+		slices.Sort(all[i].ports)
+		all[i].ports = slices.Compact(all[i].ports)
 	}
 	return all
 }

@@ -90,11 +90,12 @@ func shorten(value string) string {
 type reader struct {
 	annotations map[string]string
 	problems    []Problem
+	probes      map[lb.Probe]bool
 }
 
 func (r *reader) wrong(field, value, want string) {
 	p := Problem{Field: field, Value: value, Want: want}
-	if !slices.Contains(r.problems, p) {
+	if len(r.problems) < mostProblems && !slices.Contains(r.problems, p) {
 		r.problems = append(r.problems, p)
 	}
 }

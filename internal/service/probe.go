@@ -114,12 +114,13 @@ func (r *reader) probePort(s Service, p Port) int32 {
 		}
 		return r.probedNodePort(p)
 	}
+	n, err := strconv.ParseUint(value, 10, 16)
+	number := err == nil && strconv.FormatUint(n, 10) == value
 	for _, other := range s.Ports {
-		if value == other.Name || value == strconv.Itoa(int(other.Port)) {
+		if value == other.Name || number && int64(other.Port) == int64(n) { //nolint:gosec // it has 16 bits
 			return r.probedNodePort(other)
 		}
 	}
-	n, err := strconv.ParseUint(value, 10, 16)
 	if err != nil || n == 0 {
 		r.wrong(name, value, "the name or number of a port of the Service, or a port number from 1 to 65535")
 		return p.NodePort

@@ -53,6 +53,9 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 			return ""
 		}),
 	}
+	if r.tooMany(PIPIPTags, len(p.IPTags), mostIPTags, "IP tags", "a public IP has a handful") {
+		p.IPTags = nil
+	}
 	p.ID.Type, p.ID.Name = lb.TypePublicIP, set.ClusterName+"-"+s.Owner()+s.suffix(family)
 	if group, ok := r.text(PIPResourceGroup); ok {
 		p.ID.ResourceGroup = group
@@ -100,7 +103,11 @@ func (r *reader) tags(s Service, set Settings, label string) map[string]string {
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	lb.SetTags(tags, r.pairs(PIPTags, tag))
+	wanted := r.pairs(PIPTags, tag)
+	if r.tooMany(PIPTags, len(wanted), lb.MostTags, "tags", "Azure takes no more on a resource") {
+		return tags
+	}
+	lb.SetTags(tags, wanted)
 	for _, ours := range []string{TagService, TagCluster, TagDNSLabel} {
 		lb.UnsetTag(tags, ours)
 	}

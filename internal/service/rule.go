@@ -41,6 +41,9 @@ var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
 
 // rules adds the rules and probes of one family to a wish.
 func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
+	if len(w.Rules) > mostRules {
+		return // that is said
+	}
 	localName := f.stem + "-TCP-" + strconv.Itoa(int(s.HealthCheckNodePort)) + f.suffix
 	for _, p := range s.Ports {
 		if r.yes(ofPort(p.Port, portNoRule)) {
@@ -72,9 +75,12 @@ func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
 		}
 		if probe := r.probeOf(s, p, name, localName, set.SharedProbe); probe != nil {
 			rule.Probe = probe.Name
-			w.addProbe(*probe)
+			r.addProbe(w, *probe)
 		}
 		w.Rules = append(w.Rules, rule)
+		if r.tooMany("spec.ports", len(w.Rules), mostRules, "rules", "Azure takes no more on a load balancer") {
+			return
+		}
 		if st.haPorts {
 			return // one rule is for all ports
 		}

@@ -39,8 +39,8 @@ type Pool struct {
 // Desired returns what a Service wants, or what is wrong with it: then nothing is to be
 // changed for it.
 func Desired(s Service, set Settings) (Wish, []Problem) {
-	r := &reader{annotations: s.Annotations}
-	w := Wish{Owner: s.Owner(), Internal: r.yes(Internal), Configurations: r.list(Configurations)}
+	r := &reader{annotations: s.Annotations, probes: map[lb.Probe]bool{}}
+	w := Wish{Owner: s.Owner(), Internal: r.yes(Internal), Configurations: r.configurations()}
 	w.Faces = r.faces(s, set, w.Internal)
 	for _, f := range s.Families {
 		w.Pools = append(w.Pools, poolOf(s, set, f))
@@ -111,10 +111,20 @@ func (w *Wish) pool(family lb.Family) string {
 }
 
 // addProbe adds a probe, once.
-func (w *Wish) addProbe(p lb.Probe) {
-	if !slices.Contains(w.Probes, p) {
+func (r *reader) addProbe(w *Wish, p lb.Probe) {
+	if !r.probes[p] {
+		r.probes[p] = true
 		w.Probes = append(w.Probes, p)
 	}
+}
+
+// configurations reads names of load balancers.
+func (r *reader) configurations() []string {
+	names := r.list(Configurations)
+	if r.tooMany(Configurations, len(names), mostConfigurations, "names", "Azure takes no more load balancers in a region") {
+		return nil
+	}
+	return names
 }
 
 // list reads names that are separated by commas.

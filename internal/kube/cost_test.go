@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// crowded is a cluster with the 5,000 nodes that Kubernetes is made for.
+func crowded(tb testing.TB) *Cluster {
+	tb.Helper()
+	var objects []client.Object
+	for i := range 5000 {
+		objects = append(objects, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}).String()},
+			}},
+		})
+	}
+	c := stored(new(testing.T), objects...)
+	c.balancing.Settings = service.Settings{ClusterName: "kubernetes"}
+	return c
+}
+
+func BenchmarkNodesOf(b *testing.B) {
+	c := crowded(b)
+	for b.Loop() {
+		c.NodesOf(lb.LoadBalancerID{Name: "kubernetes"})
+	}
+}
+
+// The nodes of the largest cluster are found in time that grows with their number.
+func TestAllNodesAreFound(t *testing.T) {
+	c, done := crowded(t), make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 10 {
+			if nodes, ok := c.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}); !ok || len(nodes) != 5000 {
+				t.Errorf("%d nodes", len(nodes))
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("no end")
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nsg
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+func numbered(first byte, i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{first, byte(i >> 16), byte(i >> 8), byte(i)})
+}
+
+// restricted are Services, each with one address of its own and so many service tags.
+func restricted(services, tags int) Input {
+	in := Input{Ours: map[netip.Addr]bool{}}
+	for i := range services {
+		at := []netip.Addr{numbered(20, i)}
+		in.Ours[at[0]] = true
+		s := Share{Service: fmt.Sprint("s", i), Places: []Place{{Addresses: at}}}
+		for n := range tags {
+			s.Admissions = append(s.Admissions, Admission{
+				Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{fmt.Sprintf("T%d-%d", i, n)},
+				Destinations: at, Ports: []string{"80"},
+			})
+		}
+		in.Shares = append(in.Shares, s)
+	}
+	return in
+}
+
+// behindNodes are Services without floating IP, at the node ports of so many nodes, of which
+// nothing is known, and a group that lets flows to them in.
+func behindNodes(services, nodes int) Input {
+	in := Input{Ours: map[netip.Addr]bool{}}
+	var at []netip.Addr
+	var texts []string
+	for i := range nodes {
+		at = append(at, numbered(10, i))
+		texts = append(texts, at[i].String())
+		in.Ours[at[i]] = true
+	}
+	var ports []int32
+	for i := range services {
+		ports = append(ports, int32(30000+i%2768)) //nolint:gosec // small
+		in.Shares = append(in.Shares, Share{Service: fmt.Sprint("s", i), Fixed: true, Places: []Place{{Addresses: []netip.Addr{numbered(20, i)}}}})
+	}
+	in.Shares = append(in.Shares, Share{Fixed: true, Places: []Place{{Addresses: at, Ports: ports}}})
+	for i := range 4000 / nodes {
+		r := rule(fmt.Sprint("allow_IPv4_", i), int32(500+i), texts...) //nolint:gosec // small
+		r.Sources, r.DestinationPorts = []string{fmt.Sprint("T", i)}, []string{fmt.Sprint(32768 + i)}
+		in.Observed = append(in.Observed, r)
+	}
+	return in
+}
+
+func full(in Input) Input { in.Observed = Merge(in).Next; return in }
+
+var costs = []struct {
+	about string
+	of    func(n int) Input // 1000 is the largest that may come
+}{
+	{"tags of one Service", func(n int) Input { return restricted(1, n) }},
+	{"tags of one Service that are there", func(n int) Input { return full(restricted(1, n)) }},
+	{"Services that have no room", func(n int) Input { return restricted(5*n, 1) }},
+	{"Services in a full group", func(n int) Input {
+		in := restricted(5*n, 1)
+		in.Observed = Merge(restricted(1000, 1)).Next
+		return in
+	}},
+	{"Services that go", func(n int) Input {
+		in := full(restricted(n, 1))
+		in.Shares = nil
+		return in
+	}},
+	{"Services behind nodes", func(n int) Input { return behindNodes(5*n, n) }},
+}
+
+func BenchmarkMerge(b *testing.B) {
+	for _, c := range costs {
+		b.Run(c.about, func(b *testing.B) {
+			in := c.of(1000)
+			for b.Loop() {
+				Merge(in)
+			}
+		})
+	}
+}
+
+// A plan of the largest group that may come, for the most Services, takes no time to speak of.
+func TestTheLargestGroupIsPlanned(t *testing.T) {
+	for _, c := range costs {
+		in := c.of(1000)
+		done := make(chan struct{})
+		go func() { defer close(done); Merge(in) }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second): // a hundred times what it takes
+			t.Fatalf("%s: no end", c.about)
+		}
+	}
+}
+
+// What is twice as much takes about twice as many allocations.
+func TestAPlanGrowsWithItsInput(t *testing.T) {
+	for _, c := range costs {
+		cost := func(n int) float64 {
+			in := c.of(n)
+			return testing.AllocsPerRun(1, func() { Merge(in) })
+		}
+		if once, twice := cost(250), cost(500); twice > 2.5*once {
+			t.Errorf("%s: once %.0f allocations, for twice as much %.0f", c.about, once, twice)
+		}
+	}
+}

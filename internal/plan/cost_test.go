@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// crowd is Services, each with so many ports and a public IP of its own, named as they are.
+func crowd(from, services, ports int) []Share {
+	var all []Share
+	for i := range services {
+		owner := fmt.Sprintf("a%031x", from+i)
+		s := Share{
+			Owner: owner, OwnPools: []string{fmt.Sprint("shop-s", from+i), fmt.Sprint("shop-s", from+i, "-ipv6")},
+			Frontends: []lb.Frontend{{Name: owner, PublicIP: fmt.Sprint("/pip/kubernetes-", owner)}},
+			Pools:     []lb.Pool{pool(fmt.Sprint("shop-s", from+i))},
+		}
+		for n := range ports {
+			name := fmt.Sprint(owner, "-TCP-", n+1)
+			s.Probes = append(s.Probes, lb.Probe{Name: name, Protocol: lb.ProbeTCP, Port: int32(n + 1)})
+			s.Rules = append(s.Rules, lb.Rule{
+				Name: name, Transport: lb.TCP, Frontend: owner, Pool: s.Pools[0].ID.Name, Probe: name,
+				FrontendPort: int32(n + 1), BackendPort: int32(n + 1),
+			})
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// holding is a load balancer that has these.
+func holding(shares []Share, mostRules int) Input {
+	in := Input{Observed: lb.LoadBalancer{Etag: "1"}, MostRules: mostRules, Shares: shares}
+	in.Observed = Make(in).Next
+	for _, s := range shares {
+		in.Others = append(in.Others, s.Owner)
+	}
+	in.Shares = nil
+	return in
+}
+
+// crossed wants the ports that the ones before it have, on their addresses.
+func crossed(shares []Share) []Share {
+	for i := range shares[1:] {
+		shares[i+1].Frontends[0].PublicIP = shares[i].Frontends[0].PublicIP
+	}
+	return shares
+}
+
+var costs = []struct {
+	about string
+	of    func(n int) Input // 1500 is the largest that may come
+}{
+	{"one Service with all rules", func(n int) Input { return Input{MostRules: n, Shares: crowd(0, 1, n)} }},
+	{"one Service with all rules that are there", func(n int) Input {
+		in := holding(crowd(0, 1, n), n)
+		in.Shares = crowd(0, 1, n)
+		return in
+	}},
+	{"a batch without room", func(n int) Input {
+		in := holding(crowd(0, n, 1), n)
+		in.Shares = crowd(n, n/15, n)
+		return in
+	}},
+	{"a batch whose ports are taken", func(n int) Input {
+		in := holding(crowd(0, n/15, 10), n)
+		in.Shares = crossed(crowd(0, n/15, 10))
+		return in
+	}},
+	{"a batch among many", func(n int) Input {
+		in := holding(crowd(0, n*2/5, 2), n)
+		in.Shares = crowd(n/5, n/15, 2)
+		for i := range 5 * n {
+			in.Others = append(in.Others, fmt.Sprintf("b%031x", i))
+		}
+		return in
+	}},
+	{"all go", func(n int) Input {
+		in := holding(crowd(0, n/15, 15), n)
+		for _, owner := range in.Others {
+			in.Shares = append(in.Shares, gone(owner))
+		}
+		in.Others = nil
+		return in
+	}},
+}
+
+func BenchmarkMake(b *testing.B) {
+	for _, c := range costs {
+		b.Run(c.about, func(b *testing.B) {
+			in := c.of(1500)
+			for b.Loop() {
+				Make(in)
+			}
+		})
+	}
+}
+
+// A plan of the largest load balancer, for as many Services as are planned at once, takes no
+// time to speak of.
+func TestTheLargestLoadBalancerIsPlanned(t *testing.T) {
+	for _, c := range costs {
+		in := c.of(1500)
+		done := make(chan struct{})
+		go func() { defer close(done); Make(in) }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second): // a hundred times what it takes
+			t.Fatalf("%s: no end", c.about)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// roster finds whose a name is.
+type roster struct {
+	of map[string]string // by the owner in lower case, the one that is given
+	at map[string]int    // the first place of it in the list
+}
+
+func rosterOf(list []string) roster {
+	o := roster{of: make(map[string]string, len(list)), at: make(map[string]int, len(list))}
+	for i, owner := range list {
+		lower := strings.ToLower(owner)
+		if _, there := o.of[lower]; !there {
+			o.of[lower], o.at[lower] = owner, i
+		}
+	}
+	return o
+}
+
+func rosterIn(shares []Share) roster {
+	list := make([]string, len(shares))
+	for i, s := range shares {
+		list[i] = s.Owner
+	}
+	return rosterOf(list)
+}
+
+// owner returns the first of the owners that a name is one of; empty if of none.
+func (o roster) owner(name string) string {
+	if len(o.of) == 0 {
+		return ""
+	}
+	lower, first := strings.ToLower(name), ""
+	for end := range len(lower) + 1 {
+		if end < len(lower) && lower[end] != '-' {
+			continue
+		}
+		if _, there := o.of[lower[:end]]; there && (first == "" || o.at[lower[:end]] < o.at[first]) {
+			first = lower[:end]
+		}
+	}
+	return o.of[first]
+}
+
+// seats are the rules of a plan where their frontends are, and where to find those that
+// another one may be in the way of.
+type seats struct {
+	all []seat
+	// byDoor are the first ones at a port, byPlace the first ones at an address; each that is
+	// for all ports is in there by the transport lb.All.
+	byDoor, behind map[door]int
+	byPool         map[string][]int
+}
+
+// door is a port of a place, or of a pool; that of lb.All stands for all ports, and that
+// without a transport for any.
+type door struct {
+	place     string
+	transport lb.Transport
+	port      int32
+}
+
+func newSeats() *seats {
+	return &seats{byDoor: map[door]int{}, behind: map[door]int{}, byPool: map[string][]int{}}
+}
+
+func (s *seats) add(r seat) {
+	at := len(s.all)
+	s.all = append(s.all, r)
+	pool := strings.ToLower(r.Pool)
+	s.byPool[pool] = append(s.byPool[pool], at)
+	note(s.byDoor, r.place, r.Transport, r.FrontendPort, at)
+	if !r.FloatingIP {
+		note(s.behind, pool, r.Transport, r.BackendPort, at)
+	}
+}
+
+func note(first map[door]int, place string, transport lb.Transport, port int32, at int) {
+	if transport == lb.All {
+		port = 0
+	}
+	for _, d := range []door{{place, transport, port}, {place: place}} {
+		if _, there := first[d]; !there {
+			first[d] = at
+		}
+	}
+}
+
+// meets returns the first seat that has a port as well; -1 if none has.
+func meets(first map[door]int, place string, transport lb.Transport, port int32) int {
+	doors := []door{{place, transport, port}, {place, lb.All, 0}}
+	if transport == lb.All {
+		doors = []door{{place: place}}
+	}
+	found := -1
+	for _, d := range doors {
+		if at, there := first[d]; there && (found < 0 || at < found) {
+			found = at
+		}
+	}
+	return found
+}
+
+// byName says where the first item of each name is.
+func byName[T any](items []T, name func(T) string) map[string]int {
+	at := make(map[string]int, len(items))
+	for i, item := range items {
+		lower := strings.ToLower(name(item))
+		if _, there := at[lower]; !there {
+			at[lower] = i
+		}
+	}
+	return at
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A list as long as Azure takes it is read; one that is longer by one is refused, in words that
+// name the field, the length and the bound.
+func TestListsAreBounded(t *testing.T) {
+	ranges := func(n int) []string {
+		return strings.Split(joined(n, func(i int) string { return host(2*i) + "/32" }), ",")
+	}
+	tests := []struct {
+		field string
+		most  int
+		of    func(n int) Service
+		want  string
+	}{
+		{"spec.loadBalancerSourceRanges", 4000, func(n int) Service { return web(func(s *Service) { s.SourceRanges = ranges(n) }) }, "4001 ranges"},
+		{SourceRanges, 4000, func(n int) Service { return web(with(SourceRanges, strings.Join(ranges(n), ","))) }, "4001 ranges"},
+		{AllowedIPRanges, 4000, func(n int) Service { return web(with(AllowedIPRanges, strings.Join(ranges(n), " "))) }, "4001 ranges"},
+		{AllowedServiceTags, 1000, func(n int) Service {
+			return web(with(AllowedServiceTags, joined(n, func(i int) string { return "T" + strconv.Itoa(i) })))
+		}, "1001 service tags"},
+		{AdditionalIPs, 4000, func(n int) Service { return web(with(AdditionalIPs, joined(n, host))) }, "4001 addresses"},
+		{Configurations, 1000, func(n int) Service {
+			return web(with(Configurations, joined(n, func(i int) string { return "lb-" + strconv.Itoa(i) })))
+		}, "1001 names"},
+		{PIPIPTags, 50, func(n int) Service {
+			return web(with(PIPIPTags, joined(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
+		}, "51 IP tags"},
+		{PIPTags, 48, func(n int) Service { // and two of Weir's
+			return web(with(PIPTags, joined(n, func(i int) string { return "t" + strconv.Itoa(i) + "=x" })))
+		}, "t0=x"},
+		{"spec.ports", 1500, func(n int) Service { return web(ports(manyPorts(1 << 20)[:n]...)) }, "1501 rules"},
+		{"spec.ports", 750, func(n int) Service { return web(dual, ports(manyPorts(1 << 20)[:n]...)) }, "1501 rules"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.field, func(t *testing.T) {
+			desired(t, tt.of(tt.most), settings())
+			_, problems := Desired(tt.of(tt.most+1), settings())
+			if len(problems) != 1 || problems[0].Field != tt.field || !strings.HasPrefix(problems[0].Value, tt.want) {
+				t.Errorf("problems: %v", problems)
+			}
+		})
+	}
+}
+
+// What is listed twice, or within something else that is listed, counts once.
+func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
+	twice := joined(9000, func(i int) string { return host(i%4000*2) + "/32" })
+	w := desired(t, web(with(AllowedIPRanges, twice)), settings())
+	if n := len(w.Access.Ranges); n != 4000 {
+		t.Errorf("%d ranges", n)
+	}
+	within := joined(9000, func(i int) string { return host(i) + "/32" }) + ",20.0.0.0/8"
+	if w := desired(t, web(with(AllowedIPRanges, within)), settings()); len(w.Access.Ranges) != 1 {
+		t.Errorf("ranges: %v", w.Access.Ranges)
+	}
+	w = desired(t, web(with(AllowedServiceTags, joined(3000, func(i int) string { return []string{"Storage", "STORAGE", "Sql"}[i%3] }))), settings())
+	if !slices.Equal(w.Access.Tags, []string{"Storage", "Sql"}) {
+		t.Errorf("tags: %v", w.Access.Tags)
+	}
+}
+
+// Of a Service with many faults the first are told.
+func TestFewProblemsAreTold(t *testing.T) {
+	_, problems := Desired(web(with(AllowedIPRanges, joined(500, strconv.Itoa))), settings())
+	if len(problems) != mostProblems || problems[0].Value != "0" {
+		t.Errorf("%d problems, the first %v", len(problems), problems[0])
+	}
+}
+
+// What is left of ranges admits the same, none is within another, and they are in order.
+func TestLawCollapse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all []netip.Prefix
+		for range rapid.IntRange(0, 12).Draw(t, "ranges") {
+			a := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 15).Draw(t, "address"))})
+			bits := rapid.IntRange(28, 32).Draw(t, "bits")
+			if rapid.Bool().Draw(t, "IPv6") {
+				a = netip.AddrFrom16([16]byte{0x20, 1, 15: a.As4()[3]})
+				bits += 96
+			}
+			all = append(all, netip.PrefixFrom(a, bits).Masked())
+		}
+		kept := collapse(slices.Clone(all))
+		for _, p := range all {
+			if n := len(slices.DeleteFunc(slices.Clone(kept), func(k netip.Prefix) bool { return !k.Overlaps(p) || k.Bits() > p.Bits() })); n != 1 {
+				t.Fatalf("%v is within %d of %v", p, n, kept)
+			}
+		}
+		for i, k := range kept {
+			if !slices.Contains(all, k) || i > 0 && kept[i-1].Addr().Compare(k.Addr()) >= 0 {
+				t.Fatalf("%v makes %v", all, kept)
+			}
+		}
+	})
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the API server takes of one object: 1.5 MiB of it all, 256 KiB of annotations.
+const (
+	largestObject      = 3 << 19
+	largestAnnotations = 1 << 18
+)
+
+// listOf returns texts of this form, separated by commas, up to a size.
+func listOf(size int, form func(i int) string) []string {
+	var all []string
+	for i, used := 0, 0; ; i++ {
+		text := form(i)
+		if used += len(text) + 1; used > size {
+			return all
+		}
+		all = append(all, text)
+	}
+}
+
+func host(i int) string {
+	return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}).String()
+}
+
+// largest are Services as large as the API server takes them.
+func largest() map[string]Service {
+	text := func(all []string) string { return strings.Join(all, ",") }
+	annotated := func(name string, form func(i int) string) Service {
+		return web(with(name, text(listOf(largestAnnotations-len(name), form))))
+	}
+	annotatedPorts := func(what, value string) Service {
+		s := web(ports(manyPorts(largestObject - largestAnnotations)...))
+		for i, used := 0, 0; used < largestAnnotations && i < len(s.Ports); i++ {
+			name := ofPort(s.Ports[len(s.Ports)-1-i].Port, what)
+			used += len(name) + len(value)
+			s.Annotations[name] = value
+		}
+		return s
+	}
+	return map[string]Service{
+		"source ranges": web(func(s *Service) {
+			s.SourceRanges = listOf(largestObject-largestObject/10, func(i int) string { return host(2*i) + "/32   " })
+		}),
+		"ranges of an annotation": annotated(AllowedIPRanges, func(i int) string { return host(2*i) + "/32" }),
+		"what is no range":        annotated(AllowedIPRanges, func(i int) string { return strconv.Itoa(i) }),
+		"service tags":            annotated(AllowedServiceTags, func(i int) string { return "T" + strconv.Itoa(i) }),
+		"what is no tag":          annotated(AllowedServiceTags, func(i int) string { return strconv.Itoa(i) }),
+		"additional addresses":    annotated(AdditionalIPs, host),
+		"configurations":          annotated(Configurations, func(i int) string { return "lb-" + strconv.Itoa(i) }),
+		"tags of a public IP":     annotated(PIPTags, func(i int) string { return strconv.Itoa(i) + "=x" }),
+		"IP tags":                 annotated(PIPIPTags, func(i int) string { return strconv.Itoa(i) + "=x" }),
+		"ports":                   web(ports(manyPorts(largestObject)...)),
+		"ports without rules":     annotatedPorts(portNoRule, "true"),
+		"ports with probes":       annotatedPorts(portProbePort, "last"),
+	}
+}
+
+// manyPorts are as many as fit in a size, as JSON writes them.
+func manyPorts(size int) []Port {
+	var all []Port
+	for i := 1; i < 65536 && size > 0; i++ {
+		p := Port{Name: "p" + strconv.Itoa(i), Protocol: "TCP", Port: int32(i), NodePort: int32(30000 + i%2768)}
+		all, size = append(all, p), size-len(`{"name":"p","protocol":"TCP","port":,"targetPort":,"nodePort":30000},`)-3*len(strconv.Itoa(i))
+	}
+	return all
+}
+
+// clearly is far more than a computation takes that grows with its input, on any machine, and
+// far less than one that grows with the square of it.
+const clearly = 10 * time.Second
+
+// ends fails a test whose computation does not end.
+func ends(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-time.After(clearly):
+		t.Fatalf("%s: no end within %s", what, clearly)
+	}
+}
+
+func BenchmarkLargest(b *testing.B) {
+	all := largest()
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	addresses, nodes := []netip.Addr{netip.MustParseAddr("20.0.0.1")}, []netip.Addr{netip.MustParseAddr("10.0.0.4")}
+	for _, name := range names {
+		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			for b.Loop() {
+				w, problems := Desired(all[name], settings())
+				if len(problems) == 0 {
+					w.Admissions(addresses, nodes)
+				}
+			}
+		})
+	}
+}
+
+// Whatever the API server takes of somebody is read in time that grows with its length.
+func TestTheLargestServicesAreRead(t *testing.T) {
+	for name, s := range largest() {
+		ends(t, name, func() {
+			for range 3 {
+				w, problems := Desired(s, settings())
+				w.Admissions([]netip.Addr{netip.MustParseAddr("20.0.0.1")}, nil)
+				if len(problems) > mostProblems {
+					t.Errorf("%s: %d problems are told", name, len(problems))
+				}
+			}
+		})
+	}
+}
+
+// What is twice as long takes about twice as many allocations.
+func TestReadingGrowsWithTheLength(t *testing.T) {
+	for _, tt := range []struct {
+		about string
+		of    func(n int) Service
+	}{
+		{"ranges", func(n int) Service {
+			return web(with(AllowedIPRanges, joined(n, func(i int) string { return host(2*i) + "/32" })))
+		}},
+		{"service tags", func(n int) Service {
+			return web(with(AllowedServiceTags, joined(n, func(i int) string { return "T" + strconv.Itoa(i) })))
+		}},
+		{"addresses", func(n int) Service { return web(with(AdditionalIPs, joined(n, host))) }},
+		{"ports", func(n int) Service { return web(ports(manyPorts(1 << 20)[:n]...)) }},
+	} {
+		cost := func(n int) float64 {
+			s := tt.of(n)
+			return testing.AllocsPerRun(1, func() {
+				w, problems := Desired(s, settings())
+				if len(problems) > 0 {
+					t.Fatalf("%s: %v", tt.about, problems)
+				}
+				w.Admissions([]netip.Addr{netip.MustParseAddr("20.0.0.1")}, nil)
+			})
+		}
+		if once, twice := cost(500), cost(1000); twice > 2.5*once {
+			t.Errorf("%s: 500 take %.0f allocations, 1000 take %.0f", tt.about, once, twice)
+		}
+	}
+}
+
+func joined(n int, form func(i int) string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = form(i)
+	}
+	return strings.Join(all, ",")
+}
