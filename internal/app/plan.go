@@ -78,7 +78,7 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 		return planview.Plan{}, err
 	}
 	p := &planning{PlanOptions: o, cfg: cfg, owners: map[string]string{}}
-	if err := p.gather(ctx, settings); err != nil {
+	if err := p.gather(ctx); err != nil {
 		return planview.Plan{}, err
 	}
 	if err := p.stage(settings, client); err != nil {
@@ -88,7 +88,7 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 }
 
 // gather reads the objects.
-func (p *planning) gather(ctx context.Context, settings ensure.Settings) error {
+func (p *planning) gather(ctx context.Context) error {
 	if len(p.Files) > 0 {
 		return p.readFiles()
 	}
@@ -101,8 +101,7 @@ func (p *planning) gather(ctx context.Context, settings ensure.Settings) error {
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	byNamespace := slices.ContainsFunc(settings.Configurations, func(c service.Configuration) bool { return c.Namespaces != nil })
-	if p.objects, err = kube.ReadObjects(ctx, reader, byNamespace); err != nil {
+	if p.objects, err = kube.ReadObjects(ctx, reader, true); err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
 	return nil

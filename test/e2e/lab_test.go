@@ -28,6 +28,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/grant"
 )
 
 // lab is one namespace, one emulator and the programs started against them.
@@ -65,7 +66,7 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 		}
 		unfinished = unfinished || t.Failed()
 	})
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.Annotation: "*"}}}
 	l.must(cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
 	server := httptest.NewServer(l.emulator)
