@@ -143,6 +143,9 @@ func (p *planning) stage(settings ensure.Settings, client *azure.Client) error {
 			delete(s.Annotations, kube.DryRunAnnotation)
 		}
 	}
+	if len(p.Files) > 0 {
+		p.cluster.AllowUnseen()
+	}
 	return p.cluster.Fill(p.objects)
 }
 

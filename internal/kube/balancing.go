@@ -230,7 +230,7 @@ func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.
 	if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
 		return nil, nil, nil, err
 	}
-	w, more := service.Desired(wishing(s), c.balancing.Settings)
+	w, more := service.Desired(c.wishOf(s), c.balancing.Settings)
 	return &w, namespace, append(problems, more...), nil
 }
 
@@ -252,7 +252,7 @@ func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service
 		}
 	}
 	req := ensure.Request{
-		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish,
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: c.wishOf(s).OwnPools(), Wish: wish,
 		Shown: shownBy(s), Groups: union(union(cl.groups, c.groupsOf(wish)), c.inheritedGroups(s)),
 		Again: s.Annotations[WriteAgainAnnotation],
 	}

@@ -75,6 +75,9 @@ func (o *Offline) Fill(objects Objects) error {
 	return errors.Join(failed...)
 }
 
+// AllowUnseen lets namespaces bind everything whose Namespace is not among the objects.
+func (o *Offline) AllowUnseen() { o.allowsUnseen = true }
+
 // PlaceNodes finds out on which load balancer each node belongs, where there are several.
 func (o *Offline) PlaceNodes(ctx context.Context) error {
 	if len(o.places.several) == 0 {

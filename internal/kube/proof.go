@@ -142,9 +142,6 @@ func (c *Cluster) fills(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID
 	return cl != nil && cl.uid == s.UID && cl.served.Load().has(at) || c.snap.taken(p)
 }
 
-// ownPools are the names of the pools that a Service may have for itself.
-func (c *Cluster) ownPools(s *corev1.Service) []string { return wishing(s).OwnPools() }
-
 func containsFold(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

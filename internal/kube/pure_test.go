@@ -41,7 +41,7 @@ func stored(t *testing.T, objects ...client.Object) *Cluster {
 	s := &snapshot{
 		slices: keyed(sliceIndexers()), services: keyed(nil), nodes: keyed(nodeIndexers()), pools: keyed(poolIndexers(place)), namespaces: keyed(nil),
 		place: place, taken: func(p *v1alpha1.BackendPool) bool { return p.Status.PoolID != "" },
-		made:  func(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" },
+		made: func(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" },
 		right: func(p *v1alpha1.BackendPool, _ lb.PoolID) (right, refusal) {
 			if p.Status.MadeFor != "" {
 				return rightOwn, refusal{}

@@ -73,7 +73,7 @@ func (c *Cluster) allowed(namespace string, balancer lb.LoadBalancerID) (is, kno
 	}
 	ns := get[corev1.Namespace](c.snap.namespaces, namespace)
 	if ns == nil {
-		return false, false
+		return c.allowsUnseen, c.allowsUnseen
 	}
 	home := lb.LoadBalancerID{SubscriptionID: c.snap.place.subscriptionID, ResourceGroup: c.snap.place.resourceGroup}
 	return grant.Allows(ns.Annotations[grant.Annotation], home, balancer), true
@@ -87,7 +87,7 @@ func (c *Cluster) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {
 	}
 	for _, s := range list[corev1.Service](c.snap.services, servicesByPool, strings.ToLower(at.Name)) {
 		its := p.Spec.ServiceRef != nil && s.Namespace == p.Namespace && s.Name == p.Spec.ServiceRef.Name
-		if c.ours(s) && !its && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		if c.ours(s) && !its && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && containsFold(c.wishOf(s).OwnPools(), at.Name) {
 			return "Service " + key(s.Namespace, s.Name)
 		}
 	}

@@ -100,6 +100,8 @@ type Cluster struct {
 	balancing Balancing
 	lanes     Lanes
 	synced    []toolscache.InformerSynced
+	// allowsUnseen lets namespaces bind everything of which nothing is known.
+	allowsUnseen bool
 }
 
 var (
