@@ -67,8 +67,7 @@ func (l *Leaving) Leave(ctx context.Context) error {
 func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	name := "Service " + key(s.Namespace, s.Name)
 	places := listed(s, PlaceAnnotation)
-	switch {
-	case !bound(s):
+	if !bound(s) {
 		return nil
 	}
 	if l.served == nil {

@@ -137,7 +137,7 @@ func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errStillGoing)
 	case says(is, p):
 		return nil
-	case c.snap.made(is): // of an earlier Service, or edited since
+	case c.recordedFor(is) != "" || c.snap.made(is): // of an earlier Service, or edited since
 		if err := c.deletePool(ctx, is); err != nil {
 			return err
 		}
