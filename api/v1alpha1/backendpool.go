@@ -157,8 +157,11 @@ const (
 	ReasonPoolNotFound = "PoolNotFound"
 	// ReasonNICPool: the pool holds network interfaces, which Weir does not write.
 	ReasonNICPool = "NICPool"
-	// ReasonDuplicate: an older BackendPool holds the same pool.
+	// ReasonDuplicate: an older BackendPool holds the same pool, or a Service that Weir serves
+	// needs it.
 	ReasonDuplicate = "Duplicate"
+	// ReasonNotAllowed: the namespace may not bind pools of the load balancer.
+	ReasonNotAllowed = "NotAllowed"
 	// ReasonLeaving: the Service gives up the load balancer that Weir made for it, and the
 	// pool goes with its rules.
 	ReasonLeaving = "Leaving"
@@ -173,7 +176,7 @@ const (
 // SyncedReasons are all reasons of the Synced condition.
 var SyncedReasons = []string{
 	ReasonLevel, ReasonPending, ReasonUpdating, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
-	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonDuplicate,
+	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonDuplicate, ReasonNotAllowed,
 	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }
 
@@ -259,7 +262,15 @@ type BackendPoolStatus struct {
 	// downCount is how many addresses are in down; absent if none is.
 	// +optional
 	DownCount *int32 `json:"downCount,omitempty"`
+
+	// madeFor is there if Weir itself made this BackendPool: the UID of the Service for
+	// which it did, or "nodes" for a pool of all nodes. Nobody but Weir may write a status.
+	// +optional
+	MadeFor string `json:"madeFor,omitempty"`
 }
+
+// MadeForNodes is what madeFor says of a pool of all nodes.
+const MadeForNodes = "nodes"
 
 // DownAddress is an address that Weir has set Down.
 type DownAddress struct {

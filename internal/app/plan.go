@@ -83,7 +83,7 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 		return planview.Plan{}, err
 	}
 	p := &planning{PlanOptions: o, cfg: cfg, owners: map[string]string{}, noEffect: map[string]string{}}
-	if err := p.gather(ctx, settings); err != nil {
+	if err := p.gather(ctx); err != nil {
 		return planview.Plan{}, err
 	}
 	if err := p.stage(settings, client); err != nil {
@@ -93,7 +93,7 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 }
 
 // gather reads the objects.
-func (p *planning) gather(ctx context.Context, settings ensure.Settings) error {
+func (p *planning) gather(ctx context.Context) error {
 	if len(p.Files) > 0 {
 		return p.readFiles(ctx)
 	}
@@ -109,8 +109,7 @@ func (p *planning) gather(ctx context.Context, settings ensure.Settings) error {
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	byNamespace := slices.ContainsFunc(settings.Configurations, func(c service.Configuration) bool { return c.Namespaces != nil })
-	if p.objects, err = kube.ReadObjects(ctx, reader, byNamespace); err != nil {
+	if p.objects, err = kube.ReadObjects(ctx, reader, true); err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
 	p.record = readRecord(ctx, reader, p.objects)
@@ -174,6 +173,9 @@ func (p *planning) stage(settings ensure.Settings, client *azure.Client) error {
 		if s := &p.objects.Services[i]; p.Service != "" && p.chosen(s.Namespace, s.Name) && kube.IsDryRun(s) {
 			delete(s.Annotations, kube.DryRunAnnotation)
 		}
+	}
+	if len(p.Files) > 0 {
+		p.cluster.AllowUnseen()
 	}
 	return p.cluster.Fill(p.objects)
 }

@@ -113,6 +113,9 @@ func (b *Balancers) ID(name string) lb.LoadBalancerID {
 	return id
 }
 
+// Names are those of all load balancers that are the cluster's.
+func (b *Balancers) Names() []string { return b.cfg.names() }
+
 // names are those of all load balancers that are the cluster's.
 func (s Settings) names() []string {
 	var all []string

@@ -66,6 +66,7 @@ func (c *Cluster) reconcilePool(ctx context.Context, req reconcile.Request) (rec
 	}
 	st := c.snap.standingOf(p)
 	e.pointsAt(st.pool)
+	c.recordMade(p, e)
 	switch {
 	case st.deleting:
 		if !e.isReleased() {
@@ -177,7 +178,7 @@ func (c *Cluster) hold(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	e.idle(situation{state: st.state, generation: p.Generation})
 	c.lanes.Drop(e.ref)
 	status := metav1.ConditionFalse
-	if st.state == statePaused || st.state == stateDryRun {
+	if st.state == statePaused || st.state == stateDryRun || st.reason == v1alpha1.ReasonPending {
 		status = metav1.ConditionUnknown
 	}
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {

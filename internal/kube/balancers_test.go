@@ -52,6 +52,8 @@ func (b *standIn) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: name}
 }
 
+func (b *standIn) Names() []string { return []string{"kubernetes", "kubernetes-internal"} }
+
 func (b *standIn) Leftovers(context.Context) ([]ensure.Leftover, error) { return nil, nil }
 
 // Rehearsal is one of an Azure that has nothing.

@@ -45,6 +45,8 @@ type Balancers interface {
 	Ensure(req ensure.Request)
 	Locate(ctx context.Context, p ensure.Placing) (on string, leave []string, err error)
 	ID(name string) lb.LoadBalancerID
+	// Names are those of all load balancers that are the cluster's.
+	Names() []string
 	// Reads returns nil if the public IPs of a resource group can be read.
 	Reads(ctx context.Context, group string) error
 	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
@@ -193,7 +195,7 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 		return nil
 	}
 	if err := c.ensured(ctx, s, cl, r, now); err != nil {
-		if !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
+		if errors.Is(err, errNameTaken) || !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
 			c.complainOnce(s, cl, stateFailed, textOf(err))
 		}
 		return err // the result stays, and is written down again
@@ -257,7 +259,7 @@ func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.
 	if namespace, err = c.namespaceLabels(ctx, s.Namespace); err != nil {
 		return nil, nil, nil, err
 	}
-	w, more := service.Desired(wishing(s), c.balancing.Settings)
+	w, more := service.Desired(c.wishOf(s), c.balancing.Settings)
 	return &w, namespace, slices.Concat(problems, more, c.unenforcedProblems(s)), nil
 }
 
@@ -279,7 +281,7 @@ func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service
 		}
 	}
 	req := ensure.Request{
-		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: wishing(s).OwnPools(), Wish: wish,
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: c.wishOf(s).OwnPools(), Wish: wish,
 		Shown: shownBy(s), Groups: union(union(cl.groups, c.groupsOf(wish)), c.inheritedGroups(s)),
 		Again: s.Annotations[WriteAgainAnnotation],
 	}
@@ -346,10 +348,10 @@ func (c *Cluster) balancedService(_ context.Context, obj client.Object) []reconc
 	return []reconcile.Request{{NamespacedName: name}}
 }
 
-// serviceOfPool maps a BackendPool that Weir made to its Service.
+// serviceOfPool maps a BackendPool to its Service: it may have filled the pool that this needs.
 func (c *Cluster) serviceOfPool(_ context.Context, obj client.Object) []reconcile.Request {
 	p, ok := obj.(*v1alpha1.BackendPool)
-	if !ok || p.Spec.ServiceRef == nil || !madeByWeir(p) {
+	if !ok || p.Spec.ServiceRef == nil {
 		return nil
 	}
 	name := client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}

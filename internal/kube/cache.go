@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/grant"
 )
 
 // Scheme returns the kinds that Weir reads and writes.
@@ -25,7 +26,7 @@ func Scheme() *runtime.Scheme {
 }
 
 // CacheOptions are the options of the manager's cache: EndpointSlices, Services, Nodes,
-// BackendPools and, if they are asked for, Namespaces, each stripped of what Weir does not
+// BackendPools and Namespaces, each stripped of what Weir does not
 // read. Anything else that is read through the cache is an error, not a new watch. The
 // taints are those of Options.Draining.
 func CacheOptions(draining *adminstate.Signals) cache.Options {
@@ -122,15 +123,15 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 // stripPool keeps all but the bookkeeping of writers.
 func stripPool(p *v1alpha1.BackendPool) {
 	finalizers, owners := p.Finalizers, p.OwnerReferences
-	var labels map[string]string
-	if by, ok := p.Labels[managedBy]; ok {
-		labels = map[string]string{managedBy: by}
-	}
-	p.ObjectMeta = identity(p.ObjectMeta, labels)
+	p.ObjectMeta = identity(p.ObjectMeta, nil)
 	p.Finalizers, p.OwnerReferences = finalizers, owners
 }
 
-// stripNamespace keeps labels.
+// stripNamespace keeps labels, and which load balancers it may bind.
 func stripNamespace(n *corev1.Namespace) {
+	granted, is := n.Annotations[grant.Annotation]
 	*n = corev1.Namespace{ObjectMeta: identity(n.ObjectMeta, n.Labels)}
+	if is {
+		n.Annotations = map[string]string{grant.Annotation: granted}
+	}
 }

@@ -29,6 +29,10 @@ type claim struct {
 	// poolLost is the BackendPool of the Service that went last; nil if that is known.
 	poolLost atomic.Pointer[v1alpha1.BackendPoolSpec]
 
+	// served is what Azure holds for the Service; nil if that is not known, or nothing. The
+	// BackendPools of these pools are Weir's own, or for the same Service.
+	served atomic.Pointer[served]
+
 	// mu is held by whoever reconciles the Service, and for moments by who brings a result.
 	mu sync.Mutex
 	// places are the load balancers that may hold parts of the Service, as recorded: what

@@ -135,7 +135,7 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *ensure.Rehearsal, s *core
 	if err != nil {
 		return err
 	}
-	want := poolupdate.Wanted{Addresses: set.Addresses, Ours: c.oursIn(p), Alone: madeByWeir(p)}
+	want := poolupdate.Wanted{Addresses: set.Addresses, Ours: c.oursIn(p), Alone: c.snap.made(p)}
 	next, err := poolupdate.Foretell(b.Pools[at], want, recorded, c.opts.Draining != nil)
 	if err == nil {
 		r.Shadow.PutPool(next)
@@ -147,7 +147,7 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *ensure.Rehearsal, s *core
 func (c *Cluster) writeForetold(ctx context.Context, s *corev1.Service, text string) error {
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
 		e := c.statuses.known(refOf(p))
-		if e == nil || !madeByWeir(p) {
+		if e == nil || !c.snap.made(p) {
 			continue
 		}
 		err := c.change(ctx, p, e, func(st *v1alpha1.BackendPoolStatus) {

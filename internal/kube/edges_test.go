@@ -243,7 +243,7 @@ func TestWhoElseWritesAPool(t *testing.T) {
 		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
 			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 			if made {
-				p.Labels = map[string]string{managedBy: fieldOwner}
+				p.Status.MadeFor = v1alpha1.MadeForNodes
 			}
 		})
 		c, e := loaded(t, p, nil, "n1")
@@ -262,7 +262,7 @@ func TestADryRunNeedsWhatItHas(t *testing.T) {
 		}}
 		s.Spec.Type = corev1.ServiceTypeClusterIP // it was a Local one with a load balancer
 		p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
-			p.Namespace, p.Labels = "ns", map[string]string{managedBy: fieldOwner}
+			p.Namespace, p.Status.MadeFor = "ns", "uid"
 			p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: "web"}
 		})
 		c, _ := loaded(t, p, s)

@@ -163,6 +163,7 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, go
 			return err
 		}
 	}
+	cl.served.Store(nil)
 	if err := c.record(ctx, s, cl, nil, nil); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,24 +38,17 @@ func (c *Cluster) ghost(name types.NamespacedName) *corev1.Service {
 	}
 }
 
-// canonical is how an API server spells the UIDs that it gives. Names in Azure have no
-// capitals, so that another spelling would be another Service's name there.
-var canonical = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-
 // haunted has the Service of a BackendPool that Weir made leave its load balancer, if it went
-// while nobody watched: the BackendPool goes with it, and names it.
+// while nobody watched. Whose it was the status tells, which only Weir writes.
 func (c *Cluster) haunted(p *v1alpha1.BackendPool) {
-	if c.balancers == nil || !madeByWeir(p) || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil {
+	uid := types.UID(c.recordedFor(p))
+	if c.balancers == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !c.snap.made(p) {
 		return
 	}
 	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
-	at := slices.IndexFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Service" && o.Name == name.Name })
-	if at < 0 || get[corev1.Service](c.snap.services, name.String()) != nil {
-		return
-	}
-	uid := p.OwnerReferences[at].UID
-	if !canonical.MatchString(string(uid)) || slices.ContainsFunc(c.Reached(), func(r ensure.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
-		return // somebody wrote that reference who is not Weir
+	if get[corev1.Service](c.snap.services, name.String()) != nil ||
+		slices.ContainsFunc(c.Reached(), func(r ensure.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
+		return // it is there, or another has its name now
 	}
 	if c.claims.haunt(name, uid, p.Spec.LoadBalancer.Name) {
 		c.balanced.addName(name)

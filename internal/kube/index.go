@@ -15,12 +15,14 @@ import (
 const (
 	slicesByService  = "service"  // namespace/name
 	servicesBalanced = "balanced" // "" for each that has a load balancer of Weir's
+	servicesByPool   = "pool"     // lower-case name of a pool that each of these may have for itself
 	slicesByNode     = "node"     // name of a node that hosts an endpoint
 	nodesByAddress   = "address"  // an InternalIP
 	nodesByMachine   = "machine"  // that of spec.providerID
 	poolsByService   = "service"  // namespace/name
 	poolsByTarget    = "target"   // lb.PoolKey
 	poolsOfNodes     = "nodes"    // "" for each pool of nodes
+	poolsByNamespace = "in"       // namespace
 )
 
 // indexOf adapts a function on one kind to the informers' indexers.
@@ -66,6 +68,12 @@ func (c *Cluster) serviceIndexers() toolscache.Indexers {
 			}
 			return nil
 		}),
+		servicesByPool: indexOf(func(s *corev1.Service) []string {
+			if !c.ours(s) && !c.held(s) {
+				return nil
+			}
+			return c.ownPools(s)
+		}),
 	}
 }
 
@@ -102,6 +110,7 @@ func poolIndexers(place placement) toolscache.Indexers {
 			}
 			return []string{string(id.Key())}
 		}),
+		poolsByNamespace: indexOf(func(p *v1alpha1.BackendPool) []string { return []string{p.Namespace} }),
 		poolsOfNodes: indexOf(func(p *v1alpha1.BackendPool) []string {
 			if p.Spec.Nodes == nil {
 				return nil

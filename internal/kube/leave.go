@@ -12,10 +12,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
 )
 
 // Leaving takes out of a cluster what Weir wrote for the Services without a class, so that
@@ -33,6 +35,8 @@ type Leaving struct {
 
 	// stay are the Services that stay Weir's, and their load balancers.
 	stay, stays []string
+	// served are the UIDs of the Services that had Weir's finalizer, by name.
+	served map[string]types.UID
 }
 
 // Leave lets go of everything.
@@ -63,9 +67,14 @@ func (l *Leaving) Leave(ctx context.Context) error {
 func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	name := "Service " + key(s.Namespace, s.Name)
 	places := listed(s, PlaceAnnotation)
-	switch {
-	case !bound(s):
+	if !bound(s) {
 		return nil
+	}
+	if l.served == nil {
+		l.served = map[string]types.UID{}
+	}
+	l.served[key(s.Namespace, s.Name)] = s.UID
+	switch {
 	case s.Spec.LoadBalancerClass != nil:
 		l.Say(name + " stays: it has the class " + *s.Spec.LoadBalancerClass + ", which no other controller takes, and which cannot be changed")
 		l.stay, l.stays = append(l.stay, key(s.Namespace, s.Name)), append(l.stays, places...)
@@ -89,7 +98,7 @@ func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 // pool deletes a BackendPool that Weir made, and leaves its pool as it is.
 func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	name := "BackendPool " + key(p.Namespace, p.Name)
-	if !madeByWeir(p) {
+	if !l.made(p) {
 		l.Say(name + " stays: people made it; no other controller keeps its pool")
 		return nil
 	}
@@ -111,6 +120,17 @@ func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// made reports whether Weir made a BackendPool: its status says so, or, if no Weir has run yet
+// that records that, it is to the letter what Weir made for a Service that it served.
+func (l *Leaving) made(p *v1alpha1.BackendPool) bool {
+	ref := p.Spec.ServiceRef
+	if p.Status.MadeFor != "" || ref == nil {
+		return p.Status.MadeFor != ""
+	}
+	uid, served := l.served[key(p.Namespace, ref.Name)]
+	return served && p.Status.PoolID != "" && ownedBy(p, uid) && p.Name == madeName(ref.Name, p.Spec.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
 }
 
 // needs reports whether a Service that stays Weir's has the pool of a BackendPool.

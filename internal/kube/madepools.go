@@ -12,28 +12,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/service"
 )
 
-// managedBy labels the BackendPools that Weir makes: all that is in such a pool when it
-// is first taken is Weir's.
-const managedBy = "app.kubernetes.io/managed-by"
-
-func madeByWeir(p *v1alpha1.BackendPool) bool { return p.Labels[managedBy] == fieldOwner }
-
 // errStillGoing asks the work queue for a little patience.
 var errStillGoing = errors.New("an earlier BackendPool of its name is still going")
+
+// errNameTaken says that the Service's pool cannot be filled.
+var errNameTaken = errors.New("somebody made it for another pool, Service or nodes, and Weir needs the name for one of its own: delete it")
 
 // makePools makes the BackendPools of a Service, now that Azure has its pools, and deletes
 // those that it had before.
 func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Result) error {
 	var names []string
+	c.holds(s, &served{r.On, r.Wish.Pools})
 	for _, pool := range r.Wish.Pools {
 		p := c.poolFor(s, r.On, pool)
 		if p.Namespace == s.Namespace && p.Spec.ServiceRef != nil {
@@ -46,6 +44,19 @@ func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Res
 	return c.dropPools(ctx, s, names, r.Without)
 }
 
+// holds notes what Azure holds for a Service. BackendPools that were made for it before wait
+// for that.
+func (c *Cluster) holds(s *corev1.Service, now *served) {
+	cl := c.claims.of(s)
+	before := cl.served.Swap(now)
+	if before != nil && before.on.Key() == now.on.Key() && slices.Equal(before.pools, now.pools) {
+		return
+	}
+	for _, p := range c.snap.poolsOf(poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
+		c.wake.add(refOf(p))
+	}
+}
+
 // poolFor is the BackendPool of a pool that a Service needs.
 func (c *Cluster) poolFor(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{
@@ -55,16 +66,12 @@ func (c *Cluster) poolFor(s *corev1.Service, on lb.LoadBalancerID, pool service.
 			PoolName:     pool.Name, IPFamily: string(pool.Family),
 		},
 	}
-	suffix := "." + objectName(on.Name)
-	if pool.Family == lb.IPv6 {
-		suffix += ".ipv6"
-	}
 	if pool.Shared {
-		p.Namespace, p.Name = c.balancing.Namespace, "nodes"+suffix
+		p.Namespace, p.Name = c.balancing.Namespace, madeName("nodes", on.Name, pool.Family)
 		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: c.nodesOf(on.Name)}
 		return p
 	}
-	p.Namespace, p.Name = s.Namespace, s.Name+suffix
+	p.Namespace, p.Name = s.Namespace, madeName(s.Name, on.Name, pool.Family)
 	p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: s.Name}
 	p.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "v1", Kind: "Service", Name: s.Name, UID: s.UID, Controller: new(true),
@@ -72,11 +79,20 @@ func (c *Cluster) poolFor(s *corev1.Service, on lb.LoadBalancerID, pool service.
 	return p
 }
 
+// madeName is the name of the BackendPool that Weir makes for a Service, or for nodes.
+func madeName(of, balancer string, family lb.Family) string {
+	name := of + "." + objectName(balancer)
+	if family == lb.IPv6 {
+		name += ".ipv6"
+	}
+	return name
+}
+
 // makePool creates a BackendPool, unless it is there. One of nodes that is there gets the
 // selector that it needs now; if it has to wait for that, selectPlaced gives it.
 func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
-	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && is.Spec.PoolName == p.Spec.PoolName && owned(is, p) {
-		if p.Spec.Nodes == nil || !madeByWeir(is) || c.ofNodes(is) && c.allPlaced() != nil {
+	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && says(is, p) {
+		if p.Spec.Nodes == nil || c.ofNodes(is) && c.allPlaced() != nil {
 			return nil
 		}
 		return c.selectNodes(ctx, is, p.Spec.Nodes.Selector)
@@ -100,34 +116,32 @@ func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	switch {
 	case is.DeletionTimestamp != nil:
 		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errStillGoing)
-	case !madeByWeir(is):
-		return nil // somebody has Weir keep this pool already, in his own words
-	case is.Spec.PoolName != p.Spec.PoolName || !owned(is, p):
+	case says(is, p):
+		return nil
+	case c.recordedFor(is) != "" || c.snap.made(is): // of an earlier Service, or edited since
 		if err := c.deletePool(ctx, is); err != nil {
 			return err
 		}
 		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errStillGoing)
+	case c.fillsSame(is, p):
+		return nil // somebody has Weir keep this pool already, in his own words
 	}
-	return nil
+	return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errNameTaken)
 }
 
-// owned reports whether a BackendPool is that of the same Service, not of an earlier one.
-func owned(is, shall *v1alpha1.BackendPool) bool {
-	if len(shall.OwnerReferences) == 0 {
-		return true
-	}
-	return ownedBy(is, shall.OwnerReferences[0].UID)
-}
-
-func ownedBy(p *v1alpha1.BackendPool, uid types.UID) bool {
-	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
+// fillsSame reports whether a BackendPool is for the same Service and pool as another.
+func (c *Cluster) fillsSame(is, shall *v1alpha1.BackendPool) bool {
+	at, err1 := c.snap.place.of(is)
+	want, err2 := c.snap.place.of(shall)
+	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == shall.Spec.IPFamily &&
+		is.Spec.ServiceRef != nil && shall.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == shall.Spec.ServiceRef.Name
 }
 
 // dropPools deletes the BackendPools that Weir made for a Service, but for some. Of those
 // whose pools are gone nothing has to be taken out.
 func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []string, gone []lb.PoolID) error {
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
-		if !madeByWeir(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) || s.DeletionTimestamp != nil && !ownedBy(p, s.UID) {
+		if !c.snap.made(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) || s.DeletionTimestamp != nil && !ownedBy(p, s.UID) {
 			continue
 		}
 		at, err := c.snap.place.of(p)
@@ -141,11 +155,12 @@ func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []strin
 	return nil
 }
 
-// needed reports whether a Service has the pool of a BackendPool that Weir made for it. The
+// needed reports whether a Service that Weir serves has the pool of a BackendPool. The
 // members of one that somebody deletes stay where they are, and the next BackendPool of the
 // pool takes them over. A dry run leaves them there, whatever its Service wants by now.
 func (c *Cluster) needed(p *v1alpha1.BackendPool) bool {
-	if !madeByWeir(p) {
+	at, err := c.snap.place.of(p)
+	if has, _ := c.snap.right(p, at); err != nil || has < rightOwn {
 		return false
 	}
 	if ref := p.Spec.ServiceRef; ref != nil {
@@ -172,14 +187,28 @@ func (c *Cluster) servedBy(balancer string) []*corev1.Service {
 	})
 }
 
-// heldPools are the pools of a Service's own that BackendPools of it keep already.
+// heldPools are the pools of a Service's own that are on record as Weir's: what is in them
+// came from this cluster. A BackendPool alone, which anybody may write, is no record.
 func (c *Cluster) heldPools(s *corev1.Service, req ensure.Request) []string {
 	return slices.DeleteFunc(slices.Clone(req.OwnPools), func(name string) bool {
 		at := lb.PoolID{LoadBalancer: req.On, Name: name}
 		return !slices.ContainsFunc(c.snap.poolsAt(at.Key()), func(p *v1alpha1.BackendPool) bool {
-			return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+			its := p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+			taken := c.snap.taken(p)
+			return its && (taken || c.snap.made(p)) || taken && c.nothingForeign(p)
 		})
 	})
+}
+
+// nothingForeign reports whether an attempt has seen none but Weir's addresses in a pool.
+func (c *Cluster) nothingForeign(p *v1alpha1.BackendPool) bool {
+	e := c.statuses.known(refOf(p))
+	if e == nil {
+		return orElse(p.Status.Foreign, 1) == 0
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return orElse(e.status.Foreign, 1) == 0
 }
 
 // missing has the load balancer of a BackendPool that Weir made compared at once: Azure does
@@ -223,7 +252,7 @@ func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 	var failed []error
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsOfNodes, "") {
 		at, err := c.snap.place.of(p)
-		if err == nil && madeByWeir(p) && p.DeletionTimestamp == nil && at.LoadBalancer.Key() == id.Key() {
+		if err == nil && c.snap.made(p) && p.DeletionTimestamp == nil && at.LoadBalancer.Key() == id.Key() {
 			c.emptied(p)
 			failed = append(failed, c.deletePool(ctx, p))
 		}
@@ -235,7 +264,7 @@ func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 // that what Weir wrote stays on record.
 func (c *Cluster) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	at := lb.PoolID{LoadBalancer: on, Name: pool.Name}
-	if len(c.snap.poolsAt(at.Key())) > 0 {
+	if c.snap.holder(at) != nil {
 		return nil
 	}
 	s := get[corev1.Service](c.snap.services, name)

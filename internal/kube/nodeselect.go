@@ -70,8 +70,7 @@ func (c *Cluster) selectPlaced(ctx context.Context) error {
 func (c *Cluster) ofNodes(p *v1alpha1.BackendPool) bool {
 	at, err := c.snap.place.of(p)
 	_, several := service.ConfigurationOf(at.LoadBalancer.Name, c.places.several)
-	return err == nil && several && madeByWeir(p) && p.Namespace == c.balancing.Namespace &&
-		at.LoadBalancer.Key() == c.balancers.ID(at.LoadBalancer.Name).Key()
+	return err == nil && several && c.snap.made(p)
 }
 
 func selects(p *v1alpha1.BackendPool, want metav1.LabelSelector) bool {

@@ -45,7 +45,7 @@ func NewOffline(opts Options) *Offline {
 		},
 		events: newEventQueue(Scheme(), nil, opts.Log),
 	}
-	c.snap.taken = c.taken
+	c.snap.taken, c.snap.made, c.snap.right = c.taken, c.made, c.rightOf
 	return &Offline{c}
 }
 
@@ -54,8 +54,7 @@ func (o *Offline) Fill(objects Objects) error {
 	for _, k := range o.kinds() {
 		*k.store = toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, k.indexers)
 	}
-	namespaces := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)
-	all := newShelf(o.snap, namespaces)
+	all := newShelf(o.snap)
 	o.reader, o.cached, o.writer = all, all, all
 	var failed []error
 	for i := range objects.Slices {
@@ -71,10 +70,13 @@ func (o *Offline) Fill(objects Objects) error {
 		failed = append(failed, o.snap.pools.Add(&objects.Pools[i]))
 	}
 	for i := range objects.Namespaces {
-		failed = append(failed, namespaces.Add(&objects.Namespaces[i]))
+		failed = append(failed, o.snap.namespaces.Add(&objects.Namespaces[i]))
 	}
 	return errors.Join(failed...)
 }
+
+// AllowUnseen lets namespaces bind everything whose Namespace is not among the objects.
+func (o *Offline) AllowUnseen() { o.allowsUnseen = true }
 
 // PlaceNodes finds out on which load balancer each node belongs, where there are several.
 func (o *Offline) PlaceNodes(ctx context.Context) error {
@@ -241,7 +243,7 @@ func ReadObjects(ctx context.Context, from client.Reader, namespaces bool) (Obje
 // objects show; otherwise if there are none.
 func NamespaceOfNodePools(pools []v1alpha1.BackendPool, otherwise string) string {
 	for i := range pools {
-		if pools[i].Spec.Nodes != nil && madeByWeir(&pools[i]) {
+		if pools[i].Spec.Nodes != nil && pools[i].Status.MadeFor == v1alpha1.MadeForNodes {
 			return pools[i].Namespace
 		}
 	}

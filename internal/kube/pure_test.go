@@ -30,7 +30,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// stored is a snapshot of these objects. Pools count as taken by their status.
+// stored is a snapshot of these objects. Pools count as taken, and as made by Weir, by their
+// status, and every namespace may bind every pool.
 func stored(t *testing.T, objects ...client.Object) *Cluster {
 	t.Helper()
 	place := placement{subscriptionID: "s0", resourceGroup: "rg0"}
@@ -38,8 +39,15 @@ func stored(t *testing.T, objects ...client.Object) *Cluster {
 		return toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers)
 	}
 	s := &snapshot{
-		slices: keyed(sliceIndexers()), services: keyed(nil), nodes: keyed(nodeIndexers()), pools: keyed(poolIndexers(place)),
+		slices: keyed(sliceIndexers()), services: keyed(nil), nodes: keyed(nodeIndexers()), pools: keyed(poolIndexers(place)), namespaces: keyed(nil),
 		place: place, taken: func(p *v1alpha1.BackendPool) bool { return p.Status.PoolID != "" },
+		made: func(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" },
+		right: func(p *v1alpha1.BackendPool, _ lb.PoolID) (right, refusal) {
+			if p.Status.MadeFor != "" {
+				return rightOwn, refusal{}
+			}
+			return rightGranted, refusal{}
+		},
 	}
 	for _, obj := range objects {
 		store := s.pools

@@ -37,12 +37,12 @@ func (c *Cluster) release(ctx context.Context, p *v1alpha1.BackendPool, e *entry
 		c.wake.add(e.ref) // it was taken this moment: judge it again
 		return nil
 	}
-	if st.state == statePaused && st.taken {
-		c.events.warn(p, EventLeftInPlace, "deleted while paused: "+describePool(st.pool)+" was left as it is, with the addresses that Weir wrote")
+	if why := map[state]string{statePaused: "deleted while paused", stateNotAllowed: "deleted while its namespace may not bind the pool"}[st.state]; why != "" && st.taken {
+		c.events.warn(p, EventLeftInPlace, why+": "+describePool(st.pool)+" was left as it is, with the addresses that Weir wrote")
 	}
 	// The holder forgets before it lets go, so that nothing of the next holder is
 	// forgotten with it.
-	if st.state != stateDuplicate && st.state != stateInvalid {
+	if st.state != stateDuplicate && st.state != stateInvalid && st.state != stateNotAllowed {
 		c.lanes.Forget(st.pool)
 	}
 	return c.setFinalizer(ctx, p, false)

@@ -78,7 +78,7 @@ func (c *Cluster) change(ctx context.Context, p *v1alpha1.BackendPool, e *entry,
 	reason, why, turned := e.turned()
 	switch {
 	case !turned:
-	case madeByWeir(p) && slices.Contains(missingReasons, reason):
+	case c.snap.made(p) && slices.Contains(missingReasons, reason):
 		c.missing(p) // nobody's trouble: it has just gone with its rules, or is made again
 	default:
 		c.events.warn(p, reason, why)
@@ -218,7 +218,7 @@ func syncedReason(conditions []metav1.Condition) string {
 // problems are the reasons that a person has to do something about.
 var problems = []string{
 	v1alpha1.ReasonFailed, v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound,
-	v1alpha1.ReasonNICPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonServiceNotFound,
+	v1alpha1.ReasonNICPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
 	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/test/controlplane"
 )
 
@@ -37,7 +38,7 @@ func newScene(t *testing.T, pools ...string) *scene {
 	t.Helper()
 	s := &scene{T: t, no: scenes.Add(1)}
 	s.ns = fmt.Sprintf("scene-%03d", s.no)
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}})
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns, Annotations: map[string]string{grant.Annotation: s.ns + "," + s.ns + "-none"}}})
 	s.loadBalancer(pools...)
 	return s
 }

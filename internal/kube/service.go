@@ -144,11 +144,16 @@ func (c *Cluster) boundService(_ context.Context, obj client.Object) []reconcile
 	return c.ifBound(poolupdate.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()})
 }
 
-// poolsOfService maps a Service to the BackendPools that refer to it.
+// poolsOfService maps a Service to the BackendPools that refer to it, and to those of its pools.
 func (c *Cluster) poolsOfService(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, p := range c.snap.poolsOf(poolupdate.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+	}
+	if s, ok := obj.(*corev1.Service); ok {
+		for _, p := range c.poolsAtOf(s) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+		}
 	}
 	return requests
 }

@@ -102,6 +102,8 @@ type Cluster struct {
 	balancing Balancing
 	lanes     Lanes
 	synced    []toolscache.InformerSynced
+	// allowsUnseen lets namespaces bind everything of which nothing is known.
+	allowsUnseen bool
 }
 
 var (
@@ -138,7 +140,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
 		},
 	}
-	c.snap.taken = c.taken
+	c.snap.taken, c.snap.made, c.snap.right = c.taken, c.made, c.rightOf
 	for _, k := range c.kinds() {
 		if err := c.inform(ctx, k.object, k.store, k.indexers); err != nil {
 			return nil, err
@@ -169,6 +171,7 @@ func (c *Cluster) kinds() []kind {
 		{&corev1.Service{}, &c.snap.services, c.serviceIndexers()},
 		{&corev1.Node{}, &c.snap.nodes, nodeIndexers()},
 		{&v1alpha1.BackendPool{}, &c.snap.pools, poolIndexers(c.snap.place)},
+		{&corev1.Namespace{}, &c.snap.namespaces, toolscache.Indexers{}},
 	}
 }
 
@@ -253,6 +256,7 @@ func (c *Cluster) Setup(lanes Lanes) error {
 		Watches(&v1alpha1.BackendPool{}, mapped(c.poolAndRivals), builder.WithPredicates(poolChanged())).
 		Watches(&corev1.Service{}, mapped(c.poolsOfService), builder.WithPredicates(serviceChanged())).
 		Watches(&corev1.Node{}, mapped(c.poolsOfNode), builder.WithPredicates(c.nodeOrLabelsChanged())).
+		Watches(&corev1.Namespace{}, mapped(c.poolsIn), builder.WithPredicates(grantChanged())).
 		WatchesRawSource(c.wake.source()).
 		WithOptions(options()).
 		Complete(c.wake.noting(c.reconcilePool))

@@ -31,13 +31,13 @@ type shelf struct {
 	made int
 }
 
-func newShelf(snap *snapshot, namespaces toolscache.Indexer) *shelf {
+func newShelf(snap *snapshot) *shelf {
 	return &shelf{stores: map[reflect.Type]toolscache.Indexer{
 		reflect.TypeFor[*discoveryv1.EndpointSlice](): snap.slices,
 		reflect.TypeFor[*corev1.Service]():            snap.services,
 		reflect.TypeFor[*corev1.Node]():               snap.nodes,
 		reflect.TypeFor[*v1alpha1.BackendPool]():      snap.pools,
-		reflect.TypeFor[*corev1.Namespace]():          namespaces,
+		reflect.TypeFor[*corev1.Namespace]():          snap.namespaces,
 	}}
 }
 

@@ -25,7 +25,7 @@ import (
 // snapshot reads the informers' stores. The objects in there are shared: they are
 // never changed.
 type snapshot struct {
-	slices, services, nodes, pools toolscache.Indexer
+	slices, services, nodes, pools, namespaces toolscache.Indexer
 
 	place               placement
 	excludeControlPlane bool
@@ -34,6 +34,10 @@ type snapshot struct {
 	// taken reports whether a BackendPool ever took its pool. It asks the status
 	// store first: the informer learns of our own writes late.
 	taken func(*v1alpha1.BackendPool) bool
+	// made reports whether a BackendPool is provably Weir's own, and right which right one
+	// has to its pool.
+	made  func(*v1alpha1.BackendPool) bool
+	right func(*v1alpha1.BackendPool, lb.PoolID) (right, refusal)
 }
 
 // get returns what a store has under a key, or nil.
@@ -201,14 +205,14 @@ func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 	default:
 		set, err := c.snap.members(p)
 		e.remember(set, err, situationOf(p, st, set))
-		want.Addresses, want.Ours, want.Alone = set.Addresses, c.oursIn(p), madeByWeir(p)
+		want.Addresses, want.Ours, want.Alone = set.Addresses, c.oursIn(p), c.snap.made(p)
 	}
 	return want
 }
 
 // oursIn tells which addresses are ours that stand in a pool when it is first taken.
 func (c *Cluster) oursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool {
-	if madeByWeir(p) {
+	if c.snap.made(p) {
 		return func(netip.Addr) bool { return true } // nobody else writes it
 	}
 	return c.snap.ofThisCluster

@@ -43,6 +43,7 @@ func (*town) Reads(context.Context, string) error                       { return
 func (*town) Leftovers(context.Context) ([]ensure.Leftover, error)      { return nil, nil }
 func (*town) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
 func (*town) Rehearsal() *ensure.Rehearsal                              { return nil }
+func (*town) Names() []string                                           { return []string{"kubernetes", "kubernetes-internal"} }
 func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }

@@ -26,6 +26,7 @@ const (
 	stateDuplicate   state = "duplicate"   // another BackendPool holds the pool
 	stateDryRun      state = "dryRun"      // the pool stays as it is, as all that its Service has
 	stateInvalid     state = "invalid"     // there is no telling which pool or members are meant
+	stateNotAllowed  state = "notAllowed"  // its namespace may not bind the pool, which stays as it is
 	stateLeaving     state = "leaving"     // the pool goes with its load balancer's rules
 )
 
@@ -66,7 +67,14 @@ func (s *snapshot) standingOf(p *v1alpha1.BackendPool) standing {
 	if _, err := selectorOf(p); err != nil && !st.deleting {
 		return st.as(stateInvalid, v1alpha1.ReasonInvalid, "nodes.selector: "+err.Error())
 	}
-	if holder := s.holder(st.pool.Key()); holder != nil && holder.UID != p.UID {
+	if has, not := s.right(p, st.pool); has == rightNone {
+		is := stateNotAllowed
+		if not.reason == v1alpha1.ReasonDuplicate {
+			is = stateDuplicate
+		}
+		return st.as(is, not.reason, not.why)
+	}
+	if holder := s.holder(st.pool); holder != nil && holder.UID != p.UID {
 		return st.as(stateDuplicate, v1alpha1.ReasonDuplicate,
 			fmt.Sprintf("BackendPool %s already holds %s", key(holder.Namespace, holder.Name), describePool(st.pool)))
 	}
@@ -82,7 +90,7 @@ func (s *snapshot) standingOf(p *v1alpha1.BackendPool) standing {
 		return st.as(stateDryRun, v1alpha1.ReasonDryRun,
 			"Service "+key(name.Namespace, name.Name)+" has "+DryRunAnnotation+": the pool stays as it is in Azure")
 	}
-	if service != nil && bound(service) && madeByWeir(p) && leaving(service) {
+	if service != nil && bound(service) && s.made(p) && leaving(service) {
 		return st.as(stateLeaving, v1alpha1.ReasonLeaving,
 			"Service "+key(name.Namespace, name.Name)+" gives up its load balancer, and the pool goes with it")
 	}
@@ -118,27 +126,31 @@ func unfit(name poolupdate.ServiceName, service *corev1.Service) (reason, why st
 	return "", ""
 }
 
-// holder returns whose pool it is: the one that took it, else the oldest, else the
-// first by name. Nil if nobody has a claim.
-func (s *snapshot) holder(pool lb.PoolKey) *v1alpha1.BackendPool {
+// holder returns whose pool it is: the one with the most right to it, of these the one that
+// took it, else that which Weir made, else the oldest, else the first by name. Nil if nobody has a claim.
+func (s *snapshot) holder(pool lb.PoolID) *v1alpha1.BackendPool {
 	var holder *v1alpha1.BackendPool
-	for _, p := range s.poolsAt(pool) {
+	var most right
+	for _, p := range s.poolsAt(pool.Key()) {
 		if p.DeletionTimestamp != nil && !s.taken(p) {
 			continue
 		}
-		if holder == nil || s.claim(p, holder) < 0 {
-			holder = p
+		has, _ := s.right(p, pool)
+		if has > most || has == most && holder != nil && s.claim(p, holder) < 0 {
+			holder, most = p, has
 		}
 	}
 	return holder
 }
 
 func (s *snapshot) claim(a, b *v1alpha1.BackendPool) int {
-	if took, other := s.taken(a), s.taken(b); took != other {
-		if took {
+	for _, first := range []func(*v1alpha1.BackendPool) bool{s.taken, s.made} {
+		switch is, other := first(a), first(b); {
+		case is && !other:
 			return -1
+		case other && !is:
+			return 1
 		}
-		return 1
 	}
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)

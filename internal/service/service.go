@@ -26,6 +26,8 @@ type Service struct {
 	LoadBalancerIP string
 	// SourceRanges are spec.loadBalancerSourceRanges.
 	SourceRanges []string
+	// PoolNames are those that OwnPools returns where the usual ones are another Service's.
+	PoolNames []string
 }
 
 // Port is one port of a Service.

@@ -80,6 +80,9 @@ func (set Settings) SharedPools() []string {
 // OwnPools are the names of the pools that the Service has for itself while it is Local,
 // that of IPv4 first.
 func (s Service) OwnPools() []string {
+	if len(s.PoolNames) > 0 {
+		return s.PoolNames
+	}
 	name := strings.ToLower(s.Namespace + "-" + s.Name)
 	return []string{name, name + "-ipv6"}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
@@ -50,7 +51,7 @@ var namespaces atomic.Int64
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("fault-%03d", namespaces.Add(1))
-	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{grant.Annotation: "*"}}}); err != nil {
 		t.Fatal(err)
 	}
 	return name

@@ -29,6 +29,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/test/patient"
 )
 
@@ -67,7 +68,7 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 		}
 		unfinished = unfinished || t.Failed()
 	})
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.Annotation: "*"}}}
 	l.must(cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
 	// Each test is another cluster to Azure.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/service"
+)
+
+// Two Services whose names make the same pool are both served, each with a pool of its own,
+// and who stays keeps his.
+func TestTwoServicesWhoseNamesMakeOnePool(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.wants("a-web")
+	s.balanced("a-web", 1)
+
+	other := &scene{T: t, ns: s.ns + "-a", no: s.no}
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.ns}})
+	other.wants("web")
+	other.balanced("web", 1)
+	usual := s.ns + "-a-web"
+	hashed := service.HashedPool(usual, other.ns+"/web")
+	if got, want := other.madePools(), fmt.Sprintf("web.kubernetes (kubernetes %s IPv4)", hashed); got != want {
+		t.Errorf("BackendPools %s, want %s", got, want)
+	}
+	if got, want := s.madePools(), fmt.Sprintf("a-web.kubernetes (kubernetes %s IPv4)", usual); got != want {
+		t.Errorf("BackendPools %s, want %s", got, want)
+	}
+
+	s.delete(&corev1.Service{}, "a-web")
+	s.until(func() string {
+		if api.Get(t.Context(), client.ObjectKey{Namespace: s.ns, Name: "a-web"}, &corev1.Service{}) == nil {
+			return "the Service is still there"
+		}
+		return ""
+	})
+	other.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
+	if last := other.asked("web", 2)[1]; last.Wish.Pools[0].Name != hashed || last.OwnPools[0] != hashed {
+		t.Errorf("who stays is given pool %s of %v", last.Wish.Pools[0].Name, last.OwnPools)
+	}
+	other.wasTold("Service", "web", kube.EventSyncFailed, 0)
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
+)
+
+// tenant is a client with the stock role edit in the scene's namespace, and BackendPools.
+func (s *scene) tenant() client.Client {
+	s.Helper()
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "backendpools"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"weir.dev"}, Resources: []string{"backendpools"}, Verbs: []string{"*"}}},
+	}
+	admin, err := client.New(cluster.Config, client.Options{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	objects := []client.Object{role}
+	// Nobody aggregates roles here: the one in the middle holds what edit has.
+	for kind, names := range map[string][]string{"ClusterRole": {"edit", "system:aggregate-to-edit"}, "Role": {role.Name}} {
+		for _, name := range names {
+			objects = append(objects, &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: strings.ReplaceAll(name, ":", "-")},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.ns, Name: "tenant"}},
+			})
+		}
+	}
+	for _, obj := range objects {
+		if err := admin.Create(s.Context(), obj); err != nil {
+			s.Fatal(err)
+		}
+	}
+	cfg := rest.CopyConfig(cluster.Config)
+	cfg.Impersonate.UserName = "system:serviceaccount:" + s.ns + ":tenant"
+	tenant, err := client.New(cfg, client.Options{Scheme: kube.Scheme()})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return tenant
+}
+
+// may has an administrator say which load balancers the scene's namespace may bind.
+func (s *scene) may(list string) {
+	s.Helper()
+	ns := &corev1.Namespace{}
+	if err := api.Get(s.Context(), client.ObjectKey{Name: s.ns}, ns); err != nil {
+		s.Fatal(err)
+	}
+	before := ns.DeepCopy()
+	ns.Annotations = map[string]string{grant.Annotation: list}
+	if err := api.Patch(s.Context(), ns, client.MergeFrom(before)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// forged is a BackendPool that somebody makes look as if Weir had made it.
+func (s *scene) forged(name, service, on, pool string, uid types.UID) *v1alpha1.BackendPool {
+	return &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.ns, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}, Finalizers: []string{v1alpha1.Finalizer},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: service, UID: uid, Controller: new(true)}},
+		},
+		Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef: &v1alpha1.ServiceReference{Name: service}, IPFamily: string(lb.IPv4),
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: on}, PoolName: pool,
+		},
+		Status: v1alpha1.BackendPoolStatus{MadeFor: string(uid)},
+	}
+}
+
+// A pool that Terraform made keeps what others put there, however a BackendPool of it is
+// labelled, named and owned.
+func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	tenant := s.tenant()
+	s.azurePool("web", "203.0.113.9")
+	s.hasNode(1)
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("web-1", "web", s.on(1))
+	uid := get[corev1.Service](s, s.ns, "web").UID
+	if err := tenant.Create(t.Context(), s.forged("web."+s.ns, "web", s.ns, "web", uid)); err != nil {
+		t.Fatal(err)
+	}
+	s.until(func() string {
+		if got := strings.Join(s.held("web"), " "); got != s.ip(1)+" 203.0.113.9" {
+			return "the pool holds " + got
+		}
+		return ""
+	})
+	p := get[v1alpha1.BackendPool](s, s.ns, "web."+s.ns)
+	if p.Status.MadeFor != "" {
+		t.Errorf("a status that somebody sent along is believed: made for %s", p.Status.MadeFor)
+	}
+	p.Status.MadeFor = string(uid)
+	if err := tenant.Status().Update(t.Context(), p); !apierrors.IsForbidden(err) {
+		t.Errorf("the tenant may write a status: %v", err)
+	}
+}
+
+// A BackendPool whose owner never was, or is another cluster's Service, leads to nothing: no
+// load balancer is asked to let go of anybody's frontend, rules or public IP.
+func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	tenant := s.tenant()
+	p := s.forged("lost.kubernetes", "lost", "kubernetes", s.ns+"-lost", uuid.NewUUID())
+	if err := tenant.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	s.comesToSay(p.Name, v1alpha1.ReasonNotAllowed, grant.Annotation)
+	if err := tenant.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	s.goes(p.Name)
+	s.wants("later") // whatever was asked is asked by now
+	s.balanced("later", 1)
+	s.asked("lost", 0)
+}
+
+// A namespace binds what an administrator gave it, and nothing is read or written before.
+func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web")
+	s.may("others")
+	s.hasNode(1)
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("web-1", "web", s.on(1))
+	s.binds("web", "web")
+	s.comesToSay("web", v1alpha1.ReasonNotAllowed, grant.Annotation+": "+subscription+"/rg/"+s.ns+" of the Namespace")
+	s.wasTold("BackendPool", "web", v1alpha1.ReasonNotAllowed, 1)
+	if n := s.calls(); n != 0 {
+		t.Errorf("%d calls for a pool that may not be bound", n)
+	}
+	s.may("others, rg/" + s.ns)
+	s.holds("web", s.ip(1))
+
+	s.may("")
+	s.comesToSay("web", v1alpha1.ReasonNotAllowed, "what is in the pool stays")
+	s.changeSlice("web-1")
+	writes := s.writes()
+	s.delete(&v1alpha1.BackendPool{}, "web")
+	s.goes("web")
+	s.wasTold("BackendPool", "web", kube.EventLeftInPlace, 1)
+	if got := strings.Join(s.held("web"), " "); got != s.ip(1) || s.writes() != writes {
+		t.Errorf("the pool holds %s after %d writes", got, s.writes()-writes)
+	}
+}
+
+// Who names the pool of a Service before it is there does not have it, allowed or not: the
+// Service gets it, and hears so of nothing else.
+func TestAPoolOfTheClustersOwnIsNotSeized(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.may("*")
+	s.binds("squat", "none", func(p *v1alpha1.BackendPoolSpec) {
+		p.LoadBalancer.Name, p.PoolName = "kubernetes", s.ns+"-web"
+		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{}
+	})
+	s.binds("shared", "none", func(p *v1alpha1.BackendPoolSpec) {
+		p.LoadBalancer.Name, p.PoolName = "kubernetes", "kubernetes"
+		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{}
+	})
+	s.comesToSay("shared", v1alpha1.ReasonDuplicate, "that of all nodes")
+	s.wants("web")
+	s.balanced("web", 1)
+	s.comesToSay("squat", v1alpha1.ReasonDuplicate, "Service "+s.ns+"/web")
+	s.until(func() string {
+		if got := s.status("web.kubernetes").MadeFor; got != string(get[corev1.Service](s, s.ns, "web").UID) {
+			return "made for " + got
+		}
+		if c := s.synced("web.kubernetes"); c.Reason == v1alpha1.ReasonDuplicate {
+			return s.says("web.kubernetes")
+		}
+		return ""
+	})
+}
+
+// The name that Weir needs for a BackendPool is taken: the Service says so, and is served
+// once it is free.
+func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web")
+	if err := api.Create(t.Context(), s.forged("web.kubernetes", "other", s.ns, "web", uuid.NewUUID())); err != nil {
+		t.Fatal(err)
+	}
+	s.wants("web")
+	s.until(func() string {
+		for _, said := range s.messages("Service", "web", kube.EventSyncFailed) {
+			if strings.Contains(said, "BackendPool "+s.ns+"/web.kubernetes") && strings.Contains(said, "delete it") {
+				return ""
+			}
+		}
+		return "nothing is said"
+	})
+	if said := s.events("Service", "web"); said[kube.EventEnsured] > 0 {
+		t.Errorf("said %v", said)
+	}
+	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
+	s.wasTold("Service", "web", kube.EventEnsured, 1)
+}
+
+// What Weir made is copied, relabelled, and loses its owner: it stays what it was, and the
+// copy is nobody.
+func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	tenant := s.tenant()
+	s.wants("web")
+	s.balanced("web", 1)
+	var p *v1alpha1.BackendPool
+	s.until(func() string {
+		if p = get[v1alpha1.BackendPool](s, s.ns, "web.kubernetes"); p.Status.MadeFor == "" {
+			return "no record"
+		}
+		return ""
+	})
+	copied := p.DeepCopy()
+	copied.ObjectMeta = metav1.ObjectMeta{Namespace: s.ns, Name: "copy", Labels: p.Labels, Finalizers: p.Finalizers, OwnerReferences: p.OwnerReferences}
+	if err := tenant.Create(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	s.comesToSay("copy", v1alpha1.ReasonDuplicate, "web.kubernetes")
+	edited := p.DeepCopy()
+	edited.Labels = nil
+	if err := tenant.Patch(t.Context(), edited, client.MergeFrom(p)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tenant.Delete(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	s.goes("copy")
+	// Still Weir's: it goes with its Service.
+	s.delete(&corev1.Service{}, "web")
+	s.goes("web.kubernetes")
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/service"
+)
+
+func TestPoolAmong(t *testing.T) {
+	const usual = "a-b-c"
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	first, second := "a/b-c", "a-b/c"
+	hashed := service.HashedPool(usual, second)
+	if hashed == service.HashedPool(usual, first) || !strings.HasPrefix(hashed, usual+"-") {
+		t.Fatalf("hashed names %s", hashed)
+	}
+	contender := func(key string, created time.Time, has ...string) service.Contender {
+		return service.Contender{Key: key, Created: created, Has: has}
+	}
+	for _, tt := range []struct {
+		name   string
+		c      service.Contender
+		rivals []service.Contender
+		want   string
+	}{
+		{"alone", contender(second, late), nil, usual},
+		{"the older", contender(second, early), []service.Contender{contender(first, late)}, usual},
+		{"the younger", contender(second, late), []service.Contender{contender(first, early)}, hashed},
+		{"as old, later by name", contender(first, early), []service.Contender{contender(second, early)}, service.HashedPool(usual, first)},
+		{"the younger has it", contender(second, late, usual), []service.Contender{contender(first, early)}, usual},
+		{"the older comes back to it", contender(second, early), []service.Contender{contender(first, late, "A-B-C")}, hashed},
+		{"the other has a name of its own", contender(second, late), []service.Contender{contender(first, early, service.HashedPool(usual, first))}, usual},
+		{"it has one of its own, and the other is gone", contender(second, late, hashed), nil, hashed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := service.PoolAmong(usual, tt.c, tt.rivals); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Whatever Services come, go and restart their controller in between, no two have the same
+// pool, and none is given another than it has.
+func TestPoolsOfServicesStayApart(t *testing.T) {
+	keys := []string{"a/b-c-d", "a-b/c-d", "a-b-c/d"}
+	rapid.Check(t, func(t *rapid.T) {
+		has, created := map[string]string{}, map[string]time.Time{}
+		for step := range rapid.IntRange(1, 20).Draw(t, "steps") {
+			key := rapid.SampledFrom(keys).Draw(t, "service")
+			switch _, there := created[key]; {
+			case !there:
+				created[key] = time.Unix(int64(rapid.IntRange(0, step).Draw(t, "created")), 0)
+			case rapid.Bool().Draw(t, "goes"):
+				delete(created, key)
+				delete(has, key)
+			default:
+				contender := func(key string) service.Contender {
+					c := service.Contender{Key: key, Created: created[key]}
+					if has[key] != "" {
+						c.Has = []string{has[key]}
+					}
+					return c
+				}
+				var rivals []service.Contender
+				for other := range created {
+					if other != key {
+						rivals = append(rivals, contender(other))
+					}
+				}
+				got := service.PoolAmong("a-b-c-d", contender(key), rivals)
+				if has[key] != "" && got != has[key] {
+					t.Fatalf("%s had %s, and is given %s", key, has[key], got)
+				}
+				has[key] = got
+			}
+			for a, one := range has {
+				for b, other := range has {
+					if a != b && one == other {
+						t.Fatalf("%s and %s both have %s", a, b, one)
+					}
+				}
+			}
+		}
+	})
+}
