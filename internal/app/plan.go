@@ -116,13 +116,12 @@ func (p *planning) gather(ctx context.Context) error {
 	return nil
 }
 
-// readRecord looks for the record where Weir may be. Whoever plans may have no right to read
-// it, and what it would say is in the plan all the same: new load balancers.
+// readRecord looks for the record where Weir is, or is installed. Whoever plans may have no right
+// to read it, and what it would say is in the plan all the same: new load balancers.
 func readRecord(ctx context.Context, reader client.Reader, objects kube.Objects) kube.Record {
-	for _, namespace := range []string{kube.NamespaceOfNodePools(objects.Pools, shippedNamespace), shippedNamespace, systemNamespace} {
-		if r, err := kube.ReadRecord(ctx, reader, namespace); err == nil && r.ClusterName != "" {
-			return r
-		}
+	r, err := kube.ReadRecord(ctx, reader, kube.NamespaceOfNodePools(objects.Pools, shippedNamespace))
+	if err == nil {
+		return r
 	}
 	return kube.Record{}
 }

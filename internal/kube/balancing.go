@@ -219,7 +219,6 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 		c.complainOnce(s, cl, stateRefused, wrongWith(problems))
 		return nil // until somebody changes it
 	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, s.Annotations[WriteAgainAnnotation], c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
-		c.spared(key(s.Namespace, s.Name), cl) // somebody took back what would have taken its addresses away
 		return c.publish(ctx, s, cl.ingress)
 	case wish == nil && cl.free:
 		return nil

@@ -108,7 +108,7 @@ func (c *Cluster) spared(name string, cl *claim) {
 func (c *Cluster) heldBack(cl *claim, r ensure.Result, now time.Time) bool {
 	held, ok := errors.AsType[*ensure.RemovalError](r.Err)
 	if ok {
-		cl.result = nil
+		cl.result, cl.level = nil, nil // a move by labels has the wish that was level
 		c.loses(r.Service, cl, r.Wish, held.Addresses, now)
 	}
 	return ok
