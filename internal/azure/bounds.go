@@ -32,8 +32,11 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 	if err != nil {
 		return resp, err
 	}
-	if resp.StatusCode >= http.StatusBadRequest && len(body) > mostErrorBytes {
-		return resp, &unbearable{fmt.Sprintf("the refusal is larger than %d MiB", mostErrorBytes>>20)}
+	if resp.StatusCode >= http.StatusBadRequest {
+		if len(body) > mostErrorBytes {
+			return resp, &unbearable{fmt.Sprintf("the refusal is larger than %d MiB", mostErrorBytes>>20)}
+		}
+		return resp, nil
 	}
 	l := weigh(body)
 	if c != nil && c.op == opList { // all pages stay in memory

@@ -27,7 +27,9 @@ func TestLists(t *testing.T) {
 		return bare(200, `{"value":[`+strings.Join(items, ",")+`]`+next+`}`)
 	}
 	item := func(id string) string { return `{"id":"` + id + `","etag":"e","properties":{}}` }
-	const more = "https://management.azure.com/more?page=2"
+	more := func(kind string) string { // a list's next page is on its own path
+		return "https://management.azure.com/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/" + kind + "?page=2"
+	}
 	tests := []struct {
 		name    string
 		answers func(kind string) []reply
@@ -36,7 +38,7 @@ func TestLists(t *testing.T) {
 		code    string
 	}{
 		{"two pages", func(kind string) []reply {
-			return []reply{page(more, item(group+kind+"/a")), page("", item(group+kind+"/B"))}
+			return []reply{page(more(kind), item(group+kind+"/a")), page("", item(group+kind+"/B"))}
 		}, "a B", "", ""},
 		{"nothing there", func(string) []reply { return []reply{page("")} }, "", "", ""},
 		{"no list", func(string) []reply { return []reply{bare(200, "{}")} }, "", fault.Retriable, fault.CodeOutcomeUnknown},
@@ -57,7 +59,7 @@ func TestLists(t *testing.T) {
 			return []reply{page("https://elsewhere.example/more", item(group+kind+"/a"))}
 		}, "", fault.Terminal, fault.CodeUnclassified},
 		{"a second page that is refused", func(kind string) []reply {
-			return []reply{page(more, item(group+kind+"/a")), said(403, "AuthorizationFailed")}
+			return []reply{page(more(kind), item(group+kind+"/a")), said(403, "AuthorizationFailed")}
 		}, "", fault.Terminal, "AuthorizationFailed"},
 	}
 	for _, tt := range tests {

@@ -113,7 +113,7 @@ type resting struct {
 
 // Error implements error.
 func (e *resting) Error() string {
-	return fmt.Sprintf("not sent: %s wants no call until %s, after %s", e.what, e.until.UTC().Format(time.RFC3339), e.after)
+	return fmt.Sprintf("not sent: %s asked for no call before %s, with %s", e.what, e.until.UTC().Format(time.RFC3339), e.after)
 }
 
 // Unwrap leads to retryrepectthrottled.ErrTooManyRequest.

@@ -71,7 +71,7 @@ func TestWhatIsSaidOfAResourceThatIsLeftAlone(t *testing.T) {
 			if f := fault.From(err); f.Code != fault.CodeResting {
 				continue
 			}
-			want := "list public IPs of resource group rg: not sent: public IPs of resource group rg wants no call until 2000-01-01T00:01:00Z, after 429 TooManyRequests"
+			want := "list public IPs of resource group rg: not sent: public IPs of resource group rg asked for no call before 2000-01-01T00:01:00Z, with 429 TooManyRequests"
 			if err.Error() != want {
 				t.Errorf("got  %s\nwant %s", err, want)
 			}

@@ -103,6 +103,7 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 	if err != nil {
 		return nil, err
 	}
+	cloud.ForgetRetryAfter() // which this client has not heard
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{}
 	r.kube, err = kube.New(ctx, mgr, kube.Options{

@@ -411,3 +411,30 @@ func TestStoppingInTheMiddleOfAWholeWriteReportsNothing(t *testing.T) {
 		w.expect("", w.outcomes(), "")
 	})
 }
+
+// A load balancer that wants no call says nothing of its pools: each goes by itself, at once
+// and at no cost, until the load balancer's time has come.
+func TestALoadBalancerThatWantsPatienceHoldsUpNoPool(t *testing.T) {
+	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
+		until := time.Now().Add(5 * time.Minute)
+		w.refuse = func(call string) *fault.Fault {
+			if call == "GET" && time.Now().Before(until) {
+				return fault.Classify(fault.Answer{Resting: true, RetryAt: until}, errors.New("not sent"))
+			}
+			return nil
+		}
+		for _, id := range pools {
+			w.change(id, "n1=10.0.0.1")
+		}
+		w.wait(10 * time.Second)
+		w.expectReports("p1 Written Updated:p1", "p2 Written Updated:p2", "p3 Written Updated:p3")
+		w.wrote()
+		w.drainAll(pools, "n1=10.0.0.1/Down")
+		w.wait(10 * time.Second)
+		w.expect("meanwhile", w.wrote(), "GET p1, PUT p1, GET p2, PUT p2, GET p3, PUT p3")
+		time.Sleep(time.Until(until))
+		w.drainAll(pools, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expect("when its time has come", w.wrote(), "GET balancer, PUT balancer, GET balancer")
+	})
+}

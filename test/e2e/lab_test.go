@@ -233,6 +233,7 @@ func (l *lab) controller(flags ...string) *program {
 	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.Stderr = p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	l.emulator.ForgetRetryAfter() // which this process has not heard
 	l.must(p.cmd.Start())
 	l.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may have ended already
