@@ -47,7 +47,8 @@ type Cluster interface {
 	// Owners returns the owners of all Services that have a load balancer of Weir's, or
 	// are to have one.
 	Owners() []string
-	// Fresh returns what a pool holds that is about to be made for a Service.
+	// Fresh returns what a pool is to hold that is about to be made for a Service. Those that
+	// are to be Down are left to the pool's lane, which has a record of them.
 	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.

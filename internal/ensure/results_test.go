@@ -24,6 +24,7 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 	if res.Note != "" {
 		p.stage.trace("%s: note: %s", name, res.Note)
 	}
+	p.keepPools(res)
 	if res.Wish == nil {
 		p.stage.release(name, cl)
 		return nil

@@ -45,6 +45,9 @@ type stage struct {
 	start    time.Time
 	lease    *lease // nil is none
 	nodes    []netip.Addr
+	// backends are the BackendPools by name; nil where the pools are nobody's to fill.
+	backends map[string]*backendPool
+	draining map[string]bool // nodes
 	witness  witness
 	// strangers are what others keep doing.
 	strangers [][]datadriven.CmdArg
@@ -114,6 +117,7 @@ func (s *stage) close() { s.stop() }
 func (s *stage) restart() {
 	s.stop()
 	s.launch()
+	s.process.lookAtPools()
 	s.kickAll()
 }
 
@@ -170,7 +174,7 @@ func (s *stage) idle() bool {
 			return false
 		}
 	}
-	return true
+	return s.backends == nil || s.process.lanes.Backlog().Oldest.IsZero()
 }
 
 // trace adds a line. The caller holds s.mu.

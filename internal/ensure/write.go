@@ -202,7 +202,7 @@ func (w *worker) share(j *job, inv *inventory) plan.Share {
 	for _, p := range j.Wish.Pools {
 		s.Pools = append(s.Pools, lb.Pool{
 			ID:        lb.PoolID{LoadBalancer: w.id, Name: p.Name},
-			Addresses: w.cfg.Cluster.Fresh(j.Service, w.id, p),
+			Addresses: upOnly(w.cfg.Cluster.Fresh(j.Service, w.id, p)),
 		})
 	}
 	return s
