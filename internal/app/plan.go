@@ -317,7 +317,7 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 		shown.Serve(s, nil, nil)
 	}
 	for _, r := range p.results {
-		s := planview.Service{Service: r.Service, Note: r.Note}
+		s := planview.Service{Service: r.Service, Note: noteOf(r)}
 		if r.Wish != nil {
 			s.LoadBalancer = r.On.Name
 		}
@@ -330,6 +330,15 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 	}
 	shown.Notes = p.notes()
 	return shown
+}
+
+// noteOf is what people should know of a result although all goes well.
+func noteOf(r ensure.Result) string {
+	notes := slices.DeleteFunc([]string{r.Note}, func(n string) bool { return n == "" })
+	for _, k := range r.Kept {
+		notes = append(notes, k.String())
+	}
+	return strings.Join(notes, "; ")
 }
 
 // others counts the chosen Services of type LoadBalancer.

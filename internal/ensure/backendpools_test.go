@@ -186,3 +186,28 @@ func (s *stage) taint(node string, drains bool) {
 		}
 	}
 }
+
+// Foreign implements ensure.Cluster.
+func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.backends == nil {
+		return nil, nil
+	}
+	b := s.backends[pool.ID.LoadBalancer.Name+"/"+pool.ID.Name]
+	ours := s.nodes
+	switch {
+	case b != nil && b.recorded.Taken:
+		ours = b.recorded.Written
+	case b != nil:
+		return nil, nil // all are ours when it is taken
+	}
+	var foreign []netip.Addr
+	for _, a := range pool.Addresses {
+		if !slices.Contains(ours, a.IP) {
+			foreign = append(foreign, a.IP)
+		}
+	}
+	return foreign, nil
+}

@@ -3,8 +3,11 @@
 package ensure_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +21,52 @@ import (
 // keepsPools has a stage keep BackendPools, and a security group.
 func keepsPools(s *stage) {
 	s.stop()
-	s.backends, s.draining = map[string]*backendPool{}, map[string]bool{}
+	s.backends, s.draining, s.theirs = map[string]*backendPool{}, map[string]bool{}, map[string]bool{}
 	s.launch()
 }
 
 func guarded(set *ensure.Settings) {
 	set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+}
+
+// others has somebody else put an address into a pool, or take it out, or set one Down.
+func (s *stage) others(pool, ip string, change func(address map[string]any) (stays bool)) {
+	id := network + "/loadBalancers/" + strings.Replace(pool, "/", "/backendAddressPools/", 1)
+	raw, ok := s.emu.Get(id)
+	if !ok {
+		panic("there is no pool " + pool)
+	}
+	var body struct {
+		Properties struct {
+			Addresses []map[string]any `json:"loadBalancerBackendAddresses"`
+		} `json:"properties"`
+	}
+	must(json.Unmarshal(raw, &body))
+	is := func(a map[string]any) bool { return a["properties"].(map[string]any)["ipAddress"] == ip }
+	all := body.Properties.Addresses
+	at := slices.IndexFunc(all, is)
+	if at < 0 {
+		all, at = append(all, map[string]any{"name": "others-" + ip, "properties": map[string]any{"ipAddress": ip}}), len(all)
+	}
+	if key := strings.ToLower(id) + " " + ip; !change(all[at]) {
+		all = slices.Delete(all, at, at+1)
+		delete(s.theirs, key)
+	} else if !slices.Contains(s.nodes, netip.MustParseAddr(ip)) {
+		s.theirs[key] = true
+	}
+	written, err := json.Marshal(map[string]any{"name": last(id), "properties": map[string]any{
+		"virtualNetwork": map[string]any{"id": vnetID}, "loadBalancerBackendAddresses": all,
+	}})
+	must(err)
+	must(s.emu.Put(id, written))
+}
+
+func joins(map[string]any) bool  { return true }
+func leaves(map[string]any) bool { return false }
+
+func isSetDown(address map[string]any) bool {
+	address["properties"].(map[string]any)["adminState"] = lb.Down
+	return true
 }
 
 // owned checks, by Azure's own record of who put what, that every pool holds what its
@@ -32,6 +75,7 @@ func guarded(set *ensure.Settings) {
 func (s *stage) owned() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	theirs := maps.Clone(s.theirs)
 	wanted := map[string]bool{} // by pool and address; true is Down
 	for name, b := range s.backends {
 		if b.deleting {
@@ -46,6 +90,7 @@ func (s *stage) owned() error {
 		key := strings.ToLower(e.Pool) + " " + e.IP.String()
 		down, ours := wanted[key]
 		delete(wanted, key)
+		delete(theirs, key)
 		byWeir, downByWeir := e.PutBy != "", e.Down && e.DownBy != ""
 		switch {
 		case byWeir && !ours:
@@ -58,6 +103,9 @@ func (s *stage) owned() error {
 	}
 	for key := range wanted {
 		errs = append(errs, fmt.Errorf("%s: it is not there", short(key)))
+	}
+	for key := range theirs {
+		errs = append(errs, fmt.Errorf("%s: somebody else put it there, and it is gone", short(key)))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)

@@ -48,6 +48,7 @@ type stage struct {
 	// backends are the BackendPools by name; nil where the pools are nobody's to fill.
 	backends map[string]*backendPool
 	draining map[string]bool // nodes
+	theirs   map[string]bool // what others put into pools, by pool and address
 	witness  witness
 	// strangers are what others keep doing.
 	strangers [][]datadriven.CmdArg
