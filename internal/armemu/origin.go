@@ -30,8 +30,9 @@ func Caller(token string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Entries returns the IP addresses of all backend pools, in the order of the pools' ids.
-func (e *Emulator) Entries() []Entry {
+// Entries returns the IP addresses of the backend pool with this id, or, if that is empty, of
+// all backend pools, in the order of their ids.
+func (e *Emulator) Entries(of string) []Entry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settle(time.Now())
@@ -39,6 +40,9 @@ func (e *Emulator) Entries() []Entry {
 	for _, agg := range e.sorted() {
 		for _, pool := range objects(properties(agg.body), pools) {
 			id := agg.id.withChild(poolKind, text(pool, "name")).String()
+			if of != "" && !sameName(id, of) {
+				continue
+			}
 			for _, a := range objects(properties(pool), addresses) {
 				ip, err := netip.ParseAddr(text(properties(a), "ipAddress"))
 				if err != nil {

@@ -17,10 +17,7 @@ import (
 func origins(emu *armemu.Emulator) string {
 	names := map[string]string{"": "hand", armemu.Caller("token"): "weir", armemu.Caller("other"): "other"}
 	var all []string
-	for _, e := range emu.Entries() {
-		if !strings.EqualFold(e.Pool, poolID) {
-			continue
-		}
+	for _, e := range emu.Entries(strings.ToUpper(poolID)) {
 		text := e.Name + " by " + names[e.PutBy]
 		if e.Down {
 			text += ", Down by " + names[e.DownBy]

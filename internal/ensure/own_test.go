@@ -86,7 +86,7 @@ func (s *stage) owned() error {
 		}
 	}
 	var errs []error
-	for _, e := range s.emu.Entries() {
+	for _, e := range s.emu.Entries("") {
 		key := strings.ToLower(e.Pool) + " " + e.IP.String()
 		down, ours := wanted[key]
 		delete(wanted, key)
