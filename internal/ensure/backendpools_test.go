@@ -117,9 +117,27 @@ func (p pools) Report(_ context.Context, r poolupdate.Report) {
 	case r.Settled:
 		b.recorded = poolupdate.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
 	}
+	again := r.Outcome == poolupdate.Stale && b != nil && !b.deleting && !p.process.dead
+	if again {
+		p.process.missing++
+	}
 	s.mu.Unlock()
+	if again {
+		p.process.running.Go(func() { p.lookAgain(b) })
+	}
 	if forget {
 		p.process.running.Go(func() { p.process.lanes.Forget(r.Pool) })
+	}
+}
+
+// lookAgain looks for a pool that was not there.
+func (p pools) lookAgain(b *backendPool) {
+	there := pause(p.process.ctx, 5*time.Minute)
+	p.stage().mu.Lock()
+	p.process.missing--
+	p.stage().mu.Unlock()
+	if there {
+		p.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id})
 	}
 }
 

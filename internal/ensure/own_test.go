@@ -88,6 +88,10 @@ func (s *stage) owned() error {
 	var errs []error
 	for _, e := range s.emu.Entries("") {
 		key := strings.ToLower(e.Pool) + " " + e.IP.String()
+		if s.unkept(e.Pool) {
+			delete(theirs, key)
+			continue
+		}
 		down, ours := wanted[key]
 		delete(wanted, key)
 		delete(theirs, key)
@@ -109,6 +113,21 @@ func (s *stage) owned() error {
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
+}
+
+// unkept reports whether a pool of all nodes has no BackendPool: its Service came to want another
+// one before it was finished. It keeps the nodes that it was made with until a Service needs it.
+func (s *stage) unkept(pool string) bool {
+	for _, b := range s.backends {
+		if strings.EqualFold(b.id.String(), pool) {
+			return false
+		}
+	}
+	return containsFold(s.settings.SharedPools(), last(pool))
+}
+
+func containsFold(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(item string) bool { return strings.EqualFold(item, name) })
 }
 
 // A Service is created while its node drains, its security group is throttled, and the node

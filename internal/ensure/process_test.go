@@ -24,9 +24,11 @@ type process struct {
 	balancers *ensure.Balancers
 	lanes     *poolupdate.Lanes
 	client    *azure.Client
-	// dead and claims are guarded by the stage's mu.
-	dead   bool
-	claims map[string]*claim
+	// dead, missing and claims are guarded by the stage's mu.
+	dead bool
+	// missing counts the pools that were not there and are looked for again.
+	missing int
+	claims  map[string]*claim
 }
 
 // launch starts a process. Nobody is asked for anything yet.

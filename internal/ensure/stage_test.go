@@ -175,7 +175,7 @@ func (s *stage) idle() bool {
 			return false
 		}
 	}
-	return s.backends == nil || s.process.lanes.Backlog().Oldest.IsZero()
+	return s.process.missing == 0 && (s.backends == nil || s.process.lanes.Backlog().Oldest.IsZero())
 }
 
 // trace adds a line. The caller holds s.mu.
