@@ -26,7 +26,6 @@ import (
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/planview"
 	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/removal"
 	"weir.dev/weir/internal/service"
 )
 
@@ -114,16 +113,6 @@ func (p *planning) gather(ctx context.Context) error {
 	}
 	p.record = readRecord(ctx, reader, p.objects)
 	return nil
-}
-
-// readRecord looks for the record where Weir is, or is installed. Whoever plans may have no right
-// to read it, and what it would say is in the plan all the same: new load balancers.
-func readRecord(ctx context.Context, reader client.Reader, objects kube.Objects) kube.Record {
-	r, err := kube.ReadRecord(ctx, reader, kube.NamespaceOfNodePools(objects.Pools, shippedNamespace))
-	if err == nil {
-		return r
-	}
-	return kube.Record{}
 }
 
 func (p *planning) readFiles(ctx context.Context) error {
@@ -361,7 +350,7 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 		if r.Wish != nil && r.Err == nil && shown.Lose(r.Service, r.Shown, r.Addresses) {
 			taken++
 		}
-		s := planview.Service{Service: r.Service, Note: r.Note, NoEffect: p.noEffect[r.Service]}
+		s := planview.Service{Service: r.Service, Note: noteOf(r), NoEffect: p.noEffect[r.Service]}
 		if r.Wish != nil {
 			s.LoadBalancer = r.On.Name
 		}
@@ -376,23 +365,13 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 	return shown
 }
 
-// stops say why the controller would not start, or what it would not do by itself.
-func (p *planning) stops(taken int) []string {
-	var all []string
-	if err := p.record.Contradicts(p.ClusterName, place(p.cfg)); err != nil {
-		all = append(all, "the controller would not start: "+err.Error())
+// noteOf is what people should know of a result although all goes well.
+func noteOf(r ensure.Result) string {
+	notes := slices.DeleteFunc([]string{r.Note}, func(n string) bool { return n == "" })
+	for _, k := range r.Kept {
+		notes = append(notes, k.String())
 	}
-	addressed := 0
-	for _, s := range p.cluster.Served() {
-		if len(s.Status.LoadBalancer.Ingress) > 0 {
-			addressed++
-		}
-	}
-	if removal.Many(taken, addressed) {
-		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, for nobody has asked for it: each waits for its annotation %s, or all for --allow-removal",
-			taken, addressed, kube.AllowRemovalAnnotation))
-	}
-	return all
+	return strings.Join(notes, "; ")
 }
 
 // others counts the chosen Services of type LoadBalancer.

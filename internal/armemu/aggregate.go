@@ -142,6 +142,7 @@ func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields, 
 func (a *aggregate) renderAddress(pool resourceID, addr fields, state string) fields {
 	out := with(addr, "id", pool.String()+"/"+addresses+"/"+text(addr, "name"))
 	out["etag"], out["type"] = a.etag, pool.typeName()+"/"+addresses
+	delete(out, originKey)
 	out["properties"] = with(properties(addr), "provisioningState", state)
 	return out
 }

@@ -19,6 +19,7 @@
 //	http.Serve(listener, emu)                // or over TCP
 //	http.Serve(adminListener, emu.Admin())   // /_emu/, on its own listener
 //	emu.SetAlive(ip, false)                  // a node dies: Flows tells who reaches it
+//	emu.Entries(poolID)                      // who put which address into a pool
 //
 // # Time and concurrency
 //

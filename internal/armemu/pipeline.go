@@ -4,9 +4,7 @@ package armemu
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -121,8 +119,7 @@ func (e *Emulator) authenticate(x *exchange) *Problem {
 		}
 	}
 	// The token itself is neither kept nor logged.
-	sum := sha256.Sum256([]byte(token))
-	x.caller = hex.EncodeToString(sum[:8])
+	x.caller = Caller(token)
 	if e.opts.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(e.opts.Token)) != 1 {
 		return &Problem{
 			Status: http.StatusUnauthorized, Code: "InvalidAuthenticationToken",

@@ -71,7 +71,7 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 	}
 	etag, guid := text(body, "etag"), text(properties(body), "resourceGuid")
 	before := agg.body
-	agg.body = e.installed(parsed, before, body)
+	agg.body = signed(before, e.installed(parsed, before, body), "")
 	e.changed(parsed, before, agg.body)
 	e.programmed(parsed, time.Now())
 	agg.state, agg.touched = stateSucceeded, parsed.rootID()

@@ -81,6 +81,7 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 		e.aggregates[id.rootKey()] = agg
 	}
 	e.give(id, p.root)
+	p.root = signed(p.before, p.root, x.caller)
 	op := e.start(x, agg, p.root, p.before)
 	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
 	x.header.Set("Azure-AsyncOperation", operationURL(x, op, "operations"))

@@ -253,16 +253,14 @@ func (p *process) Owners() []string {
 }
 
 // Fresh implements ensure.Cluster: two nodes for all, of which a Service for itself has
-// the first.
-func (p *process) Fresh(_ string, _ lb.LoadBalancerID, pool service.Pool) []lb.Address {
-	nodes := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.9.1")}, {Name: "n2", IP: netip.MustParseAddr("10.0.9.2")}}
-	if pool.Family == lb.IPv6 {
-		nodes[0].IP, nodes[1].IP = netip.MustParseAddr("fd00::9:1"), netip.MustParseAddr("fd00::9:2")
+// the first. A pool that has a BackendPool is filled by its lane.
+func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	if p.stage.backends[on.Name+"/"+pool.Name] != nil {
+		return nil
 	}
-	if !pool.Shared {
-		return nodes[:1]
-	}
-	return nodes
+	return p.stage.members(pool)
 }
 
 // Reached implements ensure.Cluster.

@@ -10,6 +10,8 @@
 //	atlas.go      what is known of the cluster's load balancers
 //	worker.go     one loop a load balancer: gather, prepare, write, tidy
 //	write.go      one plan: read, compare, write, check
+//	share.go      what a Service wants of one load balancer
+//	foreign.go    what others have put into the pools that could go
 //	blame.go      who is to blame for a write that Azure refused
 //	fight.go      what somebody else keeps undoing, and for how long it is left so
 //	address.go    which public IP a frontend gets (pure)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 )
 
@@ -47,8 +48,11 @@ type Cluster interface {
 	// Owners returns the owners of all Services that have a load balancer of Weir's, or
 	// are to have one.
 	Owners() []string
-	// Fresh returns what a pool holds that is about to be made for a Service.
+	// Fresh returns what a pool is to hold that is about to be made for a Service. Those that
+	// are to be Down are left to the pool's lane, which has a record of them.
 	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
+	// Foreign returns those addresses of a pool of Services that Weir did not put there.
+	Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error)
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.
 	Reached() []Reached
@@ -137,6 +141,9 @@ type Result struct {
 	Addresses []netip.Addr
 	// Note is what people should know although all went well; empty for nothing.
 	Note string
+	// Kept are pools that it needs no more, or that were the last of a load balancer, and that
+	// stay for the addresses of others in them; also if there is an error.
+	Kept []plan.Kept
 	// Contests are the fights about what the Service has: there Azure does not hold what it
 	// wants, and Weir has left it so, or has tried again since.
 	Contests []Contest
@@ -218,6 +225,7 @@ type job struct {
 	addresses []netip.Addr
 	changed   bool
 	note      string
+	kept      []plan.Kept
 	contests  []Contest
 	gone      []lb.LoadBalancerID
 	without   []lb.PoolID
@@ -296,5 +304,5 @@ func (b *Balancers) done(j *job, err error) {
 	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
 		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
 	})
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Contests: j.contests, Changed: j.changed, Gone: gone, Without: j.without})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Kept: j.kept, Contests: j.contests, Changed: j.changed, Gone: gone, Without: j.without})
 }

@@ -23,10 +23,13 @@ type process struct {
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
 	balancers *ensure.Balancers
+	lanes     *poolupdate.Lanes
 	client    *azure.Client
-	// dead and claims are guarded by the stage's mu.
-	dead   bool
-	claims map[string]*claim
+	// dead, missing and claims are guarded by the stage's mu.
+	dead bool
+	// missing counts the pools that were not there and are looked for again.
+	missing int
+	claims  map[string]*claim
 }
 
 // launch starts a process. Nobody is asked for anything yet.
@@ -44,11 +47,15 @@ func (s *stage) launch() {
 	if err != nil {
 		panic(err)
 	}
-	ofPools := poolupdate.New(poolupdate.Config{
-		Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Log: quiet,
-	})
+	ofPools := poolupdate.Config{Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Log: quiet}
+	if s.backends != nil {
+		kept := pools{p}
+		ofPools.Cluster, ofPools.Ledger, ofPools.Reporter = kept, kept, kept
+		ofPools.MaxRetries, ofPools.DriftPeriod, ofPools.AdminState = 3, 10*time.Minute, true
+	}
+	p.lanes = poolupdate.New(ofPools)
 	config := ensure.Config{
-		Settings: s.settings, Azure: p.client, Lanes: ofPools, Cluster: p, Done: p.ensured, Log: s.log,
+		Settings: s.settings, Azure: p.client, Lanes: p.lanes, Cluster: p, Done: p.ensured, Log: s.log,
 	}
 	if s.wrap != nil {
 		config.Azure = s.wrap(p.client)
@@ -61,7 +68,7 @@ func (s *stage) launch() {
 	s.process = p
 	s.mu.Unlock()
 	p.running.Go(func() { p.balancers.Run(p.ctx) })
-	p.running.Go(func() { ofPools.Run(p.ctx) })
+	p.running.Go(func() { p.lanes.Run(p.ctx) })
 }
 
 // die ends the process: nothing that it does from now on counts. The caller holds s.mu.

@@ -17,6 +17,9 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 	for _, id := range res.Gone {
 		p.stage.trace("%s: nothing is left of %s", name, id.Name)
 	}
+	for _, k := range res.Kept {
+		p.stage.trace("%s: %s", name, k)
+	}
 	if res.Err != nil {
 		return p.failed(name, cl, res.Err)
 	}
@@ -24,6 +27,7 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 	if res.Note != "" {
 		p.stage.trace("%s: note: %s", name, res.Note)
 	}
+	p.keepPools(res)
 	if res.Wish == nil {
 		p.stage.release(name, cl)
 		return nil

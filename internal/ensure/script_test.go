@@ -54,6 +54,11 @@ func TestScripts(t *testing.T) {
 				if err := s.check(); err != nil {
 					t.Errorf("%s: %v", d.Pos, err)
 				}
+				if s.backends != nil && s.settle(0) {
+					if err := s.owned(); err != nil {
+						t.Errorf("%s: %v", d.Pos, err)
+					}
+				}
 				trace = append(trace, said)
 				return d.Expected // compared below, outside of the bubble
 			})
@@ -88,6 +93,12 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 		s.strangers = append(s.strangers, d.CmdArgs)
 	case "no-strangers":
 		s.strangers = nil
+	case "join", "part":
+		change := joins
+		if d.Cmd == "part" {
+			change = leaves
+		}
+		s.others(d.CmdArgs[0].Key, d.CmdArgs[1].Key, change)
 	default:
 		return false
 	}
@@ -200,6 +211,9 @@ func stageOf(d *datadriven.TestData) *stage {
 		}
 	})
 	s.spares = d.HasArg("spares")
+	if d.HasArg("pools") {
+		keepsPools(s)
+	}
 	if d.HasArg("lease") {
 		s.stop()
 		s.lease = &lease{}

@@ -46,6 +46,10 @@ type stage struct {
 	start    time.Time
 	lease    *lease // nil is none
 	nodes    []netip.Addr
+	// backends are the BackendPools by name; nil where the pools are nobody's to fill.
+	backends map[string]*backendPool
+	draining map[string]bool // nodes
+	theirs   map[string]bool // what others put into pools, by pool and address
 	witness  witness
 	// strangers are what others keep doing.
 	strangers [][]datadriven.CmdArg
@@ -119,6 +123,7 @@ func (s *stage) close() {
 func (s *stage) restart() {
 	s.stop()
 	s.launch()
+	s.process.lookAtPools()
 	s.kickAll()
 }
 
@@ -175,7 +180,7 @@ func (s *stage) idle() bool {
 			return false
 		}
 	}
-	return true
+	return s.process.missing == 0 && (s.backends == nil || s.process.lanes.Backlog().Oldest.IsZero())
 }
 
 // trace adds a line. The caller holds s.mu.

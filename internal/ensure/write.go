@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -72,10 +73,14 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		return nil, err
 	}
 	owners := w.others()
-	p := plan.Make(w.input(observed, jobs, owners, inv))
+	foreign, err := w.foreign(ctx, observed, jobs)
+	if err != nil {
+		return nil, err
+	}
+	p := plan.Make(w.input(observed, jobs, owners, foreign, inv))
 	all := jobs
 	if jobs = w.unfought(all, p); len(jobs) < len(all) {
-		p = plan.Make(w.input(observed, jobs, owners, inv))
+		p = plan.Make(w.input(observed, jobs, owners, foreign, inv))
 	}
 	refused := map[*job]error{}
 	for _, j := range jobs {
@@ -92,7 +97,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		if shown, err = w.carryOut(ctx, observed, p); err != nil {
 			return refused, err
 		}
-		if again := plan.Make(w.input(shown, served, owners, inv)); !p.Delete && !again.Empty() {
+		if again := plan.Make(w.input(shown, served, owners, foreign, inv)); !p.Delete && !again.Empty() {
 			if served, err = w.notShown(served, again, refused); err != nil {
 				return refused, err
 			}
@@ -104,6 +109,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	retire(inv, p.Changes)
 	for _, j := range served {
 		j.changed = j.changed || touches(p.Changes, j.Owner)
+		j.keeps(p.Kept)
 		if shown.Etag == "" { // deleted now, or by a write whose answer was lost
 			j.gone = append(j.gone, w.id)
 		}
@@ -146,11 +152,11 @@ func (w *worker) others() []string {
 	return slices.DeleteFunc(w.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
 }
 
-func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, inv *inventory) plan.Input {
+func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, foreign map[string][]netip.Addr, inv *inventory) plan.Input {
 	in := plan.Input{
 		Observed: observed, MostRules: w.cfg.MostRules,
 		SharedPools: w.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
-		ServiceOf: w.serviceOf(), AddressAt: inv.addressAt,
+		Foreign: foreign, ServiceOf: w.serviceOf(), AddressAt: inv.addressAt,
 	}
 	due := map[string]bool{}
 	for _, j := range jobs {
@@ -189,29 +195,6 @@ func (inv *inventory) addressAt(place string) string {
 	}
 	_, private, _ := strings.Cut(place, " ")
 	return private
-}
-
-// share is what a job's step wants of the load balancer.
-func (w *worker) share(j *job, inv *inventory) plan.Share {
-	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: j.HeldPools}
-	if j.steps[0].leaves {
-		return s
-	}
-	s.Probes, s.Rules = j.Wish.Probes, j.Wish.Rules
-	for i, f := range j.Wish.Faces {
-		front := f.Frontend
-		if key := inv.of[j][i]; key != "" {
-			front.PublicIP = inv.known[key].ID.String()
-		}
-		s.Frontends = append(s.Frontends, front)
-	}
-	for _, p := range j.Wish.Pools {
-		s.Pools = append(s.Pools, lb.Pool{
-			ID:        lb.PoolID{LoadBalancer: w.id, Name: p.Name},
-			Addresses: w.cfg.Cluster.Fresh(j.Service, w.id, p),
-		})
-	}
-	return s
 }
 
 // carryOut carries out a plan, with the newest addresses of all pools.

@@ -186,6 +186,7 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 	if c.heldBack(cl, r, now) {
 		return nil
 	}
+	c.tellKeptPools(s, cl, r.Kept)
 	if r.Err != nil {
 		cl.result = nil
 		if f, ok := errors.AsType[*fault.Fault](r.Err); !ok || f.Code != ensure.CodeUpdating {

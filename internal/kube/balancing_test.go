@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 )
 
 type backendPools = v1alpha1.BackendPoolList
@@ -122,6 +124,36 @@ func TestAServiceThatNeedsNoLoadBalancerAnyMore(t *testing.T) {
 }
 
 // Services of other classes, and of none, are nobody's business here.
+// What stays in Azure for the addresses of others in it is told, once of the same, also where
+// the rest failed.
+func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
+	s := newScene(t)
+	kept := func(req ensure.Request, of string, err error) ensure.Result {
+		r := balancers.succeeds(req)
+		r.Err = err
+		pool := lb.PoolID{LoadBalancer: balancers.ID("kubernetes"), Name: of}
+		r.Kept = []plan.Kept{{Pool: pool, Owner: req.Owner, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.7")}}}
+		return r
+	}
+	tries := 0
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+		if tries++; tries < 3 {
+			return kept(req, "one", &fault.Fault{Class: fault.Terminal, Code: "Nope", Err: errors.New("nope")})
+		}
+		return kept(req, "one", nil)
+	})
+	s.wants("web")
+	s.balanced("web", 1)
+	s.wasTold("Service", "web", kube.EventEnsured, 1)
+	s.wasTold("Service", "web", kube.EventPoolKept, 1)
+	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result { return kept(req, "another", nil) })
+	if err := api.Delete(t.Context(), get[corev1.Service](s, s.ns, "web")); err != nil {
+		t.Fatal(err)
+	}
+	s.wasTold("Service", "web", kube.EventDeleted, 1)
+	s.wasTold("Service", "web", kube.EventPoolKept, 2)
+}
+
 func TestOthersServicesAreLeftAlone(t *testing.T) {
 	s := newScene(t)
 	s.wants("other", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = new("example.com/lb") })

@@ -64,6 +64,8 @@ type claim struct {
 	contests []ensure.Contest
 	// noted is the last note of a result.
 	noted string
+	// leftTo is what was told of pools that stay for the addresses of others.
+	leftTo map[string]bool
 	// chosenBy is what the selectors of the load balancers said of the Service when it was
 	// placed; see selection.
 	chosenBy string

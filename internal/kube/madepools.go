@@ -261,7 +261,7 @@ func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 }
 
 // Fresh implements ensure.Cluster. A pool that has a BackendPool is filled by its lane, so
-// that what Weir wrote stays on record.
+// that what Weir wrote stays on record; in one that has none all is Weir's when it gets one.
 func (c *Cluster) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	at := lb.PoolID{LoadBalancer: on, Name: pool.Name}
 	if c.snap.holder(at) != nil {

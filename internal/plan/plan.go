@@ -7,6 +7,7 @@ package plan
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -45,6 +46,9 @@ type Input struct {
 	// SharedPools are the names of the pools that go with the load balancer alone, and
 	// SharedProbes those of the probes that go when no rule refers to them.
 	SharedPools, SharedProbes []string
+	// Foreign are the addresses in the pools of Services that Weir did not put there, by the
+	// pools' names in lower case.
+	Foreign map[string][]netip.Addr
 	// ServiceOf names the Service that a rule is of, and AddressAt the address of a place, for
 	// people; empty where it is not known. Nil knows nothing.
 	ServiceOf, AddressAt func(string) string
@@ -59,6 +63,8 @@ type Plan struct {
 	Delete bool
 	// Changes lists what differs: additions forward, removals last and in reverse.
 	Changes []Change
+	// Kept are the pools that stay for the addresses of others in them.
+	Kept []Kept
 	// Refused are the Services that are left out, by owner, and why. What they have on
 	// the load balancer stays as it is.
 	Refused map[string]error
@@ -70,11 +76,11 @@ func Make(in Input) Plan {
 	accepted := slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
 	p.Next.Frontends = settle(in, accepted)
 	for _, s := range accepted {
-		take(&p.Next, s)
+		p.let(in, s, take(&p.Next, s))
 	}
 	sweep(&p.Next, in)
 	p.Changes = Diff(in.Observed, p.Next)
-	p.Delete = in.Observed.Etag != "" && bare(p.Next, in) && (len(p.Changes) > 0 || made(in.Observed, in))
+	p.Delete = in.Observed.Etag != "" && bare(p.Next, in) && (len(p.Changes) > 0 || made(in.Observed, in)) && !p.keepsBalancer(in)
 	if p.Delete {
 		p.Changes = Diff(in.Observed, lb.LoadBalancer{})
 	}
@@ -84,8 +90,9 @@ func Make(in Input) Plan {
 // Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 && !p.Delete }
 
-// take gives a Service its share, in place of what it had. The frontends are settled.
-func take(next *lb.LoadBalancer, s Share) {
+// take gives a Service its share, in place of what it had, and returns the pools that its
+// rules sent flows to. The frontends are settled.
+func take(next *lb.LoadBalancer, s Share) (had []string) {
 	rules := slices.Clone(s.Rules)
 	seat := map[string]string{}
 	for i, r := range rules {
@@ -94,7 +101,7 @@ func take(next *lb.LoadBalancer, s Share) {
 		}
 		rules[i].Frontend = seat[r.Frontend]
 	}
-	had := poolsOf(next.Rules, s.Owner)
+	had = poolsOf(next.Rules, s.Owner)
 	next.Rules = merge(next.Rules, rules, owned(s.Owner, ruleName), ruleName, sameRule)
 	next.Probes = merge(next.Probes, s.Probes, owned(s.Owner, probeName), probeName, sameProbe)
 	for _, w := range s.Pools {
@@ -102,10 +109,7 @@ func take(next *lb.LoadBalancer, s Share) {
 			next.Pools = append(next.Pools, w)
 		}
 	}
-	next.Pools = slices.DeleteFunc(next.Pools, func(p lb.Pool) bool {
-		return contains(s.OwnPools, p.ID.Name) && (contains(had, p.ID.Name) || len(p.Addresses) == 0) &&
-			!contains(poolNames(s.Pools), p.ID.Name) && !poolInUse(*next, p)
-	})
+	return had
 }
 
 // poolsOf are the pools that the rules of an owner send flows to. Nothing else tells whose a

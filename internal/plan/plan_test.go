@@ -188,6 +188,85 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// What others have put into a pool is never taken away with it: the pool stays, and with it
+// its load balancer.
+func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
+	theirs := []netip.Addr{netip.MustParseAddr("192.0.2.7")}
+	shared, own := pool("kubernetes"), pool("shop-web")
+	for i, p := range []*lb.Pool{&shared, &own} {
+		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: theirs[0]}}
+	}
+	local := service("aa", 80)
+	local.Rules[0].Pool, local.OwnPools = "shop-web", []string{"shop-web"}
+	local.Pools = []lb.Pool{own}
+	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{shared}}
+	was := Make(Input{Observed: empty, Shares: []Share{local}}).Next
+	cluster := service("aa", 80)
+	cluster.OwnPools = local.OwnPools
+	held := gone("aa", "shop-web")
+	held.HeldPools = held.OwnPools
+	of := func(names ...string) map[string][]netip.Addr {
+		all := map[string][]netip.Addr{}
+		for _, name := range names {
+			all[name] = theirs
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		about    string
+		observed lb.LoadBalancer
+		share    Share
+		foreign  map[string][]netip.Addr
+		pools    []string // that stay; none is a load balancer that goes
+		kept     []string
+	}{
+		{"all ours", was, cluster, nil, []string{"kubernetes"}, nil},
+		{"Local becomes Cluster", was, cluster, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"the Service goes, all ours", was, gone("aa", "shop-web"), nil, nil, nil},
+		{"the Service goes", was, gone("aa", "shop-web"), of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"the last Service goes", was, gone("aa", "shop-web"), of("kubernetes"), []string{"kubernetes"}, []string{"kubernetes"}},
+		{"both", was, gone("aa", "shop-web"), of("kubernetes", "shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"a try later, on record", Make(Input{Observed: was, Shares: []Share{cluster}, Foreign: of("shop-web")}).Next, held, of("shop-web"), []string{"kubernetes", "shop-web"}, []string{"shop-web"}},
+		{"a pool of that name that never was its", lb.LoadBalancer{Etag: "1", Pools: []lb.Pool{own}}, gone("aa", "shop-web"), of("shop-web"), []string{"shop-web"}, nil},
+	} {
+		t.Run(tt.about, func(t *testing.T) {
+			in := Input{Observed: tt.observed, Shares: []Share{tt.share}, SharedPools: []string{"kubernetes"}, Foreign: tt.foreign}
+			p := Make(in)
+			if p.Delete != (tt.pools == nil) {
+				t.Fatalf("deleted %t", p.Delete)
+			}
+			if tt.pools != nil && !slices.Equal(poolNames(p.Next.Pools), tt.pools) {
+				t.Errorf("stay %v, want %v", poolNames(p.Next.Pools), tt.pools)
+			}
+			var kept []string
+			for _, k := range p.Kept {
+				kept = append(kept, k.Pool.Name)
+			}
+			if !slices.Equal(kept, tt.kept) {
+				t.Errorf("kept %v, want %v", p.Kept, tt.kept)
+			}
+			if in.Observed = p.Next; !p.Delete && !Make(in).Empty() {
+				t.Error("planned again it is something")
+			}
+		})
+	}
+}
+
+func TestWhatIsSaidOfAPoolThatStays(t *testing.T) {
+	k := Kept{Pool: lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}, Owner: "aa"}
+	for i := range byte(7) {
+		k.Addresses = append(k.Addresses, netip.AddrFrom4([4]byte{10, 0, 0, i}))
+	}
+	want := "backend pool shop-web of load balancer kubernetes is not needed any more and stays, for 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 2 more in it are somebody else's. Whoever put that there has to take it out, or delete what stays"
+	if got := k.String(); got != want {
+		t.Error(got)
+	}
+	k.Owner, k.Addresses = "", k.Addresses[:1]
+	if got := k.String(); !strings.HasPrefix(got, "load balancer kubernetes with its backend pool shop-web is not needed any more and stays, for 10.0.0.0 in it is somebody else's") {
+		t.Error(got)
+	}
+}
+
 func TestAnUnusedSharedProbeGoes(t *testing.T) {
 	s := service("aa", 80)
 	s.Probes, s.Rules[0].Probe = []lb.Probe{{Name: "shared"}}, "shared"

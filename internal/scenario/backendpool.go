@@ -112,6 +112,9 @@ func (p *process) letGo(b *binding) {
 	if k.emptied = !b.paused && !k.deleted && p.ledger[b.ref].taken; k.emptied {
 		s.nothingLeft(k)
 	}
+	if b.paused {
+		s.leave(k)
+	}
 	s.trace(k.id.Name, "its BackendPool is gone")
 	delete(s.cluster.bindings, k.id.Name)
 	delete(p.ledger, b.ref)

@@ -37,8 +37,8 @@ const expected = "expect"
 // Checks returns all checks.
 func Checks() []Check {
 	return []Check{
-		{"level at rest", "Once nothing is queued or under way, a pool holds what its BackendPool wants and what is foreign, unless its last attempt failed for good.", levelAtRest},
-		{"level in time", "With drift repair a pool holds what its BackendPool wants and what is foreign one period, two intervals and 30 s after the last fault, wait or change, whatever happened to it.", levelInTime},
+		{"level at rest", "Once nothing is queued or under way, a pool holds what its BackendPool wants and what others put there, unless its last attempt failed for good; and what Weir set Down drains. Who put what, and set what Down, is the emulator's record, not Weir's.", levelAtRest},
+		{"level in time", "With drift repair a pool holds what its BackendPool wants and what others put there one period, two intervals and 30 s after the last fault, wait or change, whatever happened to it.", levelInTime},
 		{"foreign survives", "No write takes a foreign address out of a pool, or changes it.", foreignSurvives},
 		{"nothing unwanted", "An address that nobody wants is gone two intervals and 30 s after the last fault or wait.", nothingUnwanted},
 		{"soon level", "A change is in the pool two intervals and 30 s after it, or after the last fault or wait, unless it was given up.", soonLevel},

@@ -191,6 +191,8 @@ type pool struct {
 	// foreignDown are addresses that somebody else has set Down; false for one that may have
 	// been taken out and put back since.
 	foreignDown map[netip.Addr]bool
+	// left is what a BackendPool that was deleted while it was paused has left to others.
+	left leftovers
 	// deleted is true after the script took the pool out of Azure.
 	deleted bool
 	// drifted is true after somebody else took or changed addresses of ours, at driftedAt.

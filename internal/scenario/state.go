@@ -44,8 +44,11 @@ func (s *Stage) outOfForce(k *pool) bool { return s.look(k).failed }
 
 // look is what was seen of a pool in Azure.
 type look struct {
-	held  []lb.Address
-	there bool
+	held []lb.Address
+	// byWeir are the addresses that Weir put there, downByWeir those that it set Down, as
+	// Azure has it on record.
+	byWeir, downByWeir map[netip.Addr]bool
+	there              bool
 	// failed: the last write has failed.
 	failed bool
 	at     time.Time
@@ -63,7 +66,8 @@ func (s *Stage) look(k *pool) look {
 	}
 	raw, ok := s.emu.Get(k.id.String())
 	body := readPool(raw)
-	l := look{body.entries(), ok, body.Properties.ProvisioningState == "Failed", now, s.writes}
+	l := look{held: body.entries(), there: ok, failed: body.Properties.ProvisioningState == "Failed", at: now, writes: s.writes}
+	l.byWeir, l.downByWeir = s.traces(k)
 	s.looked[k] = l
 	return l
 }
@@ -83,17 +87,6 @@ func (s *Stage) wants(k *pool) []lb.Address {
 	return nil
 }
 
-// nobodys reports whether a pool's Service or BackendPool went before Weir ever took the
-// pool: nothing in it is ours. The caller holds s.mu.
-func (s *Stage) nobodys(k *pool) bool {
-	b := s.cluster.bindings[k.id.Name]
-	taken := b != nil && b.entry.taken
-	if p := s.process; taken && p != nil && !p.dead { // a record may have been made that seemed to fail
-		taken = p.ledger[b.ref].taken
-	}
-	return b != nil && (b.deleting || s.cluster.gone(b)) && !taken
-}
-
 // missingForeign names the foreign addresses that a pool has lost or that were
 // changed; empty if it has none or is not there. The caller holds s.mu.
 func (s *Stage) missingForeign(k *pool) string {
@@ -110,18 +103,15 @@ func (s *Stage) missingForeign(k *pool) string {
 	return strings.Join(missing, " ")
 }
 
-// unlevel says how a pool differs from what is wanted and what is foreign; empty if
+// unlevel says how a pool differs from what is wanted and what others put there; empty if
 // it does not. The caller holds s.mu.
 func (s *Stage) unlevel(k *pool) string {
 	held, ok := s.holds(k)
 	if !ok {
 		return "it does not exist"
 	}
-	if s.nobodys(k) {
-		return ""
-	}
 	var want, got []netip.Addr
-	for _, a := range append(slices.Clone(k.foreign), s.wants(k)...) {
+	for _, a := range append(s.others(k), s.wants(k)...) {
 		want = append(want, a.IP)
 	}
 	for _, a := range held {
@@ -153,12 +143,14 @@ func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 	for _, a := range held {
 		toBe, ours := want[a.IP]
 		is := a.AdminState == lb.Down
-		stays, foreign := k.foreignDown[a.IP]
-		if stays && !is {
+		if k.foreignDown[a.IP] && !is {
 			wrong = append(wrong, fmt.Sprintf("%s was set Down by somebody else, and is not any more", a.IP))
 		}
-		if ours && is != toBe && (!is || !foreign) {
-			wrong = append(wrong, fmt.Sprintf("%s is Down: %t", a.IP, is))
+		switch byWeir := s.look(k).downByWeir[a.IP]; {
+		case byWeir && !toBe && !k.left.down[a.IP]:
+			wrong = append(wrong, fmt.Sprintf("%s was set Down by Weir, and its node does not drain", a.IP))
+		case ours && toBe && !is:
+			wrong = append(wrong, fmt.Sprintf("%s is not Down, and its node drains", a.IP))
 		}
 	}
 	return strings.Join(wrong, ", ")
@@ -167,6 +159,7 @@ func (s *Stage) wrongStates(k *pool, held []lb.Address) string {
 // watch keeps since when a pool holds what it should not, and since when it is not
 // level. The caller holds s.mu.
 func (s *Stage) watch(k *pool) {
+	s.reclaimed(k)
 	s.watchUnwanted(k)
 	s.forgetDown(k)
 	if until := later(s.gatesOpen(k), later(k.patience, k.excuse)); until.After(time.Now()) {
@@ -185,13 +178,10 @@ func (s *Stage) watch(k *pool) {
 func (s *Stage) watchUnwanted(k *pool) {
 	held, _ := s.holds(k)
 	wanted := map[netip.Addr]bool{}
-	for _, a := range append(slices.Clone(k.foreign), s.wants(k)...) {
+	for _, a := range append(s.others(k), s.wants(k)...) {
 		wanted[a.IP] = true
 	}
 	now := map[string]time.Time{}
-	if s.nobodys(k) {
-		held = nil
-	}
 	for _, a := range held {
 		ip := a.IP.String()
 		switch since, known := k.unwanted[ip]; {

@@ -3,8 +3,11 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +32,15 @@ func tamperings() []tampering {
 
 var ofPools = []tampering{
 	{"level at rest", "an address of ours is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.9.0.1") }},
+	{"level at rest", "Weir has put an address there that nobody wants, and has it on no record", func(_ *testing.T, s *Stage) {
+		s.asWeir("web", "10.9.0.1", "10.0.0.2", "192.0.2.7")
+		s.sleep(10 * time.Second)
+	}},
+	{"level at rest", "Weir has set an address Down whose node does not drain, and has it on no record", func(_ *testing.T, s *Stage) {
+		s.opts.AdminState = true
+		s.asWeir("web", "10.9.0.1", "10.0.0.2 Down")
+		s.sleep(10 * time.Second)
+	}},
 	{"level in time", "an address of ours is taken away and nobody looks", func(_ *testing.T, s *Stage) {
 		s.opts.DriftPeriod = time.Minute
 		s.overwrite("web", "10.9.0.1")
@@ -37,7 +49,7 @@ var ofPools = []tampering{
 	}},
 	{"foreign survives", "a foreign address is taken away", func(_ *testing.T, s *Stage) { s.overwrite("web", "10.0.0.2") }},
 	{"nothing unwanted", "the address of a node that hosts nothing stays", func(t *testing.T, s *Stage) {
-		s.overwrite("web", "10.9.0.1", "10.0.0.2", "10.0.0.4")
+		s.asWeir("web", "10.9.0.1", "10.0.0.2", "10.0.0.4")
 		_ = s.check()
 		s.sleep(91 * time.Second)
 	}},
@@ -199,6 +211,30 @@ func (s *Stage) overwrite(name string, ips ...string) {
 	if err := s.write(k, left); err != nil {
 		panic(err)
 	}
+}
+
+// asWeir has a pool hold these addresses by a write of Weir's.
+func (s *Stage) asWeir(name string, entries ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.poolNamed(name)
+	var list []string
+	for i, text := range entries {
+		ip, down, _ := strings.Cut(text, " ")
+		list = append(list, fmt.Sprintf(`{"name":"x%d","properties":{"ipAddress":%q,"adminState":%q}}`, i, ip, cmp.Or(down, lb.None)))
+	}
+	body := fmt.Sprintf(`{"properties":{"virtualNetwork":{"id":%q},"loadBalancerBackendAddresses":[%s]}}`, networkID, strings.Join(list, ","))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://127.0.0.1:8080"+k.id.String()+"?api-version=2025-05-01", strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+canary)
+	s.touch()
+	resp, err := s.emu.Transport().Do(req)
+	if err != nil || resp.StatusCode >= 300 {
+		panic(fmt.Sprint("not written: ", resp, err))
+	}
+	_ = resp.Body.Close()
 }
 
 // forge has an attempt end that never was.

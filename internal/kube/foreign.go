@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+)
+
+// EventPoolKept tells of a pool that stays for the addresses of others in it.
+const EventPoolKept = "BackendPoolKept"
+
+// Foreign implements ensure.Cluster. What is on the record of a BackendPool is Weir's, and in
+// one that was not taken yet what will be on it. In a pool without a BackendPool the nodes are
+// Weir's: either it is not made yet, or it has gone with all that was on its record.
+func (c *Cluster) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
+	holders := c.snap.poolsAt(pool.ID.Key())
+	if len(holders) == 0 {
+		return foreignIn(pool, c.snap.ofThisCluster), nil
+	}
+	var ours []func(netip.Addr) bool
+	for _, p := range holders {
+		e, err := c.statuses.load(ctx, refOf(p))
+		if errors.Is(err, errGone) {
+			ours = append(ours, c.snap.ofThisCluster)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("what others have put into pool %s: %w", pool.ID.Name, err)
+		}
+		if has := e.recorded(); has.Taken {
+			ours = append(ours, among(has.Written))
+		} else {
+			ours = append(ours, c.oursIn(p))
+		}
+	}
+	return foreignIn(pool, ours...), nil
+}
+
+// Foreign implements ensure.Cluster, with the statuses that are on the shelf.
+func (o *Offline) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
+	for _, p := range o.snap.poolsAt(pool.ID.Key()) {
+		o.entryOf(p)
+	}
+	return o.Cluster.Foreign(ctx, pool)
+}
+
+// foreignIn returns the addresses of a pool that are not ours by any of these records. Network
+// interfaces have none.
+func foreignIn(pool lb.Pool, ours ...func(netip.Addr) bool) []netip.Addr {
+	var all []netip.Addr
+	for _, a := range pool.Addresses {
+		its := !a.IP.IsValid()
+		for _, is := range ours {
+			its = its || is(a.IP)
+		}
+		if !its {
+			all = append(all, a.IP)
+		}
+	}
+	return all
+}
+
+func among(ips []netip.Addr) func(netip.Addr) bool {
+	set := make(map[netip.Addr]bool, len(ips))
+	for _, ip := range ips {
+		set[ip] = true
+	}
+	return func(ip netip.Addr) bool { return set[ip] }
+}
+
+// tellKeptPools tells of the pools that a Service leaves to others, once of the same.
+func (c *Cluster) tellKeptPools(s *corev1.Service, cl *claim, kept []plan.Kept) {
+	told := map[string]bool{}
+	for _, k := range kept {
+		text := sentence(k.String(), maxMessage)
+		if told[text] = true; !cl.leftTo[text] {
+			c.events.add(s, corev1.EventTypeWarning, EventPoolKept, text)
+		}
+	}
+	cl.leftTo = told
+}
