@@ -59,7 +59,8 @@ const whole = `{
 	}],
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
 	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "enableLoadBalancerWholeWrites": false,
-	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"]
+	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"],
+	"nodeAdminStateReporters": ["example.com/agent"], "nodeAdminStateMinAvailablePercent": 75
 }`
 
 func wholeConfig() Config {
@@ -85,7 +86,10 @@ func wholeConfig() Config {
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
 		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: new(false)},
-		AdminState: AdminState{EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"}},
+		AdminState: AdminState{
+			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
+			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
+		},
 	}
 }
 
