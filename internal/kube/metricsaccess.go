@@ -20,6 +20,7 @@ import (
 	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -31,6 +32,8 @@ const (
 	accessWithin = 10 * time.Second
 	// mostTokens bounds how many are remembered.
 	mostTokens = 100
+	// longestToken is far beyond those of the API server, in bytes.
+	longestToken = 16 << 10
 )
 
 // MetricsAccess has the API server say who may read metrics: whoever has a token of the
@@ -90,7 +93,7 @@ func newAccess(cfg *rest.Config, hc *http.Client) (*access, error) {
 // allows returns with which status a request is to be answered.
 func (a *access) allows(req *http.Request, now time.Time) (int, error) {
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
-	if !ok || token == "" {
+	if !ok || token == "" || len(token) > longestToken {
 		return http.StatusUnauthorized, nil
 	}
 	what := authorizationv1.NonResourceAttributes{Path: req.URL.Path, Verb: strings.ToLower(req.Method)}
@@ -101,7 +104,7 @@ func (a *access) allows(req *http.Request, now time.Time) (int, error) {
 	if !a.asks.AllowN(now, 1) {
 		return http.StatusTooManyRequests, nil
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), accessWithin)
+	ctx, cancel := context.WithTimeout(klog.NewContext(req.Context(), logr.Discard()), accessWithin) // client-go logs bodies, and one is the token
 	defer cancel()
 	status, err := a.ask(ctx, token, what)
 	if status == http.StatusOK {

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 // reviewer answers reviews as an API server that knows two tokens, of which one has the right
@@ -116,7 +118,9 @@ func TestWhatIsKnownOfReadersEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	var logged strings.Builder
+	log := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 20})
+	req := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(klog.NewContext(t.Context(), log))
 	req.Header.Set("Authorization", "Bearer reader")
 	now := time.Now()
 	if status, err := a.allows(req, now); status != http.StatusOK || err != nil {
@@ -128,5 +132,8 @@ func TestWhatIsKnownOfReadersEnds(t *testing.T) {
 	}
 	if status, err := a.allows(req, now.Add(accessKept)); status != http.StatusServiceUnavailable || err == nil {
 		t.Errorf("after it, while the API server does not answer: %d, %v", status, err)
+	}
+	if strings.Contains(logged.String(), "reader") {
+		t.Errorf("the token is logged:\n%s", logged.String())
 	}
 }
