@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -18,10 +19,12 @@ import (
 func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 	l := newLab(t, armemu.Options{})
 	weir := l.controller("--leader-elect=false", "--metrics-secure")
-	l.kubectl("create", "serviceaccount", "reader")
-	l.kubectl("create", "serviceaccount", "stranger")
+	l.kubectl("-n", l.namespace, "create", "serviceaccount", "reader")
+	l.kubectl("-n", l.namespace, "create", "serviceaccount", "stranger")
 	l.kubectl("create", "clusterrolebinding", l.namespace, "--clusterrole", "weir-metrics-reader", "--serviceaccount", l.namespace+":reader")
-	t.Cleanup(func() { _, _ = kubectl(t.Context(), "delete", "clusterrolebinding", l.namespace) })
+	t.Cleanup(func() {
+		_, _ = kubectl(context.WithoutCancel(t.Context()), "delete", "clusterrolebinding", l.namespace)
+	})
 	insecure := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is the reader who has to be known
 	ask := func(token string) (int, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+weir.metrics+"/metrics", nil)
