@@ -1,5 +1,7 @@
 # docker build -t weir:dev .
-FROM golang:1.26 AS build
+# An image is named with its digest, so that a build is of what was looked at. For another one:
+#   docker buildx imagetools inspect golang:1.26.8-bookworm
+FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

@@ -76,7 +76,7 @@ type Node struct {
 type Verdict int
 
 const (
-	// Ignore it: it was judged before, or is about an earlier node of that name.
+	// Ignore it: nothing is written.
 	Ignore Verdict = iota
 	// Note it: keep the record, and leave the taints as they are.
 	Note
@@ -84,13 +84,18 @@ const (
 	Put
 )
 
-// Preempted judges an event, and returns the record to keep.
+// Preempted judges an event, and returns the record to keep. heard says that it is one of
+// Heard.
 //
-// While the taint stands, a later occurrence changes nothing, but it is noted: otherwise the
-// next process would find it after an operator has cleared the taint, take it for a new one,
-// and put the taint back. What occurs after that is new, and does put it back.
-func Preempted(n Node, e Event) (Verdict, Record) {
-	if e.at().Before(n.Created.Truncate(time.Second)) || n.Record.covers(e) {
+// While the taint stands a later occurrence changes nothing, and costs no write: agents repeat
+// themselves every few seconds. That it was heard is known to this process, and the next one
+// takes what it finds as it begins for heard. So an operator who clears the taint has cleared
+// it for all of that, and what occurs afterwards puts it back. A node without a record was
+// never judged: its first occurrence counts however late it is found.
+func Preempted(n Node, e Event, heard bool) (Verdict, Record) {
+	judged := n.Record != Record{}
+	switch {
+	case e.at().Before(n.Created.Truncate(time.Second)), n.Record.covers(e), judged && (n.Tainted || heard):
 		return Ignore, n.Record
 	}
 	// The time never goes back, so that what was covered stays so.

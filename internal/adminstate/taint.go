@@ -60,16 +60,28 @@ func (p Pattern) matches(t Taint) bool {
 	return t.Key == p.Key && (p.AnyValue || t.Value == p.Value)
 }
 
-// Signals are the taints that say that a node leaves.
+// Signals say which nodes leave.
 type Signals struct {
-	// Further are those that a setting adds.
+	// Further are the taints that a setting adds.
 	Further []Pattern
+	// Reporters are whose events are believed; none are nobody's.
+	Reporters []string
+	// MinAvailablePercent is the share of a pool's members that announced evictions leave up,
+	// and one at least; 0 is none.
+	MinAvailablePercent int
 }
 
 // Draining returns why a node with these taints is to take no new flows; nothing if it may.
 // The order is always the same.
 func (s Signals) Draining(taints []Taint) (reasons []string) {
 	return s.reasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matches) })
+}
+
+// Announced reports whether nothing but the taint of a spot eviction says that a node leaves.
+// Whoever put it there: by itself it is no more than the announcement that it stands for.
+func (s Signals) Announced(taints []Taint) bool {
+	reasons := s.Draining(taints)
+	return len(reasons) == 1 && reasons[0] == ValueSpotEviction
 }
 
 // Reasons returns all that there are.

@@ -33,7 +33,15 @@ func TestValidate(t *testing.T) {
 		says   string // empty: valid
 	}{
 		{func(*Options) {}, ""},
-		{func(o *Options) { o.MetricsAddress = ":8080" }, ""},
+		{func(o *Options) { o.MetricsAddress = ":8080" }, `--metrics-bind-address ":8080": whoever reaches it`},
+		{func(o *Options) { o.MetricsAddress, o.MetricsSecure = ":8443", true }, ""},
+		{func(o *Options) { o.MetricsAddress = "0.0.0.0:8080" }, `--metrics-bind-address "0.0.0.0:8080": whoever`},
+		{func(o *Options) { o.MetricsAddress = "10.0.0.1:8080" }, `--metrics-bind-address "10.0.0.1:8080": whoever`},
+		{func(o *Options) { o.MetricsAddress = "metrics:8080" }, `--metrics-bind-address "metrics:8080": whoever`},
+		{func(o *Options) { o.MetricsAddress = "localhost:8080" }, ""},
+		{func(o *Options) { o.MetricsAddress = "127.3.2.1:8080" }, ""},
+		{func(o *Options) { o.MetricsAddress = "[::1]:8080" }, ""},
+		{func(o *Options) { o.MetricsAddress = "[::ffff:127.0.0.1]:8080" }, ""},
 		{func(o *Options) { o.ClusterName = "" }, "--cluster-name"},
 		{func(o *Options) { o.ClusterName = "a/b" }, `--cluster-name "a/b"`},
 		{func(o *Options) { o.MetricsAddress = "8080" }, `--metrics-bind-address "8080"`},

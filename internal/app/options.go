@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"regexp"
 	"strings"
@@ -33,6 +34,9 @@ type Options struct {
 	LeaderElectNamespace string
 	// MetricsAddress and HealthAddress are host:port; "0" is off.
 	MetricsAddress, HealthAddress string
+	// MetricsSecure serves metrics over HTTPS, and to those alone whom the API server lets
+	// read them.
+	MetricsSecure bool
 
 	// LoadBalancerClass is the spec.loadBalancerClass of the Services that Weir serves;
 	// empty means those without one.
@@ -75,10 +79,19 @@ func (o Options) validate() error {
 			return &UsageError{fmt.Errorf("%s %q: want host:port, or 0 for off", flag, address)}
 		}
 	}
+	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !loopback(host) {
+		return &UsageError{fmt.Errorf("--metrics-bind-address %q: whoever reaches it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
+	}
 	if err := o.Requeue.Validate(); err != nil {
 		return &UsageError{fmt.Errorf("--requeue-%w", err)} // it begins with the flag's own part
 	}
 	return nil
+}
+
+// loopback reports whether nobody but this machine reaches a host.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // checkNames checks what says which Services are served, and under which names.

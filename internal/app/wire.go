@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -109,7 +110,7 @@ func newManager(o Options, cfg config.Config, rc *rest.Config, leaseNamespace st
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                        kube.Scheme(),
 		Cache:                         kube.CacheOptions(cfg.Signals()),
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.HealthAddress,
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              leaseName,
@@ -141,6 +142,18 @@ func keepRecord(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Mana
 // place is the resource group of the load balancers, as an ARM id.
 func place(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
+}
+
+// metricsOptions say how metrics are served. A certificate that the server makes for itself is
+// enough: it is the reader who has to show who they are.
+func metricsOptions(o Options) metricsserver.Options {
+	if !o.MetricsSecure {
+		return metricsserver.Options{BindAddress: o.MetricsAddress}
+	}
+	return metricsserver.Options{
+		BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: kube.MetricsAccess,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.NextProtos = tls.VersionTLS12, []string{"http/1.1"} }},
+	}
 }
 
 func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *kube.Reach) (*kube.Cluster, error) {

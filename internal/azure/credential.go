@@ -117,7 +117,8 @@ func readCertificate(path, password string) ([]*x509.Certificate, crypto.Private
 	}
 	certs, key, err := azidentity.ParseCertificates(content, pass)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: want a PEM or PKCS#12 file with a certificate and its key: %s", path, oneLine(err.Error()))
+		// The library's words may quote what it could not read.
+		return nil, nil, fmt.Errorf("%s: want a PEM or PKCS#12 file with a certificate and its key, and its password, if it has one, in aadClientCertPassword", path)
 	}
 	return certs, key, nil
 }

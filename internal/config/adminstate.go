@@ -3,7 +3,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"weir.dev/weir/internal/adminstate"
 )
@@ -15,6 +17,12 @@ type AdminState struct {
 	// NodeAdminStateTaints are further taints that say that a node leaves, as "key" or
 	// "key=value".
 	NodeAdminStateTaints []string `json:"nodeAdminStateTaints,omitempty"`
+	// NodeAdminStateReporters are whose events that announce an eviction are believed; unset
+	// is who reports them on AKS and node-problem-detector, an empty list is nobody.
+	NodeAdminStateReporters []string `json:"nodeAdminStateReporters,omitempty"`
+	// NodeAdminStateMinAvailablePercent is the share of a pool's members, one at least, that
+	// announced evictions leave up; unset is 50, 0 is none.
+	NodeAdminStateMinAvailablePercent *int `json:"nodeAdminStateMinAvailablePercent,omitempty"`
 }
 
 // SetsAdminState reports whether nodes that leave are set Down.
@@ -22,12 +30,12 @@ func (a AdminState) SetsAdminState() bool {
 	return a.EnableNodeAdminState == nil || *a.EnableNodeAdminState
 }
 
-// Signals returns the taints that say that a node leaves; nil if admin states are left alone.
+// Signals says which nodes leave; nil if admin states are left alone.
 func (a AdminState) Signals() *adminstate.Signals {
 	if !a.SetsAdminState() {
 		return nil
 	}
-	signals := &adminstate.Signals{}
+	signals := &adminstate.Signals{Reporters: a.reporters(), MinAvailablePercent: a.minAvailablePercent()}
 	for _, text := range a.NodeAdminStateTaints {
 		if p, err := adminstate.ParsePattern(text); err == nil { // check has seen them
 			signals.Further = append(signals.Further, p)
@@ -36,7 +44,27 @@ func (a AdminState) Signals() *adminstate.Signals {
 	return signals
 }
 
+func (a AdminState) reporters() []string {
+	if a.NodeAdminStateReporters == nil {
+		return adminstate.DefaultReporters()
+	}
+	return a.NodeAdminStateReporters
+}
+
+func (a AdminState) minAvailablePercent() int {
+	if a.NodeAdminStateMinAvailablePercent == nil {
+		return adminstate.DefaultMinAvailablePercent
+	}
+	return *a.NodeAdminStateMinAvailablePercent
+}
+
 func (a AdminState) check() error {
+	if percent := a.minAvailablePercent(); percent < 0 || percent > 100 {
+		return fmt.Errorf(`key "nodeAdminStateMinAvailablePercent" is %d: want 0 to 100`, percent)
+	}
+	if slices.Contains(a.NodeAdminStateReporters, "") {
+		return errors.New(`key "nodeAdminStateReporters" has an empty name: want what kubectl get events shows as the source of the agent's events`)
+	}
 	for i, text := range a.NodeAdminStateTaints {
 		key := fmt.Sprintf("nodeAdminStateTaints[%d]", i)
 		p, err := adminstate.ParsePattern(text)

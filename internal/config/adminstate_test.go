@@ -3,6 +3,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,33 @@ func TestAdminStatesAreSetUnlessTheFileSaysNo(t *testing.T) {
 	}
 	if (AdminState{}).Signals() == nil {
 		t.Error("off in a Config that was not loaded")
+	}
+}
+
+func TestWhoseAnnouncementsAreBelieved(t *testing.T) {
+	aks := "custom-scheduledevents-consolidated-preempt-plugin-monitor custom-scheduledevents-consolidated-plugin-monitor node-problem-detector"
+	for given, want := range map[string]string{
+		"":                                       aks + ", 50 up",
+		"nodeAdminStateReporters: null":          aks + ", 50 up",
+		"nodeAdminStateReporters: []":            ", 50 up",
+		"nodeAdminStateReporters: [a/b]":         "a/b, 50 up",
+		"nodeAdminStateMinAvailablePercent: 0":   aks + ", 0 up",
+		"nodeAdminStateMinAvailablePercent: 100": aks + ", 100 up",
+		"nodeAdminStateMinAvailablePercent: 101": `key "nodeAdminStateMinAvailablePercent" is 101: want 0 to 100`,
+		"nodeAdminStateMinAvailablePercent: -1":  `key "nodeAdminStateMinAvailablePercent" is -1: want 0 to 100`,
+		"nodeAdminStateReporters: [a, '']":       `key "nodeAdminStateReporters" has an empty name: want what kubectl get events shows as the source of the agent's events`,
+	} {
+		c, err := loadWith(t, given)
+		got := ""
+		if err == nil {
+			s := c.Signals()
+			got = fmt.Sprintf("%s, %d up", strings.Join(s.Reporters, " "), s.MinAvailablePercent)
+		} else {
+			_, got, _ = strings.Cut(err.Error(), ": ")
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", given, got, want)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func assign(target reflect.Value, keys map[string]json.RawMessage, under string)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		folded := strings.ToLower(key)
 		if twin, twice := given[folded]; twice {
-			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", under+key, under+twin)
+			return nil, fmt.Errorf("key %q is given twice, as %q as well: remove one", shown(under+key), shown(under+twin))
 		}
 		given[folded] = key
 		field, ok := fields[folded]
@@ -98,7 +98,7 @@ func setMap(field reflect.Value, value json.RawMessage, path string) error {
 // the value, which may be a secret.
 func decodeValue(value json.RawMessage, into any, t reflect.Type, path string) error {
 	if json.Unmarshal(value, into) != nil {
-		return fmt.Errorf("key %q: want %s, got %s", path, kind(t, atMost[strings.ToLower(path)]), shape(value))
+		return fmt.Errorf("key %q: want %s, got %s", shown(path), kind(t, atMost[strings.ToLower(path)]), shape(value))
 	}
 	return nil
 }

@@ -11,7 +11,9 @@
 //	selector.go        label selectors, as values
 //	tags.go            tags of what is made
 //	adminstate.go      which nodes are to take no new flows
-//	load.go            file → keys → Config, and what of the file has no effect
+//	load.go            file → keys → Config
+//	decode.go          text → keys
+//	ignored.go         what of the file has no effect, and which of it may be told
 //	assign.go          keys → fields
 //	normalize.go       defaults and checks
 //	environment.go     the file that AZURE_ENVIRONMENT_FILEPATH names

@@ -59,7 +59,8 @@ const whole = `{
 	}],
 	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
 	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "enableLoadBalancerWholeWrites": false,
-	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"]
+	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"],
+	"nodeAdminStateReporters": ["example.com/agent"], "nodeAdminStateMinAvailablePercent": 75
 }`
 
 func wholeConfig() Config {
@@ -85,7 +86,10 @@ func wholeConfig() Config {
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
 		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: new(false)},
-		AdminState: AdminState{EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"}},
+		AdminState: AdminState{
+			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
+			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
+		},
 	}
 }
 
@@ -226,6 +230,12 @@ func TestMalformedFiles(t *testing.T) {
 		{"a word", "hello", []string{"mapping"}},
 		{"null", "null", []string{"mapping"}},
 		{"broken JSON", "{\n \"subscriptionId\": \"s\",\n \"resourceGroup\": \"rg\"\n \"vnetName\": \"v\"\n}", []string{"line 4"}},
+		{"a quote missing in JSON", "{\"subscriptionId\":\"s\",\"resourceGroup\":\"rg\",aadClientSecret\":\"" + canary + "\"}", []string{"line 1", "not JSON"}},
+		{"the same behind a comment", "# ours\n---\n {\"subscriptionId\":\"s\",\"resourceGroup\":\"rg\",aadClientSecret\":\"" + canary + "\"}", []string{"line 3", "not JSON"}},
+		{"YAML in braces", "{subscriptionId: s, resourceGroup: rg}", []string{"line 1", "which a file that begins with { has to be"}},
+		{"a comment within JSON", "{\n# ours\n\"subscriptionId\":\"s\"}", []string{"line 2", "not JSON"}},
+		{"UTF-16", "\xff\xfe{\x00}\x00", []string{"not UTF-8"}},
+		{"an alias of a secret", base + "aadClientSecret: *" + canary, []string{"not YAML"}},
 		{"cut off", "{\n \"aadClientSecret\": \"" + canary, []string{"line 2"}},
 		{"broken YAML", "subscriptionId: s\n\tresourceGroup: rg\n", []string{"line 2"}},
 		{"no subscription", "resourceGroup: rg", []string{`key "subscriptionId" is missing`}},
@@ -250,7 +260,8 @@ func TestMalformedFiles(t *testing.T) {
 		{"an endless drift period", base + "loadBalancerBackendPoolDriftRepairIntervalInSeconds: 86401", []string{"is 86401: want at most 86400"}},
 		{"an endless interval", base + "loadBalancerBackendPoolUpdateIntervalInSeconds: 9999999999", []string{"want 1 to 86400"}},
 		{"twice", base + "vnetName: a\nVnetName: b", []string{`"VnetName"`, `"vnetName"`, "given twice"}},
-		{"twice the same in YAML", base + "vnetName: a\nvnetName: b", []string{"vnetName"}},
+		{"twice the same in YAML", base + "vnetName: a\nvnetName: b", []string{`line 4: key "vnetName" is given twice`}},
+		{"a secret twice for a key", base + canary + ": a\n" + canary + ": b", []string{"line 4", "not YAML"}},
 		{"a path for a subscription", "subscriptionId: a/../b\nresourceGroup: rg", []string{`key "subscriptionId"`}},
 		{"a path for a group", base + "loadBalancerResourceGroup: a/b", []string{`key "loadBalancerResourceGroup"`, `"a/b"`}},
 		{"a path for a network", base + "vnetName: ../x", []string{`key "vnetName"`}},
@@ -337,8 +348,8 @@ func TestEnvironmentFile(t *testing.T) {
 	if c.Endpoint(e) != "https://own" {
 		t.Errorf("got %s, want azure.json's own", c.Endpoint(e))
 	}
-	for _, path := range []string{"/no/such/file", write(t, "{"), write(t, `{"tokenAudience":5}`)} {
-		if _, err := LoadEnvironment(path); err == nil || !strings.Contains(err.Error(), EnvironmentVariable) || !strings.Contains(err.Error(), path) {
+	for _, path := range []string{"/no/such/file", write(t, "{"), write(t, `{"tokenAudience":5}`), write(t, `{"a":"`+canary+`",tokenAudience":"`+canary+`"}`)} {
+		if _, err := LoadEnvironment(path); err == nil || !strings.Contains(err.Error(), EnvironmentVariable) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), canary) {
 			t.Errorf("got %v, want the variable and the path", err)
 		}
 	}

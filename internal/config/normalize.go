@@ -26,6 +26,7 @@ var atMost = map[string]int{
 	"loadbalancerbackendpoolupdatemaxretries":             maxRetries,
 	"maximumloadbalancerrulecount":                        mostRules,
 	"clusterservicesharedloadbalancerhealthprobeport":     mostPort,
+	"nodeadminstateminavailablepercent":                   100,
 }
 
 // vnetRule is Azure's rule for the names of virtual networks, and subnetRule that for
@@ -44,6 +45,7 @@ func (c *Config) Normalize() error {
 	}
 	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
 	c.EnableWholeWrites = new(c.WritesWhole())
+	c.NodeAdminStateMinAvailablePercent = new(c.minAvailablePercent())
 	c.UseResourceLease, c.EnableNodeAdminState = new(c.TakesResourceLease()), new(c.SetsAdminState())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
 	c.normalizeLoadBalancers()

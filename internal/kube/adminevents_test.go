@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/kube"
 )
 
@@ -26,8 +25,9 @@ func TestADrainingNodeIsSeen(t *testing.T) {
 	s.binds("web-2", "web")
 	s.applies("../../config/rbac/cluster-role.yaml")
 	s.applies("../../config/admin-state/cluster-role.yaml")
+	s.applies("../../config/admin-state/role.yaml")
 	r := &requests{about: map[string]int{}}
-	s.replaced(asShipped(r), &adminstate.Signals{}, func() {})
+	s.replaced(asShipped(r), signals(), func() {})
 	s.holds("web", s.ip(1), s.ip(2))
 	s.holds("web-2", s.ip(1), s.ip(2))
 

@@ -120,6 +120,9 @@ func (c *Cluster) fill(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 // relevelIf is relevel for a pool of nodes: those of a Service are relevelled by
 // the reconciler of the Service.
 func (c *Cluster) relevelIf(ctx context.Context, p *v1alpha1.BackendPool, e *entry, st standing, set membership.Set) error {
+	if p.Spec.Nodes != nil {
+		c.tellSpared(p, e, st, set)
+	}
 	if p.Spec.Nodes == nil || !c.lanes.LevelAs(st.pool, membership.Fingerprint(set.Addresses)) {
 		return nil
 	}

@@ -73,7 +73,14 @@ func start() (*running, error) { return startWith(nil) }
 
 // startWith starts a controller that takes this lease before a pass; nil is none.
 func startWith(lease poolupdate.Lease) (*running, error) {
-	return startAs(cluster.Config, lease, &adminstate.Signals{Further: []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}})
+	draining := signals()
+	draining.Further = []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}
+	return startAs(cluster.Config, lease, draining)
+}
+
+// signals are those of a controller that believes the tests' agents.
+func signals() *adminstate.Signals {
+	return &adminstate.Signals{Reporters: []string{"agent", "example.com/agent"}, MinAvailablePercent: adminstate.DefaultMinAvailablePercent}
 }
 
 // startAs starts a controller that reaches the API server like this; without signals it

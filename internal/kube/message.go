@@ -68,6 +68,9 @@ func levelMessage(set membership.Set) string {
 	if n := len(set.Draining); n > 0 {
 		text += fmt.Sprintf(", %d of them Down", n)
 	}
+	if len(set.Spared) > 0 {
+		text += "; " + sparedMessage(set)
+	}
 	var out []string
 	for _, a := range set.Absent[:min(len(set.Absent), leftOut)] {
 		out = append(out, sentence(a.String(), maxMessage/8))

@@ -68,5 +68,5 @@ func (c *Cluster) nodeOrLabelsChanged() predicate.Predicate {
 
 func (c *Cluster) nodeDiffers(before, after *corev1.Node) bool {
 	a, b := c.snap.nodeOf(before), c.snap.nodeOf(after)
-	return a.Excluded != b.Excluded || a.Draining != b.Draining || before.UID != after.UID || !slices.Equal(a.IPs, b.IPs)
+	return a.Excluded != b.Excluded || a.Draining != b.Draining || !a.AnnouncedAt.Equal(b.AnnouncedAt) || before.UID != after.UID || !slices.Equal(a.IPs, b.IPs)
 }

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -18,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -40,13 +43,17 @@ var spotEviction = corev1.Taint{
 	Key: adminstate.KeyDraining, Value: adminstate.ValueSpotEviction, Effect: corev1.TaintEffectNoSchedule,
 }
 
+// eventsNamespace is where events about nodes are, which have no namespace of their own.
+// Elsewhere anybody may write one that names a node.
+const eventsNamespace = metav1.NamespaceDefault
+
 // watchPreemptions makes the informer of announced evictions. It is not one of the manager's
 // cache, which fills as a whole: without the role of config/admin-state this one never does,
 // and all controllers would wait for it.
 func (c *Cluster) watchPreemptions(core toolscache.Getter) error {
 	about := fields.Set{"reason": eventPreempt, "involvedObject.kind": "Node"}.AsSelector()
 	c.preemptions = toolscache.NewSharedIndexInformer(
-		toolscache.NewListWatchFromClient(core, "events", metav1.NamespaceAll, about), &corev1.Event{}, 0, toolscache.Indexers{})
+		toolscache.NewListWatchFromClient(core, "events", eventsNamespace, about), &corev1.Event{}, 0, toolscache.Indexers{})
 	var once sync.Once
 	err := c.preemptions.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 		if !apierrors.IsForbidden(err) {
@@ -63,10 +70,14 @@ func (c *Cluster) watchPreemptions(core toolscache.Getter) error {
 	return c.preemptions.SetTransform(strip(stripEvent))
 }
 
-// stripEvent keeps whom an event is about, and when it occurred.
+// messageKept is how much is held of what an event says; nobody needs more of it.
+const messageKept = 64
+
+// stripEvent keeps whom an event is about, who says so, and when it occurred.
 func stripEvent(e *corev1.Event) {
 	*e = corev1.Event{
 		ObjectMeta: identity(e.ObjectMeta, nil), InvolvedObject: corev1.ObjectReference{Name: e.InvolvedObject.Name},
+		ReportingController: beginning(either(e.ReportingController, e.Source.Component), maxCode), Message: beginning(e.Message, messageKept),
 		FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp, Count: e.Count, EventTime: e.EventTime, Series: e.Series,
 	}
 }
@@ -83,8 +94,19 @@ func (c *Cluster) setupPreemption() error {
 	itself := func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	}
+	// What the first list brings was there before this process, which cannot know whether an
+	// operator has cleared a taint since.
+	found := predicate.Funcs{
+		CreateFunc: func(created event.CreateEvent) bool {
+			if e, ok := created.Object.(*corev1.Event); ok && created.IsInInitialList {
+				c.heard.add(e)
+			}
+			return true
+		},
+		DeleteFunc: func(gone event.DeleteEvent) bool { c.heard.forget(gone.Object.GetUID()); return false },
+	}
 	return builder.ControllerManagedBy(c.mgr).Named("preemption").
-		WatchesRawSource(&source.Informer{Informer: c.preemptions, Handler: mapped(itself)}).
+		WatchesRawSource(&source.Informer{Informer: c.preemptions, Handler: mapped(itself), Predicates: []predicate.Predicate{found}}).
 		WatchesRawSource(c.evicted.source()).
 		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter()}).
 		Complete(c.evicted.noting(c.reconcilePreemption))
@@ -96,14 +118,33 @@ func (c *Cluster) reconcilePreemption(ctx context.Context, req reconcile.Request
 	if e == nil {
 		return reconcile.Result{}, nil
 	}
-	// A start finds the events of an hour, most of which were judged before. That a cached
-	// node says so stays true.
+	if !c.opts.Draining.Believes(adminstate.Announcement{Reporter: e.ReportingController, Message: e.Message}) {
+		c.disbelieved(ctx, e)
+		return reconcile.Result{}, nil
+	}
+	// A start finds the events of an hour, most of which were judged before, and agents repeat
+	// themselves. That a cached node says so stays true.
 	if n := get[corev1.Node](c.snap.nodes, e.InvolvedObject.Name); n != nil {
-		if verdict, _ := judged(n, e); verdict == adminstate.Ignore {
+		verdict, _ := judged(n, e, c.heard.covers(e))
+		if hasSpotEviction(n.Spec.Taints) {
+			c.heard.add(e)
+		}
+		if verdict == adminstate.Ignore {
 			return reconcile.Result{}, nil
 		}
 	}
 	return outcome(ctx, c.preempt(ctx, e), 0)
+}
+
+// disbelieved tells of the first event that is not believed: whoever runs an agent of their
+// own has to name it. The rest is for who looks closely, as anybody may write such events.
+func (c *Cluster) disbelieved(ctx context.Context, e *corev1.Event) {
+	level := slog.LevelDebug
+	if c.heard.firstDoubt() {
+		level = slog.LevelWarn
+	}
+	c.opts.Log.Log(ctx, level, "an eviction is announced by nobody who is believed: if this is your agent, add it to nodeAdminStateReporters in azure.json; the next ones are told with -v 1",
+		"event", key(e.Namespace, e.Name), "node", e.InvolvedObject.Name, "reporter", sentence(e.ReportingController, maxCode), "message", sentence(e.Message, messageKept))
 }
 
 // preempt writes taint and record in one patch of the node as it is now: a patch replaces the
@@ -116,8 +157,11 @@ func (c *Cluster) preempt(ctx context.Context, e *corev1.Event) error {
 		if err := c.reader.Get(ctx, client.ObjectKey{Name: e.InvolvedObject.Name}, n); err != nil {
 			return err
 		}
+		if hasSpotEviction(n.Spec.Taints) {
+			defer c.heard.add(e)
+		}
 		var record adminstate.Record
-		if verdict, record = judged(n, e); verdict == adminstate.Ignore {
+		if verdict, record = judged(n, e, c.heard.covers(e)); verdict == adminstate.Ignore {
 			return nil
 		}
 		before := n.DeepCopy()
@@ -142,11 +186,11 @@ func (c *Cluster) preempt(ctx context.Context, e *corev1.Event) error {
 }
 
 // judged asks what an event does to a node.
-func judged(n *corev1.Node, e *corev1.Event) (adminstate.Verdict, adminstate.Record) {
+func judged(n *corev1.Node, e *corev1.Event, heard bool) (adminstate.Verdict, adminstate.Record) {
 	return adminstate.Preempted(adminstate.Node{
 		Created: n.CreationTimestamp.Time, Record: adminstate.ParseRecord(n.Annotations[PreemptionAnnotation]),
 		Tainted: hasSpotEviction(n.Spec.Taints),
-	}, announced(e))
+	}, announced(e), heard)
 }
 
 // announced converts an event. Those of events.k8s.io have times and counts of their own.

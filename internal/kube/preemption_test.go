@@ -153,15 +153,23 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	}
 	s.wasToldOfNode(1, kube.EventTainted, 1)
 
-	// While the taint stands, more of the same is noted and does nothing else.
-	s.announcesAgain("evicts")
-	s.isNoted(1, `"count":2`)
+	// While the taint stands, more of the same does nothing, and the node is not written.
+	before := get[corev1.Node](s, "", s.node(1)).ResourceVersion
+	for range 5 {
+		s.announcesAgain("evicts")
+	}
+	s.announces(1, "evicts-too")
+	s.settles()
+	if after := get[corev1.Node](s, "", s.node(1)).ResourceVersion; after != before {
+		t.Errorf("the node was written for what it says already: %s", s.note(1))
+	}
 	s.isTainted(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
 
 	// An operator clears it. What was seen before does not put it back; what comes later does.
 	s.taint(1)
 	s.drains(1, "")
 	s.touches("evicts")
+	s.touches("evicts-too")
 	s.settles()
 	s.isTainted(1, "")
 	s.announcesAgain("evicts")
@@ -271,13 +279,15 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 	s.announces(1, "reboot", func(e *corev1.Event) { e.Reason = "RebootScheduled" })
 	s.announces(1, "pod", func(e *corev1.Event) { e.InvolvedObject.Kind, e.InvolvedObject.Namespace = "Pod", "default" })
 	s.announces(9, "nobody") // a node that is not there
-	s.announces(1, "evicts", func(e *corev1.Event) { e.Annotations = map[string]string{"a": "b"} })
+	s.announces(1, "evicts", func(e *corev1.Event) {
+		e.Annotations, e.Message = map[string]string{"a": "b"}, strings.Repeat("soon ", 200)
+	})
 	s.isTainted(1, spotTaint)
 	var names []string
 	for _, e := range controller.kube.Preemptions() {
 		if name, mine := strings.CutPrefix(e.Name, s.ns+"."); mine {
 			names = append(names, name)
-			if e.Message != "" || len(e.ManagedFields) > 0 || len(e.Annotations) > 0 || e.Source.Component != "" {
+			if len(e.Message) > 64 || len(e.ManagedFields) > 0 || len(e.Annotations) > 0 || e.Source.Component != "" {
 				t.Errorf("kept: %+v", e)
 			}
 		}
@@ -286,6 +296,65 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 	if got := strings.Join(names, " "); got != "evicts nobody" {
 		t.Errorf("held: %s", got)
 	}
+}
+
+// A tenant who may write events in a namespace of their own speaks of no node, and in the
+// namespace of the nodes' events not everybody is believed, nor everything.
+func TestWhoAnnouncesIsAsked(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hasNode(1)
+	s.announces(1, "tenant", func(e *corev1.Event) { e.Namespace, e.InvolvedObject.Namespace = s.ns, s.ns })
+	s.announces(1, "stranger", func(e *corev1.Event) { e.Source.Component = "kubectl" })
+	s.announces(1, "nobody", func(e *corev1.Event) { e.Source.Component = "" })
+	s.announces(1, "unknown", func(e *corev1.Event) {
+		e.Message = "IMDS query failed, exit code: 28\nConnection timed out after 24 seconds."
+	})
+	s.settles()
+	if note := s.note(1); s.taints(1) != "" || note != "" {
+		t.Fatalf("tainted %q, noted %s", s.taints(1), note)
+	}
+	s.announces(1, "evicts")
+	s.isTainted(1, spotTaint)
+}
+
+// However many evictions are announced, half of a pool's members stay up; its Service hears
+// of it once, and the status says which and why. A person's word is done.
+func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web", "one")
+	for n := 1; n <= 4; n++ {
+		s.hasNode(n)
+	}
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("web", "web", s.on(1), s.on(2), s.on(3), s.on(4))
+	s.binds("web", "web")
+	s.hasService("one", corev1.ServiceTypeLoadBalancer)
+	s.hasSlice("one", "one", s.on(4))
+	s.binds("one", "one")
+	s.holds("web", s.ip(1), s.ip(2), s.ip(3), s.ip(4))
+	s.holds("one", s.ip(4))
+	for _, n := range []int{4, 3, 2, 1} {
+		s.announces(n, fmt.Sprintf("evicts-%d", n))
+		s.isTainted(n, spotTaint)
+	}
+	s.wasTold("Service", "web", kube.EventHeldBack, 1)
+	s.wasTold("Service", "one", kube.EventHeldBack, 1)
+	s.until(func() string {
+		text := kubectl(t, "get", "bp", "-n", s.ns, "web", "-o", "jsonpath={.status.downCount} {.status.conditions[?(@.type=='Synced')].message}")
+		if !strings.HasPrefix(text, "2 level with 4 nodes, 2 of them Down; kept in the pool: 4 of 4 members are announced to be evicted at once, so that these stay up: ") {
+			return text
+		}
+		return ""
+	})
+	s.taint(4, spotTaint, outTaint)
+	s.until(func() string {
+		if text := kubectl(t, "get", "bp", "-n", s.ns, "one", "-o", "jsonpath={.status.down[*].address}"); text != s.ip(4) {
+			return "Down is " + text
+		}
+		return ""
+	})
+	s.wasTold("Service", "web", kube.EventHeldBack, 1)
 }
 
 // busy is a reader after whose answer somebody else writes the node first.

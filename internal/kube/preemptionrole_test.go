@@ -44,8 +44,9 @@ func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhi
 	})
 }
 
-// A process that starts knows from the taints who drains, and from the notes what was judged
-// before. What nobody has seen yet is judged now.
+// A process that starts knows from the taints who drains, and from the notes which nodes were
+// judged before: what it finds about those is over. About the others it is judged now, and so
+// is what comes.
 func TestARestartPutsNoTaintBack(t *testing.T) {
 	s := newScene(t)
 	for n := range 4 {
@@ -53,20 +54,26 @@ func TestARestartPutsNoTaintBack(t *testing.T) {
 		s.announces(n+1, fmt.Sprintf("evicts-%d", n+1))
 		s.isTainted(n+1, spotTaint)
 	}
-	s.replaced(cluster.Config, &adminstate.Signals{}, func() {
+	s.replaced(cluster.Config, signals(), func() {
 		s.taint(1) // cleared by an operator
 		s.taint(2)
-		s.announcesAgain("evicts-2")
+		s.announcesAgain("evicts-2") // before it was cleared or after: nobody can tell
 		s.taint(3, outTaint)
+		s.hasNode(5)
+		s.announces(5, "evicts-5")
 	})
-	s.isTainted(2, spotTaint)
+	s.isTainted(5, spotTaint)
 	s.drains(3, "out-of-service")
 	s.drains(4, "spot-eviction")
 	s.settles() // newer than what the first list brought, and yet perhaps ahead of it
 	s.touches("evicts-1")
+	s.touches("evicts-2")
 	s.settles()
 	s.isTainted(1, "")
+	s.isTainted(2, "")
 	s.drains(1, "")
+	s.announcesAgain("evicts-2")
+	s.isTainted(2, spotTaint)
 	s.isTainted(3, outTaint)
 }
 
@@ -79,6 +86,9 @@ type requests struct {
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		parts := strings.Split(strings.TrimPrefix(req.URL.Path, "/api/v1/"), "/")
+		if parts[0] == "namespaces" && len(parts) > 2 {
+			parts = parts[2:]
+		}
 		r.mu.Lock()
 		r.about[req.Method+" "+parts[0]]++
 		r.mu.Unlock()
@@ -121,6 +131,9 @@ func (s *scene) applies(path string) {
 	}
 	for i, part := range strings.Split(string(raw), "\n---\n") {
 		obj := []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}}[i]
+		if strings.Contains(part, "\nkind: Role") {
+			obj = []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}}[i]
+		}
 		if err := yaml.UnmarshalStrict([]byte(part), obj); err != nil {
 			s.Fatal(err)
 		}
@@ -170,7 +183,7 @@ func TestOnWithoutTheRole(t *testing.T) {
 	s.hasNode(2)
 	s.applies("../../config/rbac/cluster-role.yaml")
 	r := &requests{about: map[string]int{}}
-	s.replaced(asShipped(r), &adminstate.Signals{}, func() { s.taint(2, outTaint) })
+	s.replaced(asShipped(r), signals(), func() { s.taint(2, outTaint) })
 	s.announces(1, "evicts")
 	s.servesAPool("web")
 	s.drains(2, "out-of-service")
@@ -184,6 +197,7 @@ func TestOnWithoutTheRole(t *testing.T) {
 		t.Errorf("it has seen the event: %v", r.about)
 	}
 	s.applies("../../config/admin-state/cluster-role.yaml")
+	s.applies("../../config/admin-state/role.yaml")
 	s.isTainted(1, spotTaint)
 	s.wasToldOfNode(1, kube.EventTainted, 1)
 	began := time.Now()

@@ -58,6 +58,7 @@ func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *en
 	if err != nil {
 		return err
 	}
+	c.tellSpared(p, e, st, set)
 	log := c.opts.Log.With("backendPool", key(p.Namespace, p.Name), "members", len(set.Addresses))
 	if set.Homeless > 0 || set.Unfit > 0 {
 		log.DebugContext(ctx, "some endpoints make no node a member", "withoutNode", set.Homeless, "slicesWithoutIPs", set.Unfit)

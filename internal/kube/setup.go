@@ -53,8 +53,8 @@ type Options struct {
 	Reach *Reach
 	// Requeue is the back-off of the work queues; zero is StandardRequeue.
 	Requeue Requeue
-	// Draining are the taints that say that a node leaves, as CacheOptions got them; nil
-	// leaves the taints of nodes and the events about them alone.
+	// Draining says which nodes leave, as CacheOptions got it; nil leaves the taints of nodes
+	// and the events about them alone.
 	Draining *adminstate.Signals
 }
 
@@ -97,6 +97,7 @@ type Cluster struct {
 	news *adminNews
 	// preemptions are nil if the taints of nodes are left alone.
 	preemptions toolscache.SharedIndexInformer
+	heard       heard // of them
 	// balancers are nil if Weir makes no load balancers.
 	balancers Balancers
 	balancing Balancing

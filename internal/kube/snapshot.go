@@ -29,7 +29,7 @@ type snapshot struct {
 
 	place               placement
 	excludeControlPlane bool
-	// draining are the taints that say that a node leaves; nil leaves admin states alone.
+	// draining says which nodes leave; nil leaves admin states alone.
 	draining *adminstate.Signals
 	// taken reports whether a BackendPool ever took its pool. It asks the status
 	// store first: the informer learns of our own writes late.
@@ -86,7 +86,11 @@ func (s *snapshot) service(name poolupdate.ServiceName) *corev1.Service {
 func (s *snapshot) nodeOf(n *corev1.Node) membership.Node {
 	node := nodeOf(n, s.excludeControlPlane)
 	if s.draining != nil {
-		node.Draining = strings.Join(s.draining.Draining(taintsOf(n.Spec.Taints...)), ", ")
+		taints := taintsOf(n.Spec.Taints...)
+		node.Draining = strings.Join(s.draining.Draining(taints), ", ")
+		if node.Announced = s.draining.Announced(taints); node.Announced {
+			node.AnnouncedAt = adminstate.ParseRecord(n.Annotations[PreemptionAnnotation]).At
+		}
 	}
 	return node
 }
@@ -128,9 +132,18 @@ func (s *snapshot) poolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
 	return list[v1alpha1.BackendPool](s.pools, poolsByTarget, string(pool))
 }
 
-// members returns which nodes belong in the pool, whatever its standing. The error
-// is that of the selector.
+// members returns which nodes belong in the pool, whatever its standing, and which of them
+// are to be Down. The error is that of the selector.
 func (s *snapshot) members(p *v1alpha1.BackendPool) (membership.Set, error) {
+	set, err := s.hosts(p)
+	if err != nil || s.draining == nil {
+		return set, err
+	}
+	return set.Floor(s.draining.MinAvailablePercent), nil
+}
+
+// hosts returns the members as the nodes alone have them.
+func (s *snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
 	family := lb.Family(p.Spec.IPFamily)
 	if p.Spec.ServiceRef != nil {
 		var slcs []membership.Slice

@@ -66,6 +66,8 @@ type entry struct {
 	// shownDown are the members of nodes that drain, as they were when the pool was last seen
 	// level, by this process; nil until it was.
 	shownDown map[netip.Addr]struct{}
+	// spares is true while members stay up though their eviction is announced.
+	spares bool
 
 	// pool is where the BackendPool pointed last.
 	pool lb.PoolID

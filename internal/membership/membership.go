@@ -12,6 +12,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -50,6 +51,10 @@ type Node struct {
 	// Draining says why the node is to take no new flows any more; empty for one that may.
 	// It stays a member.
 	Draining string
+	// Announced says that nothing but an announced eviction has it drain. AnnouncedAt is when
+	// that was, as far as is known.
+	Announced   bool
+	AnnouncedAt time.Time
 }
 
 // address returns the node's first address of a family.
@@ -71,6 +76,8 @@ type Set struct {
 	Absent []Absence
 	// Draining are those of Addresses that are to be Down, in the same order.
 	Draining []Drain
+	// Spared are those of Addresses that drain and yet stay up; see Floor.
+	Spared []Drain
 	// Homeless counts endpoints that take traffic and name no node.
 	Homeless int
 	// Unfit counts slices that hold no IP addresses (FQDN).
@@ -88,6 +95,9 @@ type Drain struct {
 	Node string
 	IP   netip.Addr
 	Why  string
+	// Announced and AnnouncedAt are the node's.
+	Announced   bool
+	AnnouncedAt time.Time
 }
 
 // String returns "node: why".
@@ -163,7 +173,7 @@ func (b *builder) add(n Node) {
 	a := lb.Address{Name: n.Name, IP: ip}
 	if n.Draining != "" {
 		a.AdminState = lb.Down
-		b.set.Draining = append(b.set.Draining, Drain{n.Name, ip, n.Draining})
+		b.set.Draining = append(b.set.Draining, Drain{n.Name, ip, n.Draining, n.Announced, n.AnnouncedAt})
 	}
 	b.set.Addresses = append(b.set.Addresses, a)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
@@ -145,14 +146,17 @@ func (v view) members(b *binding) []lb.Address {
 				}
 			}
 		}
-		return membership.OfNodes(selected, b.family).Addresses
+		return membership.OfNodes(selected, b.family).Floor(minAvailable).Addresses
 	}
 	node := func(name string) (membership.Node, bool) {
 		n, ok := v.nodes[name]
 		return n, ok
 	}
-	return membership.OfService(v.services[b.service].slices(), node, b.family).Addresses
+	return membership.OfService(v.services[b.service].slices(), node, b.family).Floor(minAvailable).Addresses
 }
+
+// minAvailable is the share of a pool that announced evictions leave up, in percent.
+const minAvailable = adminstate.DefaultMinAvailablePercent
 
 // gone reports whether the Service of a BackendPool is not there.
 func (v view) gone(b *binding) bool { return b.service != "" && v.services[b.service] == nil }

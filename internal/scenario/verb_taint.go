@@ -6,18 +6,26 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
+	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 )
 
-// leaves is why a node is to take no new flows.
-const leaves = "out-of-service"
+// leaves is why a node is to take no new flows, and evicted that it is announced to be.
+const (
+	leaves  = "out-of-service"
+	evicted = adminstate.ValueSpotEviction
+)
 
 // doTaint says that nodes leave, or that they do not. Without the feature nobody looks at
 // taints.
 func doTaint(s *Stage, a *reader) (string, error) {
 	why := leaves
+	if a.flag("announced") {
+		why = evicted
+	}
 	if a.flag("end") || !s.opts.AdminState {
 		why = ""
 	}
@@ -39,7 +47,10 @@ func (s *Stage) drains(name, why string) error {
 	defer s.mu.Unlock()
 	for _, nodes := range []map[string]membership.Node{s.cluster.nodes, s.cluster.lost} {
 		if n, ok := nodes[name]; ok {
-			n.Draining = why
+			if !n.Announced {
+				n.AnnouncedAt = time.Now()
+			}
+			n.Draining, n.Announced = why, why == evicted
 			nodes[name] = n
 			return nil
 		}
@@ -60,7 +71,7 @@ func doReplace(s *Stage, a *reader) (string, error) {
 		s.mu.Unlock()
 		return "", fmt.Errorf("there is no node %s", name)
 	}
-	n.Draining = ""
+	n.Draining, n.Announced = "", false
 	if !same {
 		n.IPs = s.cluster.newAddresses()
 	}

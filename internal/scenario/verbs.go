@@ -25,7 +25,7 @@ func verbs() map[string]verb {
 		"scale":              {"SERVICE… nodes=(NODE, …)", "has the Services' ready endpoints run on these nodes", doScale},
 		"drain":              {"NODE [to=NODE] [serving]", "moves all endpoints away from a node; serving leaves them there, terminating", doDrain},
 		"node-lost":          {"NODE [back]", "takes a node out of the cluster, or brings it back", doNodeLost},
-		"taint":              {"NODE… [end]", "puts a taint on nodes that says that they leave, or takes it away", doTaint},
+		"taint":              {"NODE… [announced] [end]", "puts a taint on nodes that says that they leave, or takes it away; announced has it say no more than that Azure evicts them", doTaint},
 		"replace":            {"NODE [same]", "puts a new node in the place of one of that name, with another address or the same", doReplace},
 		"node-dead":          {"NODE [back]", "has a node's machine die, which only health probes notice, or come back", doNodeDead},
 		"throttle":           {"[on=GET|PUT|any] [pool=POOL|lb=LB|whole=LB] [code=CODE[/DETAIL]] [retry-after=S] [by=D] [times=N] [for=D]", "has Azure answer 429, so much later", doThrottle},

@@ -58,9 +58,9 @@ func taint(w *world) []string {
 		}
 		return steps[:len(steps)-2*w.r.IntN(2)]
 	case 1:
-		return one("taint n1 %s%s", oneOf(w, "n2", "n3", "n2 n3"), oneOf(w, "", " end"))
+		return one("taint n1 %s%s", oneOf(w, "n2", "n3", "n2 n3"), oneOf(w, "", " end", " announced"))
 	default:
-		return one("taint %s%s", n, oneOf(w, "", "", " end"))
+		return one("taint %s%s", n, oneOf(w, "", " announced", " end"))
 	}
 }
 

@@ -138,6 +138,7 @@ func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
 		{"identity", []string{"controller", "--config", good, "--kubeconfig", cluster.weir}, "useManagedIdentityExtension"},
 		{"kubeconfig", []string{"controller", "--config", good, "--azure-endpoint", l.url, "--kubeconfig", "/nonexistent/kc"}, "/nonexistent/kc"},
 		{"address", []string{"controller", "--config", good, "--metrics-bind-address", "8080"}, "--metrics-bind-address"},
+		{"metrics for everybody", []string{"controller", "--config", good, "--metrics-bind-address", ":0"}, "add --metrics-secure"},
 		{"flag", []string{"controller", "--no-such-flag"}, "--no-such-flag"},
 		{"command", []string{"contoller"}, `"contoller"`},
 		{"log format", []string{"controller", "--log-format", "xml"}, `"xml"`},

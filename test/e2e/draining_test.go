@@ -29,6 +29,7 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 	event := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: l.namespace},
 		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: n1}, Reason: "PreemptScheduled",
+		Source: corev1.EventSource{Component: "node-problem-detector", Host: n1},
 	}
 	l.must(cluster.Create(t.Context(), event))
 	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), event) })
@@ -58,6 +59,54 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Whoever may write events in a namespace of their own, or says in default what nobody has
+// them say, has no node tainted, and nothing of a pool Down. Of a wave that is believed half
+// of a pool stays up.
+func TestATenantsEventsTaintNobody(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.pool("web")
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.service("web", n1, n2)
+	l.controller("--leader-elect=false")
+	l.becomes("web", "10.0.0.1", "10.0.0.2")
+	announce := func(namespace, node, reporter string) {
+		t.Helper()
+		e := &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, GenerateName: l.namespace + "-"},
+			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: node}, Reason: "PreemptScheduled",
+			Source: corev1.EventSource{Component: reporter},
+		}
+		if namespace != "default" {
+			e.InvolvedObject.Namespace = namespace
+		}
+		l.must(cluster.Create(t.Context(), e))
+		t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), e) })
+	}
+	const reporter = "custom-scheduledevents-consolidated-preempt-plugin-monitor"
+	for _, node := range []string{n1, n2} {
+		announce(l.namespace, node, reporter)
+		announce("default", node, "kubectl")
+	}
+	last := l.node("n3", "10.0.0.3")
+	announce("default", last, reporter)
+	l.eventually("the last announcement is judged", func() error {
+		out, err := kubectl(t.Context(), "get", "node", last, "-o", "jsonpath={.spec.taints}")
+		if err == nil && !strings.Contains(out, "spot-eviction") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	if out, err := kubectl(t.Context(), "get", "node", n1, n2, "-o", "jsonpath={.items[*].spec.taints}"); err != nil || strings.Contains(out, "spot-eviction") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	l.down("web")
+	announce("default", n1, reporter)
+	l.down("web", "10.0.0.1")
+	announce("default", n2, reporter)
+	l.said("web", "SpotEvictionsHeldBack")
+	l.down("web", "10.0.0.1")
 }
 
 // A node that drains takes no new flows: its address is Down in every pool while its taint

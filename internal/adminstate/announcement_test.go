@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminstate_test
+
+import (
+	"testing"
+
+	"weir.dev/weir/internal/adminstate"
+)
+
+// Who announces is asked first, and then whether anything is announced.
+func TestWhoIsBelieved(t *testing.T) {
+	const aks = "custom-scheduledevents-consolidated-preempt-plugin-monitor"
+	for _, tt := range []struct {
+		name, reporter, message string
+		reporters               []string
+		want                    bool
+	}{
+		{"AKS", aks, "Scheduled: Wed, 26 Feb 2025 10:13:13 GMT. DurationInSeconds: -1.", adminstate.DefaultReporters(), true},
+		{"a detector of one's own", "node-problem-detector", "soon", adminstate.DefaultReporters(), true},
+		{"a setting replaces those", aks, "soon", []string{"example.com/agent"}, false},
+		{"one that a setting names", "example.com/agent", "soon", []string{"example.com/agent"}, true},
+		{"somebody else", "kubectl", "soon", adminstate.DefaultReporters(), false},
+		{"nobody", "", "soon", adminstate.DefaultReporters(), false},
+		{"other capitals are another name", "Node-Problem-Detector", "soon", adminstate.DefaultReporters(), false},
+		{"a part of a name is another name", aks + "-2", "soon", adminstate.DefaultReporters(), false},
+		{"none may", aks, "soon", nil, false},
+		{"the metadata service did not answer", aks, "IMDS query failed, exit code: 28\nConnection timed out after 24 seconds.", adminstate.DefaultReporters(), false},
+	} {
+		signals := adminstate.Signals{Reporters: tt.reporters}
+		if got := signals.Believes(adminstate.Announcement{Reporter: tt.reporter, Message: tt.message}); got != tt.want {
+			t.Errorf("%s: believed %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestWhatIsAnnouncedAlone(t *testing.T) {
+	s := adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}}
+	const spot = adminstate.KeyDraining + "=" + adminstate.ValueSpotEviction
+	for text, want := range map[string]bool{
+		"":                                      false,
+		spot:                                    true,
+		spot + " gpu=a100":                      true,
+		spot + " leaves=now":                    false, // a person's word
+		spot + " " + adminstate.KeyOutOfService: false,
+		adminstate.KeyOutOfService:              false,
+		"leaves":                                false,
+	} {
+		if got := s.Announced(taints(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestWhatWasHeard(t *testing.T) {
+	heard := adminstate.Heard{}
+	heard.Add(again("a", 10, 70))
+	for _, tt := range []struct {
+		name  string
+		event adminstate.Event
+		want  bool
+	}{
+		{"the same", again("a", 10, 70), true},
+		{"an earlier one of that event", once("a", 10), true},
+		{"a later one of that event", again("a", 10, 80), false},
+		{"one counted higher in the same second", func() adminstate.Event { e := again("a", 10, 70); e.Count = 3; return e }(), false},
+		{"another event", once("b", 10), false},
+	} {
+		if got := heard.Covers(tt.event); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// jsonWithSecrets and yamlWithSecrets are files as people have them: the second secret is under
+// a key that nobody knows.
+const (
+	jsonWithSecrets = `{
+  "cloud": "AzurePublicCloud", "tenantId": "t", "subscriptionId": "s",
+  "aadClientId": "c", "aadClientSecret": "` + canary + `",
+  "resourceGroup": "rg", "clientSecret": "` + canary + `", "vnetName": "v",
+  "tagsMap": {"cost": "1"}, "useManagedIdentityExtension": false,
+  "aadClientCertPassword": "` + canary + `"
+}
+`
+	yamlWithSecrets = `subscriptionId: s
+resourceGroup: rg
+aadClientSecret: ` + canary + `
+clientSecret: "` + canary + `"
+vnetName: v
+multipleStandardLoadBalancerConfigurations:
+- name: kubernetes
+  nodeSelector: {matchLabels: {zone: a}}
+aadClientCertPassword: ` + canary + `
+`
+)
+
+// told is all that is ever said of a file: what Load returns and people see, the log at every
+// level, and what formats a Config.
+func told(content []byte) string {
+	c, ignored, err := parse(content)
+	var out bytes.Buffer
+	for _, handler := range []slog.Handler{
+		slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 8}),
+		slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 8}),
+	} {
+		log := slog.New(handler)
+		log.Debug(ignored.Warning(), "ignored", ignored, "config", c, "auth", c.Auth, "err", err)
+	}
+	fmt.Fprintf(&out, "%v\n%+v\n%#v\n%v\n%+v\n%#v\n", c, c, c, ignored, ignored, err)
+	for ; err != nil; err = errors.Unwrap(err) {
+		fmt.Fprintf(&out, "%v\n", err)
+	}
+	return out.String()
+}
+
+// leaked returns the first piece of the canary, of eight characters, that a text has.
+func leaked(text string) string {
+	for i := range len(canary) - 7 {
+		if piece := canary[i : i+8]; strings.Contains(text, piece) {
+			return piece
+		}
+	}
+	return ""
+}
+
+// What is one keystroke away from a file that works shows no secret, whatever becomes of it.
+func TestAMistypedFileShowsNoSecret(t *testing.T) {
+	typed := []string{"", `"`, "'", "{", "]", ": ", ",", "\n", "\n  ", "*", "\\"}
+	for _, file := range []string{jsonWithSecrets, yamlWithSecrets} {
+		if text := told([]byte(file)); leaked(text) != "" || !strings.Contains(text, `"clientSecret"`) && !strings.Contains(text, `clientSecret`) {
+			t.Fatalf("of the file itself: %s", text)
+		}
+		for at := range len(file) {
+			for _, what := range typed {
+				for _, edited := range []string{file[:at] + what + file[at+1:], file[:at] + what + file[at:], file[:at] + what} {
+					if piece := leaked(told([]byte(edited))); piece != "" {
+						t.Fatalf("%q in line %d (%q) shows %s:\n%s\n%s", what, lineAt([]byte(file), at), file[max(0, at-20):at], piece, edited, told([]byte(edited)))
+					}
+				}
+			}
+		}
+	}
+}
+
+// FuzzLeak edits a file in two places.
+func FuzzLeak(f *testing.F) {
+	f.Add(true, 60, 1, `"`, 100, 0, "")
+	f.Add(true, 0, 1, "", 150, 1, "'")
+	f.Add(false, 40, 1, "\n  ", 60, 1, "?")
+	f.Add(false, 31, 1, ": ", 50, 2, "")
+	f.Fuzz(func(t *testing.T, asJSON bool, at, cut int, what string, at2, cut2 int, what2 string) {
+		file := yamlWithSecrets
+		if asJSON {
+			file = jsonWithSecrets
+		}
+		if len(what)+len(what2) > 4 || max(cut, cut2) > 2 {
+			t.Skip() // it could write the canary itself, or move a value whole under another key
+		}
+		edited := edit(edit(file, at, cut, what), at2, cut2, what2)
+		if piece := leaked(told([]byte(edited))); piece != "" {
+			t.Fatalf("shows %s:\n%s\n%s", piece, edited, told([]byte(edited)))
+		}
+	})
+}
+
+// edit puts something into a text, in the place of so many bytes.
+func edit(text string, at, cut int, what string) string {
+	at = min(max(at, 0), len(text))
+	return text[:at] + what + text[min(at+max(cut, 0), len(text)):]
+}

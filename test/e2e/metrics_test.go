@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// Over HTTPS the API server says who may read metrics: nobody without a token, nor with one
+// that gives no right, and whoever the shipped role is bound to.
+func TestMetricsAreForTheirReadersAlone(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	weir := l.controller("--leader-elect=false", "--metrics-secure")
+	l.kubectl("-n", l.namespace, "create", "serviceaccount", "reader")
+	l.kubectl("-n", l.namespace, "create", "serviceaccount", "stranger")
+	l.kubectl("create", "clusterrolebinding", l.namespace, "--clusterrole", "weir-metrics-reader", "--serviceaccount", l.namespace+":reader")
+	t.Cleanup(func() {
+		_, _ = kubectl(context.WithoutCancel(t.Context()), "delete", "clusterrolebinding", l.namespace)
+	})
+	insecure := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is the reader who has to be known
+	ask := func(token string) (int, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+weir.metrics+"/metrics", nil)
+		l.must(err)
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+		}
+		res, err := insecure.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		return res.StatusCode, res.Body.Close()
+	}
+	token := func(account string) string {
+		out, err := kubectl(t.Context(), "-n", l.namespace, "create", "token", account)
+		if err != nil {
+			t.Fatal(out)
+		}
+		return out
+	}
+	reader, stranger := token("reader"), token("stranger")
+	for who, want := range map[string]int{"": 401, "eyJhbGciOiJSUzI1NiJ9.e30.e30": 401, stranger: 403, reader: 200} {
+		l.eventually("an answer", func() error {
+			got, err := ask(who)
+			if err == nil && got != want {
+				err = fmt.Errorf("%d, want %d for the token %.20q", got, want, who)
+			}
+			return err
+		})
+	}
+	if res, err := http.Get("http://" + weir.metrics + "/metrics"); err == nil && res.StatusCode == http.StatusOK {
+		t.Error("metrics are served in clear text")
+	}
+}
