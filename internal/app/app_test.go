@@ -23,7 +23,7 @@ import (
 func valid() Options {
 	return Options{
 		ClusterName: "kubernetes", MetricsAddress: "0", HealthAddress: "127.0.0.1:0",
-		Requeue: kube.StandardRequeue(), Log: slog.New(slog.DiscardHandler),
+		Requeue: kube.StandardRequeue(), Election: kube.StandardElection(), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -48,6 +48,13 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.Requeue.QPS = math.NaN() }, "--requeue-qps NaN"},
 		{func(o *Options) { o.Requeue.QPS = math.Inf(1) }, "--requeue-qps +Inf"},
 		{func(o *Options) { o.Requeue.QPS = 0.1 }, ""},
+		{func(o *Options) { o.Election.RetryPeriod = 0 }, "--leader-elect-retry-period 0s: want more than 0"},
+		{func(o *Options) { o.Election.RenewDeadline = 2400 * time.Millisecond }, "--leader-elect-renew-deadline 2.4s: want more than 2.4s"},
+		{func(o *Options) { o.Election.LeaseDuration = 10 * time.Second }, "--leader-elect-lease-duration 10s: want more than the renew deadline, 10s"},
+		{func(o *Options) { o.Election.LeaseDuration = 15500 * time.Millisecond }, "--leader-elect-lease-duration 15.5s: want whole seconds"},
+		{func(o *Options) {
+			o.Election = kube.Election{LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
+		}, ""},
 		{func(o *Options) { o.Requeue.Burst = 0 }, "--requeue-burst 0: want at least 1"},
 	}
 	for _, tt := range tests {

@@ -31,6 +31,8 @@ type Options struct {
 
 	LeaderElect          bool
 	LeaderElectNamespace string
+	// Election is the pace of the leader's election.
+	Election kube.Election
 	// MetricsAddress and HealthAddress are host:port; "0" is off.
 	MetricsAddress, HealthAddress string
 
@@ -71,6 +73,9 @@ func (o Options) validate() error {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return &UsageError{fmt.Errorf("%s %q: want host:port, or 0 for off", flag, address)}
 		}
+	}
+	if err := o.Election.Validate(); err != nil {
+		return &UsageError{fmt.Errorf("--leader-elect-%w", err)} // it begins with the flag's own part
 	}
 	if err := o.Requeue.Validate(); err != nil {
 		return &UsageError{fmt.Errorf("--requeue-%w", err)} // it begins with the flag's own part

@@ -19,6 +19,7 @@ import (
 
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
@@ -40,8 +41,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return &UsageError{fmt.Errorf("--config: %w", err)}
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	fence := newFence(o)
 	arm := metrics.NewARM(ctrlmetrics.Registry)
-	client, err := newAzure(o, cfg, arm)
+	client, err := newAzure(o, cfg, arm, fence)
 	if err != nil {
 		return err
 	}
@@ -57,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
-	mgr, err := newManager(o, cfg, rc, o.leaseNamespace(inCluster))
+	mgr, err := newManager(ctx, o, cfg, rc, o.leaseNamespace(inCluster), fence)
 	if err != nil {
 		return err
 	}
@@ -92,24 +96,32 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
-	if err := mgr.Start(ctx); err != nil {
+	if err := leading(ctx, fence, giveUp, mgr.Start); err != nil {
 		return err
 	}
 	o.Log.Info("weir has stopped")
 	return nil
 }
 
-func newManager(o Options, cfg config.Config, rc *rest.Config, leaseNamespace string) (ctrl.Manager, error) {
-	mgr, err := ctrl.NewManager(rc, ctrl.Options{
-		Scheme:                        kube.Scheme(),
-		Cache:                         kube.CacheOptions(cfg.Signals()),
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress:        o.HealthAddress,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       leaseNamespace,
-		LeaderElectionReleaseOnCancel: true, // the lanes have stopped by then
-		GracefulShutdownTimeout:       new(stopWithin),
+func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence) (ctrl.Manager, error) {
+	lock, err := newLock(ctx, o, rc, leaseNamespace, fence)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(kube.Fenced(rc, fence), ctrl.Options{
+		Scheme:                              kube.Scheme(),
+		Cache:                               kube.CacheOptions(cfg.Signals()),
+		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:              o.HealthAddress,
+		LeaderElection:                      o.LeaderElect,
+		LeaderElectionID:                    leaseName,
+		LeaderElectionNamespace:             leaseNamespace,
+		LeaderElectionReleaseOnCancel:       true, // the lanes have stopped by then
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       &o.Election.LeaseDuration,
+		RenewDeadline:                       &o.Election.RenewDeadline,
+		RetryPeriod:                         &o.Election.RetryPeriod,
+		GracefulShutdownTimeout:             new(stopWithin),
 	})
 	if _, unknown := errors.AsType[*meta.NoKindMatchError](err); unknown {
 		return nil, fmt.Errorf("the cluster does not know BackendPools: apply config/crd first (kubectl apply --server-side -k config/crd): %w", err)

@@ -18,6 +18,7 @@ import (
 
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lead"
 )
 
 // codeOperationFailed stands for an operation that ended badly without saying why.
@@ -54,6 +55,9 @@ func classify(ctx context.Context, c *call, err error) error {
 func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answer {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
 		return fault.Answer{GateClosed: true, RetryAt: gate.until}
+	}
+	if errors.Is(err, lead.ErrNotLeading) {
+		return fault.Answer{Stopping: true, MayLand: c.passedOn.Load()}
 	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {
