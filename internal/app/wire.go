@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	locker, err := newLease(o, cfg, mgr)
+	locker, err := newLease(o, cfg, mgr, fence)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Mana
 
 // newLease returns the lock that other controllers of the load balancers take, or nil,
 // which sends no request for it, if azure.json does not ask for it.
-func newLease(o Options, cfg config.Config, mgr ctrl.Manager) (poolupdate.Lease, error) {
+func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence) (poolupdate.Lease, error) {
 	if !cfg.TakesResourceLease() {
 		return nil, nil
 	}
-	holder, err := kube.NewResourceLease(mgr.GetConfig(), mgr.GetHTTPClient())
+	holder, err := kube.NewResourceLease(mgr.GetConfig(), mgr.GetHTTPClient(), fence)
 	if err != nil {
 		return nil, err
 	}
