@@ -112,7 +112,7 @@ func TestWhereTheLeaseLives(t *testing.T) {
 // Without the setting there is no lease at all, not one that holds nothing: the lanes
 // would ask it.
 func TestNoResourceLeaseUnlessAskedFor(t *testing.T) {
-	if l, err := newLease(valid(), config.Config{}, nil); l != nil || err != nil {
+	if l, err := newLease(valid(), config.Config{}, nil, nil); l != nil || err != nil {
 		t.Errorf("got %v, %v", l, err)
 	}
 }
@@ -165,7 +165,7 @@ func TestWhichAzure(t *testing.T) {
 			t.Setenv(config.EnvironmentVariable, tt.environment)
 			o := valid()
 			o.AzureEndpoint = tt.emulator
-			_, err := newAzure(o, tt.cfg, metrics.NewARM(prometheus.NewRegistry()))
+			_, err := newAzure(o, tt.cfg, metrics.NewARM(prometheus.NewRegistry()), nil)
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}

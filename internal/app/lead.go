@@ -49,7 +49,7 @@ func leading(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseF
 	if lost, ok := context.Cause(ctx).(*lostLead); ok { //nolint:errorlint // as it was given
 		return lost
 	}
-	if over := fence.Over(); err != nil && over != nil {
+	if over := fence.Over(); err != nil && over != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", &lostLead{over}, err)
 	}
 	return err

@@ -64,7 +64,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 		select {
 		case err := <-ended:
 			over = true
-			t.Logf("it ended after %s: %v", time.Since(woken).Round(time.Millisecond), err)
+			t.Logf("it ended after %s: %v: %s", time.Since(woken).Round(time.Millisecond), err, frozen.lastWord())
 			if err == nil || !strings.Contains(frozen.logs(), "the lead is lost") {
 				t.Error("it does not say why it ends")
 			}
@@ -103,6 +103,12 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	if got := l.members("web"); !slices.Equal(got, []string{"10.0.0.4", "10.9.9.9"}) {
 		t.Errorf("the pool holds %v", got)
 	}
+}
+
+// lastWord is the last line of the log.
+func (p *program) lastWord() string {
+	lines := strings.Split(strings.TrimSpace(p.logs()), "\n")
+	return lines[len(lines)-1]
 }
 
 // leader is who holds the leader's lease.
