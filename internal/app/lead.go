@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,7 +47,7 @@ func leading(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseF
 		go fence.Watch(ctx, func(why error) { giveUp(&lostLead{why}) })
 	}
 	err := run(ctx)
-	if lost, ok := context.Cause(ctx).(*lostLead); ok { //nolint:errorlint // as it was given
+	if lost, ok := errors.AsType[*lostLead](context.Cause(ctx)); ok {
 		return lost
 	}
 	if over := fence.Over(); err != nil && over != nil && ctx.Err() == nil {
