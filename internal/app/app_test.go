@@ -23,7 +23,7 @@ import (
 func valid() Options {
 	return Options{
 		ClusterName: "kubernetes", MetricsAddress: "0", HealthAddress: "127.0.0.1:0",
-		Requeue: kube.StandardRequeue(), Log: slog.New(slog.DiscardHandler),
+		Requeue: kube.StandardRequeue(), Election: kube.StandardElection(), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -56,6 +56,13 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.Requeue.QPS = math.NaN() }, "--requeue-qps NaN"},
 		{func(o *Options) { o.Requeue.QPS = math.Inf(1) }, "--requeue-qps +Inf"},
 		{func(o *Options) { o.Requeue.QPS = 0.1 }, ""},
+		{func(o *Options) { o.Election.RetryPeriod = 0 }, "--leader-elect-retry-period 0s: want more than 0"},
+		{func(o *Options) { o.Election.RenewDeadline = 2400 * time.Millisecond }, "--leader-elect-renew-deadline 2.4s: want more than 2.4s"},
+		{func(o *Options) { o.Election.LeaseDuration = 10 * time.Second }, "--leader-elect-lease-duration 10s: want more than the renew deadline, 10s"},
+		{func(o *Options) { o.Election.LeaseDuration = 15500 * time.Millisecond }, "--leader-elect-lease-duration 15.5s: want whole seconds"},
+		{func(o *Options) {
+			o.Election = kube.Election{LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
+		}, ""},
 		{func(o *Options) { o.Requeue.Burst = 0 }, "--requeue-burst 0: want at least 1"},
 	}
 	for _, tt := range tests {
@@ -113,7 +120,7 @@ func TestWhereTheLeaseLives(t *testing.T) {
 // Without the setting there is no lease at all, not one that holds nothing: the lanes
 // would ask it.
 func TestNoResourceLeaseUnlessAskedFor(t *testing.T) {
-	if l, err := newLease(valid(), config.Config{}, nil); l != nil || err != nil {
+	if l, err := newLease(valid(), config.Config{}, nil, nil); l != nil || err != nil {
 		t.Errorf("got %v, %v", l, err)
 	}
 }
@@ -166,7 +173,7 @@ func TestWhichAzure(t *testing.T) {
 			t.Setenv(config.EnvironmentVariable, tt.environment)
 			o := valid()
 			o.AzureEndpoint = tt.emulator
-			_, err := newAzure(o, tt.cfg, metrics.NewARM(prometheus.NewRegistry()))
+			_, err := newAzure(o, tt.cfg, metrics.NewARM(prometheus.NewRegistry()), nil)
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}

@@ -9,16 +9,18 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/metrics"
 )
 
 // newAzure returns the client for the Azure that azure.json means, or for the
 // emulator that the flag names. It sends nothing yet.
-func newAzure(o Options, cfg config.Config, arm *metrics.ARM) (*azure.Client, error) {
+func newAzure(o Options, cfg config.Config, arm *metrics.ARM, fence *lead.Fence) (*azure.Client, error) {
 	opts := azure.Options{
 		UserAgent:        "weir/" + Version,
 		VirtualNetworkID: cfg.VirtualNetworkID(),
 		Observe:          arm.Observe,
+		Fence:            fence,
 		Closed: func(why string, until time.Time) {
 			o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
 		},

@@ -32,6 +32,8 @@ type Options struct {
 
 	LeaderElect          bool
 	LeaderElectNamespace string
+	// Election is the pace of the leader's election.
+	Election kube.Election
 	// MetricsAddress and HealthAddress are host:port; "0" is off.
 	MetricsAddress, HealthAddress string
 	// MetricsSecure serves metrics over HTTPS, and to those alone whom the API server lets
@@ -81,6 +83,9 @@ func (o Options) validate() error {
 	}
 	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !loopback(host) {
 		return &UsageError{fmt.Errorf("--metrics-bind-address %q: whoever reaches it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
+	}
+	if err := o.Election.Validate(); err != nil {
+		return &UsageError{fmt.Errorf("--leader-elect-%w", err)} // it begins with the flag's own part
 	}
 	if err := o.Requeue.Validate(); err != nil {
 		return &UsageError{fmt.Errorf("--requeue-%w", err)} // it begins with the flag's own part

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -22,6 +23,7 @@ import (
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
@@ -43,8 +45,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return &UsageError{fmt.Errorf("--config: %w", err)}
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	fence := newFence(o)
 	arm := metrics.NewARM(ctrlmetrics.Registry)
-	client, err := newAzure(o, cfg, arm)
+	client, err := newAzure(o, cfg, arm, fence)
 	if err != nil {
 		return err
 	}
@@ -60,18 +65,18 @@ func Run(ctx context.Context, o Options) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
-	mgr, err := newManager(o, cfg, rc, o.leaseNamespace(inCluster))
+	mgr, err := newManager(ctx, o, cfg, rc, o.leaseNamespace(inCluster), fence)
 	if err != nil {
 		return err
 	}
-	if err := keepRecord(ctx, o, cfg, mgr, o.leaseNamespace(inCluster)); err != nil {
+	if err := keepRecord(ctx, o, cfg, rc, o.leaseNamespace(inCluster)); err != nil {
 		return err
 	}
 	cluster, err := newCluster(ctx, o, cfg, mgr, reach)
 	if err != nil {
 		return err
 	}
-	locker, err := newLease(o, cfg, mgr)
+	locker, err := newLease(o, cfg, mgr, fence)
 	if err != nil {
 		return err
 	}
@@ -99,24 +104,32 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
-	if err := mgr.Start(ctx); err != nil {
+	if err := leading(ctx, fence, giveUp, mgr.Start); err != nil {
 		return err
 	}
 	o.Log.Info("weir has stopped")
 	return nil
 }
 
-func newManager(o Options, cfg config.Config, rc *rest.Config, leaseNamespace string) (ctrl.Manager, error) {
-	mgr, err := ctrl.NewManager(rc, ctrl.Options{
-		Scheme:                        kube.Scheme(),
-		Cache:                         kube.CacheOptions(cfg.Signals()),
-		Metrics:                       metricsOptions(o),
-		HealthProbeBindAddress:        o.HealthAddress,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       leaseNamespace,
-		LeaderElectionReleaseOnCancel: true, // the lanes have stopped by then
-		GracefulShutdownTimeout:       new(stopWithin),
+func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence) (ctrl.Manager, error) {
+	lock, err := newLock(ctx, o, rc, leaseNamespace, fence)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(kube.Fenced(rc, fence), ctrl.Options{
+		Scheme:                              kube.Scheme(),
+		Cache:                               kube.CacheOptions(cfg.Signals()),
+		Metrics:                             metricsOptions(o),
+		HealthProbeBindAddress:              o.HealthAddress,
+		LeaderElection:                      o.LeaderElect,
+		LeaderElectionID:                    leaseName,
+		LeaderElectionNamespace:             leaseNamespace,
+		LeaderElectionReleaseOnCancel:       true, // the lanes have stopped by then
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       &o.Election.LeaseDuration,
+		RenewDeadline:                       &o.Election.RenewDeadline,
+		RetryPeriod:                         &o.Election.RetryPeriod,
+		GracefulShutdownTimeout:             new(stopWithin),
 	})
 	if _, unknown := errors.AsType[*meta.NoKindMatchError](err); unknown {
 		return nil, fmt.Errorf("the cluster does not know BackendPools: apply config/crd first (kubectl apply --server-side -k config/crd): %w", err)
@@ -128,8 +141,13 @@ func newManager(o Options, cfg config.Config, rc *rest.Config, leaseNamespace st
 }
 
 // keepRecord has a cluster keep its name and its place in Azure.
-func keepRecord(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, namespace string) error {
-	err := kube.KeepRecord(ctx, mgr.GetAPIReader(), mgr.GetClient(), namespace, o.ClusterName, place(cfg))
+// That comes before any replica leads, so no fence is asked.
+func keepRecord(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, namespace string) error {
+	api, err := client.New(rc, client.Options{Scheme: kube.Scheme()})
+	if err != nil {
+		return fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	err = kube.KeepRecord(ctx, api, api, namespace, o.ClusterName, place(cfg))
 	if _, other := errors.AsType[*kube.ContradictionError](err); other {
 		return &UsageError{err}
 	}
@@ -175,11 +193,11 @@ func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Mana
 
 // newLease returns the lock that other controllers of the load balancers take, or nil,
 // which sends no request for it, if azure.json does not ask for it.
-func newLease(o Options, cfg config.Config, mgr ctrl.Manager) (poolupdate.Lease, error) {
+func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence) (poolupdate.Lease, error) {
 	if !cfg.TakesResourceLease() {
 		return nil, nil
 	}
-	holder, err := kube.NewResourceLease(mgr.GetConfig(), mgr.GetHTTPClient())
+	holder, err := kube.NewResourceLease(mgr.GetConfig(), mgr.GetHTTPClient(), fence)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lead"
 )
 
 // codeOperationFailed stands for an operation that ended badly without saying why.
@@ -57,6 +58,9 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	}
 	if rest, ok := errors.AsType[*resting](err); ok {
 		return fault.Answer{Resting: !c.followsUp(), OutcomeUnknown: c.followsUp(), MayLand: c.passedOn.Load(), RetryAt: rest.until}
+	}
+	if errors.Is(err, lead.ErrNotLeading) {
+		return fault.Answer{Stopping: true, MayLand: c.passedOn.Load()}
 	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {

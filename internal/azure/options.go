@@ -15,6 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"go.opentelemetry.io/otel/trace"
+
+	"weir.dev/weir/internal/lead"
 )
 
 // pollInterval is how often an accepted write is looked at when Azure names no
@@ -54,6 +56,8 @@ type Options struct {
 	// closed until when, and by which code, as a sentence for people. It is called from
 	// several goroutines at once. Nil is told nothing.
 	Closed func(why string, until time.Time)
+	// Fence is asked before each try of a write; nil lets all of them leave.
+	Fence *lead.Fence
 	// Retry overrides the number and delay of the SDK's retries; which requests are
 	// retried is not negotiable.
 	Retry Retry
@@ -104,7 +108,7 @@ func New(opts Options) (*Client, error) {
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),
 			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
-			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, wire{observe: opts.Observe}, bounds{}},
+			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, fenced{opts.Fence}, wire{observe: opts.Observe}, bounds{}},
 		},
 	}
 	c.arm.Transport = sparing{direct(opts.Transport)}

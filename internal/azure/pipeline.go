@@ -172,5 +172,8 @@ func (p pinned) Do(req *policy.Request) (*http.Response, error) {
 // refused is an error of our own that the SDK shall not retry.
 type refused struct{ error }
 
+// Unwrap returns what is refused.
+func (r *refused) Unwrap() error { return r.error }
+
 // NonRetriable tells the SDK's retry policy to stop.
 func (*refused) NonRetriable() {}

@@ -12,8 +12,8 @@ import (
 
 // Answer describes how an attempt failed, in the terms that the table needs.
 type Answer struct {
-	// Stopping is true when the lane's own context is done: whatever came back is
-	// about the end of this process.
+	// Stopping is true when the lane's own context is done, or the process has lost the
+	// lead: whatever came back is about the end of this process.
 	Stopping bool
 	// Status is the HTTP status of the answer, 0 if there was none.
 	Status int

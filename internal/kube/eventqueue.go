@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
+
+	"weir.dev/weir/internal/lead"
 )
 
 const (
@@ -188,6 +190,9 @@ func (q *eventQueue) write(ctx context.Context, event *queuedEvent) (done bool) 
 		event.seen = seen
 	}
 	err := q.writeOnce(ctx, event.seen.Event, event.seen.Patch)
+	if errors.Is(err, lead.ErrNotLeading) {
+		return true // what this process knows is for others to say now
+	}
 	if err != nil && passes(err) && (!answered(err) || time.Since(event.FirstTimestamp.Time) <= triedFor) {
 		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
 		return false

@@ -20,7 +20,7 @@ var ErrGone = errGone
 
 // ApplyStatus writes a status to a real API server that showed this version last.
 func ApplyStatus(ctx context.Context, api client.Client, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
-	_, err := (&statuses{reader: api, writer: api.Status()}).apply(ctx, ref, version, status)
+	_, _, err := (&statuses{reader: api, writer: api.Status()}).apply(ctx, ref, version, status, nil)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,6 +16,7 @@ import (
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
+	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
 )
 
@@ -31,12 +33,11 @@ const (
 )
 
 const (
-	// resourceLeaseHolder is all replicas, of which only the leader works: a new one
-	// goes on where the old one was killed.
+	// resourceLeaseHolder is what the holder's name of each replica begins with, and the
+	// name that we leave to the Azure cloud provider.
 	resourceLeaseHolder = "weir-controller"
-	// heldByInstance tells the replicas apart, so that one that stops late does not
-	// release what the next one holds.
-	heldByInstance = "weir.dev/held-by-instance"
+	// leaderEpoch is in which epoch of the leader's election a replica holds the Lease.
+	leaderEpoch = "weir.dev/leader-epoch"
 	// skewAllowed is how much later than by its own account another's term ends.
 	skewAllowed = 30 * time.Second
 	// conflictTries is how often the Lease is read again in one request because
@@ -48,8 +49,10 @@ const (
 // nobody else writes the Lease, an acquisition, a renewal and a release are one
 // request each, and a refusal is one.
 type ResourceLease struct {
-	leases   typedcoordinationv1.LeaseInterface
-	instance string
+	leases typedcoordinationv1.LeaseInterface
+	// holder is this process, and fence whether it leads.
+	holder string
+	fence  *lead.Fence
 	// known is the Lease as we wrote it last; nil if that may not be what stands.
 	known *coordinationv1.Lease
 	// seen is another's acquisition, and since when we have seen it.
@@ -65,13 +68,14 @@ type acquisition struct {
 	renewed time.Time
 }
 
-// NewResourceLease returns a ResourceLease. It sends nothing yet.
-func NewResourceLease(cfg *rest.Config, client *http.Client) (*ResourceLease, error) {
+// NewResourceLease returns a ResourceLease, which sends nothing yet. The fence is that of
+// the leader's election; nil if there is none.
+func NewResourceLease(cfg *rest.Config, client *http.Client, fence *lead.Fence) (*ResourceLease, error) {
 	api, err := typedcoordinationv1.NewForConfigAndClient(cfg, client)
 	if err != nil {
 		return nil, fmt.Errorf("client for leases: %w", err)
 	}
-	return &ResourceLease{leases: api.Leases(resourceLeaseNamespace), instance: string(uuid.NewUUID())}, nil
+	return &ResourceLease{leases: api.Leases(resourceLeaseNamespace), holder: resourceLeaseHolder + "_" + string(uuid.NewUUID()), fence: fence}, nil
 }
 
 // Acquire implements lease.Holder.
@@ -88,12 +92,12 @@ func (l *ResourceLease) Acquire(ctx context.Context) error {
 // Release implements lease.Holder.
 func (l *ResourceLease) Release(ctx context.Context) error {
 	return l.untilNoConflict(ctx, "releasing", func(stands *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		if holderOf(stands) != resourceLeaseHolder || stands.Annotations[heldByInstance] != l.instance {
+		if holderOf(stands) != l.holder {
 			return nil, nil
 		}
 		next := stands.DeepCopy()
 		next.Spec.HolderIdentity = new("")
-		delete(next.Annotations, heldByInstance)
+		delete(next.Annotations, leaderEpoch)
 		return next, nil
 	})
 }
@@ -148,7 +152,7 @@ func (l *ResourceLease) write(ctx context.Context, next *coordinationv1.Lease) (
 // wait a whole term behind a holder that is long gone.
 func (l *ResourceLease) heldByOther(stands *coordinationv1.Lease, now time.Time) error {
 	holder := holderOf(stands)
-	if holder == "" || holder == resourceLeaseHolder {
+	if holder == "" || holder == l.holder || l.succeeds(stands) {
 		return nil
 	}
 	var is acquisition
@@ -175,18 +179,31 @@ func (l *ResourceLease) heldByOther(stands *coordinationv1.Lease, now time.Time)
 func (l *ResourceLease) claimed(stands *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	next := stands.DeepCopy()
 	at := metav1.NewMicroTime(now)
-	if holderOf(stands) != resourceLeaseHolder || stands.Annotations[heldByInstance] != l.instance {
+	if holderOf(stands) != l.holder {
 		next.Spec.AcquireTime = &at
 	}
-	next.Spec.HolderIdentity = new(resourceLeaseHolder)
+	next.Spec.HolderIdentity = new(l.holder)
 	next.Spec.LeaseDurationSeconds = new(int32(ResourceLeaseTerm / time.Second))
 	next.Spec.RenewTime = &at
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
 	}
 	next.Annotations[previousHolder] = resourceLeaseHolder
-	next.Annotations[heldByInstance] = l.instance
+	delete(next.Annotations, leaderEpoch)
+	if in, leads := l.fence.Epoch(); leads {
+		next.Annotations[leaderEpoch] = in.String()
+	}
 	return next
+}
+
+// succeeds reports whether a replica holds the Lease that writes no more: we lead, and it
+// took the Lease in an epoch of the same election that has ended. So a new leader goes on
+// at once where one was killed. Replicas without an election exclude each other as all
+// others do.
+func (l *ResourceLease) succeeds(stands *coordinationv1.Lease) bool {
+	in, leads := l.fence.Epoch()
+	before, told := lead.ParseEpoch(stands.Annotations[leaderEpoch])
+	return leads && told && strings.HasPrefix(holderOf(stands), resourceLeaseHolder+"_") && before.Before(in)
 }
 
 func holderOf(stands *coordinationv1.Lease) string {

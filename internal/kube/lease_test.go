@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lease"
 )
 
 const (
@@ -43,7 +44,7 @@ func TestWhatTheLeaseCosts(t *testing.T) {
 	l.must(weir.Acquire(t.Context()))
 	weir.costs(t, "a renewal", 1)
 	stands := l.get()
-	if *stands.Spec.HolderIdentity != ours || *stands.Spec.LeaseDurationSeconds != 900 || stands.Annotations[previousNote] != ours {
+	if l.holder() != ours || *stands.Spec.HolderIdentity == ours || *stands.Spec.LeaseDurationSeconds != 900 || stands.Annotations[previousNote] != ours {
 		t.Errorf("the Lease: %+v %v", stands.Spec, stands.Annotations)
 	}
 	if !stands.Spec.AcquireTime.Equal(made.Spec.AcquireTime) || !stands.Spec.RenewTime.After(made.Spec.RenewTime.Time) {
@@ -86,7 +87,7 @@ func TestWhoMayTakeTheLease(t *testing.T) {
 		{"held", func(*coordinationv1.LeaseSpec) {}, false},
 		{"no holder", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = nil }, true},
 		{"an empty holder", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = new("") }, true},
-		{"ours, of a process that was killed", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = new(ours) }, true},
+		{"of another replica, without an election", func(s *coordinationv1.LeaseSpec) { s.HolderIdentity = new(ours + "_1") }, false},
 		{"expired", func(s *coordinationv1.LeaseSpec) { s.RenewTime = ago(901*time.Second + 30*time.Second) }, true},
 		{"expired by less than clocks may differ", func(s *coordinationv1.LeaseSpec) { s.RenewTime = ago(910 * time.Second) }, false},
 		{"about to expire", func(s *coordinationv1.LeaseSpec) { s.RenewTime = ago(899 * time.Second) }, false},
@@ -152,13 +153,16 @@ func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 	}
 }
 
-// The next leader goes on at once; the one before, which stops late, does not release
-// what the next one holds.
+// The next leader goes on at once where one was killed; that one, should it only have been
+// stopped, does not take the Lease back, nor release what the next one holds.
 func TestTheNextLeaderGoesOn(t *testing.T) {
 	l := newLocker(t)
-	first, second := newResourceLease(t, cluster.Config), newResourceLease(t, cluster.Config)
+	first, second := newResourceLeaseIn(t, cluster.Config, leader(3)), newResourceLeaseIn(t, cluster.Config, leader(4))
 	l.must(first.Acquire(t.Context()))
 	l.must(second.Acquire(t.Context()))
+	if held, ok := errors.AsType[*lease.HeldError](first.Acquire(t.Context())); !ok || !strings.HasPrefix(held.Holder, ours+"_") {
+		t.Errorf("the leader before is not refused: %v", held)
+	}
 	l.must(first.Release(t.Context()))
 	if l.holder() != ours {
 		t.Fatal("the leader before released what the next one holds")

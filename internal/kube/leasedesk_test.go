@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
 )
 
@@ -58,7 +60,8 @@ func (l *locker) get() *coordinationv1.Lease {
 func (l *locker) holder() string {
 	l.Helper()
 	if h := l.get().Spec.HolderIdentity; h != nil {
-		return *h
+		name, _, _ := strings.Cut(*h, "_") // which of our processes, its name says behind that
+		return name
 	}
 	return ""
 }
@@ -133,6 +136,18 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func newResourceLease(t *testing.T, cfg *rest.Config) *counted {
 	t.Helper()
+	return newResourceLeaseIn(t, cfg, nil)
+}
+
+// leader is a process that leads in an epoch.
+func leader(transitions int) *lead.Fence {
+	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
+	f.Renewed(lead.Epoch{Lease: "weir-system/weir-controller", Transitions: transitions}, 0)
+	return f
+}
+
+func newResourceLeaseIn(t *testing.T, cfg *rest.Config, fence *lead.Fence) *counted {
+	t.Helper()
 	c := &counted{}
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(to http.RoundTripper) http.RoundTripper { return transport{c, to} })
@@ -141,7 +156,7 @@ func newResourceLease(t *testing.T, cfg *rest.Config) *counted {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	if c.ResourceLease, err = kube.NewResourceLease(cfg, client); err != nil {
+	if c.ResourceLease, err = kube.NewResourceLease(cfg, client, fence); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -27,8 +28,14 @@ func (c *Cluster) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Re
 	if _, err := e.remembered(); err != nil {
 		return none, err
 	}
+	e.mu.Lock()
+	e.learnt = nil // the status holds it
+	e.mu.Unlock()
 	return e.recorded(), nil
 }
+
+// errAnotherRecorded says that the ledger holds what the attempt has not seen.
+var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
 
 func (e *entry) recorded() poolupdate.Recorded {
 	e.mu.Lock()
@@ -62,9 +69,12 @@ func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupd
 		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})
+	if err == nil && e.learned() {
+		err = errAnotherRecorded
+	}
 	if err != nil {
 		e.mu.Lock()
-		e.status = before
+		e.amend(func(s *v1alpha1.BackendPoolStatus) { *s = before })
 		e.revision++
 		e.mu.Unlock()
 		return fmt.Errorf("recording what is about to be written: %w", err)

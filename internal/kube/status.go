@@ -48,12 +48,15 @@ type entry struct {
 	ref poolupdate.Ref
 
 	// writing is held across a write, so that writes arrive in their order. It guards
-	// version, the resource version that the last read or write showed.
+	// version, the resource version that the last read or write showed, and own.
 	writing sync.Mutex
 	version string
+	own     own
 
 	mu     sync.Mutex // guards all below; held for moments
 	status v1alpha1.BackendPoolStatus
+	// learnt is what another process has recorded and no attempt has seen; nil if nothing.
+	learnt *v1alpha1.BackendPoolStatus
 	// revision counts the changes of status, and saved is the one that the API holds.
 	revision, saved int
 	// gone refuses every further write: the finalizer is about to be removed.
@@ -109,7 +112,7 @@ func (s *statuses) load(ctx context.Context, ref poolupdate.Ref) (*entry, error)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{ref: ref, version: p.ResourceVersion, status: p.Status, told: problem(p.Status.Conditions), word: lastWord(p.Status)}
+	e := &entry{ref: ref, version: p.ResourceVersion, own: own{}.with(&p.Status), status: p.Status, told: problem(p.Status.Conditions), word: lastWord(p.Status)}
 	e.believe(p.Generation, time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,12 +193,18 @@ func (s *statuses) updateLocked(ctx context.Context, e *entry, change func(*v1al
 	next, revision := e.status.DeepCopy(), e.revision
 	e.mu.Unlock()
 
-	version, err := s.apply(ctx, e.ref, e.version, next)
+	e.own = e.own.with(next)
+	version, anothers, err := s.apply(ctx, e.ref, e.version, next, e.own)
 	e.version = version
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if anothers != nil {
+		e.learn(anothers)
+		revision, e.recheckAt = e.revision, time.Now()
+		e.own = e.own.with(next)
+	}
 	if err == nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.saved = revision
+		e.saved, e.own = revision, own{}.with(next)
 	}
 	return err
 }
@@ -204,6 +213,9 @@ func (s *statuses) updateLocked(ctx context.Context, e *entry, change func(*v1al
 func (e *entry) amend(change func(*v1alpha1.BackendPoolStatus)) {
 	next := e.status.DeepCopy()
 	change(next)
+	if e.learnt != nil {
+		unite(next, e.learnt)
+	}
 	if !equality.Semantic.DeepEqual(next, &e.status) {
 		e.status = *next
 		e.revision++
@@ -234,35 +246,47 @@ func (s *statuses) kept() []poolupdate.Ref {
 // resource version. It names the version that it knows, because the API server does
 // not compare UIDs when a status is written: without, a BackendPool that was made anew
 // under the name would get the status of the old one. Where the object has moved on,
-// it is read again, and written if it is still the same.
-func (s *statuses) apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err != nil {
-		return version, fmt.Errorf("status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
-	}
+// it is read again, and written if it is still the same. Where the status that stands is
+// not of our own, another process has written it: what that one has recorded is kept, and
+// its status returned.
+func (s *statuses) apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus, ours own) (is string, anothers *v1alpha1.BackendPoolStatus, err error) {
 	for range 5 {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+		if err != nil {
+			return version, anothers, fmt.Errorf("status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+		}
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "BackendPool",
 			"metadata": map[string]any{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID, "resourceVersion": version},
 			"status":   fields,
 		}}
-		err = s.applyOnce(ctx, u)
-		if err == nil {
-			return u.GetResourceVersion(), nil
+		switch err = s.applyOnce(ctx, u); {
+		case err == nil:
+			return u.GetResourceVersion(), anothers, nil
+		case apierrors.IsNotFound(err):
+			return version, anothers, errGone
+		case !apierrors.IsConflict(err):
+			return version, anothers, notWritten(ref, err)
 		}
-		if apierrors.IsNotFound(err) {
-			return version, errGone
-		}
-		if !apierrors.IsConflict(err) {
-			break
-		}
-		p, readErr := s.read(ctx, ref)
-		if readErr != nil {
-			return version, readErr
+		p, err := s.read(ctx, ref)
+		if err != nil {
+			return version, anothers, err
 		}
 		version = p.ResourceVersion
+		if !ours.has(&p.Status) {
+			unite(status, &p.Status)
+			anothers = p.Status.DeepCopy()
+			ours = ours.with(&p.Status).with(status)
+		}
 	}
-	return version, fmt.Errorf("writing the status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+	return version, anothers, notWritten(ref, errMovesOn)
+}
+
+// errMovesOn says that an object changes faster than it can be read.
+var errMovesOn = errors.New("others keep writing the object")
+
+func notWritten(ref poolupdate.Ref, err error) error {
+	return fmt.Errorf("writing the status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
 }
 
 func (s *statuses) applyOnce(ctx context.Context, u *unstructured.Unstructured) error {

@@ -71,7 +71,7 @@ func (l *lab) takes(holder string) error {
 	if err := cluster.Get(l.t.Context(), locker, &stands); err != nil {
 		return err
 	}
-	if h := stands.Spec.HolderIdentity; h != nil && *h == "weir-controller" {
+	if h := stands.Spec.HolderIdentity; h != nil && strings.HasPrefix(*h, "weir-controller_") {
 		return fmt.Errorf("held by %s", *h)
 	}
 	now := metav1.NowMicro()

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lead"
+)
+
+var errElection = errors.New("leader election lost")
+
+// A process that leads ends by itself when its lease lapses, and says why; in good order
+// it says nothing.
+func TestHowALeadEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		ends  func(stop context.CancelFunc, f *lead.Fence) // what happens after a minute
+		run   error                                        // what the manager then returns
+		fails string
+		after time.Duration
+	}{
+		{"told to stop", func(stop context.CancelFunc, _ *lead.Fence) { stop() }, nil, "", time.Minute},
+		{"told to stop, and it gives the lead back", func(stop context.CancelFunc, f *lead.Fence) { stop(); f.Ends(errElection) }, nil, "", time.Minute},
+		{"frozen", func(_ context.CancelFunc, f *lead.Fence) { f.Ends(errElection) }, nil, "the lead is lost: leader election lost", time.Minute + 500*time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				f := lead.NewFence(10*time.Second, func() time.Duration { return 0 })
+				f.Renewed(lead.Epoch{Lease: "a/b"}, 0)
+				parent, stop := context.WithCancel(t.Context())
+				defer stop()
+				ctx, giveUp := context.WithCancelCause(parent)
+				go func() {
+					time.Sleep(time.Minute)
+					tt.ends(stop, f)
+				}()
+				err := leading(ctx, f, giveUp, func(ctx context.Context) error { <-ctx.Done(); return tt.run })
+				text := ""
+				if err != nil {
+					text = err.Error()
+				}
+				if took := time.Since(began); text != tt.fails || took != tt.after {
+					t.Errorf("it ended after %s with %q, want %s and %q", took, text, tt.after, tt.fails)
+				}
+			})
+		})
+	}
+}
+
+// The manager hears of it first: why the lead was lost is said all the same.
+func TestTheElectorGivesUpFirst(t *testing.T) {
+	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
+	f.Renewed(lead.Epoch{Lease: "a/b"}, 0)
+	f.Ends(errors.New("another has it"))
+	ctx, giveUp := context.WithCancelCause(t.Context())
+	defer giveUp(nil)
+	err := leading(ctx, f, giveUp, func(context.Context) error { return errElection })
+	if !errors.Is(err, errElection) || err.Error() != "the lead is lost: another has it: leader election lost" {
+		t.Error(err)
+	}
+}
+
+func TestWithoutAnElectionNothingIsFenced(t *testing.T) {
+	if f := newFence(Options{Election: kube.StandardElection()}); f != nil {
+		t.Error("there is a fence")
+	}
+	ctx, giveUp := context.WithCancelCause(t.Context())
+	defer giveUp(nil)
+	if err := leading(ctx, nil, giveUp, func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}

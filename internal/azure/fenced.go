@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"weir.dev/weir/internal/lead"
+)
+
+// fenced keeps a write from leaving once this process does not lead: each try of it, those
+// of the SDK's own included, and what is left of a try that had to wait for a connection.
+// Reads pass.
+type fenced struct{ fence *lead.Fence }
+
+// Do implements policy.Policy.
+func (f fenced) Do(req *policy.Request) (*http.Response, error) {
+	raw := req.Raw()
+	if raw.Method == http.MethodGet || f.fence == nil {
+		return req.Next()
+	}
+	if err := f.fence.MayWrite(); err != nil {
+		return nil, &refused{err}
+	}
+	if raw.Body == nil || raw.Body == http.NoBody {
+		return req.Next()
+	}
+	guarded := req.Clone(raw.Context())
+	guarded.Raw().Body = f.fence.Body(raw.Body)
+	return guarded.Next()
+}

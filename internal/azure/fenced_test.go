@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lead"
+)
+
+// leader is a process that leads, and its machine's clock.
+func leader() (*lead.Fence, *time.Duration) {
+	now := new(time.Duration)
+	f := lead.NewFence(10*time.Second, func() time.Duration { return *now })
+	f.Renewed(lead.Epoch{Lease: "weir-system/weir-controller"}, 0)
+	return f, now
+}
+
+func fencedBy(f *lead.Fence) func(*Options) { return func(o *Options) { o.Fence = f } }
+
+// isShutdown checks that a refusal is the end of the process: no operation fails by it,
+// and none is spent.
+func isShutdown(t *testing.T, err error, undecided bool) {
+	t.Helper()
+	f := fault.From(err)
+	if f == nil || f.Class != fault.Shutdown || f.Undecided != undecided || !errors.Is(err, lead.ErrNotLeading) {
+		t.Errorf("got %v, want a shutdown, undecided: %t", err, undecided)
+	}
+}
+
+// Who woke up after the lead was over reads, and writes nothing.
+func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fence, now := leader()
+		arm := &fakeARM{answer: in(shown)}
+		c := newClient(t, arm, fencedBy(fence))
+		pool, err := c.Get(t.Context(), webPool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*now = 20 * time.Second
+		_, err = c.Put(t.Context(), pool)
+		isShutdown(t, err, false)
+		isShutdown(t, c.DeleteLoadBalancer(t.Context(), lb.LoadBalancer{ID: webPool.LoadBalancer, Origin: struct{}{}, Etag: "e"}), false)
+		if _, err := c.Get(t.Context(), webPool); err != nil {
+			t.Errorf("a read: %v", err)
+		}
+		if n := arm.count(http.MethodPut) + arm.count(http.MethodDelete); n != 0 {
+			t.Errorf("%d writes left", n)
+		}
+	})
+}
+
+// The lead ends between two tries of the SDK: the second does not leave, and the first may
+// still land.
+func TestAnotherTryOfAWriteAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fence, now := leader()
+		arm := &fakeARM{}
+		arm.answer = func(_ int, r *http.Request) reply {
+			if r.Method == http.MethodGet {
+				return shown
+			}
+			*now = 20 * time.Second
+			return reply{status: http.StatusServiceUnavailable}
+		}
+		c := newClient(t, arm, fencedBy(fence))
+		pool, err := c.Get(t.Context(), webPool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Put(t.Context(), pool)
+		isShutdown(t, err, true)
+		if n := arm.count(http.MethodPut); n != 1 {
+			t.Errorf("%d writes left, want one", n)
+		}
+	})
+}
+
+// dialing takes so long for a connection that the lead is over when the body is to leave.
+type dialing struct {
+	*fakeARM
+
+	now *time.Duration
+}
+
+func (d dialing) Do(req *http.Request) (*http.Response, error) {
+	if req.Body == nil {
+		return d.fakeARM.Do(req)
+	}
+	*d.now = 20 * time.Second
+	if _, err := io.ReadAll(req.Body); err != nil {
+		return nil, err // as net/http does
+	}
+	return d.fakeARM.Do(req)
+}
+
+func TestABodyDoesNotLeaveAfterTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fence, now := leader()
+		arm := &fakeARM{answer: in(shown)}
+		c := newClient(t, arm, fencedBy(fence), func(o *Options) { o.Transport = dialing{arm, now} })
+		pool, err := c.Get(t.Context(), webPool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Put(t.Context(), pool)
+		isShutdown(t, err, true) // a part of it may have
+		if n := arm.count(http.MethodPut); n != 0 {
+			t.Errorf("%d writes left", n)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// own are the statuses of a BackendPool that this process has written, or may have: the
+// API holds one of them, or another process has written since.
+type own []string
+
+// mostOwn bounds them. What is left out counts as another's, which costs a look.
+const mostOwn = 4
+
+// has reports whether a status is one of them.
+func (o own) has(s *v1alpha1.BackendPoolStatus) bool { return slices.Contains(o, storedAs(s)) }
+
+// with returns them with one that is about to be written.
+func (o own) with(s *v1alpha1.BackendPoolStatus) own {
+	o = append(slices.Clone(o), storedAs(s))
+	return o[max(0, len(o)-mostOwn):]
+}
+
+// storedAs is a status as the API holds it.
+func storedAs(s *v1alpha1.BackendPoolStatus) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Sprint("no text: ", err) // it is nobody's
+	}
+	return string(text)
+}
+
+// unite has the ledger of a status hold what that of another's says, too. What one of two
+// processes has written into a pool must not become foreign because the other did not know
+// of it; an address too many is taken out with the next attempt.
+func unite(s, other *v1alpha1.BackendPoolStatus) {
+	if s.PoolID == "" {
+		s.PoolID = other.PoolID
+	}
+	all := append(parseAddresses(s.WrittenAddresses), parseAddresses(other.WrittenAddresses)...)
+	slices.SortFunc(all, netip.Addr.Compare)
+	if all = slices.Compact(all); len(all) > len(s.WrittenAddresses) {
+		s.WrittenAddresses = formatAddresses(all)
+	}
+	for _, d := range other.Down {
+		if !slices.ContainsFunc(s.Down, func(is v1alpha1.DownAddress) bool { return is.Address == d.Address }) {
+			s.Down = append(s.Down, d)
+		}
+	}
+	if len(s.Down) > 0 {
+		s.DownCount = new(int32(len(s.Down))) //nolint:gosec // a pool has at most some thousands
+	}
+}
+
+// learn keeps what another process has recorded, until an attempt has seen it: no report of
+// one that had not takes it out of the ledger. The caller holds e.mu.
+func (e *entry) learn(other *v1alpha1.BackendPoolStatus) {
+	if e.learnt == nil {
+		e.learnt = &v1alpha1.BackendPoolStatus{}
+	}
+	unite(e.learnt, other)
+	e.amend(func(*v1alpha1.BackendPoolStatus) {})
+}
+
+// learned reports whether another has recorded something that no attempt has seen.
+func (e *entry) learned() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.learnt != nil
+}

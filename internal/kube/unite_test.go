@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// versioned is the API server as far as one status is concerned that two processes write:
+// a write with another version than it holds is refused.
+type versioned struct {
+	client.SubResourceWriter
+	client.Reader
+	stored *v1alpha1.BackendPool
+}
+
+func (a *versioned) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	a.stored.DeepCopyInto(obj.(*v1alpha1.BackendPool))
+	return nil
+}
+
+func (a *versioned) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	is := obj.(interface {
+		UnstructuredContent() map[string]any
+		GetResourceVersion() string
+		SetResourceVersion(string)
+	})
+	if is.GetResourceVersion() != a.stored.ResourceVersion {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "backendpools"}, a.stored.Name, errors.New("the object has been modified"))
+	}
+	text, err := json.Marshal(is.UnstructuredContent()["status"])
+	if err != nil {
+		return err
+	}
+	a.stored.Status = v1alpha1.BackendPoolStatus{}
+	if err := json.Unmarshal(text, &a.stored.Status); err != nil {
+		return err
+	}
+	a.moves()
+	is.SetResourceVersion(a.stored.ResourceVersion)
+	return nil
+}
+
+// moves changes something else of the object.
+func (a *versioned) moves() {
+	n, _ := strconv.Atoi(a.stored.ResourceVersion)
+	a.stored.ResourceVersion = strconv.Itoa(n + 1)
+}
+
+func (a *versioned) written() []string { return a.stored.Status.WrittenAddresses }
+
+// replica is one of the processes, which has loaded the BackendPool.
+func replica(t *testing.T, api *versioned) *Cluster {
+	t.Helper()
+	c := stored(t, api.stored.DeepCopy(), serviceOfType(corev1.ServiceTypeLoadBalancer))
+	c.opts = Options{Log: slog.New(slog.DiscardHandler)}
+	c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
+	c.snap.taken = c.taken
+	c.events = newEventQueue(Scheme(), nil, slog.Default())
+	if _, err := c.statuses.load(t.Context(), refOf(api.stored)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ips(all ...string) []netip.Addr { return parseAddresses(all) }
+
+func (c *Cluster) records(t *testing.T, ref poolupdate.Ref, all ...string) error {
+	t.Helper()
+	c.Wanted(ref)
+	if _, err := c.Recorded(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	return c.Record(t.Context(), ref, poolupdate.Intent{Written: ips(all...)})
+}
+
+func (c *Cluster) knows(t *testing.T, ref poolupdate.Ref) []string {
+	t.Helper()
+	is, err := c.Recorded(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return formatAddresses(is.Written)
+}
+
+func settled(ref poolupdate.Ref, all ...string) poolupdate.Report {
+	return poolupdate.Report{Ref: ref, Outcome: poolupdate.Written, Settled: true, Written: ips(all...), At: time.Unix(0, 0)}
+}
+
+// Two processes that both take themselves for the leader record addresses in turn. Neither
+// loses what the other wrote, and who finds out looks at the ledger again before it writes
+// the pool.
+func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
+	api := &versioned{stored: bp("a", 0)}
+	api.stored.ResourceVersion = "1"
+	ref := refOf(api.stored)
+	older, newer := replica(t, api), replica(t, api)
+	if err := newer.records(t, ref, "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := older.records(t, ref, "10.0.0.2"); !errors.Is(err, errAnotherRecorded) {
+		t.Fatalf("the older one goes on: %v", err)
+	}
+	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+		t.Fatalf("the ledger holds %v", got)
+	}
+	newer.Report(t.Context(), settled(ref, "10.0.0.1")) // its attempt has not seen the other's
+	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+		t.Errorf("after the report the ledger holds %v", got)
+	}
+	if e := newer.statuses.known(ref); e.recheckAt.IsZero() || e.status.PoolID == "" {
+		t.Errorf("nobody looks at the pool again: %v, %q", e.recheckAt, e.status.PoolID)
+	}
+	if got := newer.knows(t, ref); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+		t.Errorf("its next attempt works with %v", got)
+	}
+	newer.Report(t.Context(), settled(ref, "10.0.0.1")) // that one has taken it out
+	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1"}) {
+		t.Errorf("at the end the ledger holds %v", got)
+	}
+	if got := older.knows(t, ref); !slices.Equal(got, []string{"10.0.0.1"}) {
+		t.Errorf("the older one works with %v", got)
+	}
+}
+
+// What else changes the object, such as a finalizer, brings no address back.
+func TestAnObjectThatMovesOnKeepsItsLedger(t *testing.T) {
+	api := &versioned{stored: bp("a", 0)}
+	api.stored.ResourceVersion = "1"
+	ref := refOf(api.stored)
+	c := replica(t, api)
+	if err := c.records(t, ref, "10.0.0.1", "10.0.0.2"); err != nil {
+		t.Fatal(err)
+	}
+	api.moves()
+	c.Report(t.Context(), settled(ref, "10.0.0.1"))
+	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1"}) || !c.statuses.known(ref).recheckAt.IsZero() {
+		t.Errorf("the ledger holds %v", got)
+	}
+}
+
+// lostAnswer takes the next write and says that it failed.
+type lostAnswer struct {
+	*versioned
+	lose bool
+}
+
+func (a *lostAnswer) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	err := a.versioned.Apply(ctx, obj, opts...)
+	if a.lose {
+		a.lose = false
+		return errAPI
+	}
+	return err
+}
+
+// A write of ours whose answer was lost is not another's.
+func TestALostAnswerIsNobodyElse(t *testing.T) {
+	api := &lostAnswer{versioned: &versioned{stored: bp("a", 0)}}
+	api.stored.ResourceVersion = "1"
+	ref := refOf(api.stored)
+	c := replica(t, api.versioned)
+	c.statuses.writer = api
+	api.lose = true
+	if err := c.records(t, ref, "10.0.0.1", "10.0.0.2"); !errors.Is(err, errAPI) {
+		t.Fatal(err)
+	}
+	if err := c.records(t, ref, "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1"}) {
+		t.Errorf("the ledger holds %v", got)
+	}
+}
+
+// What one of two ledgers holds, the union holds, and nothing else.
+func TestTheUnionOfTwoLedgers(t *testing.T) {
+	address := rapid.Custom(func(t *rapid.T) string {
+		return netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(1, 9).Draw(t, "ip"))}).String()
+	})
+	ledger := rapid.Custom(func(t *rapid.T) *v1alpha1.BackendPoolStatus {
+		s := &v1alpha1.BackendPoolStatus{WrittenAddresses: rapid.SliceOfDistinct(address, rapid.ID[string]).Draw(t, "written")}
+		slices.Sort(s.WrittenAddresses)
+		for _, a := range rapid.SliceOfDistinct(address, rapid.ID[string]).Draw(t, "down") {
+			s.Down = append(s.Down, v1alpha1.DownAddress{Address: a, Since: metav1.Now()})
+		}
+		return s
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := ledger.Draw(t, "a"), ledger.Draw(t, "b")
+		is := a.DeepCopy()
+		unite(is, b)
+		has := func(s *v1alpha1.BackendPoolStatus, ip string) (written, down bool) {
+			return slices.Contains(s.WrittenAddresses, ip), slices.Contains(downIn(s.Down), netip.MustParseAddr(ip))
+		}
+		for n := range 10 {
+			ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}).String()
+			wa, da := has(a, ip)
+			wb, db := has(b, ip)
+			if w, d := has(is, ip); w != (wa || wb) || d != (da || db) {
+				t.Fatalf("%s: written %t, down %t", ip, w, d)
+			}
+		}
+		again := is.DeepCopy()
+		unite(again, b)
+		if storedAs(again) != storedAs(is) {
+			t.Fatal("united again, it is another")
+		}
+	})
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lead
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const window = 10 * time.Second
+
+var first = Epoch{Lease: "weir-system/weir", Transitions: 3, Acquired: 1}
+
+// virtual is a clock of a bubble.
+func virtual() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
+// Writes leave from the acquisition on for as long as renewals come through.
+func TestWhoLeadsWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFence(window, virtual())
+		if err := f.MayWrite(); !errors.Is(err, ErrNotLeading) || f.Over() != nil {
+			t.Errorf("before it leads: %v, over %v", err, f.Over())
+		}
+		time.Sleep(time.Hour) // others lead
+		for range 100 {
+			asked := f.Elapsed()
+			time.Sleep(time.Second) // the answer takes so long
+			f.Renewed(first, asked)
+			time.Sleep(window - time.Second)
+			if err := f.MayWrite(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if in, leads := f.Epoch(); in != first || !leads {
+			t.Errorf("it leads in %v: %t", in, leads)
+		}
+	})
+}
+
+// A process that was stopped is refused its first write, though its next renewal succeeds.
+func TestWhoWasStoppedWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFence(window, virtual())
+		f.Renewed(first, f.Elapsed())
+		time.Sleep(window + time.Nanosecond)
+		if err := f.MayWrite(); !errors.Is(err, ErrNotLeading) || !strings.Contains(err.Error(), "no renewal of its lease came through for 10s") {
+			t.Error(err)
+		}
+		f.Renewed(first, f.Elapsed())
+		if f.MayWrite() == nil {
+			t.Error("what was lost came back")
+		}
+	})
+}
+
+// Nobody has to have asked while it was stopped.
+func TestALapseIsSeenAtTheNextRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFence(window, virtual())
+		f.Renewed(first, f.Elapsed())
+		time.Sleep(window + time.Nanosecond)
+		f.Renewed(first, f.Elapsed())
+		if f.MayWrite() == nil {
+			t.Error("it writes on")
+		}
+	})
+}
+
+// Another led and gave the lease back, and this process has it again.
+func TestASecondEpochIsNotTheFirst(t *testing.T) {
+	for name, second := range map[string]Epoch{
+		"changed hands": {Lease: first.Lease, Transitions: 5, Acquired: 9},
+		"made anew":     {Lease: first.Lease, Transitions: 3, Acquired: 9},
+	} {
+		f := NewFence(window, func() time.Duration { return 0 })
+		f.Renewed(first, 0)
+		f.Renewed(second, 0)
+		if err := f.MayWrite(); err == nil || !strings.Contains(err.Error(), "another had its lease") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnEndIsForGood(t *testing.T) {
+	f := NewFence(window, func() time.Duration { return 0 })
+	f.Ends(errors.New("not begun")) // as by a read of another's lease
+	f.Renewed(first, 0)
+	if err := f.MayWrite(); err != nil {
+		t.Error(err)
+	}
+	f.Ends(errors.New("given back"))
+	f.Ends(errors.New("later"))
+	f.Renewed(first, 0)
+	if err := f.MayWrite(); err == nil || !strings.Contains(err.Error(), "given back") {
+		t.Error(err)
+	}
+}
+
+func TestWithoutAnElectionThereIsNoFence(t *testing.T) {
+	var f *Fence
+	body := io.NopCloser(strings.NewReader("x"))
+	_, leads := f.Epoch()
+	if f.MayWrite() != nil || f.Over() != nil || leads || f.Body(body) != body {
+		t.Error("it refuses, or has an epoch")
+	}
+}
+
+// Whoever wakes hears of it at the first look, and before that only who asks.
+func TestWatchTellsWhoWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept time.Duration // the machine, while the process's own clock stood still
+		clock := virtual()
+		f := NewFence(window, func() time.Duration { return clock() + slept })
+		ctx, stop := context.WithCancel(t.Context())
+		var lost error
+		var at time.Duration
+		ended := make(chan struct{})
+		go func() {
+			f.Watch(ctx, func(why error) { lost, at = why, clock() })
+			close(ended)
+		}()
+		time.Sleep(time.Minute) // another leads
+		f.Renewed(first, f.Elapsed())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if lost != nil {
+			t.Fatal(lost)
+		}
+		slept = 20 * time.Second
+		<-ended
+		if lost == nil || at > 61*time.Second+window/looks {
+			t.Errorf("told %v at %s", lost, at)
+		}
+		stop()
+	})
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		NewFence(window, virtual()).Watch(ctx, func(error) { t.Error("told") })
+	})
+}
+
+// What has left in part when the lead ends is cut off.
+func TestABodyEndsWithTheLead(t *testing.T) {
+	f := NewFence(window, func() time.Duration { return 0 })
+	f.Renewed(first, 0)
+	body := f.Body(io.NopCloser(strings.NewReader("abcd")))
+	part := make([]byte, 2)
+	if n, err := body.Read(part); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	f.Ends(errors.New("over"))
+	if n, err := body.Read(part); n != 0 || !errors.Is(err, ErrNotLeading) {
+		t.Error(n, err)
+	}
+}
+
+// However renewals, questions and sleep follow each other: a write leaves only within a
+// window after a renewal of the one epoch was asked for, and never after a refusal.
+func TestNothingLeavesOutsideOfAnEpoch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var now, asked time.Duration
+		f := NewFence(window, func() time.Duration { return now })
+		epoch, begun, over := first, false, false
+		t.Repeat(map[string]func(*rapid.T){
+			"sleep": func(t *rapid.T) { now += time.Duration(rapid.IntRange(0, 12).Draw(t, "s")) * time.Second },
+			"renew": func(t *rapid.T) {
+				at := now
+				now += time.Duration(rapid.IntRange(0, 12).Draw(t, "took")) * time.Second
+				if rapid.IntRange(0, 9).Draw(t, "another") == 0 {
+					over = over || begun
+					epoch.Transitions++
+				}
+				f.Renewed(epoch, at)
+				if over = over || begun && at-asked > window; !over {
+					begun, asked = true, at
+				}
+			},
+			"": func(t *rapid.T) {
+				over = over || begun && now-asked > window
+				if may := f.MayWrite() == nil; may != (begun && !over) {
+					t.Fatalf("may write is %t at %s: begun %t, over %t, asked at %s", may, now, begun, over, asked)
+				}
+			},
+		})
+	})
+}
+
+func TestEpochsInText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := Epoch{Lease: rapid.StringMatching(`[a-z-]{1,8}/[a-z-]{1,8}`).Draw(t, "lease"), Transitions: rapid.IntRange(0, 1<<31).Draw(t, "n")}
+		if got, ok := ParseEpoch(e.String()); !ok || got != e {
+			t.Fatalf("%q is read as %v", e, got)
+		}
+	})
+	for _, text := range []string{"", " ", "a/b", "a/b ", " 3", "a/b -1", "a/b 03", "a/b +3", "a/b 3 4", "a/b 99999999999999999999"} {
+		if e, ok := ParseEpoch(text); ok {
+			t.Errorf("%q is read as %v", text, e)
+		}
+	}
+}
+
+func TestBefore(t *testing.T) {
+	at := func(lease string, n int) Epoch { return Epoch{Lease: lease, Transitions: n} }
+	for _, tt := range []struct {
+		earlier, later Epoch
+		want           bool
+	}{
+		{at("a/b", 1), at("a/b", 2), true},
+		{at("a/b", 2), at("a/b", 2), false},
+		{at("a/b", 3), at("a/b", 2), false}, // the Lease was made anew: nothing is known
+		{at("a/c", 1), at("a/b", 2), false}, // that one has an election of its own
+		{Epoch{}, at("a/b", 2), false},
+		{Epoch{}, Epoch{Transitions: 1}, false},
+	} {
+		if got := tt.earlier.Before(tt.later); got != tt.want {
+			t.Errorf("%v before %v: %t", tt.earlier, tt.later, got)
+		}
+	}
+}
+
+func FuzzParseEpoch(f *testing.F) {
+	f.Add("weir-system/weir-controller 7")
+	f.Fuzz(func(t *testing.T, text string) {
+		if e, ok := ParseEpoch(text); ok && e.String() != text {
+			t.Errorf("%q is read as %q", text, e)
+		}
+	})
+}

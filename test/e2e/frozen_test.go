@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+)
+
+// A leader that is stopped in the middle of an attempt, as by maintenance of its machine,
+// goes on when another leads. It writes nothing any more, neither to Azure nor to the
+// cluster, lets the other keep the lease, and ends; whatever it had begun is brought to its
+// end by the other.
+func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.pool("web", "10.9.9.9")
+	n1, n2, n3, n4 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3"), l.node("n4", "10.0.0.4")
+	l.service("web", n1)
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":1}`)
+	election := []string{
+		"--leader-elect-namespace", "weir-system",
+		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",
+	}
+	a, b := newTap(l), newTap(l)
+	frozen := a.controller("a", election...)
+	l.becomes("web", "10.0.0.1", "10.9.9.9")
+
+	read := a.holdNextRead()
+	l.move("web", n2)
+	select {
+	case <-read.asked:
+	case <-time.After(60 * time.Second):
+		t.Fatal("the leader does not look at the pool")
+	}
+	l.must(frozen.cmd.Process.Signal(syscall.SIGSTOP))
+	close(read.release) // the answer is there when it goes on
+
+	b.controller("b", election...)
+	l.becomes("web", "10.0.0.2", "10.9.9.9")
+	l.move("web", n3)
+	l.becomes("web", "10.0.0.3", "10.9.9.9")
+	leads := l.leader()
+
+	ended := make(chan error, 1)
+	woken := time.Now()
+	l.must(frozen.cmd.Process.Signal(syscall.SIGCONT))
+	go func() { ended <- frozen.cmd.Wait() }()
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	over := false
+	for i := 0; !over; i++ { // there is always something to do for who wakes
+		l.move("web", []string{n4, n1, n2}[i%3])
+		select {
+		case err := <-ended:
+			over = true
+			t.Logf("it ended after %s: %v: %s", time.Since(woken).Round(time.Millisecond), err, frozen.lastWord())
+			if err == nil || !strings.Contains(frozen.logs(), "the lead is lost") {
+				t.Error("it does not say why it ends")
+			}
+		case <-limit.C:
+			over = true
+			t.Error("it does not end")
+		case <-tick.C:
+		}
+	}
+	if took := time.Since(woken); took > 5*time.Second {
+		t.Errorf("it ended %s after it woke", took)
+	}
+	l.move("web", n4)
+	l.becomes("web", "10.0.0.4", "10.9.9.9")
+
+	if late := a.after(b.first(t), &a.toAzure); len(late) > 0 {
+		t.Errorf("it wrote to Azure after another did:\n%s", strings.Join(late, "\n"))
+	}
+	late := slices.DeleteFunc(a.after(woken, &a.toAPI), func(c string) bool { return strings.HasSuffix(c, "/leases/weir-controller") })
+	if len(late) > 0 {
+		t.Errorf("it wrote to the cluster after it woke:\n%s", strings.Join(late, "\n"))
+	}
+	if now := l.leader(); now != leads {
+		t.Errorf("%q leads, and %q did when it woke", now, leads)
+	}
+	l.eventually("the record", func() error {
+		var pool v1alpha1.BackendPool
+		if err := cluster.Get(t.Context(), key(l.namespace, "web"), &pool); err != nil {
+			return err
+		}
+		if got := pool.Status.WrittenAddresses; !slices.Equal(got, []string{"10.0.0.4"}) {
+			return fmt.Errorf("it names %v", got)
+		}
+		return nil
+	})
+	if got := l.members("web"); !slices.Equal(got, []string{"10.0.0.4", "10.9.9.9"}) {
+		t.Errorf("the pool holds %v", got)
+	}
+}
+
+// lastWord is the last line of the log.
+func (p *program) lastWord() string {
+	lines := strings.Split(strings.TrimSpace(p.logs()), "\n")
+	return lines[len(lines)-1]
+}
+
+// leader is who holds the leader's lease.
+func (l *lab) leader() string {
+	l.t.Helper()
+	var stands coordinationv1.Lease
+	l.must(cluster.Get(l.t.Context(), key("weir-system", "weir-controller"), &stands))
+	return *stands.Spec.HolderIdentity
+}
