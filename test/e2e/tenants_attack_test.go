@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// attacker is a tenant who does whatever he may. What the API server refuses him is no deed.
+type attacker struct {
+	*neighbour
+	as        client.Client
+	namespace string
+	rand      *rand.Rand
+	made      int
+	// uids are owners that he has read, guessed, or heard of.
+	uids  []types.UID
+	deeds []string
+}
+
+func (b *neighbour) attacker(r *rand.Rand) *attacker {
+	b.t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-tenant-"}}
+	b.must(cluster.Create(b.t.Context(), ns))
+	a := &attacker{neighbour: b, namespace: ns.Name, rand: r, uids: []types.UID{"11111111-2222-3333-4444-555555555555"}}
+	for _, name := range []string{"web", "all"} {
+		var s corev1.Service
+		b.must(cluster.Get(b.t.Context(), key(b.namespace, name), &s))
+		a.uids = append(a.uids, s.UID)
+	}
+	// The stock role is made of this one by a controller that does not run here.
+	tenant := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "tenant", Namespace: ns.Name}}
+	b.must(cluster.Create(b.t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "backendpools", Namespace: ns.Name},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"weir.dev"}, Resources: []string{"backendpools"}, Verbs: []string{"*"}}},
+	}))
+	for name, role := range map[string]rbacv1.RoleRef{
+		"edit":         {Kind: "ClusterRole", Name: "system:aggregate-to-edit"},
+		"view":         {Kind: "ClusterRole", Name: "system:aggregate-to-view"},
+		"backendpools": {Kind: "Role", Name: "backendpools"},
+	} {
+		role.APIGroup = rbacv1.GroupName
+		b.must(cluster.Create(b.t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}, RoleRef: role, Subjects: tenant}))
+	}
+	cfg := rest.CopyConfig(cluster.rest)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ns.Name + ":tenant"}
+	var err error
+	a.as, err = client.New(cfg, client.Options{Scheme: cluster.Scheme()})
+	b.must(err)
+	return a
+}
+
+// of returns one of some values.
+func of[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+// acts does one thing.
+func (a *attacker) acts() {
+	a.t.Helper()
+	act := of(a.rand, a.bindsPool, a.bindsPool, a.wantsService, a.wantsService, a.editsService, a.editsPool, a.copiesPool, a.announces, a.deletes)
+	what, err := act()
+	if err == nil && what != "" {
+		a.deeds = append(a.deeds, what)
+	}
+}
+
+func (a *attacker) name(kind string) string {
+	a.made++
+	return fmt.Sprintf("%s-%d", kind, a.made)
+}
+
+func (a *attacker) balancer() string {
+	bound := a.bound[strings.LastIndex(a.bound, "/")+1:]
+	return of(a.rand, a.neighbour.namespace, a.neighbour.namespace, a.neighbour.namespace+"-internal", bound, bound, "no-such")
+}
+
+func (a *attacker) poolName() string {
+	b := a.neighbour.namespace
+	return of(a.rand, b, b+"-web", strings.ToUpper(b)+"-WEB", b+"-IPv6", "edge", a.namespace+"-svc-1", "new-"+a.namespace)
+}
+
+func (a *attacker) objectName() string {
+	b := a.neighbour.namespace
+	return of(a.rand, "web."+b, "all."+b, "nodes."+b, "svc-1."+b, "")
+}
+
+// bindsPool makes a BackendPool that claims to be anybody's.
+func (a *attacker) bindsPool() (string, error) {
+	p := &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Name: a.objectName(), Namespace: a.namespace},
+		Spec:       v1alpha1.BackendPoolSpec{LoadBalancer: v1alpha1.LoadBalancerReference{Name: a.balancer()}, PoolName: a.poolName()},
+	}
+	if p.Name == "" {
+		p.Name = a.name("pool")
+	}
+	if a.rand.IntN(2) == 0 {
+		p.Spec.Nodes = &v1alpha1.NodeMembers{}
+	} else {
+		p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: of(a.rand, "web", "all", "svc-1", "nobody")}
+	}
+	a.claims(p)
+	return a.creates(p, fmt.Sprintf("BackendPool of %s/%s, owners %v", p.Spec.LoadBalancer.Name, p.Spec.PoolName, p.OwnerReferences))
+}
+
+// claims gives an object marks of Weir's.
+func (a *attacker) claims(obj client.Object) {
+	if a.rand.IntN(2) == 0 {
+		obj.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "weir"})
+	}
+	if a.rand.IntN(2) == 0 {
+		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: of(a.rand, "web", "all", "svc-1"), UID: of(a.rand, a.uids...), Controller: new(true)}})
+	}
+	if a.rand.IntN(3) == 0 {
+		obj.SetFinalizers([]string{v1alpha1.Finalizer})
+	}
+}
+
+func (a *attacker) creates(obj client.Object, what string) (string, error) {
+	return "creates " + obj.GetName() + ": " + what, a.as.Create(a.t.Context(), obj)
+}
+
+// annotations are wishes at the neighbour's expense, and records that Weir did not write.
+func (a *attacker) annotations() map[string]string {
+	before, b := a.picture(), a.neighbour.namespace
+	theirs := before["address of web"]
+	all := map[string]string{}
+	for range a.rand.IntN(3) {
+		name := of(a.rand, "azure-pip-name", "azure-load-balancer-ipv4", "azure-additional-public-ips", "azure-load-balancer-resource-group",
+			"azure-dns-label-name", "azure-deny-all-except-load-balancer-source-ranges", "azure-load-balancer-internal",
+			"azure-disable-load-balancer-floating-ip", "azure-allowed-service-tags", "load-balancer-source-ranges")
+		value := map[string]string{
+			"azure-pip-name": b + "-" + a.owner("web"), "azure-load-balancer-ipv4": theirs,
+			"azure-additional-public-ips":        of(a.rand, theirs, "10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"),
+			"azure-load-balancer-resource-group": of(a.rand, "rg", "no-such"), "azure-dns-label-name": "label",
+			"azure-allowed-service-tags":  of(a.rand, "Internet", strings.Repeat("Storage,", 4000)+"Storage"),
+			"load-balancer-source-ranges": of(a.rand, "198.51.100.0/24", manyRanges(5000)),
+		}[name]
+		if value == "" {
+			value = "true"
+		}
+		all["service.beta.kubernetes.io/"+name] = value
+	}
+	if a.rand.IntN(3) == 0 {
+		all["weir.dev/load-balancer"] = of(a.rand, b, b+"-terraform", b+","+b+"-internal")
+	}
+	if a.rand.IntN(4) == 0 {
+		all["weir.dev/public-ip-resource-groups"] = of(a.rand, "rg", "other", strings.Repeat("g,", 2000)+"rg")
+	}
+	if a.rand.IntN(4) == 0 {
+		all["weir.dev/dry-run"] = "true"
+	}
+	return all
+}
+
+func manyRanges(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("100.%d.%d.0/24", 64+i/256%64, i%256)
+	}
+	return strings.Join(all, ",")
+}
+
+// wantsService makes a Service of Weir's class, on the neighbour's port.
+func (a *attacker) wantsService() (string, error) {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: of(a.rand, a.name("svc"), "web", "all"), Namespace: a.namespace, Annotations: a.annotations()},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class), Ports: []corev1.ServicePort{{Port: 80}},
+			ExternalTrafficPolicy: of(a.rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster),
+		},
+	}
+	if a.rand.IntN(3) == 0 {
+		s.Finalizers = []string{"weir.dev/azure-load-balancer"}
+	}
+	what, err := a.creates(s, brief(s.Annotations))
+	if err == nil {
+		a.uids = append(a.uids, s.UID)
+		err = a.as.Create(a.t.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: s.Name + "-1", Namespace: a.namespace, Labels: map[string]string{discoveryv1.LabelServiceName: s.Name}},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints(a.nodes[:1+a.rand.IntN(len(a.nodes))]),
+		})
+		return what, client.IgnoreAlreadyExists(err)
+	}
+	return what, err
+}
+
+func brief(annotations map[string]string) string {
+	text := fmt.Sprint(annotations)
+	return text[:min(len(text), 300)]
+}
+
+// editsService changes records, finalizers, policy or type of one of his Services.
+func (a *attacker) editsService() (string, error) {
+	var all corev1.ServiceList
+	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
+		return "", err
+	}
+	s := of(a.rand, all.Items...)
+	before := s.DeepCopy()
+	switch a.rand.IntN(4) {
+	case 0:
+		s.Annotations = a.annotations()
+	case 1:
+		s.Finalizers = nil
+	case 2:
+		s.Spec.ExternalTrafficPolicy = of(a.rand, corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster)
+		s.Spec.HealthCheckNodePort = 0
+	case 3:
+		s.Labels = map[string]string{"app.kubernetes.io/managed-by": "weir"}
+	}
+	return fmt.Sprintf("edits Service %s: annotations %s, finalizers %v", s.Name, brief(s.Annotations), s.Finalizers), a.as.Patch(a.t.Context(), &s, client.MergeFrom(before))
+}
+
+// editsPool gives a BackendPool, one of Weir's perhaps, marks or another pool.
+func (a *attacker) editsPool() (string, error) {
+	var all v1alpha1.BackendPoolList
+	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil || len(all.Items) == 0 {
+		return "", err
+	}
+	p := of(a.rand, all.Items...)
+	before := p.DeepCopy()
+	switch a.rand.IntN(3) {
+	case 0:
+		a.claims(&p)
+	case 1:
+		p.Finalizers = nil
+	case 2:
+		p.Spec.LoadBalancer.Name, p.Spec.PoolName = a.balancer(), a.poolName()
+	}
+	return fmt.Sprintf("edits BackendPool %s: of %s/%s, owners %v, finalizers %v", p.Name, p.Spec.LoadBalancer.Name, p.Spec.PoolName, p.OwnerReferences, p.Finalizers),
+		a.as.Patch(a.t.Context(), &p, client.MergeFrom(before))
+}
+
+// copiesPool takes an object of the neighbour's for a model: he has seen it somewhere.
+func (a *attacker) copiesPool() (string, error) {
+	theirs := a.pools()
+	if len(theirs) == 0 {
+		return "", nil
+	}
+	p := of(a.rand, theirs...)
+	p.Namespace, p.ResourceVersion, p.UID = a.namespace, "", ""
+	return a.creates(&p, fmt.Sprintf("copy of the neighbour's, of %s/%s", p.Spec.LoadBalancer.Name, p.Spec.PoolName))
+}
+
+// announces tells of an eviction that nobody plans.
+func (a *attacker) announces() (string, error) {
+	now := metav1.Now()
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: a.name("event"), Namespace: a.namespace},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: of(a.rand, a.nodes...), Namespace: of(a.rand, "", a.namespace)},
+		Reason:         "PreemptScheduled", Source: corev1.EventSource{Component: of(a.rand, "node-problem-detector", "tenant")},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}
+	return a.creates(e, "eviction of "+e.InvolvedObject.Name)
+}
+
+// deletes takes one of his objects away.
+func (a *attacker) deletes() (string, error) {
+	var all v1alpha1.BackendPoolList
+	if err := a.as.List(a.t.Context(), &all, client.InNamespace(a.namespace)); err != nil {
+		return "", err
+	}
+	var services corev1.ServiceList
+	if err := a.as.List(a.t.Context(), &services, client.InNamespace(a.namespace)); err != nil {
+		return "", err
+	}
+	var objects []client.Object
+	for i := range all.Items {
+		objects = append(objects, &all.Items[i])
+	}
+	for i := range services.Items {
+		objects = append(objects, &services.Items[i])
+	}
+	if len(objects) == 0 {
+		return "", nil
+	}
+	obj := of(a.rand, objects...)
+	return fmt.Sprintf("deletes %T %s", obj, obj.GetName()), a.as.Delete(a.t.Context(), obj)
+}
+
+// isServed has an honest Service of the tenant get its address: what he did before has been
+// looked at by then.
+func (a *attacker) isServed(step int) {
+	a.t.Helper()
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("honest-%d", step), Namespace: a.namespace},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class), Ports: []corev1.ServicePort{{Port: 443}},
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster,
+		},
+	}
+	a.must(a.as.Create(a.t.Context(), s))
+	a.eventually("the tenant's own Service", func() error {
+		var now corev1.Service
+		if err := cluster.Get(a.t.Context(), client.ObjectKeyFromObject(s), &now); err != nil {
+			return err
+		}
+		if len(now.Status.LoadBalancer.Ingress) == 0 {
+			return fmt.Errorf("%s has no address", s.Name)
+		}
+		return nil
+	})
+}
+
+// leaves deletes all that he made.
+func (a *attacker) leaves() {
+	a.t.Helper()
+	for _, obj := range []client.Object{&v1alpha1.BackendPool{}, &corev1.Service{}, &corev1.Event{}} {
+		a.must(cluster.DeleteAllOf(a.t.Context(), obj, client.InNamespace(a.namespace)))
+	}
+	a.eventually("the tenant's objects go", func() error {
+		var services corev1.ServiceList
+		var pools v1alpha1.BackendPoolList
+		a.must(cluster.List(a.t.Context(), &services, client.InNamespace(a.namespace)))
+		a.must(cluster.List(a.t.Context(), &pools, client.InNamespace(a.namespace)))
+		if n := len(services.Items) + len(pools.Items); n > 0 {
+			return fmt.Errorf("%d are left, say %v %v", n, services.Items, pools.Items)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+)
+
+const (
+	// attackSteps is what one seed lets the tenant do.
+	attackSteps = 60
+	// mostWritesBefore bounds the writes of others that a change of the neighbour waits for.
+	mostWritesBefore = 10
+)
+
+// One namespace holds whatever a tenant with the stock role edit, and the right to make
+// BackendPools, can think of. The neighbour in another one has its pools, rules, addresses,
+// status and events as before, its next change does not wait, and it leaves Azure whole.
+func TestATenantReachesNothingOfAnother(t *testing.T) {
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			l := newLab(t, armemu.Options{})
+			b := l.neighbour()
+			weir := l.controller("--leader-elect-namespace", "weir-system", "--cluster-name", l.namespace)
+			before := b.settled()
+			a := b.attacker(rand.New(rand.NewPCG(seed, 14)))
+			for step := range attackSteps {
+				a.acts()
+				if step%10 == 9 {
+					a.isServed(step)
+					b.isAsBefore(before, a.deeds)
+				}
+			}
+			b.changesAtOnce()
+			a.leaves()
+			b.isAsBefore(b.settled(), a.deeds)
+			b.leavesNothing()
+			if strings.Contains(weir.logs(), "panic") {
+				t.Error("the controller panicked")
+			}
+		})
+	}
+}
+
+// neighbour is the tenant to whom nothing may happen.
+type neighbour struct {
+	*lab
+	nodes []string
+	// bound is a load balancer that somebody else made, with a foreign address in its pool.
+	bound string
+}
+
+const foreignAddress = "10.9.9.9"
+
+func (l *lab) neighbour() *neighbour {
+	l.t.Helper()
+	b := &neighbour{lab: l, bound: network + "/loadBalancers/" + l.namespace + "-terraform"}
+	l.must(l.emulator.Put(securityGroup, []byte(`{"location":"eastus","properties":{"securityRules":[]}}`)))
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
+	l.must(l.emulator.Put(b.bound, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[
+		{"name":"edge","properties":{"virtualNetwork":{"id":"`+vnet+`"},"loadBalancerBackendAddresses":[{"name":"theirs","properties":{"ipAddress":"`+foreignAddress+`"}}]}}]}}`)))
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","securityGroupName":"nsg","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":5}`)
+	for i := range 3 {
+		b.nodes = append(b.nodes, l.node(fmt.Sprintf("n%d", i+1), fmt.Sprintf("10.0.0.%d", i+1)))
+	}
+	l.allow(l.namespace, l.namespace+"-terraform")
+	l.wanted("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }, b.nodes[0])
+	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, b.nodes[0])
+	l.must(cluster.Create(l.t.Context(), &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: l.namespace},
+		Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef:   &v1alpha1.ServiceReference{Name: "web"},
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: l.namespace + "-terraform"}, PoolName: "edge",
+		},
+	}))
+	return b
+}
+
+// allow lets a namespace bind pools of a load balancer that somebody else made.
+func (l *lab) allow(namespace, balancer string) {
+	l.t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	l.must(cluster.Get(l.t.Context(), client.ObjectKeyFromObject(ns), ns))
+	before := ns.DeepCopy()
+	metav1.SetMetaDataAnnotation(&ns.ObjectMeta, "weir.dev/allowed-load-balancers", balancer)
+	l.must(cluster.Patch(l.t.Context(), ns, client.MergeFrom(before)))
+}
+
+// picture is all that the neighbour has: in Azure by id or name, and in the cluster.
+type picture map[string]string
+
+// settled returns the picture once everything is level.
+func (b *neighbour) settled() picture {
+	b.t.Helper()
+	b.ingress("web", 1)
+	b.ingress("all", 1)
+	var p picture
+	b.eventually("the neighbour is level", func() error {
+		p = b.picture()
+		for _, pool := range []string{"web." + b.namespace, "edge"} {
+			if got := p["state of "+pool]; got != v1alpha1.ReasonLevel {
+				return fmt.Errorf("BackendPool %s is %q", pool, got)
+			}
+		}
+		if p["security rules"] == "" {
+			return fmt.Errorf("no security rule yet")
+		}
+		return nil
+	})
+	return p
+}
+
+// isAsBefore waits for the picture: a neighbour that is disturbed for a moment only shows in
+// what Azure was asked to delete.
+func (b *neighbour) isAsBefore(before picture, deeds []string) {
+	b.t.Helper()
+	defer func() {
+		if b.t.Failed() {
+			b.t.Logf("what the tenant did:\n%s", strings.Join(deeds, "\n"))
+		}
+	}()
+	b.eventually("the neighbour has what it had", func() error {
+		if diff := gocmp.Diff(before, b.picture()); diff != "" {
+			return fmt.Errorf("before and after:\n%s", diff)
+		}
+		return nil
+	})
+	for name, id := range before {
+		if !strings.HasPrefix(name, "id of") {
+			continue
+		}
+		taken := b.emulator.Calls(func(c armemu.Call) bool {
+			return c.Kind == armemu.KindDelete && strings.EqualFold(c.Resource, id) && c.Status < 300
+		})
+		if len(taken) > 0 {
+			b.t.Errorf("%s was deleted: %s", name, id)
+		}
+	}
+}
+
+func (b *neighbour) picture() picture {
+	b.t.Helper()
+	p := picture{}
+	var addresses []string
+	for _, name := range []string{"web", "all"} {
+		var s corev1.Service
+		b.must(cluster.Get(b.t.Context(), key(b.namespace, name), &s))
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			p["address of "+name] = in.IP
+			addresses = append(addresses, in.IP)
+		}
+		for _, c := range s.Status.Conditions {
+			p["condition "+c.Type+" of "+name] = string(c.Status) + " " + c.Reason
+		}
+		owner := b.owner(name)
+		p["id of the public IP of "+name] = network + "/publicIPAddresses/" + b.namespace + "-" + owner
+		for _, kind := range []string{"frontendIPConfigurations", "loadBalancingRules", "probes"} {
+			p[kind+" of "+name] = b.owned(kind, owner)
+		}
+	}
+	p["pool of web"] = fmt.Sprint(b.addresses(b.loadBalancer(), b.namespace+"-web"))
+	p["pool of all"] = fmt.Sprint(b.addresses(b.loadBalancer(), b.namespace))
+	p["pool of others"] = fmt.Sprint(b.addresses(b.bound, "edge"))
+	p["security rules"] = b.securityRules(addresses)
+	for _, pool := range b.pools() {
+		p["state of "+pool.Name] = pool.Status.Conditions[slices.IndexFunc(pool.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })].Reason
+	}
+	var events corev1.EventList
+	b.must(cluster.List(b.t.Context(), &events, client.InNamespace(b.namespace)))
+	for _, e := range events.Items {
+		if e.Type == corev1.EventTypeWarning {
+			p["warning about "+e.InvolvedObject.Name+": "+e.Reason] = e.Message
+		}
+	}
+	return p
+}
+
+// pools are the neighbour's BackendPools that say how they are.
+func (b *neighbour) pools() []v1alpha1.BackendPool {
+	b.t.Helper()
+	var all v1alpha1.BackendPoolList
+	b.must(cluster.List(b.t.Context(), &all, client.InNamespace(b.namespace)))
+	return slices.DeleteFunc(all.Items, func(p v1alpha1.BackendPool) bool {
+		return !slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })
+	})
+}
+
+// owned are the parts of a kind that have an owner's name, without their etags and the
+// references that Azure shows to whoever uses them.
+func (b *neighbour) owned(kind, owner string) string {
+	b.t.Helper()
+	body, ok := b.emulator.Get(b.loadBalancer())
+	if !ok {
+		return ""
+	}
+	var shown struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	b.must(json.Unmarshal(body, &shown))
+	var parts []map[string]any
+	if raw := shown.Properties[kind]; raw != nil {
+		b.must(json.Unmarshal(raw, &parts))
+	}
+	var all []string
+	for _, part := range parts {
+		name, _ := part["name"].(string)
+		if !strings.HasPrefix(name, owner) {
+			continue
+		}
+		delete(part, "etag")
+		text, err := json.Marshal(part)
+		b.must(err)
+		all = append(all, string(text))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// securityRules are what the security group says of these addresses, one by one: Services
+// that let the same in share a rule.
+func (b *neighbour) securityRules(addresses []string) string {
+	b.t.Helper()
+	body, _ := b.emulator.Get(securityGroup)
+	var shown struct {
+		Properties struct {
+			Rules []struct {
+				Properties struct {
+					Access       string   `json:"access"`
+					Protocol     string   `json:"protocol"`
+					Source       string   `json:"sourceAddressPrefix"`
+					Sources      []string `json:"sourceAddressPrefixes"`
+					Destination  string   `json:"destinationAddressPrefix"`
+					Destinations []string `json:"destinationAddressPrefixes"`
+					Port         string   `json:"destinationPortRange"`
+					Ports        []string `json:"destinationPortRanges"`
+				} `json:"properties"`
+			} `json:"securityRules"`
+		} `json:"properties"`
+	}
+	b.must(json.Unmarshal(body, &shown))
+	var all []string
+	for _, r := range shown.Properties.Rules {
+		p := r.Properties
+		for _, to := range append(p.Destinations, p.Destination) {
+			if to == "*" || strings.Contains(to, "/") || slices.Contains(addresses, to) {
+				all = append(all, fmt.Sprintf("%s %s from %v to %s at %v", p.Access, p.Protocol, append(p.Sources, p.Source), to, append(p.Ports, p.Port)))
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// changesAtOnce moves the neighbour's endpoint, and counts whose writes came before it was in
+// the pools.
+func (b *neighbour) changesAtOnce() {
+	b.t.Helper()
+	last := b.emulator.Calls()
+	since := last[len(last)-1].Seq
+	b.move("web", b.nodes[1])
+	b.becomes(b.namespace+"-web", "10.0.0.2")
+	before := b.emulator.Calls(func(c armemu.Call) bool {
+		return c.Seq > since && c.Kind == armemu.KindPut && !strings.Contains(c.Resource, b.namespace+"-web")
+	})
+	if len(before) > mostWritesBefore {
+		b.t.Errorf("%d writes of others came before the neighbour's, want at most %d", len(before), mostWritesBefore)
+	}
+	b.eventually("the bound pool", func() error {
+		if got := b.addresses(b.bound, "edge"); !slices.Equal(got, []string{"10.0.0.2", foreignAddress}) {
+			return fmt.Errorf("holds %v", got)
+		}
+		return nil
+	})
+}
+
+// leavesNothing deletes what the neighbour has, and waits until Azure has it no more.
+func (b *neighbour) leavesNothing() {
+	b.t.Helper()
+	before := b.picture()
+	b.must(cluster.DeleteAllOf(b.t.Context(), &v1alpha1.BackendPool{}, client.InNamespace(b.namespace)))
+	for _, name := range []string{"web", "all"} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: b.namespace}}
+		b.must(cluster.Delete(b.t.Context(), s))
+		b.gone("Service "+name, s)
+		if _, there := b.emulator.Get(before["id of the public IP of "+name]); there {
+			b.t.Errorf("the public IP of %s is left", name)
+		}
+	}
+	b.eventually("the pool of others", func() error {
+		if got := b.addresses(b.bound, "edge"); !slices.Equal(got, []string{foreignAddress}) {
+			return fmt.Errorf("holds %v", got)
+		}
+		return nil
+	})
+}
