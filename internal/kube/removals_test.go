@@ -145,10 +145,7 @@ func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 		if w.is() != "10 ready" || w.asked != 10 {
 			t.Fatalf("at first: %s, after %d requests", w.is(), w.asked)
 		}
-		var kept []any
-		for _, s := range w.kube.snap.services.List() {
-			kept = append(kept, s)
-		}
+		kept := w.kube.snap.services.List()
 		if err := w.kube.snap.services.Replace(nil, ""); err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func TestHowManyAreMany(t *testing.T) {
 // for the others.
 func TestManyWaitForAPerson(t *testing.T) {
 	start := time.Unix(1000, 0)
-	at := func(d time.Duration) time.Time { return start.Add(d) }
+	at := start.Add
 	var tally removal.Tally
 	name := func(i int) string { return fmt.Sprint("shop/web-", i) }
 	tally.Loses(name(1), start)
