@@ -42,14 +42,18 @@ func TestExitCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	shop := []string{"plan", "--azure-endpoint", server.URL, "--config", app + "plan/azure.json", "-f", app + "plan/shop.yaml"}
-	services, err := os.ReadFile(app + "adoption/services.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	given := filepath.Join(t.TempDir(), "given-up.yaml")
-	up := strings.NewReplacer("  namespace: default\n", "  namespace: default\n  finalizers: [weir.dev/azure-load-balancer]\n", "type: LoadBalancer", "type: ClusterIP")
-	if err := os.WriteFile(given, []byte(up.Replace(string(services))), 0o600); err != nil {
-		t.Fatal(err)
+	given, elsewhere := filepath.Join(t.TempDir(), "served.yaml"), filepath.Join(t.TempDir(), "azure.json")
+	for path, edit := range map[string]struct{ of, was, is string }{
+		given:     {"services.yaml", "  finalizers:\n", "  finalizers:\n  - weir.dev/azure-load-balancer\n"},
+		elsewhere: {"azure.json", `"resourceGroup": "rg"`, `"resourceGroup": "elsewhere", "loadBalancerResourceGroup": "rg"`},
+	} {
+		text, err := os.ReadFile(app + "adoption/" + edit.of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), edit.was, edit.is)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tests := []struct {
 		name string
@@ -61,7 +65,7 @@ func TestExitCodes(t *testing.T) {
 		{"another one changes something as well", append(shop, "--fail-on-refused", "-f", refused), 4},
 		{"none is refused", append(adopted, "--load-balancer-class=", "--fail-on-refused"), 0},
 		{"an API server checks files alone", append(adopted[:len(adopted)-2:len(adopted)-2], "--server-dry-run"), 1},
-		{"addresses are lost", []string{"plan", "--azure-endpoint", server.URL, "--config", app + "adoption/azure.json", "-f", given, "--load-balancer-class="}, 3},
+		{"addresses are lost", []string{"plan", "--azure-endpoint", server.URL, "--config", elsewhere, "-f", given, "--load-balancer-class="}, 3},
 		{"nothing changes", append(adopted, "--load-balancer-class="), 0},
 		{"nothing changes, for machines", append(adopted, "--load-balancer-class=", "-o", "json"), 0},
 		{"one Service, of which nothing changes", append(adopted, "--load-balancer-class=", "-n", "shop", "local"), 0},

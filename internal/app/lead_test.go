@@ -27,7 +27,7 @@ func TestHowALeadEnds(t *testing.T) {
 	}{
 		{"told to stop", func(stop context.CancelFunc, _ *lead.Fence) { stop() }, nil, "", time.Minute},
 		{"told to stop, and it gives the lead back", func(stop context.CancelFunc, f *lead.Fence) { stop(); f.Ends(errElection) }, nil, "", time.Minute},
-		{"frozen", func(_ context.CancelFunc, f *lead.Fence) { f.Ends(errElection) }, nil, "the lead is lost: leader election lost", time.Minute + 500*time.Millisecond},
+		{"frozen", func(_ context.CancelFunc, f *lead.Fence) { time.Sleep(time.Millisecond); f.Ends(errElection) }, nil, "the lead is lost: leader election lost", time.Minute + 500*time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 
 // A plan says which addresses would be taken away, and what stays though it is not served.
 func TestPlansSayWhatIsLost(t *testing.T) {
-	served := strings.ReplaceAll(readFile(t, adoption+"services.yaml"), "  namespace: default\n", "  namespace: default\n  finalizers: [weir.dev/azure-load-balancer]\n")
+	served := strings.ReplaceAll(readFile(t, adoption+"services.yaml"), "  finalizers:\n", "  finalizers:\n  - weir.dev/azure-load-balancer\n")
 	elsewhere := filepath.Join(t.TempDir(), "azure.json")
 	moved := strings.Replace(readFile(t, adoption+"azure.json"), `"resourceGroup": "rg"`, `"resourceGroup": "elsewhere", "loadBalancerResourceGroup": "rg"`, 1)
 	if err := os.WriteFile(elsewhere, []byte(moved), 0o600); err != nil {
@@ -28,11 +29,11 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 	}{
 		{"all as it is", adoption + "azure.json", served, withoutClass, []string{"No changes (20 Services)."}, 0, 0},
 		{"another class", adoption + "azure.json", served, func(*PlanOptions) {},
-			[]string{`! Service default/affinity and 18 others kept: the class is "", and --load-balancer-class is "weir.dev/azure"`, "No changes (19 Services)."}, 0, 19},
+			[]string{`! Service default/affinity and 19 others kept: the class is "", and --load-balancer-class is "weir.dev/azure"`, "No changes (20 Services)."}, 0, 20},
 		{"one Service of another class", adoption + "azure.json", served, func(o *PlanOptions) { o.Namespace, o.Service = "default", "cluster" },
 			[]string{"! Service default/cluster kept: "}, 0, 1},
-		{"all become ClusterIPs", adoption + "azure.json", strings.ReplaceAll(served, "type: LoadBalancer", "type: ClusterIP"), withoutClass,
-			[]string{"! 12 public IPs are DELETED, their addresses cannot be had again:\n", "(public IP kubernetes-a"}, 12, 0},
+		{"all become NodePorts", adoption + "azure.json", asNodePorts(served), withoutClass,
+			[]string{"! 13 public IPs are DELETED, their addresses cannot be had again:\n", "(public IP kubernetes-a"}, 13, 0},
 		{"public IPs in another resource group", elsewhere, served, withoutClass,
 			[]string{"! 13 public IPs are DELETED, their addresses cannot be had again:\n", "! the controller would wait before it takes addresses from 12 of 20 Services"}, 13, 0},
 	} {
@@ -64,4 +65,12 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forLoadBalancers matches the fields that Services of another type may not have.
+var forLoadBalancers = regexp.MustCompile(`(?m)^  (allocateLoadBalancerNodePorts|healthCheckNodePort): .*\n|^  loadBalancerSourceRanges:\n(  - .*\n)+`)
+
+// asNodePorts changes the type of all Services.
+func asNodePorts(services string) string {
+	return strings.ReplaceAll(forLoadBalancers.ReplaceAllString(services, ""), "type: LoadBalancer", "type: NodePort")
 }

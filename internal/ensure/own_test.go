@@ -64,11 +64,6 @@ func (s *stage) others(pool, ip string, change func(address map[string]any) (sta
 func joins(map[string]any) bool  { return true }
 func leaves(map[string]any) bool { return false }
 
-func isSetDown(address map[string]any) bool {
-	address["properties"].(map[string]any)["adminState"] = lb.Down
-	return true
-}
-
 // owned checks, by Azure's own record of who put what, that every pool holds what its
 // BackendPool wants and what others put there, and nothing else, and that what Weir set Down
 // drains.

@@ -4,6 +4,7 @@
 package grant
 
 import (
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -38,7 +39,7 @@ func allows(entry string, home, balancer lb.LoadBalancerID) bool {
 		return false
 	}
 	is := []string{balancer.SubscriptionID, balancer.ResourceGroup, balancer.Name}
-	want := append([]string{home.SubscriptionID, home.ResourceGroup}[:3-len(parts)], parts...)
+	want := slices.Concat([]string{home.SubscriptionID, home.ResourceGroup}[:3-len(parts)], parts)
 	for i := range want {
 		if want[i] == "" || lower(want[i]) != lower(is[i]) {
 			return false

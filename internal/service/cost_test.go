@@ -53,9 +53,9 @@ func largest() map[string]Service {
 			s.SourceRanges = listOf(largestObject-largestObject/10, func(i int) string { return host(2*i) + "/32   " })
 		}),
 		"ranges of an annotation": annotated(AllowedIPRanges, func(i int) string { return host(2*i) + "/32" }),
-		"what is no range":        annotated(AllowedIPRanges, func(i int) string { return strconv.Itoa(i) }),
+		"what is no range":        annotated(AllowedIPRanges, strconv.Itoa),
 		"service tags":            annotated(AllowedServiceTags, func(i int) string { return "T" + strconv.Itoa(i) }),
-		"what is no tag":          annotated(AllowedServiceTags, func(i int) string { return strconv.Itoa(i) }),
+		"what is no tag":          annotated(AllowedServiceTags, strconv.Itoa),
 		"additional addresses":    annotated(AdditionalIPs, host),
 		"configurations":          annotated(Configurations, func(i int) string { return "lb-" + strconv.Itoa(i) }),
 		"tags of a public IP":     annotated(PIPTags, func(i int) string { return strconv.Itoa(i) + "=x" }),
