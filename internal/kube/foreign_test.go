@@ -15,7 +15,7 @@ import (
 // is none by the nodes.
 func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "lb"}
-	made := func(p *v1alpha1.BackendPool) { p.Labels = map[string]string{managedBy: fieldOwner} }
+	made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = v1alpha1.MadeForNodes }
 	wrote := func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.8"} } // 8 is of a node that has gone
 	for _, tt := range []struct {
 		about string
