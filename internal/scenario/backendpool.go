@@ -68,6 +68,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 		known.trouble = later(known.trouble, time.Now())
 	}
 	known.failed, known.givenUp = 0, false
+	known.looks = !changed && (known.looks || known.waits.IsZero())
 	known.queues()
 	s.mu.Unlock()
 	p.lanes.Add(op)
@@ -155,7 +156,7 @@ func (k *pool) forget() {
 	var none time.Time
 	k.attempt, k.level, k.parkedUntil, k.failed, k.row = nil, false, none, 0, 0
 	k.words, k.surrender, k.again, k.waits, k.first, k.putOff = nil, "", none, none, none, none
-	k.admin = false
+	k.admin, k.looks = false, false
 	k.begun, k.ended, k.patience, k.excuse = none, none, none, none
 	k.stock = stock{added: k.added}
 }

@@ -123,7 +123,7 @@ func (s *Stage) begins(k *pool) {
 	if recent { // else a look may have waited for so long that it goes first
 		k.attempt.passed = passed
 	}
-	k.begun, k.waits, k.first, k.putOff = now, time.Time{}, time.Time{}, time.Time{}
+	k.begun, k.waits, k.first, k.putOff, k.looks = now, time.Time{}, time.Time{}, time.Time{}, false
 }
 
 // passedBy returns a change that was due before the lane took a pool. It says so at once
@@ -146,7 +146,7 @@ func (s *Stage) passedBy(k *pool) (passed string) {
 	}
 	for _, rival := range s.lane(k.id.LoadBalancer) {
 		at := s.due(rival)
-		if rival == k || at.IsZero() || !at.Add(time.Second).Before(picked) {
+		if rival == k || rival.looks || at.IsZero() || !at.Add(time.Second).Before(picked) {
 			continue
 		}
 		passed = fmt.Sprintf("a change of %s that is due since %s", rival.id.Name, s.clock(at))

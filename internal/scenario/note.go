@@ -97,6 +97,7 @@ func (k *pool) goesOn(r poolupdate.Report) {
 	case putOff(r):
 		k.putOff = time.Now()
 	case r.Requeued, k.admin:
+		k.looks = false
 		k.queues()
 	}
 }

@@ -227,6 +227,9 @@ type pool struct {
 	waits, first time.Time
 	// putOff is since when a look for drift waits that was postponed; zero if none does.
 	putOff time.Time
+	// looks is true if what waits is a look: no change is known to stand behind it, so it
+	// stands back behind changes.
+	looks bool
 	// begun and ended are when the last attempt did, and again is when the next one is
 	// allowed to begin if that one is tried again; zero if it is not.
 	begun, ended, again time.Time
