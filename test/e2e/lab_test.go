@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,6 +29,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/test/controlplane"
 	"weir.dev/weir/test/patient"
 )
 
@@ -223,7 +223,8 @@ func (p *program) logs() string {
 // controller starts weir with the rights of its ServiceAccount.
 func (l *lab) controller(flags ...string) *program {
 	l.t.Helper()
-	p := &program{metrics: freeAddress(l.t), health: freeAddress(l.t)}
+	free := controlplane.FreeAddresses(l.t, 2)
+	p := &program{metrics: free[0], health: free[1]}
 	args := append([]string{
 		"controller", "--kubeconfig", cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
@@ -243,16 +244,6 @@ func (l *lab) controller(flags ...string) *program {
 		}
 	})
 	return p
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // eventually asks until the answer is nil, and fails with the last one otherwise.

@@ -195,8 +195,8 @@ func (l *lab) withoutAdminStates() {
 func (l *lab) lacksTheRole(weir *program) {
 	l.t.Helper()
 	l.eventually("the log", func() error {
-		if !strings.Contains(weir.logs(), `cannot list resource \"namespaces\"`) {
-			return errors.New("does not speak of namespaces")
+		if !strings.Contains(weir.logs(), `cannot patch resource \"nodes\"`) {
+			return errors.New("does not speak of nodes")
 		}
 		return nil
 	})

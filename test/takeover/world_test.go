@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/test/controlplane"
 )
 
 // adoption is what the Azure cloud provider left behind.
@@ -147,7 +147,7 @@ func (w *world) start() *program {
 	p := &program{}
 	p.cmd = exec.Command(filepath.Join(bin, "weir"), "controller", "--kubeconfig", cluster.weir, "--config", adoption+"azure.json",
 		"--azure-endpoint", w.url, "--load-balancer-class=", "--leader-elect-namespace", "weir-system",
-		"--metrics-bind-address", freeAddress(w.T), "--health-probe-bind-address", "0")
+		"--metrics-bind-address", controlplane.FreeAddresses(w.T, 1)[0], "--health-probe-bind-address", "0")
 	p.cmd.Stderr = p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	w.must(p.cmd.Start())
@@ -183,16 +183,6 @@ func (w *world) weir(args ...string) (string, int) {
 func (w *world) plan() (string, int) {
 	w.Helper()
 	return w.weir("plan", "--kubeconfig", cluster.weir, "--config", adoption+"azure.json", "--azure-endpoint", w.url, "--load-balancer-class=")
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // eventually asks until the answer is nil, and fails with the last one otherwise.
