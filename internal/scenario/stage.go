@@ -72,7 +72,9 @@ type Stage struct {
 	looked  map[*pool]look
 	writes  int
 	written time.Time
-	locked  map[lb.LoadBalancerKey]*process // whose lane somebody else holds
+	// weirs are the callers, as Azure has them on record, that are processes of Weir.
+	weirs  map[string]bool
+	locked map[lb.LoadBalancerKey]*process // whose lane somebody else holds
 	// closing is closed by heal and Close: whoever waits for its time goes home.
 	closing chan struct{}
 	journal journal
@@ -85,7 +87,7 @@ func New(opts Options) *Stage {
 	}
 	s := &Stage{
 		opts: opts, start: time.Now(), cluster: newCluster(),
-		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{},
+		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{}, weirs: map[string]bool{},
 		locked: map[lb.LoadBalancerKey]*process{}, joints: map[lb.LoadBalancerKey]*joint{}, closing: make(chan struct{}),
 		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap, CallLogCap: callLog}),
 	}

@@ -216,8 +216,8 @@ func (s *Stage) overwrite(name string, ips ...string) {
 // asWeir has a pool hold these addresses by a write of Weir's.
 func (s *Stage) asWeir(name string, entries ...string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	k := s.poolNamed(name)
+	s.mu.Unlock()
 	var list []string
 	for i, text := range entries {
 		ip, down, _ := strings.Cut(text, " ")
@@ -228,7 +228,9 @@ func (s *Stage) asWeir(name string, entries ...string) {
 	if err != nil {
 		panic(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+canary)
+	s.sign(req, s.process.name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.touch()
 	resp, err := s.emu.Transport().Do(req)
 	if err != nil || resp.StatusCode >= 300 {

@@ -80,7 +80,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	}
 	w.process.hand(c, 1)
 	// Of what was asked of a process that died the next one knows nothing.
-	req.Header.Set("Authorization", fmt.Sprintf("Bearer of %p", w.process))
+	s.sign(req, w.process.name)
 	resp, err := w.azure.Do(req)
 	w.process.hand(c, -1)
 	w.answered(c, resp)
@@ -120,7 +120,7 @@ func (w *wire) land(c call, req *http.Request, d time.Duration) {
 	time.Sleep(d)
 	ctx, cancel := context.WithTimeout(context.Background(), landsWithin)
 	defer cancel()
-	req.Header.Set("Authorization", "Bearer of nobody any more")
+	w.process.stage.sign(req, nobody)
 	resp, err := w.azure.Do(req.WithContext(ctx))
 	w.process.hand(c, 0)
 	w.answered(c, resp)
