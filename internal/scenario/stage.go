@@ -37,6 +37,8 @@ type Options struct {
 	Whole bool
 	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
 	LeaseTerm time.Duration
+	// Replicas is how many processes take turns in leading; fewer than two hold no election.
+	Replicas int
 	// Role is what Azure lets Weir do; nil is everything.
 	Role *armemu.Role
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
@@ -56,7 +58,10 @@ type Stage struct {
 	// mu guards all below: the lanes of several load balancers call at once. It is
 	// never held while time passes, nor during a call to the client.
 	mu       sync.Mutex
-	process  *process
+	process  *process // that leads, or did last
+	former   []string // processes after which another led
+	leader   leadersLease
+	frozen   []chan struct{} // closed by thaw
 	lives    int
 	cluster  cluster
 	balances []lb.LoadBalancerID // in the order of their distance

@@ -127,6 +127,16 @@ var ofLocks = []tampering{
 		s.process.stopping = true
 		_, _ = s.process.Get(t.Context(), s.pool("web").id)
 	}},
+	{"one leads", "a write of one after whom another leads", func(t *testing.T, s *Stage) {
+		held, _ := s.process.Get(t.Context(), s.pool("web").id)
+		s.process.former = true
+		_, _ = s.process.Put(t.Context(), held)
+	}},
+	{"one leads", "a record of one after whom another leads", func(t *testing.T, s *Stage) {
+		b := s.cluster.bindings["web"]
+		s.process.former = true
+		_ = s.process.Record(t.Context(), b.ref, poolupdate.Intent{Written: s.process.ledger[b.ref].written})
+	}},
 	{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
 		s.process.lease = newEntrance(s.process, time.Minute)
 		s.process.lease.in = 1
