@@ -5,10 +5,12 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
 
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -45,7 +47,11 @@ func (s *Stage) elect(p *process) {
 		for waited(renewEvery, p.ctx.Done()) {
 			p.awakeLast()
 			asked := p.fence.Elapsed()
-			if travel(p.ctx, requestTakes) != nil || !p.renews(asked) {
+			if travel(p.ctx, requestTakes) != nil {
+				return
+			}
+			if !p.renews(asked) {
+				p.endsLead()
 				return
 			}
 		}
@@ -86,6 +92,7 @@ func (s *Stage) standBy(p *process) {
 				p.former, p.kill, p.lags, s.process = true, nil, map[object]*lag{}, nil
 				s.former = append(s.former, p.name)
 				s.forgetAll()
+				maps.DeleteFunc(s.locked, func(_ lb.LoadBalancerKey, by *process) bool { return by == p })
 			}
 			s.mu.Unlock()
 			if ranOut {
@@ -107,17 +114,24 @@ func (p *process) notice() {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, noticedWithin)
 	defer cancel()
-	p.fence.Watch(ctx, func(error) {
-		p.awakeLast()
-		s := p.stage
-		s.mu.Lock()
-		p.resign("")
+	p.fence.Watch(ctx, func(error) { p.endsLead() })
+}
+
+// endsLead has a process end that has heard that it does not lead any more.
+func (p *process) endsLead() {
+	s := p.stage
+	p.awakeLast()
+	s.mu.Lock()
+	if p.dead || p.stopping {
 		s.mu.Unlock()
-		<-p.ended
-		s.mu.Lock()
-		p.die("")
-		s.mu.Unlock()
-	})
+		return
+	}
+	p.resign("")
+	s.mu.Unlock()
+	<-p.ended
+	s.mu.Lock()
+	p.die("")
+	s.mu.Unlock()
 }
 
 // isFormer reports whether another leads since. The caller does not hold s.mu.
