@@ -35,7 +35,7 @@ func (s *Stage) sign(req *http.Request, name string) {
 }
 
 // nobody is who sends what arrives when its process has given it up.
-const nobody = "weir-before"
+const nobody = "weir-before-"
 
 // others returns what stands in a pool and was put there by somebody else, or was left to
 // others. The caller holds s.mu.

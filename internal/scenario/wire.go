@@ -121,7 +121,7 @@ func (w *wire) land(c call, req *http.Request, d time.Duration) {
 	time.Sleep(d)
 	ctx, cancel := context.WithTimeout(context.Background(), landsWithin)
 	defer cancel()
-	w.process.stage.sign(req, nobody)
+	w.process.stage.sign(req, nobody+c.id) // what one is refused binds no other
 	resp, err := w.azure.Do(req.WithContext(ctx))
 	w.process.hand(c, 0)
 	w.answered(c, resp)
