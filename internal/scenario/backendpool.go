@@ -22,7 +22,7 @@ const (
 func (p *process) reconcile(b *binding, changed bool) {
 	s := p.stage
 	s.mu.Lock()
-	dead, deleting, paused := p.dead, b.deleting, b.paused
+	dead, deleting, paused := p.dead || p.former, b.deleting, b.paused
 	unused := paused || !p.ledger[b.ref].taken
 	if !dead && paused {
 		k := s.pools[b.pool.Key()]
@@ -47,7 +47,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 	s := p.stage
 	s.mu.Lock()
 	known, recorded := s.pools[b.pool.Key()], p.ledger[b.ref]
-	dead := p.dead || s.cluster.byRef(b.ref) == nil
+	dead := p.dead || p.former || s.cluster.byRef(b.ref) == nil
 	gone := p.seen.gone(b) || b.deleting
 	members, level := p.seen.members(b), known.level
 	nothing := gone && !b.deleting && (!recorded.taken || len(recorded.written) == 0)
@@ -105,7 +105,7 @@ func (p *process) removed(b *binding, r poolupdate.Report) {
 func (p *process) letGo(b *binding) {
 	s := p.stage
 	s.mu.Lock()
-	if p.dead || s.cluster.byRef(b.ref) != b {
+	if p.dead || p.former || s.cluster.byRef(b.ref) != b {
 		s.mu.Unlock()
 		return
 	}

@@ -48,6 +48,7 @@ func Checks() []Check {
 		{"fair", "What has been due for an interval goes before what became due later, and changes go before looks for drift.", fair},
 		{"hands off", "A pool is neither read nor written while its BackendPool is paused, or after it has gone; and it goes when nothing of ours is left in the pool, unless it is paused.", handsOff},
 		{"alone", "No attempt calls Azure while somebody else holds its load balancer's lane, or outside of the resource lease; no write starts after the lease has ended or was lost, and no call after the process has lost its leadership.", alone},
+		{"one leads", "No write leaves for Azure or the ledger from a process after another has begun to lead.", oneLeads},
 		{"order of locks", "Nobody waits for a lane with the resource lease in hand.", orderOfLocks},
 		{"the lease is shared", "Without a lane at work the lease is given back; after a turn of a minute no lane enters before it was, and it is then left to others for a while.", leaseIsShared},
 		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
@@ -78,7 +79,7 @@ func (s *Stage) check() error {
 	}
 	j := &s.journal
 	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts, j.selfish, j.hasty = nil, nil, nil, nil, nil, nil, nil, nil
-	j.late, j.unfair, j.left = nil, nil, nil
+	j.late, j.unfair, j.left, j.deposed = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -71,6 +71,7 @@ func TestAWrongStepIsRefused(t *testing.T) {
 			"unreachable silent lb=none":          "there is no load balancer none",
 			"node-dead n9":                        "there is no node n9",
 			"flows":                               "no pool has a probe",
+			"thaw":                                "no process is frozen",
 
 			"cluster\npool kubernetes/web probe=500ms": "want whole seconds",
 		} {

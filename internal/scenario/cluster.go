@@ -189,6 +189,9 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 	if k == nil {
 		return false
 	}
+	if p.former {
+		return p.cares(op)
+	}
 	if k.attempt != nil && !k.attempt.over { // lanes ask before an attempt, and after it
 		k.attempt.over, k.ended = true, time.Now()
 		if p.kill.hit(call{kind: settling, pool: op.Pool}) {
@@ -228,6 +231,9 @@ func (p *process) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 		return poolupdate.Wanted{Ours: func(netip.Addr) bool { return false }}
 	}
 	a := s.pools[b.pool.Key()].attempt
+	if p.former {
+		a = nil
+	}
 	if a != nil {
 		a.held = b.paused // there is no answer, and Written says so
 	}

@@ -28,6 +28,8 @@ type journal struct {
 	left []string
 	// selfish are offences against others who want the lease.
 	selfish []string
+	// deposed are writes of processes that lead no more.
+	deposed []string
 	// posthumous are words of a process that was killed.
 	posthumous []string
 	// sent counts requests.

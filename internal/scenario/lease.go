@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/lease"
@@ -159,7 +160,11 @@ func (e *entrance) Acquire(ctx context.Context) error {
 	if failure == "lost" {
 		return errAPI
 	}
-	if holder := l.heldBy(now); holder != "" && holder != e.process.name {
+	if err := e.process.fence.MayWrite(); err != nil {
+		return err
+	}
+	// One that leads takes it over at once from a replica that led before.
+	if holder := l.heldBy(now); holder != "" && holder != e.process.name && !slices.Contains(s.former, holder) {
 		if failure != "" {
 			return errAPI
 		}
@@ -205,6 +210,9 @@ func (e *entrance) Release(ctx context.Context) error {
 		return errDead
 	}
 	failure := l.failure(true)
+	if over := e.process.fence.MayWrite(); over != nil {
+		err = over
+	}
 	if err != nil {
 		failure = "lost"
 	}

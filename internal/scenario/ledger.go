@@ -29,7 +29,7 @@ func (p *process) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Re
 	if p.dead || b == nil {
 		return none, errDead
 	}
-	if a := s.pools[b.pool.Key()].attempt; a != nil && a.held {
+	if a := s.pools[b.pool.Key()].attempt; a != nil && a.held && !p.former {
 		return none, errHeld
 	}
 	known := p.ledger[ref]
@@ -39,6 +39,10 @@ func (p *process) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Re
 // Record implements poolupdate.Ledger.
 func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
 	s := p.stage
+	p.awakeLast()
+	if err := p.fence.MayWrite(); err != nil {
+		return err
+	}
 	if s.opts.Whole { // several are written side by side
 		time.Sleep(s.turn(ref))
 	}
@@ -83,6 +87,7 @@ func (p *process) save(b *binding, next entry, kind string) error {
 		p.strike(fmt.Sprintf("before the %s of %s", kind, b.pool.Name))
 		return errDead
 	}
+	p.deposed("the ledger", b.pool.Name)
 	s.journal.counts[kind]++
 	fails, applied := s.ledger.fails()
 	if !fails || applied {
@@ -121,6 +126,9 @@ func (p *process) Wait(w poolupdate.Waiting) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p.former {
+		return
+	}
 	if k := s.pools[w.Pool.Key()]; w.Cause == poolupdate.CauseGate {
 		k.trouble = later(k.trouble, w.Until)
 	}
@@ -142,6 +150,13 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	defer s.mu.Unlock()
 	if slept && p.ctx.Err() != nil {
 		return // it never came to say it
+	}
+	if p.former {
+		p.reportsAsFormer(r)
+		return
+	}
+	if !p.dead && p.fence.MayWrite() != nil {
+		return // neither the event nor the status leaves
 	}
 	if p.dead && s.opts.Whole && p.diedAt.Equal(time.Now()) {
 		return // one of several that were written together: it died of the report before

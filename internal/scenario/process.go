@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -35,6 +36,12 @@ type process struct {
 	// stopping is set when the process has to end in good order, as when it is not the
 	// leader any more.
 	stopping bool
+	// former is set when another leads: what it does from then on is no attempt that the
+	// stage follows, and must not be a write.
+	former bool
+	// fence is asked before each write; nil without an election. epoch is what it leads in.
+	fence *lead.Fence
+	epoch lead.Epoch
 	// seen is what the process has seen of the cluster, and lags how it lags behind.
 	seen view
 	lags map[object]*lag
@@ -82,7 +89,7 @@ func (p *process) connect() error {
 	}
 	p.client, err = azure.New(azure.Options{
 		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: p.stage.emu.Transport()},
-		VirtualNetworkID: networkID, Retry: azure.Retry{Pause: pause},
+		VirtualNetworkID: networkID, Fence: p.fence, Retry: azure.Retry{Pause: pause},
 	})
 	return err
 }
@@ -103,6 +110,9 @@ func (s *Stage) launch() error {
 	p.name = fmt.Sprintf("weir-%d", s.lives)
 	s.mu.Unlock()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	if s.opts.Replicas > 1 {
+		p.fence = lead.NewFence(renewDeadline, func() time.Duration { return time.Since(s.start) })
+	}
 	if err := p.connect(); err != nil {
 		return err
 	}
@@ -121,6 +131,7 @@ func (s *Stage) launch() error {
 	s.mu.Lock()
 	s.process = p
 	s.mu.Unlock()
+	s.elect(p)
 	go func() { p.lanes.Run(p.ctx); close(p.ended) }()
 	return nil
 }
@@ -133,6 +144,18 @@ func (p *process) die(how string) {
 	}
 	p.dead, p.diedAt = true, time.Now()
 	s := p.stage
+	if !p.former {
+		s.forgetAll()
+	}
+	if how != "" {
+		s.trace("weir", "killed %s", how)
+	}
+	p.cancel()
+}
+
+// forgetAll drops what the process knows that is not there any more, or does not lead. The
+// caller holds s.mu.
+func (s *Stage) forgetAll() {
 	s.gates, s.joints = map[string]*gate{}, map[lb.LoadBalancerKey]*joint{}
 	for _, k := range s.pools {
 		k.forget()
@@ -140,10 +163,6 @@ func (p *process) die(how string) {
 			k.patience = b.notBefore // the status outlives the process
 		}
 	}
-	if how != "" {
-		s.trace("weir", "killed %s", how)
-	}
-	p.cancel()
 }
 
 // stop kills the process, if one runs, and waits for its end.
@@ -173,7 +192,11 @@ func (s *Stage) stepDown() {
 // resign has the process begin to end in good order. The caller holds s.mu.
 func (p *process) resign(how string) {
 	p.stopping = true
-	p.stage.trace("weir", "%s", strings.TrimRight("is not the leader any more "+how, " "))
+	who := ""
+	if p.former {
+		who = p.name + " "
+	}
+	p.stage.trace("weir", "%s", strings.TrimRight(who+"is not the leader any more "+how, " "))
 	p.cancel()
 }
 
@@ -220,6 +243,9 @@ func (p *process) phase(id lb.PoolID, phase string) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p.former {
+		return
+	}
 	k := s.pools[id.Key()]
 	s.jointOf(id.LoadBalancer).asked = nil
 	if k == nil || p.dead {

@@ -37,6 +37,8 @@ type Options struct {
 	Whole bool
 	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
 	LeaseTerm time.Duration
+	// Replicas is how many processes take turns in leading; fewer than two hold no election.
+	Replicas int
 	// Role is what Azure lets Weir do; nil is everything.
 	Role *armemu.Role
 	// Overlap is what Azure does with writes that overlap; empty supersedes.
@@ -56,7 +58,10 @@ type Stage struct {
 	// mu guards all below: the lanes of several load balancers call at once. It is
 	// never held while time passes, nor during a call to the client.
 	mu       sync.Mutex
-	process  *process
+	process  *process // that leads, or did last
+	former   []string // processes after which another led
+	leader   leadersLease
+	frozen   []chan struct{} // closed by thaw
 	lives    int
 	cluster  cluster
 	balances []lb.LoadBalancerID // in the order of their distance
@@ -72,7 +77,9 @@ type Stage struct {
 	looked  map[*pool]look
 	writes  int
 	written time.Time
-	locked  map[lb.LoadBalancerKey]*process // whose lane somebody else holds
+	// weirs are the callers, as Azure has them on record, that are processes of Weir.
+	weirs  map[string]bool
+	locked map[lb.LoadBalancerKey]*process // whose lane somebody else holds
 	// closing is closed by heal and Close: whoever waits for its time goes home.
 	closing chan struct{}
 	journal journal
@@ -85,7 +92,7 @@ func New(opts Options) *Stage {
 	}
 	s := &Stage{
 		opts: opts, start: time.Now(), cluster: newCluster(),
-		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{},
+		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{}, weirs: map[string]bool{},
 		locked: map[lb.LoadBalancerKey]*process{}, joints: map[lb.LoadBalancerKey]*joint{}, closing: make(chan struct{}),
 		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap, CallLogCap: callLog}),
 	}

@@ -127,6 +127,16 @@ var ofLocks = []tampering{
 		s.process.stopping = true
 		_, _ = s.process.Get(t.Context(), s.pool("web").id)
 	}},
+	{"one leads", "a write of one after whom another leads", func(t *testing.T, s *Stage) {
+		held, _ := s.process.Get(t.Context(), s.pool("web").id)
+		s.process.former = true
+		_, _ = s.process.Put(t.Context(), held)
+	}},
+	{"one leads", "a record of one after whom another leads", func(t *testing.T, s *Stage) {
+		b := s.cluster.bindings["web"]
+		s.process.former = true
+		_ = s.process.Record(t.Context(), b.ref, poolupdate.Intent{Written: s.process.ledger[b.ref].written})
+	}},
 	{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
 		s.process.lease = newEntrance(s.process, time.Minute)
 		s.process.lease.in = 1
@@ -216,8 +226,8 @@ func (s *Stage) overwrite(name string, ips ...string) {
 // asWeir has a pool hold these addresses by a write of Weir's.
 func (s *Stage) asWeir(name string, entries ...string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	k := s.poolNamed(name)
+	s.mu.Unlock()
 	var list []string
 	for i, text := range entries {
 		ip, down, _ := strings.Cut(text, " ")
@@ -228,7 +238,9 @@ func (s *Stage) asWeir(name string, entries ...string) {
 	if err != nil {
 		panic(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+canary)
+	s.sign(req, s.process.name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.touch()
 	resp, err := s.emu.Transport().Do(req)
 	if err != nil || resp.StatusCode >= 300 {

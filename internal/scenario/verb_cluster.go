@@ -18,6 +18,7 @@ func doCluster(s *Stage, a *reader) (string, error) {
 	s.emu.SetIgnoreInlineAddresses(a.flag("ignores"))
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
 	admin, whole := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole
+	replicas := a.number("replicas", s.opts.Replicas)
 	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
 	if err != nil {
 		a.complain("%v", err)
@@ -26,11 +27,11 @@ func doCluster(s *Stage, a *reader) (string, error) {
 		return "", err
 	}
 	first := s.lives == 0
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || lease != s.opts.LeaseTerm) {
-		return "", fmt.Errorf("interval, retries, drift, admin, whole and lease are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas) {
+		return "", fmt.Errorf("interval, retries, drift, admin, whole, lease and replicas are set before the process starts")
 	}
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
-	s.opts.Whole = whole
+	s.opts.Whole, s.opts.Replicas = whole, replicas
 	if err := s.emu.SetOverlap(overlap); err != nil {
 		return "", err
 	}

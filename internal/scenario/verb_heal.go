@@ -8,7 +8,7 @@ func doHeal(s *Stage, a *reader) (string, error) {
 	}
 	s.sendHome()
 	s.mu.Lock()
-	s.closing, s.late, s.outage, s.ledger = make(chan struct{}), nil, nil, ledgerFaults{}
+	s.closing, s.late, s.outage, s.ledger, s.frozen = make(chan struct{}), nil, nil, ledgerFaults{}, nil
 	s.lease.free()
 	if s.process != nil {
 		s.process.kill = nil

@@ -33,7 +33,9 @@ func doLock(s *Stage, a *reader) (string, error) {
 		}
 		defer unlock()
 		s.mu.Lock()
-		s.locked[id.Key()] = p
+		if !p.former {
+			s.locked[id.Key()] = p
+		}
 		s.trace(name, "its lane is held by another part of the process")
 		s.mu.Unlock()
 		waited(lasts, closing, p.ctx.Done())

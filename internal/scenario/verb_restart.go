@@ -18,21 +18,26 @@ func doRestart(s *Stage, a *reader) (string, error) {
 	return "", s.restart()
 }
 
-// restart kills the process, if one runs, and starts the next. It looks at every pool
-// that a BackendPool is responsible for.
+// restart kills the process, if one runs, and starts the next.
 func (s *Stage) restart() error {
 	s.stop("for a restart")
+	return s.begin()
+}
+
+// begin starts a process, which lists the cluster and looks at all pools.
+func (s *Stage) begin() error {
 	if err := s.launch(); err != nil {
 		return err
 	}
 	s.mu.Lock()
+	p := s.process
 	var all []*binding
 	for _, name := range slices.Sorted(maps.Keys(s.cluster.bindings)) {
 		all = append(all, s.cluster.bindings[name])
 	}
 	s.mu.Unlock()
 	for _, b := range all {
-		s.process.reconcile(b, false)
+		p.reconcile(b, false)
 	}
 	return nil
 }

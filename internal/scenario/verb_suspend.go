@@ -28,19 +28,8 @@ func doSuspend(s *Stage, a *reader) (string, error) {
 		return "", errors.New("the machine is suspended")
 	}
 	s.trace("weir", "its machine is suspended")
-	p.asleep = make(chan struct{})
 	closing := s.closing
-	s.later(func() {
-		waited(d, closing, p.ctx.Done())
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		close(p.asleep)
-		p.asleep, p.woke = nil, time.Now()
-		s.excuse(everywhere)
-		if !p.dead {
-			s.trace("weir", "its machine goes on")
-		}
-	})
+	p.standStill(func() { waited(d, closing, p.ctx.Done()) }, "its machine goes on")
 	return "", nil
 }
 

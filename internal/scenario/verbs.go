@@ -20,7 +20,7 @@ type verb struct {
 // verbs are all verbs by name.
 func verbs() map[string]verb {
 	return map[string]verb{
-		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [admin] [whole] [ignores] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] [probe=D] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
+		"cluster": {"[interval=D] [retries=N] [drift=D] [lease=D] [replicas=N] [admin] [whole] [ignores] [overlap=POLICY], then lines: nodes N | lb NAME [subscription=S] | pool LB/NAME [foreign=(IP, …)] [holds=(NODE, …)] [probe=D] | service NAME pools=(POOL, …) [nodes=(NODE, …)]",
 			"adds nodes, load balancers, pools and Services; the first one starts the process; ignores has Azure leave pools as they are in a write of their load balancer", doCluster},
 		"scale":              {"SERVICE… nodes=(NODE, …)", "has the Services' ready endpoints run on these nodes", doScale},
 		"drain":              {"NODE [to=NODE] [serving]", "moves all endpoints away from a node; serving leaves them there, terminating", doDrain},
@@ -44,6 +44,8 @@ func verbs() map[string]verb {
 		"select":             {"POOL… nodes=(NODE, …)", "has BackendPools of nodes select these", doSelect},
 		"exclude":            {"NODE [end]", "keeps a node out of all pools, or ends that", doExclude},
 		"suspend":            {"D", "suspends the process's machine for so long, whatever is under way", doSuspend},
+		"freeze":             {"", "has the process stand still, as by SIGSTOP; with two replicas the other leads once the leader's lease has run out", doFreeze},
+		"thaw":               {"", "has frozen processes go on", doThaw},
 		"lease":              {"take [steal] [for=D] | release | fail [applied] [times=N] [for=D] | slow by=D [for=D]", "has somebody else take the resource lease, as soon as it is free or at once, or give it back; or requests for it fail, or take longer", doLease},
 		"ledger":             {"fail [applied] [times=N] [for=D]", "has writes of the ledger fail; applied ones were made all the same", doLedger},
 		"lock":               {"LB [for=D]", "has another part of the process hold the load balancer's lane", doLock},

@@ -36,6 +36,9 @@ func (s *Stage) jointOf(id lb.LoadBalancerID) *joint {
 // GetLoadBalancer implements poolupdate.Balancers.
 func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	s := p.stage
+	if p.isFormer() {
+		return p.client.GetLoadBalancer(ctx, id)
+	}
 	s.mu.Lock()
 	j := s.jointOf(id)
 	if len(j.asked) > 0 && !p.dead {
@@ -64,6 +67,9 @@ func (s *Stage) beginTogether(j *joint) {
 // PutLoadBalancer implements poolupdate.Balancers.
 func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	s := p.stage
+	if p.isFormer() {
+		return p.client.PutLoadBalancer(ctx, b)
+	}
 	s.mu.Lock()
 	j := s.jointOf(b.ID)
 	j.phase, j.sent = "put", 0

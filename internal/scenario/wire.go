@@ -73,6 +73,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	if d, status := s.lateness(c); d > 0 {
 		s.later(func() { w.land(c, req.Clone(context.Background()), d) })
 		end()
+		w.process.awake(c.pool)
 		if status > 0 {
 			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 		}
@@ -80,7 +81,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	}
 	w.process.hand(c, 1)
 	// Of what was asked of a process that died the next one knows nothing.
-	req.Header.Set("Authorization", fmt.Sprintf("Bearer of %p", w.process))
+	s.sign(req, w.process.name)
 	resp, err := w.azure.Do(req)
 	w.process.hand(c, -1)
 	w.answered(c, resp)
@@ -120,7 +121,7 @@ func (w *wire) land(c call, req *http.Request, d time.Duration) {
 	time.Sleep(d)
 	ctx, cancel := context.WithTimeout(context.Background(), landsWithin)
 	defer cancel()
-	req.Header.Set("Authorization", "Bearer of nobody any more")
+	w.process.stage.sign(req, nobody+c.id) // what one is refused binds no other
 	resp, err := w.azure.Do(req.WithContext(ctx))
 	w.process.hand(c, 0)
 	w.answered(c, resp)
@@ -137,7 +138,7 @@ func (p *process) outlived(c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.about(c) {
-		if p.dead && len(k.unwanted) == 0 && s.unlevel(k) != "" {
+		if (p.dead || p.former) && len(k.unwanted) == 0 && s.unlevel(k) != "" {
 			k.drifts()
 		}
 	}
@@ -188,6 +189,13 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 	body := readBody(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p.former {
+		c, sent := p.callOfFormer(req), func() {}
+		if p.dead {
+			sent = nil
+		}
+		return c, sent
+	}
 	c := s.callOf(req)
 	c.holds, c.down = addressesIn(body), downIn(body)
 	if c.joint != nil {
@@ -292,7 +300,11 @@ func (w *wire) answered(c call, resp *http.Response) {
 		}
 		s.trace(c.who(), "%s", spellCall(c, entry, resp))
 		for _, k := range s.about(c) {
-			s.heard(k, c, entry)
+			if w.process.former { // what it had sent before
+				s.landed(k, c)
+			} else {
+				s.heard(k, c, entry)
+			}
 		}
 	}
 	s.journal.counts[c.kind]++
@@ -311,6 +323,11 @@ func (s *Stage) heard(k *pool, c call, entry armemu.Call) {
 	if a := k.attempt; a != nil && a.orphan && c.kind == http.MethodPut && entry.Status < 300 { // it was sent before they were left to others
 		k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return s.cluster.has(f.IP) && !slices.Contains(c.holds, f.IP) })
 	}
+	s.landed(k, c)
+}
+
+// landed looks at a pool after an answer. The caller holds s.mu.
+func (s *Stage) landed(k *pool, c call) {
 	if missing := s.missingForeign(k); missing != "" {
 		s.journal.lost = append(s.journal.lost, fmt.Sprintf("%s has lost %s with %s", k.id.Name, missing, c.kind))
 	}
@@ -355,6 +372,9 @@ func (w *wire) arrived(c call, resp *http.Response) {
 	codes := codesIn(resp)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if w.process.former {
+		return
+	}
 	for _, k := range s.about(c) {
 		if named {
 			k.excuse = later(k.excuse, until)

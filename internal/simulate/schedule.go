@@ -26,6 +26,7 @@ type world struct {
 	owner    map[string]string   // of a pool: its Service, or empty if it is one of nodes
 	placed   map[string]string   // the nodes of a Service
 	term     int                 // of the resource lease, in seconds; 0 if there is none
+	replicas bool                // there are two
 	gone     map[string]bool     // Services, nodes, pools and BackendPools that are away
 	ill      map[string]bool     // nodes that are excluded, and pools that are paused
 	foreign  int
@@ -86,6 +87,10 @@ func (w *world) build() []string {
 	}
 	if w.r.IntN(3) == 0 {
 		text.WriteString(" whole")
+	}
+	if w.r.IntN(3) == 0 {
+		w.replicas = true
+		text.WriteString(" replicas=2")
 	}
 	w.nodes = 3 + w.r.IntN(5)
 	fmt.Fprintf(&text, "\nnodes %d", w.nodes)

@@ -65,6 +65,7 @@ func happenings() []happening {
 		{"orphan", 4, "the process goes while a write is under way that fails in the end", orphan},
 		{"lease ends", 6, "the resource lease is lost or ends in the middle of an attempt, or while it is asked for", leaseEnds},
 		{"quarrel", 2, "for minutes somebody else takes the lease by force, again and again, and an address of ours", quarrel},
+		{"frozen", 6, "the leader is frozen in the middle of an attempt, for longer than its lease or not, and meanwhile its Service changes, whoever leads by then", frozen},
 		{"busy", 4, "for minutes the pools of one load balancer change faster than Azure writes, and one of them has to be tried again", busy},
 	}
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// What a process puts into a pool over its own client is Weir's by Azure's record, and so
+// is what its successor puts there: else all that stands in a pool would be taken for others'.
+func TestWhoPutWhat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		setUp(t, s, armemu.Supersede)
+		do(t, s, "scale web nodes=(n1)", "clock 10s", "restart", "scale web nodes=(n1, n2)", "clock 10s", "expect level")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		put, _ := s.traces(s.poolNamed("web"))
+		for ip, weirs := range map[string]bool{"10.0.0.2": true, "10.0.0.3": true, "10.9.0.1": false} {
+			if at := netip.MustParseAddr(ip); put[at] != weirs {
+				t.Errorf("put by Weir: %s is %t, want %t", ip, put[at], weirs)
+			}
+		}
+	})
+}

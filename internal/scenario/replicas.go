@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// The leader's lease, as weir-controller has it.
+const (
+	leaderFor     = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	renewEvery    = 2 * time.Second
+	// noticedWithin is how soon a process that goes on hears that it does not lead.
+	noticedWithin = time.Second
+)
+
+// leadersLease is the lease that replicas lead by, as the API holds it.
+type leadersLease struct {
+	holder      *process
+	transitions int
+	renewed     time.Time
+}
+
+// elect has a process lead, and renew the leader's lease until it ends. Without a second
+// replica there is no election.
+func (s *Stage) elect(p *process) {
+	if s.opts.Replicas < 2 {
+		return
+	}
+	s.mu.Lock()
+	now := time.Now()
+	s.leader = leadersLease{p, s.leader.transitions + 1, now}
+	p.epoch = lead.Epoch{Lease: "weir-system/weir", Transitions: s.leader.transitions, Acquired: now.UnixMicro()}
+	s.mu.Unlock()
+	p.fence.Renewed(p.epoch, p.fence.Elapsed())
+	s.later(func() {
+		for waited(renewEvery, p.ctx.Done()) {
+			p.awakeLast()
+			asked := p.fence.Elapsed()
+			if travel(p.ctx, requestTakes) != nil {
+				return
+			}
+			if !p.renews(asked) {
+				p.endsLead()
+				return
+			}
+		}
+	})
+}
+
+// renews renews the leader's lease, and reports whether the process still leads.
+func (p *process) renews(asked time.Duration) bool {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leader.holder != p {
+		p.fence.Ends(fmt.Errorf("its lease is held by %q", s.leader.holder.name))
+		return false
+	}
+	if p.dead || p.stopping || p.fence.Over() != nil {
+		return false
+	}
+	s.leader.renewed = time.Now()
+	p.fence.Renewed(p.epoch, asked)
+	return true
+}
+
+// standBy has the second replica lead once the lease of one that stands still has run out.
+// The caller holds s.mu.
+func (s *Stage) standBy(p *process) {
+	if s.opts.Replicas < 2 || p.former {
+		return
+	}
+	s.later(func() {
+		for {
+			time.Sleep(renewEvery)
+			s.mu.Lock()
+			leads := s.process != p || p.asleep == nil && p.fence.Over() == nil
+			ranOut := !leads && time.Since(s.leader.renewed) >= leaderFor
+			if ranOut {
+				s.trace("weir", "another leads: the lease of %s has run out", p.name)
+				p.former, p.kill, p.lags, s.process = true, nil, map[object]*lag{}, nil
+				s.former = append(s.former, p.name)
+				s.forgetAll()
+				maps.DeleteFunc(s.locked, func(_ lb.LoadBalancerKey, by *process) bool { return by == p })
+			}
+			s.mu.Unlock()
+			if ranOut {
+				if err := s.begin(); err != nil {
+					panic(err) // as the first did start
+				}
+			}
+			if leads || ranOut {
+				return
+			}
+		}
+	})
+}
+
+// notice ends a process that has gone on and does not lead any more.
+func (p *process) notice() {
+	if p.fence == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, noticedWithin)
+	defer cancel()
+	p.fence.Watch(ctx, func(error) { p.endsLead() })
+}
+
+// endsLead has a process end that has heard that it does not lead any more.
+func (p *process) endsLead() {
+	s := p.stage
+	p.awakeLast()
+	s.mu.Lock()
+	if p.dead || p.stopping {
+		s.mu.Unlock()
+		return
+	}
+	p.resign("")
+	s.mu.Unlock()
+	<-p.ended
+	s.mu.Lock()
+	p.die("")
+	s.mu.Unlock()
+}
+
+// isFormer reports whether another leads since. The caller does not hold s.mu.
+func (p *process) isFormer() bool {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return p.former
+}
+
+// deposed notes a write of one that leads no more. The caller holds s.mu.
+func (p *process) deposed(what, where string) {
+	if p.former {
+		s := p.stage
+		s.journal.deposed = append(s.journal.deposed, fmt.Sprintf("%s writes %s of %s at %s, and %s leads", p.name, what, where, s.clock(time.Now()), s.leaderName()))
+	}
+}
+
+func (s *Stage) leaderName() string {
+	if s.process == nil {
+		return "another"
+	}
+	return s.process.name
+}
+
+// callOfFormer says what a request of one is that leads no more: of its attempts the stage
+// keeps no account. The caller holds s.mu.
+func (p *process) callOfFormer(req *http.Request) call {
+	s := p.stage
+	s.journal.sent++
+	c := call{id: strconv.Itoa(s.journal.sent), at: time.Now(), kind: req.Method, pool: s.poolOf(req).id}
+	req.Header.Set("X-Ms-Client-Request-Id", c.id)
+	if _, ok := operationIn(req.URL.Path); ok {
+		c.kind = "poll"
+	} else if c.kind == http.MethodPut {
+		p.deposed("a pool", c.pool.Name)
+	}
+	return c
+}
+
+// reportsAsFormer writes the ledger as one that leads no more: it must not come to that.
+// The caller holds s.mu.
+func (p *process) reportsAsFormer(r poolupdate.Report) {
+	if r.Settled && !p.dead && p.fence.MayWrite() == nil {
+		p.deposed("the ledger", r.Pool.Name)
+	}
+}
+
+func oneLeads(s *Stage) []string { return s.journal.deposed }

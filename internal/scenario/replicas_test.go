@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/lead"
+)
+
+// A leader that goes on after its lease writes at once, unless its fence counts the time for
+// which it stood still: that a renewal fails it hears too late.
+func TestAFrozenLeaderWithoutAFence(t *testing.T) {
+	for scale, want := range map[string]string{
+		"scale web nodes=(n1)":         "weir-1 writes a pool of web",
+		"scale web nodes=(n1, n2, n3)": "weir-1 writes the ledger of web",
+	} {
+		for _, fenced := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				do(t, s, strings.Replace(twoPools, "drift=10m", "replicas=2", 1), "clock 10s")
+				if p := s.process; !fenced {
+					p.fence = lead.NewFence(time.Hour, p.fence.Elapsed)
+					p.fence.Renewed(p.epoch, p.fence.Elapsed())
+					if err := p.connect(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				do(t, s, scale, "clock 280ms", "freeze", "clock 18s", "thaw")
+				s.sleep(time.Second)
+				switch err := s.check(); {
+				case fenced && err != nil:
+					t.Errorf("%s: %v", scale, err)
+				case !fenced && (err == nil || !strings.Contains(err.Error(), want)):
+					t.Errorf("%s: %v, want %q", scale, err, want)
+				}
+				do(t, s, "clock 10s")
+			})
+		}
+	}
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import "fmt"
+
+// frozen has the leader stand still in the middle of an attempt. The lease lasts 15 s, and
+// the fence closes after 10 s; another leads within 17 s.
+func frozen(w *world) []string {
+	service, pool := w.served()
+	if service == "" || !w.replicas {
+		return nil
+	}
+	lines := []string{
+		w.scale([]string{service}, w.someNodes()),
+		fmt.Sprintf("clock %dms", 250+w.r.IntN(oneOf(w, 150, 3000))),
+		"freeze",
+	}
+	if w.r.IntN(3) == 0 { // what has left before arrives
+		lines = append([]string{fmt.Sprintf("lose-answer late=%ds pool=%s times=1", 1+w.r.IntN(30), bare(pool))}, lines...)
+	}
+	for range 1 + w.r.IntN(3) {
+		lines = append(lines, fmt.Sprintf("clock %dms", w.r.IntN(oneOf(w, 8000, 20_000))), w.scale([]string{service}, w.someNodes()))
+	}
+	return append(lines, fmt.Sprintf("clock %dms", w.r.IntN(5000)), "thaw")
+}
