@@ -58,6 +58,7 @@ type seats struct {
 	// for all ports is in there by the transport lb.All.
 	byDoor, behind map[door]int
 	byPool         map[string][]int
+	at             map[string][]int
 }
 
 // door is a port of a place, or of a pool; that of lb.All stands for all ports, and that
@@ -69,7 +70,7 @@ type door struct {
 }
 
 func newSeats() *seats {
-	return &seats{byDoor: map[door]int{}, behind: map[door]int{}, byPool: map[string][]int{}}
+	return &seats{byDoor: map[door]int{}, behind: map[door]int{}, byPool: map[string][]int{}, at: map[string][]int{}}
 }
 
 func (s *seats) add(r seat) {
@@ -77,6 +78,7 @@ func (s *seats) add(r seat) {
 	s.all = append(s.all, r)
 	pool := strings.ToLower(r.Pool)
 	s.byPool[pool] = append(s.byPool[pool], at)
+	s.at[r.place] = append(s.at[r.place], at)
 	note(s.byDoor, r.place, r.Transport, r.FrontendPort, at)
 	if !r.FloatingIP {
 		note(s.behind, pool, r.Transport, r.BackendPort, at)

@@ -66,12 +66,14 @@ type docket struct {
 	had    map[string]int
 	// foreign says which Services ask for a pool of somebody else's.
 	foreign map[string]error
+	// there are the observed rules of each place.
+	there map[string][]seat
 	// swept is true once somebody fits who did not at first.
 	swept bool
 }
 
 func docketOf(in Input) *docket {
-	d := &docket{Input: in, places: map[string]string{}, had: map[string]int{}, foreign: map[string]error{}}
+	d := &docket{Input: in, places: map[string]string{}, had: map[string]int{}, foreign: map[string]error{}, there: map[string][]seat{}}
 	for _, f := range in.Observed.Frontends {
 		d.places[strings.ToLower(f.Name)] = place(f)
 	}
@@ -82,6 +84,8 @@ func docketOf(in Input) *docket {
 		if owner != "" {
 			d.had[owner]++
 		}
+		at := d.places[strings.ToLower(r.Frontend)]
+		d.there[at] = append(d.there[at], seat{r, at})
 	}
 	for _, s := range in.Shares {
 		if err := in.poolForeign(s); err != nil {
@@ -135,6 +139,9 @@ func (d *docket) fits(s Share, taken *seats) error {
 		return err
 	}
 	if err := d.foreign[s.Owner]; err != nil {
+		return err
+	}
+	if err := d.intrudes(s, taken); err != nil {
 		return err
 	}
 	wished := s.seats()

@@ -54,6 +54,9 @@ func (r *reader) access(s Service) Access {
 	if len(a.Additional) > 0 && r.yes(HAPorts) {
 		r.wrong(AdditionalIPs, r.annotations[AdditionalIPs], "no "+HAPorts+" beside it: a further address is opened on the Service's ports alone")
 	}
+	if a.Limited() && !a.Unruled && r.yes(HAPorts) && r.yes(DisableFloatingIP) {
+		r.wrong(HAPorts, "true", "no "+DisableFloatingIP+" beside it where it is said who may connect: that would be opened, or closed, on all ports of all nodes")
+	}
 	return a
 }
 

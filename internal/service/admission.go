@@ -35,6 +35,9 @@ func (w Wish) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	for i, f := range w.Faces {
 		family := f.Frontend.Family
 		for _, g := range w.gates(f) {
+			if !g.floating && g.protocol == lb.Any {
+				continue // all ports of all nodes are nobody's to open or close
+			}
 			a := nsg.Admission{Access: lb.Allow, Family: family, Protocol: g.protocol, Ports: g.ports}
 			own, further := of(family, nodes), []netip.Addr(nil)
 			if g.floating {

@@ -68,7 +68,7 @@ func of[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))]
 // acts does one thing.
 func (a *attacker) acts() {
 	a.t.Helper()
-	act := of(a.rand, a.bindsPool, a.bindsPool, a.wantsService, a.wantsService, a.editsService, a.editsPool, a.copiesPool, a.announces, a.deletes)
+	act := of(a.rand, a.bindsPool, a.bindsPool, a.wantsService, a.wantsService, a.sharesAddress, a.closesNodes, a.editsService, a.editsPool, a.copiesPool, a.announces, a.deletes)
 	what, err := act()
 	if err == nil && what != "" {
 		a.deeds = append(a.deeds, what)
@@ -198,6 +198,39 @@ func (a *attacker) wantsService() (string, error) {
 func brief(annotations map[string]string) string {
 	text := fmt.Sprint(annotations)
 	return text[:min(len(text), 300)]
+}
+
+// sharesAddress makes a Service at the neighbour's address, on a port of its own, and has it
+// closed for whom the neighbour lets in.
+func (a *attacker) sharesAddress() (string, error) {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name("guest"), Namespace: a.namespace, Annotations: map[string]string{
+			"service.beta.kubernetes.io/azure-load-balancer-ipv4":                          a.picture()["address of "+of(a.rand, "web", "all")],
+			"service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges": "true",
+		}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class), Ports: []corev1.ServicePort{{Port: int32(8000 + a.made)}},
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster, LoadBalancerSourceRanges: []string{"203.0.113.0/24"},
+		},
+	}
+	return a.creates(s, brief(s.Annotations))
+}
+
+// closesNodes makes an internal Service of all ports, where they are those of the nodes.
+func (a *attacker) closesNodes() (string, error) {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name("all-ports"), Namespace: a.namespace, Annotations: map[string]string{
+			"service.beta.kubernetes.io/azure-load-balancer-internal":                       "true",
+			"service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports": "true",
+			"service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip":            "true",
+			"service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges":  "true",
+		}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class), Ports: []corev1.ServicePort{{Port: 80}},
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster, LoadBalancerSourceRanges: []string{"203.0.113.0/24"},
+		},
+	}
+	return a.creates(s, brief(s.Annotations))
 }
 
 // editsService changes records, finalizers, policy or type of one of his Services.
