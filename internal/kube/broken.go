@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,13 +64,19 @@ func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []erro
 		err := o.check(ctx, strict, u)
 		switch status := apierrors.APIStatus(nil); {
 		case err == nil:
-		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !errors.As(err, &status), status.Status().Code >= 500:
+		case mayNotAsk(err), !errors.As(err, &status), status.Status().Code >= 500:
 			return nil, fmt.Errorf("%s: %s: not checked: %w", from.place, from.called(), err)
 		default:
 			refused = append(refused, fmt.Errorf("%s: %s: the API server refuses it: %w", from.place, from.called(), err))
 		}
 	}
 	return refused, nil
+}
+
+// mayNotAsk says whether err is about the rights of who asks. Admission's refusals are Forbidden
+// as well, and are about the object.
+func mayNotAsk(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), `is forbidden: User "`)
 }
 
 // check asks for one object. What only an API server writes is left out.
