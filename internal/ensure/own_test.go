@@ -76,6 +76,9 @@ func (s *stage) owned() error {
 		if b.deleting {
 			return fmt.Errorf("the BackendPool %s does not go", name)
 		}
+		if _, there := s.emu.Get(b.id.String()); !there && containsFold(s.settings.SharedPools(), b.id.Name) {
+			continue // its load balancer was made anew without it: no rule needs it
+		}
 		for _, a := range s.members(b.pool) {
 			wanted[strings.ToLower(b.id.String())+" "+a.IP.String()] = a.AdminState == lb.Down
 		}

@@ -19,6 +19,8 @@ type carried struct {
 
 	lane    *lane
 	parcels []parcel
+	// made are the pools that the write makes, and for which nothing waits.
+	made []lb.PoolKey
 }
 
 // parcel is one pool whose operations were taken out of the queue.
@@ -75,6 +77,8 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 		if next, ok := l.pack(ctx, p); ok {
 			c.pools[i] = next.todo.next
 			c.parcels = append(c.parcels, next)
+		} else if p.Etag == "" {
+			c.made = append(c.made, l.key(p))
 		}
 	}
 	return c
@@ -120,6 +124,8 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 		p.r.observed, p.r.lost = len(s.Addresses), ""
 		c.lane.conclude(ctx, p.taken, p.ops, p.r, p.start)
 	}
+	c.lane.queue.lookAt(c.made, time.Now())
+	c.made = nil
 	c.lane.queue.signal() // for what was added meanwhile
 }
 
@@ -163,6 +169,19 @@ func (c *carried) back(p parcel, mayLand bool) {
 		c.lane.queue.suspect(p.taken, p.todo.next.Etag)
 	}
 	c.lane.queue.back(p.taken, ops)
+}
+
+// lookAt has pools looked at that were made this moment and that somebody keeps: one that was
+// level before it went with its load balancer is empty now, and no change says so.
+func (q *queue) lookAt(made []lb.PoolKey, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range made {
+		if w := q.pools[key]; w != nil && !w.driftDue {
+			w.driftDue, w.driftSince = true, now
+			q.hold(key, w, w.ops)
+		}
+	}
 }
 
 // takeAlong is take for a pool that is not attempted for its own sake, unless nothing waits
