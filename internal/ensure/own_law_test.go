@@ -127,6 +127,7 @@ func TestLawWhatWeirHasWrittenHasAnOwner(t *testing.T) {
 			s.revive()
 			s.settle(2 * time.Hour)
 			s.look()
+			time.Sleep(11 * time.Minute) // a drift period: what was given up is looked at
 			s.settle(2 * time.Hour)
 			said.WriteString("--- end\n" + s.harvest(false) + s.cloud().spell())
 			if failed = s.owned(); failed == nil {
