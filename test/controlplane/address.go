@@ -13,7 +13,7 @@ func FreeAddresses(t testing.TB, n int) []string {
 	t.Helper()
 	all := make([]string, n)
 	for i := range all {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
