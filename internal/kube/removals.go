@@ -129,7 +129,7 @@ func (c *Cluster) tellHeld(ctx context.Context, s *corev1.Service, cl *claim, lo
 		"service", key(s.Namespace, s.Name), "addresses", what, "losing", losing, "of", c.addressed())
 	if !cl.ghost {
 		c.events.add(s, corev1.EventTypeWarning, EventRemovalHeld, sentence(fmt.Sprintf(
-			"It would lose %s, with other Services that would lose theirs: %d of %d, and nobody has asked for it. Nothing of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or what takes them away is mended",
+			"It would lose %s, with other Services that would lose theirs: %d of %d, and nobody has asked for it. Nothing more of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or what takes them away is mended",
 			what, losing, c.addressed(), AllowRemovalAnnotation), maxMessage))
 	}
 }

@@ -61,7 +61,7 @@ func (c *Cluster) rightOf(p *v1alpha1.BackendPool, at lb.PoolID) (right, refusal
 
 func notAllowed(namespace string, at lb.PoolID) string {
 	return fmt.Sprintf("namespace %s may not bind pools of load balancer %s: nothing is read or written for this BackendPool, and what is in the pool stays. "+
-		"Who administers the cluster allows it by the annotation %s: %s/%s/%s of the Namespace",
+		"Who administers the cluster allows it by the annotation %s of the Namespace, with %s/%s/%s in its list",
 		namespace, at.LoadBalancer.Name, grant.Annotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
 }
 

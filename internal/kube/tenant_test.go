@@ -145,7 +145,7 @@ func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 	s.hasService("web", corev1.ServiceTypeLoadBalancer)
 	s.hasSlice("web-1", "web", s.on(1))
 	s.binds("web", "web")
-	s.comesToSay("web", v1alpha1.ReasonNotAllowed, grant.Annotation+": "+subscription+"/rg/"+s.ns+" of the Namespace")
+	s.comesToSay("web", v1alpha1.ReasonNotAllowed, grant.Annotation+" of the Namespace, with "+subscription+"/rg/"+s.ns+" in its list")
 	s.wasTold("BackendPool", "web", v1alpha1.ReasonNotAllowed, 1)
 	if n := s.calls(); n != 0 {
 		t.Errorf("%d calls for a pool that may not be bound", n)
