@@ -80,6 +80,7 @@ func (nothing) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGrou
 	return lb.SecurityGroup{}, errNothing
 }
 func (nothing) Owners() []string                                           { return nil }
+func (nothing) Reached() []ensure.Reached                                  { return nil }
 func (nothing) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error)     { return nil, nil }
 
