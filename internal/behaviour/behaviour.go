@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package behaviour names what Azure does where no documentation says so: the questions, the
+// answers that are possible, and the one that is assumed until somebody has seen another.
+// The emulator does as it says, the probe finds it out, and the controller decides by it.
+package behaviour
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Answer is what one Azure does; empty is not known.
+type Answer string
+
+// The answers.
+const (
+	Taken            Answer = "taken"
+	Ignored          Answer = "ignored"
+	Filled           Answer = "filled"
+	Empty            Answer = "empty"
+	Kept             Answer = "kept"
+	Renewed          Answer = "renewed"
+	Honoured         Answer = "honoured"
+	Refused          Answer = "refused"
+	Supersede        Answer = "supersede"         // what the overtaken write put stays
+	SupersedeDiscard Answer = "supersede-discard" // what the overtaken write put is taken back
+	Lock             Answer = "lock-429"
+	Conflict         Answer = "conflict-409"
+	Mixed            Answer = "mixed" // each of the three, by request
+)
+
+// Behaviour is what one Azure does. The zero value knows nothing.
+type Behaviour struct {
+	// WholeWriteAddresses is what a PUT of a load balancer does with other addresses for a
+	// pool that is there.
+	WholeWriteAddresses Answer `json:"wholeWriteAddresses,omitempty"`
+	// WholeWriteAdminStates is the same for other admin states of addresses that are there.
+	WholeWriteAdminStates Answer `json:"wholeWriteAdminStates,omitempty"`
+	// WholeWriteNewPools is what becomes of the addresses of a pool that a PUT of its load
+	// balancer makes.
+	WholeWriteNewPools Answer `json:"wholeWriteNewPools,omitempty"`
+	// UnchangedWriteEtag is what a PUT of a pool or load balancer that changes nothing does
+	// with the etag.
+	UnchangedWriteEtag Answer `json:"unchangedWriteEtag,omitempty"`
+	// Overlap is what a write meets while another runs on its load balancer.
+	Overlap Answer `json:"overlap,omitempty"`
+	// PoolIfMatch is whether a PUT of a pool heeds If-Match.
+	PoolIfMatch Answer `json:"poolIfMatch,omitempty"`
+	// IfNoneMatch is whether a PUT of a pool or load balancer heeds If-None-Match: *.
+	IfNoneMatch Answer `json:"ifNoneMatch,omitempty"`
+	// InterfaceAdminState is what a PUT of a pool does with Down on a network interface's entry.
+	InterfaceAdminState Answer `json:"interfaceAdminState,omitempty"`
+	// FailedParent is what a PUT of a pool meets whose load balancer is Failed.
+	FailedParent Answer `json:"failedParent,omitempty"`
+}
+
+// Question is one line of the table.
+type Question struct {
+	// Name is the key in JSON.
+	Name string
+	// Asks says in words what is not known.
+	Asks string
+	// Answers are possible; the first is assumed.
+	Answers []Answer
+	// Evidence says why that one is assumed.
+	Evidence string
+}
+
+// Questions returns the table, in the order of Behaviour's fields.
+func Questions() []Question {
+	return []Question{
+		{"wholeWriteAddresses", "a PUT of a load balancer with other addresses for a pool that is there", []Answer{Ignored, Taken}, "Azure/azure-rest-api-specs#11234"},
+		{"wholeWriteAdminStates", "a PUT of a load balancer with other admin states of addresses that are there", []Answer{Ignored, Taken}, "Azure/azure-rest-api-specs#11234, by analogy"},
+		{"wholeWriteNewPools", "the addresses of a pool that a PUT of its load balancer makes", []Answer{Empty, Filled}, "Azure/bicep#11905, Azure/azure-service-operator#4368"},
+		{"unchangedWriteEtag", "the etag after a PUT that changes nothing", []Answer{Kept, Renewed}, "virtual networks keep theirs, subnets do not; load balancers are recorded nowhere"},
+		{"overlap", "a write while another runs on the same load balancer", []Answer{Supersede, SupersedeDiscard, Lock, Conflict, Mixed}, "recorded for load balancers: supersede alone"},
+		{"poolIfMatch", "If-Match on a PUT of a pool", []Answer{Honoured, Ignored}, "kubernetes-sigs/cloud-provider-azure#1588"},
+		{"ifNoneMatch", "If-None-Match: * on a PUT of a pool or load balancer that is there", []Answer{Honoured, Ignored}, "recorded nowhere"},
+		{"interfaceAdminState", "Down on a network interface's entry in a PUT of its pool", []Answer{Taken, Ignored, Refused}, "the admin state page; no recording"},
+		{"failedParent", "a PUT of a pool whose load balancer is Failed", []Answer{Taken, Refused}, "ParentResourceIsInFailedState is seen for express route circuits alone"},
+	}
+}
+
+// Assumed returns the answers that are taken for true until others are seen.
+func Assumed() Behaviour {
+	var b Behaviour
+	for i, q := range Questions() {
+		b.set(i, q.Answers[0])
+	}
+	return b
+}
+
+// Or returns b with what it does not know from other.
+func (b Behaviour) Or(other Behaviour) Behaviour {
+	for i := range Questions() {
+		if b.Get(i) == "" {
+			b.set(i, other.Get(i))
+		}
+	}
+	return b
+}
+
+// Get returns the answer to question i of Questions.
+func (b Behaviour) Get(i int) Answer {
+	return reflect.ValueOf(b).Field(i).Interface().(Answer) //nolint:forcetypeassert // a test walks all fields
+}
+
+func (b *Behaviour) set(i int, a Answer) { reflect.ValueOf(b).Elem().Field(i).Set(reflect.ValueOf(a)) }
+
+// With returns b with another answer to the question of that name. An error names the
+// question, the answer and those that are possible.
+func (b Behaviour) With(name string, a Answer) (Behaviour, error) {
+	all := Questions()
+	i := slices.IndexFunc(all, func(q Question) bool { return q.Name == name })
+	if i < 0 {
+		return b, fmt.Errorf("no question of Azure's behaviour is named %q: use one of %s", name, names(all))
+	}
+	if a != "" && !slices.Contains(all[i].Answers, a) {
+		return b, fmt.Errorf("%s: %q is no answer: use one of %v", name, a, all[i].Answers)
+	}
+	b.set(i, a)
+	return b, nil
+}
+
+func names(all []Question) string {
+	list := make([]string, len(all))
+	for i, q := range all {
+		list[i] = q.Name
+	}
+	return strings.Join(list, ", ")
+}
+
+// String names what differs from Assumed, in the order of Questions; "as assumed" if nothing does.
+func (b Behaviour) String() string {
+	var parts []string
+	for i, q := range Questions() {
+		if a := b.Get(i); a != "" && a != q.Answers[0] {
+			parts = append(parts, q.Name+"="+string(a))
+		}
+	}
+	if len(parts) == 0 {
+		return "as assumed"
+	}
+	return strings.Join(parts, " ")
+}
+
+// UnmarshalJSON refuses questions and answers that are not in the table.
+func (b *Behaviour) UnmarshalJSON(text []byte) error {
+	var raw map[string]Answer
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&raw); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more follows after the object")
+	}
+	var next Behaviour
+	for name, a := range raw {
+		var err error
+		if next, err = next.With(name, a); err != nil {
+			return err
+		}
+	}
+	*b = next
+	return nil
+}
