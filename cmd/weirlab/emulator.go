@@ -40,6 +40,7 @@ type emulatorFlags struct {
 	latencyScale        float64
 	overlap, throttle   string
 	lockSilent          bool
+	strictGroups        bool
 	seed                uint64
 	token               string
 	role                string
@@ -96,6 +97,7 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.Float64Var(&f.latencyScale, "latency-scale", 1, "1 is the latency model, 0 completes operations at once")
 	set.StringVar(&f.overlap, "overlap", string(armemu.Supersede), fmt.Sprintf("what a write meets while another runs on its load balancer: one of %v", armemu.Overlaps()))
 	set.BoolVar(&f.lockSilent, "lock-without-retry-after", false, "with --overlap lock-429, leave Retry-After off its answers")
+	set.BoolVar(&f.strictGroups, "strict-resource-groups", false, "answer 404 for what lies in a resource group that nobody made (without it any write makes its group)")
 	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")
 	set.Uint64Var(&f.seed, "seed", 1, "makes etags, latencies and fault probabilities repeatable")
 	set.StringVar(&f.token, "token", "", "bearer token that requests must carry (any token when empty)")
@@ -110,7 +112,7 @@ func (f *emulatorFlags) build() (*armemu.Emulator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--overlap: %w", err)
 	}
-	opts := armemu.Options{Seed: f.seed, Token: f.token, Overlap: overlap, LockWithoutRetryAfter: f.lockSilent, CallLogCap: servedCalls}
+	opts := armemu.Options{Seed: f.seed, Token: f.token, Overlap: overlap, LockWithoutRetryAfter: f.lockSilent, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
 	switch f.throttle {
 	case "on":
 		opts.Throttle = armemu.AzureLimits()

@@ -171,6 +171,9 @@ func (e *Emulator) clean(id resourceID, body fields) fields {
 	if dns := object(props, "dnsSettings"); dns != nil && id.root == publicIPKind {
 		props["dnsSettings"] = without(dns, "fqdn")
 	}
+	if os := object(props, "osProfile"); os != nil && id.root == virtualMachineKind {
+		props["osProfile"] = without(os, "adminPassword", "customData") // never shown again
+	}
 	for _, k := range id.root.children {
 		list := objects(props, k.collection)
 		for i, c := range list {

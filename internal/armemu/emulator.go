@@ -39,6 +39,9 @@ type Options struct {
 	// Throttle sets the request limits; nil throttles nothing.
 	// AzureLimits returns the documented ones.
 	Throttle *Limits
+	// StrictResourceGroups answers 404 for whatever lies in a resource group that
+	// nobody has made, by a PUT or a seed. Without it any write makes its group.
+	StrictResourceGroups bool
 	// CallLogCap keeps the newest calls only; 0 keeps all.
 	CallLogCap int
 }
@@ -83,9 +86,11 @@ type Emulator struct {
 
 	opts       Options
 	random     *rand.Rand
-	aggregates map[string]*aggregate // by lower-cased ARM id
-	operations map[string]*operation // by operation id
-	opOrder    []string              // operation ids, oldest first
+	aggregates map[string]*aggregate     // by lower-cased ARM id
+	operations map[string]*operation     // by operation id
+	groups     map[string]*resourceGroup // by groupKey
+	deletions  map[string]*groupDeletion // of groups, by operation id
+	opOrder    []string                  // operation ids, oldest first
 	running    []*operation
 	limits     *limiter
 	faults     *faultScript
@@ -106,6 +111,8 @@ func New(opts Options) *Emulator {
 		random:     rand.New(rand.NewPCG(opts.Seed, 0x77656972)), //nolint:gosec // repeatable on purpose
 		aggregates: map[string]*aggregate{},
 		operations: map[string]*operation{},
+		groups:     map[string]*resourceGroup{},
+		deletions:  map[string]*groupDeletion{},
 		limits:     newLimiter(opts.Throttle),
 		calls:      callLog{limit: opts.CallLogCap},
 	}

@@ -104,6 +104,7 @@ func (e *Emulator) forgetRunning(op *operation) {
 // settle finishes what has come due. Everything that looks at state calls it
 // first, so no goroutine has to.
 func (e *Emulator) settle(now time.Time) {
+	e.settleGroups(now)
 	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
 	slices.SortStableFunc(due, func(a, b *operation) int { return a.deadline.Compare(b.deadline) })
 	for _, op := range due {
@@ -152,6 +153,14 @@ func (e *Emulator) pollAfter() time.Duration {
 // operationURL is absolute, as the SDKs require, and leads back to wherever the
 // request was sent.
 func operationURL(x *exchange, op *operation, segment string) string {
+	return absolute(x, &url.URL{
+		Path: "/subscriptions/" + op.target.subscription + "/providers/" + op.target.root.namespace +
+			"/locations/eastus/" + segment + "/" + op.id,
+		RawQuery: url.Values{"api-version": {x.req.URL.Query().Get("api-version")}}.Encode(),
+	})
+}
+
+func absolute(x *exchange, u *url.URL) string {
 	scheme := x.req.URL.Scheme
 	if scheme == "" {
 		scheme = "http"
@@ -163,12 +172,7 @@ func operationURL(x *exchange, op *operation, segment string) string {
 	if host == "" {
 		host = x.req.URL.Host
 	}
-	u := url.URL{
-		Scheme: scheme, Host: host,
-		Path: "/subscriptions/" + op.target.subscription + "/providers/" + op.target.root.namespace +
-			"/locations/eastus/" + segment + "/" + op.id,
-		RawQuery: url.Values{"api-version": {x.req.URL.Query().Get("api-version")}}.Encode(),
-	}
+	u.Scheme, u.Host = scheme, host
 	return u.String()
 }
 

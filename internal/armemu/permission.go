@@ -84,6 +84,9 @@ func (x *exchange) asks() []asked {
 	if r.problem != nil {
 		return nil
 	}
+	if r.about != aResource {
+		return []asked{r.asksGroup()}
+	}
 	switch r.kind {
 	case KindPoll:
 		kind := "operations"

@@ -140,13 +140,16 @@ var apiVersions = []string{
 // computeVersions are those of Microsoft.Compute.
 var computeVersions = []string{
 	"2022-03-01", "2022-08-01", "2022-11-01", "2023-03-01", "2023-07-01", "2023-09-01",
-	"2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01",
+	"2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01", "2026-04-01",
 }
 
 func (e *Emulator) checkVersion(x *exchange) *Problem {
 	namespace, known := network, apiVersions
-	if x.route.namespace == compute {
+	switch x.route.namespace {
+	case compute:
 		namespace, known = compute, computeVersions
+	case resources:
+		namespace, known = resources, resourcesVersions
 	}
 	version := x.req.URL.Query().Get("api-version")
 	if version == "" {
@@ -166,6 +169,12 @@ func (e *Emulator) find(x *exchange) *Problem {
 	r := x.route
 	if r.problem != nil {
 		return r.problem
+	}
+	if r.about != aResource {
+		return e.answerGroup(x)
+	}
+	if problem := e.refuseGroup(r); problem != nil {
+		return problem
 	}
 	switch r.kind {
 	case KindPoll:

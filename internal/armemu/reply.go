@@ -38,6 +38,9 @@ func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
 	case x.body != nil:
 		r.body = encode(x.body)
 	}
+	if x.req.Method == http.MethodHead {
+		r.body = nil
+	}
 	r.header.Set("Content-Type", "application/json; charset=utf-8")
 	r.header.Set("x-ms-request-id", e.guid())
 	r.header.Set("x-ms-correlation-request-id", e.guid())

@@ -82,11 +82,17 @@ type route struct {
 	list         *childKind // children listed; nil lists roots of id.root
 	operation    string     // operation polled
 	result       bool       // polled by Location rather than Azure-AsyncOperation
+	about        about      // what it leads to if it is Resource Manager's own
 	problem      *Problem   // why the path leads nowhere
 }
 
 func (r route) resource() string {
-	if r.kind == KindGet || r.kind == KindPut || r.kind == KindDelete {
+	switch {
+	case r.about == aGroup:
+		return r.groupID()
+	case r.about != aResource:
+		return ""
+	case r.kind == KindGet || r.kind == KindPut || r.kind == KindDelete:
 		return r.id.String()
 	}
 	return ""
@@ -112,6 +118,9 @@ func parseRoute(method string, u *url.URL) route {
 	r.subscription = seg[1]
 	r.id.subscription = seg[1]
 	rest := seg[2:]
+	if r.readGroup(method, rest) {
+		return r
+	}
 	if len(rest) >= 2 && strings.EqualFold(rest[0], "resourceGroups") {
 		r.id.group, rest = rest[1], rest[2:]
 	}
@@ -213,7 +222,7 @@ func parseID(id string) (resourceID, error) {
 	if r.problem != nil {
 		return resourceID{}, fmt.Errorf("resource id %q: %s", id, r.problem.Message)
 	}
-	if r.kind != KindGet {
+	if r.kind != KindGet || r.about != aResource {
 		return resourceID{}, fmt.Errorf("resource id %q names no single resource: give the id of one of %s", id, modelledTypes())
 	}
 	return r.id, nil

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -40,12 +42,16 @@ func (e *Emulator) Put(id string, body []byte) error {
 	if err := e.install(id, body, false); err != nil {
 		return err
 	}
-	parsed, _ := parseID(id)
-	e.allocateMissing(e.aggregates[parsed.rootKey()])
+	if parsed, err := parseID(id); err == nil {
+		e.allocateMissing(e.aggregates[parsed.rootKey()])
+	}
 	return nil
 }
 
 func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
+	if r := parseRoute(http.MethodGet, &url.URL{Path: id}); r.about == aGroup {
+		return e.installGroup(r, raw)
+	}
 	parsed, err := parseID(id)
 	if err != nil {
 		return err
@@ -64,6 +70,7 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 	if agg == nil {
 		agg = &aggregate{id: parsed.rootID()}
 		e.aggregates[parsed.rootKey()] = agg
+		e.imply(parsed)
 	}
 	if agg.op != nil {
 		e.cancelRunning(agg, &operation{name: "Put" + operationName(parsed) + "Operation", id: e.guid()})
@@ -103,13 +110,19 @@ func (e *Emulator) installed(id resourceID, root, body fields) fields {
 // Get returns the resource as a GET would answer it, and whether it exists.
 // Reading here is no call: it leaves the log and the limits alone.
 func (e *Emulator) Get(id string) (json.RawMessage, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(time.Now())
+	if r := parseRoute(http.MethodGet, &url.URL{Path: id}); r.about == aGroup {
+		if g := e.group(r.id); g != nil {
+			return encode(g.render()), true
+		}
+		return nil, false
+	}
 	parsed, err := parseID(id)
 	if err != nil {
 		return nil, false
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.settle(time.Now())
 	agg := e.aggregates[parsed.rootKey()]
 	if agg == nil || !agg.has(parsed) {
 		return nil, false
@@ -118,13 +131,13 @@ func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 }
 
 // Snapshot returns all resources as JSON: an array of {"id", "body"} in the
-// order of their ids. What a running operation wrote is in it; the operation
+// order of their ids, and before them the resource groups that were made. What a running operation wrote is in it; the operation
 // is not.
 func (e *Emulator) Snapshot() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settle(time.Now())
-	all := []stored{}
+	all := e.storedGroups()
 	for _, agg := range e.sorted() {
 		all = append(all, stored{ID: agg.id.String(), Body: encode(agg.render(agg.id, e.index()))})
 	}
@@ -157,6 +170,7 @@ func (e *Emulator) Restore(snapshot []byte) error {
 		fresh.allocateMissing(agg)
 	}
 	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
+	e.groups, e.deletions = fresh.groups, fresh.deletions
 	e.links, e.lastPublic = nil, fresh.lastPublic
 	if e.flows != nil {
 		e.flows.follow("/", e.allRules(), time.Now())

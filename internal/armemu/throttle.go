@@ -123,7 +123,7 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 
 // takeWindow is the network provider's limit. Its error code is assumed.
 func (e *Emulator) takeWindow(x *exchange) *Problem {
-	if e.limits.limits == nil || x.route.namespace == compute {
+	if e.limits.limits == nil || x.route.namespace != network {
 		return nil
 	}
 	class, limit := "writes", e.limits.limits.NetworkWrites

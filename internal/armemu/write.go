@@ -79,6 +79,7 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 			agg.guid = e.guid()
 		}
 		e.aggregates[id.rootKey()] = agg
+		e.imply(id)
 	}
 	e.give(id, p.root)
 	p.root = signed(p.before, p.root, x.caller)
