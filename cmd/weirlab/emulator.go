@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 )
 
 // servedCalls is how many calls a served emulator remembers.
@@ -38,7 +39,8 @@ type emulatorFlags struct {
 	certificate         string
 	faults, seedFile    string
 	latencyScale        float64
-	overlap, throttle   string
+	behaviour, overlap  string
+	throttle            string
 	lockSilent          bool
 	strictGroups        bool
 	seed                uint64
@@ -95,7 +97,8 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.faults, "faults", "", "fault script to start with (YAML)")
 	set.StringVar(&f.seedFile, "seed-file", "", `resources to start with: a snapshot, a JSON array of {"id","body"}`)
 	set.Float64Var(&f.latencyScale, "latency-scale", 1, "1 is the latency model, 0 completes operations at once")
-	set.StringVar(&f.overlap, "overlap", string(armemu.Supersede), fmt.Sprintf("what a write meets while another runs on its load balancer: one of %v", armemu.Overlaps()))
+	set.StringVar(&f.behaviour, "azure-behaviour", "", `answers to what is not known of Azure: a JSON object with the key "behaviour", such as a probe's report`)
+	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", armemu.Overlaps()))
 	set.BoolVar(&f.lockSilent, "lock-without-retry-after", false, "with --overlap lock-429, leave Retry-After off its answers")
 	set.BoolVar(&f.strictGroups, "strict-resource-groups", false, "answer 404 for what lies in a resource group that nobody made (without it any write makes its group)")
 	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")
@@ -108,11 +111,19 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 
 // build checks the flags and returns the emulator they describe.
 func (f *emulatorFlags) build() (*armemu.Emulator, error) {
-	overlap, err := armemu.ParseOverlap(f.overlap)
-	if err != nil {
-		return nil, fmt.Errorf("--overlap: %w", err)
+	opts := armemu.Options{Seed: f.seed, Token: f.token, LockWithoutRetryAfter: f.lockSilent, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
+	if err := load(f.behaviour, func(raw []byte) (err error) {
+		opts.Behaviour, err = armemu.ParseBehaviour(raw)
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("--azure-behaviour: %w", err)
 	}
-	opts := armemu.Options{Seed: f.seed, Token: f.token, Overlap: overlap, LockWithoutRetryAfter: f.lockSilent, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
+	if f.overlap != "" {
+		var err error
+		if opts.Behaviour, err = opts.Behaviour.With("overlap", behaviour.Answer(f.overlap)); err != nil {
+			return nil, fmt.Errorf("--overlap: %w", err)
+		}
+	}
 	switch f.throttle {
 	case "on":
 		opts.Throttle = armemu.AzureLimits()
@@ -198,7 +209,7 @@ func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer)
 		}
 		arm, admin = tls.NewListener(arm, config), tls.NewListener(admin, config)
 	}
-	if err := f.announce(out, scheme+"://"+arm.Addr().String(), scheme+"://"+admin.Addr().String()+"/_emu/"); err != nil {
+	if err := f.announce(out, emu, scheme+"://"+arm.Addr().String(), scheme+"://"+admin.Addr().String()+"/_emu/"); err != nil {
 		return errors.Join(err, arm.Close(), admin.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -213,7 +224,7 @@ func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer)
 }
 
 // announce says where the emulator is, once it is there.
-func (f *emulatorFlags) announce(out io.Writer, endpoint, admin string) error {
+func (f *emulatorFlags) announce(out io.Writer, emu *armemu.Emulator, endpoint, admin string) error {
 	if f.output == "json" {
 		return json.NewEncoder(out).Encode(map[string]string{"endpoint": endpoint, "admin": admin})
 	}
@@ -226,11 +237,12 @@ func (f *emulatorFlags) announce(out io.Writer, endpoint, admin string) error {
   admin     %s
   accepts   %s
   overlap   %s
+  azure     %s
   latency   x%g
   throttle  %s
   seed      %d
 Ctrl-C stops it; its state is not kept.
-`, endpoint, admin, token, f.overlap, f.latencyScale, f.throttle, f.seed)
+`, endpoint, admin, token, emu.Behaviour().Overlap, emu.Behaviour(), f.latencyScale, f.throttle, f.seed)
 	return err
 }
 

@@ -27,6 +27,8 @@ func TestEmulatorRefusesBadInput(t *testing.T) {
 	faults, seed := filepath.Join(dir, "faults.yaml"), filepath.Join(dir, "seed.json")
 	writeFile(t, faults, "rules: [{action: {status: 1}}]")
 	writeFile(t, seed, "{}")
+	azure := filepath.Join(dir, "azure.json")
+	writeFile(t, azure, `{"behaviour":{"overlap":"fight"}}`)
 	for args, want := range map[string]string{
 		"--listen 0.0.0.0:0":                          "not a loopback address",
 		"--listen :0":                                 "not a loopback address",
@@ -35,6 +37,8 @@ func TestEmulatorRefusesBadInput(t *testing.T) {
 		"--listen example.org:0":                      "not a loopback address",
 		"--listen nonsense":                           "host:port",
 		"--overlap fight":                             "lock-429",
+		"--azure-behaviour " + seed:                   "which is missing",
+		"--azure-behaviour " + azure:                  "no answer",
 		"--throttle some":                             "use on or off",
 		"--latency-scale -1":                          "out of range",
 		"--latency-scale x":                           "latency-scale",
@@ -64,6 +68,22 @@ func TestExitCodes(t *testing.T) {
 		if got := run(strings.Fields(args)); got != want {
 			t.Errorf("weirlab %s ends with %d, want %d", args, got, want)
 		}
+	}
+}
+
+// A report says how requests are answered; a flag goes before it.
+func TestEmulatorTakesABehaviour(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	report := filepath.Join(t.TempDir(), "report.json")
+	writeFile(t, report, `{"weir":"v1","behaviour":{"overlap":"conflict-409","poolIfMatch":"ignored"}}`)
+	e := start(t, "--azure-behaviour", report, "--overlap", "lock-429", "--exit-with-stdin")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if status, body := get(t, client, e.Admin+"config", ""); status != 200 || !strings.Contains(body, `"overlap":"lock-429","poolIfMatch":"ignored"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	e.closeStdin()
+	if err := e.wait(t); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"weir.dev/weir/internal/behaviour"
 )
 
 // Admin returns the handler of the admin API under /_emu/. Whoever reaches it
@@ -131,18 +133,14 @@ func parseSince(value string) (func(Call) bool, error) {
 
 // settings are what PUT /_emu/config changes; absent ones stay.
 type settings struct {
-	Overlap               *string  `json:"overlap,omitempty"`
-	LatencyScale          *float64 `json:"latencyScale,omitempty"`
-	IgnoreInlineAddresses *bool    `json:"ignoreInlineAddresses,omitempty"`
+	Behaviour    *behaviour.Behaviour `json:"behaviour,omitempty"`
+	LatencyScale *float64             `json:"latencyScale,omitempty"`
 }
 
 func (e *Emulator) config() settings {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return settings{
-		Overlap: new(string(e.opts.Overlap)), LatencyScale: new(e.opts.LatencyScale),
-		IgnoreInlineAddresses: new(e.opts.IgnoreInlineAddresses),
-	}
+	return settings{Behaviour: new(e.opts.Behaviour), LatencyScale: new(e.opts.LatencyScale)}
 }
 
 func (e *Emulator) configure(body []byte) error {
@@ -151,21 +149,15 @@ func (e *Emulator) configure(body []byte) error {
 		return fmt.Errorf("config: %w", err)
 	}
 	if want == (settings{}) {
-		return errors.New("config: nothing to change: set overlap, latencyScale or ignoreInlineAddresses")
+		return errors.New("config: nothing to change: set behaviour or latencyScale")
 	}
-	before := e.config()
 	if want.LatencyScale != nil {
 		if err := e.SetLatencyScale(*want.LatencyScale); err != nil {
 			return err
 		}
 	}
-	if want.Overlap != nil {
-		if err := e.SetOverlap(Overlap(*want.Overlap)); err != nil {
-			return errors.Join(err, e.SetLatencyScale(*before.LatencyScale))
-		}
-	}
-	if want.IgnoreInlineAddresses != nil {
-		e.SetIgnoreInlineAddresses(*want.IgnoreInlineAddresses)
+	if want.Behaviour != nil {
+		return e.SetBehaviour(*want.Behaviour) // its answers were checked when it was read
 	}
 	return nil
 }

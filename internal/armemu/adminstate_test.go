@@ -77,29 +77,6 @@ func TestAdminStateIsStored(t *testing.T) {
 	}
 }
 
-// With IgnoreInlineAddresses a PUT of the load balancer is answered as if all was
-// well: pools that were there keep their addresses, new ones take theirs.
-func TestIgnoredInlineAddresses(t *testing.T) {
-	emu := newCloud(t, armemu.Options{IgnoreInlineAddresses: true})
-	send(t, emu, http.MethodPut, poolID, poolWith(inVNet, entry("a", ip(1), ""), entry("b", ip(2), "Up")))
-	before := send(t, emu, http.MethodGet, lbID, "").text("etag")
-	named := func(name string) string {
-		return strings.Replace(poolWith(inVNet, entry("a", ip(1), "Down")), "{", `{"name":"`+name+`",`, 1)
-	}
-	a := send(t, emu, http.MethodPut, lbID, lbBody(named("WEB")+","+named("new")))
-	if a.status != http.StatusOK || a.text("etag") == before {
-		t.Fatalf("%d %s", a.status, a.raw)
-	}
-	if web, fresh := statesOf(t, emu, poolID), statesOf(t, emu, lbID+"/backendAddressPools/new"); web != "a=- b=Up" || fresh != "a=Down" {
-		t.Errorf("web holds %s, new %s", web, fresh)
-	}
-	emu.SetIgnoreInlineAddresses(false)
-	send(t, emu, http.MethodPut, lbID, lbBody(named("web")))
-	if web := statesOf(t, emu, poolID); web != "a=Down" {
-		t.Errorf("no more ignored, but web holds %s", web)
-	}
-}
-
 const setNIC = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/s/virtualMachines/0/networkInterfaces/n/ipConfigurations/ip"
 
 // A pool that interfaces have joined shows an address for each. Who is in it is

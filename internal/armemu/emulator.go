@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"weir.dev/weir/internal/behaviour"
 )
 
 // Options configure an Emulator. The zero value answers at once, supersedes
@@ -26,16 +28,12 @@ type Options struct {
 	// LatencyFixed lets every operation take its type's median instead of a draw
 	// from the model, so that its length does not depend on the order of requests.
 	LatencyFixed bool
-	// Overlap says what a write meets while another runs on its aggregate.
-	// Empty is Supersede.
-	Overlap Overlap
+	// Behaviour answers what is not known of Azure; what it leaves open is as
+	// defaults has it.
+	Behaviour behaviour.Behaviour
 	// LockWithoutRetryAfter leaves the Retry-After header off the 429 that
-	// Overlap Lock answers. Whether Azure sends it is not known.
+	// overlap lock-429 answers.
 	LockWithoutRetryAfter bool
-	// IgnoreInlineAddresses has a PUT of a load balancer leave the addresses of
-	// the pools that are there as they are, though it answers success. Whether
-	// Azure takes them is recorded nowhere: a client has to look.
-	IgnoreInlineAddresses bool
 	// Throttle sets the request limits; nil throttles nothing.
 	// AzureLimits returns the documented ones.
 	Throttle *Limits
@@ -44,40 +42,6 @@ type Options struct {
 	StrictResourceGroups bool
 	// CallLogCap keeps the newest calls only; 0 keeps all.
 	CallLogCap int
-}
-
-// Overlap is what happens to a write that arrives while another operation runs
-// on the same load balancer or other resource with an etag of its own.
-type Overlap string
-
-// The overlap policies.
-const (
-	// Supersede cancels the running operation and accepts the new write. What
-	// the earlier write put stays unless the later one overwrites it (assumed).
-	Supersede Overlap = "supersede"
-	// SupersedeDiscard is Supersede, but takes the earlier write back first: a
-	// client that takes Canceled for success loses its update.
-	SupersedeDiscard Overlap = "supersede-discard"
-	// Lock answers 429 RetryableErrorDueToAnotherOperation.
-	Lock Overlap = "lock-429"
-	// Conflict answers 409 AnotherOperationInProgress.
-	Conflict Overlap = "conflict-409"
-)
-
-// Overlaps lists every policy, in the order of the documentation.
-func Overlaps() []Overlap { return []Overlap{Supersede, SupersedeDiscard, Lock, Conflict} }
-
-// ParseOverlap returns the policy of that name; empty is Supersede.
-func ParseOverlap(name string) (Overlap, error) {
-	if name == "" {
-		return Supersede, nil
-	}
-	for _, o := range Overlaps() {
-		if string(o) == name {
-			return o, nil
-		}
-	}
-	return "", fmt.Errorf("overlap policy %q is unknown: use one of %v", name, Overlaps())
 }
 
 // Emulator is one Azure cloud. It implements http.Handler.
@@ -103,9 +67,7 @@ type Emulator struct {
 
 // New returns an empty cloud.
 func New(opts Options) *Emulator {
-	if opts.Overlap == "" {
-		opts.Overlap = Supersede
-	}
+	opts.Behaviour = opts.Behaviour.Or(defaults())
 	return &Emulator{
 		opts:       opts,
 		random:     rand.New(rand.NewPCG(opts.Seed, 0x77656972)), //nolint:gosec // repeatable on purpose
@@ -118,18 +80,6 @@ func New(opts Options) *Emulator {
 	}
 }
 
-// SetOverlap changes the overlap policy for writes to come.
-func (e *Emulator) SetOverlap(o Overlap) error {
-	parsed, err := ParseOverlap(string(o))
-	if err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.opts.Overlap = parsed
-	return nil
-}
-
 // SetLatencyScale changes the latency of operations to come.
 func (e *Emulator) SetLatencyScale(scale float64) error {
 	if !(scale >= 0 && scale <= 1000) {
@@ -139,13 +89,6 @@ func (e *Emulator) SetLatencyScale(scale float64) error {
 	defer e.mu.Unlock()
 	e.opts.LatencyScale = scale
 	return nil
-}
-
-// SetIgnoreInlineAddresses changes the option for writes to come.
-func (e *Emulator) SetIgnoreInlineAddresses(ignore bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.opts.IgnoreInlineAddresses = ignore
 }
 
 // SetFaults replaces the fault script by this YAML text; empty removes it.

@@ -214,7 +214,7 @@ func (e *Emulator) heldBy(agg *aggregate, key string) []flowAddress {
 	var held []flowAddress
 	for _, entry := range entriesOf(e.index(), id, pool) {
 		held = append(held, flowAddress{
-			pool: text(pool, "name"), name: text(entry, "name"), ip: e.ipOf(entry), adminState: text(properties(entry), "adminState"),
+			pool: text(pool, "name"), name: text(entry, "name"), ip: e.ipOf(entry), adminState: text(properties(entry), adminState),
 		})
 	}
 	return held

@@ -59,6 +59,7 @@ const (
 	subnets    = "subnets"
 	nicConfigs = "backendIPConfigurations"
 	nicPools   = "loadBalancerBackendAddressPools"
+	adminState = "adminState"
 )
 
 var (

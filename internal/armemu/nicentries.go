@@ -78,8 +78,7 @@ func (e *Emulator) takeEntries(pool resourceID, before, body fields) fields {
 	return with(body, "properties", with(properties(body), addresses, array(list)))
 }
 
-// takeAllEntries is takeEntries for the pools of a load balancer. If inline
-// addresses are ignored, pools that were there keep theirs.
+// takeAllEntries is takeEntries for the pools of a load balancer.
 func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fields {
 	list, old := objects(properties(root), pools), objects(properties(before), pools)
 	for i, pool := range list {
@@ -87,10 +86,10 @@ func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fiel
 		if j := indexByName(old, text(pool, "name")); j >= 0 {
 			was = old[j]
 		}
-		if was != nil && e.opts.IgnoreInlineAddresses {
-			pool = with(pool, "properties", with(properties(pool), addresses, array(objects(properties(was), addresses))))
-		}
-		list[i] = e.takeEntries(balancer.withChild(poolKind, text(pool, "name")), was, pool)
+		id := balancer.withChild(poolKind, text(pool, "name"))
+		entries := inlineEntries(e.opts.Behaviour, was == nil, entriesOf(e.index(), id, was), objects(properties(pool), addresses))
+		pool = with(pool, "properties", with(properties(pool), addresses, array(entries)))
+		list[i] = e.takeEntries(id, was, pool)
 	}
 	return with(root, "properties", with(properties(root), pools, array(list)))
 }

@@ -64,7 +64,7 @@ type origin struct{ put, down string }
 const originKey = "\x00origin"
 
 func isDown(address fields) bool {
-	return strings.EqualFold(text(properties(address), "adminState"), "Down")
+	return strings.EqualFold(text(properties(address), adminState), "Down")
 }
 
 // signed returns a root body with the origins of its addresses, after a write of by: those

@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 )
 
 // A write that another overtakes ends Canceled over HTTP 200.
@@ -45,7 +46,7 @@ func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
 
 func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1, Overlap: armemu.SupersedeDiscard})
+		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: behaviour.SupersedeDiscard}})
 		spare := lbID + "/backendAddressPools/spare"
 		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
 		send(t, emu, http.MethodPut, spare, poolBody("10.0.0.2"))
@@ -67,9 +68,9 @@ func TestOverlapRefusals(t *testing.T) {
 		detail  string
 		retries bool
 	}{
-		{"lock-429", armemu.Options{Overlap: armemu.Lock}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
-		{"lock-429 without Retry-After", armemu.Options{Overlap: armemu.Lock, LockWithoutRetryAfter: true}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", false},
-		{"conflict-409", armemu.Options{Overlap: armemu.Conflict}, 409, "AnotherOperationInProgress", "/operations/", false},
+		{"lock-429", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
+		{"lock-429 without Retry-After", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}, LockWithoutRetryAfter: true}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", false},
+		{"conflict-409", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Conflict}}, 409, "AnotherOperationInProgress", "/operations/", false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,9 +155,9 @@ func TestConcurrentWriters(t *testing.T) {
 }
 
 // concurrentWriters returns how many addresses the pool holds at the end.
-func concurrentWriters(t *testing.T, overlap armemu.Overlap, writers int, perCall ...policy.Policy) (held int) {
+func concurrentWriters(t *testing.T, overlap behaviour.Answer, writers int, perCall ...policy.Policy) (held int) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Overlap: overlap})
+		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: overlap}})
 		pools := newClients(t, emu.Transport(), "http://emulator.test", perCall...).NewLoadBalancerBackendAddressPoolsClient()
 		errs := make(chan error, writers)
 		for i := range writers {

@@ -126,7 +126,7 @@ func uniqueAddressIPs(s *subject) string {
 
 func adminStates(s *subject) string {
 	for _, a := range s.addresses() {
-		state, given := properties(a)["adminState"]
+		state, given := properties(a)[adminState]
 		if given && !slices.Contains([]any{"None", "Up", "Down"}, state) {
 			return fmt.Sprintf("Address %s of backend address pool %s: adminState %v is not one of None, Up, Down.", text(a, "name"), s.self, state)
 		}
@@ -139,7 +139,7 @@ func adminStateLater(s *subject) string {
 		return ""
 	}
 	for _, a := range s.addresses() {
-		if state := text(properties(a), "adminState"); isNIC(a) && state != "" && state != "None" {
+		if state := text(properties(a), adminState); isNIC(a) && state != "" && state != "None" {
 			return fmt.Sprintf("Address %s of backend address pool %s: adminState %s cannot be set while a pool of network interfaces is created.", text(a, "name"), s.self, state)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"weir.dev/weir/internal/behaviour"
 )
 
 // base is the aggregate's body that a write builds on.
@@ -13,7 +15,7 @@ func (e *Emulator) base(agg *aggregate) fields {
 	if agg == nil {
 		return nil
 	}
-	if e.opts.Overlap == SupersedeDiscard && agg.op != nil && agg.op.before != nil {
+	if e.opts.Behaviour.Overlap == behaviour.SupersedeDiscard && agg.op != nil && agg.op.before != nil {
 		return agg.op.before
 	}
 	return agg.body
@@ -107,8 +109,8 @@ func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
 	if run.stuck {
 		wait = max(pollEvery, e.pollAfter())
 	}
-	switch e.opts.Overlap {
-	case Lock:
+	switch e.opts.Behaviour.Overlap {
+	case behaviour.Lock:
 		p := &Problem{
 			Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
 			Details: []Detail{{
@@ -121,7 +123,7 @@ func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
 			p.RetryAfter = wait
 		}
 		return p
-	case Conflict:
+	case behaviour.Conflict:
 		return &Problem{
 			Status: http.StatusConflict, Code: "AnotherOperationInProgress",
 			Message: "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: " +
@@ -173,8 +175,8 @@ func (e *Emulator) precondition(x *exchange) *Problem {
 		x.status, x.done = http.StatusNoContent, true
 		return nil
 	}
-	match := x.req.Header.Get("If-Match")
-	if x.req.Header.Get("If-None-Match") == "*" && exists {
+	match, noneMatch := e.heeded(x)
+	if noneMatch == "*" && exists {
 		return preconditionFailed("ResourceAlreadyExists", fmt.Sprintf("Resource %s exists, and If-None-Match * asks that it does not.", id))
 	}
 	if match == "" || exists && match == "*" {

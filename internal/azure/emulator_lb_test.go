@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -98,7 +99,7 @@ func TestWritersOfOneLoadBalancerLoseNothing(t *testing.T) {
 	for _, overlap := range armemu.Overlaps() {
 		t.Run(string(overlap), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu, client, _ := emulated(t, armemu.Options{Seed: 2, LatencyScale: 1, Overlap: overlap})
+				emu, client, _ := emulated(t, armemu.Options{Seed: 2, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: overlap}})
 				withSubnet(t, emu)
 				if _, err := client.PutLoadBalancer(t.Context(), wanted()); err != nil {
 					t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/test/patient"
@@ -90,7 +91,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	for _, overlap := range armemu.Overlaps() {
 		t.Run(string(overlap), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, client, id := emulated(t, armemu.Options{Seed: 3, LatencyScale: 1, Overlap: overlap})
+				_, client, id := emulated(t, armemu.Options{Seed: 3, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: overlap}})
 				const writers = 6
 				var wg sync.WaitGroup
 				for i := range writers {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -84,7 +85,7 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 	case "fault":
 		must(s.emu.SetFaults(strings.ReplaceAll(d.Input, "~", network)))
 	case "overlap":
-		must(s.emu.SetOverlap(armemu.Overlap(d.CmdArgs[0].Key)))
+		must(s.emu.SetBehaviour(behaviour.Behaviour{Overlap: behaviour.Answer(d.CmdArgs[0].Key)}))
 	case "lease":
 		s.lease.set(d.CmdArgs[0].Key)
 	case "mend":

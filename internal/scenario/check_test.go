@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 )
 
 // Every check fails when what it watches is broken, and holds before.
@@ -22,7 +22,7 @@ func TestABrokenRuleIsReported(t *testing.T) {
 		t.Run(x.check+"/"+x.how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)
-				setUp(t, s, armemu.Supersede)
+				setUp(t, s, behaviour.Supersede)
 				do(t, s, "scale web nodes=(n1)", "clock 10s", "expect level")
 				x.with(t, s)
 				err := s.check()
@@ -38,7 +38,7 @@ func TestABrokenRuleIsReported(t *testing.T) {
 func TestAWrongStepIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		setUp(t, s, armemu.Supersede)
+		setUp(t, s, behaviour.Supersede)
 		for text, want := range map[string]string{
 			"shrink web":                          "no verb",
 			"scale nobody nodes=(n1)":             "no Service nobody",

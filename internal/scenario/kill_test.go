@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 )
 
 // workload is a world and what happens in it; between the two the process dies.
@@ -86,7 +87,7 @@ func do(t *testing.T, s *Stage, lines ...string) {
 	}
 }
 
-func setUp(t *testing.T, s *Stage, overlap armemu.Overlap) {
+func setUp(t *testing.T, s *Stage, overlap behaviour.Answer) {
 	t.Helper()
 	do(t, s, strings.Replace(twoPools, "drift=10m", "overlap="+string(overlap), 1))
 }
@@ -99,7 +100,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 	for _, w := range workloads() {
 		overlaps := armemu.Overlaps()
 		if w.name != "scale" { // the others differ in what else happens
-			overlaps = []armemu.Overlap{armemu.Supersede}
+			overlaps = []behaviour.Answer{behaviour.Supersede}
 		}
 		for i, overlap := range overlaps {
 			calls := w.undisturbed(t, overlap)
@@ -123,13 +124,13 @@ func TestKilledAtEveryCall(t *testing.T) {
 }
 
 // in returns the world's step with a policy for overlapping writes.
-func (w workload) in(overlap armemu.Overlap) string {
+func (w workload) in(overlap behaviour.Answer) string {
 	return strings.Replace(w.world, "cluster ", "cluster overlap="+string(overlap)+" ", 1)
 }
 
 // undisturbed plays a workload in which the process lives on, and returns how many calls
 // and writes of the ledger it makes.
-func (w workload) undisturbed(t *testing.T, overlap armemu.Overlap) (calls int) {
+func (w workload) undisturbed(t *testing.T, overlap behaviour.Answer) (calls int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -150,7 +151,7 @@ func (w workload) undisturbed(t *testing.T, overlap armemu.Overlap) (calls int) 
 }
 
 // killed plays a workload in which the process dies, and returns how often it did.
-func (w workload) killed(t *testing.T, overlap armemu.Overlap, kill string, atOnce bool) (killed int) {
+func (w workload) killed(t *testing.T, overlap behaviour.Answer, kill string, atOnce bool) (killed int) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s/%s/%s/at once %t", w.name, overlap, kill, atOnce), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

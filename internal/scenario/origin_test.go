@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 )
 
 // What a process puts into a pool over its own client is Weir's by Azure's record, and so
@@ -15,7 +15,7 @@ import (
 func TestWhoPutWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		setUp(t, s, armemu.Supersede)
+		setUp(t, s, behaviour.Supersede)
 		do(t, s, "scale web nodes=(n1)", "clock 10s", "restart", "scale web nodes=(n1, n2)", "clock 10s", "expect level")
 		s.mu.Lock()
 		defer s.mu.Unlock()

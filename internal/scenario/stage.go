@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -41,8 +42,9 @@ type Options struct {
 	Replicas int
 	// Role is what Azure lets Weir do; nil is everything.
 	Role *armemu.Role
-	// Overlap is what Azure does with writes that overlap; empty supersedes.
-	Overlap armemu.Overlap
+	// Behaviour is what Azure does where that is not known; what it leaves open is as the
+	// emulator has it.
+	Behaviour behaviour.Behaviour
 }
 
 // Stage is a world in virtual time. Its methods are for one goroutine.
@@ -94,7 +96,7 @@ func New(opts Options) *Stage {
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{}, weirs: map[string]bool{},
 		locked: map[lb.LoadBalancerKey]*process{}, joints: map[lb.LoadBalancerKey]*joint{}, closing: make(chan struct{}),
-		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: latencyScale, LatencyFixed: true, Overlap: opts.Overlap, CallLogCap: callLog}),
+		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: latencyScale, LatencyFixed: true, Behaviour: opts.Behaviour, CallLogCap: callLog}),
 	}
 	s.journal.counts, s.journal.writes, s.journal.wholes = map[string]int{}, map[string]lb.PoolKey{}, map[string]lb.LoadBalancerID{}
 	s.log = slog.New(slog.NewJSONHandler(&s.journal.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))

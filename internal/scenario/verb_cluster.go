@@ -9,20 +9,16 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 )
 
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
-	s.emu.SetIgnoreInlineAddresses(a.flag("ignores"))
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
 	admin, whole := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole
 	replicas := a.number("replicas", s.opts.Replicas)
-	overlap, err := armemu.ParseOverlap(a.text("overlap", string(s.opts.Overlap)))
-	if err != nil {
-		a.complain("%v", err)
-	}
+	azure := s.azureOf(a)
 	if err := a.err(); err != nil {
 		return "", err
 	}
@@ -32,7 +28,7 @@ func doCluster(s *Stage, a *reader) (string, error) {
 	}
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
 	s.opts.Whole, s.opts.Replicas = whole, replicas
-	if err := s.emu.SetOverlap(overlap); err != nil {
+	if err := s.emu.SetBehaviour(azure); err != nil {
 		return "", err
 	}
 	if err := s.build(a.step.Input); err != nil {
@@ -42,6 +38,22 @@ func doCluster(s *Stage, a *reader) (string, error) {
 		return "", nil
 	}
 	return "", s.restart()
+}
+
+// azureOf is what Azure does in this cluster: ignores is whole writes that change nothing in
+// pools that are there.
+func (s *Stage) azureOf(a *reader) behaviour.Behaviour {
+	azure := s.opts.Behaviour.Or(behaviour.Behaviour{
+		WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, Overlap: behaviour.Supersede,
+	})
+	if a.flag("ignores") {
+		azure.WholeWriteAddresses, azure.WholeWriteAdminStates = behaviour.Ignored, behaviour.Ignored
+	}
+	azure, err := azure.With("overlap", behaviour.Answer(a.text("overlap", string(azure.Overlap))))
+	if err != nil {
+		a.complain("%v", err)
+	}
+	return azure
 }
 
 // build adds what the lines say.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/behaviour"
+)
+
+// defaults are the answers of an emulator that is told none: what is assumed of Azure, but
+// for whole writes, which it takes until all callers have stopped counting on that.
+func defaults() behaviour.Behaviour {
+	b := behaviour.Assumed()
+	b.WholeWriteAddresses, b.WholeWriteAdminStates, b.WholeWriteNewPools = behaviour.Taken, behaviour.Taken, behaviour.Filled
+	return b
+}
+
+// Overlaps are the answers to a write that overlaps another, in the order of the documentation.
+func Overlaps() []behaviour.Answer {
+	return []behaviour.Answer{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.Lock, behaviour.Conflict}
+}
+
+// Behaviour returns how requests are answered now; it knows all.
+func (e *Emulator) Behaviour() behaviour.Behaviour {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.opts.Behaviour
+}
+
+// SetBehaviour changes how requests to come are answered; what b does not know stays as it is.
+func (e *Emulator) SetBehaviour(b behaviour.Behaviour) error {
+	for i, q := range behaviour.Questions() {
+		if _, err := b.With(q.Name, b.Get(i)); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.opts.Behaviour = b.Or(e.opts.Behaviour)
+	return nil
+}
+
+// ParseBehaviour reads the key behaviour of a JSON object, such as a probe's report, whose
+// other keys are for other readers.
+func ParseBehaviour(text []byte) (behaviour.Behaviour, error) {
+	var report struct {
+		Behaviour *behaviour.Behaviour `json:"behaviour"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return behaviour.Behaviour{}, fmt.Errorf(`want a JSON object with the key "behaviour": %w`, err)
+	}
+	if report.Behaviour == nil {
+		return behaviour.Behaviour{}, errors.New(`want a JSON object with the key "behaviour", which is missing`)
+	}
+	return *report.Behaviour, nil
+}
+
+// inlineEntries are the addresses of a pool after a PUT of its load balancer: had are those
+// of the pool that is there, sent those of the body.
+func inlineEntries(b behaviour.Behaviour, isNew bool, had, sent []fields) []fields {
+	addressesIgnored, statesIgnored := b.WholeWriteAddresses == behaviour.Ignored, b.WholeWriteAdminStates == behaviour.Ignored
+	switch {
+	case isNew && b.WholeWriteNewPools == behaviour.Empty:
+		return nil
+	case isNew:
+		return sent
+	case addressesIgnored && statesIgnored:
+		return had
+	case addressesIgnored:
+		return withStatesOf(had, sent)
+	case statesIgnored:
+		return withStatesOf(sent, had)
+	}
+	return sent
+}
+
+// withStatesOf returns the addresses with the admin states that the same ones have in other.
+func withStatesOf(list, other []fields) []fields {
+	states := map[string]fields{}
+	for _, a := range other {
+		states[target(a)] = properties(a)
+	}
+	out := make([]fields, len(list))
+	for i, a := range list {
+		out[i] = a
+		from, known := states[target(a)]
+		if !known {
+			continue
+		}
+		props := without(properties(a), adminState)
+		if state, ok := from[adminState]; ok {
+			props[adminState] = state
+		}
+		out[i] = with(a, "properties", props)
+	}
+	return out
+}
+
+// target is what an address stands for: an IP address, an IP configuration, or its own name.
+func target(a fields) string {
+	props := properties(a)
+	for _, to := range []string{text(props, "ipAddress"), nicOf(a), reference(props, "loadBalancerFrontendIPConfiguration")} {
+		if to != "" {
+			return to
+		}
+	}
+	return "name " + text(a, "name")
+}
+
+// heeded are If-Match and If-None-Match of a write, as far as they count for it.
+func (e *Emulator) heeded(x *exchange) (match, noneMatch string) {
+	match, noneMatch = x.req.Header.Get("If-Match"), x.req.Header.Get("If-None-Match")
+	if x.route.kind != KindPut || x.route.id.root != loadBalancerKind {
+		return match, noneMatch
+	}
+	if x.route.id.child == poolKind && e.opts.Behaviour.PoolIfMatch == behaviour.Ignored {
+		match = ""
+	}
+	if e.opts.Behaviour.IfNoneMatch == behaviour.Ignored {
+		noneMatch = ""
+	}
+	return match, noneMatch
+}
+
+// QuestionsMarkdown renders what is not known for the reference.
+func QuestionsMarkdown() string {
+	var b strings.Builder
+	b.WriteString("| Question | Answers, the assumed one first | Because of |\n|---|---|---|\n")
+	for _, q := range behaviour.Questions() {
+		answers := make([]string, len(q.Answers))
+		for i, a := range q.Answers {
+			answers[i] = "`" + string(a) + "`"
+		}
+		fmt.Fprintf(&b, "| `%s`: %s | %s | %s |\n", q.Name, q.Asks, strings.Join(answers, ", "), q.Evidence)
+	}
+	return b.String()
+}
