@@ -25,12 +25,12 @@ func newFence(o Options) *lead.Fence {
 }
 
 // newLock returns the lock of the leader's election, which tells the fence; nil without an
-// election.
-func newLock(ctx context.Context, o Options, rc *rest.Config, namespace string, fence *lead.Fence) (resourcelock.Interface, error) {
+// election. First is what a leader does before all else.
+func newLock(ctx context.Context, o Options, rc *rest.Config, namespace string, fence *lead.Fence, first func(context.Context) error) (resourcelock.Interface, error) {
 	if !o.LeaderElect {
 		return nil, nil
 	}
-	return kube.NewLeaderLock(ctx, rc, namespace, leaseName, o.Election, fence)
+	return kube.NewLeaderLock(ctx, rc, namespace, leaseName, o.Election, fence, first)
 }
 
 // lostLead is the end of a process that does not lead any more.
@@ -39,8 +39,12 @@ type lostLead struct{ why error }
 // Error says why the lead was lost.
 func (e *lostLead) Error() string { return "the lead is lost: " + e.why.Error() }
 
-// leading runs until the context is done, or the lead is lost, which ends the context with
-// a *lostLead. Who was stopped while another took over does not wait until its next renewal
+// cannotBegin is the end of a process that has the lead, and may not do with it what it was
+// started for.
+type cannotBegin struct{ error }
+
+// leading runs until the context is done, the lead is lost, which ends the context with a
+// *lostLead, or cannot begin, which ends it with a *cannotBegin. Who was stopped while another took over does not wait until its next renewal
 // fails: nothing that it does has any effect.
 func leading(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseFunc, run func(context.Context) error) error {
 	if fence != nil {
@@ -49,6 +53,9 @@ func leading(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseF
 	err := run(ctx)
 	if lost, ok := errors.AsType[*lostLead](context.Cause(ctx)); ok {
 		return lost
+	}
+	if cannot, ok := errors.AsType[*cannotBegin](context.Cause(ctx)); ok {
+		return cannot.error
 	}
 	if over := fence.Over(); err != nil && over != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", &lostLead{over}, err)

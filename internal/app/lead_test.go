@@ -67,6 +67,16 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 	}
 }
 
+// Who may not begin says why as it would at its start: it is the caller who has to correct it.
+func TestALeaderThatCannotBegin(t *testing.T) {
+	ctx, giveUp := context.WithCancelCause(t.Context())
+	giveUp(&cannotBegin{&UsageError{errElection}})
+	err := leading(ctx, nil, giveUp, func(context.Context) error { return nil })
+	if _, usage := errors.AsType[*UsageError](err); !usage {
+		t.Error(err)
+	}
+}
+
 func TestWithoutAnElectionNothingIsFenced(t *testing.T) {
 	if f := newFence(Options{Election: kube.StandardElection()}); f != nil {
 		t.Error("there is a fence")

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -65,11 +63,15 @@ func Run(ctx context.Context, o Options) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
-	mgr, err := newManager(ctx, o, cfg, rc, o.leaseNamespace(inCluster), fence)
+	record, err := newRecord(o, cfg, rc, o.leaseNamespace(inCluster), fence)
 	if err != nil {
 		return err
 	}
-	if err := keepRecord(ctx, o, cfg, rc, o.leaseNamespace(inCluster)); err != nil {
+	mgr, err := newManager(ctx, o, cfg, rc, o.leaseNamespace(inCluster), fence, record.kept(giveUp))
+	if err != nil {
+		return err
+	}
+	if err := record.atStart(ctx, o.LeaderElect); err != nil {
 		return err
 	}
 	cluster, err := newCluster(ctx, o, cfg, mgr, reach)
@@ -111,8 +113,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence) (ctrl.Manager, error) {
-	lock, err := newLock(ctx, o, rc, leaseNamespace, fence)
+func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {
+	lock, err := newLock(ctx, o, rc, leaseNamespace, fence, first)
 	if err != nil {
 		return nil, err
 	}
@@ -138,23 +140,6 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
 	return mgr, nil
-}
-
-// keepRecord has a cluster keep its name and its place in Azure.
-// That comes before any replica leads, so no fence is asked.
-func keepRecord(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, namespace string) error {
-	api, err := client.New(rc, client.Options{Scheme: kube.Scheme()})
-	if err != nil {
-		return fmt.Errorf("API server %s: %w", rc.Host, err)
-	}
-	err = kube.KeepRecord(ctx, api, api, namespace, o.ClusterName, place(cfg))
-	if _, other := errors.AsType[*kube.ContradictionError](err); other {
-		return &UsageError{err}
-	}
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("weir cannot keep its record: apply config/rbac (kubectl apply --server-side -k config), which has the Role weir-record: %w", err)
-	}
-	return err
 }
 
 // place is the resource group of the load balancers, as an ARM id.

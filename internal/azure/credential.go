@@ -53,7 +53,7 @@ func (c Credentials) GoString() string { return c.String() }
 // identity, managed identity, client secret, certificate. It sends nothing.
 // A nil transport is an HTTP client that follows no redirect.
 func (c Credentials) Token(e Endpoint, transport Transport) (azcore.TokenCredential, error) {
-	options := azcore.ClientOptions{Cloud: e.configuration(), Transport: sparing{direct(transport)}}
+	options := azcore.ClientOptions{Cloud: e.configuration(), Transport: sparing{direct(transport, nil)}}
 	switch {
 	case c.WorkloadIdentity:
 		cred, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{

@@ -56,7 +56,8 @@ type Options struct {
 	// closed until when, and by which code, as a sentence for people. It is called from
 	// several goroutines at once. Nil is told nothing.
 	Closed func(why string, until time.Time)
-	// Fence is asked before each try of a write; nil lets all of them leave.
+	// Fence is asked before each try of a write, and by our own transport before each byte
+	// of it; nil lets all of them leave.
 	Fence *lead.Fence
 	// Retry overrides the number and delay of the SDK's retries; which requests are
 	// retried is not negotiable.
@@ -111,19 +112,19 @@ func New(opts Options) (*Client, error) {
 			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, fenced{opts.Fence}, wire{observe: opts.Observe}, bounds{}},
 		},
 	}
-	c.arm.Transport = sparing{direct(opts.Transport)}
+	c.arm.Transport = sparing{direct(opts.Transport, opts.Fence)}
 	return c, nil
 }
 
 // direct returns the transport, or one of our own that follows no redirect: Azure
 // Resource Manager sends none for a pool, and the token would travel along, over
-// plain HTTP too.
-func direct(transport Transport) Transport {
+// plain HTTP too. Over ours nothing but reads leaves without the lead.
+func direct(transport Transport, fence *lead.Fence) Transport {
 	if transport != nil {
 		return transport
 	}
 	return &http.Client{
-		Transport:     lively(),
+		Transport:     newByMethod(fence),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -64,12 +64,16 @@ type leaderLock struct {
 	fence *lead.Fence
 	// stands is the holder that the last read showed.
 	stands string
+	// first is done once the lead has begun, and again until it succeeds. Nothing that needs
+	// the lead is started before.
+	first func(context.Context) error
+	begun bool
 }
 
 // NewLeaderLock returns the lock of the leader's election, which tells the fence of its
 // renewals. The configuration is not that of Fenced: who asks for the lead has none. Its
-// events are written until the context is done.
-func NewLeaderLock(ctx context.Context, cfg *rest.Config, namespace, name string, e Election, fence *lead.Fence) (resourcelock.Interface, error) {
+// events are written until the context is done. First is what a leader does before all else.
+func NewLeaderLock(ctx context.Context, cfg *rest.Config, namespace, name string, e Election, fence *lead.Fence, first func(context.Context) error) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("this host's name, which the leader's lease shows: %w", err)
@@ -88,7 +92,7 @@ func NewLeaderLock(ctx context.Context, cfg *rest.Config, namespace, name string
 	if err != nil {
 		return nil, fmt.Errorf("lock of the leader's lease: %w", err)
 	}
-	return &leaderLock{Interface: lock, fence: fence}, nil
+	return &leaderLock{Interface: lock, fence: fence, first: first}, nil
 }
 
 // Get implements resourcelock.Interface.
@@ -104,13 +108,13 @@ func (l *leaderLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 
 // Create implements resourcelock.Interface.
 func (l *leaderLock) Create(ctx context.Context, next resourcelock.LeaderElectionRecord) error {
-	return l.write(next, func() error { return l.Interface.Create(ctx, next) })
+	return l.write(ctx, next, func() error { return l.Interface.Create(ctx, next) })
 }
 
 // Update implements resourcelock.Interface.
 func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectionRecord) error {
 	if next.HolderIdentity == l.Identity() {
-		return l.write(next, func() error { return l.Interface.Update(ctx, next) })
+		return l.write(ctx, next, func() error { return l.Interface.Update(ctx, next) })
 	}
 	// The elector gives the lead back by what it remembers, with the version that it has
 	// just read: without this, it would take another's.
@@ -129,7 +133,7 @@ func (l *leaderLock) RecordEvent(what string) {
 }
 
 // write acquires or renews the Lease.
-func (l *leaderLock) write(next resourcelock.LeaderElectionRecord, send func() error) error {
+func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElectionRecord, send func() error) error {
 	if over := l.fence.Over(); over != nil { // others need not wait for who writes no more
 		return fmt.Errorf("the leader's lease is not renewed: %w", over)
 	}
@@ -140,5 +144,12 @@ func (l *leaderLock) write(next resourcelock.LeaderElectionRecord, send func() e
 	l.fence.Renewed(lead.Epoch{
 		Lease: l.Describe(), Transitions: next.LeaderTransitions, Acquired: next.AcquireTime.UnixMicro(),
 	}, asked)
+	if l.begun {
+		return nil
+	}
+	if err := l.first(ctx); err != nil { // the elector asks for the lease again, which is ours
+		return fmt.Errorf("this process has the leader's lease, and does not begin: %w", err)
+	}
+	l.begun = true
 	return nil
 }

@@ -50,7 +50,10 @@ func (o *oneLease) Update(_ context.Context, next resourcelock.LeaderElectionRec
 func candidate() (*leaderLock, *oneLease) {
 	now := new(time.Duration)
 	api := &oneLease{now: now}
-	return &leaderLock{Interface: api, fence: lead.NewFence(10*time.Second, func() time.Duration { return *now })}, api
+	return &leaderLock{
+		Interface: api, fence: lead.NewFence(10*time.Second, func() time.Duration { return *now }),
+		first: func(context.Context) error { return nil },
+	}, api
 }
 
 var acquired = metav1.Unix(1e9, 0)
@@ -102,6 +105,31 @@ func TestTheLeaseOfAnotherIsNotGivenBack(t *testing.T) {
 	l.RecordEvent("stopped leading")
 	if l.fence.MayWrite() == nil || len(api.events) > 0 {
 		t.Errorf("it writes on: %v", api.events)
+	}
+}
+
+// What a leader does first is done before the elector hears that it leads, with the right to
+// write, until it succeeds, and once.
+func TestALeadBeginsWithWhatIsFirst(t *testing.T) {
+	l, _ := candidate()
+	tries, fails := 0, errAPI
+	l.first = func(context.Context) error {
+		if tries++; l.fence.MayWrite() != nil {
+			t.Error("it may not write")
+		}
+		return fails
+	}
+	if err := l.renews(4); !errors.Is(err, errAPI) {
+		t.Errorf("it leads: %v", err)
+	}
+	fails = nil
+	for range 3 {
+		if err := l.renews(4); err != nil {
+			t.Error(err)
+		}
+	}
+	if tries != 2 {
+		t.Errorf("it was tried %d times", tries)
 	}
 }
 

@@ -74,25 +74,56 @@ type ContradictionError struct{ Says string }
 // Error implements error.
 func (e *ContradictionError) Error() string { return e.Says }
 
-// KeepRecord writes down the name of the cluster, and the resource group of its load balancers,
-// before anything is made there. That something else is on record is a ContradictionError,
-// unless Azure holds nothing of any Service. Of two that start side by side and differ the
-// second has the error.
+// CheckRecord returns a ContradictionError if something else is on record, unless Azure holds
+// nothing of any Service. It changes nothing: a replica that does not lead may not, for the
+// record is that of the one that does.
+func CheckRecord(ctx context.Context, reader client.Reader, namespace, cluster, place string) error {
+	_, err := agreeing(ctx, reader, namespace, cluster, place)
+	return err
+}
+
+// KeepRecord is CheckRecord, and writes down the name of the cluster, and the resource group of
+// its load balancers, before anything is made there. Of two that start side by side and differ
+// the second has the error.
 func KeepRecord(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
-	r, err := ReadRecord(ctx, reader, namespace)
-	if err != nil {
-		return err
-	}
-	other := r.Contradicts(cluster, place)
-	if other == nil && r.ClusterName != "" && r.Place != "" {
-		return nil
-	}
-	if other != nil {
-		if held, err := holds(ctx, reader); err != nil || held {
-			return cmp.Or(err, other)
+	r, err := agreeing(ctx, reader, namespace, cluster, place)
+	for range recordTries {
+		if err != nil || r.says(cluster, place) {
+			return err
+		}
+		if err = r.write(ctx, writer, cluster, place); err == nil {
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("ConfigMap %s: %w", key(namespace, RecordName), err)
+		}
+		if r, err = ReadRecord(ctx, reader, namespace); err == nil { // somebody else has written meanwhile: his counts
+			err = r.Contradicts(cluster, place)
 		}
 	}
-	return r.write(ctx, reader, writer, cluster, place)
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", key(namespace, RecordName))
+}
+
+// recordTries is how often the record is written where others keep something in it, too.
+const recordTries = 5
+
+// agreeing reads the record, which may say otherwise only while nothing is at stake.
+func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, place string) (Record, error) {
+	r, err := ReadRecord(ctx, reader, namespace)
+	if err != nil {
+		return Record{}, err
+	}
+	if other := r.Contradicts(cluster, place); other != nil {
+		if held, err := holds(ctx, reader); err != nil || held {
+			return Record{}, cmp.Or(err, other)
+		}
+	}
+	return r, nil
+}
+
+// says reports whether all of it is on record.
+func (r Record) says(cluster, place string) bool {
+	return r.ClusterName != "" && r.Place != "" && r.Contradicts(cluster, place) == nil
 }
 
 // holds reports whether Azure may hold something of any Service.
@@ -107,25 +138,18 @@ func holds(ctx context.Context, reader client.Reader) (bool, error) {
 	}), nil
 }
 
-// write writes the record. If somebody else has meanwhile, his counts.
-func (r Record) write(ctx context.Context, reader client.Reader, writer client.Writer, cluster, place string) error {
+// write writes what this is about into the record. What others keep there stays.
+func (r Record) write(ctx context.Context, writer client.Writer, cluster, place string) error {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: RecordName}}
-	write := func() error { return writer.Create(ctx, m, client.FieldOwner(fieldOwner)) }
 	if r.object != nil {
 		m = r.object.DeepCopy()
-		write = func() error { return writer.Update(ctx, m, client.FieldOwner(fieldOwner)) }
 	}
-	m.Data = map[string]string{recordedCluster: cluster, recordedPlace: place}
-	err := write()
-	if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
-		if err != nil {
-			return fmt.Errorf("ConfigMap %s: %w", key(r.Namespace, RecordName), err)
-		}
-		return nil
+	if m.Data == nil {
+		m.Data = map[string]string{}
 	}
-	now, err := ReadRecord(ctx, reader, r.Namespace)
-	if err != nil {
-		return err
+	m.Data[recordedCluster], m.Data[recordedPlace] = cluster, place
+	if r.object != nil {
+		return writer.Update(ctx, m, client.FieldOwner(fieldOwner))
 	}
-	return now.Contradicts(cluster, place)
+	return writer.Create(ctx, m, client.FieldOwner(fieldOwner))
 }

@@ -54,6 +54,8 @@ type binding struct {
 	// paused and deleting are what people have asked for.
 	paused, deleting bool
 	entry            entry
+	// version counts the writes of the entry.
+	version int
 	// notBefore is what the status says of Azure's Retry-After.
 	notBefore time.Time
 }

@@ -32,6 +32,7 @@ func (p *process) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Re
 	if a := s.pools[b.pool.Key()].attempt; a != nil && a.held && !p.former {
 		return none, errHeld
 	}
+	delete(p.learnt, ref) // what is known holds it
 	known := p.ledger[ref]
 	return poolupdate.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}, nil
 }
@@ -47,17 +48,22 @@ func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.In
 		time.Sleep(s.turn(ref))
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
 	if p.dead || b == nil {
+		s.mu.Unlock()
 		return errDead
 	}
 	next := entry{slices.Clone(in.Written), slices.Clone(in.Down), !in.States || p.ledger[ref].taken}
-	if err := p.save(b, next, "record"); err != nil {
-		return err
+	if by := s.ledger.lag(); by > 0 {
+		s.mu.Unlock()
+		return p.saveLate(b, next, by)
 	}
-	p.owns(b, next)
-	return nil
+	defer s.mu.Unlock()
+	next, err := p.save(b, next, "record")
+	if err == nil {
+		p.owns(b, next)
+	}
+	return err
 }
 
 // owns has the process know what is its own in a pool. The caller holds s.mu.
@@ -78,33 +84,48 @@ func (s *Stage) reclaim(b *binding, next entry) {
 	})
 }
 
-// save writes the ledger, which is where a process can die and what can fail. The
-// caller holds s.mu.
-func (p *process) save(b *binding, next entry, kind string) error {
+// save writes the ledger, which is where a process can die and what can fail. What another
+// has recorded since stays, and is returned with the rest. The caller holds s.mu.
+func (p *process) save(b *binding, next entry, kind string) (entry, error) {
 	s := p.stage
 	dies := p.kill.hit(call{kind: kind, pool: b.pool})
 	if dies && !p.kill.after {
 		p.strike(fmt.Sprintf("before the %s of %s", kind, b.pool.Name))
-		return errDead
+		return next, errDead
 	}
 	p.deposed("the ledger", b.pool.Name)
 	s.journal.counts[kind]++
+	next, err := p.united(b, next, kind)
 	fails, applied := s.ledger.fails()
 	if !fails || applied {
-		if !p.ledger[b.ref].taken {
-			p.leaveToOthers(b)
-		}
-		b.entry = next
+		p.stands(b, next)
 	}
 	if dies {
 		p.strike(fmt.Sprintf("after the %s of %s", kind, b.pool.Name))
-		return errDead
+		return next, errDead
 	}
 	if !fails {
-		return nil
+		return next, err
 	}
-	s.trace(b.pool.Name, "%s fails", kind)
-	k := s.pools[b.pool.Key()]
+	return next, p.notSaved(b, kind+" fails")
+}
+
+// stands has the ledger hold an entry, and the process know that it does. The caller holds s.mu.
+func (p *process) stands(b *binding, next entry) {
+	if !p.ledger[b.ref].taken {
+		p.leaveToOthers(b)
+	}
+	if !slices.Equal(b.entry.written, next.written) || !slices.Equal(b.entry.down, next.down) || b.entry.taken != next.taken {
+		b.version++ // what changes nothing is not sent
+	}
+	b.entry = next
+	p.versions[b.ref] = b.version
+}
+
+// notSaved notes that the ledger could not be written. The caller holds s.mu.
+func (p *process) notSaved(b *binding, how string) error {
+	s, k := p.stage, p.stage.pools[b.pool.Key()]
+	s.trace(b.pool.Name, "%s", how)
 	k.trouble = later(k.trouble, time.Now().Add(s.opts.Interval)) // the next try comes then
 	return errLedger
 }
@@ -173,12 +194,12 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	if b == nil {
 		return
 	}
-	if !s.ledger.acts() {
+	if s.ledger.slow > 0 || !s.ledger.acts() {
 		b.notBefore = r.NextEligibleAt
 	}
 	if r.Settled {
 		next := entry{slices.Clone(r.Written), slices.Clone(r.Down), true}
-		_ = p.save(b, next, "report") // what fails is written with the next
+		next, _ = p.save(b, next, "report") // what fails is written with the next
 		p.owns(b, next)
 	}
 	if b.deleting && !p.dead {

@@ -51,7 +51,11 @@ type process struct {
 	// what it has found in the statuses.
 	ledger    map[poolupdate.Ref]entry
 	notBefore map[poolupdate.Ref]time.Time
-	lease     *entrance // nil if there is none
+	// versions are those of the entries that it has read or written last, and learnt is what
+	// another has recorded since, and no attempt has seen.
+	versions map[poolupdate.Ref]int
+	learnt   map[poolupdate.Ref]entry
+	lease    *entrance // nil if there is none
 	// kill is where the process dies; nil if nowhere.
 	kill *killPoint
 	// writing counts the writes under way by load balancer.
@@ -101,9 +105,10 @@ func (s *Stage) launch() error {
 		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, waiting: map[lb.LoadBalancerKey]int{},
 		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolupdate.Ref]time.Time{}, notBefore: map[poolupdate.Ref]time.Time{},
 		seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolupdate.Ref]entry{},
+		versions: map[poolupdate.Ref]int{}, learnt: map[poolupdate.Ref]entry{},
 	}
 	for _, b := range s.cluster.bindings {
-		p.ledger[b.ref], p.notBefore[b.ref] = b.entry, b.notBefore
+		p.ledger[b.ref], p.notBefore[b.ref], p.versions[b.ref] = b.entry, b.notBefore, b.version
 		s.reclaim(b, b.entry)
 	}
 	s.lives++

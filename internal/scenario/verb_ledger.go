@@ -9,6 +9,8 @@ type ledgerFaults struct {
 	left    int // -1 is no limit
 	until   time.Time
 	applied bool
+	// slow has records arrive so much later instead.
+	slow time.Duration
 }
 
 func (l *ledgerFaults) acts() bool {
@@ -18,7 +20,7 @@ func (l *ledgerFaults) acts() bool {
 // fails counts a write, and says whether its writer gets an error, and whether it was
 // made all the same.
 func (l *ledgerFaults) fails() (fails, applied bool) {
-	if !l.acts() {
+	if l.slow > 0 || !l.acts() {
 		return false, false
 	}
 	if l.left > 0 {
@@ -27,11 +29,22 @@ func (l *ledgerFaults) fails() (fails, applied bool) {
 	return true, l.applied
 }
 
+// lag counts a record, and says how late it arrives.
+func (l *ledgerFaults) lag() time.Duration {
+	if l.slow == 0 || !l.acts() {
+		return 0
+	}
+	if l.left > 0 {
+		l.left--
+	}
+	return l.slow
+}
+
 func doLedger(s *Stage, a *reader) (string, error) {
-	next := ledgerFaults{left: a.number("times", -1), applied: a.flag("applied")}
-	lasts := a.duration("for", 0)
-	if !a.flag("fail") {
-		a.complain("want fail")
+	next := ledgerFaults{left: a.number("times", -1), applied: a.flag("applied"), slow: a.duration("by", 0)}
+	lasts, slow := a.duration("for", 0), a.flag("slow")
+	if a.flag("fail") == slow || slow != (next.slow > 0) {
+		a.complain("want fail, or slow and by")
 	}
 	if err := a.err(); err != nil {
 		return "", err

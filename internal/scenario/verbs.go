@@ -47,7 +47,7 @@ func verbs() map[string]verb {
 		"freeze":             {"", "has the process stand still, as by SIGSTOP; with two replicas the other leads once the leader's lease has run out", doFreeze},
 		"thaw":               {"", "has frozen processes go on", doThaw},
 		"lease":              {"take [steal] [for=D] | release | fail [applied] [times=N] [for=D] | slow by=D [for=D]", "has somebody else take the resource lease, as soon as it is free or at once, or give it back; or requests for it fail, or take longer", doLease},
-		"ledger":             {"fail [applied] [times=N] [for=D]", "has writes of the ledger fail; applied ones were made all the same", doLedger},
+		"ledger":             {"fail [applied] [times=N] [for=D] | slow by=D [times=N] [for=D]", "has writes of the ledger fail, of which applied ones were made all the same; or what is recorded before a write of a pool arrive so much later", doLedger},
 		"lock":               {"LB [for=D]", "has another part of the process hold the load balancer's lane", doLock},
 		"stale":              {"SERVICE…|nodes [for=D] [by=D] [muted]", "lets news of these reach the process only at the end, or so much later each; muted delays events alone, the snapshot is up to date", doStale},
 		"restart":            {"[dead]", "starts a process with an empty memory, which lists the cluster; dead does so only if none runs", doRestart},

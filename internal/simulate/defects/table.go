@@ -52,6 +52,7 @@ func defects() []defect {
 		{"turns have no end", lease + "shared.go", "turn = time.Minute", "turn = 1000 * time.Hour"},
 		{"a lease that is lost counts on", lease + "hold.go", "\t\th.lost = held\n", "\t\t_ = held\n"},
 		{"no If-Match", azure + "write.go", "return http.Header{\"If-Match\": {etag}}", "return nil"},
+		{"writes to Azure do not ask whether this process leads", azure + "options.go", "fenced{opts.Fence}", "fenced{nil}"},
 		{"gates learn of reads alone", azure + "gate.go", "g.close(quotaGate(c.id.SubscriptionID, c.write()), closedGate", "g.close(quotaGate(c.id.SubscriptionID, false), closedGate"},
 		{"a lock closes no gate", azure + "gate.go", "case code == lockCode && balancer:", "case code == lockCode && balancer && false:"},
 		{"the SDK's own retries do not ask the gates", azure + "gate.go", "func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {\n\tif err := g.pass(callOf(req.Raw().Context())); err != nil {", "func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {\n\tif err := g.pass(nil); err != nil {"},

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lead"
+)
+
+// record has a cluster keep its name and its place in Azure.
+type record struct {
+	api                       client.Client // by which nothing is written without the lead
+	namespace, cluster, place string
+}
+
+func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (record, error) {
+	api, err := client.New(kube.Fenced(rc, fence), client.Options{Scheme: kube.Scheme()})
+	if err != nil {
+		return record{}, fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	return record{api, namespace, o.ClusterName, place(cfg)}, nil
+}
+
+// atStart refuses what is on record otherwise. Who waits for the lead writes nothing yet: the
+// record is that of the one who leads.
+func (r record) atStart(ctx context.Context, elected bool) error {
+	if elected {
+		return explained(kube.CheckRecord(ctx, r.api, r.namespace, r.cluster, r.place))
+	}
+	return explained(kube.KeepRecord(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+}
+
+// kept returns what a leader does first. Where another led meanwhile under another name, and
+// Services have been bound, it gives up as it would have at its start.
+func (r record) kept(giveUp context.CancelCauseFunc) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := explained(kube.KeepRecord(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+		if _, usage := errors.AsType[*UsageError](err); usage || apierrors.IsForbidden(err) {
+			giveUp(&cannotBegin{err})
+		}
+		return err
+	}
+}
+
+func explained(err error) error {
+	if _, other := errors.AsType[*kube.ContradictionError](err); other {
+		return &UsageError{err}
+	}
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("weir cannot keep its record: apply config/rbac (kubectl apply --server-side -k config), which has the Role weir-record: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"weir.dev/weir/internal/lead"
+)
+
+// byMethod sends writes over connections of their own, which ask the fence for every byte.
+// A process may be stopped after the last question of the pipeline and before the transport
+// has handed a request to the kernel; a DELETE has no body that could ask in between.
+// Reads go their own way, so that one who leads no more can still hear how things stand.
+type byMethod struct{ reads, writes *http.Transport }
+
+func newByMethod(fence *lead.Fence) byMethod {
+	t := byMethod{reads: lively(), writes: lively()}
+	dial := t.writes.DialContext
+	t.writes.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return fence.Conn(c), nil
+	}
+	return t
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t byMethod) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet {
+		return t.reads.RoundTrip(req)
+	}
+	return t.writes.RoundTrip(req)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/armemu"
+)
+
+// recordedName is the name of the cluster that is on record, and what somebody else keeps
+// there; both are empty if there is no record.
+func (l *lab) recordedName() (name, other string) {
+	l.t.Helper()
+	var m corev1.ConfigMap
+	l.must(client.IgnoreNotFound(cluster.Get(l.t.Context(), key("weir-system", "weir-controller"), &m)))
+	return m.Data["cluster-name"], m.Data["other"]
+}
+
+func (l *lab) isRecorded(name string) {
+	l.t.Helper()
+	l.eventually("the record", func() error {
+		if is, other := l.recordedName(); is != name || other != "kept" {
+			return fmt.Errorf("it says %q, and what another keeps there is %q", is, other)
+		}
+		return nil
+	})
+}
+
+// standsBy waits until a controller has filled its caches, which is when it waits for the lead.
+func (l *lab) standsBy(weir *program) {
+	l.t.Helper()
+	l.eventually("readiness", func() error {
+		if _, err := get(weir.health, "/readyz"); err != nil {
+			return err
+		}
+		if !strings.Contains(weir.logs(), "Attempting to acquire leader lease") {
+			return errors.New("it does not stand for the lead")
+		}
+		return nil
+	})
+}
+
+// A replica waits for the lead under another --cluster-name. The record is the leader's: the
+// other one leaves it, looks again once it leads, and then takes the name if no Service is
+// bound; if one is, it ends as it would have at its start, and nothing is written to Azure.
+func TestTheRecordIsTheLeaders(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.must(cluster.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"other": "kept"},
+	}))
+	election := []string{"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s"}
+	as := func(name string) *program { return l.controller(append(election, "--cluster-name", name)...) }
+	node := l.node("n1", "10.0.0.1")
+
+	one := as(l.namespace + "-one")
+	l.isRecorded(l.namespace + "-one")
+	two := as(l.namespace + "-two")
+	l.standsBy(two)
+	l.isRecorded(l.namespace + "-one")
+	l.ends(one) // two leads, and nothing is at stake
+	l.isRecorded(l.namespace + "-two")
+
+	three := as(l.namespace + "-three")
+	l.standsBy(three)
+	l.wanted("web", nil, node)
+	ip := l.ingress("web", 1)[0]
+	l.ends(two)
+	l.emulator.ClearCalls()
+	if _ = three.cmd.Wait(); three.cmd.ProcessState.ExitCode() != 2 {
+		t.Errorf("it ends with %d, want 2", three.cmd.ProcessState.ExitCode())
+	}
+	if says := `under the name "` + l.namespace + `-two"`; !strings.Contains(three.logs(), says) {
+		t.Errorf("it does not say %s:\n%s", says, three.logs())
+	}
+	if calls := l.emulator.Calls(); len(calls) > 0 {
+		t.Errorf("Azure saw %v", calls)
+	}
+	l.isRecorded(l.namespace + "-two")
+
+	two = as(l.namespace + "-two")
+	l.shows(two, `weir_services{state="ready"} 1`)
+	if now := l.ingress("web", 1)[0]; now != ip {
+		t.Errorf("Service web had %s, and has %s", ip, now)
+	}
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
+	l.must(cluster.Delete(t.Context(), web)) // other tests go by another name
+	l.gone("Service web", web)
+}
