@@ -24,7 +24,7 @@ func newByMethod(fence *lead.Fence) byMethod {
 		if err != nil {
 			return nil, err
 		}
-		return fence.Conn(c), nil
+		return fencedConn{c, fence}, nil
 	}
 	return t
 }
@@ -35,4 +35,22 @@ func (t byMethod) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.reads.RoundTrip(req)
 	}
 	return t.writes.RoundTrip(req)
+}
+
+// fencedConn is a connection over which no byte leaves once the lead is over. A request without
+// a body has nothing that could be cut off, and a transport may hold a whole one back: in a
+// buffer, under its encryption, or until a connection is made. This is the last place that it
+// passes before the kernel.
+type fencedConn struct {
+	net.Conn
+
+	fence *lead.Fence
+}
+
+// Write implements io.Writer.
+func (c fencedConn) Write(p []byte) (int, error) {
+	if err := c.fence.MayWrite(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
 }

@@ -11,5 +11,4 @@
 //	term.go   what one epoch of the lead allows, as a pure function of readings of a clock
 //	fence.go  Fence: the term of this process, shared by all who write
 //	body.go   Body: what a request carries, which asks once more while it leaves
-//	conn.go   Conn: what writes leave over, which asks for every byte
 package lead
