@@ -38,10 +38,10 @@ type emulatorFlags struct {
 	tls                 bool
 	certificate         string
 	faults, seedFile    string
+	latency             string
 	latencyScale        float64
 	behaviour, overlap  string
 	throttle            string
-	lockSilent          bool
 	strictGroups        bool
 	seed                uint64
 	token               string
@@ -96,10 +96,10 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.certificate, "tls-certificate-out", "", "with --tls, write the certificate (not its key) to this file for clients to trust")
 	set.StringVar(&f.faults, "faults", "", "fault script to start with (YAML)")
 	set.StringVar(&f.seedFile, "seed-file", "", `resources to start with: a snapshot, a JSON array of {"id","body"}`)
-	set.Float64Var(&f.latencyScale, "latency-scale", 1, "1 is the latency model, 0 completes operations at once")
+	set.Float64Var(&f.latencyScale, "latency-scale", 1, "multiplies what --latency says; 0 completes operations at once")
 	set.StringVar(&f.behaviour, "azure-behaviour", "", `answers to what is not known of Azure: a JSON object with the key "behaviour", such as a probe's report`)
 	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", armemu.Overlaps()))
-	set.BoolVar(&f.lockSilent, "lock-without-retry-after", false, "with --overlap lock-429, leave Retry-After off its answers")
+	set.StringVar(&f.latency, "latency", "quiet", "how long operations take: quiet (recorded without machines) or busy (with machines in service)")
 	set.BoolVar(&f.strictGroups, "strict-resource-groups", false, "answer 404 for what lies in a resource group that nobody made (without it any write makes its group)")
 	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")
 	set.Uint64Var(&f.seed, "seed", 1, "makes etags, latencies and fault probabilities repeatable")
@@ -111,7 +111,7 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 
 // build checks the flags and returns the emulator they describe.
 func (f *emulatorFlags) build() (*armemu.Emulator, error) {
-	opts := armemu.Options{Seed: f.seed, Token: f.token, LockWithoutRetryAfter: f.lockSilent, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
+	opts := armemu.Options{Seed: f.seed, Token: f.token, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
 	if err := load(f.behaviour, func(raw []byte) (err error) {
 		opts.Behaviour, err = armemu.ParseBehaviour(raw)
 		return err
@@ -144,6 +144,9 @@ func (f *emulatorFlags) build() (*armemu.Emulator, error) {
 		return nil, fmt.Errorf("--role: %w", err)
 	}
 	emu := armemu.New(opts)
+	if err := emu.SetLatency(armemu.Latency(f.latency)); err != nil {
+		return nil, fmt.Errorf("--latency: %w", err)
+	}
 	if err := emu.SetLatencyScale(f.latencyScale); err != nil {
 		return nil, fmt.Errorf("--latency-scale: %w", err)
 	}
@@ -238,11 +241,11 @@ func (f *emulatorFlags) announce(out io.Writer, emu *armemu.Emulator, endpoint, 
   accepts   %s
   overlap   %s
   azure     %s
-  latency   x%g
+  latency   %s, x%g
   throttle  %s
   seed      %d
 Ctrl-C stops it; its state is not kept.
-`, endpoint, admin, token, emu.Behaviour().Overlap, emu.Behaviour(), f.latencyScale, f.throttle, f.seed)
+`, endpoint, admin, token, emu.Behaviour().Overlap, emu.Behaviour(), f.latency, f.latencyScale, f.throttle, f.seed)
 	return err
 }
 

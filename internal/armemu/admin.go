@@ -134,13 +134,14 @@ func parseSince(value string) (func(Call) bool, error) {
 // settings are what PUT /_emu/config changes; absent ones stay.
 type settings struct {
 	Behaviour    *behaviour.Behaviour `json:"behaviour,omitempty"`
+	Latency      *Latency             `json:"latency,omitempty"`
 	LatencyScale *float64             `json:"latencyScale,omitempty"`
 }
 
 func (e *Emulator) config() settings {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return settings{Behaviour: new(e.opts.Behaviour), LatencyScale: new(e.opts.LatencyScale)}
+	return settings{Behaviour: new(e.opts.Behaviour), Latency: new(e.opts.Latency), LatencyScale: new(e.opts.LatencyScale)}
 }
 
 func (e *Emulator) configure(body []byte) error {
@@ -149,11 +150,17 @@ func (e *Emulator) configure(body []byte) error {
 		return fmt.Errorf("config: %w", err)
 	}
 	if want == (settings{}) {
-		return errors.New("config: nothing to change: set behaviour or latencyScale")
+		return errors.New("config: nothing to change: set behaviour, latency or latencyScale")
+	}
+	before := e.config()
+	if want.Latency != nil {
+		if err := e.SetLatency(*want.Latency); err != nil {
+			return err
+		}
 	}
 	if want.LatencyScale != nil {
 		if err := e.SetLatencyScale(*want.LatencyScale); err != nil {
-			return err
+			return errors.Join(err, e.SetLatency(*before.Latency))
 		}
 	}
 	if want.Behaviour != nil {

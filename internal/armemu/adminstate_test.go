@@ -177,7 +177,7 @@ func TestNewFlowsToInterfaces(t *testing.T) {
 }
 
 // Operations that end between two looks take effect in the order of their ends,
-// not of their starts: the interface goes after 4 s, the failed write after 12.
+// not of their starts: the interface goes after 5 s, the failed write after 27.
 func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1})
@@ -196,7 +196,7 @@ func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 			}
 		}
 		s.at(60)
-		s.sees("rg_n5ip", 4, 8)
+		s.sees("rg_n5ip", 5, 22)
 	})
 }
 

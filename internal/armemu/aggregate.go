@@ -28,6 +28,7 @@ type aggregate struct {
 	state   string
 	touched resourceID
 	op      *operation // running, or nil
+	last    string     // name of the last operation
 }
 
 // has tells whether the aggregate holds the resource.

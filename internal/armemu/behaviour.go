@@ -111,6 +111,16 @@ func target(a fields) string {
 	return "name " + text(a, "name")
 }
 
+// overlapNow is the policy for the request at hand. Mixed draws one of the three that differ
+// on the wire.
+func (e *Emulator) overlapNow() behaviour.Answer {
+	policy := e.opts.Behaviour.Overlap
+	if policy == behaviour.Mixed {
+		policy = [...]behaviour.Answer{behaviour.Supersede, behaviour.Lock, behaviour.Conflict}[e.random.IntN(3)]
+	}
+	return policy
+}
+
 // heeded are If-Match and If-None-Match of a write, as far as they count for it.
 func (e *Emulator) heeded(x *exchange) (match, noneMatch string) {
 	match, noneMatch = x.req.Header.Get("If-Match"), x.req.Header.Get("If-None-Match")

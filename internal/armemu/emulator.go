@@ -5,6 +5,8 @@ package armemu
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,15 +27,14 @@ type Options struct {
 	// LatencyScale stretches the latency model: 1 is the model, 0 completes an
 	// operation at once (its first answer still says Updating).
 	LatencyScale float64
+	// Latency is the profile of the latency model; empty is Quiet.
+	Latency Latency
 	// LatencyFixed lets every operation take its type's median instead of a draw
 	// from the model, so that its length does not depend on the order of requests.
 	LatencyFixed bool
 	// Behaviour answers what is not known of Azure; what it leaves open is as
 	// defaults has it.
 	Behaviour behaviour.Behaviour
-	// LockWithoutRetryAfter leaves the Retry-After header off the 429 that
-	// overlap lock-429 answers.
-	LockWithoutRetryAfter bool
 	// Throttle sets the request limits; nil throttles nothing.
 	// AzureLimits returns the documented ones.
 	Throttle *Limits
@@ -61,6 +62,7 @@ type Emulator struct {
 	calls      callLog
 	patience   patience
 	links      *links       // who refers to whom; nil when it has to be built anew
+	loading    bool         // etags are a snapshot's: nothing but it changes them
 	lastPublic publicCursor // the public addresses given last
 	flows      *flowHistory // nil until a node dies
 }
@@ -68,6 +70,9 @@ type Emulator struct {
 // New returns an empty cloud.
 func New(opts Options) *Emulator {
 	opts.Behaviour = opts.Behaviour.Or(defaults())
+	if opts.Latency == "" {
+		opts.Latency = Quiet
+	}
 	return &Emulator{
 		opts:       opts,
 		random:     rand.New(rand.NewPCG(opts.Seed, 0x77656972)), //nolint:gosec // repeatable on purpose
@@ -123,3 +128,13 @@ func (e *Emulator) guid() string {
 }
 
 func (e *Emulator) newEtag() string { return `W/"` + e.guid() + `"` }
+
+// retag gives a resource another etag. Those of Microsoft.Compute are numbers.
+func (e *Emulator) retag(agg *aggregate) {
+	if agg.id.root.namespace != compute {
+		agg.etag = e.newEtag()
+		return
+	}
+	n, _ := strconv.Atoi(strings.Trim(agg.etag, `"`))
+	agg.etag = strconv.Quote(strconv.Itoa(n + 1))
+}

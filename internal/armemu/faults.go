@@ -108,7 +108,7 @@ func (e *Emulator) bumpEtag(r route) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if agg := e.aggregates[r.id.rootKey()]; agg != nil {
-		agg.etag = e.newEtag()
+		e.retag(agg)
 	}
 }
 

@@ -188,12 +188,11 @@ func TestOperationFaults(t *testing.T) {
 		if r, ok := errors.AsType[*azcore.ResponseError](err); !ok || r.RawResponse.Header.Get("Retry-After") != "7" {
 			t.Errorf("%v", err)
 		}
-		async := "/subscriptions/" + subscription + "/providers/Microsoft.Network/locations/eastus/operations/" + emu.Calls(armemu.OfKind(armemu.KindPut))[0].Operation
-		if a := send(t, emu, http.MethodGet, async, ""); a.status != 429 {
-			t.Errorf("second poll: %d", a.status)
-		}
-		if a := send(t, emu, http.MethodGet, async, ""); a.status != 200 {
-			t.Errorf("third poll: %d", a.status)
+		async := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2")).header.Get("Azure-AsyncOperation")
+		for poll, want := range []int{429, 429, 200} {
+			if a := send(t, emu, http.MethodGet, async, ""); a.status != want {
+				t.Errorf("poll %d: %d, want %d", poll, a.status, want)
+			}
 		}
 	})
 }

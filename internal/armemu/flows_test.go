@@ -281,7 +281,7 @@ func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
 		s.dies("n2")
 		s.holds("n1", "n2=Down", "n3")
 		s.at(60)
-		s.sees("n1 n3", 4.0/3, 0)
+		s.sees("n1 n3", 8.5/3, 0)
 	})
 }
 

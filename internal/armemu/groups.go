@@ -137,10 +137,10 @@ func (e *Emulator) startDeletion(g *resourceGroup, now time.Time) {
 	for _, agg := range e.within(g) {
 		if !seen[agg.id.root] {
 			seen[agg.id.root] = true
-			seconds += agg.id.root.deleteMedian
+			seconds += agg.id.root.delete.median
 		}
 	}
-	g.deletion = &groupDeletion{id: e.guid(), deadline: now.Add(e.latency(seconds))}
+	g.deletion = &groupDeletion{id: e.guid(), deadline: now.Add(e.latency(spread{median: seconds}))}
 	e.deletions[g.deletion.id] = g.deletion
 }
 

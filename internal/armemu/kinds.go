@@ -5,6 +5,7 @@ package armemu
 import (
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // A rootKind is a resource type with a version and an etag of its own. Its
@@ -26,8 +27,10 @@ type rootKind struct {
 	defaults fields
 	// guid says that properties carry a resourceGuid.
 	guid bool
-	// putMedian is the model's median latency of a PUT, in seconds.
-	putMedian, deleteMedian float64
+	// put and delete are how long operations take, if nothing else decides.
+	put, delete spread
+	// pollAfter is the Retry-After of an accepted PUT; 0 is pollEvery.
+	pollAfter time.Duration
 }
 
 // A childKind is an array in its parent's properties.
@@ -40,9 +43,10 @@ type childKind struct {
 	derived []string
 	// kept properties are the server's as well, but are state: a write cannot
 	// change them and they survive it.
-	kept                    []string
-	defaults                fields
-	putMedian, deleteMedian float64
+	kept        []string
+	defaults    fields
+	put, delete spread
+	pollAfter   time.Duration
 }
 
 const (
@@ -66,11 +70,11 @@ var (
 	poolKind = &childKind{
 		collection: pools, operation: "LoadBalancerBackendAddressPool", scope: ScopePool, addressable: true,
 		derived: []string{lbRules, "outboundRule", outRules, natRules}, kept: []string{nicConfigs},
-		putMedian: 6, deleteMedian: 6,
+		put: spread{1.5, 2, 2}, delete: removed,
 	}
 	subnetKind = &childKind{
 		collection: subnets, operation: "Subnet", scope: ScopeSubnet, addressable: true,
-		putMedian: 4, deleteMedian: 4,
+		put: spread{3.5, 4, 4}, delete: removed, pollAfter: 3 * time.Second,
 	}
 	frontendKind = &childKind{
 		collection: frontends, derived: []string{lbRules, outRules, natRules, natPools},
@@ -93,12 +97,12 @@ var (
 			{collection: natPools},
 			{collection: outRules},
 		},
-		putMedian: 12, deleteMedian: 12,
+		put: unmanned, delete: removed,
 	}
 	virtualNetworkKind = &rootKind{
 		namespace: network, collection: "virtualNetworks", operation: "VirtualNetwork", scope: ScopeVirtualNetwork, guid: true,
-		children:  []*childKind{subnetKind},
-		putMedian: 4, deleteMedian: 4,
+		children: []*childKind{subnetKind},
+		put:      spread{3.5, 4, 4}, delete: removed, pollAfter: 3 * time.Second,
 	}
 	publicIPKind = &rootKind{
 		namespace: network, collection: "publicIPAddresses", operation: "PublicIpAddress", scope: ScopePublicIP, guid: true,
@@ -107,36 +111,36 @@ var (
 			"publicIPAddressVersion": "IPv4", "publicIPAllocationMethod": "Dynamic",
 			"idleTimeoutInMinutes": json.Number("4"), "ipTags": []any{},
 		},
-		putMedian: 3, deleteMedian: 3,
+		put: spread{2, 3, 3}, delete: removed, pollAfter: time.Second,
 	}
 	publicIPPrefixKind = &rootKind{
 		namespace: network, collection: "publicIPPrefixes", operation: "PublicIpPrefix", scope: ScopePublicIPPrefix, guid: true,
 		derived: []string{"publicIPAddresses"}, kept: []string{"ipPrefix"},
-		putMedian: 3, deleteMedian: 3,
+		put: spread{4, 5, 5}, delete: removed, pollAfter: time.Second,
 	}
 	ipConfigKind         = &childKind{collection: "ipConfigurations"}
 	networkInterfaceKind = &rootKind{
 		namespace: network, collection: "networkInterfaces", operation: "NetworkInterface", scope: ScopeNetworkInterface, guid: true,
 		configs: ipConfigKind, children: []*childKind{ipConfigKind}, derived: []string{"virtualMachine"},
-		putMedian: 4, deleteMedian: 4,
+		put: instant, delete: removed,
 	}
 	securityGroupKind = &rootKind{
 		namespace: network, collection: "networkSecurityGroups", operation: "NetworkSecurityGroup", scope: ScopeSecurityGroup, guid: true,
-		children:  []*childKind{{collection: securityRules}},
-		derived:   []string{"defaultSecurityRules", "networkInterfaces", subnets},
-		putMedian: 4, deleteMedian: 4,
+		children: []*childKind{{collection: securityRules}},
+		derived:  []string{"defaultSecurityRules", "networkInterfaces", subnets},
+		put:      spread{3, 4, 4}, delete: removed, pollAfter: 3 * time.Second,
 	}
 	virtualMachineKind = &rootKind{
 		namespace: compute, collection: "virtualMachines", operation: "VirtualMachine", scope: ScopeVirtualMachine,
-		putMedian: 40, deleteMedian: 40,
+		put: machine, delete: machine,
 	}
 	scaleSetKind = &rootKind{
 		namespace: compute, collection: "virtualMachineScaleSets", operation: "VMScaleSet", scope: ScopeScaleSet,
 		children: []*childKind{{
 			collection: "virtualMachines", operation: "VMScaleSetVM", scope: ScopeScaleSetVM, addressable: true,
-			putMedian: 40, deleteMedian: 40,
+			put: instance, delete: instance,
 		}},
-		putMedian: 40, deleteMedian: 40,
+		put: spread{28.5, 108, 198}, delete: spread{28.5, 108, 198},
 	}
 	roots = []*rootKind{
 		loadBalancerKind, virtualNetworkKind, publicIPKind, publicIPPrefixKind, networkInterfaceKind,

@@ -133,7 +133,9 @@ func (e *Emulator) changed(id resourceID, before, after fields) {
 	if id.child == poolKind {
 		return
 	}
+	was := e.links
 	e.links = nil
+	e.retagOthers(id, was, e.index())
 	if id.root == networkInterfaceKind {
 		if e.aggregates[id.rootKey()] == nil {
 			after = nil

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"weir.dev/weir/internal/behaviour"
 )
 
 // A pool that network interfaces have joined shows an address for each of their
@@ -88,7 +90,11 @@ func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fiel
 		}
 		id := balancer.withChild(poolKind, text(pool, "name"))
 		entries := inlineEntries(e.opts.Behaviour, was == nil, entriesOf(e.index(), id, was), objects(properties(pool), addresses))
-		pool = with(pool, "properties", with(properties(pool), addresses, array(entries)))
+		props := with(properties(pool), addresses, array(entries))
+		if network, ok := properties(was)["virtualNetwork"]; ok && e.opts.Behaviour.WholeWriteAddresses == behaviour.Ignored {
+			props["virtualNetwork"] = network // it belongs to the addresses
+		}
+		pool = with(pool, "properties", props)
 		list[i] = e.takeEntries(id, was, pool)
 	}
 	return with(root, "properties", with(properties(root), pools, array(list)))

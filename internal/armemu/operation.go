@@ -3,8 +3,10 @@
 package armemu
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
-	"math"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,16 +21,9 @@ const (
 	opCanceled   = "Canceled"
 )
 
-// pollEvery is what Retry-After asks of pollers at latency scale 1.
-const pollEvery = 10 * time.Second
-
 // keptOperations bounds the memory of a long-lived server: the oldest finished
 // operations are forgotten beyond it.
 const keptOperations = 20_000
-
-// sigma of the log-normal latency: the 99th percentile of a pool's PUT is 40 s
-// at a median of 6 s, and the other types are given the same spread. Assumed.
-var latencySigma = math.Log(40.0/6.0) / 2.3263
 
 // An operation is a write that was accepted and takes time.
 type operation struct {
@@ -43,32 +38,45 @@ type operation struct {
 	problem  *Problem // why it ended, or will end, Failed or Canceled
 	keep     bool     // a failure leaves the content that was written
 	polls    *pollFault
+	by       *operation // that has canceled it
+	// query is what the operation's URL carries and every poll has to send back.
+	query     url.Values
+	pollAfter time.Duration
 }
 
-// start accepts the write: root is the aggregate's body from now on (for a
-// DELETE it stays as it was until the operation is done).
-func (e *Emulator) start(x *exchange, agg *aggregate, root, before fields) *operation {
-	verb, median := "Put", medians(x.route.id).put
-	if x.route.kind == KindDelete {
-		verb, median = "Delete", medians(x.route.id).delete
-	}
+// start accepts the write: p.root is the aggregate's body from now on (for a DELETE it stays
+// as it was until the operation is done). Some writes are done at once.
+func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 	op := &operation{
-		id: e.guid(), name: verb + operationName(x.route.id) + "Operation", target: x.route.id,
-		remove: x.route.kind == KindDelete, before: before, status: opInProgress,
-		deadline: x.now.Add(e.latency(median)),
+		id: e.guid(), name: operationName(p.id, p.on), target: p.id, remove: p.on == KindDelete,
+		before: p.before, status: opInProgress, pollAfter: e.pollsAfter(p.id, p.on, agg.state == "", p.root),
 	}
+	op.query = signature(op.id)
 	e.cancelRunning(agg, op)
 	if f := x.fault; f != nil {
 		op.stuck, op.polls, op.keep = f.Operation.stuck(), f.polls(), f.Applied
 		op.problem = f.Operation.failure()
 	}
-	agg.op, agg.body, agg.etag = op, root, e.newEtag()
-	agg.touched, agg.state = x.route.id, stateUpdating
+	m := max(e.membersOf(p.id, p.before), e.membersOf(p.id, p.root))
+	machines := len(e.index().nic[p.id.rootKey()]) > 0
+	if doneAtOnce(p, agg.state, m, machines) && !op.stuck && op.problem == nil {
+		op.status = opSucceeded
+	}
+	agg.body, agg.touched, agg.last = p.root, p.id, op.name
+	if op.status != opSucceeded || !keepsEtag(p, e.opts.Behaviour) {
+		e.retag(agg)
+	}
+	if op.status == opSucceeded {
+		agg.state = stateSucceeded
+	} else {
+		agg.op, agg.state = op, stateUpdating
+		op.deadline = x.now.Add(e.latency(spreadOf(p.id, p.on, e.opts.Latency, m, machines)))
+	}
 	if op.remove {
 		agg.state = stateDeleting
 	}
 	e.remember(op)
-	e.changed(op.target, before, root)
+	e.changed(op.target, p.before, p.root)
 	e.programmed(op.target, x.now)
 	return op
 }
@@ -78,7 +86,7 @@ func (e *Emulator) cancelRunning(agg *aggregate, by *operation) {
 	if run == nil {
 		return
 	}
-	run.status = opCanceled
+	run.status, run.by = opCanceled, by
 	run.problem = &Problem{Code: "Canceled", Message: "Operation was canceled.", Details: []Detail{{
 		Code: "CanceledAndSupersededDueToAnotherOperation",
 		Message: fmt.Sprintf("Operation %s (%s) was canceled and superseded by operation %s (%s).",
@@ -89,7 +97,9 @@ func (e *Emulator) cancelRunning(agg *aggregate, by *operation) {
 
 func (e *Emulator) remember(op *operation) {
 	e.operations[op.id] = op
-	e.running = append(e.running, op)
+	if op.status == opInProgress {
+		e.running = append(e.running, op)
+	}
 	e.opOrder = append(e.opOrder, op.id)
 	for len(e.opOrder) > keptOperations && e.operations[e.opOrder[0]].status != opInProgress {
 		delete(e.operations, e.opOrder[0])
@@ -115,7 +125,6 @@ func (e *Emulator) settle(now time.Time) {
 		case op.problem != nil:
 			op.status = opFailed
 			agg.state = stateFailed
-			agg.etag = e.newEtag()
 			switch {
 			case op.before == nil:
 				agg.body = withoutAddress(agg.id.root, agg.body)
@@ -132,31 +141,24 @@ func (e *Emulator) settle(now time.Time) {
 				agg.body = withChildBody(agg.body, op.target, nil)
 			}
 		}
+		e.retag(agg)
 		e.changed(op.target, op.before, agg.body)
 		e.programmed(op.target, op.deadline)
 	}
 }
 
-// latency draws from the seeded model.
-func (e *Emulator) latency(median float64) time.Duration {
-	seconds := median
-	if !e.opts.LatencyFixed {
-		seconds *= math.Exp(latencySigma * e.random.NormFloat64())
-	}
-	return time.Duration(seconds * e.opts.LatencyScale * float64(time.Second))
-}
-
-func (e *Emulator) pollAfter() time.Duration {
-	return time.Duration(float64(pollEvery) * e.opts.LatencyScale)
-}
-
 // operationURL is absolute, as the SDKs require, and leads back to wherever the
 // request was sent.
 func operationURL(x *exchange, op *operation, segment string) string {
+	query := maps.Clone(op.query)
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("api-version", x.req.URL.Query().Get("api-version"))
 	return absolute(x, &url.URL{
 		Path: "/subscriptions/" + op.target.subscription + "/providers/" + op.target.root.namespace +
 			"/locations/eastus/" + segment + "/" + op.id,
-		RawQuery: url.Values{"api-version": {x.req.URL.Query().Get("api-version")}}.Encode(),
+		RawQuery: query.Encode(),
 	})
 }
 
@@ -182,6 +184,9 @@ func (e *Emulator) poll(x *exchange) *Problem {
 	if op == nil || !sameName(op.target.subscription, x.route.subscription) {
 		return notFound("NotFound", fmt.Sprintf("The operation %q is not known.", x.route.operation))
 	}
+	if !op.signedBy(x.req.URL.Query()) {
+		return notFound("NotFound", fmt.Sprintf("The operation %q is not known by this URL: send its query parameters back as they were given.", x.route.operation))
+	}
 	x.call.Operation, x.call.Resource = op.id, op.target.String()
 	if op.polls != nil && op.polls.Times > 0 {
 		op.polls.Times--
@@ -189,7 +194,7 @@ func (e *Emulator) poll(x *exchange) *Problem {
 	}
 	x.status = http.StatusOK
 	if op.status == opInProgress {
-		x.header.Set("Retry-After", wholeSeconds(e.pollAfter()))
+		x.header.Set("Retry-After", wholeSeconds(op.pollAfter))
 	}
 	if x.route.result {
 		x.status = http.StatusNoContent
@@ -199,6 +204,9 @@ func (e *Emulator) poll(x *exchange) *Problem {
 		}
 		return nil
 	}
+	if op.by != nil {
+		x.header.Set("Canceled-By-Azure-AsyncOperation", operationURL(x, op.by, "operations"))
+	}
 	body := fields{"status": op.status}
 	if op.status == opFailed || op.status == opCanceled {
 		body["error"] = op.problem.fields()
@@ -207,17 +215,33 @@ func (e *Emulator) poll(x *exchange) *Problem {
 	return nil
 }
 
-func operationName(id resourceID) string {
-	if id.child != nil {
-		return id.child.operation
+// operationName is what Azure calls an operation, e.g. PutLoadBalancerOperation.
+func operationName(id resourceID, kind Kind) string {
+	verb, what := "Put", id.root.operation
+	if kind == KindDelete {
+		verb = "Delete"
 	}
-	return id.root.operation
+	if id.child != nil {
+		what = id.child.operation
+	}
+	return verb + what + "Operation"
 }
 
-func medians(id resourceID) (m struct{ put, delete float64 }) {
-	m.put, m.delete = id.root.putMedian, id.root.deleteMedian
-	if id.child != nil {
-		m.put, m.delete = id.child.putMedian, id.child.deleteMedian
+// signature are the parameters of an operation's URL that are nobody's business.
+func signature(id string) url.Values {
+	query := url.Values{}
+	for _, name := range []string{"t", "c", "s", "h"} {
+		sum := sha256.Sum256([]byte(name + id))
+		query.Set(name, base64.RawURLEncoding.EncodeToString(sum[:]))
 	}
-	return m
+	return query
+}
+
+func (o *operation) signedBy(query url.Values) bool {
+	for key, values := range o.query {
+		if query.Get(key) != values[0] {
+			return false
+		}
+	}
+	return true
 }

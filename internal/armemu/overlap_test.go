@@ -59,6 +59,68 @@ func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 	})
 }
 
+// The overtaken operation names the one that won.
+func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		first := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		second := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+		a := send(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), "")
+		by := a.header.Get("Canceled-By-Azure-AsyncOperation")
+		if a.status != 200 || a.text("status") != "Canceled" || by != second.header.Get("Azure-AsyncOperation") {
+			t.Errorf("%d, by %q, not %q: %s", a.status, by, second.header.Get("Azure-AsyncOperation"), a.raw)
+		}
+		if won := send(t, emu, http.MethodGet, by, ""); won.text("status") != "InProgress" || won.header.Get("Canceled-By-Azure-AsyncOperation") != "" {
+			t.Errorf("the successor: %s", won.raw)
+		}
+	})
+}
+
+// A lock says in its text how long it asks for, and in Retry-After the same; a conflict and a
+// reference that is being written ask for no time.
+func TestWhatLocksAskFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}})
+		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		for range 5 {
+			a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
+			asked := a.header.Get("Retry-After")
+			if a.status != 429 || asked == "" || !strings.Contains(a.raw, "The call can be retried in "+asked+" seconds.") {
+				t.Errorf("%d, Retry-After %q: %s", a.status, asked, a.raw)
+			}
+			time.Sleep(1500 * time.Millisecond)
+		}
+		accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+		a := send(t, emu, http.MethodPut, otherLB, withFrontends(public("fe", "a")))
+		refused(t, a, 429, "ReferencedResourceNotProvisioned")
+		if asked := a.header.Get("Retry-After"); asked != "" || !strings.Contains(a.raw, "PutPublicIpAddressOperation") {
+			t.Errorf("Retry-After %q: %s", asked, a.raw)
+		}
+	})
+}
+
+// Mixed draws for each request one of the three answers that differ, the same for the same seed.
+func TestMixedOverlap(t *testing.T) {
+	answers := func(seed uint64) (all string) {
+		synctest.Test(t, func(t *testing.T) {
+			emu := newCloud(t, armemu.Options{Seed: seed, LatencyScale: 1, LatencyFixed: true, Behaviour: behaviour.Behaviour{Overlap: behaviour.Mixed}})
+			for i := range 60 {
+				all += fmt.Sprint(send(t, emu, http.MethodPut, poolID, poolBody(fmt.Sprintf("10.0.0.%d", i+1))).status, " ")
+			}
+		})
+		return all
+	}
+	one := answers(1)
+	for _, status := range []string{"200", "429", "409"} {
+		if n := strings.Count(one, status); n < 10 {
+			t.Errorf("%d of 60 writes are answered %s: %s", n, status, one)
+		}
+	}
+	if one != answers(1) || one == answers(2) {
+		t.Error("the answers do not come from the seed")
+	}
+}
+
 func TestOverlapRefusals(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -69,7 +131,6 @@ func TestOverlapRefusals(t *testing.T) {
 		retries bool
 	}{
 		{"lock-429", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
-		{"lock-429 without Retry-After", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}, LockWithoutRetryAfter: true}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", false},
 		{"conflict-409", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Conflict}}, 409, "AnotherOperationInProgress", "/operations/", false},
 	}
 	for _, c := range cases {
@@ -142,7 +203,7 @@ func TestPreconditions(t *testing.T) {
 // If-Match, whatever the overlap policy. Without it they do: the test can fail.
 func TestConcurrentWriters(t *testing.T) {
 	const writers = 12
-	for _, overlap := range armemu.Overlaps() {
+	for _, overlap := range append(armemu.Overlaps(), behaviour.Mixed) {
 		t.Run(string(overlap), func(t *testing.T) {
 			if lost := writers - concurrentWriters(t, overlap, writers, sendEtag{}); lost != 0 {
 				t.Errorf("under If-Match %d of %d updates are lost", lost, writers)

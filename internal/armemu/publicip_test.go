@@ -86,7 +86,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		}
 
 		// A frontend takes it; both say so, and it cannot go.
-		accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(public("fe", "A"))))
+		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends(public("fe", "A")))))
 		time.Sleep(time.Minute)
 		if by := get(t, emu, pips+"a", "ipConfiguration", "id"); by != otherLB+"/frontendIPConfigurations/fe" {
 			t.Errorf("used by %q", by)
@@ -95,21 +95,25 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		wantError(t, err, http.StatusBadRequest, "PublicIPAddressCannotBeDeleted")
 
 		// The write that lets it go may still fail: until it is done, it is in use.
-		accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends()))
+		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends())))
 		refused(t, send(t, emu, http.MethodDelete, pips+"a", ""), 400, "PublicIPAddressCannotBeDeleted")
 		time.Sleep(time.Minute)
 		if by := get(t, emu, pips+"a", "ipConfiguration", "id"); by != "" {
 			t.Errorf("still used by %q", by)
 		}
 
-		// The etag counts here too.
+		// The etag counts here too; it has changed with who uses the address.
+		etag := send(t, emu, http.MethodGet, pips+"a", "").text("etag")
+		if etag == *made.Etag {
+			t.Error("it was associated and freed, and shows the etag of its creation")
+		}
 		made.Tags = map[string]*string{"k": new("v")}
 		body, err := json.Marshal(made)
 		if err != nil {
 			t.Fatal(err)
 		}
-		accepted(t, send(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", *made.Etag))
-		refused(t, send(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", *made.Etag), 412, "PreconditionFailed")
+		accepted(t, send(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag))
+		refused(t, send(t, emu, http.MethodPut, pips+"a", string(body), "If-Match", etag), 412, "PreconditionFailed")
 		time.Sleep(time.Minute)
 		page, err := ips.NewListPager("rg", nil).NextPage(t.Context())
 		if err != nil || len(page.Value) != 1 || *page.Value[0].Properties.IPAddress != "198.18.0.1" || *page.Value[0].Tags["k"] != "v" {
@@ -128,6 +132,12 @@ func TestLifeOfAPublicIP(t *testing.T) {
 			t.Errorf("the second one has the address %s", *again.Properties.IPAddress)
 		}
 	})
+}
+
+// inUse is a load balancer with a member, whose writes take time.
+func inUse(balancer string) string {
+	pool := strings.Replace(poolBody("10.0.0.9"), "{", `{"name":"p",`, 1)
+	return strings.Replace(balancer, `"frontendIPConfigurations"`, `"backendAddressPools":[`+pool+`],"frontendIPConfigurations"`, 1)
 }
 
 // A creation that fails leaves a resource without an address, which nothing can

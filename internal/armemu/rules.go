@@ -58,6 +58,10 @@ type proposal struct {
 	on     Kind
 	before fields // root body that the write builds on; nil when there is none
 	root   fields // root body as it would be
+	// sent is the body of the request as it would be stored if all of it were taken.
+	sent fields
+	// repeats says that it asks for what is there.
+	repeats bool
 }
 
 // A subject is one resource of a proposal, seen by a rule.

@@ -73,7 +73,7 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 		e.imply(parsed)
 	}
 	if agg.op != nil {
-		e.cancelRunning(agg, &operation{name: "Put" + operationName(parsed) + "Operation", id: e.guid()})
+		e.cancelRunning(agg, &operation{name: operationName(parsed, KindPut), id: e.guid(), target: parsed})
 		agg.op = nil
 	}
 	etag, guid := text(body, "etag"), text(properties(body), "resourceGuid")
@@ -157,6 +157,7 @@ func (e *Emulator) Restore(snapshot []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	fresh := New(e.opts)
+	fresh.loading = true
 	fresh.random, fresh.lastPublic = e.random, e.lastPublic
 	var errs []error
 	for _, r := range all {
@@ -172,6 +173,7 @@ func (e *Emulator) Restore(snapshot []byte) error {
 	e.aggregates, e.operations, e.opOrder, e.running = fresh.aggregates, fresh.operations, nil, nil
 	e.groups, e.deletions = fresh.groups, fresh.deletions
 	e.links, e.lastPublic = nil, fresh.lastPublic
+	_ = e.index() // what changes from now on is told from this
 	if e.flows != nil {
 		e.flows.follow("/", e.allRules(), time.Now())
 	}

@@ -175,8 +175,8 @@ func TestLifeOfAPoolOverTCP(t *testing.T) {
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
 	}
-	if n := len(emu.Calls(armemu.OfKind(armemu.KindPoll))); n < 6 {
-		t.Errorf("%d polls came over TCP, want one for each of 6 operations at least", n)
+	if n := len(emu.Calls(armemu.OfKind(armemu.KindPoll))); n < 5 {
+		t.Errorf("%d polls came over TCP, want one for each of 5 operations at least", n)
 	}
 }
 

@@ -45,6 +45,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		if old := findChild(p.before, id); old != nil {
 			clean = keepProperties(id.child, old, clean)
 		}
+		p.sent, p.repeats = clean, e.repeated(id, p.before, clean)
 		if id.child == poolKind {
 			clean = e.takeEntries(id, findChild(p.before, id), clean)
 		}
@@ -55,6 +56,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 	if p.before != nil {
 		p.root = keepServerState(id.root, p.before, p.root)
 	}
+	p.sent, p.repeats = p.root, e.repeated(id, p.before, p.root)
 	if id.root == loadBalancerKind {
 		p.root = e.takeAllEntries(id, p.before, p.root)
 	}
@@ -85,18 +87,34 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 	}
 	e.give(id, p.root)
 	p.root = signed(p.before, p.root, x.caller)
-	op := e.start(x, agg, p.root, p.before)
+	op := e.start(x, agg, p)
 	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
-	x.header.Set("Azure-AsyncOperation", operationURL(x, op, "operations"))
-	x.header.Set("Retry-After", wholeSeconds(e.pollAfter()))
+	announce(x, op)
 	if op.remove {
 		x.status = http.StatusAccepted
-		x.header.Set("Location", operationURL(x, op, "operationResults"))
 		return nil
 	}
-	x.header.Set("Etag", agg.etag)
+	if id.root.namespace == compute {
+		x.header.Set("Etag", agg.etag)
+	}
 	x.body = agg.render(id, e.index())
 	return nil
+}
+
+// announce tells the caller where to ask for the operation. That of a network interface's PUT
+// which is done is not told.
+func announce(x *exchange, op *operation) {
+	if op.status == opSucceeded && op.target.root == networkInterfaceKind {
+		return
+	}
+	x.header.Set("Azure-AsyncOperation", operationURL(x, op, "operations"))
+	x.header.Set("Azure-AsyncNotification", "Enabled")
+	if op.status == opInProgress {
+		x.header.Set("Retry-After", wholeSeconds(op.pollAfter))
+	}
+	if op.remove {
+		x.header.Set("Location", operationURL(x, op, "operationResults"))
+	}
 }
 
 // refuseOverlap is the policy for a write while another runs.
@@ -107,22 +125,18 @@ func (e *Emulator) refuseOverlap(x *exchange, agg *aggregate) *Problem {
 	}
 	wait := max(run.deadline.Sub(x.now), 1)
 	if run.stuck {
-		wait = max(pollEvery, e.pollAfter())
+		wait = max(pollEvery, e.scaled(pollEvery))
 	}
-	switch e.opts.Behaviour.Overlap {
+	switch e.overlapNow() {
 	case behaviour.Lock:
-		p := &Problem{
-			Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
+		return &Problem{
+			Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.", RetryAfter: wait,
 			Details: []Detail{{
 				Code: "RetryableErrorDueToAnotherOperation",
 				Message: fmt.Sprintf("Operation %s (%s) is updating resource %s. The call can be retried in %s seconds.",
 					run.name, run.id, agg.id, wholeSeconds(wait)),
 			}},
 		}
-		if !e.opts.LockWithoutRetryAfter {
-			p.RetryAfter = wait
-		}
-		return p
 	case behaviour.Conflict:
 		return &Problem{
 			Status: http.StatusConflict, Code: "AnotherOperationInProgress",
@@ -151,11 +165,10 @@ func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
 			}
 			return &Problem{
 				Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
-				RetryAfter: e.pollAfter(),
 				Details: []Detail{{
 					Code: "ReferencedResourceNotProvisioned",
-					Message: fmt.Sprintf("Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state.",
-						agg.id, p.id, agg.state),
+					Message: fmt.Sprintf("Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state and the last operation that updated/is updating the resource is %s.",
+						agg.id, p.id, agg.state, agg.last),
 				}},
 			}
 		}

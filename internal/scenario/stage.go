@@ -106,7 +106,7 @@ func New(opts Options) *Stage {
 // callLog is how many calls the emulator remembers: more than there can be lanes.
 const callLog = 32
 
-// latencyScale makes a pool write take 1.2 s and polls come every 2 s.
+// latencyScale makes a pool write take 0.3 s, one of a load balancer 0.6 s, and polls come every 2 s.
 const latencyScale = 0.2
 
 // Do makes one step, lets everything come to rest, and makes the checks. It returns

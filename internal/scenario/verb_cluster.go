@@ -41,10 +41,12 @@ func doCluster(s *Stage, a *reader) (string, error) {
 }
 
 // azureOf is what Azure does in this cluster: ignores is whole writes that change nothing in
-// pools that are there.
+// pools that are there. A write that changes nothing renews the etag: the fence around a lost
+// write counts on it still.
 func (s *Stage) azureOf(a *reader) behaviour.Behaviour {
 	azure := s.opts.Behaviour.Or(behaviour.Behaviour{
-		WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, Overlap: behaviour.Supersede,
+		WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken,
+		Overlap: behaviour.Supersede, UnchangedWriteEtag: behaviour.Renewed,
 	})
 	if a.flag("ignores") {
 		azure.WholeWriteAddresses, azure.WholeWriteAdminStates = behaviour.Ignored, behaviour.Ignored

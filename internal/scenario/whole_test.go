@@ -58,7 +58,7 @@ func TestWholeWritesLoseNothing(t *testing.T) {
 	}, {
 		name: "another writer between the read and the write", // the budget pays, as for 412 to single writes
 		steps: []string{
-			"slow on=PUT whole=kubernetes by=5s times=1", "scale " + services(0, 50) + " nodes=(n2, n3)", "clock 1s",
+			"slow on=PUT whole=kubernetes by=5s times=1", "scale " + services(0, 50) + " nodes=(n2, n3)", "clock 500ms",
 			"conflict pool=p13 add=10.9.1.1", "conflict pool=p12 down=n2",
 		},
 		together: 1 + 1, apart: 50 + 1, // which is overtaken
@@ -69,7 +69,7 @@ func TestWholeWritesLoseNothing(t *testing.T) {
 	}, {
 		name: "addresses of others in pools that are not due",
 		steps: []string{
-			"conflict pool=p30 add=10.9.1.1", "conflict pool=p31 down=n1", "scale " + services(0, 20) + " nodes=(n2, n3)", "clock 1s", "conflict pool=p32 add=10.9.1.2",
+			"conflict pool=p30 add=10.9.1.1", "conflict pool=p31 down=n1", "scale " + services(0, 20) + " nodes=(n2, n3)", "clock 500ms", "conflict pool=p32 add=10.9.1.2",
 		},
 		then:     []string{"expect pool=p31 holds=(n1, n2)"},
 		together: 1 + 1, apart: 20 + 1,
