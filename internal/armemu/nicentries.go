@@ -77,6 +77,9 @@ func (e *Emulator) takeEntries(pool resourceID, before, body fields) fields {
 		}
 		list[i] = with(list[i], "properties", filled(properties(list[i]), target))
 	}
+	if e.opts.Behaviour.InterfaceAdminState == behaviour.Ignored {
+		list = withStatesOf(list, entriesOf(e.index(), pool, before))
+	}
 	return with(body, "properties", with(properties(body), addresses, array(list)))
 }
 
@@ -116,9 +119,12 @@ func (e *Emulator) forgetLeft(nic resourceID, before, after fields) {
 	}
 }
 
-func poolsJoined(config fields) []string {
+func poolsJoined(config fields) []string { return poolsNamed(properties(config), nicPools) }
+
+// poolsNamed are the lower-cased ids that a list of references has.
+func poolsNamed(props fields, key string) []string {
 	var ids []string
-	for _, pool := range objects(properties(config), nicPools) {
+	for _, pool := range objects(props, key) {
 		ids = append(ids, strings.ToLower(text(pool, "id")))
 	}
 	return ids

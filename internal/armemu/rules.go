@@ -44,6 +44,7 @@ type Rule struct {
 	Scopes   []Scope
 	Requires string // what must hold, one sentence
 	Code     string // of the ARM error
+	Under    string // the ARM error that has Code among its details; empty if Code is its own
 	CodeTag  Tag    // how sure the code is
 	Tag      Tag    // how sure the rule is
 	Source   string
@@ -60,6 +61,8 @@ type proposal struct {
 	root   fields // root body as it would be
 	// sent is the body of the request as it would be stored if all of it were taken.
 	sent fields
+	// lists says that a pool's body has a list of addresses, an empty one too.
+	lists bool
 	// repeats says that it asks for what is there.
 	repeats bool
 }
@@ -76,7 +79,7 @@ type subject struct {
 func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
-		poolRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
+		poolRules(), memberRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
 		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), securityGroupRules(), deleteRules(),
 	} {
 		rules = append(rules, more...)
@@ -96,11 +99,21 @@ func validate(p *proposal) *Problem {
 				continue
 			}
 			if wrong := rule.check(s); wrong != "" {
-				return &Problem{Status: http.StatusBadRequest, Code: rule.Code, Message: wrong}
+				return rule.problem(wrong)
 			}
 		}
 	}
 	return nil
+}
+
+func (r *Rule) problem(wrong string) *Problem {
+	if r.Under == "" {
+		return bad(r.Code, wrong)
+	}
+	return &Problem{
+		Status: http.StatusBadRequest, Code: r.Under, Message: "Cannot parse the request.",
+		Details: []Detail{{Code: r.Code, Message: wrong}},
+	}
 }
 
 func (r *Rule) looksAt(s *subject) bool {

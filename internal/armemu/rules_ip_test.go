@@ -103,7 +103,7 @@ func interfaceBreaches() []breach {
 	user := group + "/loadBalancers/user"
 	cases := []breach{
 		{rule: "nic-pool-not-mixed", id: nics + "new", bad: nic(userPool("ips")), good: nic(userPool("q")), message: "user/backendAddressPools/ips"},
-		{rule: "ip-and-nic-not-mixed", id: userPool("p"), bad: poolBody("10.0.0.8"), good: poolBody(), message: "both"},
+		{rule: "ip-and-nic-not-mixed", id: userPool("p"), bad: poolBody("10.0.0.8"), good: poolWith("", entry("rg_nicip", nicRef("nic"), "")), message: "both"},
 		{rule: "nic-not-in-use", method: http.MethodDelete, id: nics + "nic", goodID: nics + "spare", message: "virtualMachines/vm"},
 		{rule: "nic-pools-stay", id: user, bad: lb("Standard", `"backendAddressPools":[{"name":"q"}]`), good: lb("Standard", `"backendAddressPools":[{"name":"q"},{"name":"P"}]`), message: "networkInterfaces/nic"},
 		{rule: "load-balancer-not-in-use", method: http.MethodDelete, id: user, goodID: lbID, message: "networkInterfaces/nic"},

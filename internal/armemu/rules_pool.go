@@ -37,8 +37,8 @@ func poolRules() []Rule {
 		},
 		{
 			Name: "admin-state", On: KindPut, Scopes: onlyPools, Code: "InvalidAdminState", CodeTag: Assumed, Tag: Documented,
-			Requires: "`adminState` is None, Up or Down.",
-			Source:   "API description, version 2025-05-01", check: adminStates,
+			Requires: "`adminState` is None, Up, Down or Drain.",
+			Source:   "API description, versions 2022-05-01 and 2025-05-01; Drain in recordings of Azure/azure-cli", check: adminStates,
 		},
 		{
 			Name: "admin-state-after-creation", On: KindPut, Scopes: onlyPools, Code: "AdminStateNotSupportedOnCreation", CodeTag: Assumed, Tag: Documented,
@@ -127,8 +127,8 @@ func uniqueAddressIPs(s *subject) string {
 func adminStates(s *subject) string {
 	for _, a := range s.addresses() {
 		state, given := properties(a)[adminState]
-		if given && !slices.Contains([]any{"None", "Up", "Down"}, state) {
-			return fmt.Sprintf("Address %s of backend address pool %s: adminState %v is not one of None, Up, Down.", text(a, "name"), s.self, state)
+		if given && !slices.Contains([]any{"None", "Up", "Down", "Drain"}, state) {
+			return fmt.Sprintf("Address %s of backend address pool %s: adminState %v is not one of None, Up, Down, Drain.", text(a, "name"), s.self, state)
 		}
 	}
 	return ""

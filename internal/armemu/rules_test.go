@@ -3,6 +3,7 @@
 package armemu_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -70,15 +71,15 @@ func poolBreaches() []breach {
 		{rule: "address-names-unique", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), in(vnetID, "A", "10.0.0.2")), good: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), in(vnetID, "b", "10.0.0.2")), message: "same name (A)"},
 		{rule: "pool-size", bad: manyAddresses(1001), good: manyAddresses(1000), message: "1001"},
 		{rule: "address-has-target", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.256")), good: poolWith(inVNet, in(vnetID, "a", "10.0.0.255")), message: `"10.0.0.256"`},
-		{rule: "address-has-target", bad: poolWith(inVNet, `{"name":"a"}`), good: poolWith("", nicAddr), message: `""`},
+		{rule: "address-has-target", bad: poolWith(inVNet, `{"name":"a"}`), good: poolWith("", `{"name":"a","properties":{"loadBalancerFrontendIPConfiguration":{"id":"/fe"}}}`), message: `""`},
 		{rule: "address-ips-unique", bad: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00:0::1")), good: poolWith(inVNet, in(vnetID, "a", "fd00::1"), in(vnetID, "b", "fd00::2")), message: "fd00::1"},
-		{rule: "admin-state", bad: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Drain"}}`), good: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Down"}}`), message: "Drain"},
-		{rule: "admin-state-after-creation", id: lbID + "/backendAddressPools/new", bad: poolWith("", strings.Replace(nicAddr, `"ipAddress"`, `"adminState":"Down","ipAddress"`, 1)), good: poolWith("", nicAddr), message: "Down"},
-		{rule: "ip-and-nic-not-mixed", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), nicAddr), good: poolWith("", nicAddr), message: "both"},
+		{rule: "admin-state", bad: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Off"}}`), good: poolWith(inVNet, `{"name":"a","properties":{"ipAddress":"10.0.0.1","adminState":"Drain"}}`), message: "Off"},
+		{rule: "admin-state-after-creation", id: lbID, bad: lbBody(`{"name":"web"},` + newPool(strings.Replace(nicAddr, `"ipAddress"`, `"adminState":"Down","ipAddress"`, 1))), good: lbBody(`{"name":"web"},` + newPool(nicAddr)), message: "Down"},
+		{rule: "ip-and-nic-not-mixed", bad: poolWith(inVNet, in(vnetID, "a", "10.0.0.1"), nicAddr), good: poolBody("10.0.0.1"), message: "both"},
 		{
-			rule: "ip-and-nic-not-mixed", bad: poolBody("10.0.0.1"), good: poolBody(), message: "both",
+			rule: "ip-and-nic-not-mixed", bad: poolBody("10.0.0.1"), good: poolWith("", entry("rg_nicip", nicRef("nic"), "")), message: "both",
 			prepare: func(t *testing.T, emu *armemu.Emulator) {
-				put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"/nic"}]}}`)
+				put(t, emu, poolID, `{"properties":{"backendIPConfigurations":[{"id":"`+nics+`nic/ipConfigurations/ip"}]}}`)
 			},
 		},
 		{rule: "ip-pool-needs-standard", prepare: withBasic, id: basicID + "/backendAddressPools/p", bad: poolBody("10.0.0.1"), goodID: poolID, good: poolBody("10.0.0.1"), message: "Basic"},
@@ -87,6 +88,15 @@ func poolBreaches() []breach {
 		{rule: "one-network", prepare: withSecondNetwork, bad: poolWith(inVNet, in(vnetID+"2", "b", "10.0.0.2")), good: poolWith("", in(vnetID+"2", "b", "10.0.0.2")), message: "vnet2"},
 		{rule: "network-exists", bad: strings.ReplaceAll(poolBody("10.0.0.1"), vnetID, vnetID+"9"), good: poolBody("10.0.0.1"), message: "vnet9"},
 	}
+}
+
+// newPool is the pool new in the body of a load balancer.
+func newPool(entries ...string) string {
+	return strings.Replace(poolWith("", entries...), "{", `{"name":"new",`, 1)
+}
+
+func nicRef(name string) string {
+	return `"networkInterfaceIPConfiguration":{"id":"` + nics + name + `/ipConfigurations/ip"}`
 }
 
 func rootBreaches() []breach {
@@ -131,9 +141,9 @@ func deleteBreaches() []breach {
 func TestValidationTable(t *testing.T) {
 	codes, untested := map[string]string{}, map[string]bool{}
 	for _, r := range armemu.Rules() {
-		codes[r.Name], untested[r.Name] = r.Code, true
+		codes[r.Name], untested[r.Name] = cmp.Or(r.Under, r.Code), true
 	}
-	all := slices.Concat(poolBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), securityBreaches(), deleteBreaches())
+	all := slices.Concat(poolBreaches(), memberBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), securityBreaches(), deleteBreaches())
 	for _, b := range all {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.run(t, codes[b.rule]) })

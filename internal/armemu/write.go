@@ -46,6 +46,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 			clean = keepProperties(id.child, old, clean)
 		}
 		p.sent, p.repeats = clean, e.repeated(id, p.before, clean)
+		p.lists = properties(body)[addresses] != nil
 		if id.child == poolKind {
 			clean = e.takeEntries(id, findChild(p.before, id), clean)
 		}
