@@ -119,12 +119,9 @@ func (e *Emulator) forgetLeft(nic resourceID, before, after fields) {
 	}
 }
 
-func poolsJoined(config fields) []string { return poolsNamed(properties(config), nicPools) }
-
-// poolsNamed are the lower-cased ids that a list of references has.
-func poolsNamed(props fields, key string) []string {
+func poolsJoined(config fields) []string {
 	var ids []string
-	for _, pool := range objects(props, key) {
+	for _, pool := range objects(properties(config), nicPools) {
 		ids = append(ids, strings.ToLower(text(pool, "id")))
 	}
 	return ids

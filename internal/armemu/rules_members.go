@@ -42,13 +42,6 @@ func memberRules() []Rule {
 			Requires: "With `failedParent` refused, a PUT of a pool finds its load balancer in another state than Failed.",
 			Source:   "seen for express route circuits alone", check: parentNotFailed,
 		},
-		{
-			Name: "rule-pools-agree", On: KindPut, Scopes: onlyLoadBalancers,
-			Code:    "LoadBalancingRuleBackendAdressPoolAndBackendAddressPoolsCannotBeSetAtTheSameTimeWithDifferentValue",
-			CodeTag: Observed, Tag: Observed,
-			Requires: "A load balancing rule with both `backendAddressPool` and `backendAddressPools` has the same pool in both.",
-			Source:   "Azure/azure-sdk-for-java#31781", check: rulePoolsAgree,
-		},
 	}
 }
 
@@ -153,16 +146,6 @@ func noAddressesIfAutomatic(s *subject) string {
 		return fmt.Sprintf("Backend address pool %s has syncMode Automatic and cannot have IP addresses.", s.self)
 	}
 	return ""
-}
-
-func rulePoolsAgree(s *subject) string {
-	return s.rules(func(id string, props fields) string {
-		one, list := reference(props, "backendAddressPool"), poolsNamed(props, pools)
-		if one == "" || len(list) == 0 || slices.Equal(list, []string{one}) {
-			return ""
-		}
-		return fmt.Sprintf("Load balancing rule %s has backendAddressPool %s and backendAddressPools %v.", id, one, list)
-	})
 }
 
 func parentNotFailed(s *subject) string {

@@ -31,7 +31,6 @@ func memberBreaches() []breach {
 		setFaults(t, emu, `rules: [{match: {kind: put, path: "**/kubernetes", nth: 1}, action: {operation: {fail: {code: InternalServerError}}}}]`)
 		send(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`))
 	}
-	twice := `"backendAddressPool":{"id":"` + poolID + `"},"backendAddressPools":[{"id":"`
 	adds := []breach{
 		{bad: poolWith("", member, stranger)},
 		{bad: poolWith("", stranger)},
@@ -53,13 +52,7 @@ func memberBreaches() []breach {
 		},
 		{rule: "sync-mode-automatic", bad: poolWith(`"syncMode":"Automatic",`+inVNet, in(vnetID, "a", "10.0.0.1")), good: poolWith(`"syncMode":"Manual",`+inVNet, in(vnetID, "a", "10.0.0.1")), message: "web"},
 		{rule: "parent-not-failed", prepare: failed, bad: poolBody("10.0.0.1"), goodID: lbID, good: lbBody(`{"name":"web"}`), message: "Run PUT operation on the parent"},
-		{rule: "rule-pools-agree", id: lbID, bad: twoReferences(twice + lbID + `/backendAddressPools/spare"}]`), good: twoReferences(twice + strings.ToUpper(poolID) + `"}]`), message: "loadBalancingRules/r"},
 	}...)
-}
-
-// twoReferences is the load balancer with these references of its rule to pools.
-func twoReferences(references string) string {
-	return strings.Replace(lbBody(`{"name":"web"},{"name":"spare"}`), `"backendAddressPool":{"id":"`+poolID+`"}`, references, 1)
 }
 
 // What is asked for with an interface's entry is done, left alone or refused; a write that
