@@ -115,6 +115,9 @@ func checkChildShape(k *childKind, body fields, where string) error {
 	if err := wantObject(body, "properties", where); err != nil {
 		return err
 	}
+	if _, given := properties(body)["name"]; given && k.json != "" {
+		return fmt.Errorf("Could not find member 'name' on object of type '%s'. Path 'properties.%s.properties.name'", k.json, where) //nolint:staticcheck // the service's words
+	}
 	if k != poolKind {
 		return nil
 	}

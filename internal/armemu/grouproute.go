@@ -134,7 +134,7 @@ func (e *Emulator) putGroup(x *exchange, g *resourceGroup) *Problem {
 	}
 	if was := text(g.body, "location"); was != "" && was != at {
 		return &Problem{
-			Status: http.StatusConflict, Code: "InvalidResourceGroupLocation",
+			Status: http.StatusConflict, Code: "InvalidResourceGroupLocation", Gateway: true,
 			Message: fmt.Sprintf("Invalid resource group location '%s'. The Resource group already exists in location '%s'.", at, was),
 		}
 	}

@@ -75,7 +75,7 @@ func (g *resourceGroup) refuseGoing() *Problem {
 		return nil
 	}
 	return &Problem{
-		Status: http.StatusConflict, Code: "ResourceGroupBeingDeleted",
+		Status: http.StatusConflict, Code: "ResourceGroupBeingDeleted", Gateway: true,
 		Message: fmt.Sprintf("The resource group '%s' is in deprovisioning state and cannot perform this operation.", g.name),
 	}
 }

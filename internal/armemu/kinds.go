@@ -39,6 +39,9 @@ type childKind struct {
 	operation   string
 	scope       Scope
 	addressable bool // has paths of its own
+	// json is what the service calls the object of the properties, where that is known: it
+	// refuses a name in there.
+	json string
 	// derived properties are the server's: stripped from writes, filled in answers.
 	derived []string
 	// kept properties are the server's as well, but are state: a write cannot
@@ -68,7 +71,7 @@ const (
 
 var (
 	poolKind = &childKind{
-		collection: pools, operation: "LoadBalancerBackendAddressPool", scope: ScopePool, addressable: true,
+		collection: pools, operation: "LoadBalancerBackendAddressPool", json: "LoadBalancerBackendAddressPoolProperties", scope: ScopePool, addressable: true,
 		derived: []string{lbRules, "outboundRule", outRules, natRules}, kept: []string{nicConfigs},
 		put: spread{1.5, 2, 2}, delete: removed,
 	}
@@ -90,7 +93,7 @@ var (
 				"enableFloatingIP": false, "enableTcpReset": false, "disableOutboundSnat": false,
 				"idleTimeoutInMinutes": json.Number("4"), "loadDistribution": "Default",
 			}},
-			{collection: lbProbes, derived: []string{lbRules}, defaults: fields{
+			{collection: lbProbes, json: "LoadBalancerProbeProperties", derived: []string{lbRules}, defaults: fields{
 				"intervalInSeconds": json.Number("15"), "probeThreshold": json.Number("1"),
 			}},
 			{collection: natRules},
@@ -134,13 +137,14 @@ var (
 		namespace: compute, collection: "virtualMachines", operation: "VirtualMachine", scope: ScopeVirtualMachine,
 		put: machine, delete: machine,
 	}
+	instanceKind = &childKind{
+		collection: "virtualMachines", operation: "VMScaleSetVM", scope: ScopeScaleSetVM, addressable: true,
+		put: instance, delete: instance,
+	}
 	scaleSetKind = &rootKind{
 		namespace: compute, collection: "virtualMachineScaleSets", operation: "VMScaleSet", scope: ScopeScaleSet,
-		children: []*childKind{{
-			collection: "virtualMachines", operation: "VMScaleSetVM", scope: ScopeScaleSetVM, addressable: true,
-			put: instance, delete: instance,
-		}},
-		put: spread{28.5, 108, 198}, delete: spread{28.5, 108, 198},
+		children: []*childKind{instanceKind},
+		put:      spread{28.5, 108, 198}, delete: spread{28.5, 108, 198},
 	}
 	roots = []*rootKind{
 		loadBalancerKind, virtualNetworkKind, publicIPKind, publicIPPrefixKind, networkInterfaceKind,

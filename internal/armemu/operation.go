@@ -182,7 +182,7 @@ func absolute(x *exchange, u *url.URL) string {
 func (e *Emulator) poll(x *exchange) *Problem {
 	op := e.operations[x.route.operation]
 	if op == nil || !sameName(op.target.subscription, x.route.subscription) {
-		return notFound("NotFound", fmt.Sprintf("The operation %q is not known.", x.route.operation))
+		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("The operation %q is not known.", x.route.operation)}
 	}
 	if !op.signedBy(x.req.URL.Query()) {
 		return notFound("NotFound", fmt.Sprintf("The operation %q is not known by this URL: send its query parameters back as they were given.", x.route.operation))

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +58,7 @@ var (
 	innerStages = []stage{
 		{"ARM buckets", (*Emulator).takeToken},
 		{"network window", (*Emulator).takeWindow},
+		{"compute quotas", (*Emulator).countCompute},
 		{"route", (*Emulator).find},
 		{"precondition", (*Emulator).precondition},
 		{"validation and commit", (*Emulator).write},
@@ -114,7 +116,7 @@ func (e *Emulator) authenticate(x *exchange) *Problem {
 	scheme, token, found := strings.Cut(header, " ")
 	if !found || !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return &Problem{
-			Status: http.StatusUnauthorized, Code: "AuthenticationFailed",
+			Status: http.StatusUnauthorized, Code: "AuthenticationFailed", Gateway: true,
 			Message: "Authentication failed. The 'Authorization' header is missing or does not carry a bearer token.",
 		}
 	}
@@ -122,7 +124,7 @@ func (e *Emulator) authenticate(x *exchange) *Problem {
 	x.caller = Caller(token)
 	if e.opts.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(e.opts.Token)) != 1 {
 		return &Problem{
-			Status: http.StatusUnauthorized, Code: "InvalidAuthenticationToken",
+			Status: http.StatusUnauthorized, Code: "InvalidAuthenticationToken", Gateway: true,
 			Message: "The access token is invalid: it is not the one this emulator was started with.",
 		}
 	}
@@ -186,18 +188,30 @@ func (e *Emulator) find(x *exchange) *Problem {
 	case KindGet:
 		x.done = true
 		return e.get(x)
-	case KindPut:
+	case KindPut, KindDelete:
 		if r.id.child != nil && e.aggregates[r.id.rootKey()] == nil {
-			return missing(r.id.rootID())
+			return missingParent(r)
 		}
 	}
 	return nil
+}
+
+// missingParent is what a write of a child meets whose parent is not there.
+func missingParent(r route) *Problem {
+	if r.kind == KindDelete {
+		return missing(r.id.rootID())
+	}
+	return notFound("ParentResourceNotFound", fmt.Sprintf(
+		"Can not perform requested operation on nested resource. Parent resource '%s' not found.", r.id.name))
 }
 
 func (e *Emulator) get(x *exchange) *Problem {
 	agg := e.aggregates[x.route.id.rootKey()]
 	if agg == nil {
 		return missing(x.route.id.rootID())
+	}
+	if problem := badInstance(x.route.id); problem != nil {
+		return problem
 	}
 	if !agg.has(x.route.id) {
 		return missing(x.route.id)
@@ -230,22 +244,36 @@ func (e *Emulator) list(x *exchange) *Problem {
 	return nil
 }
 
-// missing: Azure answers ResourceNotFound for a resource of its own and, it is
-// assumed, NotFound for a child.
+// missing: Resource Manager answers for a resource of its own, which it has in its
+// index, and the provider for a child.
 func missing(id resourceID) *Problem {
 	if id.child != nil {
-		return notFound("NotFound", fmt.Sprintf("Resource %s not found.", id))
+		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("Resource %s not found.", id)}
 	}
 	return notFound("ResourceNotFound", fmt.Sprintf(
 		"The Resource '%s/%s' under resource group '%s' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
 		id.typeName(), id.name, id.group))
 }
 
+// badInstance refuses the id of a scale set's machine that is no number.
+func badInstance(id resourceID) *Problem {
+	if id.child != instanceKind {
+		return nil
+	}
+	if _, err := strconv.ParseUint(id.childName, 10, 32); err == nil {
+		return nil
+	}
+	return &Problem{
+		Status: http.StatusBadRequest, Code: "InvalidParameter",
+		Message: fmt.Sprintf("The value '%s' of parameter 'instanceId' is invalid: it is no number.", id.childName),
+	}
+}
+
 // write validates and commits a PUT or DELETE.
 func (e *Emulator) write(x *exchange) *Problem {
 	if len(x.payload) > maxBody {
 		return &Problem{
-			Status: http.StatusRequestEntityTooLarge, Code: "RequestContentTooLarge",
+			Status: http.StatusRequestEntityTooLarge, Code: "RequestContentTooLarge", Gateway: true,
 			Message: fmt.Sprintf("The request content size exceeds the maximum size of %d bytes.", maxBody),
 		}
 	}

@@ -36,7 +36,10 @@ func TestRefusalsBeforeAnyResource(t *testing.T) {
 		{"admin API", http.MethodGet, "/_emu/snapshot", ok, 404, "NotFound"},
 		{"method", http.MethodPatch, lbID, ok, 405, "MethodNotAllowed"},
 		{"load balancer missing", http.MethodGet, group + "/loadBalancers/none", ok, 404, "ResourceNotFound"},
-		{"parent missing", http.MethodPut, group + "/loadBalancers/none/backendAddressPools/p", ok, 404, "ResourceNotFound"},
+		{"parent missing, PUT", http.MethodPut, group + "/loadBalancers/none/backendAddressPools/p", ok, 404, "ParentResourceNotFound"},
+		{"parent missing, GET", http.MethodGet, group + "/loadBalancers/none/backendAddressPools/p", ok, 404, "ResourceNotFound"},
+		{"parent missing, DELETE", http.MethodDelete, group + "/loadBalancers/none/backendAddressPools/p", ok, 404, "ResourceNotFound"},
+		{"parent missing, LIST", http.MethodGet, group + "/loadBalancers/none/backendAddressPools", ok, 404, "ResourceNotFound"},
 		{"pool missing", http.MethodGet, lbID + "/backendAddressPools/none", ok, 404, "NotFound"},
 		{"operation missing", http.MethodGet, "/subscriptions/" + subscription + "/providers/Microsoft.Network/locations/eastus/operations/none", ok, 404, "NotFound"},
 	}
@@ -96,6 +99,9 @@ func TestThrottling(t *testing.T) {
 		if got := first.header.Get("x-ms-ratelimit-remaining-subscription-writes"); got != "199" {
 			t.Errorf("%q writes remain after one", got)
 		}
+		if got := first.header.Get("x-ms-ratelimit-remaining-subscription-global-writes"); got != "2999" {
+			t.Errorf("%q writes of all callers remain after one", got)
+		}
 		for range 199 {
 			send(t, emu, http.MethodPut, poolID, poolBody())
 		}
@@ -122,6 +128,36 @@ func TestThrottling(t *testing.T) {
 	})
 }
 
+// All callers of a subscription together have fifteen times as much as each.
+func TestGlobalThrottling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
+		for i := range 3750 {
+			a := send(t, emu, http.MethodGet, poolID, "", "Authorization", "Bearer caller-"+strconv.Itoa(i/200))
+			if a.status != 200 {
+				t.Fatalf("read %d: %d %s", i, a.status, a.raw)
+			}
+		}
+		a := send(t, emu, http.MethodGet, poolID, "", "Authorization", "Bearer another")
+		if a.status != 429 || a.code() != "SubscriptionRequestsThrottled" || a.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "250" ||
+			a.header.Get("x-ms-ratelimit-remaining-subscription-global-reads") != "0" {
+			t.Errorf("read 3751: %d %v %s", a.status, a.header, a.raw)
+		}
+	})
+}
+
+// The compute provider names what is left of its quotas.
+func TestComputeQuotas(t *testing.T) {
+	emu := newCloud(t, armemu.Options{Throttle: armemu.AzureLimits()})
+	set := strings.Replace(group, "Network", "Compute", 1) + "/virtualMachineScaleSets/set?api-version=2024-07-01"
+	send(t, emu, http.MethodPut, set, `{"location":"eastus"}`)
+	a := send(t, emu, http.MethodPut, set, `{"location":"eastus"}`)
+	const want = "Microsoft.Compute/CreateVMScaleSet3Min;58,Microsoft.Compute/CreateVMScaleSet30Min;298"
+	if got := a.header.Get("x-ms-ratelimit-remaining-resource"); got != want || a.header.Get("x-ms-request-charge") != "1" {
+		t.Errorf("got %v, want %s", a.header, want)
+	}
+}
+
 func TestNetworkWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := newCloud(t, armemu.Options{Throttle: &armemu.Limits{NetworkWrites: 3, NetworkWindow: 5 * time.Minute}})
@@ -131,7 +167,7 @@ func TestNetworkWindow(t *testing.T) {
 		}
 		a := send(t, emu, http.MethodDelete, lbID+"/backendAddressPools/spare", "")
 		wait, err := strconv.Atoi(a.header.Get("Retry-After"))
-		if a.status != 429 || err != nil || wait != 297 {
+		if a.status != 429 || err != nil || wait != 297 || !strings.Contains(a.raw, "maxWriteOrDeleteCallsPer5Min") {
 			t.Fatalf("the fourth write: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
 		}
 		time.Sleep(time.Duration(wait) * time.Second)

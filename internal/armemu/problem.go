@@ -16,6 +16,9 @@ type Problem struct {
 	Code    string
 	Message string
 	Details []Detail
+	// Gateway says that Resource Manager itself answers, and no provider behind it: its
+	// errors have no details, and those about what is missing no throttle headers.
+	Gateway bool
 	// RetryAfter becomes the header in whole seconds, rounded up; 0 sends none.
 	RetryAfter time.Duration
 }
@@ -31,11 +34,11 @@ func (p *Problem) body() map[string]any {
 }
 
 func (p *Problem) fields() map[string]any {
-	details := p.Details
-	if details == nil {
-		details = []Detail{}
+	out := map[string]any{"code": p.Code, "message": p.Message}
+	if !p.Gateway {
+		out["details"] = append([]Detail{}, p.Details...)
 	}
-	return map[string]any{"code": p.Code, "message": p.Message, "details": details}
+	return out
 }
 
 // header adds the headers that belong to the problem.
@@ -43,17 +46,21 @@ func (p *Problem) header(h http.Header) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", wholeSeconds(p.RetryAfter))
 	}
+	p.quietLookups(h)
+	if p.Gateway {
+		h.Set("x-ms-failure-cause", "gateway")
+	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer authorization_uri="https://login.microsoftonline.com/", error="invalid_token"`)
 	}
 }
 
 func bad(code, message string) *Problem {
-	return &Problem{Status: http.StatusBadRequest, Code: code, Message: message}
+	return &Problem{Status: http.StatusBadRequest, Code: code, Message: message, Gateway: true}
 }
 
 func notFound(code, message string) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: code, Message: message}
+	return &Problem{Status: http.StatusNotFound, Code: code, Message: message, Gateway: true}
 }
 
 // wholeSeconds rounds up, because a client that comes early is refused again.

@@ -73,7 +73,7 @@ func (e *Emulator) authorize(x *exchange) *Problem {
 		if role.Allows(a.action) {
 			continue
 		}
-		p := &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed"}
+		p := &Problem{Status: http.StatusForbidden, Code: "AuthorizationFailed", Gateway: true}
 		who := fmt.Sprintf("The client '%s' with object id '%[1]s'", callerID(x.caller))
 		if i == 0 {
 			p.Message = fmt.Sprintf("%s does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+

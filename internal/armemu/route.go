@@ -48,6 +48,14 @@ func (r resourceID) typeName() string {
 	return r.root.namespace + "/" + r.root.collection
 }
 
+// deleted is the status of a DELETE that is accepted.
+func (r resourceID) deleted() int {
+	if r.root == networkInterfaceKind {
+		return http.StatusOK
+	}
+	return http.StatusAccepted
+}
+
 func (r resourceID) leaf() string {
 	if r.child != nil {
 		return r.childName
@@ -206,7 +214,7 @@ func (r *route) byMethod(method string, allowed ...Kind) {
 		}
 	}
 	r.problem = &Problem{
-		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
+		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed", Gateway: true,
 		Message: fmt.Sprintf("The emulator does not model the method %q on this path.", method),
 	}
 }

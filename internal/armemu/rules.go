@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// recorded is where answers of the service to bad requests can be read.
+const recorded = "recordings of Azure/azure-xplat-cli"
+
 // Tag says how sure something about Azure is.
 type Tag string
 
@@ -80,7 +83,7 @@ func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
 		poolRules(), memberRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
-		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), securityGroupRules(), deleteRules(),
+		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), networkRules(), securityGroupRules(), deleteRules(),
 	} {
 		rules = append(rules, more...)
 	}

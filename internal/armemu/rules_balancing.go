@@ -11,24 +11,31 @@ import (
 func balancingRules() []Rule {
 	return []Rule{
 		{
-			Name: "rule-ports", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancingRulePortOutOfRange", CodeTag: Assumed, Tag: Documented,
-			Requires: "The frontend port of a rule is 0 to 65534, its backend port 0 to 65535.",
-			Source:   "API description", check: rulePorts,
+			Name: "rule-ports", On: KindPut, Scopes: onlyLoadBalancers, Code: "PortValueIsOutOfRange", CodeTag: Observed, Tag: Observed,
+			Requires: "The frontend port of a rule is 1 to 65534, its backend port 1 to 65535; both are 0 with protocol All.",
+			Source:   recorded, check: rulePorts,
 		},
 		{
-			Name: "rule-idle-timeout", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancingRuleIdleTimeoutOutOfRange", CodeTag: Assumed, Tag: Documented,
+			Name: "rule-idle-timeout", On: KindPut, Scopes: onlyLoadBalancers, Code: "RuleIdleTimeoutIsOutOfRange", CodeTag: Observed, Tag: Documented,
 			Requires: "The idle timeout of a rule is 4 to 100 minutes.",
-			Source:   "TCP reset and idle timeout page", check: ruleIdleTimeout,
+			Source:   "TCP reset and idle timeout page; code from " + recorded, check: ruleIdleTimeout,
 		},
 		{
 			Name: "ha-ports-whole", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancingRuleHAPortsInvalid", CodeTag: Assumed, Tag: Documented,
-			Requires: "Protocol All goes with frontend and backend port 0, and port 0 with protocol All.",
+			Requires: "Protocol All goes with frontend and backend port 0.",
 			Source:   "HA ports page", check: haPortsWhole,
 		},
 		{
 			Name: "ha-ports-internal", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancingRuleHAPortsNotAllowed", CodeTag: Assumed, Tag: Documented,
 			Requires: "A rule with protocol All belongs to a Standard load balancer and an internal frontend.",
 			Source:   "HA ports page, limitations", check: haPortsInternal,
+		},
+		{
+			Name: "rule-pools-agree", On: KindPut, Scopes: onlyLoadBalancers,
+			Code:    "LoadBalancingRuleBackendAdressPoolAndBackendAddressPoolsCannotBeSetAtTheSameTimeWithDifferentValue",
+			CodeTag: Observed, Tag: Observed,
+			Requires: "If a rule has both `backendAddressPool` and `backendAddressPools`, they name the same.",
+			Source:   "Azure/azure-sdk-for-java#31781", check: rulePoolsAgree,
 		},
 		{
 			Name: "frontend-port-once", On: KindPut, Scopes: onlyLoadBalancers, Code: "RulesUseSameFrontendPortAndProtocol", CodeTag: Assumed, Tag: Documented,
@@ -68,19 +75,29 @@ func (s *subject) rules(f func(id string, props fields) string) string {
 
 func rulePorts(s *subject) string {
 	return s.rules(func(id string, props fields) string {
-		front, ok := number(props, "frontendPort")
-		back, ok2 := number(props, "backendPort")
-		if ok && (front < 0 || front > 65534) || ok2 && (back < 0 || back > 65535) {
-			return fmt.Sprintf("Load balancing rule %s has frontend port %d and backend port %d.", id, front, back)
+		if isAll(props) {
+			return ""
 		}
-		return ""
+		wrong := portOutOfRange(id, "FrontendPort", props, "frontendPort", 65534)
+		if wrong == "" {
+			wrong = portOutOfRange(id, "BackendPort", props, "backendPort", 65535)
+		}
+		return wrong
 	})
+}
+
+// portOutOfRange is what the service says of a port; word is what it calls the property.
+func portOutOfRange(id, word string, props fields, key string, most int) string {
+	if n, ok := number(props, key); ok && (n < 1 || n > most) {
+		return fmt.Sprintf("Resource %s has invalid value of %s (%d). The value must be between 1 and %d.", id, word, n, most)
+	}
+	return ""
 }
 
 func ruleIdleTimeout(s *subject) string {
 	return s.rules(func(id string, props fields) string {
 		if n, ok := number(props, "idleTimeoutInMinutes"); ok && (n < 4 || n > 100) {
-			return fmt.Sprintf("Load balancing rule %s has an idle timeout of %d minutes; 4 to 100 are allowed.", id, n)
+			return fmt.Sprintf("Resource %s has invalid value of IdleTimeoutInMinutes (%d). The value must be between 4 and 100.", id, n)
 		}
 		return ""
 	})
@@ -90,13 +107,10 @@ func isAll(props fields) bool { return strings.EqualFold(text(props, "protocol")
 
 func haPortsWhole(s *subject) string {
 	return s.rules(func(id string, props fields) string {
-		front, ok := number(props, "frontendPort")
-		back, ok2 := number(props, "backendPort")
-		zero := ok && front == 0 || ok2 && back == 0
-		other := front != 0 || back != 0
-		if isAll(props) && other || !isAll(props) && zero {
-			return fmt.Sprintf("Load balancing rule %s has protocol %s with frontend port %d and backend port %d: HA ports need protocol All and both ports 0.",
-				id, text(props, "protocol"), front, back)
+		front, _ := number(props, "frontendPort")
+		back, _ := number(props, "backendPort")
+		if isAll(props) && (front != 0 || back != 0) {
+			return fmt.Sprintf("Load balancing rule %s has protocol All with frontend port %d and backend port %d: HA ports need both ports 0.", id, front, back)
 		}
 		return ""
 	})
@@ -162,6 +176,16 @@ func poolsOf(props fields) []string {
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
 }
 
+func rulePoolsAgree(s *subject) string {
+	return s.rules(func(id string, props fields) string {
+		one, list := reference(props, "backendAddressPool"), objects(props, pools)
+		if one == "" || len(list) == 0 || len(list) == 1 && strings.EqualFold(text(list[0], "id"), one) {
+			return ""
+		}
+		return fmt.Sprintf("Load balancing rule %s has BackendAddressPool and BackendAddressPools with different values.", id)
+	})
+}
+
 func backendPortOnce(s *subject) string {
 	return s.backendPort(false, "Load balancing rules %s and %s with floating IP disabled use the same protocol %s and backend port %d, and must not be used with the same backend address pool %s.")
 }
@@ -202,72 +226,6 @@ func snatDisabled(s *subject) string {
 		by, shared := outbound[reference(props, "frontendIPConfiguration")]
 		if shared && props["disableOutboundSnat"] != true {
 			return fmt.Sprintf("Load balancing rule %s must disable SNAT since same frontend IP configuration is referenced by outbound rule %s.", id, by)
-		}
-		return ""
-	})
-}
-
-func probeRules() []Rule {
-	return []Rule{
-		{
-			Name: "probe-bounds", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerProbeOutOfRange", CodeTag: Assumed, Tag: Documented,
-			Requires: "A probe's interval is at least 5 seconds, its port 1 to 65535, its numbers of probes at least 1.",
-			Source:   "API description; health probes page", check: probeBounds,
-		},
-		{
-			Name: "probe-path", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerProbeRequestPathInvalid", CodeTag: Assumed, Tag: Documented,
-			Requires: "A probe has a request path if its protocol is Http or Https, and none if it is Tcp.",
-			Source:   "API description", check: probePath,
-		},
-		{
-			Name: "https-probe-needs-standard", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerProbeProtocolNotSupported", CodeTag: Assumed, Tag: Documented,
-			Requires: "A probe with protocol Https belongs to a Standard load balancer.",
-			Source:   "health probes page", check: httpsProbe,
-		},
-	}
-}
-
-// probes calls f with every probe until it returns a message.
-func (s *subject) probes(f func(id string, props fields) string) string {
-	k := s.self.root.child(lbProbes)
-	for _, p := range objects(properties(s.body), lbProbes) {
-		if wrong := f(s.self.withChild(k, text(p, "name")).String(), properties(p)); wrong != "" {
-			return wrong
-		}
-	}
-	return ""
-}
-
-func probeBounds(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		for _, b := range []struct {
-			key      string
-			min, max int
-		}{
-			{"intervalInSeconds", 5, 1 << 31}, {"port", 1, 65535}, {"numberOfProbes", 1, 1 << 31}, {"probeThreshold", 1, 1 << 31},
-		} {
-			if n, ok := number(props, b.key); ok && (n < b.min || n > b.max) {
-				return fmt.Sprintf("Probe %s has %s %d.", id, b.key, n)
-			}
-		}
-		return ""
-	})
-}
-
-func probePath(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		protocol, path := strings.ToLower(text(props, "protocol")), text(props, "requestPath")
-		if protocol == "tcp" && path != "" || strings.HasPrefix(protocol, "http") && path == "" {
-			return fmt.Sprintf("Probe %s has protocol %s and request path %q.", id, text(props, "protocol"), path)
-		}
-		return ""
-	})
-}
-
-func httpsProbe(s *subject) string {
-	return s.probes(func(id string, props fields) string {
-		if strings.EqualFold(text(props, "protocol"), "Https") && !sameName(sku(s.body), "Standard") {
-			return fmt.Sprintf("Probe %s has protocol Https, but its load balancer's SKU is %s.", id, sku(s.body))
 		}
 		return ""
 	})

@@ -44,15 +44,20 @@ func frontendRules() []Rule {
 			Requires: "A public IP address has the SKU of the load balancer; no SKU means Basic.",
 			Source:   "common load balancer deployment errors; code from denniszielke/container_demos#2", check: publicIPSku,
 		},
+		{
+			Name: "frontend-zones-fixed", On: KindPut, Scopes: onlyLoadBalancers, Code: "ResourceAvailabilityZonesCannotBeModified", CodeTag: Observed, Tag: Observed,
+			Requires: "The zones of a frontend stay what they are.",
+			Source:   "recordings of Azure/azure-cli", check: frontendZonesFixed,
+		},
 	}
 }
 
 func privateIPRules() []Rule {
 	return []Rule{
 		{
-			Name: "static-private-address", On: KindPut, Scopes: onlyConfigs, Code: "PrivateIPAddressInvalid", CodeTag: Assumed, Tag: Documented,
-			Requires: "An IP configuration in a subnet whose allocation method is Static names a well-formed address.",
-			Source:   "API description of privateIPAddress", check: staticHasAddress,
+			Name: "static-private-address", On: KindPut, Scopes: onlyConfigs, Code: "InvalidPrivateIPAddressFormat", CodeTag: Observed, Tag: Observed,
+			Requires: "An IP configuration in a subnet whose allocation method is Static names a well-formed address (that none at all is answered alike is assumed).",
+			Source:   recorded, check: staticHasAddress,
 		},
 		{
 			Name: "private-address-in-subnet", On: KindPut, Scopes: onlyConfigs, Code: "PrivateIPAddressNotInSubnet", CodeTag: Documented, Tag: Documented,
@@ -149,6 +154,18 @@ func publicIPSku(s *subject) string {
 	return ""
 }
 
+func frontendZonesFixed(s *subject) string {
+	old := objects(properties(s.before), frontends)
+	for _, c := range objects(properties(s.body), frontends) {
+		if j := indexByName(old, text(c, "name")); j >= 0 {
+			if wrong := zonesChanged(s.self.withChild(frontendKind, text(c, "name")), old[j], c); wrong != "" {
+				return wrong
+			}
+		}
+	}
+	return ""
+}
+
 // statics calls f with every Static private address and its subnet's range,
 // until f returns a message.
 func (s *subject) statics(f func(id string, addr netip.Addr, subnet string, p netip.Prefix) string) string {
@@ -239,7 +256,7 @@ func networkInterfaceRules() []Rule {
 		{
 			Name: "nic-not-in-use", On: KindDelete, Scopes: only, Code: "NicInUse", CodeTag: Observed, Tag: Observed,
 			Requires: "No virtual machine has the network interface.",
-			Source:   "error bodies in public issues", check: nicUnused,
+			Source:   "recordings of Azure/azure-cli", check: nicUnused,
 		},
 	}
 }
@@ -262,7 +279,7 @@ func nicPoolNotMixed(s *subject) string {
 
 func nicUnused(s *subject) string {
 	if by := s.e.index().nic[s.self.key()]; len(by) > 0 {
-		return fmt.Sprintf("Network Interface %s is used by existing resource %s. In order to delete the network interface, it must be dissociated from the resource.", s.self, strings.Join(by, ", "))
+		return fmt.Sprintf("Network Interface %s is used by existing resource %s. In order to delete the network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic.", s.self, strings.Join(by, ", "))
 	}
 	return ""
 }

@@ -22,16 +22,18 @@ const (
 )
 
 // withAddresses has the public IPs a and b (free) and used (by the frontend fe
-// of the load balancer user), all Standard, the Basic public IP old, the prefix
+// of the load balancer user) and z (by the zonal frontend of zonal), all Standard, the Basic public IP old, the prefix
 // range of two, and the subnets tiny and six (IPv6).
 func withAddresses(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, pips+"a", lb("Standard", static))
 	put(t, emu, pips+"b", lb("Standard", static+`,"dnsSettings":{"domainNameLabel":"shop"}`))
 	put(t, emu, pips+"used", lb("Standard", static))
+	put(t, emu, pips+"z", lb("Standard", static))
 	put(t, emu, pips+"old", lb("Basic", static))
 	put(t, emu, pipRanges+"range", lb("Standard", `"prefixLength":31`))
 	put(t, emu, tinyID, `{"properties":{"addressPrefix":"10.1.0.0/29"}}`)
 	put(t, emu, vnetID+"/subnets/six", `{"properties":{"addressPrefixes":["10.2.0.0/24","fd00::/64"]}}`)
+	put(t, emu, group+"/loadBalancers/zonal", withFrontends(strings.Replace(public("z", "z"), `"name"`, `"zones":["1","2"],"name"`, 1)))
 	put(t, emu, group+"/loadBalancers/user", lb("Standard", `"frontendIPConfigurations":[`+public("fe", "used")+`,`+private("in", tinyID, "10.1.0.4")+`],
 		"backendAddressPools":[{"name":"p"},{"name":"q"},{"name":"ips","properties":{"loadBalancerBackendAddresses":[`+in(vnetID, "n", "10.0.0.9")+`]}}]`))
 }
@@ -82,6 +84,7 @@ func frontendBreaches() []breach {
 		{rule: "public-ip-free", bad: withFrontends(public("fe", "used")), good: withFrontends(public("fe", "a")), message: "user/frontendIPConfigurations/fe"},
 		{rule: "public-ip-sku", bad: withFrontends(public("fe", "old")), good: withFrontends(public("fe", "a")), message: "Standard sku load balancer"},
 		{rule: "public-ip-sku", bad: strings.Replace(withFrontends(public("fe", "a")), `"sku":{"name":"Standard"},`, "", 1), good: strings.Replace(withFrontends(public("fe", "old")), "Standard", "Basic", 1), message: "Basic sku load balancer"},
+		{rule: "frontend-zones-fixed", bad: withFrontends(strings.Replace(public("z", "z"), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(public("z", "z"), `"name"`, `"zones":["2","1"],"name"`, 1)), message: "frontendIPConfigurations/z", id: group + "/loadBalancers/zonal"},
 		{rule: "static-private-address", bad: withFrontends(private("fe", nodesID, "10.0.0")), good: withFrontends(private("fe", nodesID, "10.0.0.4")), message: `"10.0.0"`},
 		{rule: "private-address-in-subnet", bad: withFrontends(private("fe", nodesID, "10.1.0.5")), good: withFrontends(private("fe", nodesID, "10.0.1.5")), message: "10.0.0.0/16"},
 		{rule: "private-address-not-reserved", bad: withFrontends(private("fe", tinyID, "10.1.0.3")), good: withFrontends(private("fe", tinyID, "10.1.0.5")), message: "10.1.0.3"},
@@ -112,7 +115,7 @@ func interfaceBreaches() []breach {
 		{rule: "subnet-not-in-use", method: http.MethodDelete, id: tinyID, goodID: vnetID + "/subnets/six", message: "user/frontendIPConfigurations/in"},
 		{
 			rule: "subnets-in-use-stay", id: vnetID, bad: `{"location":"eastus","properties":{"subnets":[{"name":"nodes"},{"name":"six"}]}}`,
-			good: `{"location":"eastus","properties":{"subnets":[{"name":"nodes"},{"name":"tiny"}]}}`, message: "subnets/tiny",
+			good: `{"location":"eastus","properties":{"subnets":[{"name":"nodes"},{"name":"tiny"}]}}`, message: "Subnet tiny",
 		},
 	}
 	for i := range cases {
@@ -145,6 +148,7 @@ func publicIPBreaches() []breach {
 	cases := []breach{
 		{rule: "public-ip-static", bad: lb("Standard", `"publicIPAllocationMethod":"Dynamic"`), good: lb("Standard", static), message: "AllocationMethod set to Static"},
 		{rule: "public-ip-static", bad: lb("Standard", ""), good: lb("Basic", ""), message: "new"},
+		{rule: "global-needs-standard", bad: strings.Replace(lb("Basic", ""), `"name":"Basic"`, `"name":"Basic","tier":"Global"`, 1), good: strings.Replace(lb("Standard", static), `"name":"Standard"`, `"name":"Standard","tier":"Global"`, 1), message: "new"},
 		{rule: "public-ip-idle-timeout", bad: lb("Standard", static+`,"idleTimeoutInMinutes":31`), good: lb("Standard", static+`,"idleTimeoutInMinutes":30`), message: "31"},
 		{rule: "domain-name-label", bad: labelled("Web"), good: labelled("web"), message: "Web"},
 		{rule: "domain-name-free", bad: labelled("shop"), good: strings.Replace(labelled("shop"), "eastus", "westus", 1), message: "shop.eastus.cloudapp.azure.com"},

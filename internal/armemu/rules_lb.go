@@ -108,12 +108,12 @@ func deleteRules() []Rule {
 		{
 			Name: "subnet-not-in-use", On: KindDelete, Scopes: []Scope{ScopeSubnet}, Code: "InUseSubnetCannotBeDeleted", CodeTag: Observed, Tag: Observed,
 			Requires: "No pool, no frontend and no network interface refers to the subnet.",
-			Source:   "common deployment errors page", check: networkUnused,
+			Source:   "recordings of Azure/azure-cli", check: networkUnused,
 		},
 		{
-			Name: "network-not-in-use", On: KindDelete, Scopes: []Scope{ScopeVirtualNetwork}, Code: "InUseVirtualNetworkCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
-			Requires: "No pool, no frontend and no network interface refers to the virtual network or one of its subnets.",
-			Source:   "by analogy with subnets", check: networkUnused,
+			Name: "network-not-in-use", On: KindDelete, Scopes: []Scope{ScopeVirtualNetwork}, Code: "InUseSubnetCannotBeDeleted", CodeTag: Observed, Tag: Observed,
+			Requires: "No frontend, no network interface and (assumed) no pool refers to the virtual network or one of its subnets.",
+			Source:   "recordings of Azure/azure-cli", check: networkUnused,
 		},
 	}
 }
@@ -262,38 +262,4 @@ func subnetsStay(s *subject) string {
 	return s.dropped(subnetKind, func(s *subject, id resourceID) string {
 		return networkUnused(&subject{proposal: s.proposal, self: id, scope: ScopeSubnet})
 	})
-}
-
-// networkUnused looks at IP configurations and at every pool: pools and their
-// addresses may name a virtual network or a subnet.
-func networkUnused(s *subject) string {
-	used := s.e.index().subnet
-	for _, subnet := range slices.Sorted(maps.Keys(used)) {
-		if subnet == s.self.key() || strings.HasPrefix(subnet, s.self.key()+"/") {
-			return fmt.Sprintf("Resource %s is in use by %s and cannot be deleted.", s.self, used[subnet][0])
-		}
-	}
-	for _, agg := range s.e.sorted() {
-		if agg.id.root != loadBalancerKind {
-			continue
-		}
-		for _, c := range objects(properties(agg.body), pools) {
-			users := append([]fields{properties(c)}, propertiesOf(objects(properties(c), addresses))...)
-			if slices.ContainsFunc(users, s.names) {
-				return fmt.Sprintf("Resource %s is in use by %s and cannot be deleted.", s.self, agg.id.withChild(poolKind, text(c, "name")))
-			}
-		}
-	}
-	return ""
-}
-
-// names tells whether the properties refer to the subject or to a child of it.
-func (s *subject) names(props fields) bool {
-	for _, key := range []string{"virtualNetwork", "subnet"} {
-		id := strings.ToLower(text(object(props, key), "id"))
-		if id == s.self.key() || strings.HasPrefix(id, s.self.key()+"/") {
-			return true
-		}
-	}
-	return false
 }

@@ -24,14 +24,19 @@ func publicIPRules() []Rule {
 			Source:   "public IP addresses page; code from MicrosoftDocs/azure-docs#42889", check: standardIsStatic,
 		},
 		{
-			Name: "public-ip-idle-timeout", On: KindPut, Scopes: onlyPublicIPs, Code: "PublicIPAddressIdleTimeoutOutOfRange", CodeTag: Assumed, Tag: Documented,
+			Name: "public-ip-idle-timeout", On: KindPut, Scopes: onlyPublicIPs, Code: "PublicIPIdleTimeoutIsOutOfRange", CodeTag: Observed, Tag: Observed,
 			Requires: "The idle timeout of a public IP address is 4 to 30 minutes.",
-			Source:   "public IP addresses page", check: publicIPIdleTimeout,
+			Source:   recorded, check: publicIPIdleTimeout,
 		},
 		{
 			Name: "domain-name-label", On: KindPut, Scopes: onlyPublicIPs, Code: "InvalidDomainNameLabel", CodeTag: Observed, Tag: Observed,
 			Requires: "A domain name label matches `^[a-z][a-z0-9-]{1,61}[a-z0-9]$`.",
-			Source:   "error bodies in public issues", check: validLabel,
+			Source:   recorded, check: validLabel,
+		},
+		{
+			Name: "global-needs-standard", On: KindPut, Scopes: onlyPublicIPs, Code: "GlobalPublicIPAddressNotSupportedForBasicPublicIpAddress", CodeTag: Observed, Tag: Observed,
+			Requires: "A public IP address whose SKU has the tier Global is Standard.",
+			Source:   "recordings of Azure/azure-cli", check: globalIsStandard,
 		},
 		{
 			Name: "domain-name-free", On: KindPut, Scopes: onlyPublicIPs, Code: "DnsRecordInUse", CodeTag: Documented, Tag: Documented,
@@ -61,7 +66,7 @@ func publicIPRules() []Rule {
 		{
 			Name: "public-ip-not-in-use", On: KindDelete, Scopes: onlyPublicIPs, Code: "PublicIPAddressCannotBeDeleted", CodeTag: Observed, Tag: Observed,
 			Requires: "No frontend and no network interface uses the public IP address.",
-			Source:   "hashicorp/terraform-provider-azurerm#2566", check: publicIPUnused,
+			Source:   "recordings of Azure/azure-cli; hashicorp/terraform-provider-azurerm#2566", check: publicIPUnused,
 		},
 	}
 }
@@ -75,7 +80,14 @@ func standardIsStatic(s *subject) string {
 
 func publicIPIdleTimeout(s *subject) string {
 	if n, ok := number(properties(s.body), "idleTimeoutInMinutes"); ok && (n < 4 || n > 30) {
-		return fmt.Sprintf("Public IP address %s has an idle timeout of %d minutes; 4 to 30 are allowed.", s.self, n)
+		return fmt.Sprintf("Resource %s has invalid value of IdleTimeoutInMinutes (%d). The value must be between 4 and 30.", s.self, n)
+	}
+	return ""
+}
+
+func globalIsStandard(s *subject) string {
+	if sameName(text(object(s.body, "sku"), "tier"), "Global") && !sameName(sku(s.body), "Standard") {
+		return fmt.Sprintf("Global tier is not supported for the Basic sku publicIp %s.", s.self)
 	}
 	return ""
 }
@@ -156,7 +168,7 @@ func (s *subject) countInRegion(k *rootKind) int {
 
 func publicIPUnused(s *subject) string {
 	if by := s.e.index().publicIP[s.self.key()]; len(by) > 0 {
-		return fmt.Sprintf("Public IP address %s can not be deleted since it is still allocated to resource %s. In order to delete the public IP, disassociate/detach the Public IP address from the resource.", s.self, by[0])
+		return fmt.Sprintf("Public IP address %s can not be deleted since it is still allocated to resource %s. In order to delete the public IP, disassociate/detach the Public IP address from the resource. To learn how to do this, see aka.ms/deletepublicip.", s.self, by[0])
 	}
 	return ""
 }
@@ -238,11 +250,18 @@ func prefixFixed(s *subject) string {
 }
 
 func zonesFixed(s *subject) string {
-	if s.before != nil && !sameList(s.before["zones"], s.body["zones"]) {
-		return fmt.Sprintf("Resource %s has an existing availability zone constraint %v and the request has availability zone constraint %v, which do not match. Zones cannot be added/updated/removed once the resource is created.",
-			s.self, words(s.before["zones"]), words(s.body["zones"]))
+	if s.before == nil {
+		return ""
 	}
-	return ""
+	return zonesChanged(s.self, s.before, s.body)
+}
+
+func zonesChanged(id resourceID, before, after fields) string {
+	if sameList(before["zones"], after["zones"]) {
+		return ""
+	}
+	return fmt.Sprintf("Resource %s has an existing availability zone constraint %v and the request has availability zone constraint %v, which do not match. Zones cannot be added/updated/removed once the resource is created.",
+		id, words(before["zones"]), words(after["zones"]))
 }
 
 func publicIPPrefixRules() []Rule {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -17,6 +18,8 @@ const (
 	mostPrefixes     = 4000
 	leastPriority    = 100
 	greatestPriority = 4096
+	// longestDescription is in characters.
+	longestDescription = 140
 )
 
 var onlySecurityGroups = []Scope{ScopeSecurityGroup}
@@ -49,8 +52,12 @@ func securityGroupRules() []Rule {
 			Source:   "API description", check: each(securityRuleComplete),
 		},
 		{
-			Name: "security-rule-priority", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPriority", CodeTag: Assumed, Tag: Documented,
-			Requires: fmt.Sprintf("A priority is %d to %d.", leastPriority, greatestPriority), Source: overview, check: each(securityRulePriority),
+			Name: "security-rule-priority", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPriority", CodeTag: Observed, Tag: Observed,
+			Requires: fmt.Sprintf("A priority is %d to %d.", leastPriority, greatestPriority), Source: recorded, check: each(securityRulePriority),
+		},
+		{
+			Name: "security-rule-description", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleDescriptionTooLong", CodeTag: Observed, Tag: Observed,
+			Requires: fmt.Sprintf("A description has at most %d characters.", longestDescription), Source: recorded, check: each(securityRuleDescription),
 		},
 		{
 			Name: "security-rule-conflict", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleConflict", CodeTag: Observed, Tag: Documented,
@@ -59,7 +66,7 @@ func securityGroupRules() []Rule {
 		{
 			Name: "security-rule-prefix", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidAddressPrefix", CodeTag: Observed, Tag: Observed,
 			Requires: "A prefix is an address, a range without bits behind its length, a service tag that Azure knows (here: some of them), or `*`.",
-			Source:   "hashicorp/terraform-provider-azurerm#16761, Azure/azure-powershell#4557", check: each(securityRulePrefix),
+			Source:   recorded + "; hashicorp/terraform-provider-azurerm#16761, Azure/azure-powershell#4557", check: each(securityRulePrefix),
 		},
 		{
 			Name: "security-rule-many", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleParameterContainsUnsupportedValue", CodeTag: Observed, Tag: Documented,
@@ -75,12 +82,12 @@ func securityGroupRules() []Rule {
 			Requires: "No two sources, and no two destinations, of a rule overlap.", Source: "none found", check: each(securityRuleOverlap),
 		},
 		{
-			Name: "security-rule-port", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPortRange", CodeTag: Assumed, Tag: Documented,
-			Requires: "A port is 0 to 65535, a range of them, or `*`.", Source: "API description", check: each(securityRulePort),
+			Name: "security-rule-port", On: KindPut, Scopes: onlySecurityGroups, Code: "SecurityRuleInvalidPortRange", CodeTag: Observed, Tag: Observed,
+			Requires: "A port is 0 to 65535, a range of them, or `*`.", Source: recorded, check: each(securityRulePort),
 		},
 		{
 			Name: "security-group-not-in-use", On: KindDelete, Scopes: onlySecurityGroups, Code: "InUseNetworkSecurityGroupCannotBeDeleted", CodeTag: Observed, Tag: Observed,
-			Requires: "No subnet and no network interface has the group.", Source: "error bodies in public issues", check: securityGroupUnused,
+			Requires: "No subnet and no network interface has the group.", Source: "recordings of Azure/azure-cli", check: securityGroupUnused,
 		},
 	}
 }
@@ -155,7 +162,15 @@ func securityRuleComplete(s *subject, r fields) string {
 
 func securityGroupUnused(s *subject) string {
 	if by := s.e.index().guarded[s.self.key()]; len(by) > 0 {
-		return fmt.Sprintf("Network security group %s cannot be deleted because it is in use by the following resources: %s.", s.self, by[0])
+		return fmt.Sprintf("Network security group %s cannot be deleted because it is in use by the following resources: %s. In order to delete the Network security group, remove the association with the resource(s). To learn how to do this, see aka.ms/deletensg.",
+			s.self, strings.Join(by, ", "))
+	}
+	return ""
+}
+
+func securityRuleDescription(_ *subject, r fields) string {
+	if n := utf8.RuneCountInString(text(properties(r), "description")); n > longestDescription {
+		return fmt.Sprintf("Security rule %s has a description of %d characters. The maximum is %d.", text(r, "name"), n, longestDescription)
 	}
 	return ""
 }

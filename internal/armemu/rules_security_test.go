@@ -51,6 +51,7 @@ func securityBreaches() []breach {
 		{rule: "security-rule-complete", bad: with(destinations, "[]"), good: with(`"destinationAddressPrefixes":`+destinations, `"destinationApplicationSecurityGroups":[{"id":"/asg"}]`), message: "destinationAddressPrefix"},
 		{rule: "security-rule-priority", bad: with("500", "99"), good: with("500", "100"), message: "99"},
 		{rule: "security-rule-priority", bad: with("500", "4097"), good: with("500", "4096"), message: "4097"},
+		{rule: "security-rule-description", bad: with(`"priority"`, `"description":"`+strings.Repeat("é", 141)+`","priority"`), good: with(`"priority"`, `"description":"`+strings.Repeat("é", 140)+`","priority"`), message: "141 characters"},
 		{rule: "security-rule-conflict", bad: securityGroup(securityRule("a"), securityRule("b")), good: securityGroup(securityRule("a"), securityRule("b", "Inbound", "Outbound")), message: "rule a conflicts with rule b"},
 		{rule: "security-rule-prefix", bad: with("Internet", "NoSuchTag"), good: with("Internet", "Storage.WestEurope"), message: "Value provided: NoSuchTag"},
 		{rule: "security-rule-prefix", bad: with("Internet", "10.0.0.1/8"), good: with("Internet", "10.0.0.0/8"), message: "10.0.0.1/8"},

@@ -129,10 +129,29 @@ func deleteBreaches() []breach {
 		put(t, emu, poolID, poolWith("", `{"name":"a","properties":{"ipAddress":"10.0.0.1","subnet":{"id":"`+vnetID+`/subnets/nodes"}}}`))
 		withSecondNetwork(t, emu)
 	}
+	whole := func(t *testing.T, emu *armemu.Emulator) {
+		put(t, emu, poolID, poolBody("10.0.0.1"))
+		withSecondNetwork(t, emu)
+	}
 	return []breach{
 		{rule: "pool-not-in-use", method: http.MethodDelete, id: poolID, goodID: lbID + "/backendAddressPools/spare", message: "loadBalancingRules/r"},
 		{rule: "subnet-not-in-use", prepare: used, method: http.MethodDelete, id: vnetID + "/subnets/nodes", goodID: vnetID + "/subnets/idle", message: "backendAddressPools/web"},
-		{rule: "network-not-in-use", prepare: used, method: http.MethodDelete, id: vnetID, goodID: vnetID + "2", message: "backendAddressPools/web"},
+		{rule: "network-not-in-use", prepare: used, method: http.MethodDelete, id: vnetID, goodID: vnetID + "2", message: "Subnet nodes is in use by " + poolID + " and cannot be deleted."},
+		{rule: "network-not-in-use", prepare: whole, method: http.MethodDelete, id: vnetID, goodID: vnetID + "2", message: "Virtual network vnet is in use by " + poolID},
+		{rule: "network-not-in-use", prepare: withAddresses, method: http.MethodDelete, id: vnetID, goodID: pips + "a", message: "Subnet tiny is in use by "},
+	}
+}
+
+func networkBreaches() []breach {
+	network := func(space, subnet string) string {
+		return `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["` + space + `"]},"subnets":[{"name":"s","properties":{"addressPrefix":"` + subnet + `"}}]}}`
+	}
+	alone := func(prefix string) string { return `{"properties":{"addressPrefixes":["` + prefix + `"]}}` }
+	return []breach{
+		{rule: "address-prefix-format", id: vnetID + "3", bad: network("10.0.0.0/33", "10.0.0.0/24"), good: network("10.0.0.0/16", "10.0.0.0/24"), message: "10.0.0.0/33"},
+		{rule: "address-prefix-format", id: vnetID + "3", bad: network("10.0.0.0/16", "10.0.0.4/24"), good: network("10.0.0.0/16", "10.0.0.0/24"), message: "10.0.0.4/24"},
+		{rule: "subnet-in-network", id: vnetID + "3", bad: network("10.0.0.0/16", "10.1.0.0/24"), good: network("10.0.0.0/16", "10.0.255.0/24"), message: "Subnet 's' is not valid in virtual network 'vnet3'."},
+		{rule: "subnet-in-network", id: vnetID + "/subnets/s", bad: alone("11.0.0.0/24"), good: alone("10.200.0.0/24"), message: "Subnet 's' is not valid in virtual network 'vnet'."},
 	}
 }
 
@@ -143,7 +162,7 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = cmp.Or(r.Under, r.Code), true
 	}
-	all := slices.Concat(poolBreaches(), memberBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), securityBreaches(), deleteBreaches())
+	all := slices.Concat(poolBreaches(), memberBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), securityBreaches(), networkBreaches(), deleteBreaches())
 	for _, b := range all {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.run(t, codes[b.rule]) })
@@ -169,7 +188,7 @@ func (b breach) run(t *testing.T, code string) {
 	}
 	before := string(emu.Snapshot())
 	a := send(t, emu, b.method, b.id, b.bad)
-	if a.status != http.StatusBadRequest || a.code() != code || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
+	if a.status != http.StatusBadRequest || a.code() != code || !strings.Contains(a.raw, `"details":[]`) || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
 		t.Errorf("got %d %.600s\nwant 400 %s naming %s", a.status, a.raw, code, b.message)
 	}
 	if string(emu.Snapshot()) != before {
@@ -184,7 +203,7 @@ func TestMalformedBodies(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})
 	for _, body := range []string{
 		``, `null`, `[]`, `{`, `{} {}`, `{"properties":[]}`, `{"name":3}`,
-		`{"properties":{"loadBalancerBackendAddresses":{}}}`,
+		`{"properties":{"loadBalancerBackendAddresses":{}}}`, `{"properties":{"name":"web"}}`,
 		`{"properties":{"loadBalancerBackendAddresses":[7]}}`,
 		`{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":7}}]}}`,
 	} {

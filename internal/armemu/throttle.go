@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,8 @@ import (
 // caller; the network provider's count within a window for each subscription.
 type Limits struct {
 	Reads, Writes, Deletes Bucket
+	// Global is how many times that much all callers of a subscription have together; 0 is no limit.
+	Global float64
 	// NetworkReads and NetworkWrites (writes and deletes together) are allowed
 	// in each NetworkWindow; 0 is no limit.
 	NetworkReads, NetworkWrites int
@@ -26,13 +29,14 @@ type Bucket struct {
 }
 
 // AzureLimits returns the documented limits: ARM's reads 250 and 25 a second,
-// writes and deletes 200 and 10 a second each; Microsoft.Network's 1,000 writes
+// writes and deletes 200 and 10 a second each, and 15 times as much for all callers; Microsoft.Network's 1,000 writes
 // and deletes and 10,000 reads in five minutes.
 func AzureLimits() *Limits {
 	return &Limits{
 		Reads:        Bucket{Size: 250, PerSecond: 25},
 		Writes:       Bucket{Size: 200, PerSecond: 10},
 		Deletes:      Bucket{Size: 200, PerSecond: 10},
+		Global:       15,
 		NetworkReads: 10_000, NetworkWrites: 1_000, NetworkWindow: 5 * time.Minute,
 	}
 }
@@ -84,51 +88,84 @@ func (l *Limits) bucket(class string) Bucket {
 	}
 }
 
-// takeToken is ARM's own limit.
+// takeToken is ARM's own limit: of the caller, and of all callers of the subscription.
 func (e *Emulator) takeToken(x *exchange) *Problem {
-	if e.limits.limits == nil {
+	limits := e.limits.limits
+	if limits == nil {
 		return nil
 	}
 	class := x.class()
-	bucket := e.limits.limits.bucket(class)
+	bucket := limits.bucket(class)
 	if bucket.Size <= 0 {
 		return nil
 	}
-	key := bucketKey{x.route.subscription, x.caller, class}
-	l := e.limits.buckets[key]
-	if l == nil {
-		l = &level{tokens: bucket.Size, at: x.now}
-		e.limits.buckets[key] = l
+	total := Bucket{Size: bucket.Size * limits.Global, PerSecond: bucket.PerSecond * limits.Global}
+	mine := e.limits.level(bucketKey{x.route.subscription, x.caller, class}, bucket, x.now)
+	all := e.limits.level(bucketKey{x.route.subscription, "", class}, total, x.now)
+	var refused *Problem
+	switch {
+	case mine.tokens < 1:
+		refused = mine.refuse(bucket, fmt.Sprintf("subscription actor '%s'", x.caller), class)
+	case limits.Global > 0 && all.tokens < 1:
+		refused = all.refuse(total, fmt.Sprintf("subscription '%s'", x.route.subscription), class)
+	default:
+		mine.tokens--
+		all.tokens--
 	}
-	l.tokens = min(bucket.Size, l.tokens+x.now.Sub(l.at).Seconds()*bucket.PerSecond)
-	l.at = x.now
-	refused := l.tokens < 1
-	if !refused {
-		l.tokens--
+	x.header.Set("x-ms-ratelimit-remaining-subscription-"+class, strconv.Itoa(int(mine.tokens)))
+	if limits.Global > 0 {
+		x.header.Set("x-ms-ratelimit-remaining-subscription-global-"+class, strconv.Itoa(int(all.tokens)))
 	}
-	x.header.Set("x-ms-ratelimit-remaining-subscription-"+class, strconv.Itoa(int(l.tokens)))
-	if !refused {
-		return nil
+	return refused
+}
+
+// level is how full a bucket is now.
+func (l *limiter) level(key bucketKey, b Bucket, now time.Time) *level {
+	is := l.buckets[key]
+	if is == nil {
+		is = &level{tokens: b.Size, at: now}
+		l.buckets[key] = is
 	}
+	is.tokens = min(b.Size, is.tokens+now.Sub(is.at).Seconds()*b.PerSecond)
+	is.at = now
+	return is
+}
+
+// refuse is the answer of an empty bucket. That the one of all callers answers alike is assumed.
+func (l *level) refuse(b Bucket, who, class string) *Problem {
 	wait := 5 * time.Minute
-	if bucket.PerSecond > 0 {
-		wait = time.Duration((1 - l.tokens) / bucket.PerSecond * float64(time.Second))
+	if b.PerSecond > 0 {
+		wait = max(time.Duration((1-l.tokens)/b.PerSecond*float64(time.Second)), 1)
 	}
 	return &Problem{
-		Status: http.StatusTooManyRequests, Code: "SubscriptionRequestsThrottled", RetryAfter: max(wait, 1),
-		Message: fmt.Sprintf("Number of '%s' requests for subscription actor '%s' exceeded. Please try again after '%s' seconds after additional tokens are available.",
-			class[:len(class)-1], x.caller, wholeSeconds(max(wait, 1))),
+		Status: http.StatusTooManyRequests, Code: "SubscriptionRequestsThrottled", RetryAfter: wait, Gateway: true,
+		Message: fmt.Sprintf("Number of '%s' requests for %s exceeded. Please try again after '%s' seconds after additional tokens are available.",
+			class[:len(class)-1], who, wholeSeconds(wait)),
 	}
 }
 
-// takeWindow is the network provider's limit. Its error code is assumed.
+// quietLookups takes the throttle headers off what Resource Manager found missing in its own
+// index: no provider was asked.
+func (p *Problem) quietLookups(h http.Header) {
+	if !p.Gateway || p.Code != "ResourceNotFound" && p.Code != "ResourceGroupNotFound" {
+		return
+	}
+	for key := range h {
+		if strings.HasPrefix(key, "X-Ms-Ratelimit-") {
+			delete(h, key)
+		}
+	}
+}
+
+// takeWindow is the network provider's limit, whose quotas have names. Its error code and the
+// rest of its words are assumed.
 func (e *Emulator) takeWindow(x *exchange) *Problem {
 	if e.limits.limits == nil || x.route.namespace != network {
 		return nil
 	}
-	class, limit := "writes", e.limits.limits.NetworkWrites
+	class, limit := "maxWriteOrDeleteCallsPer5Min", e.limits.limits.NetworkWrites
 	if x.class() == "reads" {
-		class, limit = "reads", e.limits.limits.NetworkReads
+		class, limit = "maxGetCallsPer5Min", e.limits.limits.NetworkReads
 	}
 	length := e.limits.limits.NetworkWindow
 	if limit <= 0 || length <= 0 {
@@ -147,7 +184,7 @@ func (e *Emulator) takeWindow(x *exchange) *Problem {
 	wait := w.opened.Add(length).Sub(x.now)
 	return &Problem{
 		Status: http.StatusTooManyRequests, Code: "TooManyRequests", RetryAfter: wait,
-		Message: fmt.Sprintf("The network resource provider allows %d %s in %s for this subscription. Please try again after '%s' seconds.",
-			limit, class, length, wholeSeconds(wait)),
+		Message: fmt.Sprintf("The quota %s of this subscription is used up: %d in %s. Please try again after '%s' seconds.",
+			class, limit, length, wholeSeconds(wait)),
 	}
 }

@@ -92,7 +92,7 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
 	announce(x, op)
 	if op.remove {
-		x.status = http.StatusAccepted
+		x.status = id.deleted()
 		return nil
 	}
 	if id.root.namespace == compute {

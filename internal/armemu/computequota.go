@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// computeQuotas are how many requests of one sort the compute provider allows in a while. It
+// tells what is left of them; the emulator refuses nobody over them.
+var computeQuotas = []struct {
+	suffix string
+	size   int
+	length time.Duration
+}{{"3Min", 60, 3 * time.Minute}, {"30Min", 300, 30 * time.Minute}}
+
+// countCompute tells what is left of the compute provider's quotas.
+func (e *Emulator) countCompute(x *exchange) *Problem {
+	if e.limits.limits == nil || x.route.namespace != compute || x.route.kind == KindPoll || x.route.problem != nil {
+		return nil
+	}
+	policy := compute + "/" + computePolicy(x.route)
+	var left []string
+	for _, q := range computeQuotas {
+		key := bucketKey{subscription: x.route.subscription, class: policy + q.suffix}
+		w := e.limits.windows[key]
+		if w == nil || x.now.Sub(w.opened) >= q.length {
+			w = &window{opened: x.now}
+			e.limits.windows[key] = w
+		}
+		w.count++
+		left = append(left, fmt.Sprintf("%s;%d", key.class, max(q.size-w.count, 0)))
+	}
+	x.header.Set("x-ms-ratelimit-remaining-resource", strings.Join(left, ","))
+	x.header.Set("x-ms-request-charge", "1")
+	return nil
+}
+
+// computePolicy names a quota. That of a scale set's PUT is observed, the others are assumed.
+func computePolicy(r route) string {
+	of := r.id.root.operation
+	if r.id.child != nil {
+		of = r.id.child.operation
+	}
+	of = strings.Replace(of, "VirtualMachine", "VM", 1)
+	switch {
+	case r.kind == KindDelete:
+		return "Delete" + of
+	case r.kind != KindPut:
+		return "Get" + of
+	case r.id.root == scaleSetKind && r.id.child == nil:
+		return "Create" + of
+	}
+	return "Put" + of
+}

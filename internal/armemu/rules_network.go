@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+func networkRules() []Rule {
+	return []Rule{
+		{
+			Name: "address-prefix-format", On: KindPut, Scopes: []Scope{ScopeVirtualNetwork, ScopeSubnet}, Code: "InvalidAddressPrefixFormat", CodeTag: Observed, Tag: Observed,
+			Requires: "The address prefixes of a virtual network and of a subnet are ranges without bits behind their length.",
+			Source:   recorded, check: prefixesWellFormed,
+		},
+		{
+			Name: "subnet-in-network", On: KindPut, Scopes: []Scope{ScopeSubnet}, Code: "NetcfgInvalidSubnet", CodeTag: Observed, Tag: Observed,
+			Requires: "A subnet, written alone or with its virtual network, lies in the address space of that, if it has any.",
+			Source:   recorded, check: subnetInNetwork,
+		},
+	}
+}
+
+// rangesOf are the ranges of a subnet, or of a virtual network's address space, as they are written.
+func rangesOf(props fields) []string {
+	if space := object(props, "addressSpace"); space != nil {
+		props = space
+	}
+	one, many := oneAndMany(fields{"properties": props}, "addressPrefix", "addressPrefixes")
+	if one != "" {
+		many = append([]string{one}, many...)
+	}
+	return many
+}
+
+func prefixesWellFormed(s *subject) string {
+	for _, text := range rangesOf(properties(s.body)) {
+		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
+			return fmt.Sprintf("Address prefix %s of resource %s is not formatted correctly. It should follow CIDR notation, for example 10.0.0.0/24.", text, s.self)
+		}
+	}
+	return ""
+}
+
+func subnetInNetwork(s *subject) string {
+	space := rangesOf(properties(s.root))
+	for _, text := range rangesOf(properties(s.body)) {
+		if len(space) > 0 && !slices.ContainsFunc(space, func(s string) bool { return holds(s, text) }) {
+			return fmt.Sprintf("Subnet '%s' is not valid in virtual network '%s'.", s.self.childName, s.self.name)
+		}
+	}
+	return ""
+}
+
+// holds tells whether one range lies in another.
+func holds(outer, inner string) bool {
+	o, err1 := netip.ParsePrefix(outer)
+	i, err2 := netip.ParsePrefix(inner)
+	return err1 == nil && err2 == nil && o.Contains(i.Addr()) && o.Bits() <= i.Bits()
+}
+
+// networkUnused looks at IP configurations and at every pool: pools and their
+// addresses may name a virtual network or a subnet.
+func networkUnused(s *subject) string {
+	used := s.e.index().subnet
+	for _, subnet := range slices.Sorted(maps.Keys(used)) {
+		if subnet == s.self.key() || strings.HasPrefix(subnet, s.self.key()+"/") {
+			return s.inUse(subnet, used[subnet][0])
+		}
+	}
+	for _, agg := range s.e.sorted() {
+		if agg.id.root != loadBalancerKind {
+			continue
+		}
+		for _, c := range objects(properties(agg.body), pools) {
+			users := append([]fields{properties(c)}, propertiesOf(objects(properties(c), addresses))...)
+			for _, user := range users {
+				if named := s.named(user); named != "" {
+					return s.inUse(named, agg.id.withChild(poolKind, text(c, "name")).String())
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// named is the subject's id, or that of a child of it, if the properties refer to it.
+func (s *subject) named(props fields) string {
+	for _, key := range []string{"subnet", "virtualNetwork"} {
+		id := reference(props, key)
+		if id == s.self.key() || strings.HasPrefix(id, s.self.key()+"/") {
+			return id
+		}
+	}
+	return ""
+}
+
+// inUse is what is said of a subnet, or of a virtual network that a pool names as a whole.
+func (s *subject) inUse(key, by string) string {
+	id, err := parseID(key)
+	if err != nil || id.child == nil {
+		return fmt.Sprintf("Virtual network %s is in use by %s and cannot be deleted.", s.self.name, by)
+	}
+	name := id.childName
+	if agg := s.e.aggregates[id.rootKey()]; agg != nil {
+		if there := findChild(agg.body, id); there != nil {
+			name = text(there, "name")
+		}
+	}
+	return fmt.Sprintf("Subnet %s is in use by %s and cannot be deleted. In order to delete the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.", name, by)
+}
