@@ -63,7 +63,7 @@ func (e *Emulator) refuseGroup(r route) *Problem {
 	switch {
 	case g == nil && e.opts.StrictResourceGroups:
 		return groupMissing(r.id.group)
-	case g != nil && r.kind == KindPut:
+	case g != nil && (r.kind == KindPut || r.kind == KindPatch):
 		return g.refuseGoing()
 	}
 	return nil

@@ -39,6 +39,9 @@ type childKind struct {
 	operation   string
 	scope       Scope
 	addressable bool // has paths of its own
+	// apart says that the parent does not show it among its properties, and that a write of
+	// the parent leaves it alone.
+	apart bool
 	// json is what the service calls the object of the properties, where that is known: it
 	// refuses a name in there.
 	json string
@@ -138,7 +141,7 @@ var (
 		put: machine, delete: machine,
 	}
 	instanceKind = &childKind{
-		collection: "virtualMachines", operation: "VMScaleSetVM", scope: ScopeScaleSetVM, addressable: true,
+		collection: "virtualMachines", operation: "VMScaleSetVM", scope: ScopeScaleSetVM, addressable: true, apart: true,
 		put: instance, delete: instance,
 	}
 	scaleSetKind = &rootKind{

@@ -188,6 +188,10 @@ func (e *Emulator) find(x *exchange) *Problem {
 	case KindGet:
 		x.done = true
 		return e.get(x)
+	case KindPatch:
+		if e.aggregates[r.id.rootKey()] == nil {
+			return missing(r.id)
+		}
 	case KindPut, KindDelete:
 		if r.id.child != nil && e.aggregates[r.id.rootKey()] == nil {
 			return missingParent(r)
@@ -269,13 +273,16 @@ func badInstance(id resourceID) *Problem {
 	}
 }
 
-// write validates and commits a PUT or DELETE.
+// write validates and commits a PUT or DELETE, or changes tags.
 func (e *Emulator) write(x *exchange) *Problem {
 	if len(x.payload) > maxBody {
 		return &Problem{
 			Status: http.StatusRequestEntityTooLarge, Code: "RequestContentTooLarge", Gateway: true,
 			Message: fmt.Sprintf("The request content size exceeds the maximum size of %d bytes.", maxBody),
 		}
+	}
+	if x.route.kind == KindPatch {
+		return e.patch(x)
 	}
 	p, problem := e.propose(x)
 	if problem == nil {

@@ -125,6 +125,23 @@ func TestMachines(t *testing.T) {
 	refused(t, send(t, emu, http.MethodGet, computeGroup+"/virtualMachines/none?api-version=2024-07-01", ""), 404, "ResourceNotFound")
 }
 
+// A scale set shows no machines among its properties, a write of it leaves them alone, and a
+// list has them.
+func TestScaleSetsListTheirMachines(t *testing.T) {
+	emu := armemu.New(armemu.Options{})
+	set := computeGroup + "/virtualMachineScaleSets/set"
+	put(t, emu, set, `{"location":"eastus"}`)
+	put(t, emu, set+"/virtualMachines/0", `{"properties":{}}`)
+	for _, r := range []struct{ method, body string }{{http.MethodPut, `{"location":"eastus"}`}, {http.MethodGet, ""}} {
+		if a := send(t, emu, r.method, set+"?api-version=2024-07-01", r.body); a.status != 200 || strings.Contains(a.raw, "virtualMachines/0") || strings.Contains(a.raw, `"virtualMachines"`) {
+			t.Errorf("%s: %s", r.method, a.raw)
+		}
+	}
+	if a := send(t, emu, http.MethodGet, set+"/virtualMachines?api-version=2024-07-01", ""); strings.Count(a.raw, set+"/virtualMachines/0") != 1 {
+		t.Errorf("%s", a.raw)
+	}
+}
+
 // A seed as another ARM server wrote it: every resource on its own, children in
 // their parents and alone, in no helpful order. Each reads back as it was.
 func TestSeedReadsBackAsItWas(t *testing.T) {
@@ -133,6 +150,7 @@ func TestSeedReadsBackAsItWas(t *testing.T) {
 	put(t, source, pips+"r", lb("Standard", static+`,"publicIPPrefix":{"id":"`+pipRanges+`range"}`))
 	put(t, source, group+"/networkSecurityGroups/nsg", `{"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{"priority":500}}]}}`)
 	put(t, source, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
+	put(t, source, computeGroup+"/virtualMachineScaleSets/set/virtualMachines/0", `{"location":"eastus"}`)
 	var all []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`

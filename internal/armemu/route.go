@@ -71,6 +71,7 @@ const (
 	KindGet    Kind = "get"
 	KindList   Kind = "list"
 	KindPut    Kind = "put"
+	KindPatch  Kind = "patch" // of tags
 	KindDelete Kind = "delete"
 	KindPoll   Kind = "poll" // of a long-running operation
 	KindOther  Kind = "other"
@@ -78,7 +79,7 @@ const (
 
 // Kinds lists every kind.
 func Kinds() []Kind {
-	return []Kind{KindGet, KindList, KindPut, KindDelete, KindPoll, KindOther}
+	return []Kind{KindGet, KindList, KindPut, KindPatch, KindDelete, KindPoll, KindOther}
 }
 
 // A route is a parsed request path.
@@ -100,7 +101,7 @@ func (r route) resource() string {
 		return r.groupID()
 	case r.about != aResource:
 		return ""
-	case r.kind == KindGet || r.kind == KindPut || r.kind == KindDelete:
+	case r.kind == KindGet || r.kind == KindPut || r.kind == KindPatch || r.kind == KindDelete:
 		return r.id.String()
 	}
 	return ""
@@ -180,7 +181,11 @@ func (r *route) under(method string, seg []string) {
 	r.id.name = seg[1]
 	switch len(seg) {
 	case 2:
-		r.byMethod(method, KindGet, KindPut, KindDelete)
+		allowed := []Kind{KindGet, KindPut, KindDelete}
+		if r.namespace == network {
+			allowed = append(allowed, KindPatch)
+		}
+		r.byMethod(method, allowed...)
 	case 3, 4:
 		child := r.id.root.child(seg[2])
 		if child == nil || !child.addressable {
@@ -205,6 +210,8 @@ func (r *route) byMethod(method string, allowed ...Kind) {
 		switch k {
 		case KindPut:
 			want = http.MethodPut
+		case KindPatch:
+			want = http.MethodPatch
 		case KindDelete:
 			want = http.MethodDelete
 		}

@@ -139,7 +139,9 @@ func (e *Emulator) Snapshot() []byte {
 	e.settle(time.Now())
 	all := e.storedGroups()
 	for _, agg := range e.sorted() {
-		all = append(all, stored{ID: agg.id.String(), Body: encode(agg.render(agg.id, e.index()))})
+		for _, id := range append([]resourceID{agg.id}, agg.apart()...) {
+			all = append(all, stored{ID: id.String(), Body: encode(agg.render(id, e.index()))})
+		}
 	}
 	return encode(all)
 }

@@ -35,10 +35,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		err = checkShape(id, body)
 	}
 	if err != nil {
-		return nil, &Problem{
-			Status: http.StatusBadRequest, Code: "InvalidRequestFormat", Message: "Cannot parse the request.",
-			Details: []Detail{{Code: "InvalidJson", Message: err.Error()}},
-		}
+		return nil, badJSON(err)
 	}
 	clean := e.clean(id, body)
 	if id.child != nil {
@@ -53,7 +50,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		p.root = withChildBody(p.before, id, clean)
 		return p, nil
 	}
-	p.root = fillDefaults(id.root, clean)
+	p.root = keepApart(id.root, p.before, fillDefaults(id.root, clean))
 	if p.before != nil {
 		p.root = keepServerState(id.root, p.before, p.root)
 	}
@@ -179,9 +176,6 @@ func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
 
 // precondition is If-Match and If-None-Match against the aggregate's etag.
 func (e *Emulator) precondition(x *exchange) *Problem {
-	if x.route.kind != KindPut && x.route.kind != KindDelete {
-		return nil
-	}
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
 	exists := agg != nil && agg.has(id)
