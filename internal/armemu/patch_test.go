@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 )
 
 // Tags change at once: the answer says Succeeded, names no operation and has a new etag, the
@@ -63,7 +64,7 @@ func TestTagsOutliveAWriteThatFails(t *testing.T) {
 
 func TestPatchHeedsIfMatchAndLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, Overlap: armemu.Lock})
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}})
 		if a := send(t, emu, http.MethodPatch, lbID, `{"tags":{}}`, "If-Match", `W/"other"`); a.status != 412 {
 			t.Errorf("another etag: %d %s", a.status, a.raw)
 		}

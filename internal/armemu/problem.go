@@ -19,6 +19,8 @@ type Problem struct {
 	// Gateway says that Resource Manager itself answers, and no provider behind it: its
 	// errors have no details, and those about what is missing no throttle headers.
 	Gateway bool
+	// Bare leaves the details off, as the compute provider does.
+	Bare bool
 	// RetryAfter becomes the header in whole seconds, rounded up; 0 sends none.
 	RetryAfter time.Duration
 }
@@ -35,7 +37,7 @@ func (p *Problem) body() map[string]any {
 
 func (p *Problem) fields() map[string]any {
 	out := map[string]any{"code": p.Code, "message": p.Message}
-	if !p.Gateway {
+	if !p.Gateway && !p.Bare {
 		out["details"] = append([]Detail{}, p.Details...)
 	}
 	return out

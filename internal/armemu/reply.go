@@ -27,6 +27,7 @@ func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
 		x.afterApply()
 	}
 	if problem != nil {
+		problem.Bare = x.route.namespace == compute
 		x.status, x.body = problem.Status, problem.body()
 		problem.header(x.header)
 		x.call.ErrorCode = problem.Code

@@ -5,7 +5,6 @@ package armemu
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"weir.dev/weir/internal/behaviour"
 )
@@ -172,40 +171,4 @@ func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
 		}
 	}
 	return nil
-}
-
-// precondition is If-Match and If-None-Match against the aggregate's etag.
-func (e *Emulator) precondition(x *exchange) *Problem {
-	id := x.route.id
-	agg := e.aggregates[id.rootKey()]
-	exists := agg != nil && agg.has(id)
-	if !exists && x.route.kind == KindDelete {
-		x.status, x.done = http.StatusNoContent, true
-		return nil
-	}
-	match, noneMatch := e.heeded(x)
-	if noneMatch == "*" && exists {
-		return preconditionFailed("ResourceAlreadyExists", fmt.Sprintf("Resource %s exists, and If-None-Match * asks that it does not.", id))
-	}
-	if match == "" || exists && match == "*" {
-		return nil
-	}
-	if !exists {
-		return preconditionFailed("PreconditionFailedEtagMismatch", fmt.Sprintf(
-			"Etag provided in if-match header %s does not match: resource %s does not exist in NRP data store.", match, id))
-	}
-	for tag := range strings.SplitSeq(match, ",") {
-		if strings.TrimSpace(tag) == agg.etag {
-			return nil
-		}
-	}
-	return preconditionFailed("PreconditionFailedEtagMismatch", fmt.Sprintf(
-		"Etag provided in if-match header %s does not match etag %s of resource %s in NRP data store.", match, agg.etag, agg.id))
-}
-
-func preconditionFailed(code, message string) *Problem {
-	return &Problem{
-		Status: http.StatusPreconditionFailed, Code: "PreconditionFailed", Message: "Precondition failed.",
-		Details: []Detail{{Code: code, Message: message}},
-	}
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// precondition is If-Match and If-None-Match against the aggregate's etag.
+func (e *Emulator) precondition(x *exchange) *Problem {
+	id := x.route.id
+	agg := e.aggregates[id.rootKey()]
+	exists := agg != nil && agg.has(id)
+	if !exists && x.route.kind == KindDelete {
+		x.status, x.done = http.StatusNoContent, true
+		return nil
+	}
+	match, noneMatch := e.heeded(x)
+	if noneMatch == "*" && exists {
+		return preconditionFailed("ResourceAlreadyExists", fmt.Sprintf("Resource %s exists, and If-None-Match * asks that it does not.", id))
+	}
+	if match == "" || exists && match == "*" {
+		return nil
+	}
+	if !exists {
+		return preconditionFailed("PreconditionFailedEtagMismatch", fmt.Sprintf(
+			"Etag provided in if-match header %s does not match: resource %s does not exist in NRP data store.", match, id))
+	}
+	var tags []string
+	for tag := range strings.SplitSeq(match, ",") {
+		tag = quoted(id.root, strings.TrimSpace(tag))
+		if tag == agg.etag {
+			return nil
+		}
+		tags = append(tags, tag)
+	}
+	return mismatch(agg, strings.Join(tags, ","))
+}
+
+// quoted is an etag of If-Match as the provider compares it: it adds quotes that are missing.
+func quoted(k *rootKind, tag string) string {
+	switch {
+	case strings.HasSuffix(tag, `"`):
+		return tag
+	case k.namespace == compute:
+		return `"` + tag + `"`
+	}
+	return `W/"` + tag + `"`
+}
+
+func mismatch(agg *aggregate, tags string) *Problem {
+	if agg.id.root.namespace == compute {
+		return &Problem{
+			Status: http.StatusPreconditionFailed, Code: "PreconditionFailed",
+			Message: fmt.Sprintf("Etag provided in if-match header %s does not match etag %s of resource.", tags, agg.etag),
+		}
+	}
+	return preconditionFailed("PreconditionFailedEtagMismatch", fmt.Sprintf(
+		"Etag provided in if-match header %s does not match etag %s of resource %s in NRP data store.", tags, agg.etag, agg.id))
+}
+
+func preconditionFailed(code, message string) *Problem {
+	return &Problem{
+		Status: http.StatusPreconditionFailed, Code: "PreconditionFailed", Message: "Precondition failed.",
+		Details: []Detail{{Code: code, Message: message}},
+	}
+}
