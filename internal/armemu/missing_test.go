@@ -62,3 +62,22 @@ func TestStatusesOfDelete(t *testing.T) {
 		}
 	})
 }
+
+// The SDK waits for the end of a DELETE that is answered 200.
+func TestSDKWaitsForADeletedInterface(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := armemu.New(armemu.Options{LatencyScale: 1})
+		put(t, emu, nics+"nic", `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
+		clients := newClients(t, emu.Transport(), "http://emulator.test")
+		gone, err := clients.NewInterfacesClient().BeginDelete(t.Context(), "rg", "nic", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = gone.PollUntilDone(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, left := emu.Get(nics + "nic"); left {
+			t.Error("the interface is still there")
+		}
+	})
+}
