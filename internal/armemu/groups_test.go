@@ -113,14 +113,18 @@ func TestLifeOfAResourceGroup(t *testing.T) {
 // What runs in a group ends with it: a machine that is being made, an interface that goes.
 func TestGroupTakesRunningOperationsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1})}
+		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true})}
 		s.fill()
+		done := s.want(200, "", http.MethodPut, someNetwork+"/virtualNetworks/net/subnets/nodes", `{"properties":{"addressPrefix":"10.0.0.0/25"}}`)
 		s.want(202, "", http.MethodDelete, someGroup+groupVersion, "")
 		setFaults(t, s.emu, `rules: [{match: {kind: delete}, action: {operation: {stuck: true}}}]`)
 		stuck := s.want(202, "", http.MethodDelete, someMachines+"vm"+machineVersion, "")
 		s.settled()
 		if p := s.want(200, "", http.MethodGet, stuck.header.Get("Azure-AsyncOperation"), ""); p.text("status") != "Succeeded" {
 			t.Errorf("the machine is gone, its DELETE is %s", p.raw)
+		}
+		if p := s.want(200, "", http.MethodGet, done.header.Get("Azure-AsyncOperation"), ""); p.text("status") != "Succeeded" {
+			t.Errorf("what was done before the group went is %s", p.raw)
 		}
 		s.want(201, "", http.MethodPut, someNetwork+"/loadBalancers/new", lb("Standard", ""))
 		s.want(200, "", http.MethodGet, someGroup+groupVersion, "")

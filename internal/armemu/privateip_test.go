@@ -126,7 +126,7 @@ func TestMachines(t *testing.T) {
 }
 
 // A scale set shows no machines among its properties, a write of it leaves them alone, and a
-// list has them.
+// list has them, also after a snapshot.
 func TestScaleSetsListTheirMachines(t *testing.T) {
 	emu := armemu.New(armemu.Options{})
 	set := computeGroup + "/virtualMachineScaleSets/set"
@@ -136,6 +136,9 @@ func TestScaleSetsListTheirMachines(t *testing.T) {
 		if a := send(t, emu, r.method, set+"?api-version=2024-07-01", r.body); a.status != 200 || strings.Contains(a.raw, "virtualMachines/0") || strings.Contains(a.raw, `"virtualMachines"`) {
 			t.Errorf("%s: %s", r.method, a.raw)
 		}
+	}
+	if err := emu.Restore(emu.Snapshot()); err != nil {
+		t.Fatal(err)
 	}
 	if a := send(t, emu, http.MethodGet, set+"/virtualMachines?api-version=2024-07-01", ""); strings.Count(a.raw, set+"/virtualMachines/0") != 1 {
 		t.Errorf("%s", a.raw)
