@@ -28,7 +28,7 @@ func (e *Emulator) patch(x *exchange) *Problem {
 			agg.op.before = tagged(agg.op.before, tags)
 		}
 	}
-	agg.etag = e.newEtag()
+	e.retag(agg)
 	x.call.EtagAfter = agg.etag
 	x.status, x.body = http.StatusOK, agg.render(id, e.index())
 	return nil

@@ -111,7 +111,7 @@ func validate(p *proposal) *Problem {
 
 func (r *Rule) problem(wrong string) *Problem {
 	if r.Under == "" {
-		return bad(r.Code, wrong)
+		return &Problem{Status: http.StatusBadRequest, Code: r.Code, Message: wrong}
 	}
 	return &Problem{
 		Status: http.StatusBadRequest, Code: r.Under, Message: "Cannot parse the request.",

@@ -188,7 +188,7 @@ func (b breach) run(t *testing.T, code string) {
 	}
 	before := string(emu.Snapshot())
 	a := send(t, emu, b.method, b.id, b.bad)
-	if a.status != http.StatusBadRequest || a.code() != code || !strings.Contains(a.raw, `"details":[]`) || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
+	if a.status != http.StatusBadRequest || a.code() != code || !strings.Contains(a.raw, `"details":[`) || !strings.Contains(a.raw, strings.ReplaceAll(b.message, `"`, `\"`)) {
 		t.Errorf("got %d %.600s\nwant 400 %s naming %s", a.status, a.raw, code, b.message)
 	}
 	if string(emu.Snapshot()) != before {

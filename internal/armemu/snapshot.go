@@ -88,11 +88,11 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 			agg.guid = e.guid()
 		}
 	}
-	if !keepEtag || parsed.child == nil && etag == "" {
-		etag = e.newEtag()
-	}
-	if parsed.child == nil || !keepEtag {
+	switch {
+	case parsed.child == nil && keepEtag && etag != "":
 		agg.etag = etag
+	case parsed.child == nil || !keepEtag:
+		e.retag(agg)
 	}
 	return nil
 }
