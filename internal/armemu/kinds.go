@@ -64,6 +64,7 @@ const (
 	nicConfigs = "backendIPConfigurations"
 	nicPools   = "loadBalancerBackendAddressPools"
 	adminState = "adminState"
+	instances  = "virtualMachines"
 )
 
 var (
