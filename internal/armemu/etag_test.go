@@ -97,6 +97,48 @@ func TestEtagsThatOthersChange(t *testing.T) {
 	})
 }
 
+// A machine of a scale set joins and leaves as an interface does, by its own write.
+func TestEtagsThatScaleSetsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		set := computeGroup + "/virtualMachineScaleSets/set"
+		const version = "?api-version=2024-07-01"
+		put(t, emu, set, `{"location":"eastus"}`)
+		machine := func(pools string) string {
+			return `{"location":"eastus","properties":{"networkProfileConfiguration":{"networkInterfaceConfigurations":[{"name":"n","properties":{
+				"ipConfigurations":[{"name":"ip","properties":{"loadBalancerBackendAddressPools":[` + pools + `]}}]}}]}}}`
+		}
+		for _, step := range []struct {
+			what, method, body string
+			members            int
+		}{
+			{"it joins", http.MethodPut, machine(`{"id":"` + poolID + `"}`), 1},
+			{"it leaves", http.MethodPut, machine(""), 0},
+			{"it joins again", http.MethodPut, machine(`{"id":"` + poolID + `"}`), 1},
+			{"it goes", http.MethodDelete, "", 0},
+		} {
+			before := etagOf(t, emu, lbID)
+			accepted(t, send(t, emu, step.method, set+"/virtualMachines/0"+version, step.body))
+			time.Sleep(5 * time.Minute)
+			if etagOf(t, emu, lbID) == before {
+				t.Errorf("%s: the load balancer's etag is the same", step.what)
+			}
+			if n := strings.Count(statesOf(t, emu, poolID), "="); n != step.members {
+				t.Errorf("%s: the pool shows %d members, want %d", step.what, n, step.members)
+			}
+			if step.members > 0 { // Weir sets it Down; it does not come back with that
+				name, _, _ := strings.Cut(statesOf(t, emu, poolID), "=")
+				accepted(t, send(t, emu, http.MethodPut, poolID, poolWith("", entry(name, "", "Down"))))
+				time.Sleep(5 * time.Minute)
+			}
+		}
+		put(t, emu, set+"/virtualMachines/0", machine(`{"id":"`+poolID+`"}`))
+		if got := statesOf(t, emu, poolID); !strings.HasSuffix(got, "=-") {
+			t.Errorf("it joins after it was Down: %s", got)
+		}
+	})
+}
+
 // A seed says what etags are: nothing that is in it changes one.
 func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
 	emu := newCloud(t, armemu.Options{})

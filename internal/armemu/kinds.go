@@ -70,6 +70,7 @@ const (
 	nicConfigs = "backendIPConfigurations"
 	nicPools   = "loadBalancerBackendAddressPools"
 	adminState = "adminState"
+	instances  = "virtualMachines"
 )
 
 var (

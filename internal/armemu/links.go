@@ -60,9 +60,25 @@ func (l *links) read(id resourceID, body fields) {
 		for _, s := range objects(props, subnets) {
 			note(l.guarded, reference(properties(s), guardedBy), id.withChild(subnetKind, text(s, "name")).String())
 		}
+	case id.root == scaleSetKind:
+		for _, instance := range objects(props, instances) {
+			l.readInstance(id.withChild(id.root.child(instances), text(instance, "name")).String(), properties(instance))
+		}
 	case id.root == virtualMachineKind:
 		for _, nic := range objects(object(props, "networkProfile"), "networkInterfaces") {
 			note(l.nic, strings.ToLower(text(nic, "id")), id.String())
+		}
+	}
+}
+
+// readInstance reads the interfaces that a scale set's machine describes itself.
+func (l *links) readInstance(id string, props fields) {
+	for _, nic := range objects(object(props, "networkProfileConfiguration"), "networkInterfaceConfigurations") {
+		for _, c := range objects(properties(nic), ipConfigKind.collection) {
+			config := id + "/networkInterfaces/" + text(nic, "name") + "/" + ipConfigKind.collection + "/" + text(c, "name")
+			for _, pool := range objects(properties(c), nicPools) {
+				note(l.pool, strings.ToLower(text(pool, "id")), config)
+			}
 		}
 	}
 }
@@ -136,12 +152,7 @@ func (e *Emulator) changed(id resourceID, before, after fields) {
 	was := e.links
 	e.links = nil
 	e.retagOthers(id, was, e.index())
-	if id.root == networkInterfaceKind {
-		if e.aggregates[id.rootKey()] == nil {
-			after = nil
-		}
-		e.forgetLeft(id.rootID(), before, after)
-	}
+	e.forgetLeft(was, e.index())
 	if id.root.configs != nil {
 		e.followDynamic(id.root.configs, before)
 		e.followDynamic(id.root.configs, after)

@@ -103,28 +103,19 @@ func (e *Emulator) takeAllEntries(balancer resourceID, before, root fields) fiel
 	return with(root, "properties", with(properties(root), pools, array(list)))
 }
 
-// forgetLeft drops what pools have stored for the IP configurations of a network
-// interface that have left them: one that joins again has no admin state.
-func (e *Emulator) forgetLeft(nic resourceID, before, after fields) {
-	for _, config := range objects(properties(before), ipConfigKind.collection) {
-		left := poolsJoined(config)
-		if i := indexByName(objects(properties(after), ipConfigKind.collection), text(config, "name")); i >= 0 {
-			stays := poolsJoined(objects(properties(after), ipConfigKind.collection)[i])
-			left = slices.DeleteFunc(left, func(id string) bool { return slices.Contains(stays, id) })
-		}
-		self := nic.withChild(ipConfigKind, text(config, "name")).key()
-		for _, id := range left {
-			e.forgetEntry(id, self)
+// forgetLeft drops what pools have stored for IP configurations that have left them: one that
+// joins again has no admin state.
+func (e *Emulator) forgetLeft(was, is *links) {
+	if was == nil {
+		return
+	}
+	for _, pool := range moved(was.pool, is.pool) {
+		for _, nic := range was.pool[pool] {
+			if !slices.Contains(is.pool[pool], nic) {
+				e.forgetEntry(pool, strings.ToLower(nic))
+			}
 		}
 	}
-}
-
-func poolsJoined(config fields) []string {
-	var ids []string
-	for _, pool := range objects(properties(config), nicPools) {
-		ids = append(ids, strings.ToLower(text(pool, "id")))
-	}
-	return ids
 }
 
 func (e *Emulator) forgetEntry(pool, nic string) {
