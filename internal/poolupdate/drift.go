@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -28,9 +29,37 @@ func driftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	return now.Add(begin.Sub(now))
 }
 
+// firstLook is how soon a pool is looked at that was given up.
+const firstLook = time.Minute
+
+// lookAfter returns when a pool is looked at next: soon, and then ever later, after looks of
+// them in a row that found it in trouble, and at its own moment in the period once that is no
+// later. A period of 0 is never.
+func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, looks int) time.Time {
+	soon := backoff.Doubling{First: firstLook, Max: period}.After(looks)
+	if soon > 0 && soon < period {
+		return now.Add(soon)
+	}
+	return driftAfter(pool, now, period)
+}
+
+// looksSoon counts the looks at a pool in trouble: its change was given up, or a lost write may
+// land yet. A change that is given up begins anew, and what was no attempt does not count.
+func looksSoon(before int, outcome Outcome, trouble, look bool) int {
+	switch {
+	case outcome == Postponed:
+		return before
+	case !trouble:
+		return 0
+	case look:
+		return before + 1
+	}
+	return 1
+}
+
 // watch makes a pool one that is looked at. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
-	w.driftAt = driftAfter(key, now, q.driftPeriod)
+	w.driftAt = lookAfter(key, now, q.driftPeriod, w.history.looks)
 	q.nextDrift = earlier(q.nextDrift, w.driftAt)
 }
 

@@ -81,17 +81,30 @@ func TestLooksAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-// A budget that ran out is not the end: one silent attempt a period follows, and a
-// word only when there is news.
-func TestAPoolThatWasGivenUpIsTriedSilentlyOnceAPeriod(t *testing.T) {
+// A budget that ran out is not the end: silent attempts follow, the first after a minute, each
+// after twice as long, and in the end one a period. There is a word only when there is news.
+func TestAPoolThatWasGivenUpIsTriedSilentlyEverLater(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
 		w.pool(web, "")
 		w.failing("PUT", -1, fault.Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Minute)
+		gaveUp := w.reports[1].At
 		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
-		w.wait(3 * period)
-		w.expectReports("web Retriable", "web Retriable", "web Retriable")
+		w.wait(4 * period)
+		var after []time.Duration
+		for _, r := range w.reports {
+			after = append(after, r.At.Sub(gaveUp))
+		}
+		if got := fmt.Sprint(after[:4]); got != "[1m0s 3m0s 7m0s 15m0s]" {
+			t.Errorf("looked at after %v", after)
+		}
+		for i := 4; i < len(after); i++ { // at its own moment in the period
+			if wait := after[i] - after[i-1]; i > 4 && wait != period || wait > period {
+				t.Errorf("looked at after %v", after)
+			}
+		}
+		w.reports = nil
 		w.failing("PUT", -1, fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}})
 		w.wait(2 * period)
 		w.expectReports("web Terminal Failed:web", "web Terminal")
@@ -104,16 +117,73 @@ func TestAPoolThatWasGivenUpIsTriedSilentlyOnceAPeriod(t *testing.T) {
 	})
 }
 
+// What was promised: a pool that met four 500s is level within two intervals and two minutes.
+func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
+	for _, phase := range []time.Duration{0, time.Minute, 5 * time.Minute, 9 * time.Minute} {
+		inDriftingWorld(t, 3, period, func(w *world) {
+			w.wait(phase)
+			w.pool(web, "")
+			w.failing("PUT", 1, fault.Answer{Status: 500}) // after the SDK has asked four times
+			w.change(web, "n1=10.0.0.1")
+			changed := time.Now()
+			w.wait(2*interval + 2*time.Minute)
+			w.expectPool(web, "n1=10.0.0.1")
+			t.Logf("changed %s after the start: level after %s", phase, w.reports[1].At.Sub(changed))
+			w.reports = w.reports[:2] // a look at its own moment may follow
+			w.expectReports("web Terminal Failed:web", "web Written Updated:web")
+		})
+	}
+}
+
+func TestLooksComeSoonAndThenEverLater(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		looks  int
+		period time.Duration
+		want   time.Duration // 0 for its own moment in the period
+	}{
+		{0, period, 0}, {1, period, time.Minute}, {2, period, 2 * time.Minute}, {3, period, 4 * time.Minute}, {4, period, 8 * time.Minute},
+		{5, period, 0}, {1000, period, 0}, {1, time.Minute, 0}, {1, 30 * time.Second, 0}, {1, 61 * time.Second, time.Minute},
+	} {
+		want := driftAfter("a pool", now, row.period)
+		if row.want > 0 {
+			want = now.Add(row.want)
+		}
+		if got := lookAfter("a pool", now, row.period, row.looks); !got.Equal(want) {
+			t.Errorf("%+v: got %s", row, got.Sub(now))
+		}
+	}
+	if !lookAfter("a pool", now, 0, 1).IsZero() {
+		t.Error("without a period nobody looks")
+	}
+	for _, row := range []struct {
+		before        int
+		outcome       Outcome
+		trouble, look bool
+		want          int
+	}{
+		{0, Terminal, true, false, 1}, // given up
+		{1, Terminal, true, true, 2},  // a look that failed as well
+		{3, Terminal, true, false, 1}, // a new change was given up
+		{3, Written, false, true, 0},
+		{3, Unchanged, false, false, 0},
+		{3, Postponed, true, true, 3}, // that was no look
+		{0, Unchanged, true, true, 1}, // a lost write may land
+	} {
+		if got := looksSoon(row.before, row.outcome, row.trouble, row.look); got != row.want {
+			t.Errorf("%+v: got %d", row, got)
+		}
+	}
+}
+
 // What a look finds and cannot mend at once is a change like any other.
 func TestALookThatFailsOnAPoolThatWasLevelHasABudgetAndSpeaks(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
 		w.level(web)
 		w.set(func() { w.pool(web, "") })
-		w.failing("PUT", 2, fault.Answer{Status: 412})
+		w.failing("PUT", 2, fault.Answer{Status: 409})
 		w.wait(period + time.Minute)
-		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
-		w.wait(period)
-		w.expectReports("web Written Updated:web")
+		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web", "web Written Updated:web")
 	})
 }
 
