@@ -68,9 +68,9 @@ type history struct {
 	// a lost write may land that this did not fence off; zero if none may.
 	kept      string
 	openSince time.Time
-	// looks counts the looks that are due sooner than the others, because the pool is not as it
-	// has to be, or may not stay so.
-	looks int
+	// trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
+	// so; zero if neither.
+	trouble time.Time
 	// notBefore is the latest time that a Retry-After for this pool named. It outlives
 	// the operation that met it.
 	notBefore time.Time

@@ -71,16 +71,25 @@ func (r result) level() *uint64 {
 	return new(membership.Fingerprint(r.wanted))
 }
 
+// try is what an attempt is for, and what it asks on its way.
+type try struct {
+	ref  Ref
+	pool lb.PoolID
+	// valid reports whether a write may still start, and needed whether anybody still waits
+	// for one.
+	valid, needed func() bool
+}
+
 // attempt brings one pool level: it reads the pool, computes what it has to become
 // from the newest membership, records what it is about to write, and writes if the
 // lease is still valid then.
 //
 // h is what was remembered of the pool before it.
-func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID, h history, valid func() bool) result {
+func (c *Config) attempt(ctx context.Context, t try, h history) result {
 	within, cancel := context.WithTimeout(ctx, attemptDeadline)
 	defer cancel()
 	r := h.begin()
-	err := c.bringLevel(within, ref, pool, valid, &r)
+	err := c.bringLevel(within, t, &r)
 	return r.end(ctx, within, err, h.lost)
 }
 
@@ -120,29 +129,28 @@ func (r result) end(ctx, within context.Context, err error, lost string) result 
 	return r
 }
 
-func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool, r *result) error {
-	observed, err := c.Azure.Get(ctx, pool)
+func (c *Config) bringLevel(ctx context.Context, t try, r *result) error {
+	observed, err := c.Azure.Get(ctx, t.pool)
 	if err != nil {
 		return err
 	}
-	err = c.writeRead(ctx, ref, observed, valid, r)
-	if err == nil {
-		return nil
+	if err = c.writeRead(ctx, t, observed, r); err != nil {
+		return c.secondTry(ctx, t, r, err)
 	}
-	return c.secondTry(ctx, ref, pool, valid, r, err)
+	return nil
 }
 
 // writeRead writes a pool that was read, if it is not level.
-func (c *Config) writeRead(ctx context.Context, ref Ref, observed lb.Pool, valid func() bool, r *result) error {
+func (c *Config) writeRead(ctx context.Context, t try, observed lb.Pool, r *result) error {
 	prepare := c.prepare
 	if observed.NIC && c.AdminState {
 		prepare = c.prepareStates
 	}
-	todo, write, err := prepare(ctx, ref, observed, r)
+	todo, write, err := prepare(ctx, t.ref, observed, r)
 	if err != nil || !write {
 		return err
 	}
-	if !valid() {
+	if !t.valid() {
 		return errLeaseEnds
 	}
 	r.lost = todo.next.Etag

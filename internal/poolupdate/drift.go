@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"time"
 
-	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -29,37 +28,40 @@ func driftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	return now.Add(begin.Sub(now))
 }
 
-// firstLook is how soon a pool is looked at that was given up.
+// firstLook is how soon a pool in trouble is looked at.
 const firstLook = time.Minute
 
-// lookAfter returns when a pool is looked at next: soon, and then ever later, after looks of
-// them in a row that found it in trouble, and at its own moment in the period once that is no
-// later. A period of 0 is never.
-func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, looks int) time.Time {
-	soon := backoff.Doubling{First: firstLook, Max: period}.After(looks)
-	if soon > 0 && soon < period {
-		return now.Add(soon)
+// lookAfter returns when a pool is looked at next, after now: at its own moment in the period, or
+// sooner while it is in trouble since a time: a minute after it, two minutes after that, then four,
+// as long as such a wait is shorter than the period. A period of 0 is never.
+func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble time.Time) time.Time {
+	own := driftAfter(pool, now, period)
+	if trouble.IsZero() {
+		return own
 	}
-	return driftAfter(pool, now, period)
+	for wait, at := firstLook, trouble; wait < period; wait *= 2 {
+		if at = at.Add(wait); at.After(now) {
+			return earlier(own, at)
+		}
+	}
+	return own
 }
 
-// looksSoon counts the looks at a pool in trouble: its change was given up, or a lost write may
-// land yet. A change that is given up begins anew, and what was no attempt does not count.
-func looksSoon(before int, outcome Outcome, trouble, look bool) int {
+// troubleSince returns since when a pool is in trouble: its change was given up, or a lost write
+// may land yet. A change that is given up begins anew, and what was no attempt does not count.
+func troubleSince(before time.Time, outcome Outcome, trouble, look bool, now time.Time) time.Time {
 	switch {
-	case outcome == Postponed:
+	case outcome == Postponed, trouble && look && !before.IsZero():
 		return before
 	case !trouble:
-		return 0
-	case look:
-		return before + 1
+		return time.Time{}
 	}
-	return 1
+	return now
 }
 
 // watch makes a pool one that is looked at. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
-	w.driftAt = lookAfter(key, now, q.driftPeriod, w.history.looks)
+	w.driftAt = lookAfter(key, now, q.driftPeriod, w.history.trouble)
 	q.nextDrift = earlier(q.nextDrift, w.driftAt)
 }
 

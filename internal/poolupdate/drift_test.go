@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,13 +97,14 @@ func TestAPoolThatWasGivenUpIsTriedSilentlyEverLater(t *testing.T) {
 		for _, r := range w.reports {
 			after = append(after, r.At.Sub(gaveUp))
 		}
-		if got := fmt.Sprint(after[:4]); got != "[1m0s 3m0s 7m0s 15m0s]" {
-			t.Errorf("looked at after %v", after)
-		}
-		for i := 4; i < len(after); i++ { // at its own moment in the period
-			if wait := after[i] - after[i-1]; i > 4 && wait != period || wait > period {
-				t.Errorf("looked at after %v", after)
+		for _, want := range []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute, 15 * time.Minute} {
+			if !slices.Contains(after, want) {
+				t.Errorf("looked at after %v, not after %s", after, want)
 			}
+		}
+		own := slices.DeleteFunc(slices.Clone(after), func(d time.Duration) bool { return d%time.Minute == 0 })
+		if len(own) != 4 || len(after) != 8 || own[3]-own[0] != 3*period {
+			t.Errorf("looked at after %v, want four looks at its own moment in the period and four besides", after)
 		}
 		w.reports = nil
 		w.failing("PUT", -1, fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}})
@@ -137,41 +139,48 @@ func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
 
 func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	own := driftAfter("a pool", now, period).Sub(now)
 	for _, row := range []struct {
-		looks  int
-		period time.Duration
-		want   time.Duration // 0 for its own moment in the period
+		since, period time.Duration // since it was given up; below 0 for a pool that was not
+		want          time.Duration
 	}{
-		{0, period, 0}, {1, period, time.Minute}, {2, period, 2 * time.Minute}, {3, period, 4 * time.Minute}, {4, period, 8 * time.Minute},
-		{5, period, 0}, {1000, period, 0}, {1, time.Minute, 0}, {1, 30 * time.Second, 0}, {1, 61 * time.Second, time.Minute},
+		{-1, period, own}, {0, period, time.Minute}, {30 * time.Second, period, 30 * time.Second},
+		{time.Minute, period, 2 * time.Minute}, {3 * time.Minute, period, 4 * time.Minute},
+		{7 * time.Minute, period, min(own, 8*time.Minute)}, {15 * time.Minute, period, own}, {100 * time.Hour, period, own},
+		{0, time.Minute, driftAfter("a pool", now, time.Minute).Sub(now)},
+		{0, 61 * time.Second, min(time.Minute, driftAfter("a pool", now, 61*time.Second).Sub(now))},
 	} {
-		want := driftAfter("a pool", now, row.period)
-		if row.want > 0 {
-			want = now.Add(row.want)
+		trouble := time.Time{}
+		if row.since >= 0 {
+			trouble = now.Add(-row.since)
 		}
-		if got := lookAfter("a pool", now, row.period, row.looks); !got.Equal(want) {
-			t.Errorf("%+v: got %s", row, got.Sub(now))
+		if got := lookAfter("a pool", now, row.period, trouble).Sub(now); got != row.want {
+			t.Errorf("%+v: got %s", row, got)
 		}
 	}
-	if !lookAfter("a pool", now, 0, 1).IsZero() {
+	if own < 4*time.Minute {
+		t.Fatalf("its own moment comes after %s: the rows are of no use", own)
+	}
+	if !lookAfter("a pool", now, 0, now).IsZero() {
 		t.Error("without a period nobody looks")
 	}
+	before := now.Add(-time.Minute)
 	for _, row := range []struct {
-		before        int
+		before        time.Time
 		outcome       Outcome
 		trouble, look bool
-		want          int
+		want          time.Time
 	}{
-		{0, Terminal, true, false, 1}, // given up
-		{1, Terminal, true, true, 2},  // a look that failed as well
-		{3, Terminal, true, false, 1}, // a new change was given up
-		{3, Written, false, true, 0},
-		{3, Unchanged, false, false, 0},
-		{3, Postponed, true, true, 3}, // that was no look
-		{0, Unchanged, true, true, 1}, // a lost write may land
+		{time.Time{}, Terminal, true, false, now}, // given up
+		{before, Terminal, true, true, before},    // a look that failed as well
+		{before, Terminal, true, false, now},      // a new change was given up
+		{before, Written, false, true, time.Time{}},
+		{before, Unchanged, false, false, time.Time{}},
+		{before, Postponed, true, true, before},   // that was no look
+		{time.Time{}, Unchanged, true, true, now}, // a lost write may land
 	} {
-		if got := looksSoon(row.before, row.outcome, row.trouble, row.look); got != row.want {
-			t.Errorf("%+v: got %d", row, got)
+		if got := troubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {
+			t.Errorf("%+v: got %s", row, got)
 		}
 	}
 }

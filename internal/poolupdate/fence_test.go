@@ -53,7 +53,7 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 			last := w.reports[len(w.reports)-1]
 			want, later := "[10.0.0.1]", 1
 			if keeps {
-				want, later = "[10.0.0.1 10.0.0.2]", 4
+				want, later = "[10.0.0.1 10.0.0.2]", 6
 			}
 			if last.Outcome != Unchanged || last.MayLand != keeps || w.recorded(web) != want {
 				t.Fatalf("keeps %v: %s, may land: %v, the ledger holds %s", keeps, last.Outcome, last.MayLand, w.recorded(web))

@@ -187,7 +187,8 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return
 	}
-	r := l.cfg.attempt(ctx, ops[0].Ref, ops[0].Pool, t.history, valid)
+	needed := func() bool { return len(l.relevant(slices.Clone(ops))) > 0 }
+	r := l.cfg.attempt(ctx, try{ops[0].Ref, ops[0].Pool, valid, needed}, t.history)
 	if r.outcome != Shutdown {
 		l.conclude(ctx, t, ops, r, start)
 	}
@@ -225,7 +226,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	if !requeued && (cause.member || r.settled()) {
 		h.gaveUp = gaveUpOn(r)
 	}
-	h.looks = looksSoon(h.looks, outcome, h.gaveUp != "" || r.open, drift)
+	h.trouble = troubleSince(h.trouble, outcome, h.gaveUp != "" || r.open, drift, now)
 	var downed, restored []netip.Addr
 	h.contest = h.contest.learn(r, h.down, drift)
 	h, downed, restored = h.learn(r)
@@ -247,7 +248,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 
 // lookAt returns when the pool is looked at next for drift; zero is never.
 func (l *lane) lookAt(pool lb.PoolKey, h history, now time.Time) time.Time {
-	at := lookAfter(pool, now, l.cfg.DriftPeriod, h.looks)
+	at := lookAfter(pool, now, l.cfg.DriftPeriod, h.trouble)
 	if at.IsZero() {
 		return at
 	}

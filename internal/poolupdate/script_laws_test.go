@@ -16,11 +16,11 @@ type laws struct {
 	maxRetries int
 	// carried are the operations that each pool's attempt took along: those that were
 	// found relevant since the last attempt ended, and were not removed.
-	carried   map[lb.PoolKey][]Operation
-	begun     map[lb.PoolKey]bool
-	attempts  map[time.Time]int
+	carried  map[lb.PoolKey][]Operation
+	begun    map[lb.PoolKey]bool
+	attempts map[time.Time]int
 	// writes are those of each pool's attempt.
-	writes map[lb.PoolKey]int
+	writes    map[lb.PoolKey]int
 	notBefore map[time.Time]time.Time
 }
 

@@ -19,36 +19,39 @@ const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 // secondTry makes good within the attempt what a fresh read can make good: that somebody else
 // wrote since the first read, that an interface has joined, or that the load balancer has to be
 // written before. Whatever comes of it is the attempt's end: there is no third try.
-func (c *Config) secondTry(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool, r *result, met error) error {
+func (c *Config) secondTry(ctx context.Context, t try, r *result, met error) error {
 	f := fault.From(met)
 	switch {
 	case f.Overtaken():
-		return c.tryAgain(ctx, ref, pool, valid, r, f.Undecided)
+		return c.tryAgain(ctx, t, r, met)
 	case f.Code == codeInterfaceMember && !r.interfaces:
-		return c.readAsInterfaces(ctx, ref, pool, valid, r, met)
+		return c.readAsInterfaces(ctx, t, r, met)
 	case f.Code == fault.CodeParentFailed && c.Whole != nil:
-		if err := c.mend(ctx, pool.LoadBalancer, valid); err != nil {
-			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", pool.LoadBalancer.Name, "err", err)
+		if err := c.mend(ctx, t.pool.LoadBalancer, t.valid); err != nil {
+			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
 			return met
 		}
-		return c.tryAgain(ctx, ref, pool, valid, r, false)
+		return c.tryAgain(ctx, t, r, met)
 	}
 	return met
 }
 
-// tryAgain reads and writes a pool once more. landed says that the first write may have: the
-// SDK sent it twice, and the second met what the first had changed.
-func (c *Config) tryAgain(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool, r *result, landed bool) error {
-	patience := c.Interval
+// tryAgain reads and writes a pool once more. The first write may have landed although it was
+// refused: the SDK sent it twice, and the second met what the first had changed.
+func (c *Config) tryAgain(ctx context.Context, t try, r *result, met error) error {
+	patience, landed := c.Interval, fault.From(met).Undecided
 	if landed { // it may be our own write that is under way
 		patience = attemptDeadline
 	}
 	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, kept: r.kept, overtaken: true}
-	observed, err := c.readAtRest(ctx, pool, patience)
+	observed, err := c.readAtRest(ctx, t.pool, patience)
 	if err != nil {
 		return err
 	}
-	err = c.writeRead(ctx, ref, observed, valid, r)
+	if !t.needed() { // since it has waited
+		return met
+	}
+	err = c.writeRead(ctx, t, observed, r)
 	if landed && r.outcome == Unchanged {
 		r.outcome = Written
 	}
@@ -78,18 +81,18 @@ func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.D
 
 // readAsInterfaces looks what a pool has become that Azure calls one of network interfaces: if
 // the read shows no more than an address beside them, or nothing of them, the next attempt tells.
-func (c *Config) readAsInterfaces(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool, r *result, met error) error {
-	observed, err := c.Azure.Get(ctx, pool)
+func (c *Config) readAsInterfaces(ctx context.Context, t try, r *result, met error) error {
+	observed, err := c.Azure.Get(ctx, t.pool)
 	switch {
 	case err != nil:
 		return err
 	case !observed.NIC:
 		return &fault.Fault{
 			Class: fault.Retriable, Code: codeInterfaceMember, Reason: "interface_member",
-			Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, met),
+			Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", t.pool.Name, met),
 		}
 	}
-	return c.writeRead(ctx, ref, observed, valid, r)
+	return c.writeRead(ctx, t, observed, r)
 }
 
 // mend writes a load balancer that is Failed as it was read. That changes none of its pools.

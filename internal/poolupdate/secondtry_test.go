@@ -170,6 +170,20 @@ func TestALeaseThatEndsMeanwhileMeansNoSecondWrite(t *testing.T) {
 	})
 }
 
+// Whoever goes while the other write is waited for needs no write of ours.
+func TestNobodyIsWrittenForWhoHasGoneMeanwhile(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.beforePut(w.somebodyWrites(web, "vm=10.9.9.9", 10*time.Second))
+		w.change(web, "n1=10.0.0.1")
+		w.wait(2 * time.Second)
+		w.set(func() { w.gone["web"] = true })
+		w.wait(time.Minute)
+		w.expectPool(web, "vm=10.9.9.9")
+		w.expectReports()
+	})
+}
+
 // Azure refuses addresses in a pool of which a member is a network interface. What the pool has
 // become is read at once: one of interfaces is left to them, without a failure.
 func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {

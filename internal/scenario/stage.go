@@ -267,9 +267,11 @@ type attempt struct {
 	added int    // operations queued until it began
 	phase string // "get" or "put"
 	sent  int    // requests of this phase so far
-	gone  bool   // the cluster had nothing to want when it was asked what is wanted
-	held  bool   // the BackendPool was paused then
-	over  bool   // its calls have been made
+	// overtaken: its first write met 412.
+	overtaken bool
+	gone      bool // the cluster had nothing to want when it was asked what is wanted
+	held      bool // the BackendPool was paused then
+	over      bool // its calls have been made
 	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
 	orphan bool
 	// first is since when what it took has waited, which may come back without a report.
