@@ -299,6 +299,8 @@ func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
 	switch {
 	case r.fault != nil:
 		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
+	case r.open:
+		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool has kept its etag", attrs...)
 	case r.outcome == Written:
 		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
 	default:
