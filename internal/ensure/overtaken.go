@@ -21,7 +21,7 @@ const (
 // another's write ends it as always.
 func (b *Balancers) twice(resource string, try func() (map[*job]error, error)) (map[*job]error, error) {
 	refused, err := try()
-	if !fault.From(err).Overtaken() {
+	if f := fault.From(err); !f.Overtaken() || !f.RetryAt.IsZero() {
 		return refused, err
 	}
 	refused, err = try()

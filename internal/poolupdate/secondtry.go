@@ -22,7 +22,7 @@ const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 func (c *Config) secondTry(ctx context.Context, t try, r *result, met error) error {
 	f := fault.From(met)
 	switch {
-	case f.Overtaken():
+	case f.Overtaken() && f.RetryAt.IsZero():
 		return c.tryAgain(ctx, t, r, met)
 	case f.Code == codeInterfaceMember && !r.interfaces:
 		return c.readAsInterfaces(ctx, t, r, met)
