@@ -97,10 +97,10 @@ func (t *tempest) behind(pool string) bool {
 	return slices.ContainsFunc(t.observer.levels(), func(p poolLevel) bool { return p.workload.pool() == pool && !p.level })
 }
 
-// closeGate scales the third Deployment when attempts at both other pools have
-// failed: the answer to its first write is for all.
+// closeGate scales the third Deployment when writes of both other pools have been
+// refused: the answer to its first write is for all.
 func (t *tempest) closeGate(ctx context.Context) error {
-	if t.closed || t.calls(throttledPool).failed() == 0 || t.calls(contestedPool).failed() == 0 {
+	if t.closed || t.calls(throttledPool).refused() == 0 || t.calls(contestedPool).refused() == 0 {
 		return nil
 	}
 	t.closed = true

@@ -43,7 +43,7 @@ func (c *Config) tryAgain(ctx context.Context, t try, r *result, met error) erro
 	if landed { // it may be our own write that is under way
 		patience = attemptDeadline
 	}
-	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, kept: r.kept, overtaken: true}
+	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, lost: r.lost, kept: r.kept, overtaken: true}
 	observed, err := c.readAtRest(ctx, t.pool, patience)
 	if err != nil {
 		return err

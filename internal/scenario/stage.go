@@ -282,5 +282,8 @@ type attempt struct {
 	passed string
 }
 
+// between reports whether an attempt is between its two writes, where the lane asks as well.
+func (a *attempt) between() bool { return a.overtaken && a.phase == "get" }
+
 // underWay reports whether an attempt makes calls. The caller holds s.mu.
 func (k *pool) underWay() bool { return k.attempt != nil && !k.attempt.over }
