@@ -71,13 +71,13 @@ func requirements(s *config.LabelSelector) []kube.Requirement {
 }
 
 // newBalancers has the cluster's Services get load balancers.
-func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, namespace string) error {
+func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), namespace string) error {
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := ensure.Config{
-		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster, Done: cluster.Ensured, Log: o.Log,
+		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster, Done: cluster.Ensured, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker

@@ -87,11 +87,12 @@ func Run(ctx context.Context, o Options) error {
 	if cfg.WritesWhole() {
 		whole = client
 	}
+	updates := metrics.NewPoolUpdates(ctrlmetrics.Registry, place)
 	lanes := poolupdate.New(poolupdate.Config{
 		Whole: whole, AdminState: cfg.SetsAdminState(),
 		Lease: locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
-		Reporter: measured{cluster, metrics.NewPoolUpdates(ctrlmetrics.Registry, place)}, Log: o.Log,
+		Reporter: measured{cluster, updates}, Log: o.Log,
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
@@ -99,7 +100,7 @@ func Run(ctx context.Context, o Options) error {
 	metrics.RegisterContested(ctrlmetrics.Registry, cluster.Contested)
 	metrics.RegisterLeftovers(ctrlmetrics.Registry, cluster.Leftovers)
 	metrics.RegisterDraining(ctrlmetrics.Registry, cluster.NodesDraining)
-	if err := newBalancers(o, cfg, client, cluster, lanes, locker, o.leaseNamespace(inCluster)); err != nil {
+	if err := newBalancers(o, cfg, client, cluster, lanes, locker, updates.Overtaken, o.leaseNamespace(inCluster)); err != nil {
 		return err
 	}
 	if err := cluster.Setup(lanes); err != nil {

@@ -69,7 +69,7 @@ func dash(cell string) string {
 }
 
 // measure has a lane meet the answer and tells what it saw: the requests of the first
-// attempt, who asks again (A: the API call, L: the lane), and the word.
+// attempt, who asks again (A: the API call, W: the attempt, L: the lane), and the word.
 func (r wireRow) measure(t *testing.T, c column) (cell, code string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,10 @@ func (r wireRow) measure(t *testing.T, c column) (cell, code string) {
 			}
 			n := wire.asked(0)
 			cell = fmt.Sprint(n)
-			if n > 1 {
+			switch {
+			case report.Overtaken:
+				cell += " W"
+			case n > 1:
 				cell += " A"
 			}
 			if report.Requeued {

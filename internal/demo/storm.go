@@ -66,11 +66,11 @@ func (t *tempest) calls(pool string) poolCalls {
 	now, before := t.observer.counted().pools[pool], t.before.pools[pool]
 	return poolCalls{
 		reads: now.reads - before.reads, writes: now.writes - before.writes,
-		throttled: now.throttled - before.throttled, conflicts: now.conflicts - before.conflicts,
+		throttled: now.throttled - before.throttled, conflicts: now.conflicts - before.conflicts, overtaken: now.overtaken - before.overtaken,
 	}
 }
 
-// overtakings is how often the second writer is faster.
+// overtakings is how often the second writer is faster: before both writes of an attempt.
 const overtakings = 2
 
 // overtake has the second writer write after Weir has read the contested pool and
@@ -81,6 +81,10 @@ func (t *tempest) overtake(ctx context.Context) error {
 		return nil
 	}
 	t.reads = calls.reads
+	// While a write of its own is under way Weir reads again before it writes.
+	if busy, err := newSecondWriter(t.lab.endpoint).busy(ctx); busy || err != nil {
+		return err
+	}
 	ip, name := secondAddress(calls.reads)
 	return t.strangerPuts(ctx, contestedPool, ip, name)
 }
@@ -121,7 +125,7 @@ func (t *tempest) grow(ctx context.Context) error {
 
 // showRetrying shows what kubectl shows when the first attempts have failed.
 func (t *tempest) showRetrying(ctx context.Context) error {
-	if t.shown || slices.ContainsFunc(workloads, func(w workload) bool { return t.calls(w.pool()).refused() == 0 }) {
+	if t.shown || slices.ContainsFunc(workloads, func(w workload) bool { return t.calls(w.pool()).failed() == 0 }) {
 		return nil
 	}
 	events, err := t.cluster.told(ctx, reasonRetrying)
@@ -244,9 +248,9 @@ func (s *stage) afterStorm(ctx context.Context) error {
 func untold(told map[string]int, refused map[string]poolCalls) string {
 	var wrong []string
 	for _, w := range workloads {
-		if n, want := told[w.name], refused[w.pool()].refused(); n != want {
-			wrong = append(wrong, fmt.Sprintf("Service %s has %s for %s of %s that Azure refused",
-				w.name, count(n, "Retrying event"), count(want, "write"), w.pool()))
+		if n, want := told[w.name], refused[w.pool()].failed(); n != want {
+			wrong = append(wrong, fmt.Sprintf("Service %s has %s for %s at %s that Azure refused",
+				w.name, count(n, "Retrying event"), count(want, "attempt"), w.pool()))
 		}
 	}
 	return strings.Join(wrong, "; ")

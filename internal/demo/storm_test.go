@@ -37,7 +37,7 @@ func TestTheStormRefusesWhatItSays(t *testing.T) {
 	}
 	o.mustLook(t)
 	calls := o.counted()
-	if got := fmt.Sprint(calls.pools[throttledPool], calls.pools[busyPool]); got != "{0 3 3 0} {0 3 1 1}" || calls.pools[busyPool].refused() != 2 {
+	if got := fmt.Sprint(calls.pools[throttledPool], calls.pools[busyPool]); got != "{0 3 3 0 0} {0 3 1 1 0}" || calls.pools[busyPool].refused() != 2 {
 		t.Errorf("%s", got)
 	}
 	// Nobody waited here: the second write of each came too early, and all after the
@@ -176,15 +176,15 @@ func TestLagsOfTheStormAreApart(t *testing.T) {
 }
 
 func TestEveryRefusalIsToldOnce(t *testing.T) {
-	refused := map[string]poolCalls{"shop-web": {writes: 5, throttled: 2}, "shop-api": {writes: 3, conflicts: 1}}
+	refused := map[string]poolCalls{"shop-web": {writes: 5, throttled: 2}, "shop-api": {writes: 3, conflicts: 2, overtaken: 2}}
 	for _, c := range []struct {
 		told map[string]int
 		want string
 	}{
 		{map[string]int{"web": 2, "api": 1}, ""},
-		{map[string]int{"web": 2}, "Service api has 0 Retrying events for 1 write of shop-api that Azure refused"},
-		{map[string]int{"web": 1, "api": 1, "db": 1}, "Service web has 1 Retrying event for 2 writes of shop-web that Azure refused; " +
-			"Service db has 1 Retrying event for 0 writes of shop-db that Azure refused"},
+		{map[string]int{"web": 2}, "Service api has 0 Retrying events for 1 attempt at shop-api that Azure refused"},
+		{map[string]int{"web": 1, "api": 1, "db": 1}, "Service web has 1 Retrying event for 2 attempts at shop-web that Azure refused; " +
+			"Service db has 1 Retrying event for 0 attempts at shop-db that Azure refused"},
 	} {
 		if got := untold(c.told, refused); got != c.want {
 			t.Errorf("%v: %q", c.told, got)

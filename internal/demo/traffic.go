@@ -36,10 +36,14 @@ type traffic struct {
 }
 
 // poolCalls are the controller's calls about one pool, polls left out.
-type poolCalls struct{ reads, writes, throttled, conflicts int }
+// overtaken are those of the conflicts that were a 412.
+type poolCalls struct{ reads, writes, throttled, conflicts, overtaken int }
 
 // refused counts writes that Azure did not take.
 func (p poolCalls) refused() int { return p.throttled + p.conflicts }
+
+// failed counts the attempts that failed of them: a first 412 is met by a second write.
+func (p poolCalls) failed() int { return p.refused() - p.overtaken + p.overtaken/2 }
 
 func (t traffic) minus(before traffic) traffic {
 	return traffic{
@@ -76,6 +80,9 @@ func (t *traffic) add(c armemu.Call) {
 		t.Conflicts++
 		of.conflicts++
 	}
+	if c.Status == http.StatusPreconditionFailed {
+		of.overtaken++
+	}
 	parent, pool := path.Split(c.Resource)
 	switch path.Base(parent) {
 	case "loadBalancers":
@@ -97,7 +104,7 @@ func (t *traffic) add(c armemu.Call) {
 		t.pools = map[string]poolCalls{}
 	}
 	p := t.pools[pool]
-	t.pools[pool] = poolCalls{p.reads + of.reads, p.writes + of.writes, p.throttled + of.throttled, p.conflicts + of.conflicts}
+	t.pools[pool] = poolCalls{p.reads + of.reads, p.writes + of.writes, p.throttled + of.throttled, p.conflicts + of.conflicts, p.overtaken + of.overtaken}
 }
 
 // clone returns a copy that later calls do not change.

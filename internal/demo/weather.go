@@ -22,7 +22,7 @@ const (
 	gateRetryAfter = 6 * time.Second
 	// stormTravel is how long a write of the contested pool travels, so that somebody
 	// else is faster.
-	stormTravel = time.Second
+	stormTravel = 500 * time.Millisecond
 )
 
 // Names of the storm's faults; the emulator's call log shows them.

@@ -62,6 +62,16 @@ func (w *secondWriter) addOnce(ctx context.Context, pool, name string, ip netip.
 	return err
 }
 
+// busy reports whether a write of the load balancer, or of one of its pools, is under way.
+func (w *secondWriter) busy(ctx context.Context) (bool, error) {
+	body, err := w.call(ctx, http.MethodGet, nil, "")
+	if err != nil {
+		return false, err
+	}
+	properties, _ := body["properties"].(object)
+	return properties["provisioningState"] == "Updating", nil
+}
+
 // addTo adds an address to a pool in the body of a load balancer.
 func addTo(body object, pool, name string, ip netip.Addr) error {
 	properties, _ := body["properties"].(object)

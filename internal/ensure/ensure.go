@@ -78,7 +78,10 @@ type Config struct {
 	Lease Lease
 	// Done is told what came of a request, from several goroutines at once.
 	Done func(Result)
-	Log  *slog.Logger
+	// Overtaken is told that a write met 412 and was tried a second time, and whether that went
+	// well, from several goroutines at once; nil is nobody.
+	Overtaken func(resource string, settled bool)
+	Log       *slog.Logger
 }
 
 // Settings are the cluster's.

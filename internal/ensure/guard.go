@@ -73,7 +73,7 @@ func (g *guard) write(ctx context.Context, jobs []*job) (refused map[*job]error,
 	within, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
 	if failed := g.leased(within, func(valid func() bool) {
-		refused, err = g.apply(within, jobs, valid)
+		refused, err = g.twice(resourceSecurityGroup, func() (map[*job]error, error) { return g.apply(within, jobs, valid) })
 	}); failed != nil {
 		return nil, failed
 	}

@@ -94,6 +94,10 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 		return
 	}
 	ips := w.addresses(ctx, jobs)
+	if ips.met412() {
+		ips = w.addresses(ctx, jobs)
+		w.overtaken(resourcePublicIP, !ips.met412())
+	}
 	for _, j := range jobs {
 		if err := ips.failed[j]; err != nil {
 			w.fail(ctx, j, err)

@@ -37,7 +37,7 @@ func (w *worker) write(ctx context.Context, jobs []*job, inv *inventory) (refuse
 	within, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
 	if failed := w.leased(within, func(valid func() bool) {
-		refused, err = w.apply(within, jobs, inv, valid)
+		refused, err = w.twice(resourceBalancer, func() (map[*job]error, error) { return w.apply(within, jobs, inv, valid) })
 	}); failed != nil {
 		return nil, failed
 	}

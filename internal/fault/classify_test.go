@@ -50,6 +50,7 @@ var answers = []answer{
 	{"429 without a body", Answer{Status: 429}, "429", Retriable, "Too Many Requests"},
 	{"409", Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}}, "409", Retriable, "AnotherOperationInProgress"},
 	{"412", Answer{Status: 412, Codes: []string{"PreconditionFailed", "PreconditionFailedEtagMismatch"}}, "412", Retriable, "PreconditionFailedEtagMismatch"},
+	{"failed parent", Answer{Status: 400, Codes: []string{"ParentResourceIsInFailedState"}}, "load balancer failed", Retriable, CodeParentFailed},
 	{"408", Answer{Status: 408}, "408, 500, 502, 503, 504", Terminal, "Request Timeout"},
 	{"500", Answer{Status: 500}, "408, 500, 502, 503, 504", Terminal, "Internal Server Error"},
 	{"502", Answer{Status: 502}, "408, 500, 502, 503, 504", Terminal, "Bad Gateway"},

@@ -60,7 +60,17 @@ const (
 	CodeShutdown = "Shutdown"
 	// CodeNotFound is that of a 404 which names none.
 	CodeNotFound = "Not Found"
+	// CodeParentFailed is Azure's for a write of a part of what is Failed as a whole.
+	CodeParentFailed = "ParentResourceIsInFailedState"
 )
+
+// reasonOvertaken is the reason of a 412.
+const reasonOvertaken = "precondition_failed"
+
+// Overtaken reports whether a write was refused because what it was to change was written since
+// it was read: whatever is guarded by that etag has landed by then, or never will. It may be
+// called on nil.
+func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
 
 // Error returns the message of what came back.
 func (f *Fault) Error() string {

@@ -90,6 +90,9 @@ func levelMessage(set membership.Set) string {
 	return text
 }
 
+// mayLandMessage says why the record holds more than the pool.
+const mayLandMessage = "a write whose answer was lost may land yet, for the pool has kept its etag: what it would bring stays on record, and is taken out when it lands"
+
 // updatingMessage says what is about to be written.
 func updatingMessage(i poolupdate.Intent) string {
 	var doing []string

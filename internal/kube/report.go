@@ -199,6 +199,9 @@ func judge(s *v1alpha1.BackendPoolStatus, st standing, set membership.Set, r poo
 	default:
 		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
 	}
+	if r.Settled && r.MayLand {
+		why += "; " + mayLandMessage
+	}
 	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, why)
 }
 

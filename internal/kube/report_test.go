@@ -37,6 +37,23 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	d.says(v1alpha1.ReasonServiceNotFound, "its addresses were removed")
 }
 
+// A lost write that may land yet keeps its addresses on record, and the BackendPool says so; one
+// that is to go does not go before.
+func TestALostWriteThatMayLandIsInTheStatus(t *testing.T) {
+	d := atDesk(t)
+	mayLand := func(r *poolupdate.Report) { r.MayLand = true }
+	d.reports(poolupdate.Unchanged, addressesOfOurs, mayLand)
+	d.says(v1alpha1.ReasonLevel, "a write whose answer was lost may land yet")
+	d.reports(poolupdate.Unchanged, addressesOfOurs)
+	if s := d.status(); strings.Contains(s.Conditions[0].Message, "may land") {
+		t.Errorf("%+v", s.Conditions)
+	}
+	d.serviceGoes()
+	d.reconciles()
+	d.reports(poolupdate.Unchanged, addressesOfOurs, mayLand)
+	d.says(v1alpha1.ReasonServiceNotFound, "may land yet")
+}
+
 // What an attempt found out is kept, and no more than that.
 func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 	d := atDesk(t)

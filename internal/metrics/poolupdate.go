@@ -41,6 +41,8 @@ type PoolUpdates struct {
 	drift    *prometheus.CounterVec
 	lag      prometheus.Histogram
 	cutOver  prometheus.Histogram
+	// overtaken counts 412s.
+	overtaken *prometheus.CounterVec
 }
 
 // NewPoolUpdates registers the series of attempts. Only the subscription and the resource
@@ -77,7 +79,11 @@ func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdat
 		Name: "weir_pool_drift_looks_total",
 		Help: "Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.",
 	}, []string{"outcome"})
-	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.cutOver, p.drift)
+	p.overtaken = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_etag_conflicts_total",
+		Help: "Attempts whose write met 412 because somebody else had written since the read, by what was written, and by what came of the second try at once: settled, or failed.",
+	}, []string{"resource", "outcome"})
+	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.cutOver, p.drift, p.overtaken)
 	p.read = prometheus.NewCounter(avoided("unchanged"))
 	reg.MustRegister(p.read)
 	return p
@@ -108,11 +114,20 @@ func (p *PoolUpdates) Report(r poolupdate.Report) {
 			p.retries.WithLabelValues(r.Fault.Reason).Inc()
 		}
 	}
+	if r.Overtaken {
+		p.Overtaken("pool", r.Outcome == poolupdate.Written || r.Outcome == poolupdate.Unchanged)
+	}
 	if r.Drift {
 		p.drift.WithLabelValues(string(r.Outcome)).Inc()
 	}
 	p.final(r)
 	p.admin(r)
+}
+
+// Overtaken counts an attempt that wrote a second time because somebody else was faster. It may
+// be called from several goroutines.
+func (p *PoolUpdates) Overtaken(resource string, settled bool) {
+	p.overtaken.WithLabelValues(resource, map[bool]string{true: "settled", false: "failed"}[settled]).Inc()
 }
 
 // RegisterStates registers the gauge of BackendPools by state, which asks when somebody

@@ -29,7 +29,7 @@ func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
 	service := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
 	conflict := &fault.Fault{Class: fault.Retriable, Reason: "conflict"}
-	retrying := poolupdate.Report{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second}
+	retrying := poolupdate.Report{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second, Overtaken: true}
 	for _, r := range []poolupdate.Report{
 		retrying, retrying,
 		{Pool: pool, Outcome: poolupdate.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Unix(1000, 0), At: time.Unix(1090, 0)},
@@ -37,7 +37,7 @@ func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 		{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
 		{Pool: pool, Outcome: poolupdate.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
 		{Pool: pool, Outcome: poolupdate.Unchanged},
-		{Pool: pool, Outcome: poolupdate.Unchanged, Drift: true},
+		{Pool: pool, Outcome: poolupdate.Unchanged, Drift: true, Overtaken: true},
 		{Pool: pool, Outcome: poolupdate.Stale, Fault: &fault.Fault{Class: fault.Stale, Reason: "gone"}},
 		{Pool: pool, Outcome: poolupdate.Postponed, Fault: &fault.Fault{Class: fault.Retriable, Reason: "not_ready"}, Requeued: true},
 	} {
@@ -54,8 +54,12 @@ weir_pool_retries_total{reason="conflict"} 2
 # HELP weir_pool_drift_looks_total Pools that were read though nothing changed, by what came of it: Unchanged, Written or a failure.
 # TYPE weir_pool_drift_looks_total counter
 weir_pool_drift_looks_total{outcome="Unchanged"} 1
+# HELP weir_etag_conflicts_total Attempts whose write met 412 because somebody else had written since the read, by what was written, and by what came of the second try at once: settled, or failed.
+# TYPE weir_etag_conflicts_total counter
+weir_etag_conflicts_total{outcome="failed",resource="pool"} 2
+weir_etag_conflicts_total{outcome="settled",resource="pool"} 1
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count", "weir_pool_retries_total", "weir_pool_drift_looks_total"); err != nil {
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "cloudprovider_azure_op_failure_count", "weir_pool_retries_total", "weir_pool_drift_looks_total", "weir_etag_conflicts_total"); err != nil {
 		t.Error(err)
 	}
 	if n, sum := histogram(t, reg, "cloudprovider_azure_op_duration_seconds"); n != 3 || sum != 8 {

@@ -64,6 +64,13 @@ type history struct {
 	postponed int
 	// lost is the etag that guards a write of ours whose fate is unknown; empty if none.
 	lost string
+	// kept is an etag that stayed when the pool was written as it was, and openSince since when
+	// a lost write may land that this did not fence off; zero if none may.
+	kept      string
+	openSince time.Time
+	// trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
+	// so; zero if neither.
+	trouble time.Time
 	// notBefore is the latest time that a Retry-After for this pool named. It outlives
 	// the operation that met it.
 	notBefore time.Time

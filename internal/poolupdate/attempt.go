@@ -41,6 +41,17 @@ type result struct {
 	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
 	// is none.
 	lost string
+	// kept is an etag that stayed when the pool was written as it was; empty if none did.
+	kept string
+	// held is what the ledger holds while the attempt writes.
+	held Recorded
+	// open is true of a pool that shows what it has to while a lost write may land yet: it
+	// has the etag that the write is guarded by, and writing it once more has not changed that.
+	open bool
+	// suspects is true if the attempt writes a pool as it is because a lost write may land.
+	suspects bool
+	// overtaken is true if somebody else wrote between the read and the write.
+	overtaken bool
 	// interfaces is true for a pool of network interfaces: the outcome speaks of its admin
 	// states, and its membership is refused.
 	interfaces bool
@@ -54,29 +65,45 @@ func (r result) directed() bool { return r.outcome == Written || r.outcome == Un
 
 // level returns the fingerprint of the membership that the pool now holds, or nil.
 func (r result) level() *uint64 {
-	if !r.settled() {
+	if !r.settled() || r.open {
 		return nil
 	}
 	return new(membership.Fingerprint(r.wanted))
+}
+
+// try is what an attempt is for, and what it asks on its way.
+type try struct {
+	ref  Ref
+	pool lb.PoolID
+	// valid reports whether a write may still start, and needed whether anybody still waits
+	// for one.
+	valid, needed func() bool
 }
 
 // attempt brings one pool level: it reads the pool, computes what it has to become
 // from the newest membership, records what it is about to write, and writes if the
 // lease is still valid then.
 //
-// lost is the etag that guards a write of the last attempt whose fate is unknown.
-func (c *Config) attempt(ctx context.Context, ref Ref, pool lb.PoolID, lost string, valid func() bool) result {
+// h is what was remembered of the pool before it.
+func (c *Config) attempt(ctx context.Context, t try, h history) result {
 	within, cancel := context.WithTimeout(ctx, attemptDeadline)
 	defer cancel()
-	r := result{observed: -1, lost: lost}
-	err := c.bringLevel(within, ref, pool, valid, &r)
-	return r.end(ctx, within, err, lost)
+	r := h.begin()
+	err := c.bringLevel(within, t, &r)
+	return r.end(ctx, within, err, h.lost)
 }
+
+// begin returns the result of an attempt that has found out nothing yet.
+func (h history) begin() result { return result{observed: -1, lost: h.lost, kept: h.kept} }
 
 // end returns the result of an attempt that ended with err, which was made within a context
 // of its own. lost is the etag that guarded a write of the attempt before.
 func (r result) end(ctx, within context.Context, err error, lost string) result {
-	if f := fault.From(err); err == nil || r.lost != lost && !f.Undecided && within.Err() == nil {
+	decided := !r.open
+	if err != nil {
+		decided = r.lost != lost && !fault.From(err).Undecided && within.Err() == nil
+	}
+	if decided {
 		r.lost = "" // it has landed, or never will
 	}
 	switch {
@@ -102,20 +129,28 @@ func (r result) end(ctx, within context.Context, err error, lost string) result 
 	return r
 }
 
-func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid func() bool, r *result) error {
-	observed, err := c.Azure.Get(ctx, pool)
+func (c *Config) bringLevel(ctx context.Context, t try, r *result) error {
+	observed, err := c.Azure.Get(ctx, t.pool)
 	if err != nil {
 		return err
 	}
+	if err = c.writeRead(ctx, t, observed, r); err != nil {
+		return c.secondTry(ctx, t, r, err)
+	}
+	return nil
+}
+
+// writeRead writes a pool that was read, if it is not level.
+func (c *Config) writeRead(ctx context.Context, t try, observed lb.Pool, r *result) error {
 	prepare := c.prepare
 	if observed.NIC && c.AdminState {
 		prepare = c.prepareStates
 	}
-	todo, write, err := prepare(ctx, ref, observed, r)
+	todo, write, err := prepare(ctx, t.ref, observed, r)
 	if err != nil || !write {
 		return err
 	}
-	if !valid() {
+	if !t.valid() {
 		return errLeaseEnds
 	}
 	r.lost = todo.next.Etag
@@ -127,8 +162,9 @@ func (c *Config) bringLevel(ctx context.Context, ref Ref, pool lb.PoolID, valid 
 	if !todo.shownBy(namedAs(shown, todo.next)) {
 		return newRetriableBackendPoolUpdateError(
 			fmt.Errorf("pool %s: Azure reported success and shows %d addresses where %d were written, or other admin states",
-				pool.Name, len(shown.Addresses), len(todo.next.Addresses)))
+				observed.ID.Name, len(shown.Addresses), len(todo.next.Addresses)))
 	}
+	r.fenced(todo, shown.Etag)
 	return nil
 }
 
@@ -147,7 +183,7 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	if err != nil {
 		return todo, false, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
 	}
-	r.ledger = &recorded
+	r.reads(recorded)
 	has := c.ours(recorded, observed, want)
 	todo = apply(observed, want.Addresses, has)
 	r.foreign = todo.foreign
@@ -159,20 +195,13 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	r.downed, r.restored, r.added = todo.downed, todo.restored, todo.added
 	if todo.none() {
 		r.outcome = Unchanged
-		switch {
-		case observed.Provisioning == lb.Updating:
-			return todo, false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, observed.ID.Name)
-		case observed.Provisioning != lb.Failed && !todo.unseen && (r.lost == "" || r.lost != observed.Etag):
-			return todo, false, nil
+		if write, err = r.fence(observed, todo.unseen); err != nil || !write {
+			return todo, false, err
 		}
-		// Either the last write failed, or one of ours whose fate is unknown may still
-		// land: it would add what the ledger holds and the pool does not, or the pool
-		// still has the etag that it is guarded by. Writing the same once more puts the
-		// pool in force, and takes from the lost write the etag that it needs.
 	} else {
 		r.outcome = Written
 	}
-	return todo, true, c.record(ctx, ref, *r, todo, recorded, has)
+	return todo, true, c.record(ctx, ref, r, todo, recorded, has)
 }
 
 // ours is what the ledger holds, or, when Weir first takes the pool, the addresses that the
@@ -215,17 +244,18 @@ func leftDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.A
 // it already. A pool that is taken with this write is recorded even if nothing is
 // added: what is ours in it then is known now, and may not be after a node has gone.
 // The ledger is trimmed after the write, by the report.
-func (c *Config) record(ctx context.Context, ref Ref, r result, todo change, recorded Recorded, has ours) error {
+func (c *Config) record(ctx context.Context, ref Ref, r *result, todo change, recorded Recorded, has ours) error {
 	before := len(has.written)
 	for _, a := range r.wanted {
 		has.written[a.IP] = struct{}{}
 	}
 	down := sorted(slices.AppendSeq(slices.Concat(recorded.Down, todo.downed), maps.Keys(has.down)))
+	r.held = Recorded{Written: slices.SortedFunc(maps.Keys(has.written), netip.Addr.Compare), Down: down}
 	if recorded.Taken && len(has.written) == before && len(down) == len(recorded.Down) {
 		return nil
 	}
 	err := c.Ledger.Record(ctx, ref, Intent{
-		Written: slices.SortedFunc(maps.Keys(has.written), netip.Addr.Compare), Down: down,
+		Written: r.held.Written, Down: down,
 		Desired: len(r.wanted), Observed: r.observed, Add: todo.add, Remove: todo.remove, Alter: todo.alter,
 	})
 	if err != nil {

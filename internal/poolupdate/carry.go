@@ -96,7 +96,7 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return parcel{}, false
 	}
-	r := result{lost: t.history.lost}
+	r := t.history.begin()
 	todo, write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, &r)
 	if err != nil {
 		l.queue.back(t, ops)
@@ -121,7 +121,10 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			c.back(p, true)
 			continue
 		}
-		p.r.observed, p.r.lost = len(s.Addresses), ""
+		p.r.observed = len(s.Addresses)
+		if !p.r.open {
+			p.r.lost = ""
+		}
 		c.lane.conclude(ctx, p.taken, p.ops, p.r, p.start)
 	}
 	c.lane.queue.lookAt(c.made, time.Now())

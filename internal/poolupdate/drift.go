@@ -28,9 +28,40 @@ func driftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	return now.Add(begin.Sub(now))
 }
 
+// firstLook is how soon a pool in trouble is looked at.
+const firstLook = time.Minute
+
+// lookAfter returns when a pool is looked at next, after now: at its own moment in the period, or
+// sooner while it is in trouble since a time: a minute after it, two minutes after that, then four,
+// as long as such a wait is shorter than the period. A period of 0 is never.
+func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble time.Time) time.Time {
+	own := driftAfter(pool, now, period)
+	if trouble.IsZero() {
+		return own
+	}
+	for wait, at := firstLook, trouble; wait < period; wait *= 2 {
+		if at = at.Add(wait); at.After(now) {
+			return earlier(own, at)
+		}
+	}
+	return own
+}
+
+// troubleSince returns since when a pool is in trouble: its change was given up, or a lost write
+// may land yet. A change that is given up begins anew, and what was no attempt does not count.
+func troubleSince(before time.Time, outcome Outcome, trouble, look bool, now time.Time) time.Time {
+	switch {
+	case outcome == Postponed, trouble && look && !before.IsZero():
+		return before
+	case !trouble:
+		return time.Time{}
+	}
+	return now
+}
+
 // watch makes a pool one that is looked at. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
-	w.driftAt = driftAfter(key, now, q.driftPeriod)
+	w.driftAt = lookAfter(key, now, q.driftPeriod, w.history.trouble)
 	q.nextDrift = earlier(q.nextDrift, w.driftAt)
 }
 

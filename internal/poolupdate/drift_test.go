@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,17 +82,31 @@ func TestLooksAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-// A budget that ran out is not the end: one silent attempt a period follows, and a
-// word only when there is news.
-func TestAPoolThatWasGivenUpIsTriedSilentlyOnceAPeriod(t *testing.T) {
+// A budget that ran out is not the end: silent attempts follow, the first after a minute, each
+// after twice as long, and in the end one a period. There is a word only when there is news.
+func TestAPoolThatWasGivenUpIsTriedSilentlyEverLater(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
 		w.pool(web, "")
 		w.failing("PUT", -1, fault.Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Minute)
+		gaveUp := w.reports[1].At
 		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
-		w.wait(3 * period)
-		w.expectReports("web Retriable", "web Retriable", "web Retriable")
+		w.wait(4 * period)
+		var after []time.Duration
+		for _, r := range w.reports {
+			after = append(after, r.At.Sub(gaveUp))
+		}
+		for _, want := range []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute, 15 * time.Minute} {
+			if !slices.Contains(after, want) {
+				t.Errorf("looked at after %v, not after %s", after, want)
+			}
+		}
+		own := slices.DeleteFunc(slices.Clone(after), func(d time.Duration) bool { return d%time.Minute == 0 })
+		if len(own) != 4 || len(after) != 8 || own[3]-own[0] != 3*period {
+			t.Errorf("looked at after %v, want four looks at its own moment in the period and four besides", after)
+		}
+		w.reports = nil
 		w.failing("PUT", -1, fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}})
 		w.wait(2 * period)
 		w.expectReports("web Terminal Failed:web", "web Terminal")
@@ -104,16 +119,80 @@ func TestAPoolThatWasGivenUpIsTriedSilentlyOnceAPeriod(t *testing.T) {
 	})
 }
 
+// What was promised: a pool that met four 500s is level within two intervals and two minutes.
+func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
+	for _, phase := range []time.Duration{0, time.Minute, 5 * time.Minute, 9 * time.Minute} {
+		inDriftingWorld(t, 3, period, func(w *world) {
+			w.wait(phase)
+			w.pool(web, "")
+			w.failing("PUT", 1, fault.Answer{Status: 500}) // after the SDK has asked four times
+			w.change(web, "n1=10.0.0.1")
+			changed := time.Now()
+			w.wait(2*interval + 2*time.Minute)
+			w.expectPool(web, "n1=10.0.0.1")
+			t.Logf("changed %s after the start: level after %s", phase, w.reports[1].At.Sub(changed))
+			w.reports = w.reports[:2] // a look at its own moment may follow
+			w.expectReports("web Terminal Failed:web", "web Written Updated:web")
+		})
+	}
+}
+
+func TestLooksComeSoonAndThenEverLater(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	own := driftAfter("a pool", now, period).Sub(now)
+	for _, row := range []struct {
+		since, period time.Duration // since it was given up; below 0 for a pool that was not
+		want          time.Duration
+	}{
+		{-1, period, own}, {0, period, time.Minute}, {30 * time.Second, period, 30 * time.Second},
+		{time.Minute, period, 2 * time.Minute}, {3 * time.Minute, period, 4 * time.Minute},
+		{7 * time.Minute, period, min(own, 8*time.Minute)}, {15 * time.Minute, period, own}, {100 * time.Hour, period, own},
+		{0, time.Minute, driftAfter("a pool", now, time.Minute).Sub(now)},
+		{0, 61 * time.Second, min(time.Minute, driftAfter("a pool", now, 61*time.Second).Sub(now))},
+	} {
+		trouble := time.Time{}
+		if row.since >= 0 {
+			trouble = now.Add(-row.since)
+		}
+		if got := lookAfter("a pool", now, row.period, trouble).Sub(now); got != row.want {
+			t.Errorf("%+v: got %s", row, got)
+		}
+	}
+	if own < 4*time.Minute {
+		t.Fatalf("its own moment comes after %s: the rows are of no use", own)
+	}
+	if !lookAfter("a pool", now, 0, now).IsZero() {
+		t.Error("without a period nobody looks")
+	}
+	before := now.Add(-time.Minute)
+	for _, row := range []struct {
+		before        time.Time
+		outcome       Outcome
+		trouble, look bool
+		want          time.Time
+	}{
+		{time.Time{}, Terminal, true, false, now}, // given up
+		{before, Terminal, true, true, before},    // a look that failed as well
+		{before, Terminal, true, false, now},      // a new change was given up
+		{before, Written, false, true, time.Time{}},
+		{before, Unchanged, false, false, time.Time{}},
+		{before, Postponed, true, true, before},   // that was no look
+		{time.Time{}, Unchanged, true, true, now}, // a lost write may land
+	} {
+		if got := troubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {
+			t.Errorf("%+v: got %s", row, got)
+		}
+	}
+}
+
 // What a look finds and cannot mend at once is a change like any other.
 func TestALookThatFailsOnAPoolThatWasLevelHasABudgetAndSpeaks(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
 		w.level(web)
 		w.set(func() { w.pool(web, "") })
-		w.failing("PUT", 2, fault.Answer{Status: 412})
+		w.failing("PUT", 2, fault.Answer{Status: 409})
 		w.wait(period + time.Minute)
-		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
-		w.wait(period)
-		w.expectReports("web Written Updated:web")
+		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web", "web Written Updated:web")
 	})
 }
 

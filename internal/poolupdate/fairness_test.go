@@ -33,7 +33,7 @@ func TestARetryDoesNotStarve(t *testing.T) {
 			inWorld(t, 3, func(w *world) {
 				w.writeTime = 7 * time.Second
 				w.pool(web, "")
-				w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 412} })
+				w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 409} })
 				busy := make([]lb.PoolID, neighbours)
 				for i := range busy {
 					busy[i] = poolID("kubernetes", fmt.Sprintf("busy-%d", i))
@@ -188,7 +188,7 @@ func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
 
 		w.set(func() { w.calls, w.reports = nil, nil })
 		w.pool(web, "")
-		w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 412} })
+		w.failingPool("PUT", web, 1, func() fault.Answer { return fault.Answer{Status: 409} })
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce - time.Millisecond)
 		w.set(func() { w.readTime = time.Second })

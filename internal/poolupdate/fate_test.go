@@ -105,7 +105,7 @@ func TestTakingAPoolIsRecordedEvenIfItOnlyRemoves(t *testing.T) {
 		w.fail = func(call string, _ lb.PoolID) error {
 			if call == "PUT" && !refused {
 				refused = true
-				return fault.Classify(fault.Answer{Status: 412}, errors.New("etag"))
+				return fault.Classify(fault.Answer{Status: 409}, errors.New("etag"))
 			}
 			return nil
 		}

@@ -47,7 +47,8 @@ func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r
 	if err != nil {
 		return todo, false, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
 	}
-	r.ledger, r.wanted = &recorded, want.Addresses
+	r.reads(recorded)
+	r.wanted = want.Addresses
 	if len(recorded.Down) == 0 && !slices.ContainsFunc(want.Addresses, isDown) {
 		return todo, false, nil
 	}
@@ -56,15 +57,13 @@ func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r
 	}
 	todo = direct(observed, want, recorded.Down)
 	r.down, r.downed, r.restored = sorted(todo.down), todo.downed, todo.restored
-	switch {
-	case !todo.none():
+	if !todo.none() {
 		r.outcome = Written
-	case observed.Provisioning == lb.Updating:
-		return todo, false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, observed.ID.Name)
-	case observed.Provisioning != lb.Failed && !todo.unseen && (r.lost == "" || r.lost != observed.Etag):
-		return todo, false, nil
+	} else if write, err = r.fence(observed, todo.unseen); err != nil || !write {
+		return todo, false, err
 	}
 	down := sorted(slices.Concat(recorded.Down, todo.downed))
+	r.held.Down = down
 	if len(down) == len(recorded.Down) {
 		return todo, true, nil
 	}

@@ -187,7 +187,8 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return
 	}
-	r := l.cfg.attempt(ctx, ops[0].Ref, ops[0].Pool, t.history.lost, valid)
+	needed := func() bool { return len(l.relevant(slices.Clone(ops))) > 0 }
+	r := l.cfg.attempt(ctx, try{ops[0].Ref, ops[0].Pool, valid, needed}, t.history)
 	if r.outcome != Shutdown {
 		l.conclude(ctx, t, ops, r, start)
 	}
@@ -198,7 +199,8 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result, start time.Time) {
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	h.lost = r.lost
+	h.openSince = r.opened(h.openSince, now)
+	h.lost, h.kept = r.lost, r.kept
 	cause := causeOf(ops, r.settled())
 	outcome, told := r.reported(id)
 	h = l.remember(h, outcome, cause, start, now)
@@ -224,17 +226,18 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	if !requeued && (cause.member || r.settled()) {
 		h.gaveUp = gaveUpOn(r)
 	}
+	h.trouble = troubleSince(h.trouble, outcome, h.gaveUp != "" || r.open, drift, now)
 	var downed, restored []netip.Addr
 	h.contest = h.contest.learn(r, h.down, drift)
 	h, downed, restored = h.learn(r)
-	next := summarize(t.pool, v.requeue, h)
+	next, record := summarize(t.pool, v.requeue, h), r.record()
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
 		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
 		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.contest.contested(),
-		Written: r.written, Down: r.down, Settled: r.settled(), Requeued: requeued,
+		Written: record.Written, Down: record.Down, MayLand: r.open, Settled: r.settled(), Requeued: requeued, Overtaken: r.overtaken,
 		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
@@ -245,7 +248,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 
 // lookAt returns when the pool is looked at next for drift; zero is never.
 func (l *lane) lookAt(pool lb.PoolKey, h history, now time.Time) time.Time {
-	at := driftAfter(pool, now, l.cfg.DriftPeriod)
+	at := lookAfter(pool, now, l.cfg.DriftPeriod, h.trouble)
 	if at.IsZero() {
 		return at
 	}
@@ -296,6 +299,8 @@ func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
 	switch {
 	case r.fault != nil:
 		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
+	case r.open:
+		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool has kept its etag", attrs...)
 	case r.outcome == Written:
 		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
 	default:

@@ -93,7 +93,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 
 		// The whole budget is there still: two attempts.
 		l.set(func() { l.holder = "" })
-		w.failing("PUT", 2, fault.Answer{Status: 412})
+		w.failing("PUT", 2, fault.Answer{Status: 409})
 		w.wait(2*interval + time.Minute)
 		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
 		w.expectWaits()

@@ -171,6 +171,12 @@ type Report struct {
 	// Written are the addresses that are ours from now on, and Down those of them that
 	// are Down by us. They are meant for the ledger if Settled.
 	Written, Down []netip.Addr
+	// MayLand is true if a write whose answer was lost may land yet, for writing the pool once
+	// more left its etag as it was: Written and Down hold what it would bring, too.
+	MayLand bool
+	// Overtaken is true if somebody else wrote between the read and the write of the attempt,
+	// which has read and written a second time for it.
+	Overtaken bool
 	// Settled is true when the pool is known to be level.
 	Settled bool
 	// States is true when a pool of network interfaces, which is Refused, is known to have

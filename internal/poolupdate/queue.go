@@ -235,6 +235,7 @@ func (q *queue) done(t taken, requeue []Operation, h history, level *uint64, tol
 	requeue = slices.DeleteFunc(requeue, func(op Operation) bool { return op.drift })
 	q.hold(t.pool, w, coalesce(requeue, w.ops...))
 	w.history, w.inFlight, w.level = h, false, level
+	q.watch(t.pool, w, time.Now())
 	for _, said := range []word{wordUpdated, wordRetrying, wordFailed} {
 		for _, s := range told[said] {
 			w.told[s] = said

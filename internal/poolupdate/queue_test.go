@@ -73,7 +73,7 @@ func TestForgettingLeavesNothingToPick(t *testing.T) {
 func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
-		w.failing("PUT", 1, fault.Answer{Status: 412})
+		w.failing("PUT", 1, fault.Answer{Status: 409})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
 		w.expectReports("web Retriable Retrying:web")

@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -15,9 +16,11 @@ type laws struct {
 	maxRetries int
 	// carried are the operations that each pool's attempt took along: those that were
 	// found relevant since the last attempt ended, and were not removed.
-	carried   map[lb.PoolKey][]Operation
-	begun     map[lb.PoolKey]bool
-	attempts  map[time.Time]int
+	carried  map[lb.PoolKey][]Operation
+	begun    map[lb.PoolKey]bool
+	attempts map[time.Time]int
+	// writes are those of each pool's attempt.
+	writes    map[lb.PoolKey]int
 	notBefore map[time.Time]time.Time
 }
 
@@ -25,7 +28,7 @@ func newLaws(maxRetries int) laws {
 	return laws{
 		maxRetries: maxRetries,
 		carried:    map[lb.PoolKey][]Operation{}, begun: map[lb.PoolKey]bool{},
-		attempts: map[time.Time]int{}, notBefore: map[time.Time]time.Time{},
+		attempts: map[time.Time]int{}, writes: map[lb.PoolKey]int{}, notBefore: map[time.Time]time.Time{},
 	}
 }
 
@@ -56,9 +59,13 @@ func (l *laws) removed(service ServiceName) {
 	}
 }
 
-// attemptBegins: no operation is attempted more often than once and once for each retry.
+// attemptBegins: no operation is attempted more often than once and once for each retry. What an
+// attempt reads later, because its write met 412, begins none.
 func (s *stage) attemptBegins(pool lb.PoolID) {
-	s.laws.begun[pool.Key()] = true
+	if s.laws.begun[pool.Key()] {
+		return
+	}
+	s.laws.begun[pool.Key()], s.laws.writes[pool.Key()] = true, 0
 	for _, op := range s.laws.carried[pool.Key()] {
 		s.laws.attempts[op.ChangedAt]++
 		if n := s.laws.attempts[op.ChangedAt]; n > 1+s.laws.maxRetries {
@@ -68,14 +75,19 @@ func (s *stage) attemptBegins(pool lb.PoolID) {
 }
 
 // callBegins: no call leaves for a pool of which an operation, under way or queued, was
-// told by Azure to wait, whether the operation knows it or the stage alone. And none
-// leaves after the end.
+// told by Azure to wait, whether the operation knows it or the stage alone. An attempt writes
+// twice at most. And none leaves after the end.
 func (s *stage) callBegins(call string, pool lb.PoolID) {
 	now := time.Now()
 	for _, op := range slices.Concat(s.laws.carried[pool.Key()], s.queued()) {
 		until := later(op.nextEligibleAt, s.laws.notBefore[op.ChangedAt])
 		if op.Pool.Key() == pool.Key() && until.After(now) {
 			s.breach("%s although an operation for %s waits until %s", call, spellService(op.Service), s.stamp(until))
+		}
+	}
+	if strings.HasPrefix(call, "PUT") {
+		if s.laws.writes[pool.Key()]++; s.laws.writes[pool.Key()] > 2 {
+			s.breach("%s, the third of one attempt", call)
 		}
 	}
 	if s.stopped {

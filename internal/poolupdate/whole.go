@@ -133,7 +133,7 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 			l.queue.done(t, nil, t.history, nil, nil)
 			continue
 		}
-		all = append(all, parcel{taken: t, ops: ops, start: start, r: result{observed: -1, lost: t.history.lost}})
+		all = append(all, parcel{taken: t, ops: ops, start: start, r: t.history.begin()})
 	}
 	return all
 }

@@ -54,7 +54,7 @@ func handsOff(s *Stage) []string {
 // retries belong to what was sent before. The caller holds s.mu.
 func (s *Stage) handsOff(c call) string {
 	k := s.pools[c.pool.Key()]
-	if k == nil || c.again || c.kind != "GET" && c.kind != "PUT" {
+	if k == nil || c.again || c.second || c.kind != "GET" && c.kind != "PUT" {
 		return ""
 	}
 	switch b := s.cluster.bindings[k.id.Name]; {

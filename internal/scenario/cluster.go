@@ -194,13 +194,13 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 	if p.former {
 		return p.cares(op)
 	}
-	if k.attempt != nil && !k.attempt.over { // lanes ask before an attempt, and after it
+	relevant := p.cares(op)
+	if k.underWay() && !(k.attempt.between() && relevant) { // lanes ask before an attempt, and after it
 		k.attempt.over, k.ended = true, time.Now()
 		if p.kill.hit(call{kind: settling, pool: op.Pool}) {
 			p.strike("when " + op.Pool.Name + " was settled")
 		}
 	}
-	relevant := p.cares(op)
 	switch {
 	case !relevant:
 		k.waits, k.putOff = time.Time{}, time.Time{}

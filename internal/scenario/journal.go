@@ -63,6 +63,8 @@ type call struct {
 	kind string
 	// again is true for a repetition by the SDK.
 	again bool
+	// second is true for a read between the two writes of an attempt.
+	second bool
 	// closed says what forbids the call; empty if nothing does.
 	closed string
 	// alone says why the process is not alone with the load balancer, or must not be

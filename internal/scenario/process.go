@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"time"
 
@@ -256,10 +257,30 @@ func (p *process) phase(id lb.PoolID, phase string) {
 	if k == nil || p.dead {
 		return
 	}
+	if phase == "get" && k.readsAgain() {
+		k.attempt.phase, k.attempt.sent = phase, 0
+		return
+	}
 	if k.attempt == nil || phase == "get" {
 		s.begins(k)
 	}
 	k.attempt.phase, k.attempt.sent = phase, 0
+}
+
+// betweenReads is how far apart the reads of one attempt may be.
+const betweenReads = 11 * time.Second
+
+// readsAgain reports whether a read belongs to the attempt that is under way: its first write met
+// 412, and until the second it may be read more than once. The caller holds the stage's mu.
+func (k *pool) readsAgain() bool {
+	a := k.attempt
+	if !k.underWay() {
+		return false
+	}
+	again := a.phase == "put" && !a.overtaken && k.last.kind == http.MethodPut && k.last.status == http.StatusPreconditionFailed ||
+		a.phase == "get" && a.overtaken && time.Since(k.last.at) <= betweenReads
+	a.overtaken = a.overtaken || again
+	return again
 }
 
 // Enter implements poolupdate.Azure. Lanes that wake in the same instant are let in

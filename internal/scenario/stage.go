@@ -267,9 +267,11 @@ type attempt struct {
 	added int    // operations queued until it began
 	phase string // "get" or "put"
 	sent  int    // requests of this phase so far
-	gone  bool   // the cluster had nothing to want when it was asked what is wanted
-	held  bool   // the BackendPool was paused then
-	over  bool   // its calls have been made
+	// overtaken: its first write met 412.
+	overtaken bool
+	gone      bool // the cluster had nothing to want when it was asked what is wanted
+	held      bool // the BackendPool was paused then
+	over      bool // its calls have been made
 	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
 	orphan bool
 	// first is since when what it took has waited, which may come back without a report.
@@ -279,6 +281,9 @@ type attempt struct {
 	// passed is a change that was due when the lane took this pool.
 	passed string
 }
+
+// between reports whether an attempt is between its two writes, where the lane asks as well.
+func (a *attempt) between() bool { return a.overtaken && a.phase == "get" }
 
 // underWay reports whether an attempt makes calls. The caller holds s.mu.
 func (k *pool) underWay() bool { return k.attempt != nil && !k.attempt.over }

@@ -255,6 +255,8 @@ func (s *Stage) callOf(req *http.Request) call {
 		switch {
 		case a.phase == "put" && c.kind == http.MethodGet:
 			c.kind = "result"
+		case a.sent == 1 && a.phase == "get" && a.overtaken:
+			c.second = true
 		case a.sent > 1:
 			c.again = true
 		}
@@ -268,7 +270,7 @@ func (s *Stage) callOf(req *http.Request) call {
 func (s *Stage) closedFor(k *pool, c call) string {
 	now := time.Now()
 	for _, name := range s.gatesOf(k, c.kind) {
-		if c.kind == http.MethodGet && c.again && strings.HasPrefix(name, "writes ") {
+		if c.kind == http.MethodGet && (c.again || c.second) && strings.HasPrefix(name, "writes ") {
 			continue // an attempt does not begin while writes are closed; one that has begun may read on
 		}
 		if g := s.gates[name]; g != nil && g.until.After(now) {

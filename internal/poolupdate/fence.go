@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// recordOutlives is how long the record of a lost write is kept at most once nothing is wanted in
+// its pool any more, and whoever deletes it waits. No request is older than an attempt.
+const recordOutlives = attemptDeadline
+
+// reads takes in what the ledger holds. Of two reads in an attempt the first counts for what
+// people know: the second has what the attempt itself recorded.
+func (r *result) reads(recorded Recorded) {
+	if r.ledger == nil {
+		r.ledger = &recorded
+	}
+	r.held = recorded
+}
+
+// fence decides what to do with a pool that shows what it has to; unseen says that the ledger
+// holds what the pool does not. Either the last write failed, or one of ours whose fate is
+// unknown may still land: it would add what the ledger holds and the pool does not, or the pool
+// still has the etag that it is guarded by. Writing the same once more puts the pool in force,
+// and takes from the lost write the etag that it needs, if Azure gives the pool another one. One
+// that kept its etag before is not written again: nothing has changed since.
+func (r *result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
+	sameEtag := r.lost != "" && r.lost == observed.Etag
+	open := sameEtag || unseen && r.lost == ""
+	switch {
+	case observed.Provisioning == lb.Updating:
+		return false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, observed.ID.Name)
+	case observed.Provisioning == lb.Failed:
+	case !open:
+		return false, nil
+	case r.kept != "" && r.kept == observed.Etag:
+		r.open = true
+		return false, nil
+	}
+	r.suspects = open
+	return true, nil
+}
+
+// fenced learns from the etag that the pool has after a write whether lost ones can still land.
+func (r *result) fenced(todo change, etag string) {
+	if etag == "" || etag != todo.next.Etag {
+		return
+	}
+	r.kept, r.open = etag, r.suspects || !todo.none()
+}
+
+// record is what the ledger is to hold once the pool is level: what is ours, and as long as a
+// lost write may land also what that may bring.
+func (r result) record() Recorded {
+	rec := Recorded{Written: r.written, Down: r.down}
+	if r.open {
+		rec.Written, rec.Down = sorted(slices.Concat(r.written, r.held.Written)), sorted(slices.Concat(r.down, r.held.Down))
+	}
+	return rec
+}
+
+// opened returns since when a lost write may land, zero if none may, and ends that where nothing
+// is wanted any more.
+func (r *result) opened(since, now time.Time) time.Time {
+	switch {
+	case !r.open:
+		return time.Time{}
+	case since.IsZero():
+		return now
+	case len(r.wanted) == 0 && now.Sub(since) >= recordOutlives:
+		r.open, r.lost = false, ""
+	}
+	return since
+}

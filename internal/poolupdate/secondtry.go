@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// codeInterfaceMember is Azure's for a write that changes the addresses of a pool of which
+// members are network interfaces.
+const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
+
+// secondTry makes good within the attempt what a fresh read can make good: that somebody else
+// wrote since the first read, that an interface has joined, or that the load balancer has to be
+// written before. Whatever comes of it is the attempt's end: there is no third try.
+func (c *Config) secondTry(ctx context.Context, t try, r *result, met error) error {
+	f := fault.From(met)
+	switch {
+	case f.Overtaken() && f.RetryAt.IsZero():
+		return c.tryAgain(ctx, t, r, met)
+	case f.Code == codeInterfaceMember && !r.interfaces:
+		return c.readAsInterfaces(ctx, t, r, met)
+	case f.Code == fault.CodeParentFailed && c.Whole != nil:
+		if err := c.mend(ctx, t.pool.LoadBalancer, t.valid); err != nil {
+			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
+			return met
+		}
+		return c.tryAgain(ctx, t, r, met)
+	}
+	return met
+}
+
+// tryAgain reads and writes a pool once more. The first write may have landed although it was
+// refused: the SDK sent it twice, and the second met what the first had changed.
+func (c *Config) tryAgain(ctx context.Context, t try, r *result, met error) error {
+	patience, landed := c.Interval, fault.From(met).Undecided
+	if landed { // it may be our own write that is under way
+		patience = attemptDeadline
+	}
+	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, lost: r.lost, kept: r.kept, overtaken: true}
+	observed, err := c.readAtRest(ctx, t.pool, patience)
+	if err != nil {
+		return err
+	}
+	if !t.needed() { // since it has waited
+		return met
+	}
+	err = c.writeRead(ctx, t, observed, r)
+	if landed && r.outcome == Unchanged {
+		r.outcome = Written
+	}
+	return err
+}
+
+// readAtRest reads a pool, and again while a write to it is under way, as long as patience
+// allows: the end of that write changes the etag once more, so what is read before would be met
+// with 412 again, or would take the other's place. Up to an interval this is cheaper than a retry.
+func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
+	end, pause := time.Now().Add(patience), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	for n := 1; ; n++ {
+		observed, err := c.Azure.Get(ctx, pool)
+		wait := pause.After(n)
+		if err != nil || observed.Provisioning != lb.Updating || time.Now().Add(wait).After(end) {
+			return observed, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return lb.Pool{}, ctx.Err()
+		}
+	}
+}
+
+// readAsInterfaces looks what a pool has become that Azure calls one of network interfaces: if
+// the read shows no more than an address beside them, or nothing of them, the next attempt tells.
+func (c *Config) readAsInterfaces(ctx context.Context, t try, r *result, met error) error {
+	observed, err := c.Azure.Get(ctx, t.pool)
+	switch {
+	case err != nil:
+		return err
+	case !observed.NIC:
+		return &fault.Fault{
+			Class: fault.Retriable, Code: codeInterfaceMember, Reason: "interface_member",
+			Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", t.pool.Name, met),
+		}
+	}
+	return c.writeRead(ctx, t, observed, r)
+}
+
+// mend writes a load balancer that is Failed as it was read. That changes none of its pools.
+func (c *Config) mend(ctx context.Context, id lb.LoadBalancerID, valid func() bool) error {
+	b, err := c.Whole.GetLoadBalancer(ctx, id)
+	if err != nil || b.Provisioning != lb.Failed {
+		return err
+	}
+	if !valid() {
+		return errLeaseEnds
+	}
+	_, err = c.Whole.PutLoadBalancer(ctx, b)
+	return err
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// beforePut has something happen right before a write of a pool reaches Azure, each time the
+// next of these.
+func (w *world) beforePut(happens ...func() error) {
+	w.fail = func(call string, _ lb.PoolID) error {
+		if call != "PUT" || len(happens) == 0 {
+			return nil
+		}
+		next := happens[0]
+		happens = happens[1:]
+		return next()
+	}
+}
+
+// somebodyWrites is another writer's write of a pool: its etag changes when Azure accepts it and
+// once more when Azure is done with it.
+func (w *world) somebodyWrites(id lb.PoolID, members string, takes time.Duration) func() error {
+	return func() error {
+		p := w.pools[id.Key()]
+		p.Addresses, p.Etag = addresses(members), nextEtag(p.Etag)
+		if takes > 0 {
+			p.Provisioning = lb.Updating
+			time.AfterFunc(takes, func() {
+				w.set(func() { p.Etag, p.Provisioning = nextEtag(p.Etag), lb.Succeeded })
+			})
+		}
+		return nil
+	}
+}
+
+// Somebody else was faster, once: the pool is read and written again at once, with what he wrote,
+// and with what the cluster wants by then. Nobody hears of it, and the ledger never says less
+// than what may arrive.
+func TestASingle412IsLevelAfterOneAttempt(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		somebody := w.somebodyWrites(web, "vm=10.9.9.9", 0)
+		w.beforePut(func() error {
+			w.wanted["web"] = addresses("n2=10.0.0.2")
+			return somebody()
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms PUT web n1=10.0.0.1",
+			"+250ms GET web", "+250ms RECORD web [10.0.0.1 10.0.0.2]", "+250ms PUT web vm=10.9.9.9 n2=10.0.0.2")
+		if r := w.reports[0]; !r.Overtaken || r.RetriesUsed != 0 || r.At.Sub(w.start) > 3*time.Second {
+			t.Errorf("%+v", r)
+		}
+		w.expectReports("web Written Updated:web")
+		if got := fmt.Sprint(w.ledger["web"]); got != "[10.0.0.2]" {
+			t.Errorf("the ledger holds %s", got)
+		}
+	})
+}
+
+// The second 412 of an attempt is a failure as any other: a retry, a word, and the budget.
+func TestA412ThatPersistsSpendsTheBudget(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("PUT", -1, fault.Answer{Status: 412})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * interval)
+		w.expectReports("web Retriable Retrying:web", "web Retriable Retrying:web", "web Retriable Retrying:web", "web Retriable Failed:web")
+		if n := len(w.calls); n != 4*4+1 {
+			t.Errorf("%d calls, want two reads and two writes in each of four attempts, and one record: %q", n, w.calls)
+		}
+	})
+}
+
+// A write of somebody else that is under way changes the etag once more when it ends. The second
+// write waits for that, up to an interval, for it would meet 412 again, or take the other's place.
+func TestTheSecondWriteWaitsForTheOtherOne(t *testing.T) {
+	for takes, reads := range map[time.Duration]int{2 * time.Second: 4, 20 * time.Second: 7, 2 * time.Minute: 7} {
+		inWorld(t, 3, func(w *world) {
+			w.pool(web, "")
+			w.beforePut(w.somebodyWrites(web, "vm=10.9.9.9", takes), func() error {
+				if under := w.pools[web.Key()].Provisioning == lb.Updating; under != (takes > interval) {
+					t.Errorf("it takes %s: the second write comes while it is under way: %v", takes, under)
+				}
+				return nil
+			})
+			w.change(web, "n1=10.0.0.1")
+			w.wait(interval + 3*time.Second)
+			got := 0
+			for _, call := range w.calls {
+				if len(call) > 7 && call[len(call)-7:] == "GET web" {
+					got++
+				}
+			}
+			if got > reads {
+				t.Errorf("it takes %s: %d reads, want %d at most: %q", takes, got, reads, w.calls)
+			}
+			if takes <= interval && len(w.reports) != 1 {
+				t.Errorf("it takes %s: %d attempts: %q", takes, len(w.reports), w.calls)
+			}
+			w.wait(3 * time.Minute)
+			w.expectPool(web, "vm=10.9.9.9 n1=10.0.0.1")
+			w.expectReports("web Written Updated:web")
+		})
+	}
+}
+
+// A 412 can be the echo of our own write: a gateway gave up on it, the SDK sent it again, and it
+// had landed. Then the pool is level, and its Service is told so, even if Azure still works on it.
+func TestAnEchoOfOurOwnWriteIsNoFailure(t *testing.T) {
+	for _, takes := range []time.Duration{0, 3 * time.Second, 70 * time.Second} {
+		inWorld(t, 3, func(w *world) {
+			w.pool(web, "vm=10.9.9.9")
+			land := w.somebodyWrites(web, "vm=10.9.9.9 n1=10.0.0.1", takes)
+			w.beforePut(func() error {
+				_ = land()
+				return fault.Classify(fault.Answer{Status: 412, MayLand: true}, errors.New("etag"))
+			})
+			w.change(web, "n1=10.0.0.1")
+			w.wait(2 * time.Minute)
+			w.expectReports("web Written Updated:web")
+			if lost := w.standing(web).history.lost; lost != "" {
+				t.Errorf("a lost write is feared, by its etag %s", lost)
+			}
+			puts := 0
+			for _, call := range w.calls {
+				if len(call) > 20 && call[len(call)-12:] == "n1=10.0.0.1" {
+					puts++
+				}
+			}
+			if puts > 1 {
+				t.Errorf("written twice: %q", w.calls)
+			}
+		})
+	}
+}
+
+// Whoever wrote just what was wanted has spared the second write, and nobody hears of it.
+func TestAPoolThatSomebodyElseMadeLevelIsNotWrittenAgain(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.beforePut(w.somebodyWrites(web, "n1=10.0.0.1", 0))
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.expectReports("web Unchanged")
+	})
+}
+
+func TestALeaseThatEndsMeanwhileMeansNoSecondWrite(t *testing.T) {
+	inLeasedWorld(t, func(w *world, l *oneLease) {
+		w.pool(web, "")
+		somebody := w.somebodyWrites(web, "vm=10.9.9.9", 0)
+		w.beforePut(func() error {
+			l.set(func() { l.lost, l.holder = true, "other" })
+			return somebody()
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectReports("web Postponed")
+		w.expectPool(web, "vm=10.9.9.9")
+	})
+}
+
+// Whoever goes while the other write is waited for needs no write of ours.
+func TestNobodyIsWrittenForWhoHasGoneMeanwhile(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.beforePut(w.somebodyWrites(web, "vm=10.9.9.9", 10*time.Second))
+		w.change(web, "n1=10.0.0.1")
+		w.wait(2 * time.Second)
+		w.set(func() { w.gone["web"] = true })
+		w.wait(time.Minute)
+		w.expectPool(web, "vm=10.9.9.9")
+		w.expectReports()
+	})
+}
+
+// Azure refuses addresses in a pool of which a member is a network interface. What the pool has
+// become is read at once: one of interfaces is left to them, without a failure.
+func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {
+	refused := fault.Answer{Status: 400, Codes: []string{codeInterfaceMember}}
+	t.Run("a pool of interfaces by now", func(t *testing.T) {
+		inWorld(t, 3, func(w *world) {
+			w.pool(web, "")
+			w.beforePut(func() error {
+				w.pools[web.Key()].NIC = true
+				return fault.Classify(refused, errors.New("refused"))
+			})
+			w.change(web, "n1=10.0.0.1")
+			w.wait(time.Minute)
+			w.expectReports("web Refused")
+			w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms PUT web n1=10.0.0.1", "+250ms GET web")
+		})
+	})
+	t.Run("not to be seen yet", func(t *testing.T) {
+		inWorld(t, 3, func(w *world) {
+			w.pool(web, "")
+			w.failing("PUT", 1, refused)
+			w.change(web, "n1=10.0.0.1")
+			w.wait(time.Minute)
+			w.expectReports("web Retriable Retrying:web", "web Written Updated:web")
+		})
+	})
+	t.Run("admin states of interfaces that Azure does not take", func(t *testing.T) {
+		inAdminWorld(t, func(w *world) {
+			w.interfaces(web, "nic-n1")
+			w.failing("PUT", 1, refused)
+			w.drain(web, "n1=10.0.0.1/Down")
+			w.wait(500 * time.Millisecond)
+			w.expectReports("web Terminal (admin) admin failed")
+		})
+	})
+}
+
+// A pool of a failed load balancer can be out of reach until that is written again. Weir writes
+// it as it is, if it writes load balancers at all.
+func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
+	parentFailed := fault.Answer{Status: 400, Codes: []string{fault.CodeParentFailed}}
+	var parent failedParent
+	inWorldOf(t, Config{MaxRetries: 3, Whole: &parent}, func(w *world) {
+		parent.world, parent.failed = w, true
+		w.pool(web, "")
+		w.fail = func(call string, _ lb.PoolID) error {
+			if call == "PUT" && parent.failed {
+				return fault.Classify(parentFailed, errors.New("parent"))
+			}
+			return nil
+		}
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms PUT web n1=10.0.0.1",
+			"GET balancer", "PUT balancer", "+250ms GET web", "+250ms PUT web n1=10.0.0.1")
+		w.expectReports("web Written Updated:web")
+	})
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "")
+		w.failing("PUT", 1, parentFailed)
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectReports("web Retriable Retrying:web", "web Written Updated:web")
+	})
+}
+
+// failedParent is a load balancer that is Failed until it is written.
+type failedParent struct {
+	*world
+	failed bool
+}
+
+func (p *failedParent) GetLoadBalancer(_ context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, "GET balancer")
+	b := lb.LoadBalancer{ID: id}
+	if p.failed {
+		b.Provisioning = lb.Failed
+	}
+	return b, nil
+}
+
+func (p *failedParent) PutLoadBalancer(_ context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, "PUT balancer")
+	p.failed = false
+	return b, nil
+}
