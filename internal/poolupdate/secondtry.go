@@ -39,11 +39,12 @@ func (c *Config) secondTry(ctx context.Context, t try, r *result, met error) err
 // tryAgain reads and writes a pool once more. The first write may have landed although it was
 // refused: the SDK sent it twice, and the second met what the first had changed.
 func (c *Config) tryAgain(ctx context.Context, t try, r *result, met error) error {
-	patience, landed := c.Interval, fault.From(met).Undecided
+	f, patience := fault.From(met), c.Interval
+	landed := f.Overtaken() && f.Undecided
 	if landed { // it may be our own write that is under way
 		patience = attemptDeadline
 	}
-	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, lost: r.lost, kept: r.kept, overtaken: true}
+	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, lost: r.lost, kept: r.kept, overtaken: f.Overtaken()}
 	observed, err := c.readAtRest(ctx, t.pool, patience)
 	if err != nil {
 		return err

@@ -239,6 +239,9 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 		w.wait(10 * time.Second)
 		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms PUT web n1=10.0.0.1",
 			"GET balancer", "PUT balancer", "+250ms GET web", "+250ms PUT web n1=10.0.0.1")
+		if w.reports[0].Overtaken {
+			t.Error("nobody else wrote")
+		}
 		w.expectReports("web Written Updated:web")
 	})
 	inWorld(t, 3, func(w *world) {
