@@ -64,7 +64,8 @@ injects faults from a script. Nothing is kept when it ends.
 The admin API under /_emu/ has a listener of its own: call log, statistics,
 snapshots, fault scripts, and where new flows go when nodes die. See docs/reference/emulator.md.`,
 		Example: `  weirlab emulator
-  weirlab emulator --latency-scale 0.1 --overlap lock-429 --faults faults.yaml
+  weirlab emulator --latency busy --overlap mixed --faults faults.yaml
+  weirlab emulator --azure-behaviour report.json
   curl -H 'Authorization: Bearer any' \
     'http://127.0.0.1:8900/subscriptions/s/providers/Microsoft.Network/loadBalancers?api-version=2025-05-01'
   curl http://127.0.0.1:8901/_emu/calls`,
@@ -98,7 +99,7 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.seedFile, "seed-file", "", `resources to start with: a snapshot, a JSON array of {"id","body"}`)
 	set.Float64Var(&f.latencyScale, "latency-scale", 1, "multiplies what --latency says; 0 completes operations at once")
 	set.StringVar(&f.behaviour, "azure-behaviour", "", `answers to what is not known of Azure: a JSON object with the key "behaviour", such as a probe's report`)
-	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", armemu.Overlaps()))
+	set.StringVar(&f.overlap, "overlap", "", fmt.Sprintf("what a write meets while another runs on its load balancer, before --azure-behaviour: one of %v (the first when empty)", append(armemu.Overlaps(), behaviour.Mixed)))
 	set.StringVar(&f.latency, "latency", "quiet", "how long operations take: quiet (recorded without machines) or busy (with machines in service)")
 	set.BoolVar(&f.strictGroups, "strict-resource-groups", false, "answer 404 for what lies in a resource group that nobody made (without it any write makes its group)")
 	set.StringVar(&f.throttle, "throttle", "on", "Azure's documented request limits: on or off")

@@ -40,6 +40,7 @@ func TestEmulatorRefusesBadInput(t *testing.T) {
 		"--azure-behaviour " + seed:                   "which is missing",
 		"--azure-behaviour " + azure:                  "no answer",
 		"--throttle some":                             "use on or off",
+		"--latency slow":                              "use quiet (recorded without machines) or busy",
 		"--latency-scale -1":                          "out of range",
 		"--latency-scale x":                           "latency-scale",
 		"--output xml":                                "use text or json",

@@ -19,7 +19,8 @@ func defaults() behaviour.Behaviour {
 	return b
 }
 
-// Overlaps are the answers to a write that overlaps another, in the order of the documentation.
+// Overlaps are the answers to a write that overlaps another, in the order of the documentation;
+// mixed is some of them by turns.
 func Overlaps() []behaviour.Answer {
 	return []behaviour.Answer{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.Lock, behaviour.Conflict}
 }

@@ -68,7 +68,8 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	var err error
 	l.emulator, err = spawn(ctx, l.dir, "emulator", l.fail, l.opts.weirlab, "emulator", "--exit-with-stdin",
 		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
-		"--seed", strconv.FormatUint(l.opts.Seed, 10), "--latency-scale", strconv.FormatFloat(latencyScale, 'g', -1, 64))
+		"--seed", strconv.FormatUint(l.opts.Seed, 10), "--latency", latency,
+		"--latency-scale", strconv.FormatFloat(latencyScale, 'g', -1, 64))
 	if err != nil {
 		return err
 	}
