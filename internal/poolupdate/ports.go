@@ -151,6 +151,9 @@ type Report struct {
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to be told so, each once.
 	Retrying, Failed, Updated []ServiceName
+	// GivenUpFor is what the last change is given up for, class and code; empty if it is not.
+	// Whoever tells the next process has it repeat no word (see Operation.Told).
+	GivenUpFor string
 	// Admin is true if nothing but a change of admin states caused the attempt: it costs no
 	// budget, and what it took along is as before unless Settled.
 	Admin bool
