@@ -202,3 +202,9 @@ func (m measured) Report(ctx context.Context, r poolupdate.Report) {
 	m.updates.Report(r)
 	m.Cluster.Report(ctx, r)
 }
+
+// Wait implements poolupdate.Reporter.
+func (m measured) Wait(w poolupdate.Waiting) {
+	m.updates.Wait(w)
+	m.Cluster.Wait(w)
+}

@@ -119,6 +119,8 @@ type Waiting struct {
 	// Look is true if nothing is known to have changed: the pool has to be read, and
 	// what was said of it stands until then.
 	Look bool
+	// Admin is true if a change of admin states waits.
+	Admin bool
 	// Since is when it was seen to wait: a report of a later time knows better.
 	Since time.Time
 	// Until is when an attempt is allowed; zero if nobody knows.
