@@ -34,7 +34,7 @@ var (
 	ground = []string{"internal/lb", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant"}
 	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/ensure", "internal/adminstate", "internal/planview", "internal/removal", "internal/lead"}
 	// adapters know the outside; only the roof knows them.
-	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics"}
+	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics", "internal/tracing"}
 	roof     = []string{"internal/app", "internal/config", "internal/demo", "internal/scenario", "internal/simulate"}
 )
 
@@ -68,6 +68,8 @@ func rules() []rule {
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
 		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},
 		rule{"internal/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
+		rule{"internal/tracing", []string{azure, k8s}, nil, "spans leave here, whoever makes them"},
+		rule{"internal/azure", []string{"go.opentelemetry.io/otel/sdk/", "go.opentelemetry.io/otel/exporters/"}, nil, "who makes spans does not know where they go"},
 		rule{"internal/config", []string{azure, k8s}, nil, "a setting is a value"},
 		rule{"internal/demo", within([]string{"internal/membership", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
 		rule{"config/crd", []string{".", module}, nil, "files to embed, and nothing else"},

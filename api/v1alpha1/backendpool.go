@@ -235,6 +235,10 @@ type BackendPoolStatus struct {
 	// +optional
 	LastOutcome *AttemptOutcome `json:"lastOutcome,omitempty"`
 
+	// told is what people heard last: whichever process comes next says none of it again.
+	// +optional
+	Told *Told `json:"told,omitempty"`
+
 	// lastWrite is when Azure last took a write.
 	// +optional
 	LastWrite *metav1.Time `json:"lastWrite,omitempty"`
@@ -298,4 +302,22 @@ type AttemptOutcome struct {
 	// since is when an attempt first ended in this way.
 	// +required
 	Since metav1.Time `json:"since"`
+}
+
+// Told is what people heard last of a BackendPool, by events.
+type Told struct {
+	// word is the reason of the last event about an attempt.
+	// +optional
+	Word string `json:"word,omitempty"`
+	// service is the Service that was told so; absent if this BackendPool was.
+	// +optional
+	Service string `json:"service,omitempty"`
+	// givenUpFor is the class and the code of the error that the last change was given up
+	// for; absent if it was not.
+	// +optional
+	GivenUpFor string `json:"givenUpFor,omitempty"`
+	// problem is the state that the last warning on this BackendPool spoke of; absent once
+	// it is over.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lead"
@@ -14,9 +16,10 @@ import (
 )
 
 // newAzure returns the client for the Azure that azure.json means, or for the
-// emulator that the flag names. It sends nothing yet.
-func newAzure(o Options, cfg config.Config, arm *metrics.ARM, fence *lead.Fence) (*azure.Client, error) {
+// emulator that the flag names. It sends nothing yet. Without spans it traces nothing.
+func newAzure(o Options, cfg config.Config, arm *metrics.ARM, fence *lead.Fence, spans trace.TracerProvider) (*azure.Client, error) {
 	opts := azure.Options{
+		TracerProvider:   spans,
 		UserAgent:        "weir/" + Version,
 		VirtualNetworkID: cfg.VirtualNetworkID(),
 		Observe:          arm.Observe,

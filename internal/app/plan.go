@@ -77,7 +77,7 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 	if err != nil {
 		return planview.Plan{}, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
-	client, err := newAzure(o.Options, cfg, metrics.NewARM(prometheus.NewRegistry()), nil)
+	client, err := newAzure(o.Options, cfg, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
 	if err != nil {
 		return planview.Plan{}, err
 	}

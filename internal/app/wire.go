@@ -25,6 +25,7 @@ import (
 	"weir.dev/weir/internal/lease"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/tracing"
 )
 
 // leaseName is the Lease of the leader; config/rbac names it too.
@@ -32,6 +33,9 @@ const leaseName = "weir-controller"
 
 // stopWithin bounds a clean stop. It is below the 30 s that a pod is given.
 const stopWithin = 20 * time.Second
+
+// tracesEndWithin bounds how long the last spans may take, once all else has stopped.
+const tracesEndWithin = 2 * time.Second
 
 // Run runs the controller until the context is done, or until it loses the lead.
 // A *UsageError means that the caller has to correct something.
@@ -47,7 +51,9 @@ func Run(ctx context.Context, o Options) error {
 	defer giveUp(nil)
 	fence := newFence(o)
 	arm := metrics.NewARM(ctrlmetrics.Registry)
-	client, err := newAzure(o, cfg, arm, fence)
+	spans := tracing.Start(ctx, Version, o.Log)
+	defer spans.End(tracesEndWithin)
+	client, err := newAzure(o, cfg, arm, fence, spans.Provider)
 	if err != nil {
 		return err
 	}
@@ -202,4 +208,10 @@ type measured struct {
 func (m measured) Report(ctx context.Context, r poolupdate.Report) {
 	m.updates.Report(r)
 	m.Cluster.Report(ctx, r)
+}
+
+// Wait implements poolupdate.Reporter.
+func (m measured) Wait(w poolupdate.Waiting) {
+	m.updates.Wait(w)
+	m.Cluster.Wait(w)
 }

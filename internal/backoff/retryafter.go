@@ -43,9 +43,23 @@ func RetryAfter(h http.Header, now time.Time) (time.Time, bool) {
 			return now.Add(min(time.Duration(min(n, int64(MaxRetryAfter/header.unit)))*header.unit, MaxRetryAfter)), true
 		}
 		if header.date {
-			if at, err := http.ParseTime(value); err == nil {
+			if at, ok := parseDate(value); ok {
 				return clampTime(at, now, now.Add(MaxRetryAfter)), true
 			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// dateLayouts are those of RFC 9110. That of RFC 1123 comes with any zone name.
+var dateLayouts = []string{time.RFC1123, time.RFC850, time.ANSIC}
+
+// parseDate reads a date of HTTP, which is one in UTC, whatever zone it names: so does Go with
+// all zones but that of the machine, which must not decide when Azure is asked again.
+func parseDate(value string) (time.Time, bool) {
+	for _, layout := range dateLayouts {
+		if at, err := time.ParseInLocation(layout, value, time.UTC); err == nil {
+			return at.UTC(), true
 		}
 	}
 	return time.Time{}, false

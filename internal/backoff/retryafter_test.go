@@ -5,6 +5,7 @@ package backoff
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,38 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// A date is one in UTC, whatever zone it names, wherever this runs.
+func TestRetryAfterDatesInEveryZone(t *testing.T) {
+	local := time.Local
+	t.Cleanup(func() { time.Local = local })
+	zones := map[string]bool{ // that time.RFC1123 takes
+		"GMT": true, "UTC": true, "EST": true, "PDT": true, "CET": true, "IST": true, "JST": true, "XYZ": true,
+		"CEST": true, "AKDT": true, "WITA": true, "ChST": true, "MeST": true, "CHADT": true,
+		"GMT+0": true, "GMT-1": true, "GMT+2": true, "GMT+12": true, "+00": true, "-05": true, "+03": true,
+		"": false, "Z": false, "UT": false, "gmt": false, "est": false, "ABCD": false, "ABCDE": false, "ABCDEF": false,
+		"GMT+24": false, "+24": false, "+0300": false, "+": false,
+	}
+	for _, here := range []*time.Location{time.UTC, time.FixedZone("EST", -5*3600), time.FixedZone("IST", 19800)} {
+		time.Local = here
+		for zone, taken := range zones {
+			for _, date := range []string{"Sat, 21 Nov 2026 13:00:00 " + zone, "Saturday, 21-Nov-26 13:00:00 " + zone} {
+				got, named := RetryAfter(http.Header{"Retry-After": {date}}, now)
+				if named != taken || taken && !got.Equal(now.Add(time.Hour)) {
+					t.Errorf("in %s, %q: got %s %v, want %v and in an hour", here, date, got, named, taken)
+				}
+			}
+		}
+	}
+}
+
+// Every date that Go reads by the layout of RFC 1123 is one here, too, and the same.
+func checkDate(t interface{ Fatalf(string, ...any) }, value string) {
+	at, err := time.ParseInLocation(time.RFC1123, value, time.UTC)
+	if got, ok := parseDate(value); err == nil && (!ok || !got.Equal(at)) {
+		t.Fatalf("%q is %s by RFC 1123, and read as %s %v", value, at, got, ok)
+	}
+}
+
 // Whatever a server sends, the answer lies between now and a day from now.
 func checkBounds(t interface{ Fatalf(string, ...any) }, h http.Header) {
 	at, named := RetryAfter(h, now)
@@ -84,11 +117,13 @@ func TestRetryAfterLaw(t *testing.T) {
 }
 
 func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"", "0", "30", "-1", "99999999999999999999", "Sat, 21 Nov 2026 12:02:00 GMT", "Saturday, 21-Nov-26 12:00:00 GMT", "1.5"} {
+	for _, seed := range []string{"", "0", "30", "-1", "99999999999999999999", "Sat, 21 Nov 2026 12:02:00 GMT", "Saturday, 21-Nov-26 12:00:00 GMT", "1.5",
+		"Sat, 21 Nov 2026 12:02:00 EST", "Sat, 21 Nov 2026 12:02:00 GMT+2", "Sat, 21 Nov 2026 12:02:00 -05", "Sat, 21 Nov 2026 12:02:00 ChST", "Sat Nov 21 12:02:00 2026"} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, fine, coarse string) {
 		checkBounds(t, http.Header{"Retry-After-Ms": {fine}, "Retry-After": {coarse}})
+		checkDate(t, strings.TrimSpace(coarse))
 	})
 }
 

@@ -267,7 +267,7 @@ func (e *entry) due(s situation, now time.Time) bool {
 func (e *entry) changed(s situation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return s != e.acted && (e.acted != situation{} || e.status.PoolID == "")
+	return s != e.acted && (e.acted != situation{} || e.status.PoolID == "" && e.status.LastOutcome == nil)
 }
 
 // idle notes a situation in which nothing is queued.

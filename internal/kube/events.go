@@ -35,17 +35,25 @@ func (q *eventQueue) warn(p *v1alpha1.BackendPool, reason, why string) {
 	q.add(p, corev1.EventTypeWarning, reason, sentence(why, maxMessage))
 }
 
-// tell puts the events of an attempt on its Services.
-func (c *Cluster) tell(r poolupdate.Report) {
-	for _, say := range []struct {
-		to           []poolupdate.ServiceName
-		kind, reason string
-		text         func(poolupdate.Report) string
-	}{
+// said is one word of an attempt, and whom it is for.
+type said struct {
+	to           []poolupdate.ServiceName
+	kind, reason string
+	text         func(poolupdate.Report) string
+}
+
+// saidOf are the words of an attempt, the last word last.
+func saidOf(r poolupdate.Report) []said {
+	return []said{
+		{r.Updated, corev1.EventTypeNormal, EventUpdated, func(poolupdate.Report) string { return updatedMessage }},
 		{r.Retrying, corev1.EventTypeWarning, EventRetrying, retryingEvent},
 		{r.Failed, corev1.EventTypeWarning, EventFailed, failedEvent},
-		{r.Updated, corev1.EventTypeNormal, EventUpdated, func(poolupdate.Report) string { return updatedMessage }},
-	} {
+	}
+}
+
+// tell puts the events of an attempt on its Services.
+func (c *Cluster) tell(r poolupdate.Report) {
+	for _, say := range saidOf(r) {
 		for _, name := range say.to {
 			if service := c.snap.service(name); service != nil {
 				c.events.add(service, say.kind, say.reason, say.text(r))
@@ -68,15 +76,15 @@ func failedWith(advice string) func(poolupdate.Report) string {
 }
 
 // tellOfNodes puts an event on a pool of nodes, which has no Service whose event it could
-// be, when its last word was another.
-func (q *eventQueue) tellOfNodes(p *v1alpha1.BackendPool, e *entry, r poolupdate.Report) {
-	switch said := e.says(wordOf(r)); said {
+// be.
+func (q *eventQueue) tellOfNodes(p *v1alpha1.BackendPool, word string, r poolupdate.Report) {
+	switch word {
 	case EventRetrying:
-		q.add(p, corev1.EventTypeWarning, said, retryingEvent(r))
+		q.add(p, corev1.EventTypeWarning, word, retryingEvent(r))
 	case EventFailed:
-		q.add(p, corev1.EventTypeWarning, said, failedWith(ofNodesAdvice)(r))
+		q.add(p, corev1.EventTypeWarning, word, failedWith(ofNodesAdvice)(r))
 	case EventUpdated:
-		q.add(p, corev1.EventTypeNormal, said, updatedMessage)
+		q.add(p, corev1.EventTypeNormal, word, updatedMessage)
 	}
 }
 
@@ -109,16 +117,4 @@ func wordOf(r poolupdate.Report) (word string, unchanged bool) {
 		return EventFailed, false
 	}
 	return "", false
-}
-
-// lastWord is what an earlier process said last, as far as the status tells.
-func lastWord(s v1alpha1.BackendPoolStatus) string {
-	switch {
-	case s.LastOutcome == nil:
-		return ""
-	case syncedReason(s.Conditions) == v1alpha1.ReasonRetrying:
-		return EventRetrying
-	}
-	word, _ := wordOf(poolupdate.Report{Outcome: poolupdate.Outcome(s.LastOutcome.Class)})
-	return word
 }

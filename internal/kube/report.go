@@ -17,10 +17,11 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Report implements poolupdate.Reporter: events on the Services, then the status. A
-// status that cannot be written is kept, and written through the work queue.
+// Report implements poolupdate.Reporter: the status, then events on the Services, so that
+// whoever comes next knows of each that was said. A status that cannot be written is kept,
+// and written through the work queue.
 func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
-	c.tell(r)
+	defer c.tell(r)
 	e := c.statuses.known(r.Ref)
 	p := c.snap.pool(r.Ref)
 	if e == nil || p == nil || r.Outcome == poolupdate.Shutdown {
@@ -31,8 +32,9 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 		c.postponed(ctx, p, e, st, r)
 		return
 	}
+	word := ""
 	if p.Spec.Nodes != nil && st.works() && !st.removes() {
-		c.events.tellOfNodes(p, e, r)
+		word = e.says(wordOf(r))
 	}
 	set, _ := e.remembered()
 	c.hear(p, e, st, set, r)
@@ -40,9 +42,11 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 	began := len(r.Contested) > 0 && !e.contested()
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		note(s, set, r)
+		hearsOf(s, p, word, r)
 		contest(s, r, p.Generation)
 		judge(s, st, set, r, p.Generation)
 	})
+	c.events.tellOfNodes(p, word, r)
 	if began && !errors.Is(err, errGone) {
 		c.events.warn(p, EventPoolContested, contestedText(r.Contested))
 	}
@@ -71,7 +75,10 @@ func (c *Cluster) postponed(ctx context.Context, p *v1alpha1.BackendPool, e *ent
 // change updates the status of a BackendPool, and puts an event on it when that turned
 // it into a problem.
 func (c *Cluster) change(ctx context.Context, p *v1alpha1.BackendPool, e *entry, fn func(*v1alpha1.BackendPoolStatus)) error {
-	err := c.statuses.update(ctx, e, fn)
+	err := c.statuses.update(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
+		fn(s)
+		hearsOfProblem(s)
+	})
 	if errors.Is(err, errGone) {
 		return err
 	}
@@ -94,7 +101,7 @@ func (e *entry) turned() (reason, why string, turned bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	reason = syncedReason(e.status.Conditions)
-	if reason == v1alpha1.ReasonLevel || reason == v1alpha1.ReasonPaused || reason == v1alpha1.ReasonDryRun {
+	if slices.Contains(noProblem, reason) {
 		e.told = ""
 	}
 	if problem(e.status.Conditions) == "" || reason == e.told {
@@ -224,6 +231,9 @@ var problems = []string{
 	v1alpha1.ReasonNICPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
 	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
 }
+
+// noProblem are those with which a problem is over: if it comes back, that is news.
+var noProblem = []string{v1alpha1.ReasonLevel, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
 
 // problem returns the reason of the Synced condition if it is a problem, else "".
 func problem(conditions []metav1.Condition) string {

@@ -112,7 +112,8 @@ func (s *statuses) load(ctx context.Context, ref poolupdate.Ref) (*entry, error)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{ref: ref, version: p.ResourceVersion, own: own{}.with(&p.Status), status: p.Status, told: problem(p.Status.Conditions), word: lastWord(p.Status)}
+	told := toldIn(&p.Status)
+	e := &entry{ref: ref, version: p.ResourceVersion, own: own{}.with(&p.Status), status: p.Status, told: told.Problem, word: told.Word}
 	e.believe(p.Generation, time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,6 +33,8 @@ type statusAPI struct {
 	stored *v1alpha1.BackendPool
 	fail   error
 	writes []map[string]any
+	// applied is called before a write, if it is there.
+	applied func()
 }
 
 func (a *statusAPI) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -41,6 +43,9 @@ func (a *statusAPI) Get(_ context.Context, _ client.ObjectKey, obj client.Object
 }
 
 func (a *statusAPI) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	if a.applied != nil {
+		a.applied()
+	}
 	if a.fail != nil {
 		return a.fail
 	}

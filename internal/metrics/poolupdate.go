@@ -43,6 +43,8 @@ type PoolUpdates struct {
 	cutOver  prometheus.Histogram
 	// overtaken counts 412s.
 	overtaken *prometheus.CounterVec
+
+	throttling throttling
 }
 
 // NewPoolUpdates registers the series of attempts. Only the subscription and the resource
@@ -84,6 +86,7 @@ func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdat
 		Help: "Attempts whose write met 412 because somebody else had written since the read, by what was written, and by what came of the second try at once: settled, or failed.",
 	}, []string{"resource", "outcome"})
 	reg.MustRegister(p.duration, p.failures, p.retries, p.lag, p.cutOver, p.drift, p.overtaken)
+	p.throttling = newThrottling(reg, labels)
 	p.read = prometheus.NewCounter(avoided("unchanged"))
 	reg.MustRegister(p.read)
 	return p
@@ -184,7 +187,7 @@ func (g countGauge) Collect(ch chan<- prometheus.Metric) {
 // final observes what was final for a Service: what retries, waits or is nobody's any
 // more is not.
 func (p *PoolUpdates) final(r poolupdate.Report) {
-	labels := p.labelsOf(r, operationRequest, operationSource)
+	labels := p.labelsOf(r.Pool, operationRequest, operationSource)
 	failures := p.failures.WithLabelValues(labels...) // it is there, at 0, before the first: a rate needs that
 	if len(r.Updated) == 0 && len(r.Failed) == 0 {
 		return
@@ -201,8 +204,9 @@ func (p *PoolUpdates) admin(r poolupdate.Report) {
 	if !r.AdminTried {
 		return
 	}
-	labels := p.labelsOf(r, adminRequest, adminSource)
+	labels := p.labelsOf(r.Pool, adminRequest, adminSource)
 	failures := p.failures.WithLabelValues(labels...)
+	p.throttling.observe(r, labels)
 	failed := r.Outcome == poolupdate.Retriable || r.Outcome == poolupdate.Terminal
 	if failed {
 		failures.Inc()
@@ -217,8 +221,8 @@ func (p *PoolUpdates) admin(r poolupdate.Report) {
 
 // labelsOf are the labels of an operation, as the Azure cloud provider has them where it is
 // at work.
-func (p *PoolUpdates) labelsOf(r poolupdate.Report, request, source string) []string {
-	where, group, subscription := r.Pool.LoadBalancer, elsewhere, elsewhere
+func (p *PoolUpdates) labelsOf(pool lb.PoolID, request, source string) []string {
+	where, group, subscription := pool.LoadBalancer, elsewhere, elsewhere
 	if strings.EqualFold(where.SubscriptionID, p.own.SubscriptionID) {
 		subscription = p.own.SubscriptionID
 	}

@@ -234,7 +234,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
-		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated],
+		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated], GivenUpFor: h.gaveUp,
 		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
 		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.contest.contested(),
 		Written: record.Written, Down: record.Down, MayLand: r.open, Settled: r.settled(), Requeued: requeued, Overtaken: r.overtaken,

@@ -32,6 +32,9 @@ type Operation struct {
 	// NotBefore is a Retry-After that an earlier process met: no call for the pool
 	// before it. Zero is none.
 	NotBefore time.Time
+	// Told is what people have heard of the pool from an earlier process; it counts if this
+	// one has said nothing yet.
+	Told Told
 	// Admin is true for a change of admin states. It goes ahead of all others and is tried
 	// without end; of it events of pools do not speak.
 	Admin bool

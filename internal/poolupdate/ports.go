@@ -119,6 +119,8 @@ type Waiting struct {
 	// Look is true if nothing is known to have changed: the pool has to be read, and
 	// what was said of it stands until then.
 	Look bool
+	// Admin is true if a change of admin states waits.
+	Admin bool
 	// Since is when it was seen to wait: a report of a later time knows better.
 	Since time.Time
 	// Until is when an attempt is allowed; zero if nobody knows.
@@ -151,6 +153,9 @@ type Report struct {
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to be told so, each once.
 	Retrying, Failed, Updated []ServiceName
+	// GivenUpFor is what the last change is given up for, class and code; empty if it is not.
+	// Whoever tells the next process has it repeat no word (see Operation.Told).
+	GivenUpFor string
 	// Admin is true if nothing but a change of admin states caused the attempt: it costs no
 	// budget, and what it took along is as before unless Settled.
 	Admin bool

@@ -65,12 +65,13 @@ func (q *queue) add(op Operation, now time.Time) (queued bool) {
 	op.queuedAt = now
 	key := op.Pool.Key()
 	q.mu.Lock()
-	w := q.pools[key]
-	if w == nil {
+	w, known := q.pools[key]
+	if !known {
 		w = &waiting{told: map[ServiceName]word{}}
 		q.pools[key] = w
 		q.watch(key, w, now)
 	}
+	w.recalls(op, !known)
 	if !op.Admin || w.subject.Ref != op.Ref {
 		w.subject = op
 	}
@@ -210,7 +211,7 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 
 // takeLocked is take for a pool that is there. The caller holds q.mu.
 func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
-	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: w.told, driftDue: w.driftDue}
+	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: maps.Clone(w.told), driftDue: w.driftDue}
 	if len(t.ops) == 0 && w.driftDue {
 		t.ops = []Operation{w.subject.asDrift(now)}
 	}

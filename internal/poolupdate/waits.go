@@ -63,7 +63,7 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 	g := w.group(key)
 	ready := g.readyAt(now, interval)
 	wait := Waiting{
-		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Since: now,
+		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.admin != nil, Since: now,
 		Cause: met.cause, Until: met.until, Why: met.why,
 	}
 	switch {

@@ -63,6 +63,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 		op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
 	}
 	s.mu.Lock()
+	op.Told = b.told.recalled()
 	known.added++
 	if known.givenUp { // until now nobody had to do anything
 		known.trouble = later(known.trouble, time.Now())

@@ -53,7 +53,7 @@ func Checks() []Check {
 		{"the lease is shared", "Without a lane at work the lease is given back; after a turn of a minute no lane enters before it was, and it is then left to others for a while.", leaseIsShared},
 		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
 		{"classes", "An attempt is tried again after 409, 412 and 429, after a write whose fate is unknown and one that was overtaken; a 429 to a poll is waited out, and no closed gate ends the wait for an accepted write; after what the SDK has retried or what trying cannot help it is not tried again; and a pool is gone only if Azure says so of the pool itself.", classes},
-		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word.", words},
+		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word; a look tells no error again that a change was given up for. What a process has told is in the status, and the next one knows it.", words},
 		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},
 		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool, one for a Service that went, and one for admin states.", boundedQueue},
 		{"nothing rises", "Once a Service or a BackendPool is gone no write puts its nodes back, and no pool that was deleted comes back.", nothingRises},

@@ -40,9 +40,9 @@ func budget(s *Stage) []string {
 		if r.Outcome != poolupdate.Retriable || !r.newest || r.serviceGone || r.Admin {
 			continue
 		}
-		if r.Drift && r.surrender != "" {
+		if r.looks() && r.surrender != "" {
 			if r.Requeued {
-				say("another attempt follows a look for drift, although the change was given up")
+				say("another attempt follows a look, although the change was given up")
 			}
 			continue
 		}
@@ -83,8 +83,8 @@ func wrongWords(r report, retrying, last []string) string {
 	if r.serviceGone && len(retrying)+len(r.Failed) > 0 {
 		return "a Service that is gone is told of a failure"
 	}
-	if r.Drift && len(r.Failed) > 0 && r.surrender == surrenderTo(r.Report) {
-		return fmt.Sprintf("%v are told of %s again by a look for drift", names(r.Failed), r.surrender)
+	if r.looks() && len(r.Failed) > 0 && r.surrender == surrenderTo(r.Report) {
+		return fmt.Sprintf("%v are told of %s again by a look", names(r.Failed), r.surrender)
 	}
 	switch r.Outcome {
 	case poolupdate.Stale, poolupdate.Postponed, poolupdate.Shutdown, poolupdate.Refused:

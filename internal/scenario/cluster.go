@@ -58,6 +58,8 @@ type binding struct {
 	version int
 	// notBefore is what the status says of Azure's Retry-After.
 	notBefore time.Time
+	// told is what the status says of what people have heard.
+	told hearsay
 }
 
 // entry is what the ledger holds of a pool.

@@ -42,7 +42,7 @@ func (p *process) direct(node string) {
 		if k.level && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
 			continue
 		}
-		op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref]}
+		op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref], Told: b.told.recalled()}
 		for _, a := range members {
 			if a.AdminState == lb.Down {
 				op.Draining++

@@ -104,6 +104,10 @@ type report struct {
 	before map[string]string
 }
 
+// looks reports whether no change is known to stand behind the attempt: one for drift, or the
+// first of a process.
+func (r report) looks() bool { return r.Drift || r.ChangedAt.IsZero() }
+
 // event is a word told to a Service.
 type event struct {
 	service, word string

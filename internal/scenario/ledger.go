@@ -195,7 +195,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 		return
 	}
 	if s.ledger.slow > 0 || !s.ledger.acts() {
-		b.notBefore = r.NextEligibleAt
+		b.notBefore, b.told = r.NextEligibleAt, b.told.after(r)
 	}
 	if r.Settled {
 		next := entry{slices.Clone(r.Written), slices.Clone(r.Down), true}
@@ -230,10 +230,7 @@ func (s *Stage) tell(k *pool, r poolupdate.Report) {
 	if k.words == nil {
 		k.words = map[string]string{}
 	}
-	for _, said := range []struct {
-		word string
-		to   []poolupdate.ServiceName
-	}{{"Updated", r.Updated}, {"Retrying", r.Retrying}, {"Failed", r.Failed}} {
+	for _, said := range saidOf(r) {
 		for _, name := range said.to {
 			k.words[name.Name] = said.word
 			s.journal.events = append(s.journal.events, event{name.Name, said.word})

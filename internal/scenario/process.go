@@ -166,7 +166,7 @@ func (s *Stage) forgetAll() {
 	for _, k := range s.pools {
 		k.forget()
 		if b := s.cluster.bindings[k.id.Name]; b != nil {
-			k.patience = b.notBefore // the status outlives the process
+			k.remembers(b) // the status outlives the process
 		}
 	}
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// told has the Service of the desk hear of an attempt.
+func (d *desk) told(o poolupdate.Outcome, givenUpFor string, edit ...func(*poolupdate.Report)) {
+	d.Helper()
+	name := []poolupdate.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}
+	d.reports(o, append([]func(*poolupdate.Report){func(r *poolupdate.Report) {
+		switch r.GivenUpFor = givenUpFor; {
+		case r.Settled:
+			r.Updated = name
+		case givenUpFor != "":
+			r.Failed = name
+		default:
+			r.Retrying, r.Requeued = name, true
+		}
+	}}, edit...)...)
+}
+
+// startsAnew has another process take the desk, with nothing but what the API server holds.
+func (d *desk) startsAnew() poolupdate.Told {
+	d.Helper()
+	stored := d.p.DeepCopy()
+	d.status().DeepCopyInto(&stored.Status)
+	d.api.stored = stored
+	d.statuses = &statuses{reader: d.api, writer: d.api, byRef: map[poolupdate.Ref]*entry{}}
+	d.events = newEventQueue(Scheme(), nil, d.opts.Log)
+	d.lanes.ops = nil
+	d.reconciles()
+	if len(d.lanes.ops) == 0 {
+		d.Fatal("nothing is queued")
+	}
+	for _, op := range d.lanes.ops {
+		if !op.ChangedAt.IsZero() {
+			d.Error("a restart counts as a change")
+		}
+	}
+	return d.lanes.ops[0].Told
+}
+
+func (d *desk) recalls(want poolupdate.Told) {
+	d.Helper()
+	if got := d.startsAnew(); got != want {
+		d.Errorf("recalls %+v of %+v, want %+v", got, d.status().Told, want)
+	}
+}
+
+// The next process knows the last word, and for what a change was given up, wherever this
+// one ends.
+func TestTheLastWordIsReadBack(t *testing.T) {
+	d := atDesk(t)
+	failed := poolupdate.Told{Failure: true, GivenUpFor: "Terminal Bad"}
+	for _, step := range []struct {
+		name string
+		does func()
+		want poolupdate.Told
+	}{
+		{"an attempt of which nobody was told", func() { d.reports(poolupdate.Unchanged, addressesOfOurs) }, poolupdate.Told{}},
+		{"Retrying", func() { d.told(poolupdate.Retriable, "") }, poolupdate.Told{Failure: true}},
+		{"killed in the midst of a write", func() { d.records() }, poolupdate.Told{Failure: true}},
+		{"Failed", func() { d.told(poolupdate.Terminal, "Terminal Bad") }, failed},
+		{"a silent look, for the same", func() {
+			d.reports(poolupdate.Terminal, func(r *poolupdate.Report) { r.GivenUpFor = "Terminal Bad" })
+		}, failed},
+		{"killed in the midst of another", func() { d.records() }, failed},
+		{"an attempt that was put off", func() { d.reports(poolupdate.Postponed) }, failed},
+		{"gone: nobody is told, and nothing is given up", func() { d.reports(poolupdate.Stale) }, poolupdate.Told{Failure: true}},
+		{"Failed, for a very long code", func() { d.told(poolupdate.Terminal, "Terminal "+strings.Repeat("x", 500)) },
+			poolupdate.Told{Failure: true, GivenUpFor: "Terminal " + strings.Repeat("x", maxCode-len("Terminal …")) + "…"}},
+		{"Updated", func() { d.told(poolupdate.Written, "", addressesOfOurs) }, poolupdate.Told{}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			d.T = t
+			step.does()
+			d.recalls(step.want)
+		})
+	}
+}
+
+func (d *desk) records() {
+	d.Helper()
+	if err := d.Record(d.Context(), refOf(d.p), poolupdate.Intent{Written: ours, Add: 1}); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// What one Service was told is nothing to the next one that the BackendPool names.
+func TestTheLastWordIsThatOfItsService(t *testing.T) {
+	d := atDesk(t)
+	d.told(poolupdate.Terminal, "Terminal Bad")
+	if got := *d.status().Told; got != (v1alpha1.Told{Word: EventFailed, Service: "web", GivenUpFor: "Terminal Bad", Problem: v1alpha1.ReasonFailed}) {
+		t.Errorf("%+v", got)
+	}
+	e := d.statuses.known(refOf(d.p))
+	if got := e.recalled("another"); got != (poolupdate.Told{}) {
+		t.Errorf("another Service: %+v", got)
+	}
+}
+
+// A warning on the BackendPool itself is not repeated, wherever the process before ended.
+func TestAProblemIsToldOnceByWhicheverProcess(t *testing.T) {
+	d := atDesk(t)
+	d.reports(poolupdate.Terminal)
+	if got := d.said(); got != "BackendPool Failed" {
+		t.Fatal(got)
+	}
+	for _, ends := range []func(){func() {}, d.records} {
+		ends()
+		d.startsAnew()
+		d.reports(poolupdate.Terminal)
+		if got := d.said(); got != "" {
+			t.Errorf("told again: %s", got)
+		}
+	}
+	d.reports(poolupdate.Written, addressesOfOurs)
+	d.startsAnew()
+	d.reports(poolupdate.Terminal)
+	if got := d.said(); got != "BackendPool Failed" {
+		t.Errorf("once it was level in between: %q", got)
+	}
+}
+
+// The status comes before the event: a process that dies between them has told nothing that
+// the next one does not know.
+func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
+	d := atDesk(t)
+	waiting := 0
+	d.api.applied = func() { waiting = len(d.events.waiting) }
+	d.told(poolupdate.Terminal, "Terminal Bad")
+	if waiting != 0 {
+		t.Errorf("%d events were on their way before the status was written", waiting)
+	}
+	if got := d.said(); !strings.Contains(got, "Service "+EventFailed) {
+		t.Errorf("told: %s", got)
+	}
+	// And where the BackendPool has gone meanwhile, the Service hears all the same.
+	r := poolupdate.Report{Ref: poolupdate.Ref{Namespace: d.p.Namespace, Name: "gone", UID: "u"}, Pool: lb.PoolID{}, Outcome: poolupdate.Terminal}
+	r.Failed = []poolupdate.ServiceName{{Namespace: d.p.Namespace, Name: "web"}}
+	d.Report(d.Context(), r)
+	if got := d.said(); got != "Service "+EventFailed {
+		t.Errorf("told: %s", got)
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// takenOver has a pool looked at by a process that has just begun, with what the status says
+// of the one before.
+func (w *world) takenOver(told Told) {
+	w.pool(web, "")
+	w.set(func() { w.wanted[web.Name] = addresses("n1=10.0.0.1") })
+	w.lanes.Add(Operation{Ref: Ref{Name: web.Name}, Pool: web, Service: ServiceName{Name: web.Name}, Told: told})
+}
+
+// What an earlier process has told is not told again.
+func TestTheNextProcessRepeatsNothing(t *testing.T) {
+	refused := fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}
+	busy := fault.Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}}
+	for _, tt := range []struct {
+		name  string
+		told  Told
+		meets fault.Answer
+		want  []string
+	}{
+		{"Failed, for the same", Told{Failure: true, GivenUpFor: "Terminal AuthorizationFailed"}, refused, []string{"web Terminal"}},
+		{"Failed after a spent budget, for the same: one silent attempt", Told{Failure: true, GivenUpFor: "Retriable AnotherOperationInProgress"}, busy, []string{"web Retriable"}},
+		{"Failed, for something else", Told{Failure: true, GivenUpFor: "Retriable AnotherOperationInProgress"}, refused, []string{"web Terminal Failed:web"}},
+		{"Retrying: each attempt that failed is told", Told{Failure: true}, busy, []string{"web Retriable Retrying:web", "web Retriable Failed:web"}},
+		{"nothing", Told{}, refused, []string{"web Terminal Failed:web"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.failing("PUT", -1, tt.meets)
+				w.takenOver(tt.told)
+				w.wait(2 * time.Minute)
+				w.expectReports(tt.want...)
+			})
+		})
+	}
+}
+
+// A bad word of an earlier process is taken back once the pool is level, and then it is over.
+func TestTheNextProcessTakesABadWordBack(t *testing.T) {
+	for _, tt := range []struct {
+		name, holds string
+		told        Told
+		want        string
+	}{
+		{"Retrying, and the write had landed", "n1=10.0.0.1", Told{Failure: true}, "web Unchanged Updated:web"},
+		{"Failed, and the write had landed", "n1=10.0.0.1", Told{Failure: true, GivenUpFor: "Terminal Bad"}, "web Unchanged Updated:web"},
+		{"Failed, and it is written now", "", Told{Failure: true, GivenUpFor: "Terminal Bad"}, "web Written Updated:web"},
+		{"Updated, and it is as it was", "n1=10.0.0.1", Told{}, "web Unchanged"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inDriftingWorld(t, 1, period, func(w *world) {
+				w.takenOver(tt.told)
+				w.set(func() { w.pool(web, tt.holds) })
+				w.wait(10 * time.Second)
+				w.expectReports(tt.want)
+				w.lanes.Add(Operation{Ref: Ref{Name: web.Name}, Pool: web, Service: ServiceName{Name: web.Name}, Told: tt.told}) // news that is old
+				w.wait(time.Minute)
+				w.expectReports("web Unchanged")
+			})
+		})
+	}
+}
+
+// A change that comes after the restart has a budget and words of its own, and the report
+// says what the pool was given up for.
+func TestAChangeAfterATakeoverSpeaks(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.failing("PUT", -1, fault.Answer{Status: 409, Codes: []string{"Busy"}})
+		w.takenOver(Told{Failure: true, GivenUpFor: "Retriable Busy"})
+		w.wait(time.Minute)
+		w.expectGivenUpFor("Retriable Busy")
+		w.expectReports("web Retriable")
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(2 * time.Minute)
+		w.expectGivenUpFor("Retriable Busy")
+		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web")
+		w.failing("PUT", 0, fault.Answer{})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expectGivenUpFor("")
+		w.expectReports("web Written Updated:web")
+	})
+}
+
+func (w *world) expectGivenUpFor(want string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := w.reports[len(w.reports)-1].GivenUpFor; got != want {
+		w.t.Errorf("given up for %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// environment is where OpenTelemetry has its settings. Errors about it name no value that can
+// be secret.
+type environment func(string) string
+
+// of returns a variable for OTLP: that for traces goes before that for all signals.
+func (e environment) of(name string) string {
+	return cmp.Or(e("OTEL_EXPORTER_OTLP_TRACES_"+name), e("OTEL_EXPORTER_OTLP_"+name))
+}
+
+// on reports whether a collector is named, and nothing says to send nothing.
+func (e environment) on() bool {
+	return e.of("ENDPOINT") != "" && !strings.EqualFold(e("OTEL_SDK_DISABLED"), "true") && e("OTEL_TRACES_EXPORTER") != "none"
+}
+
+// client returns one for the collector that the environment names.
+func (e environment) client() (*client, error) {
+	if is := e("OTEL_TRACES_EXPORTER"); is != "" && is != "otlp" {
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER=%.20q: want otlp, or none", is)
+	}
+	if is := e.of("PROTOCOL"); is != "" && is != "http/protobuf" {
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%.20q: want http/protobuf, at port 4318 of most collectors", is)
+	}
+	if is := e.of("COMPRESSION"); is != "" && is != "gzip" && is != "none" {
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_COMPRESSION=%.20q: want gzip, or none", is)
+	}
+	to, err := e.endpoint()
+	if err != nil {
+		return nil, err
+	}
+	header, err := e.header()
+	if err != nil {
+		return nil, err
+	}
+	c := &client{url: to.String(), header: header, gzip: e.of("COMPRESSION") == "gzip"}
+	if c.gzip {
+		header.Set("Content-Encoding", "gzip")
+	}
+	if c.http, err = e.http(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// endpoint is where spans are sent to.
+func (e environment) endpoint() (*url.URL, error) {
+	u, err := url.Parse(e.of("ENDPOINT"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // the error would quote it
+		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: want a URL such as https://collector.example:4318")
+	}
+	if e("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+		u = u.JoinPath("v1", "traces")
+	}
+	return u, nil
+}
+
+// collector says where spans go, for people.
+func (e environment) collector() string {
+	u, err := e.endpoint()
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// header is that of each request.
+func (e environment) header() (http.Header, error) {
+	h := http.Header{"Content-Type": {"application/x-protobuf"}}
+	for i, entry := range strings.Split(e.of("HEADERS"), ",") {
+		name, value, found := strings.Cut(entry, "=")
+		value, err := url.PathUnescape(value)
+		switch name = strings.TrimSpace(name); {
+		case e.of("HEADERS") == "":
+		case !found || name == "" || err != nil || strings.ContainsAny(name, " \t\r\n\x00:") || strings.ContainsAny(value, "\r\n\x00"):
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: entry %d is not name=value, with %% and comma as %%25 and %%2C", i+1)
+		default:
+			h.Set(name, strings.TrimSpace(value))
+		}
+	}
+	return h, nil
+}
+
+// redact takes what is secret out of a text.
+func (e environment) redact(text string) string {
+	var secrets []string
+	for entry := range strings.SplitSeq(e.of("HEADERS"), ",") {
+		_, value, _ := strings.Cut(entry, "=")
+		plain, _ := url.PathUnescape(value)
+		secrets = append(append(secrets, value, plain), strings.Fields(plain)...) // Bearer, and the token
+	}
+	if u, err := e.endpoint(); err == nil {
+		password, _ := u.User.Password()
+		secrets = append(secrets, u.User.String(), password, u.RawQuery)
+	}
+	for _, s := range secrets {
+		if s = strings.TrimSpace(s); len(s) >= 4 {
+			text = strings.ReplaceAll(text, s, "REDACTED")
+		}
+	}
+	return text
+}
+
+// sendWithin bounds one request, unless the environment does; longestSend bounds that.
+const sendWithin, longestSend = 10 * time.Second, time.Minute
+
+// http returns an HTTP client of the exporter's own: its connections end with it, and it
+// follows no redirect, for the headers would travel along.
+func (e environment) http() (*http.Client, error) {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: time.Minute}
+	var err error
+	if t.TLSClientConfig, err = e.tls(); err != nil {
+		return nil, err
+	}
+	within := sendWithin
+	if is := e.of("TIMEOUT"); is != "" {
+		ms, err := strconv.Atoi(is)
+		if err != nil || ms <= 0 {
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT=%.20q: want milliseconds", is)
+		}
+		within = min(time.Duration(min(ms, int(longestSend.Milliseconds())))*time.Millisecond, longestSend)
+	}
+	return &http.Client{
+		Transport: t, Timeout: within,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// tls reads the certificates that the environment names.
+func (e environment) tls() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := e.of("CERTIFICATE"); file != "" {
+		pem, err := os.ReadFile(file) //nolint:gosec // whoever sets the environment starts the process
+		if err != nil {
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %s holds no certificate in PEM", file)
+		}
+	}
+	cert, key := e.of("CLIENT_CERTIFICATE"), e.of("CLIENT_KEY")
+	if cert == "" && key == "" {
+		return cfg, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY: %w", err)
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return cfg, nil
+}

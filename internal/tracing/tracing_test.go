@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+)
+
+// collector is one that decodes what it gets.
+type collector struct {
+	*testing.T
+	*httptest.Server
+
+	mu      sync.Mutex
+	heads   []http.Header
+	paths   []string
+	bodies  []*tracepb.TracesData
+	answers func(w http.ResponseWriter, r *http.Request) // nil is 200
+}
+
+func newCollector(t *testing.T) *collector {
+	c := &collector{T: t}
+	c.Server = httptest.NewServer(c)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// ServeHTTP implements http.Handler.
+func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(r.Body)
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		from = z
+	}
+	raw, err := io.ReadAll(from)
+	var body tracepb.TracesData
+	if err == nil {
+		err = proto.Unmarshal(raw, &body)
+	}
+	if err != nil {
+		c.Errorf("%s: %v", r.URL, err)
+	}
+	c.mu.Lock()
+	c.heads, c.paths, c.bodies = append(c.heads, r.Header.Clone()), append(c.paths, r.Method+" "+r.URL.Path), append(c.bodies, &body)
+	answers := c.answers
+	c.mu.Unlock()
+	if answers != nil {
+		answers(w, r)
+	}
+}
+
+func (c *collector) answer(f func(w http.ResponseWriter, r *http.Request)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers = f
+}
+
+// spelled are the attributes, in their order.
+func spelled(all []*commonpb.KeyValue) string {
+	var out []string
+	for _, kv := range all {
+		if !strings.HasPrefix(kv.GetKey(), "telemetry.") {
+			out = append(out, fmt.Sprintf("%s=%v", kv.GetKey(), kv.GetValue().GetStringValue()))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String implements fmt.Stringer.
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// started is what Start makes of these variables.
+func started(t *testing.T, env map[string]string) (*Tracing, *logged) {
+	t.Helper()
+	for name, value := range env {
+		t.Setenv(name, value)
+	}
+	log := &logged{}
+	return Start(t.Context(), "v1.2.3", slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))), log
+}
+
+func (t *Tracing) span(name string, attributes ...attribute.KeyValue) {
+	_, span := t.Provider.Tracer("test").Start(context.Background(), name, trace.WithAttributes(attributes...))
+	span.End()
+}
+
+func (t *Tracing) flush(test *testing.T) {
+	test.Helper()
+	if err := t.Provider.(*sdktrace.TracerProvider).ForceFlush(test.Context()); err != nil {
+		test.Error(err)
+	}
+}
+
+func TestWithoutACollectorThereIsNothing(t *testing.T) {
+	for name, env := range map[string]map[string]string{
+		"nothing is set":     {},
+		"only the port":      {"OTEL_SERVICE_NAME": "x"},
+		"all is turned off":  {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"},
+		"traces are not due": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			tracing, log := started(t, env)
+			if tracing.Provider != nil || log.String() != "" {
+				t.Errorf("provides %v, and logs %s", tracing.Provider, log)
+			}
+			tracing.End(time.Second)
+			goleak.VerifyNone(t, before)
+		})
+	}
+}
+
+// What is sent is what was traced, and who sent it; what is left at the end is sent then.
+func TestSpansReachTheCollector(t *testing.T) {
+	c := newCollector(t)
+	for _, tt := range []struct {
+		name      string
+		env       map[string]string
+		path, who string
+	}{
+		{"of all signals", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL}, "POST /v1/traces", "service.name=weir service.version=v1.2.3"},
+		{"of traces", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": c.URL + "/mine", "OTEL_SERVICE_NAME": "weir-east", "OTEL_RESOURCE_ATTRIBUTES": "zone=1", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"},
+			"POST /mine", "service.name=weir-east service.version=v1.2.3 zone=1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=canary%2Cone")
+			tracing, log := started(t, tt.env)
+			tracing.span("HTTP GET", attribute.String("weir.operation", "get"), attribute.String("long", strings.Repeat("x", 5000)))
+			tracing.End(10 * time.Second)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			last := len(c.bodies) - 1
+			if last < 0 || c.paths[last] != tt.path || c.heads[last].Get("Api-Key") != "canary,one" || c.heads[last].Get("Content-Type") != "application/x-protobuf" {
+				t.Fatalf("%v %v\n%s", c.paths, c.heads, log)
+			}
+			of := c.bodies[last].GetResourceSpans()[0]
+			if got := spelled(of.GetResource().GetAttributes()); got != tt.who {
+				t.Errorf("sent by %s, want %s", got, tt.who)
+			}
+			span := of.GetScopeSpans()[0].GetSpans()[0]
+			if got := spelled(span.GetAttributes()); span.GetName() != "HTTP GET" || got != "weir.operation=get long="+strings.Repeat("x", longestValue) {
+				t.Errorf("%s %s", span.GetName(), got)
+			}
+			if strings.Contains(log.String(), "canary") || strings.Contains(log.String(), "level=WARN") {
+				t.Error(log)
+			}
+			c.CloseClientConnections()
+			goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
+		})
+	}
+}
+
+// A collector that takes nothing is told of once, without what the headers hold, and once
+// more when it takes spans again.
+func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
+	c := newCollector(t)
+	c.answer(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = fmt.Fprintf(w, "no such token: %s\n%s", r.Header.Get("Authorization"), strings.Repeat("long ", 1000))
+	})
+	tracing, log := started(t, map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": strings.Replace(c.URL, "//", "//user:canary-3@", 1), "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20canary-1,x=canary-2",
+	})
+	for range 5 {
+		tracing.span("lost")
+		tracing.flush(t)
+	}
+	c.answer(nil)
+	tracing.span("found")
+	tracing.flush(t)
+	tracing.End(time.Second)
+	text := log.String()
+	if n := strings.Count(text, "spans are lost"); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	if !strings.Contains(text, "401 Unauthorized") || !strings.Contains(text, `msg="spans are delivered again" lost=5`) || len(text) > 1500 {
+		t.Errorf("%d bytes", len(text))
+	}
+	if strings.Contains(text, "canary") || t.Failed() {
+		t.Error(text)
+	}
+}
+
+// What passes is sent again, at the pace that the collector asks for; what lasts is given up.
+func TestABatchIsSentThriceAtMost(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status int
+		after  string
+		times  int
+		want   int
+	}{
+		{"it passes", 503, "0", 1, 2},
+		{"it lasts", 503, "0", 9, 3},
+		{"it is refused", 400, "", 9, 1},
+		{"it takes too long", 429, "60", 9, 1},
+		{"it lies elsewhere", 307, "", 9, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, left := newCollector(t), tt.times
+			c.answer(func(w http.ResponseWriter, _ *http.Request) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if left--; left >= 0 {
+					w.Header().Set("Retry-After", tt.after)
+					w.Header().Set("Location", "/elsewhere")
+					w.WriteHeader(tt.status)
+				}
+			})
+			to, err := environment(func(name string) string {
+				return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL}[name]
+			}).client()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = to.UploadTraces(t.Context(), []*tracepb.ResourceSpans{{SchemaUrl: "x"}})
+			if (err == nil) != (tt.times < tt.want) {
+				t.Error(err)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if len(c.paths) != tt.want {
+				t.Errorf("sent %d times: %v", len(c.paths), c.paths)
+			}
+		})
+	}
+}
+
+// Where nobody answers, nobody waits: neither who makes spans nor the end.
+func TestACollectorThatIsSilentHoldsNobodyUp(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	c := newCollector(t)
+	over := make(chan struct{})
+	c.answer(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	})
+	tracing, log := started(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL})
+	begin := time.Now()
+	for range 20_000 {
+		tracing.span("many")
+	}
+	made := time.Since(begin)
+	tracing.End(100 * time.Millisecond)
+	if ended := time.Since(begin) - made; made > 5*time.Second || ended > 5*time.Second {
+		t.Errorf("20,000 spans took %s, and the end %s", made, ended)
+	}
+	close(over)
+	c.Close()
+	goleak.VerifyNone(t, before)
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "the controller stops") {
+		t.Error(text)
+	}
+}
+
+// What the environment says wrong is told without the values, and nothing is sent.
+func TestABadEnvironmentIsToldWithoutItsSecrets(t *testing.T) {
+	for name, env := range map[string]map[string]string{
+		"want a URL":            {"OTEL_EXPORTER_OTLP_ENDPOINT": "//canary:canary@\x7f"},
+		"OTEL_EXPORTER_OTLP_EN": {"OTEL_EXPORTER_OTLP_ENDPOINT": "grpc://canary:4317"},
+		"want http/protobuf":    {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+		"want otlp":             {"OTEL_TRACES_EXPORTER": "zipkin"},
+		"entry 2 is not":        {"OTEL_EXPORTER_OTLP_HEADERS": "a=b,Bearer canary"},
+		"entry 1 is not":        {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=canary%2"},
+		"want gzip":             {"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"},
+		"want milliseconds":     {"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "10s"},
+		"entry 1 is not ":       {"OTEL_EXPORTER_OTLP_HEADERS": "a=canary%0d%0ab"},
+		"_CERTIFICATE":          {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere"},
+		"_CLIENT_KEY":           {"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": "/nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+			tracing, log := started(t, env)
+			text := log.String()
+			if tracing.Provider != nil || !strings.Contains(text, "no spans are sent") || !strings.Contains(text, name) || strings.Contains(text, "canary") {
+				t.Errorf("provides %v, and logs %s", tracing.Provider, text)
+			}
+			tracing.End(time.Second)
+		})
+	}
+}

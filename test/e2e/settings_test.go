@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/armemu"
+)
+
+// The events of the updater, as users and tools know them.
+const (
+	updated  = "Normal LoadBalancerBackendPoolUpdated"
+	retrying = "Warning LoadBalancerBackendPoolUpdateRetrying"
+	failed   = "Warning LoadBalancerBackendPoolUpdateFailed"
+)
+
+// told is how often a Service was told each word, and the last message of each.
+func (l *lab) told(service string) (times map[string]int, last map[string]string) {
+	l.t.Helper()
+	var list corev1.EventList
+	l.must(cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
+	times, last = map[string]int{}, map[string]string{}
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == "Service" && e.InvolvedObject.Name == service && strings.HasPrefix(e.Reason, "LoadBalancerBackendPoolUpdate") {
+			times[e.Type+" "+e.Reason] += int(max(e.Count, 1))
+			last[e.Type+" "+e.Reason] = e.Message
+		}
+	}
+	return times, last
+}
+
+// hears waits until a Service was told just this.
+func (l *lab) hears(service string, want map[string]int) (last map[string]string) {
+	l.t.Helper()
+	l.eventually("what "+service+" is told", func() error {
+		var times map[string]int
+		if times, last = l.told(service); !maps.Equal(times, want) {
+			return fmt.Errorf("told %v, want %v", times, want)
+		}
+		return nil
+	})
+	return last
+}
+
+// scrapes waits until the program's metrics are these, of all that begin so.
+func (l *lab) scrapes(p *program, prefixes, want []string) {
+	l.t.Helper()
+	l.eventually("metrics", func() error {
+		body, err := get(p.metrics, "/metrics")
+		if err != nil {
+			return err
+		}
+		var got []string
+		for line := range strings.SplitSeq(body, "\n") {
+			if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
+				got = append(got, line)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			return fmt.Errorf("\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		return nil
+	})
+}
+
+// theFinal are the series of what is final for a Service.
+var theFinal = []string{"cloudprovider_azure_op_duration_seconds_count", "cloudprovider_azure_op_failure_count", "weir_pool_retries_total"}
+
+const ofMembers = `{request="services_local_update_backend_pool",resource_group="rg",source="local_service_backend_pool_updater",subscription_id="sub"} `
+
+// An explicit 0 turns retries off: what would be tried again is told as Failed, at once, and
+// counted as that.
+func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus",
+		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolUpdateMaxRetries":0,"enableNodeAdminState":false}`)
+	l.pool("web")
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.must(l.emulator.SetFaults("rules: [{match: {kind: put, maxMatches: 1}, action: {status: 409, code: AnotherOperationInProgress, message: Not now.}}]"))
+	l.service("web", n1)
+	weir := l.controller("--leader-elect=false")
+	last := l.hears("web", map[string]int{failed: 1})
+	const begin, end = "Backend pool update failed: ", ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
+	if text := last[failed]; !strings.HasPrefix(text, begin) || !strings.HasSuffix(text, end) || !strings.Contains(text, "409 AnotherOperationInProgress: Not now") {
+		t.Errorf("Failed says %q", text)
+	}
+	l.scrapes(weir, theFinal, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "1", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
+	var p v1alpha1.BackendPool
+	l.must(cluster.Get(t.Context(), key(l.namespace, "web"), &p))
+	if s := p.Status; s.RetryBudget == nil || *s.RetryBudget != 0 || *s.RetriesUsed != 0 || s.Told == nil || s.Told.Word != "LoadBalancerBackendPoolUpdateFailed" {
+		t.Errorf("status: budget %v, used %v, told %v", s.RetryBudget, s.RetriesUsed, s.Told)
+	}
+
+	l.move("web", n2)
+	last = l.hears("web", map[string]int{failed: 1, updated: 1})
+	if text := last[updated]; text != "Load balancer backend pool updated successfully" {
+		t.Errorf("Updated says %q", text)
+	}
+	l.becomes("web", "10.0.0.2")
+	l.scrapes(weir, theFinal, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "2", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
+}
+
+// Without the key there are retries: the same failure is told as Retrying, then taken back.
+func TestWithoutTheKeyAFailureIsRetried(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	l.pool("web")
+	n1 := l.node("n1", "10.0.0.1")
+	l.must(l.emulator.SetFaults("rules: [{match: {kind: put, maxMatches: 1}, action: {status: 409, code: AnotherOperationInProgress, message: Not now.}}]"))
+	l.service("web", n1)
+	weir := l.controller("--leader-elect=false")
+	last := l.hears("web", map[string]int{retrying: 1, updated: 1})
+	if text := last[retrying]; !strings.HasPrefix(text, "Backend pool update failed: ") || !strings.Contains(text, "409 AnotherOperationInProgress: Not now. Another attempt follows at 2") {
+		t.Errorf("Retrying says %q", text)
+	}
+	l.becomes("web", "10.0.0.1")
+	l.scrapes(weir, theFinal, []string{
+		"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "1", "cloudprovider_azure_op_failure_count" + ofMembers + "0", `weir_pool_retries_total{reason="conflict"} 1`,
+	})
+}
+
+// The flags of the work queues reach them: what fails is tried again at the pace that they say.
+func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	n1 := l.node("n1", "10.0.0.1")
+	l.must(l.emulator.SetFaults("rules: [{match: {kind: list}, action: {status: 400, code: InvalidRequestFormat, message: Not now.}}]"))
+	l.wanted("web", nil, n1)
+	l.controller("--leader-elect=false", "--cluster-name", l.namespace, "--requeue-base-delay", "400ms", "--requeue-max-delay", "800ms", "--requeue-qps", "50", "--requeue-burst", "50")
+	const tries = 7
+	var at []time.Time
+	l.eventually("tries", func() error {
+		at = nil
+		for _, c := range l.emulator.Calls(armemu.OfKind(armemu.KindList)) {
+			if c.Status == 400 && (len(at) == 0 || c.Time.Sub(at[len(at)-1]) > 50*time.Millisecond) { // one try may ask for several lists
+				at = append(at, c.Time)
+			}
+		}
+		if len(at) < tries {
+			return fmt.Errorf("%d of them", len(at))
+		}
+		return nil
+	})
+	for i := range tries - 1 {
+		least := 800 * time.Millisecond
+		if i == 0 {
+			least = 400 * time.Millisecond
+		}
+		// Without the flags they would be 5, 10, 20 and 40 ms.
+		if took := at[i+1].Sub(at[i]); took < least {
+			t.Errorf("try %d comes %s after the one before, and not %s", i+2, took, least)
+		}
+	}
+	if all := at[tries-1].Sub(at[0]); all > 20*time.Second { // with pauses that go on doubling they take 25 s
+		t.Errorf("%d tries took %s, and each pause is to be 800 ms at most", tries, all)
+	}
+}
+
+// What no back-off can be made of ends the start with 2, and its flag is named.
+func TestABadFlagOfTheWorkQueuesEndsTheStart(t *testing.T) {
+	l := newLab(t, armemu.Options{})
+	for flag, value := range map[string]string{"--requeue-base-delay": "0s", "--requeue-max-delay": "1ms", "--requeue-qps": "0", "--requeue-burst": "0"} {
+		cmd := exec.Command(filepath.Join(bin, "weir"), "controller", "--kubeconfig", cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, flag, value)
+		cmd.Env = os.Environ()
+		out, err := cmd.CombinedOutput()
+		exit, ended := errors.AsType[*exec.ExitError](err)
+		if !ended || exit.ExitCode() != 2 || !strings.Contains(string(out), flag) {
+			t.Errorf("%s %s: %v\n%s", flag, value, err, out)
+		}
+	}
+}
