@@ -126,7 +126,9 @@ func (w *whole) drainAll(pools []lb.PoolID, members string) {
 	}
 	var ops []Operation
 	for _, id := range pools {
-		ops = append(ops, Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now(), Draining: 1})
+		var stake Stake
+		w.set(func() { stake = w.stake(id) })
+		ops = append(ops, Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now(), Stake: stake})
 	}
 	w.lanes.Add(ops...)
 }
