@@ -79,6 +79,9 @@ type history struct {
 	// apart is true for a pool that is to have no part in writes of the whole load balancer:
 	// one was refused that it was in, or its own was.
 	apart bool
+	// owed is true after such a write that was nobody's attempt and may have landed: a pool that
+	// is found level then was written, and whoever waits for that has not heard of it.
+	owed bool
 	// lastAdmin is when the last attempt began that a change of admin states caused.
 	lastAdmin time.Time
 	// down are the addresses of which people know that they are Down by us, once that is
