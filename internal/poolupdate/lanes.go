@@ -30,19 +30,18 @@ type Config struct {
 	// at admin states, and a write leaves them as they are.
 	AdminState bool
 	Azure      Azure
+	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	Behaviour behaviour.Behaviour
 	// Whole writes load balancers with all their pools, where several pools are due and
 	// WholeWrites lets it; nil is never.
 	Whole       Balancers
 	WholeWrites wholewrite.Setting
-	// Behaviour is what somebody has found out about this Azure; what it does not say is not
-	// known. Verdicts keeps what is found out here, with the Version of Weir that did; nil is
+	// Verdicts keeps what is found out about that, with the Version of Weir that did; nil is
 	// until the process ends.
-	Behaviour behaviour.Behaviour
-	Verdicts  Verdicts
-	Version   string
-
-	Cluster Cluster
-	Ledger  Ledger
+	Verdicts Verdicts
+	Version  string
+	Cluster  Cluster
+	Ledger   Ledger
 	// Lease keeps other controllers away during a pass; nil is none.
 	Lease    Lease
 	Reporter Reporter
