@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	ground = []string{"internal/lb", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant"}
+	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant"}
 	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/ensure", "internal/adminstate", "internal/planview", "internal/removal", "internal/lead"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics", "internal/tracing"}

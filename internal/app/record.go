@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/poolupdate"
 )
 
 // record has a cluster keep its name and its place in Azure.
@@ -49,6 +50,11 @@ func (r record) kept(giveUp context.CancelCauseFunc) func(context.Context) error
 		}
 		return err
 	}
+}
+
+// wholeWrites is where it is kept what Azure does with writes of whole load balancers.
+func (r record) wholeWrites(o Options) poolupdate.Verdicts {
+	return kube.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
 }
 
 func explained(err error) error {

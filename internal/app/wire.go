@@ -89,18 +89,16 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	place := lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
-	var whole poolupdate.Balancers
-	if cfg.WritesWhole() {
-		whole = client
-	}
 	updates := metrics.NewPoolUpdates(ctrlmetrics.Registry, place)
 	lanes := poolupdate.New(poolupdate.Config{
-		Whole: whole, AdminState: cfg.SetsAdminState(),
-		Lease: locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
+		Whole: client, WholeWrites: cfg.WholeWrites(), Verdicts: record.wholeWrites(o), Version: Version,
+		AdminState: cfg.SetsAdminState(),
+		Lease:      locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
 		Reporter: measured{cluster, updates}, Log: o.Log,
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
+	metrics.RegisterWholeWrites(ctrlmetrics.Registry, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
 	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
 	metrics.RegisterServices(ctrlmetrics.Registry, cluster.ServiceStates)
 	metrics.RegisterContested(ctrlmetrics.Registry, cluster.Contested)

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // assign sets the fields of a struct, those of embedded structs included, from the
@@ -119,6 +121,9 @@ func collect(target reflect.Value, fields map[string]reflect.Value) {
 func kind(t reflect.Type, most int) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if t == reflect.TypeFor[wholewrite.Setting]() {
+		return "auto, true or false"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

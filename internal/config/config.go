@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // DefaultPath is where cluster builders put the file.
@@ -93,9 +94,9 @@ type PoolUpdate struct {
 	// UseResourceLease takes the Lease that other controllers of the cluster's load
 	// balancers take; unset is false.
 	UseResourceLease *bool `json:"useResourceLease,omitempty"`
-	// EnableWholeWrites has several pools of a load balancer written by one write of it;
-	// unset is true.
-	EnableWholeWrites *bool `json:"enableLoadBalancerWholeWrites,omitempty"`
+	// EnableWholeWrites has several pools of a load balancer written by one write of it: true,
+	// false, or auto, which is where Azure was seen to take that; unset is auto.
+	EnableWholeWrites wholewrite.Setting `json:"enableLoadBalancerWholeWrites,omitempty"`
 }
 
 // BackendResourceGroup returns the resource group of the load balancers.
@@ -165,9 +166,11 @@ func (p PoolUpdate) TakesResourceLease() bool {
 	return p.UseResourceLease != nil && *p.UseResourceLease
 }
 
-// WritesWhole reports whether load balancers are written whole where several of their pools
-// are due.
-func (p PoolUpdate) WritesWhole() bool { return p.EnableWholeWrites == nil || *p.EnableWholeWrites }
+// WholeWrites says whether load balancers are written whole where several of their pools are
+// due.
+func (p PoolUpdate) WholeWrites() wholewrite.Setting {
+	return wholewrite.Setting(first(string(p.EnableWholeWrites), string(wholewrite.Auto)))
+}
 
 // String names what the configuration is about, and no secret.
 func (c Config) String() string {
@@ -195,7 +198,7 @@ func (c Config) LogValue() slog.Value {
 		slog.Int("maxRetries", c.Retries()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
 		slog.Bool("resourceLease", c.TakesResourceLease()),
-		slog.Bool("wholeWrites", c.WritesWhole()),
+		slog.String("wholeWrites", string(c.WholeWrites())),
 		slog.Bool("nodeAdminState", c.SetsAdminState()),
 	)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/internal/wholewrite"
 )
 
 const canary = "canary-secret-51c0"
@@ -85,7 +87,7 @@ func wholeConfig() Config {
 			MaximumRules: new(300), DisableOutboundSNAT: true,
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
-		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: new(false)},
+		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never},
 		AdminState: AdminState{
 			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
 			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
@@ -135,8 +137,8 @@ func TestDefaults(t *testing.T) {
 	if c.BackendResourceGroup() != "rg" || c.VirtualNetworkID() != "" || c.WorkloadIdentity() || c.ManagedIdentity() {
 		t.Errorf("got %+v", c)
 	}
-	if !c.WritesWhole() || !*c.EnableWholeWrites {
-		t.Error("load balancers are not written whole unless the file says so")
+	if c.WholeWrites() != wholewrite.Auto || c.EnableWholeWrites != wholewrite.Auto || (Config{}).WholeWrites() != wholewrite.Auto {
+		t.Error("whether load balancers are written whole is not found out unless the file says so")
 	}
 	if c.TakesResourceLease() || *c.UseResourceLease {
 		t.Error("the resource lease is taken though nobody asked for it")
@@ -144,6 +146,18 @@ func TestDefaults(t *testing.T) {
 	var zero Config
 	if zero.TakesResourceLease() || zero.Interval() != 30*time.Second || zero.Retries() != 3 || !zero.ExcludesMaster() {
 		t.Error("a Config that was not loaded has other defaults")
+	}
+}
+
+// The booleans of before are as good as the words.
+func TestWholeWrites(t *testing.T) {
+	for given, want := range map[string]wholewrite.Setting{
+		"": wholewrite.Auto, "null": wholewrite.Auto, "auto": wholewrite.Auto, "AUTO": wholewrite.Auto, "true": wholewrite.Always, `"true"`: wholewrite.Always,
+		"false": wholewrite.Never, `"False"`: wholewrite.Never,
+	} {
+		if c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\nenableLoadBalancerWholeWrites: "+given); c.WholeWrites() != want {
+			t.Errorf("%q is %q, want %q", given, c.WholeWrites(), want)
+		}
 	}
 }
 
@@ -246,6 +260,8 @@ func TestMalformedFiles(t *testing.T) {
 		{"a string for a switch", base + "useManagedIdentityExtension: \"" + canary + "\"", []string{`key "useManagedIdentityExtension": want true or false, got a string`}},
 		{"a string for a number", base + "loadBalancerBackendPoolUpdateMaxRetries: many", []string{`key "loadBalancerBackendPoolUpdateMaxRetries": want a whole number of at most 2147483647, got a string`}},
 		{"a word for the lease", base + "useResourceLease: yes please", []string{`key "useResourceLease": want true or false, got a string`}},
+		{"a word for whole writes", base + "enableLoadBalancerWholeWrites: perhaps", []string{`key "enableLoadBalancerWholeWrites" is "perhaps": want "auto", true or false, or remove the key for "auto"`}},
+		{"a number for whole writes", base + "enableLoadBalancerWholeWrites: 1", []string{`key "enableLoadBalancerWholeWrites": want auto, true or false, got a number`}},
 		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number of at most 2147483647, got a number"}},
 		{"more retries than anybody counts", base + "loadBalancerBackendPoolUpdateMaxRetries: 2147483648", []string{`"loadBalancerBackendPoolUpdateMaxRetries" is 2147483648: want at most 2147483647`}},
 		{"more retries than a number holds", `{"subscriptionId":"s","resourceGroup":"rg","loadBalancerBackendPoolUpdateMaxRetries":99999999999999999999}`,

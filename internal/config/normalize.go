@@ -44,7 +44,7 @@ func (c *Config) Normalize() error {
 		return err
 	}
 	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
-	c.EnableWholeWrites = new(c.WritesWhole())
+	c.EnableWholeWrites = c.WholeWrites()
 	c.NodeAdminStateMinAvailablePercent = new(c.minAvailablePercent())
 	c.UseResourceLease, c.EnableNodeAdminState = new(c.TakesResourceLease()), new(c.SetsAdminState())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
@@ -65,6 +65,8 @@ func (c *Config) check() error {
 		return fmt.Errorf(`key "loadBalancerBackendPoolDriftRepairIntervalInSeconds" is %d: want at most %d, or 0 to turn drift repair off`, *c.DriftSeconds, maxInterval)
 	case c.MaxRetries != nil && *c.MaxRetries > maxRetries:
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
+	case !c.WholeWrites().Valid():
+		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q: want "auto", true or false, or remove the key for "auto"`, c.EnableWholeWrites)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
 		return fmt.Errorf(`key "vnetName" is %q: want 1 to 64 letters, digits, '_', '-' or '.'`, c.VnetName)
 	case c.SecurityGroupName != "" && !subnetRule.MatchString(c.SecurityGroupName):

@@ -127,3 +127,19 @@ func TestMessage(t *testing.T) {
 		t.Errorf("got %q, want code and class", got)
 	}
 }
+
+// What the SDK has spent its retries on says nothing of what was asked for.
+func TestExhausted(t *testing.T) {
+	for name, a := range map[string]Answer{
+		"408": {Status: 408}, "500": {Status: 500}, "502": {Status: 502}, "503": {Status: 503}, "504": {Status: 504}, "no connection": {Unreachable: true},
+	} {
+		if f := Classify(a, nil); !f.Exhausted() {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	for name, a := range map[string]Answer{"400": {Status: 400}, "403": {Status: 403}, "404": {Status: 404}, "409": {Status: 409}, "412": {Status: 412}, "429": {Status: 429}, "501": {Status: 501}, "lost": {OutcomeUnknown: true}} {
+		if f := Classify(a, nil); f.Exhausted() {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}

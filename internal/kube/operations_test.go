@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 )
 
 // A change of admin states goes ahead of one of the members, also when a start finds it; where
-// it is all that has changed it goes alone.
+// it is all that has changed it goes alone. It says how many stay, leave and return.
 func TestWhatIsQueuedForAPool(t *testing.T) {
 	n1, n2 := lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}, lb.Address{Name: "n2", IP: netip.MustParseAddr("10.0.0.2")}
 	tests := []struct {
@@ -28,13 +29,13 @@ func TestWhatIsQueuedForAPool(t *testing.T) {
 		want     string
 	}{
 		{"a member joins", []lb.Address{n1, n2}, nil, "10.0.0.1", "", false, "members"},
-		{"a node leaves", []lb.Address{n1, n2}, []lb.Address{n1}, "10.0.0.1 10.0.0.2", "", false, "admin 1"},
-		{"another one leaves", []lb.Address{n1, n2}, []lb.Address{n1, n2}, "10.0.0.1 10.0.0.2", "10.0.0.1", false, "admin 2"},
-		{"it leaves no more", []lb.Address{n1}, nil, "10.0.0.1", "10.0.0.1", false, "admin 0"},
-		{"a node joins while it leaves", []lb.Address{n1, n2}, []lb.Address{n2}, "10.0.0.1", "", false, "admin 1, members"},
+		{"a node leaves", []lb.Address{n1, n2}, []lb.Address{n1}, "10.0.0.1 10.0.0.2", "", false, "admin 1/1/0"},
+		{"another one leaves", []lb.Address{n1, n2}, []lb.Address{n1, n2}, "10.0.0.1 10.0.0.2", "10.0.0.1", false, "admin 0/1/0"},
+		{"it leaves no more", []lb.Address{n1}, nil, "10.0.0.1", "10.0.0.1", false, "admin 0/0/1"},
+		{"a node joins while it leaves", []lb.Address{n1, n2}, []lb.Address{n2}, "10.0.0.1", "", false, "admin 1/1/0, members"},
 		{"nothing new since it left", []lb.Address{n1}, []lb.Address{n1}, "10.0.0.1", "10.0.0.1", false, "members"},
 		{"a start", []lb.Address{n1}, nil, "10.0.0.1", "", true, "members"},
-		{"it left while nobody looked", []lb.Address{n1}, []lb.Address{n1}, "10.0.0.1", "", true, "admin 1, members"},
+		{"it left while nobody looked", []lb.Address{n1}, []lb.Address{n1}, "10.0.0.1", "", true, "admin 0/1/0, members"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestWhatIsQueuedForAPool(t *testing.T) {
 			for _, o := range e.operations(op, set) {
 				word := "members"
 				if o.Admin {
-					word = "admin " + string(rune('0'+o.Draining))
+					word = fmt.Sprintf("admin %d/%d/%d", o.Stake.Stays, o.Stake.Leaves, o.Stake.Returns)
 				}
 				got = append(got, word)
 			}

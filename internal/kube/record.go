@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -140,6 +141,11 @@ func holds(ctx context.Context, reader client.Reader) (bool, error) {
 
 // write writes what this is about into the record. What others keep there stays.
 func (r Record) write(ctx context.Context, writer client.Writer, cluster, place string) error {
+	return r.set(ctx, writer, map[string]string{recordedCluster: cluster, recordedPlace: place})
+}
+
+// set writes some keys of the record; the others stay.
+func (r Record) set(ctx context.Context, writer client.Writer, data map[string]string) error {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: RecordName}}
 	if r.object != nil {
 		m = r.object.DeepCopy()
@@ -147,7 +153,7 @@ func (r Record) write(ctx context.Context, writer client.Writer, cluster, place 
 	if m.Data == nil {
 		m.Data = map[string]string{}
 	}
-	m.Data[recordedCluster], m.Data[recordedPlace] = cluster, place
+	maps.Copy(m.Data, data)
 	if r.object != nil {
 		return writer.Update(ctx, m, client.FieldOwner(fieldOwner))
 	}

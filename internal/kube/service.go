@@ -99,7 +99,7 @@ func (e *entry) operations(op poolupdate.Operation, set membership.Set) []poolup
 		return []poolupdate.Operation{op}
 	}
 	admin := op
-	admin.Admin, admin.Draining = true, len(shall)
+	admin.Admin, admin.Stake = true, stakeOf(set, shall, are)
 	if op.ChangedAt.IsZero() { // they left, or came back, while nobody looked: the members may have changed, too
 		return []poolupdate.Operation{admin, op}
 	}
@@ -112,6 +112,26 @@ func (e *entry) operations(op poolupdate.Operation, set membership.Set) []poolup
 		return []poolupdate.Operation{admin}
 	}
 	return []poolupdate.Operation{admin, op}
+}
+
+// stakeOf counts what a change of admin states is about: shall are the members that are to be
+// Down, are those on record as Down. Both are sorted.
+func stakeOf(set membership.Set, shall, are []string) poolupdate.Stake {
+	var stake poolupdate.Stake
+	for _, a := range set.Addresses {
+		ip := a.IP.String()
+		_, leaves := slices.BinarySearch(shall, ip)
+		_, down := slices.BinarySearch(are, ip)
+		switch {
+		case leaves && !down:
+			stake.Leaves++
+		case down && !leaves:
+			stake.Returns++
+		case !leaves:
+			stake.Stays++
+		}
+	}
+	return stake
 }
 
 // wants keeps the wanted number of members current while a pool is not level, and reports

@@ -153,6 +153,14 @@ func RegisterContested(reg prometheus.Registerer, byKind func() map[string]int) 
 		"Services and BackendPools of which somebody else keeps undoing in Azure what Weir writes.", []string{"kind"}, nil)})
 }
 
+// RegisterWholeWrites registers the gauge of subscriptions by what is known of writes of whole load
+// balancers in them, which asks when somebody looks.
+func RegisterWholeWrites(reg prometheus.Registerer, counts func() map[[2]string]int) {
+	reg.MustRegister(pairGauge{counts, prometheus.NewDesc("weir_whole_writes",
+		"Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; on and off are by azure.json.",
+		[]string{"changes", "verdict"}, nil)})
+}
+
 // RegisterDraining registers the gauge of nodes that drain, which asks when somebody looks.
 func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int) {
 	reg.MustRegister(countGauge{byReason, prometheus.NewDesc("weir_nodes_draining",
@@ -181,6 +189,22 @@ func (g countGauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
 func (g countGauge) Collect(ch chan<- prometheus.Metric) {
 	for label, n := range g.counts() {
 		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), label)
+	}
+}
+
+// pairGauge is a gauge with two labels.
+type pairGauge struct {
+	counts func() map[[2]string]int
+	desc   *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (g pairGauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
+
+// Collect implements prometheus.Collector.
+func (g pairGauge) Collect(ch chan<- prometheus.Metric) {
+	for labels, n := range g.counts() {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), labels[:]...)
 	}
 }
 

@@ -39,3 +39,20 @@ weir_contested{kind="Service"} 1
 		t.Error(err)
 	}
 }
+
+func TestWholeWrites(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	metrics.RegisterWholeWrites(reg, func() map[[2]string]int {
+		return map[[2]string]int{{"addresses", "taken"}: 1, {"addresses", "unknown"}: 2, {"admin_states", "unknown"}: 3}
+	})
+	const want = `
+# HELP weir_whole_writes Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; on and off are by azure.json.
+# TYPE weir_whole_writes gauge
+weir_whole_writes{changes="addresses",verdict="taken"} 1
+weir_whole_writes{changes="addresses",verdict="unknown"} 2
+weir_whole_writes{changes="admin_states",verdict="unknown"} 3
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}

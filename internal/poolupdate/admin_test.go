@@ -148,13 +148,26 @@ func (w *world) drain(id lb.PoolID, members string) {
 	op := Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
 	w.set(func() {
 		w.wanted[id.Name] = addresses(members)
-		for _, a := range w.wanted[id.Name] {
-			if a.AdminState == lb.Down {
-				op.Draining++
-			}
-		}
+		op.Stake = w.stake(id)
 	})
 	w.lanes.Add(op)
+}
+
+// stake counts what a change of admin states is about. The caller holds w.mu.
+func (w *world) stake(id lb.PoolID) Stake {
+	var s Stake
+	for _, a := range w.wanted[id.Name] {
+		down := slices.Contains(w.down[id.Name], a.IP)
+		switch {
+		case a.AdminState == lb.Down && !down:
+			s.Leaves++
+		case a.AdminState != lb.Down && down:
+			s.Returns++
+		case a.AdminState != lb.Down:
+			s.Stays++
+		}
+	}
+	return s
 }
 
 // spellAdmin is what a report says of admin states.
@@ -301,12 +314,11 @@ func TestAdminStatesOfAPoolThatIsGoneAreDropped(t *testing.T) {
 	})
 }
 
-// The pool with most nodes to be Down goes first, ahead of changes and of what has waited
-// for long; one that flaps, or has failed, stands in line.
+// The pool that loses most goes first, ahead of changes and of what has waited for long; one that flaps, or has failed, stands in line.
 func TestWhichAdminStatesGoFirst(t *testing.T) {
 	at := seconds(1000)
-	admin := func(draining, tries int) *Operation {
-		return &Operation{Admin: true, Draining: draining, tries: tries, queuedAt: at}
+	admin := func(leaves, tries int) *Operation {
+		return &Operation{Admin: true, Stake: Stake{Stays: 1, Leaves: leaves}, tries: tries, queuedAt: at}
 	}
 	groups := map[string]group{
 		"most":     {admin: admin(3, 0)},

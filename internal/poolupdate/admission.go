@@ -79,6 +79,9 @@ type history struct {
 	// apart is true for a pool that is to have no part in writes of the whole load balancer:
 	// one was refused that it was in, or its own was.
 	apart bool
+	// owed is true after such a write that was nobody's attempt and may have landed: a pool that
+	// is found level then was written, and whoever waits for that has not heard of it.
+	owed bool
 	// lastAdmin is when the last attempt began that a change of admin states caused.
 	lastAdmin time.Time
 	// down are the addresses of which people know that they are Down by us, once that is
@@ -235,24 +238,24 @@ func (g group) age(now time.Time, interval time.Duration) int {
 	return 1
 }
 
-// more orders changes of admin states: the one with more nodes that are to be Down goes first.
-func (g group) more(other group) int {
+// loses orders changes of admin states, see Stake.
+func (g group) loses(other group) int {
 	if g.admin == nil || other.admin == nil {
 		return 0
 	}
-	return cmp.Compare(other.admin.Draining, g.admin.Draining)
+	return g.admin.Stake.compare(other.admin.Stake)
 }
 
 // before orders groups that are ready: by rank, then by whose turn it is, so that a namespace
 // with a thousand changes holds a neighbour up by one of them. Within a namespace they go by
-// age, then by how many nodes are to be Down, then by how long they are ready, then by name so
+// age, then by what is lost while they wait, then by how long they are ready, then by name so
 // that the same input gives the same order.
 func (g group) before(other group, now time.Time, interval time.Duration) bool {
 	return cmp.Or(
 		cmp.Compare(g.rank(now, interval), other.rank(now, interval)),
 		cmp.Compare(g.turn, other.turn),
 		cmp.Compare(g.age(now, interval), other.age(now, interval)),
-		g.more(other),
+		g.loses(other),
 		g.ready.Compare(other.ready),
 		cmp.Compare(g.pool, other.pool),
 	) < 0

@@ -35,6 +35,10 @@ type parcel struct {
 	// read is true once Azure has shown the pool.
 	read  bool
 	start time.Time
+	// before is how it was then.
+	before lb.Pool
+	// landed is true if a write of it may have landed before that read, in the same attempt.
+	landed bool
 }
 
 // Carry gives the pools of a load balancer the newest addresses, for somebody else who

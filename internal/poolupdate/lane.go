@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -27,18 +28,18 @@ type lane struct {
 	ended chan struct{}
 	reap  func()
 
-	// wholeAfter is when the load balancer may be written whole again; takesPools is true once
-	// Azure has shown the pools that such a write held, and ignoresPools if it has not. They
-	// belong to whoever holds the lane.
-	wholeAfter               time.Time
-	takesPools, ignoresPools bool
+	// wholeAfter is when the load balancer may be written whole again. It belongs to whoever
+	// holds the lane.
+	wholeAfter time.Time
+	// verdicts say whether Azure takes that.
+	verdicts *verdicts
 }
 
 // errEnded says that the lane is no more; there may be a new one.
 var errEnded = errors.New("the lane has ended")
 
-func newLane(id lb.LoadBalancerID, cfg *Config) *lane {
-	return &lane{id: id, cfg: cfg, queue: newQueue(cfg.DriftPeriod), slot: make(chan struct{}, 1), ended: make(chan struct{})}
+func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts) *lane {
+	return &lane{id: id, cfg: cfg, verdicts: verdicts, queue: newQueue(cfg.DriftPeriod), slot: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // lock takes the lane, or returns errEnded or the context's error. Whoever is stopping does
@@ -168,8 +169,8 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 			return met
 		}
 	}
-	if due := l.together(time.Now()); len(due) > 0 {
-		l.whole(ctx, due, valid)
+	if due, may := l.together(time.Now()); len(due) > 0 {
+		l.whole(ctx, due, may, valid)
 	} else {
 		l.pass(ctx, pool, valid)
 	}
@@ -201,9 +202,13 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
 	h.openSince = r.opened(h.openSince, now)
 	h.lost, h.kept = r.lost, r.kept
+	if h.owed && r.outcome == Unchanged {
+		r.outcome = Written
+	}
+	h.owed = h.owed && !r.directed()
 	cause := causeOf(ops, r.settled())
 	outcome, told := r.reported(id)
-	h = l.remember(h, outcome, cause, start, now)
+	h = l.remember(h, outcome, r.fault, cause, start, now)
 
 	var retryAt time.Time
 	if r.fault != nil {
@@ -262,7 +267,7 @@ func (l *lane) relevant(ops []Operation) []Operation {
 
 // remember brings a pool's history up to date. A pass is spent by fresh work alone:
 // a retry has waited its interval already.
-func (l *lane) remember(h history, outcome Outcome, by cause, start, now time.Time) history {
+func (l *lane) remember(h history, outcome Outcome, f *fault.Fault, by cause, start, now time.Time) history {
 	if outcome == Postponed {
 		h.postponed++
 		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
@@ -272,6 +277,9 @@ func (l *lane) remember(h history, outcome Outcome, by cause, start, now time.Ti
 	case Written, Unchanged:
 		h.apart = false
 	case Terminal, Refused:
+		if f != nil && f.Exhausted() {
+			break // that is nothing about the pool
+		}
 		if h.apart { // it is what the write was refused for
 			l.wholeAfter = time.Time{}
 		}

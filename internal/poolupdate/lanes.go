@@ -10,10 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
 )
 
-// Config is what the lanes work with. All fields but Lease are needed.
+// Config is what the lanes work with. All fields but Lease, and those of writes of whole load
+// balancers, are needed.
 type Config struct {
 	// Interval is the pace at which a busy pool is written, and the distance
 	// between retries.
@@ -27,11 +30,18 @@ type Config struct {
 	// at admin states, and a write leaves them as they are.
 	AdminState bool
 	Azure      Azure
-	// Whole writes load balancers with all their pools, where several pools are due; nil is
-	// never.
-	Whole   Balancers
-	Cluster Cluster
-	Ledger  Ledger
+	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	Behaviour behaviour.Behaviour
+	// Whole writes load balancers with all their pools, where several pools are due and
+	// WholeWrites lets it; nil is never.
+	Whole       Balancers
+	WholeWrites wholewrite.Setting
+	// Verdicts keeps what is found out about that, with the Version of Weir that did; nil is
+	// until the process ends.
+	Verdicts Verdicts
+	Version  string
+	Cluster  Cluster
+	Ledger   Ledger
 	// Lease keeps other controllers away during a pass; nil is none.
 	Lease    Lease
 	Reporter Reporter
@@ -45,6 +55,8 @@ type Lanes struct {
 
 	coalesced, known atomic.Uint64
 
+	verdicts *verdicts
+
 	mu    sync.Mutex
 	lanes map[lb.LoadBalancerKey]*lane
 	// start runs a lane in the background; nil before Run and after it.
@@ -53,13 +65,16 @@ type Lanes struct {
 
 // New returns Lanes that take operations at once and work on them during Run.
 func New(cfg Config) *Lanes {
-	return &Lanes{cfg: cfg, lanes: map[lb.LoadBalancerKey]*lane{}}
+	ls := &Lanes{cfg: cfg, lanes: map[lb.LoadBalancerKey]*lane{}}
+	ls.verdicts = newVerdicts(&ls.cfg)
+	return ls
 }
 
 // Run works until the context is done, and returns when no attempt is under way
 // any more. What is still queued then is dropped without a word.
 func (ls *Lanes) Run(ctx context.Context) {
 	var running sync.WaitGroup
+	running.Go(func() { ls.verdicts.run(ctx) })
 	ls.mu.Lock()
 	ls.start = func(l *lane) { running.Go(func() { l.run(ctx) }) }
 	for _, l := range ls.lanes {
@@ -223,12 +238,16 @@ func (ls *Lanes) Avoided() (coalesced, known uint64) {
 	return ls.coalesced.Load(), ls.known.Load()
 }
 
+// WholeWrites counts subscriptions by change and by what is known of writes of whole load
+// balancers, once it is known what is on record; own is the cluster's.
+func (ls *Lanes) WholeWrites(own string) map[[2]string]int { return ls.verdicts.count(own) }
+
 // lane returns the lane of a load balancer, and starts it if it is new. The caller
 // holds ls.mu.
 func (ls *Lanes) lane(id lb.LoadBalancerID) *lane {
 	l := ls.lanes[id.Key()]
 	if l == nil {
-		l = newLane(id, &ls.cfg)
+		l = newLane(id, &ls.cfg, ls.verdicts)
 		l.reap = func() { ls.reap(l) }
 		ls.lanes[id.Key()] = l
 		if ls.start != nil {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // A namespace with hundreds of BackendPools of pools that do not exist holds a neighbour up by
@@ -104,7 +105,7 @@ func TestAWholeWriteIsShared(t *testing.T) {
 		q.add(Operation{Ref: Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now}, now)
 	}
 	together := map[lb.PoolKey]bool{}
-	for _, key := range q.together(now.Add(debounce), interval) {
+	for _, key := range q.together(now.Add(debounce), interval, leaves{wholewrite.Yes, wholewrite.Yes}) {
 		together[key] = true
 	}
 	for _, key := range mine {

@@ -38,9 +38,9 @@ type Operation struct {
 	// Admin is true for a change of admin states. It goes ahead of all others and is tried
 	// without end; of it events of pools do not speak.
 	Admin bool
-	// Draining is how many of the pool's nodes are to be Down; of two pools with changes of
-	// admin states the one with more of them goes first.
-	Draining int
+	// Stake is what its change of admin states is about; of two pools the one that loses more
+	// while it waits goes first.
+	Stake Stake
 
 	// drift marks a look whether the pool still holds what it has to: no change stands
 	// behind it, so it costs no budget, and nobody is told what he knows already.

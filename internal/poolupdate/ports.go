@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
@@ -36,6 +37,14 @@ type Balancers interface {
 	// Addresses in its Pools, guarded by its Etag, waits until Azure is done, and returns
 	// what Azure then shows.
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
+}
+
+// Verdicts keeps, durably, what Azure was seen to do with writes of whole load balancers.
+type Verdicts interface {
+	// Read returns what is on record, by subscription.
+	Read(ctx context.Context) (map[string]wholewrite.Record, error)
+	// Keep replaces what is on record of a subscription.
+	Keep(ctx context.Context, subscription string, r wholewrite.Record) error
 }
 
 // Cluster answers from the newest snapshot of the cluster, without waiting.

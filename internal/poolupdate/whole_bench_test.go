@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // BenchmarkSpotWave: so many nodes of 100 pools of one load balancer leave within ten seconds,
@@ -50,7 +51,7 @@ func playWave(nodes int, how string) (wave spotWave) {
 	azure := &whole{}
 	cfg := Config{MaxRetries: 3, AdminState: how != "off"}
 	if how == "together" {
-		cfg.Whole = azure
+		cfg.Whole, cfg.WholeWrites = azure, wholewrite.Always
 	}
 	inWorldOf(new(testing.T), cfg, func(w *world) {
 		azure.world, w.writeTime = w, 5*time.Second

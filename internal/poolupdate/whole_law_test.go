@@ -5,6 +5,7 @@ package poolupdate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // What a pool is when others are due.
@@ -26,10 +28,25 @@ const (
 
 // faults are what a write of the whole load balancer may meet, once.
 var faults = map[string]*fault.Answer{
-	"nothing": nil, "412": {Status: 412}, "429": {Status: 429}, "409": {Status: 409}, "400": {Status: 400}, "503": {Status: 503},
+	"nothing": nil, "412": {Status: 412}, "429": {Status: 429}, "409": {Status: 409}, "400": {Status: 400},
+	unanswered:  {Status: 503},
 	"lost":      {OutcomeUnknown: true},
+	landed:      {OutcomeUnknown: true},
 	"failed":    {OperationEnded: true, Codes: []string{"Other"}},
 	"overtaken": {OperationEnded: true, Codes: []string{"CanceledAndSupersededDueToAnotherOperation"}},
+}
+
+const (
+	unanswered = "503"
+	landed     = "lost when it had landed"
+)
+
+// What is known of Azure before, by setting.
+var knowings = map[string]func(*Config){
+	"it is true":          func(c *Config) { c.WholeWrites = wholewrite.Always },
+	"nothing":             func(c *Config) { c.WholeWrites = wholewrite.Auto },
+	"that Azure takes it": func(c *Config) { c.WholeWrites, c.Behaviour = wholewrite.Auto, taking },
+	"that it is ignored":  func(c *Config) { c.WholeWrites, c.Behaviour = wholewrite.Auto, ignoring },
 }
 
 // entries are what a pool holds, in the order of their names.
@@ -54,9 +71,12 @@ func (w *whole) settled(id lb.PoolID) int {
 	return n
 }
 
-// Whatever is due, parked or not to be written, whatever the write meets and whoever else
-// writes in between: nothing foreign is lost, what is not due stays as it is, a change of the
-// membership takes no admin state back, and each change is settled once.
+// Whatever is due, parked or not to be written, whatever the write meets, whatever Azure does with
+// it and is known to do, and whoever else writes in between: nothing foreign is lost, what is not
+// due stays as it is, a change of the membership takes no admin state back, and each change is
+// settled and told once. Where Azure did not answer, the SDK has tried it already: each change has
+// failed, and nothing is written a second time. A write that is made to see what Azure does costs
+// nobody anything.
 func TestLawOfWholeWrites(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(3, 6).Draw(rt, "pools")
@@ -64,9 +84,11 @@ func TestLawOfWholeWrites(t *testing.T) {
 		for i := range n {
 			is = append(is, rapid.SampledFrom([]string{isDue, isDue, isDue, isQuiet, isParked, isNIC}).Draw(rt, fmt.Sprint("p", i+1)))
 		}
-		meets := faults[rapid.SampledFrom([]string{"nothing", "412", "429", "409", "400", "503", "lost", "failed", "overtaken"}).Draw(rt, "meets")]
+		meets := rapid.SampledFrom(slices.Sorted(maps.Keys(faults))).Draw(rt, "meets")
+		known := rapid.SampledFrom(slices.Sorted(maps.Keys(knowings))).Draw(rt, "known")
 		other := rapid.IntRange(-1, n-1).Draw(rt, "somebody else writes")
-		inWholeWorld(t, n, func(w *whole, pools []lb.PoolID) {
+		ignores := rapid.Bool().Draw(rt, "Azure ignores it")
+		inWholeWorldOf(t, n, knowings[known], func(w *whole, pools []lb.PoolID) {
 			w.drainAll(pools, "n1=10.0.0.1/Down")
 			w.wait(time.Minute)
 			for i, id := range pools {
@@ -82,55 +104,102 @@ func TestLawOfWholeWrites(t *testing.T) {
 				}
 			}
 			w.outcomes()
-			wrote := w.meets(meets, other, pools)
+			w.wrote()
+			w.ignores = ignores
+			met := w.meets(meets, other, pools)
 			for i, id := range pools {
 				if is[i] == isDue || is[i] == isNIC {
 					w.change(id, "n1=10.0.0.1/Down n2=10.0.0.2")
 				}
 			}
 			w.wait(10 * time.Minute)
+			failed := meets == unanswered && met.it && known != "nothing"
 			for i, id := range pools {
-				want, times := "n1=10.0.0.1/Down ", 0
-				if is[i] == isDue {
-					want, times = "n1=10.0.0.1/Down n2=10.0.0.2 ", 1
+				want, words := "n1=10.0.0.1/Down ", ""
+				switch {
+				case is[i] != isDue:
+				case failed:
+					words = "Failed"
+				default:
+					want, words = "n1=10.0.0.1/Down n2=10.0.0.2 ", "Updated"
 				}
-				if i == other && *wrote {
+				if i == other && met.other {
 					want += "vm2=10.9.9.8 "
 				}
 				want += "vm=10.9.9.9"
 				if got := w.entries(id); got != want {
 					rt.Errorf("%s, which is %s, holds %s, want %s: %q", id.Name, is[i], got, want, w.calls)
 				}
-				if got := w.settled(id); got != times {
-					rt.Errorf("%s, which is %s, is settled %d times, want %d", id.Name, is[i], got, times)
+				if got := w.final(id); got != words {
+					rt.Errorf("%s, which is %s, is told %q, want %q", id.Name, is[i], got, words)
 				}
+			}
+			if wrote := w.wrote(); failed && strings.Count(wrote, "PUT") > 1 {
+				rt.Errorf("what nobody answered is written again: %s", wrote)
+			}
+			if known == "nothing" && w.spent() {
+				rt.Error("a trial, or what follows it, costs retries")
 			}
 		})
 	})
 }
 
+// final are the last words about a pool, but for those of looks.
+func (w *whole) final(id lb.PoolID) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []string
+	for _, r := range w.reports {
+		if r.Ref.Name != id.Name || r.Drift {
+			continue
+		}
+		for range r.Updated {
+			all = append(all, "Updated")
+		}
+		for range r.Failed {
+			all = append(all, "Failed")
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// spent reports whether anything has cost a retry.
+func (w *whole) spent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.reports, func(r Report) bool { return r.RetriesUsed > 0 })
+}
+
+// met is what came about of what a write was to meet.
+type met struct{ it, other bool }
+
 // meets has the next write of the load balancer meet an answer, or somebody else be faster
-// than it with an address of a pool; -1 is nobody. wrote says whether that came about.
-func (w *whole) meets(answer *fault.Answer, other int, pools []lb.PoolID) (wrote *bool) {
-	wrote = new(bool)
+// than it with an address of a pool; -1 is nobody.
+func (w *whole) meets(what string, other int, pools []lb.PoolID) *met {
+	m := new(met)
+	answer := faults[what]
 	w.set(func() {
+		w.loses = func() bool {
+			was := m.it
+			m.it = m.it || what == landed
+			return m.it && !was
+		}
 		w.refuse = func(call string) *fault.Fault {
-			if call != "PUT" || answer == nil {
+			if call != "PUT" || answer == nil || what == landed || m.it {
 				return nil
 			}
-			met := *answer
-			answer = nil
-			return fault.Classify(met, errors.New("met"))
+			m.it = true
+			return fault.Classify(*answer, errors.New("met"))
 		}
 		w.during = func() {
 			w.set(func() {
-				if other >= 0 && !*wrote {
-					*wrote = true
+				if other >= 0 && !m.other {
+					m.other = true
 					p := w.pools[pools[other].Key()]
 					p.Addresses, p.Etag = append(slices.Clone(p.Addresses), addresses("vm2=10.9.9.8")...), p.Etag+"1"
 				}
 			})
 		}
 	})
-	return wrote
+	return m
 }

@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -43,11 +44,7 @@ func (p *process) direct(node string) {
 			continue
 		}
 		op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref], Told: b.told.recalled()}
-		for _, a := range members {
-			if a.AdminState == lb.Down {
-				op.Draining++
-			}
-		}
+		op.Stake = stakeOf(members, p.ledger[b.ref].down)
 		if b.service != "" {
 			op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
 		}
@@ -57,6 +54,22 @@ func (p *process) direct(node string) {
 	}
 	s.mu.Unlock()
 	p.lanes.Add(ops...)
+}
+
+// stakeOf counts what a change of admin states is about, where so many are on record as Down.
+func stakeOf(members []lb.Address, down []netip.Addr) poolupdate.Stake {
+	var stake poolupdate.Stake
+	for _, a := range members {
+		switch leaves, is := a.AdminState == lb.Down, slices.Contains(down, a.IP); {
+		case leaves && !is:
+			stake.Leaves++
+		case is && !leaves:
+			stake.Returns++
+		case !leaves:
+			stake.Stays++
+		}
+	}
+	return stake
 }
 
 // keepsAt notes an attempt that only a change of admin states caused and that has failed:

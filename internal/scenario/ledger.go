@@ -44,7 +44,7 @@ func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.In
 	if err := p.fence.MayWrite(); err != nil {
 		return err
 	}
-	if s.opts.Whole { // several are written side by side
+	if s.opts.together() { // several are written side by side
 		time.Sleep(s.turn(ref))
 	}
 	s.mu.Lock()
@@ -179,7 +179,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	if !p.dead && p.fence.MayWrite() != nil {
 		return // neither the event nor the status leaves
 	}
-	if p.dead && s.opts.Whole && p.diedAt.Equal(time.Now()) {
+	if p.dead && s.opts.together() && p.diedAt.Equal(time.Now()) {
 		return // one of several that were written together: it died of the report before
 	}
 	if p.dead {

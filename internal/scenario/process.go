@@ -126,9 +126,7 @@ func (s *Stage) launch() error {
 		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
 		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
 	}
-	if s.opts.Whole {
-		config.Whole = p
-	}
+	s.writesWhole(p, &config)
 	if s.opts.LeaseTerm > 0 {
 		p.lease = newEntrance(p, s.opts.LeaseTerm)
 		config.Lease = p.lease

@@ -34,8 +34,9 @@ type Options struct {
 	DriftPeriod time.Duration
 	// AdminState has addresses of nodes that drain be Down.
 	AdminState bool
-	// Whole has load balancers written whole where several pools are due.
-	Whole bool
+	// Whole has load balancers written whole where several pools are due; Auto where Azure was
+	// seen to take that.
+	Whole, Auto bool
 	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
 	LeaseTerm time.Duration
 	// Replicas is how many processes take turns in leading; fewer than two hold no election.
@@ -71,6 +72,7 @@ type Stage struct {
 	gates    map[string]*gate
 	late     *lateWrites
 	joints   map[lb.LoadBalancerKey]*joint
+	verdicts verdicts
 	outage   *outage
 	lease    resourceLease
 	ledger   ledgerFaults

@@ -16,18 +16,18 @@ import (
 func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
-	admin, whole := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole
+	admin, whole, auto := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole, a.flag("auto") || s.opts.Auto
 	replicas := a.number("replicas", s.opts.Replicas)
 	azure := s.azureOf(a)
 	if err := a.err(); err != nil {
 		return "", err
 	}
 	first := s.lives == 0
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas) {
-		return "", fmt.Errorf("interval, retries, drift, admin, whole, lease and replicas are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || auto != s.opts.Auto || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas) {
+		return "", fmt.Errorf("interval, retries, drift, admin, whole, auto, lease and replicas are set before the process starts")
 	}
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
-	s.opts.Whole, s.opts.Replicas = whole, replicas
+	s.opts.Whole, s.opts.Auto, s.opts.Replicas = whole, auto, replicas
 	if err := s.emu.SetBehaviour(azure); err != nil {
 		return "", err
 	}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// recordedWholeWrites is the key of the record that says what Azure does with writes of whole
+// load balancers.
+const recordedWholeWrites = "whole-writes"
+
+// WholeWrites keeps what Azure was seen to do with writes of whole load balancers in the
+// ConfigMap RecordName, where the next process and the next leader find it and no tenant can
+// write. It implements poolupdate.Verdicts.
+type WholeWrites struct {
+	Reader client.Reader
+	// Writer has to be one of the leader alone.
+	Writer    client.Writer
+	Namespace string
+	// Version is that of Weir: what other versions saw is dropped.
+	Version string
+	Log     *slog.Logger
+}
+
+// Read implements poolupdate.Verdicts. What nobody can read is as good as nothing: it is found out
+// again.
+func (w WholeWrites) Read(ctx context.Context) (map[string]wholewrite.Record, error) {
+	r, err := ReadRecord(ctx, w.Reader, w.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return w.parse(r), nil
+}
+
+func (w WholeWrites) parse(r Record) map[string]wholewrite.Record {
+	if r.object == nil {
+		return map[string]wholewrite.Record{}
+	}
+	all, err := wholewrite.Parse(r.object.Data[recordedWholeWrites])
+	if err != nil {
+		w.Log.Warn("what Azure does with writes of whole load balancers is found out again: delete the key if it is yours",
+			"configMap", key(w.Namespace, RecordName), "key", recordedWholeWrites, "err", err)
+		return map[string]wholewrite.Record{}
+	}
+	return all
+}
+
+// Keep implements poolupdate.Verdicts. What else is on record stays.
+func (w WholeWrites) Keep(ctx context.Context, subscription string, seen wholewrite.Record) error {
+	for range recordTries {
+		r, err := ReadRecord(ctx, w.Reader, w.Namespace)
+		if err != nil {
+			return err
+		}
+		all := w.parse(r)
+		all[wholewrite.Key(subscription)] = seen
+		err = r.set(ctx, w.Writer, map[string]string{recordedWholeWrites: wholewrite.Format(all, w.Version)})
+		if err == nil || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", key(w.Namespace, RecordName))
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// leaves say which changes pools may be written together for.
+type leaves struct{ addresses, states wholewrite.Leave }
+
+// none reports whether there is no leave at all.
+func (may leaves) none() bool { return may.addresses == wholewrite.No && may.states == wholewrite.No }
+
+// lets reports whether a group may take part, as far as its operations tell.
+func (may leaves) lets(g group) bool {
+	return (!g.changes() || may.addresses != wholewrite.No) && (g.admin == nil || may.states != wholewrite.No)
+}
+
+// allows reports whether what is to be written may be a part. A node is never taken down by a
+// trial, and what is only written once more, so that it comes into force, is not left to one.
+func (may leaves) allows(todo change) bool {
+	addresses, states := todo.changes()
+	switch {
+	case !addresses && !states:
+		return may.addresses == wholewrite.Yes
+	case addresses && may.addresses == wholewrite.No, states && may.states == wholewrite.No:
+		return false
+	}
+	return may.states != wholewrite.Try || len(todo.downed) == 0
+}
+
+// tries returns what is on trial in a write.
+func (may leaves) tries(writes []parcel) []wholewrite.Change {
+	var all []wholewrite.Change
+	for _, c := range changesIn(writes) {
+		if c == wholewrite.Addresses && may.addresses == wholewrite.Try || c == wholewrite.AdminStates && may.states == wholewrite.Try {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// changes says what is to be changed. An address that joins as Down is a change of both.
+func (c change) changes() (addresses, states bool) {
+	return c.add+c.remove > 0, c.alter > 0 || len(c.downed) > 0
+}
+
+// changesIn returns the changes that a write makes.
+func changesIn(writes []parcel) []wholewrite.Change {
+	var addresses, states bool
+	for _, p := range writes {
+		a, s := p.todo.changes()
+		addresses, states = addresses || a, states || s
+	}
+	var all []wholewrite.Change
+	if addresses {
+		all = append(all, wholewrite.Addresses)
+	}
+	if states {
+		all = append(all, wholewrite.AdminStates)
+	}
+	return all
+}
+
+// unrest says, for people, why now is no moment to try something on the load balancer; empty if
+// it is one. Admin states can be tried where nodes only return: nobody loses a flow by a write
+// that is ignored.
+func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, w := range q.pools {
+		g := w.group(key)
+		if why := g.unrest(now, c); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (g group) unrest(now time.Time, c wholewrite.Change) string {
+	switch {
+	case g.admin != nil && g.admin.Stake.Leaves > 0:
+		return "nodes drain"
+	case g.admin != nil && c != wholewrite.AdminStates:
+		return "nodes return"
+	case g.earliest().After(now):
+		return "a pool waits for a Retry-After"
+	case g.retry, g.admin != nil && g.admin.tries > 0, g.history.gaveUp != "", g.history.apart:
+		return "a pool fails"
+	case g.history.lost != "":
+		return "the fate of a write is not known"
+	case g.history.postponed > 0:
+		return "something of Weir's own is not ready"
+	}
+	return ""
+}
+
+// showed is what a load balancer that is read after a write says of how Azure takes it: empty
+// for a change that the write did not make, that somebody else has overwritten since, or of
+// which one pool shows this and another that.
+func showed(writes []parcel, shown map[lb.PoolKey]lb.Pool) map[wholewrite.Change]behaviour.Answer {
+	all := map[wholewrite.Change]behaviour.Answer{}
+	both := map[wholewrite.Change]bool{}
+	add := func(c wholewrite.Change, a behaviour.Answer) {
+		both[c] = both[c] || a != "" && all[c] != "" && all[c] != a
+		if a != "" {
+			all[c] = a
+		}
+	}
+	for _, p := range writes {
+		s, there := shown[p.taken.pool]
+		if !there || s.Provisioning == lb.Updating || s.Provisioning == lb.Failed {
+			continue
+		}
+		addresses, states := p.todo.changes()
+		if addresses {
+			add(wholewrite.Addresses, took(sortedIPs(p.before.Addresses), sortedIPs(p.todo.next.Addresses), sortedIPs(s.Addresses)))
+		}
+		if states {
+			add(wholewrite.AdminStates, took(downIn(p.before, p.todo), downIn(p.todo.next, p.todo), downIn(s, p.todo)))
+		}
+	}
+	for c, is := range both {
+		if is {
+			delete(all, c)
+		}
+	}
+	return all
+}
+
+// took compares what was there, what was written and what is shown.
+func took(before, written, shown []netip.Addr) behaviour.Answer {
+	switch {
+	case slices.Equal(before, written): // nothing to see
+		return ""
+	case slices.Equal(shown, written):
+		return behaviour.Taken
+	case slices.Equal(shown, before):
+		return behaviour.Ignored
+	}
+	return ""
+}
+
+// downIn returns which addresses are Down of those that a change is about and that were there
+// before it.
+func downIn(p lb.Pool, todo change) []netip.Addr {
+	var down []netip.Addr
+	for _, a := range p.Addresses {
+		if _, ours := todo.states[a.IP]; ours && a.AdminState == lb.Down && !slices.Contains(todo.added, a.IP) {
+			down = append(down, a.IP)
+		}
+	}
+	return sorted(down)
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// shelf keeps what Azure was seen to do, as the API server would.
+type shelf struct {
+	mu    sync.Mutex
+	holds map[string]wholewrite.Record
+	away  bool // it does not answer
+	// kept says what was put there, in order.
+	kept []string
+}
+
+func (s *shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, errors.New("no answer")
+	}
+	return maps.Clone(s.holds), nil
+}
+
+func (s *shelf) Keep(_ context.Context, subscription string, r wholewrite.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return errors.New("no answer")
+	}
+	if s.holds == nil {
+		s.holds = map[string]wholewrite.Record{}
+	}
+	s.holds[subscription] = r
+	s.kept = append(s.kept, fmt.Sprintf("%s: addresses %q after %d, admin states %q after %d", r.Version,
+		r.Addresses.Answer, r.Addresses.Trials, r.AdminStates.Answer, r.AdminStates.Trials))
+	return nil
+}
+
+// inAutoWorld is a world of n pools in which it is found out whether Azure takes writes of whole
+// load balancers.
+func inAutoWorld(t *testing.T, n int, story func(w *whole, s *shelf, pools []lb.PoolID)) {
+	var s shelf
+	inWholeWorldOf(t, n, func(c *Config) { c.WholeWrites, c.Verdicts = wholewrite.Auto, &s }, func(w *whole, pools []lb.PoolID) { story(w, &s, pools) })
+}
+
+// restart ends Weir, and starts another version of it.
+func (w *whole) restart(version string) {
+	cfg := w.lanes.cfg
+	cfg.Version = version
+	w.lanes = New(cfg)
+	ctx, stop := context.WithCancel(w.t.Context())
+	w.t.Cleanup(stop)
+	go w.lanes.Run(ctx)
+	w.wait(0)
+}
+
+// all has each pool want other members.
+func (w *whole) all(pools []lb.PoolID, members string) {
+	for _, id := range pools {
+		w.change(id, members)
+	}
+	w.wait(time.Minute)
+}
+
+const (
+	asTrial  = "GET balancer, PUT balancer, GET balancer"
+	asOne    = "GET balancer, PUT balancer"
+	byItself = "GET p1, PUT p1, GET p2, PUT p2, GET p3, PUT p3"
+)
+
+// Where Azure takes them. In a drain nothing is tried: each pool is written by itself. The first
+// change of addresses at a calm moment is the trial, and where nodes return that of admin states.
+// From then on both are one write, also after a restart, and another version begins anew.
+func TestWholeWritesEarnTheirPlace(t *testing.T) {
+	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
+		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(time.Minute)
+		w.expect("a drain", w.wrote(), byItself)
+		w.all(pools, "n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3")
+		w.expect("a change", w.wrote(), asTrial)
+		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3")
+		w.wait(time.Minute)
+		w.expect("a drain, of which the verdict says nothing", w.wrote(), byItself)
+		w.drainAll(pools, "n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
+		w.wait(time.Minute)
+		w.expect("they return", w.wrote(), asTrial)
+		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3")
+		w.wait(time.Minute)
+		w.expect("a drain", w.wrote(), asOne)
+		w.expect("on record", strings.Join(s.kept, "\n"), strings.Join([]string{
+			`v1: addresses "" after 1, admin states "" after 0`, `v1: addresses "taken" after 1, admin states "" after 0`,
+			`v1: addresses "taken" after 1, admin states "" after 1`, `v1: addresses "taken" after 1, admin states "taken" after 1`}, "\n"))
+
+		w.restart("v1")
+		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3")
+		w.wait(time.Minute)
+		w.expect("a drain after a restart, which reads back what it has not seen itself", w.wrote(), asTrial)
+		w.restart("v2")
+		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3/Down")
+		w.wait(time.Minute)
+		w.expect("a drain after an upgrade", w.wrote(), byItself)
+		w.outcomes()
+		w.all(pools, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3/Down n4=10.0.0.4")
+		w.expect("another version finds out anew", w.wrote(), asTrial)
+		w.expectReports("p1 Written Updated:p1", "p2 Written Updated:p2", "p3 Written Updated:p3")
+		if got := fmt.Sprint(w.lanes.WholeWrites("S")); got != "map[[addresses taken]:1 [admin_states unknown]:1]" {
+			t.Errorf("the metric says %s", got)
+		}
+	})
+}
+
+// Where Azure ignores them. It costs one write and two reads, once: no retry, no word, no change.
+func TestATrialIsHarmless(t *testing.T) {
+	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
+		w.ignores = true
+		w.all(pools, "n1=10.0.0.1")
+		w.expect("the trial", w.wrote(), asTrial+", "+byItself)
+		w.expectReports("p1 Written Updated:p1", "p2 Written Updated:p2", "p3 Written Updated:p3")
+		w.all(pools, "n2=10.0.0.2")
+		w.expect("from then on", w.wrote(), byItself)
+		w.outcomes()
+
+		var others []lb.PoolID
+		for i := range 3 {
+			others = append(others, poolID("second", fmt.Sprintf("p%d", i+4)))
+			w.set(func() { w.pool(others[i], "") })
+		}
+		w.all(others, "n1=10.0.0.1")
+		w.expect("on another load balancer of the subscription", w.wrote(), "GET p4, PUT p4, GET p5, PUT p5, GET p6, PUT p6")
+		w.restart("v1")
+		w.all(pools, "n3=10.0.0.3")
+		w.expect("after a restart", w.wrote(), byItself)
+		w.wait(wholewrite.Lifetime)
+		w.all(pools, "n4=10.0.0.4")
+		w.expect("after 30 days", w.wrote(), asTrial+", "+byItself)
+		w.restart("v2")
+		w.all(pools, "n5=10.0.0.5")
+		w.expect("by another version", w.wrote(), asTrial+", "+byItself)
+		w.expect("on record", s.kept[len(s.kept)-1], `v2: addresses "ignored" after 1, admin states "" after 0`)
+		if w.spent() {
+			t.Error("it costs retries")
+		}
+	})
+}
+
+// A trial that is refused, or whose answer is lost, says nothing, and is made again an hour later,
+// twice at most. It costs nobody a retry, and nobody hears of it.
+func TestATrialWithoutAVerdictIsBounded(t *testing.T) {
+	for name, given := range map[string]fault.Answer{
+		"lost": {OutcomeUnknown: true}, "403": {Status: 403}, "503": {Status: 503}, "429": {Status: 429}, "409": {Status: 409},
+		"failed": {OperationEnded: true, Codes: []string{"Other"}}, "412 without end": {Status: 412},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
+				w.refuse = func(call string) *fault.Fault {
+					if call != "PUT" {
+						return nil
+					}
+					return fault.Classify(given, errors.New(name))
+				}
+				trial := asOne + ", "
+				if name == "412 without end" {
+					trial += asOne + ", "
+				}
+				for i, want := range []string{trial, "", trial, trial, "", ""} {
+					w.all(pools, fmt.Sprintf("n%d=10.0.0.%d", i, i+1))
+					w.expect(fmt.Sprint("change ", i), strings.ReplaceAll(w.wrote(), byItself, ""), want)
+					w.expectReports("p1 Written Updated:p1", "p2 Written Updated:p2", "p3 Written Updated:p3")
+					if i > 0 {
+						w.wait(time.Hour)
+					}
+				}
+				w.expect("on record", s.kept[len(s.kept)-1], `v1: addresses "" after 3, admin states "" after 0`)
+				if w.spent() {
+					t.Error("it costs retries")
+				}
+			})
+		})
+	}
+}
+
+// What Azure asks for in answer to a trial is kept to.
+func TestATrialHearsRetryAfter(t *testing.T) {
+	inAutoWorld(t, 3, func(w *whole, _ *shelf, pools []lb.PoolID) {
+		w.refuse = func(call string) *fault.Fault {
+			if call != "PUT" {
+				return nil
+			}
+			return fault.Classify(fault.Answer{Status: 429, RetryAt: w.start.Add(10 * time.Minute)}, errors.New("busy"))
+		}
+		w.all(pools, "n1=10.0.0.1")
+		w.expect("calls", w.wrote(), asOne)
+		w.wait(10 * time.Minute)
+		w.expect("calls", w.wrote(), byItself)
+		w.expectReports("p1 Written Updated:p1", "p2 Written Updated:p2", "p3 Written Updated:p3")
+	})
+}
+
+// Nothing is tried that could not be remembered, and nothing is decided before it is known what is
+// on record.
+func TestATrialIsOnRecordFirst(t *testing.T) {
+	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
+		s.mu.Lock()
+		s.away = true
+		s.mu.Unlock()
+		w.restart("v1")
+		w.all(pools, "n1=10.0.0.1")
+		w.expect("it is not read", w.wrote(), byItself)
+		s.mu.Lock()
+		s.away = false
+		s.mu.Unlock()
+		w.wait(interval)
+		s.mu.Lock()
+		s.away = true
+		s.mu.Unlock()
+		w.all(pools, "n2=10.0.0.2")
+		w.expect("it cannot be written", w.wrote(), "GET balancer, "+byItself)
+		s.mu.Lock()
+		s.away = false
+		s.mu.Unlock()
+		w.wait(time.Hour)
+		w.during = func() { s.mu.Lock(); s.away = true; s.mu.Unlock() }
+		w.all(pools, "n3=10.0.0.3")
+		w.expect("the trial", w.wrote(), asTrial)
+		w.all(pools, "n4=10.0.0.4")
+		w.expect("the verdict holds though it is not on record", w.wrote(), asOne)
+		s.mu.Lock()
+		s.away = false
+		s.mu.Unlock()
+		w.wait(2 * interval)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.expect("and comes to be", fmt.Sprint(s.holds["s"].Addresses.Answer), "taken")
+	})
+}
+
+// An Azure that took them and does so no more is noticed by the first write, whoever has said
+// that it does.
+func TestAVerdictEndsWithWhatAzureShows(t *testing.T) {
+	for name, known := range map[string]func(*Config){
+		"by a trial": func(*Config) {}, "by a file": func(c *Config) { c.Behaviour = taking },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s shelf
+			inWholeWorldOf(t, 3, func(c *Config) { c.WholeWrites, c.Verdicts = wholewrite.Auto, &s; known(c) }, func(w *whole, pools []lb.PoolID) {
+				w.all(pools, "n1=10.0.0.1")
+				w.wrote()
+				w.all(pools, "n2=10.0.0.2")
+				w.expect("while it does", w.wrote(), asOne)
+				w.ignores = true
+				w.all(pools, "n3=10.0.0.3")
+				w.expect("when it does not", w.wrote(), asOne+", "+byItself)
+				w.all(pools, "n4=10.0.0.4")
+				w.expect("from then on", w.wrote(), byItself)
+				w.expect("on record", s.kept[len(s.kept)-1][:len(`v1: addresses "ignored"`)], `v1: addresses "ignored"`)
+				if w.spent() {
+					t.Error("it costs retries")
+				}
+			})
+		})
+	}
+}
+
+// Two load balancers have something to do at the same moment: one of them is on trial.
+func TestOneTrialASubscription(t *testing.T) {
+	inAutoWorld(t, 3, func(w *whole, _ *shelf, pools []lb.PoolID) {
+		for i := range 3 {
+			id := poolID("second", fmt.Sprintf("p%d", i+4))
+			w.set(func() { w.pool(id, "") })
+			pools = append(pools, id)
+		}
+		w.all(pools, "n1=10.0.0.1")
+		wrote := w.wrote()
+		if trials := strings.Count(wrote, "PUT balancer"); trials != 1 {
+			t.Errorf("%d trials: %s", trials, wrote)
+		}
+		w.outcomes()
+	})
+}
+
+// A trial that a drain comes into is not made: the pools that drain go first.
+func TestADrainEndsATrialBeforeItBegins(t *testing.T) {
+	inAutoWorld(t, 4, func(w *whole, _ *shelf, pools []lb.PoolID) {
+		w.all(pools[3:], "n1=10.0.0.1 n2=10.0.0.2")
+		w.wrote()
+		w.readTime = time.Second
+		for _, id := range pools[:3] {
+			w.change(id, "n1=10.0.0.1")
+		}
+		time.Sleep(debounce + w.readTime/2) // the load balancer is being read
+		w.drainAll(pools[3:], "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(time.Minute)
+		w.expect("calls", w.wrote(), "GET balancer, GET p4, PUT p4, "+byItself)
+	})
+}
+
+// When it is calm.
+func TestUnrest(t *testing.T) {
+	at := seconds(100)
+	drains, returns := &Operation{Admin: true, Stake: Stake{Leaves: 1}}, &Operation{Admin: true, Stake: Stake{Returns: 1}}
+	for _, tt := range []struct {
+		about             string
+		g                 group
+		addresses, states string
+	}{
+		{"a level pool", group{}, "", ""},
+		{"a change", group{fresh: true}, "", ""},
+		{"a node leaves", group{admin: drains}, "nodes drain", "nodes drain"},
+		{"a node returns", group{admin: returns}, "nodes return", ""},
+		{"a retry", group{retry: true}, "a pool fails", "a pool fails"},
+		{"admin states that failed", group{admin: &Operation{Admin: true, tries: 1}}, "nodes return", "a pool fails"},
+		{"given up", group{history: history{gaveUp: "Terminal Poison"}}, "a pool fails", "a pool fails"},
+		{"refused with others", group{history: history{apart: true}}, "a pool fails", "a pool fails"},
+		{"a change that is parked", group{fresh: true, parkedUntil: at.Add(time.Second)}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
+		{"a pool that is", group{history: history{notBefore: at.Add(time.Second)}}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
+		{"one that was", group{history: history{notBefore: at}}, "", ""},
+		{"a lost write", group{history: history{lost: "1"}}, "the fate of a write is not known", "the fate of a write is not known"},
+		{"no record", group{history: history{postponed: 1}}, "something of Weir's own is not ready", "something of Weir's own is not ready"},
+	} {
+		if a, s := tt.g.unrest(at, wholewrite.Addresses), tt.g.unrest(at, wholewrite.AdminStates); a != tt.addresses || s != tt.states {
+			t.Errorf("%s: got %q and %q, want %q and %q", tt.about, a, s, tt.addresses, tt.states)
+		}
+	}
+}
+
+// What a write has shown of Azure: of two pools at most, each as it was, as it was written, and as
+// it is shown.
+func TestWhatAWriteShows(t *testing.T) {
+	const one, two, both = "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2"
+	const down, twoDown = "n1=10.0.0.1/Down", "n1=10.0.0.1/Down n2=10.0.0.2/Down"
+	for _, tt := range []struct {
+		about             string
+		pools             [][3]string
+		addresses, states behaviour.Answer
+	}{
+		{"taken", [][3]string{{one, both, both}}, behaviour.Taken, ""},
+		{"ignored", [][3]string{{one, both, one}}, behaviour.Ignored, ""},
+		{"somebody else has written", [][3]string{{one, both, "vm=10.9.9.9"}}, "", ""},
+		{"it is gone", [][3]string{{one, both, "-"}}, "", ""},
+		{"one so, one so", [][3]string{{one, both, one}, {two, both, both}}, "", ""},
+		{"both so", [][3]string{{one, both, one}, {two, both, two}}, behaviour.Ignored, ""},
+		{"one so, of the other nothing is known", [][3]string{{one, both, one}, {two, both, "-"}}, behaviour.Ignored, ""},
+		{"states taken", [][3]string{{one, down, down}}, "", behaviour.Taken},
+		{"states ignored", [][3]string{{one, down, one}}, "", behaviour.Ignored},
+		{"taken back", [][3]string{{down, one, one}}, "", behaviour.Taken},
+		{"taken back and ignored", [][3]string{{down, one, down}}, "", behaviour.Ignored},
+		{"one of two states", [][3]string{{both, twoDown, down + " " + two}}, "", ""},
+		{"addresses and not states", [][3]string{{one, "n1=10.0.0.1/Down n2=10.0.0.2", both}}, behaviour.Taken, behaviour.Ignored},
+		{"one that joins as Down says nothing of those that are there", [][3]string{{one, "n1=10.0.0.1 n2=10.0.0.2/Down", both}}, behaviour.Taken, ""},
+	} {
+		var writes []parcel
+		shown := map[lb.PoolKey]lb.Pool{}
+		for i, p := range tt.pools {
+			key := lb.PoolKey(fmt.Sprint(i))
+			before := lb.Pool{Addresses: addresses(p[0])}
+			mine := ours{written: map[netip.Addr]struct{}{}, down: map[netip.Addr]struct{}{}}
+			for _, a := range before.Addresses {
+				mine.written[a.IP] = struct{}{}
+				if isDown(a) {
+					mine.down[a.IP] = struct{}{}
+				}
+			}
+			writes = append(writes, parcel{taken: taken{pool: key}, before: before, todo: apply(before, addresses(p[1]), mine)})
+			if p[2] != "-" {
+				shown[key] = lb.Pool{Addresses: addresses(p[2])}
+			}
+		}
+		got := showed(writes, shown)
+		if got[wholewrite.Addresses] != tt.addresses || got[wholewrite.AdminStates] != tt.states {
+			t.Errorf("%s: got %v, want addresses %q and admin states %q", tt.about, got, tt.addresses, tt.states)
+		}
+	}
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// verdicts is what is known of writes of whole load balancers, by subscription. All lanes share
+// it.
+type verdicts struct {
+	cfg *Config
+
+	mu      sync.Mutex
+	unread  string // why the record is not known; empty if it is
+	records map[string]wholewrite.Record
+	seen    map[string]behaviour.Behaviour
+	trying  map[string]bool // a trial is under way
+	unkept  map[string]bool // the record is to be written
+	// wake has room for one token: something is to be written. writing is held by who writes; it
+	// is a channel because that takes time.
+	wake, writing chan struct{}
+}
+
+func newVerdicts(cfg *Config) *verdicts {
+	v := &verdicts{
+		cfg: cfg, records: map[string]wholewrite.Record{}, seen: map[string]behaviour.Behaviour{},
+		trying: map[string]bool{}, unkept: map[string]bool{},
+		wake: make(chan struct{}, 1), writing: make(chan struct{}, 1),
+	}
+	if v.keeps() {
+		v.unread = "the API server was not asked yet"
+	}
+	return v
+}
+
+// keeps reports whether there is a record at all: who decides by setting alone needs none.
+func (v *verdicts) keeps() bool { return v.cfg.Verdicts != nil && v.cfg.WholeWrites == wholewrite.Auto }
+
+// known is what is known of a subscription. The caller holds v.mu.
+func (v *verdicts) known(subscription string) wholewrite.Known {
+	return wholewrite.Known{
+		Setting: v.cfg.WholeWrites, Version: v.cfg.Version, Probed: v.cfg.Behaviour,
+		Seen: v.seen[subscription], Record: v.records[subscription], Unread: v.unread,
+	}
+}
+
+// may decides of both changes. unrest is asked only where it counts.
+func (v *verdicts) may(subscription string, now time.Time, unrest func(wholewrite.Change) string) leaves {
+	subscription = wholewrite.Key(subscription)
+	v.mu.Lock()
+	known, trying := v.known(subscription), v.trying[subscription]
+	v.mu.Unlock()
+	decide := func(c wholewrite.Change) wholewrite.Leave {
+		d := known.May(c, now, "")
+		if d.Leave == wholewrite.Try && !trying {
+			d = known.May(c, now, unrest(c))
+		}
+		if d.Leave == wholewrite.Try && trying {
+			return wholewrite.No
+		}
+		return d.Leave
+	}
+	return leaves{addresses: decide(wholewrite.Addresses), states: decide(wholewrite.AdminStates)}
+}
+
+// errNoTrial is why a trial is not made.
+var errNoTrial = errors.New("another load balancer of the subscription is on trial")
+
+// begin puts a trial on record, before it is made: one that ends the process was one, too. end
+// has to be called after it, unless there is an error.
+func (v *verdicts) begin(ctx context.Context, subscription string, tries []wholewrite.Change) error {
+	subscription, now := wholewrite.Key(subscription), time.Now()
+	v.mu.Lock()
+	known := v.known(subscription)
+	free := !v.trying[subscription] && !slices.ContainsFunc(tries, func(c wholewrite.Change) bool { return known.May(c, now, "").Leave != wholewrite.Try })
+	if free {
+		v.trying[subscription] = true
+		for _, c := range tries {
+			v.records[subscription] = v.records[subscription].Tried(c, v.cfg.Version, now)
+		}
+	}
+	v.mu.Unlock()
+	if !free {
+		return errNoTrial
+	}
+	if err := v.write(ctx, subscription); err != nil {
+		v.end(subscription)
+		return err
+	}
+	return nil
+}
+
+// write writes what is known now of a subscription, one after the other: the last one is of the
+// newest.
+func (v *verdicts) write(ctx context.Context, subscription string) error {
+	if !v.keeps() {
+		return nil
+	}
+	v.writing <- struct{}{}
+	defer func() { <-v.writing }()
+	v.mu.Lock()
+	r := v.records[subscription]
+	v.mu.Unlock()
+	return v.cfg.Verdicts.Keep(ctx, subscription, r)
+}
+
+// end ends a trial, whatever came of it.
+func (v *verdicts) end(subscription string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.trying, wholewrite.Key(subscription))
+}
+
+// proven reports whether this process has seen Azure take changes.
+func (v *verdicts) proven(subscription string, changes []wholewrite.Change) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	seen := v.seen[wholewrite.Key(subscription)]
+	for _, c := range changes {
+		if wholewrite.Answer(seen, c) != behaviour.Taken {
+			return false
+		}
+	}
+	return true
+}
+
+// learn takes in what Azure did with a write, and says so once.
+func (v *verdicts) learn(ctx context.Context, subscription string, what map[wholewrite.Change]behaviour.Answer) {
+	subscription, now := wholewrite.Key(subscription), time.Now()
+	for _, c := range wholewrite.Changes() {
+		a := what[c]
+		if a == "" {
+			continue
+		}
+		v.mu.Lock()
+		news := wholewrite.Answer(v.seen[subscription], c) != a
+		v.seen[subscription] = wholewrite.With(v.seen[subscription], c, a)
+		r, fresh := v.records[subscription].Saw(c, a, v.cfg.Version, now)
+		v.records[subscription] = r
+		if fresh && v.keeps() {
+			v.unkept[subscription] = true
+			v.signal()
+		}
+		v.mu.Unlock()
+		if news {
+			v.tell(ctx, subscription, c, a)
+		}
+	}
+}
+
+// tell has people know how pools are written from now on.
+func (v *verdicts) tell(ctx context.Context, subscription string, c wholewrite.Change, a behaviour.Answer) {
+	log := v.cfg.Log.With("subscription", subscription, "changes", string(c), "enableLoadBalancerWholeWrites", string(v.cfg.WholeWrites))
+	switch {
+	case a == behaviour.Taken:
+		log.InfoContext(ctx, "Azure takes a write of the whole load balancer for its pools: those that are due together are one write from now on")
+	case v.cfg.WholeWrites == wholewrite.Always:
+		log.WarnContext(ctx, "Azure ignores a write of the whole load balancer for its pools: each pool is written by itself; set enableLoadBalancerWholeWrites to auto")
+	default:
+		log.InfoContext(ctx, "Azure ignores a write of the whole load balancer for its pools: each pool is written by itself")
+	}
+}
+
+// run reads the record, and then writes what was seen, until the context is done.
+func (v *verdicts) run(ctx context.Context) {
+	if !v.keeps() {
+		return
+	}
+	for !v.read(ctx) {
+		if !pause(ctx, v.cfg.Interval) {
+			return
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.wake:
+		}
+		for !v.keep(ctx) {
+			if !pause(ctx, v.cfg.Interval) {
+				return
+			}
+		}
+	}
+}
+
+// read asks what is on record, and says once what follows from it.
+func (v *verdicts) read(ctx context.Context) bool {
+	records, err := v.cfg.Verdicts.Read(ctx)
+	v.mu.Lock()
+	if err != nil {
+		v.unread = err.Error()
+		v.mu.Unlock()
+		return false
+	}
+	for subscription, r := range records {
+		if _, newer := v.records[subscription]; !newer {
+			v.records[subscription] = r
+		}
+	}
+	v.unread = ""
+	v.mu.Unlock()
+	now := time.Now()
+	for _, subscription := range slices.Sorted(maps.Keys(records)) {
+		v.mu.Lock()
+		known := v.known(subscription)
+		v.mu.Unlock()
+		v.cfg.Log.InfoContext(ctx, "whether pools that are due together are one write of their load balancer",
+			"subscription", subscription, "addresses", known.May(wholewrite.Addresses, now, "").Why, "adminStates", known.May(wholewrite.AdminStates, now, "").Why)
+	}
+	return true
+}
+
+// keep writes what is new, and reports whether all of it is written.
+func (v *verdicts) keep(ctx context.Context) bool {
+	v.mu.Lock()
+	due := maps.Clone(v.unkept)
+	v.mu.Unlock()
+	for subscription := range due {
+		v.mu.Lock()
+		delete(v.unkept, subscription)
+		v.mu.Unlock()
+		if err := v.write(ctx, subscription); err != nil {
+			v.mu.Lock()
+			v.unkept[subscription] = true
+			v.mu.Unlock()
+			v.cfg.Log.WarnContext(ctx, "what Azure does with writes of whole load balancers is not on record yet", "err", err)
+			return false
+		}
+	}
+	return true
+}
+
+// signal wakes run. It does not wait.
+func (v *verdicts) signal() {
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pause waits, and reports whether the time was over first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// count counts subscriptions by change and verdict. A process that does not lead has read nothing.
+func (v *verdicts) count(own string) map[[2]string]int {
+	now, all := time.Now(), map[[2]string]int{}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.unread != "" {
+		return all
+	}
+	subscriptions := map[string]bool{wholewrite.Key(own): true}
+	for s := range v.records {
+		subscriptions[s] = true
+	}
+	for s := range v.seen {
+		subscriptions[s] = true
+	}
+	for _, c := range wholewrite.Changes() {
+		for s := range subscriptions {
+			all[[2]string{strings.ReplaceAll(string(c), " ", "_"), v.known(s).Verdict(c, now)}]++
+		}
+	}
+	return all
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// verdicts is the ConfigMap in which processes keep what Azure was seen to do with writes of whole
+// load balancers.
+type verdicts struct {
+	mu    sync.Mutex
+	holds map[string]wholewrite.Record
+}
+
+// together reports whether processes may write several pools by one write.
+func (o Options) together() bool { return o.Whole || o.Auto }
+
+// writesWhole says when a process writes load balancers whole.
+func (s *Stage) writesWhole(p *process, config *poolupdate.Config) {
+	if !s.opts.together() {
+		return
+	}
+	config.Whole, config.WholeWrites, config.Version = p, wholewrite.Always, "v1"
+	if s.opts.Auto {
+		config.WholeWrites, config.Verdicts = wholewrite.Auto, shelf{&s.verdicts, p}
+	}
+}
+
+// shelf is the ConfigMap as a process sees it: one that is dead writes nothing.
+type shelf struct {
+	*verdicts
+	process *process
+}
+
+// Read implements poolupdate.Verdicts.
+func (v shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.holds), nil
+}
+
+// Keep implements poolupdate.Verdicts.
+func (v shelf) Keep(ctx context.Context, subscription string, r wholewrite.Record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if v.process.fence != nil {
+		if err := v.process.fence.MayWrite(); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.holds == nil {
+		v.holds = map[string]wholewrite.Record{}
+	}
+	v.holds[subscription] = r
+	return nil
+}
