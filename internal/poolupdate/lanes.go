@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -27,6 +28,8 @@ type Config struct {
 	// at admin states, and a write leaves them as they are.
 	AdminState bool
 	Azure      Azure
+	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	Behaviour behaviour.Behaviour
 	// Whole writes load balancers with all their pools, where several pools are due; nil is
 	// never.
 	Whole   Balancers

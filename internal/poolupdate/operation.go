@@ -35,6 +35,9 @@ type Operation struct {
 	// Admin is true for a change of admin states. It goes ahead of all others and is tried
 	// without end; of it events of pools do not speak.
 	Admin bool
+	// New is true if the pool has just been made, and holds nothing of Weir's: it is filled
+	// at once, and waits for neither company nor pace.
+	New bool
 	// Draining is how many of the pool's nodes are to be Down; of two pools with changes of
 	// admin states the one with more of them goes first.
 	Draining int

@@ -263,6 +263,7 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 		}
 		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
 			older[at].ChangedAt = earlier(older[at].ChangedAt, op.ChangedAt)
+			older[at].New = older[at].New || op.New
 			continue
 		}
 		nobodys := slices.IndexFunc(older, func(o Operation) bool {
@@ -273,6 +274,7 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 			continue
 		}
 		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, earlier(older[nobodys].ChangedAt, op.ChangedAt)
+		op.New = op.New || older[nobodys].New
 		older[nobodys] = op
 	}
 	return older
