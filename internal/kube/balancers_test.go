@@ -82,7 +82,9 @@ func (nothing) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGrou
 func (nothing) Owners() []string                                           { return nil }
 func (nothing) Reached() []ensure.Reached                                  { return nil }
 func (nothing) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
-func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error)     { return nil, nil }
+
+func (nothing) Awaits(string, lb.LoadBalancerID, service.Pool) bool    { return false }
+func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error) { return nil, nil }
 
 func (b *standIn) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
 

@@ -296,7 +296,7 @@ func TestThePoolsOfAService(t *testing.T) {
 		t.Errorf("on record before there is a BackendPool: %v", first.HeldPools)
 	}
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
-	if next := s.asked("web", 2)[1]; len(next.HeldPools) == 0 || next.HeldPools[0] != s.ns+"-web" {
+	if next := s.asked("web", 2)[1]; len(next.HeldPools) == 0 || next.HeldPools[0].Name != s.ns+"-web" {
 		t.Errorf("pools on record: %v", next.HeldPools)
 	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")

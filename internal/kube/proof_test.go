@@ -216,9 +216,10 @@ func TestHeldPools(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := proving(t, tt.pool)
 			s := get[corev1.Service](o.snap.services, "shop/web")
-			req := ensure.Request{On: o.balancers.ID("kubernetes"), OwnPools: []string{"shop-web", "shop-web-ipv6"}}
-			if got := o.heldPools(s, req); (len(got) == 1) != tt.held {
-				t.Errorf("held: %v, want %v", got, tt.held)
+			on := []lb.LoadBalancerID{o.balancers.ID("kubernetes")}
+			got, made := o.heldPools(s, []string{"shop-web", "shop-web-ipv6"}, on)
+			if (len(got) == 1) != tt.held || (len(made) == 1) != (tt.name == "recorded") {
+				t.Errorf("held: %v, want %v; made: %v", got, tt.held, made)
 			}
 		})
 	}

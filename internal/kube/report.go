@@ -34,6 +34,7 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 	if p.Spec.Nodes != nil && st.works() && !st.removes() {
 		c.events.tellOfNodes(p, e, r)
 	}
+	c.filled(p, r)
 	set, _ := e.remembered()
 	c.hear(p, e, st, set, r)
 	e.schedule(st, r, c.opts)
