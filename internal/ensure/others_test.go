@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/test/worlds"
 )
 
 // put has somebody else make a resource, in YAML; ~ stands for the group's network.
@@ -36,9 +36,7 @@ func (s *stage) put(name, body string) {
 // wants in its pools is in there afterwards, however many writes that would take him.
 func (s *stage) write(id string, raw []byte) {
 	is := s.emu.Behaviour()
-	must(s.emu.SetBehaviour(behaviour.Behaviour{
-		WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, WholeWriteNewPools: behaviour.Filled,
-	}))
+	must(s.emu.SetBehaviour(worlds.Taking()))
 	defer func() { must(s.emu.SetBehaviour(is)) }()
 	must(s.emu.SetLatencyScale(0))
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", bytes.NewReader(raw))

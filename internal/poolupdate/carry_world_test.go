@@ -16,13 +16,12 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/worlds"
 )
 
 // taking is an Azure of which it is known that a write of the load balancer brings pools what
 // it carries for them.
-var taking = behaviour.Behaviour{
-	WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, WholeWriteNewPools: behaviour.Filled,
-}
+var taking = worlds.Taking()
 
 func inTakingWorld(t *testing.T, maxRetries int, story func(w *world)) {
 	inDriftingTakingWorld(t, maxRetries, 0, story)
