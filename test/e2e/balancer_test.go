@@ -222,8 +222,8 @@ func (l *lab) movesWhenFilled(name, owner string) {
 	}
 	policy(corev1.ServiceExternalTrafficPolicyLocal)
 	l.eventually("the rule at its own pool", func() error {
-		if body, _ := l.emulator.Get(l.loadBalancer() + "/loadBalancingRules/" + owner + "-TCP-80"); !strings.Contains(strings.ToLower(string(body)), "/"+strings.ToLower(own)+`"`) {
-			return fmt.Errorf("is %s", body)
+		if pool := l.poolOf(owner + "-TCP-80"); !strings.EqualFold(pool, own) {
+			return fmt.Errorf("sends flows to %s", pool)
 		}
 		return nil
 	})
@@ -243,6 +243,29 @@ func (l *lab) movesWhenFilled(name, owner string) {
 		}
 		return nil
 	})
+}
+
+// poolOf is the pool that a rule of the load balancer sends flows to.
+func (l *lab) poolOf(rule string) string {
+	l.t.Helper()
+	body, _ := l.emulator.Get(l.loadBalancer())
+	var is struct {
+		Properties struct {
+			Rules []struct {
+				Name       string
+				Properties struct {
+					Pool struct{ ID string } `json:"backendAddressPool"`
+				}
+			} `json:"loadBalancingRules"`
+		}
+	}
+	l.must(json.Unmarshal(body, &is))
+	for _, r := range is.Properties.Rules {
+		if r.Name == rule {
+			return r.Properties.Pool.ID[strings.LastIndex(r.Properties.Pool.ID, "/")+1:]
+		}
+	}
+	return "nowhere"
 }
 
 // holds waits until a pool, of whatever load balancer that has one, holds these.
