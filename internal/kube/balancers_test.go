@@ -174,6 +174,19 @@ func (s *scene) edits(name string, edit func(*corev1.Service)) {
 	change(s, s.ns, name, edit)
 }
 
+var kubernetes sync.Once
+
+// azureHas has Azure have the Service's own pools, as it has after a request: otherwise their
+// lane, which comes at once, finds nothing, and the Service is asked for again.
+func (s *scene) azureHas(service string) {
+	s.Helper()
+	balancer := network + "/loadBalancers/kubernetes"
+	kubernetes.Do(func() { s.put(balancer, `{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`) })
+	for _, name := range []string{s.ns + "-" + service, s.ns + "-" + service + "-ipv6"} {
+		s.put(balancer+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q}}}`, name, vnetID))
+	}
+}
+
 // balanced waits until a Service shows as many addresses and returns it.
 func (s *scene) balanced(name string, addresses int) *corev1.Service {
 	s.Helper()
