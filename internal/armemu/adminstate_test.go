@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/worlds"
 )
 
 // statesOf returns the addresses of a pool with their admin states, as the SDK
@@ -49,7 +50,7 @@ func ip(last int) string { return fmt.Sprintf(`"ipAddress":"10.0.0.%d"`, last) }
 // Admin states are taken from a PUT of the pool and from one of its load
 // balancer, and a PUT that leaves one out takes it back.
 func TestAdminStateIsStored(t *testing.T) {
-	emu := newCloud(t, armemu.Options{})
+	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	write := func(id, body string, status int) {
 		t.Helper()
 		if a := send(t, emu, http.MethodPut, id, body); a.status != status {
@@ -83,7 +84,7 @@ const setNIC = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/
 // not for the pool's writers to say, but the admin states are, by the reference
 // or by the name; what a write of the load balancer leaves out has none.
 func TestAdminStateOfInterfaces(t *testing.T) {
-	emu := newCloud(t, armemu.Options{})
+	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	withInterface(t, emu)
 	pool := userPool("p")
 	put(t, emu, nics+"two", nic(pool))
@@ -178,7 +179,7 @@ func TestNewFlowsToInterfaces(t *testing.T) {
 // not of their starts: the interface goes after 5 s, the failed write after 27.
 func TestNewFlowsFollowTheEndsOfOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1})
+		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
 		s.holds()
 		s.at(20)
 		for _, name := range []string{"n4", "n5"} {

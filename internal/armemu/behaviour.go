@@ -11,14 +11,6 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// defaults are the answers of an emulator that is told none: what is assumed of Azure, but
-// for whole writes, which it takes until all callers have stopped counting on that.
-func defaults() behaviour.Behaviour {
-	b := behaviour.Assumed()
-	b.WholeWriteAddresses, b.WholeWriteAdminStates, b.WholeWriteNewPools = behaviour.Taken, behaviour.Taken, behaviour.Filled
-	return b
-}
-
 // Overlaps are the answers to a write that overlaps another, in the order of the documentation;
 // mixed is some of them by turns.
 func Overlaps() []behaviour.Answer {

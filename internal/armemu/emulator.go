@@ -69,7 +69,7 @@ type Emulator struct {
 
 // New returns an empty cloud.
 func New(opts Options) *Emulator {
-	opts.Behaviour = opts.Behaviour.Or(defaults())
+	opts.Behaviour = opts.Behaviour.Or(behaviour.Assumed())
 	if opts.Latency == "" {
 		opts.Latency = Quiet
 	}

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/test/worlds"
 )
 
 func etagOf(t *testing.T, emu *armemu.Emulator, id string) string {
@@ -35,7 +36,7 @@ func TestEtagChangesTwice(t *testing.T) {
 	} {
 		t.Run(write.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{LatencyScale: 1})
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
 				if strings.Contains(write.body, "fails") {
 					setFaults(t, emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
 				}

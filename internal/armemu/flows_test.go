@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/worlds"
 )
 
 // A flowStory happens to a rule with three addresses, n1 to n3, whose probe asks
@@ -289,7 +290,7 @@ func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
 // it does not have.
 func TestNewFlowsOfARuleThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newFlowStory(t, twoProbes, armemu.Options{})
+		s := newFlowStory(t, twoProbes, armemu.Options{Behaviour: worlds.Taking()})
 		s.dies("n2")
 		s.at(6)
 		before := s.emu.Snapshot()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/worlds"
 )
 
 // durations are how long 200 writes of a resource take, from the acceptance to the end of the
@@ -61,7 +62,7 @@ func TestLatency(t *testing.T) {
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{Seed: 5, Latency: row.profile, LatencyScale: 1})
+				emu := newCloud(t, armemu.Options{Seed: 5, Latency: row.profile, LatencyScale: 1, Behaviour: worlds.Taking()})
 				if row.prepare != nil {
 					row.prepare(t, emu)
 				}
@@ -88,7 +89,7 @@ func TestRetryAfterByType(t *testing.T) {
 		{http.MethodPut, nics + "nic", nic(poolID), ""},
 		{http.MethodDelete, lbID, "", "10"},
 	} {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
 		a := send(t, emu, row.method, row.id, row.body)
 		if got := a.header.Get("Retry-After"); a.status >= 300 || got != row.want {
 			t.Errorf("%s %s: %d, Retry-After %q, want %q", row.method, row.id, a.status, got, row.want)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/worlds"
 )
 
 // Which PUTs are done when they are answered, and which of those name an operation.
@@ -50,7 +51,7 @@ func TestDoneAtOnce(t *testing.T) {
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				emu := newCloud(t, armemu.Options{LatencyScale: 1})
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
 				if row.prepare != nil {
 					row.prepare(t, emu)
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/worlds"
 )
 
 // origins spells who put the addresses of the pool, and who set them Down.
@@ -30,7 +31,7 @@ func origins(emu *armemu.Emulator) string {
 // The emulator knows who put an address into a pool and who set it Down, however often others
 // repeat it. Whoever takes it out and has it put back has lost it to the other.
 func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
-	emu := newCloud(t, armemu.Options{})
+	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	a, b, c := entry("a", ip(1), ""), entry("b", ip(2), ""), entry("c", ip(3), "")
 	for _, step := range []struct {
 		by, body, want string

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/test/worlds"
 )
 
 // get returns a text property of a resource by its path below properties.
@@ -52,7 +53,7 @@ func refused(t *testing.T, a answer, status int, code string) {
 // A public IP from its creation to its end, as the SDK sees it.
 func TestLifeOfAPublicIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behaviour: worlds.Taking()})
 		clients := newClients(t, emu.Transport(), "http://emulator.test")
 		ips := clients.NewPublicIPAddressesClient()
 		want := armnetwork.PublicIPAddress{

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/test/referencepage"
+	"weir.dev/weir/test/worlds"
 )
 
 // A breach is a request that breaks one rule of the validation table, and one
@@ -182,7 +183,7 @@ func (b breach) run(t *testing.T, code string) {
 	if b.goodID == "" {
 		b.goodID = b.id
 	}
-	emu := newCloud(t, armemu.Options{})
+	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	if b.prepare != nil {
 		b.prepare(t, emu)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/test/referencepage"
+	"weir.dev/weir/test/worlds"
 )
 
 // A transcript is a transport that writes down what passes.
@@ -198,7 +199,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 
 // A PUT of the load balancer says what its pools are.
 func TestLoadBalancerPutReplacesItsPools(t *testing.T) {
-	emu := newCloud(t, armemu.Options{})
+	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
 	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.4", "10.0.0.5"))
 	inline := strings.Replace(poolBody("10.0.0.9"), "{", `{"name":"web",`, 1)
 	if a := send(t, emu, http.MethodPut, lbID, lbBody(inline)); a.status != http.StatusOK {

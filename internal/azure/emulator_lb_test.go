@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/worlds"
 )
 
 var private = lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes-internal"}
@@ -55,7 +56,7 @@ func withSubnet(t *testing.T, emu *armemu.Emulator) {
 // is each time what was written.
 func TestALoadBalancersLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		emu, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1})
+		emu, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1, Behaviour: worlds.Taking()})
 		withSubnet(t, emu)
 		if _, err := client.GetLoadBalancer(t.Context(), private); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
 			t.Fatalf("before it is made: %v", err)

@@ -21,6 +21,9 @@ const (
 	// handful bounds the writes of the load balancer that a step costs, however many
 	// Services it is about.
 	handful = 5
+	// fillTakes is how long a write of a pool takes at most, with the wait for its end: the write
+	// that makes fifty pools makes them empty, and each takes one of its own, one after the other.
+	fillTakes = 2 * time.Second
 
 	idleAnnotation = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
 	idleMinutes    = 10
@@ -64,6 +67,8 @@ func (f Feat) String() string {
 func (s *stage) servicesAppear(ctx context.Context) (err error) {
 	s.tell("%d Services for the pods of web appear together", crowdSize)
 	s.crowd = &CrowdSummary{}
+	s.deadline += crowdSize * fillTakes
+	defer func() { s.deadline -= crowdSize * fillTakes }()
 	s.crowd.Appeared, err = s.together(ctx, crowdSize, "served", func() error {
 		for i := range crowdSize {
 			if err := s.cluster.create(ctx, newService(crowdMember(i+1), "web")); err != nil {

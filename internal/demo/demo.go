@@ -209,6 +209,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	r.print.line(plain, "start", fmt.Sprintf("Azure: a network, no load balancer, at %s", r.lab.endpoint))
+	r.print.line(plain, "start", fmt.Sprintf("it behaves as the real one is assumed to, %g times as fast", 1/latencyScale))
 	config, err := clientcmd.BuildConfigFromFlags("", r.lab.kubeconfig)
 	if err != nil {
 		return err

@@ -172,7 +172,7 @@ func (s *stage) strangerPuts(ctx context.Context, pool string, ip netip.Addr, na
 		return err
 	}
 	s.observer.foreign(strings.TrimPrefix(pool, namespace+"-"), ip, name)
-	s.print.line(yellow, "writer", fmt.Sprintf("puts %s into %s by a PUT of the load balancer", ip, pool))
+	s.print.line(yellow, "writer", fmt.Sprintf("puts %s into %s by a PUT of the pool", ip, pool))
 	return nil
 }
 

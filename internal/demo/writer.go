@@ -18,19 +18,29 @@ import (
 // secondWriterID marks the second writer's calls in the emulator's log.
 const secondWriterID = "second-writer"
 
-// secondWriter is a pipeline that writes the same load balancer as Weir, as
-// Terraform or az do: it reads the load balancer, changes the body, and writes it
-// back whole with If-Match. To Azure it is a client like any other.
+// secondWriter is a pipeline that writes the same pools as Weir, as Terraform or az do: it reads
+// a pool, changes the body, and writes it back with If-Match, which changes the etag of all that
+// is on the load balancer. To Azure it is a client like any other.
 type secondWriter struct {
-	loadBalancer string // URL
-	client       *http.Client
+	endpoint string
+	client   *http.Client
 }
 
 func newSecondWriter(endpoint string) *secondWriter {
 	return &secondWriter{
-		loadBalancer: strings.TrimSuffix(endpoint, "/") + provider + "loadBalancers/" + loadBalancer + "?api-version=2025-05-01",
-		client:       &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
+		endpoint: strings.TrimSuffix(endpoint, "/"),
+		client:   &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
+}
+
+// at is the URL of a pool, or of the load balancer if none is named. Azure compares ids without
+// case; the weather does not, and what slows Weir's writes down does not meet these.
+func (w *secondWriter) at(pool string) string {
+	id := w.endpoint + provider + "loadBalancers/" + loadBalancer
+	if pool != "" {
+		id += "/backendaddresspools/" + pool
+	}
+	return id + "?api-version=2025-05-01"
 }
 
 // errOvertaken says that somebody wrote between the second writer's GET and PUT.
@@ -50,21 +60,19 @@ func (w *secondWriter) add(ctx context.Context, pool, name string, ip netip.Addr
 }
 
 func (w *secondWriter) addOnce(ctx context.Context, pool, name string, ip netip.Addr) error {
-	body, err := w.call(ctx, http.MethodGet, nil, "")
+	body, err := w.call(ctx, http.MethodGet, pool, nil, "")
 	if err != nil {
 		return err
 	}
 	etag, _ := body["etag"].(string)
-	if err := addTo(body, pool, name, ip); err != nil {
-		return err
-	}
-	_, err = w.call(ctx, http.MethodPut, body, etag)
+	addTo(body, name, ip)
+	_, err = w.call(ctx, http.MethodPut, pool, body, etag)
 	return err
 }
 
 // busy reports whether a write of the load balancer, or of one of its pools, is under way.
 func (w *secondWriter) busy(ctx context.Context) (bool, error) {
-	body, err := w.call(ctx, http.MethodGet, nil, "")
+	body, err := w.call(ctx, http.MethodGet, "", nil, "")
 	if err != nil {
 		return false, err
 	}
@@ -72,37 +80,27 @@ func (w *secondWriter) busy(ctx context.Context) (bool, error) {
 	return properties["provisioningState"] == "Updating", nil
 }
 
-// addTo adds an address to a pool in the body of a load balancer.
-func addTo(body object, pool, name string, ip netip.Addr) error {
-	properties, _ := body["properties"].(object)
-	pools, _ := properties["backendAddressPools"].([]any)
-	for _, p := range pools {
-		p, _ := p.(object)
-		if p["name"] != pool {
-			continue
-		}
-		of, _ := p["properties"].(object)
-		if of == nil {
-			of = object{}
-			p["properties"] = of
-		}
-		entries, _ := of["loadBalancerBackendAddresses"].([]any)
-		of["loadBalancerBackendAddresses"] = append(entries, object{"name": name, "properties": object{
-			"ipAddress": ip.String(), "virtualNetwork": object{"id": provider + "virtualNetworks/" + network},
-		}})
-		return nil
+// addTo adds an address to the body of a pool.
+func addTo(body object, name string, ip netip.Addr) {
+	of, _ := body["properties"].(object)
+	if of == nil {
+		of = object{}
+		body["properties"] = of
 	}
-	return fmt.Errorf("the second writer finds no pool %s", pool)
+	entries, _ := of["loadBalancerBackendAddresses"].([]any)
+	of["loadBalancerBackendAddresses"] = append(entries, object{"name": name, "properties": object{
+		"ipAddress": ip.String(), "virtualNetwork": object{"id": provider + "virtualNetworks/" + network},
+	}})
 }
 
-func (w *secondWriter) call(ctx context.Context, method string, body object, ifMatch string) (object, error) {
+func (w *secondWriter) call(ctx context.Context, method, pool string, body object, ifMatch string) (object, error) {
 	var payload bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&payload).Encode(body); err != nil {
 			return nil, err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, w.loadBalancer, &payload)
+	req, err := http.NewRequestWithContext(ctx, method, w.at(pool), &payload)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/ensure"
@@ -122,6 +123,9 @@ func (p pools) Report(_ context.Context, r poolupdate.Report) {
 		p.process.missing++
 	}
 	s.mu.Unlock()
+	if r.Settled {
+		p.process.filled(r.Pool)
+	}
 	if again {
 		p.process.running.Go(func() { p.lookAgain(b) })
 	}
@@ -141,6 +145,61 @@ func (p pools) lookAgain(b *backendPool) {
 	}
 }
 
+// makePools makes the BackendPools that a Service needs, and returns their names. The caller holds
+// s.mu.
+func (p *process) makePools(res ensure.Result) (needed map[string]bool) {
+	s := p.stage
+	needed = map[string]bool{}
+	if res.Wish == nil {
+		return needed
+	}
+	for _, pool := range res.Wish.Pools {
+		b := &backendPool{id: lb.PoolID{LoadBalancer: res.On, Name: pool.Name}, pool: pool, service: res.Service}
+		if pool.Shared {
+			b.service = ""
+		}
+		name := res.On.Name + "/" + pool.Name
+		needed[name] = true
+		if is := s.backends[name]; is == nil || is.deleting {
+			s.uids++
+			b.ref = poolupdate.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
+			s.backends[name] = b
+			p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), New: true})
+		}
+	}
+	return needed
+}
+
+// fillFirst makes the BackendPools of pools that have to be filled before flows are sent there,
+// and has the Service asked for again when one is. The caller holds s.mu.
+func (p *process) fillFirst(name string, cl *claim, res ensure.Result) {
+	var waits []string
+	for _, id := range res.Filling {
+		waits = append(waits, id.LoadBalancer.Name+"/"+id.Name)
+	}
+	p.stage.trace("%s: keeps what it has until %s is filled", name, strings.Join(waits, ", "))
+	cl.level, cl.waits, cl.waitsUntil = nil, waits, time.Now().Add(30*time.Second)
+	p.makePools(res)
+	p.later(name, cl, 30*time.Second)
+}
+
+// filled has the Services asked for again that wait for a pool.
+func (p *process) filled(pool lb.PoolID) {
+	s := p.stage
+	s.mu.Lock()
+	var all []string
+	for name, cl := range p.claims {
+		if slices.Contains(cl.waits, pool.LoadBalancer.Name+"/"+pool.Name) {
+			cl.waits, cl.waitsUntil = nil, time.Time{}
+			all = append(all, name)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range all {
+		p.kick(name)
+	}
+}
+
 // keepPools makes the BackendPools of a Service that has what it wants, and lets go of those
 // that it had before. The caller holds s.mu.
 func (p *process) keepPools(res ensure.Result) {
@@ -148,23 +207,7 @@ func (p *process) keepPools(res ensure.Result) {
 	if s.backends == nil {
 		return
 	}
-	needed := map[string]bool{}
-	if res.Wish != nil {
-		for _, pool := range res.Wish.Pools {
-			b := &backendPool{id: lb.PoolID{LoadBalancer: res.On, Name: pool.Name}, pool: pool, service: res.Service}
-			if pool.Shared {
-				b.service = ""
-			}
-			name := res.On.Name + "/" + pool.Name
-			needed[name] = true
-			if is := s.backends[name]; is == nil || is.deleting {
-				s.uids++
-				b.ref = poolupdate.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
-				s.backends[name] = b
-				p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now()})
-			}
-		}
-	}
+	needed := p.makePools(res)
 	for _, name := range slices.Sorted(maps.Keys(s.backends)) {
 		b := s.backends[name]
 		switch {
@@ -228,4 +271,16 @@ func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error)
 		}
 	}
 	return foreign, nil
+}
+
+// held are the pools of a Service's own that it has BackendPools for, on any load balancer. The
+// caller holds s.mu.
+func (s *stage) held(name string) []lb.PoolID {
+	var all []lb.PoolID
+	for _, of := range slices.Sorted(maps.Keys(s.backends)) {
+		if b := s.backends[of]; b.service == name {
+			all = append(all, b.id)
+		}
+	}
+	return all
 }

@@ -47,6 +47,9 @@ type claim struct {
 	notBefore     time.Time
 	told          string
 	contests      []ensure.Contest
+	// waits are the pools that have to be filled before it is asked for again, or waitsUntil.
+	waits      []string
+	waitsUntil time.Time
 }
 
 // apply creates or changes a Service, and has the process look at it.
@@ -65,6 +68,9 @@ func (s *stage) apply(name string, spec service.Service, namespaceLabels map[str
 	}
 	spec.Namespace, spec.Name, _ = strings.Cut(name, "/")
 	r.Service, r.namespaceLabels = spec, namespaceLabels
+	if cl := s.process.claims[name]; cl != nil {
+		cl.waits, cl.waitsUntil = nil, time.Time{}
+	}
 	s.mu.Unlock()
 	s.process.kick(name)
 }
@@ -168,6 +174,9 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if wait := time.Until(cl.notBefore); wait > 0 {
 		return wait, nil
 	}
+	if time.Until(cl.waitsUntil) > 0 && !r.deleted {
+		return 0, nil
+	}
 	spec, places, labels := r.Service, slices.Clone(r.places), r.namespaceLabels
 	var wish *service.Wish
 	if !r.deleted {
@@ -209,6 +218,8 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 		}
 	}
 	req := ensure.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status, Again: r.again, Spare: s.spares, Recorded: places}
+	req.HeldPools = s.held(name)
+	req.MadePools = req.HeldPools
 	if on != "" {
 		req.On = p.balancers.ID(on)
 	}
@@ -261,6 +272,14 @@ func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.
 		return nil
 	}
 	return p.stage.members(pool)
+}
+
+// Awaits implements ensure.Cluster. Where the pools are nobody's to fill nobody waits for that.
+func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool) bool {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	up := func(a lb.Address) bool { return a.AdminState != lb.Down }
+	return p.stage.backends != nil && slices.ContainsFunc(p.stage.members(pool), up)
 }
 
 // Reached implements ensure.Cluster.

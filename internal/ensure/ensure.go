@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
@@ -48,9 +49,12 @@ type Cluster interface {
 	// Owners returns the owners of all Services that have a load balancer of Weir's, or
 	// are to have one.
 	Owners() []string
-	// Fresh returns what a pool is to hold that is about to be made for a Service. Those that
-	// are to be Down are left to the pool's lane, which has a record of them.
+	// Fresh returns what a pool is to hold that is about to be made for a Service; none for one
+	// that a BackendPool keeps, whose lane fills it.
 	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
+	// Awaits reports whether a pool of a Service is to hold members that are not Down, and
+	// nothing keeps Weir from filling it.
+	Awaits(service string, on lb.LoadBalancerID, pool service.Pool) bool
 	// Foreign returns those addresses of a pool of Services that Weir did not put there.
 	Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error)
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
@@ -68,12 +72,14 @@ type Lease interface {
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }
 
-// Config is what the Balancers work with. All fields but Lease are needed.
+// Config is what the Balancers work with. All fields but Behaviour and Lease are needed.
 type Config struct {
 	Settings
 	Azure   Azure
 	Lanes   Lanes
 	Cluster Cluster
+	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.
 	Lease Lease
 	// Done is told what came of a request, from several goroutines at once.
@@ -112,8 +118,10 @@ type Request struct {
 	Owner string
 	// OwnPools are the names of the pools that it may have for itself.
 	OwnPools []string
-	// HeldPools are those of them on On that are on record as its own.
-	HeldPools []string
+	// HeldPools are those of them, on any of the load balancers, that are on record as its own.
+	HeldPools []lb.PoolID
+	// MadePools are those of HeldPools that it has a BackendPool of Weir's for.
+	MadePools []lb.PoolID
 	// Wish is what it wants on On; nil if it wants nothing any more.
 	Wish *service.Wish
 	On   lb.LoadBalancerID
@@ -155,6 +163,9 @@ type Result struct {
 	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
 	// them.
 	Gone []lb.LoadBalancerID
+	// Filling are the pools that have to be filled before the rest can be done for it: what it
+	// has stays with those that it had, and it has to be asked again.
+	Filling []lb.PoolID
 	// Without are those of its own pools that Azure was seen not to have.
 	Without []lb.PoolID
 }
@@ -232,6 +243,10 @@ type job struct {
 	contests  []Contest
 	gone      []lb.LoadBalancerID
 	without   []lb.PoolID
+	// rules are those that it wants on the load balancer of the step for now, and filling the
+	// pools that it waits for; see hold.
+	rules   []lb.Rule
+	filling []lb.PoolID
 	// groups are the resource groups of the public IPs that its frontends lost.
 	groups []lb.ResourceID
 	// replaces is true if it had to let go of all on the load balancer where it belongs.
@@ -307,5 +322,5 @@ func (b *Balancers) done(j *job, err error) {
 	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
 		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
 	})
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Kept: j.kept, Contests: j.contests, Changed: j.changed, Gone: gone, Without: j.without})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Kept: j.kept, Contests: j.contests, Changed: j.changed, Gone: gone, Filling: j.filling, Without: j.without})
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/test/worlds"
 )
 
 // put has somebody else make a resource, in YAML; ~ stands for the group's network.
@@ -30,8 +32,12 @@ func (s *stage) put(name, body string) {
 	s.remember()
 }
 
-// write has somebody else write a resource as Azure has it: it adds what is not said.
+// write has somebody else write a resource as Azure has it: it adds what is not said. What he
+// wants in its pools is in there afterwards, however many writes that would take him.
 func (s *stage) write(id string, raw []byte) {
+	is := s.emu.Behaviour()
+	must(s.emu.SetBehaviour(worlds.Taking()))
+	defer func() { must(s.emu.SetBehaviour(is)) }()
 	must(s.emu.SetLatencyScale(0))
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", bytes.NewReader(raw))
 	must(err)

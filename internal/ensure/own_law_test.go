@@ -4,12 +4,16 @@ package ensure_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"weir.dev/weir/test/worlds"
 )
 
 // turn is one thing that happens: it changes the stage at once.
@@ -105,16 +109,22 @@ func (s *stage) revive() {
 }
 
 // Whatever happens to Services while nodes drain, Azure is throttled, answers get lost and
-// processes die: at rest each pool holds what is wanted and what others put there, all of
+// processes die, and whatever Azure does with pools in a write of their load balancer: at rest each pool holds what is wanted and what others put there, all of
 // that, and nothing that Weir set Down is left so. Nothing is left of a Service that is gone.
 func TestLawWhatWeirHasWrittenHasAnOwner(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
+		azure := rapid.SampledFrom(slices.Sorted(maps.Keys(worlds.All()))).Draw(rt, "azure")
+		known := rapid.Bool().Draw(rt, "known")
 		turns := rapid.SliceOfN(rapid.Custom(drawTurn), 2, 12).Draw(rt, "turns")
 		var failed error
 		var said strings.Builder
 		synctest.Test(t, func(*testing.T) {
 			s := newStage(guarded)
 			defer func() { s.close() }()
+			must(s.emu.SetBehaviour(worlds.All()[azure]))
+			if known {
+				s.knows = worlds.All()[azure]
+			}
 			keepsPools(s)
 			s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
 			for _, at := range turns {

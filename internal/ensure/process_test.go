@@ -47,7 +47,7 @@ func (s *stage) launch() {
 	if err != nil {
 		panic(err)
 	}
-	ofPools := poolupdate.Config{Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Log: quiet}
+	ofPools := poolupdate.Config{Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Behaviour: s.knows, Log: quiet}
 	if s.backends != nil {
 		kept := pools{p}
 		ofPools.Cluster, ofPools.Ledger, ofPools.Reporter = kept, kept, kept
@@ -55,7 +55,7 @@ func (s *stage) launch() {
 	}
 	p.lanes = poolupdate.New(ofPools)
 	config := ensure.Config{
-		Settings: s.settings, Azure: p.client, Lanes: p.lanes, Cluster: p, Done: p.ensured, Log: s.log,
+		Settings: s.settings, Azure: p.client, Lanes: p.lanes, Cluster: p, Behaviour: s.knows, Done: p.ensured, Log: s.log,
 	}
 	if s.wrap != nil {
 		config.Azure = s.wrap(p.client)

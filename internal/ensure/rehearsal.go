@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 // Rehearsal is Balancers that work on a Shadow: they do all that Balancers do, and nothing
@@ -28,9 +29,17 @@ func NewRehearsal(cfg Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1)}
 	cfg.Log = slog.New(slog.DiscardHandler)
 	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Done = r.Shadow, freeLanes{}, nil, r.hear
+	cfg.Cluster = patient{cfg.Cluster}
 	r.Balancers = New(cfg)
 	return r
 }
+
+// patient is a cluster as it will be when all pools are filled: a rehearsal shows the end, and not
+// which of two writes comes first.
+type patient struct{ Cluster }
+
+// Awaits implements Cluster.
+func (patient) Awaits(string, lb.LoadBalancerID, service.Pool) bool { return false }
 
 // freeLanes are those where nobody else writes, and nothing waits.
 type freeLanes struct{}

@@ -27,6 +27,10 @@ func (p *process) note(name string, r *record, cl *claim, res ensure.Result) err
 	if res.Note != "" {
 		p.stage.trace("%s: note: %s", name, res.Note)
 	}
+	if len(res.Filling) > 0 {
+		p.fillFirst(name, cl, res)
+		return nil
+	}
 	p.keepPools(res)
 	if res.Wish == nil {
 		p.stage.release(name, cl)

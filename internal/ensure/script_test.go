@@ -236,6 +236,7 @@ func (s *stage) restartAs(d *datadriven.TestData) {
 		s.spares = false
 	}
 	s.launch()
+	s.process.lookAtPools()
 	s.kickAll()
 }
 

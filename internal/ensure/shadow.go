@@ -40,6 +40,7 @@ type Shadow struct {
 	// listed are the resource groups that were read, by what was asked for, and the error.
 	listed map[string]error
 	given  map[netip.Addr]string
+	pools  int
 }
 
 // NewShadow returns the shadow of an Azure.
@@ -243,7 +244,7 @@ func (s *Shadow) PutSecurityGroup(_ context.Context, g lb.SecurityGroup) (lb.Sec
 	return g, nil
 }
 
-// PutPool keeps a pool of a load balancer that was read.
+// PutPool keeps a pool of a load balancer that was read, and counts it if that changes it.
 func (s *Shadow) PutPool(p lb.Pool) {
 	defer s.lock()()
 	known := s.balancers[p.ID.LoadBalancer.Key()]
@@ -253,6 +254,9 @@ func (s *Shadow) PutPool(p lb.Pool) {
 	known.Is.Pools = slices.Clone(known.Is.Pools)
 	for i, is := range known.Is.Pools {
 		if equalFold(is.ID.Name, p.ID.Name) {
+			if !slices.Equal(is.Addresses, p.Addresses) {
+				s.pools++
+			}
 			known.Is.Pools[i] = p
 		}
 	}
@@ -285,6 +289,8 @@ type Differences struct {
 	Balancers []Changed[lb.LoadBalancer]
 	PublicIPs []Changed[lb.PublicIP]
 	Groups    []Changed[lb.SecurityGroup]
+	// Pools counts the writes of pools: each takes one of its own.
+	Pools int
 	// Given says for what each address stands that Azure would choose.
 	Given map[netip.Addr]string
 }
@@ -293,7 +299,7 @@ type Differences struct {
 func (s *Shadow) Differences() Differences {
 	defer s.lock()()
 	return Differences{
-		Balancers: ordered(s.balancers), PublicIPs: ordered(s.ips), Groups: ordered(s.groups), Given: maps.Clone(s.given),
+		Balancers: ordered(s.balancers), PublicIPs: ordered(s.ips), Groups: ordered(s.groups), Pools: s.pools, Given: maps.Clone(s.given),
 	}
 }
 

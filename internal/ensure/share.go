@@ -3,19 +3,17 @@
 package ensure
 
 import (
-	"slices"
-
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 )
 
 // share is what a job's step wants of the load balancer.
 func (w *worker) share(j *job, inv *inventory) plan.Share {
-	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: j.HeldPools}
+	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: namesOn(w.id, j.HeldPools), MadePools: namesOn(w.id, j.MadePools)}
 	if j.steps[0].leaves {
 		return s
 	}
-	s.Probes, s.Rules = j.Wish.Probes, j.Wish.Rules
+	s.Probes, s.Rules = j.Wish.Probes, j.rules
 	for i, f := range j.Wish.Faces {
 		front := f.Frontend
 		if key := inv.of[j][i]; key != "" {
@@ -26,15 +24,19 @@ func (w *worker) share(j *job, inv *inventory) plan.Share {
 	for _, p := range j.Wish.Pools {
 		s.Pools = append(s.Pools, lb.Pool{
 			ID:        lb.PoolID{LoadBalancer: w.id, Name: p.Name},
-			Addresses: upOnly(w.cfg.Cluster.Fresh(j.Service, w.id, p)),
+			Addresses: w.fresh(j, p),
 		})
 	}
 	return s
 }
 
-// upOnly returns the addresses that a pool is made with: those that are not to be Down. A pool
-// that is being made has no record yet, and a Down that is on no record is nobody's to take
-// back. To new flows it is the same; the pool's lane adds the others, on record.
-func upOnly(fresh []lb.Address) []lb.Address {
-	return slices.DeleteFunc(slices.Clone(fresh), func(a lb.Address) bool { return a.AdminState == lb.Down })
+// namesOn are the names of those pools that are on a load balancer.
+func namesOn(id lb.LoadBalancerID, pools []lb.PoolID) []string {
+	var names []string
+	for _, p := range pools {
+		if p.LoadBalancer.Key() == id.Key() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }

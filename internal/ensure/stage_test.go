@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -53,6 +54,7 @@ type stage struct {
 	witness  witness
 	// strangers are what others keep doing.
 	strangers [][]datadriven.CmdArg
+	knows     behaviour.Behaviour // of this Azure, to Weir
 	log       *slog.Logger
 	wrap      func(ensure.Azure) ensure.Azure // nil leaves Azure as it is
 	spares    bool                            // every request spares addresses

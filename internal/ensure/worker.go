@@ -116,7 +116,10 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 		}
 		j.steps = j.steps[1:]
 		w.trust(balancing, j)
-		j.fights(w.shows(addressing, j.Service), w.shows(balancing, j.Service))
+		j.fights(w.shows(addressing, j.Service))
+		if !j.waitsForFill() { // else a rule that moves to the pool once it is filled was not undone by anybody
+			j.fights(w.shows(balancing, j.Service))
+		}
 		w.next(j)
 	}
 }

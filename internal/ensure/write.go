@@ -77,6 +77,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	if err != nil {
 		return nil, err
 	}
+	w.hold(jobs, observed)
 	p := plan.Make(w.input(observed, jobs, owners, foreign, inv))
 	all := jobs
 	if jobs = w.unfought(all, p); len(jobs) < len(all) {

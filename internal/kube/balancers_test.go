@@ -82,7 +82,9 @@ func (nothing) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGrou
 func (nothing) Owners() []string                                           { return nil }
 func (nothing) Reached() []ensure.Reached                                  { return nil }
 func (nothing) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
-func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error)     { return nil, nil }
+
+func (nothing) Awaits(string, lb.LoadBalancerID, service.Pool) bool    { return false }
+func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error) { return nil, nil }
 
 func (b *standIn) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
 
@@ -170,6 +172,19 @@ func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
 func (s *scene) edits(name string, edit func(*corev1.Service)) {
 	s.Helper()
 	change(s, s.ns, name, edit)
+}
+
+var kubernetes sync.Once
+
+// azureHas has Azure have the Service's own pools, as it has after a request: otherwise their
+// lane, which comes at once, finds nothing, and the Service is asked for again.
+func (s *scene) azureHas(service string) {
+	s.Helper()
+	balancer := network + "/loadBalancers/kubernetes"
+	kubernetes.Do(func() { s.put(balancer, `{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`) })
+	for _, name := range []string{s.ns + "-" + service, s.ns + "-" + service + "-ipv6"} {
+		s.put(balancer+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q}}}`, name, vnetID))
+	}
 }
 
 // balanced waits until a Service shows as many addresses and returns it.

@@ -195,7 +195,11 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 		c.warn(ctx, cl, "load balancer not as the Service wants it", r.Service, r.Err)
 		return nil
 	}
-	if err := c.ensured(ctx, s, cl, r, now); err != nil {
+	finish := c.ensured
+	if len(r.Filling) > 0 && c.ours(s) {
+		finish = c.makeFirst
+	}
+	if err := finish(ctx, s, cl, r, now); err != nil {
 		if errors.Is(err, errNameTaken) || !passes(err) && !errors.Is(err, errGone) && !errors.Is(err, errStillGoing) {
 			c.complainOnce(s, cl, stateFailed, textOf(err))
 		}
@@ -222,6 +226,8 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 	case wish != nil && cl.kept(s) && !dryRun(s) && cl.isLevel(wish, s.Annotations[WriteAgainAnnotation], c.selection(s.Labels, namespace), now) && !c.nodesDiffer(cl, wish):
 		return c.publish(ctx, s, cl.ingress)
 	case wish == nil && cl.free:
+		return nil
+	case cl.filling.asked != nil && !dryRun(s) && !cl.filling.over(wish, s.Annotations[WriteAgainAnnotation], now):
 		return nil
 	case dryRun(s):
 		return c.foretell(ctx, s, cl, wish, namespace, now)
@@ -289,11 +295,11 @@ func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service
 	if on != "" {
 		places = append([]string{on}, leave...)
 		req.On = by.ID(on)
-		req.HeldPools = c.heldPools(s, req)
 	}
 	for _, name := range leave {
 		req.Leave = append(req.Leave, by.ID(name))
 	}
+	req.HeldPools, req.MadePools = c.heldPools(s, req.OwnPools, append(slices.Clone(req.Leave), req.On))
 	return req, places, nil
 }
 

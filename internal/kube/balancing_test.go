@@ -39,6 +39,7 @@ func annotated(name, value string) func(*corev1.Service) {
 // when nothing of it is left.
 func TestAServiceIsServed(t *testing.T) {
 	s := newScene(t)
+	s.azureHas("web")
 	s.wants("web")
 	svc := s.balanced("web", 1)
 	if svc.Annotations[kube.PlaceAnnotation] != "kubernetes" || len(svc.Finalizers) != 1 || svc.Finalizers[0] != kube.ServiceFinalizer {
@@ -195,6 +196,7 @@ func TestABadAnnotationIsToldOnce(t *testing.T) {
 // One that becomes bad keeps what it has, and can still go.
 func TestABadAnnotationHoldsNobody(t *testing.T) {
 	s := newScene(t)
+	s.azureHas("web")
 	s.wants("web")
 	s.balanced("web", 1)
 	s.edits("web", annotated("azure-load-balancer-internal", "perhaps"))
@@ -231,6 +233,7 @@ func TestAFailureIsToldAndTriedAgain(t *testing.T) {
 // What Azure asked for is kept, whatever happens to the Service meanwhile.
 func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	s := newScene(t)
+	s.azureHas("web")
 	until := time.Now().Add(3 * time.Second)
 	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
 		if time.Now().Before(until) {
@@ -287,6 +290,7 @@ func TestAServiceMoves(t *testing.T) {
 // The pools follow the policy; a BackendPool that somebody deletes is made again.
 func TestThePoolsOfAService(t *testing.T) {
 	s := newScene(t)
+	s.azureHas("web")
 	s.wants("web", func(svc *corev1.Service) {
 		svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
 	})
@@ -296,7 +300,7 @@ func TestThePoolsOfAService(t *testing.T) {
 		t.Errorf("on record before there is a BackendPool: %v", first.HeldPools)
 	}
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
-	if next := s.asked("web", 2)[1]; len(next.HeldPools) == 0 || next.HeldPools[0] != s.ns+"-web" {
+	if next := s.asked("web", 2)[1]; len(next.HeldPools) == 0 || next.HeldPools[0].Name != s.ns+"-web" {
 		t.Errorf("pools on record: %v", next.HeldPools)
 	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")

@@ -86,6 +86,8 @@ type claim struct {
 	deleting bool
 	// ghost is true for a Service that is gone: nothing can be written down of it any more.
 	ghost bool
+	// filling is what it waits for before it gets the rest.
+	filling filling
 	// had is true once the Service had a load balancer.
 	had bool
 	// unknown are the annotations without effect that people were told of.
@@ -123,6 +125,9 @@ func (cl *claim) isLevel(wish *service.Wish, again, chosenBy string, now time.Ti
 func (cl *claim) wait(now time.Time) time.Duration {
 	if f := cl.foretold; f != nil && !f.until.IsZero() {
 		return max(f.until.Sub(now), time.Millisecond)
+	}
+	if !cl.running && cl.filling.asked != nil {
+		return max(cl.filling.until.Sub(now), time.Millisecond)
 	}
 	if !cl.running && cl.spare.losing != nil {
 		return max(cl.spare.again.Sub(now), time.Millisecond)

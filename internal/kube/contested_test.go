@@ -47,6 +47,7 @@ func fought(until time.Time) func(ensure.Request) ensure.Result {
 func TestAFightIsTold(t *testing.T) {
 	s := newScene(t)
 	name, later := s.ns+"/web", time.Now().Add(time.Hour)
+	s.azureHas("web")
 	s.wants("web")
 	svc := s.balanced("web", 1)
 	before := svc.DeepCopy()

@@ -103,24 +103,23 @@ func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wi
 	}
 	if wish != nil {
 		for _, pool := range wish.Pools {
-			if !pool.Shared {
-				if err := c.rehearsePool(ctx, r, s, req.On, pool); err != nil {
-					return "", err
-				}
+			if err := c.rehearsePool(ctx, r, s, req.On, pool); err != nil {
+				return "", err
 			}
 		}
 	}
 	return planview.Of(r.Shadow.Differences(), nil).Brief(), nil
 }
 
-// rehearsePool gives a Service's own pool its members in the shadow.
+// rehearsePool gives a Service's own pool its members in the shadow, and the pool of all nodes if
+// it would be made.
 func (c *Cluster) rehearsePool(ctx context.Context, r *ensure.Rehearsal, s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) error {
 	b, err := r.Shadow.GetLoadBalancer(ctx, on)
 	if err != nil {
 		return err
 	}
 	at := slices.IndexFunc(b.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, pool.Name) })
-	if at < 0 {
+	if at < 0 || pool.Shared && len(b.Pools[at].Addresses) > 0 {
 		return nil
 	}
 	p := c.poolFor(s, on, pool)

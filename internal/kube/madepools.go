@@ -30,7 +30,16 @@ var errNameTaken = errors.New("somebody made it for another pool, Service or nod
 // makePools makes the BackendPools of a Service, now that Azure has its pools, and deletes
 // those that it had before.
 func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Result) error {
-	var names []string
+	names, err := c.createPools(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	return c.dropPools(ctx, s, names, r.Without)
+}
+
+// createPools makes the BackendPools of a Service, and returns the names of those that are its
+// own.
+func (c *Cluster) createPools(ctx context.Context, s *corev1.Service, r ensure.Result) (names []string, err error) {
 	c.holds(s, &served{r.On, r.Wish.Pools})
 	for _, pool := range r.Wish.Pools {
 		p := c.poolFor(s, r.On, pool)
@@ -38,10 +47,10 @@ func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Res
 			names = append(names, p.Name)
 		}
 		if err := c.makePool(ctx, p); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return c.dropPools(ctx, s, names, r.Without)
+	return names, nil
 }
 
 // holds notes what Azure holds for a Service. BackendPools that were made for it before wait
@@ -92,6 +101,7 @@ func madeName(of, balancer string, family lb.Family) string {
 // selector that it needs now; if it has to wait for that, selectPlaced gives it.
 func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && says(is, p) {
+		c.found(is)
 		if p.Spec.Nodes == nil || c.ofNodes(is) && c.allPlaced() != nil {
 			return nil
 		}
@@ -187,17 +197,29 @@ func (c *Cluster) servedBy(balancer string) []*corev1.Service {
 	})
 }
 
-// heldPools are the pools of a Service's own that are on record as Weir's: what is in them
-// came from this cluster. A BackendPool alone, which anybody may write, is no record.
-func (c *Cluster) heldPools(s *corev1.Service, req ensure.Request) []string {
-	return slices.DeleteFunc(slices.Clone(req.OwnPools), func(name string) bool {
-		at := lb.PoolID{LoadBalancer: req.On, Name: name}
-		return !slices.ContainsFunc(c.snap.poolsAt(at.Key()), func(p *v1alpha1.BackendPool) bool {
-			its := p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
-			taken := c.snap.taken(p)
-			return its && (taken || c.snap.made(p)) || taken && c.nothingForeign(p)
-		})
-	})
+// heldPools are the pools of a Service's own, on these load balancers, that are on record as
+// Weir's: what is in them came from this cluster. A BackendPool alone, which anybody may write,
+// is no record. Of these made are the ones that it has a BackendPool of Weir's for.
+func (c *Cluster) heldPools(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+	for _, balancer := range on {
+		for _, name := range names {
+			at := lb.PoolID{LoadBalancer: balancer, Name: name}
+			all := c.snap.poolsAt(at.Key())
+			its := func(p *v1alpha1.BackendPool) bool {
+				return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+			}
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
+				taken := c.snap.taken(p)
+				return its(p) && (taken || c.snap.made(p)) || taken && c.nothingForeign(p)
+			}) {
+				held = append(held, at)
+			}
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && c.snap.made(p) }) {
+				made = append(made, at)
+			}
+		}
+	}
+	return held, made
 }
 
 // nothingForeign reports whether an attempt has seen none but Weir's addresses in a pool.
@@ -276,4 +298,21 @@ func (c *Cluster) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []
 		return nil
 	}
 	return set.Addresses
+}
+
+// Awaits implements ensure.Cluster. A BackendPool that leaves its pool as it is fills nothing.
+func (c *Cluster) Awaits(name string, on lb.LoadBalancerID, pool service.Pool) bool {
+	s := get[corev1.Service](c.snap.services, name)
+	if s == nil {
+		return false
+	}
+	p := c.poolFor(s, on, pool)
+	if holder := c.snap.holder(lb.PoolID{LoadBalancer: on, Name: pool.Name}); holder != nil {
+		if st := c.snap.standingOf(holder); !st.works() || st.removes() {
+			return false
+		}
+		p = holder
+	}
+	set, err := c.snap.members(p)
+	return err == nil && slices.ContainsFunc(set.Addresses, func(a lb.Address) bool { return a.AdminState != lb.Down })
 }

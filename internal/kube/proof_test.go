@@ -205,20 +205,22 @@ func TestHeldPools(t *testing.T) {
 		name string
 		pool *v1alpha1.BackendPool
 		held bool
+		made bool
 	}{
-		{"recorded", webPool(recordedAs(webUID)), true},
-		{"filled", webPool(tookItsPool), true},
-		{"only written", webPool(), false},
-		{"somebody else's, with what he put there alone", webPool(inNamespaceOf("team"), tookItsPool, noneForeign), true},
-		{"somebody else's, and others'", webPool(inNamespaceOf("team"), tookItsPool, someForeign), false},
-		{"somebody else's, never seen", webPool(inNamespaceOf("team"), noneForeign), false},
+		{"recorded", webPool(recordedAs(webUID)), true, true},
+		{"filled", webPool(tookItsPool), true, true},
+		{"only written", webPool(), false, false},
+		{"somebody else's, with what he put there alone", webPool(inNamespaceOf("team"), tookItsPool, noneForeign), true, false},
+		{"somebody else's, and others'", webPool(inNamespaceOf("team"), tookItsPool, someForeign), false, false},
+		{"somebody else's, never seen", webPool(inNamespaceOf("team"), noneForeign), false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := proving(t, tt.pool)
 			s := get[corev1.Service](o.snap.services, "shop/web")
-			req := ensure.Request{On: o.balancers.ID("kubernetes"), OwnPools: []string{"shop-web", "shop-web-ipv6"}}
-			if got := o.heldPools(s, req); (len(got) == 1) != tt.held {
-				t.Errorf("held: %v, want %v", got, tt.held)
+			on := []lb.LoadBalancerID{o.balancers.ID("kubernetes")}
+			got, made := o.heldPools(s, []string{"shop-web", "shop-web-ipv6"}, on)
+			if (len(got) == 1) != tt.held || (len(made) == 1) != tt.made {
+				t.Errorf("held: %v, want %v; made: %v, want %v", got, tt.held, made, tt.made)
 			}
 		})
 	}

@@ -36,6 +36,7 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 	if p.Spec.Nodes != nil && st.works() && !st.removes() {
 		word = e.says(wordOf(r))
 	}
+	c.filled(p, r)
 	set, _ := e.remembered()
 	c.hear(p, e, st, set, r)
 	e.schedule(st, r, c.opts)

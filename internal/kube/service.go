@@ -69,7 +69,10 @@ func (c *Cluster) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *en
 		log.DebugContext(ctx, "level already")
 		return c.relevel(ctx, p, e, set)
 	}
-	op := poolupdate.Operation{Ref: refOf(p), Pool: st.pool, Service: st.service, NotBefore: e.notBefore, Told: e.recalled(st.service.Name)}
+	op := poolupdate.Operation{
+		Ref: refOf(p), Pool: st.pool, Service: st.service, NotBefore: e.notBefore,
+		Told: e.recalled(st.service.Name), New: c.isNew(p, e, st),
+	}
 	if changed {
 		op.ChangedAt = time.Now()
 	}

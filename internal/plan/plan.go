@@ -29,6 +29,9 @@ type Share struct {
 	OwnPools []string
 	// HeldPools are those of OwnPools that are on record as the Service's.
 	HeldPools []string
+	// MadePools are those of HeldPools that Weir made, and fills: one goes with what it is of,
+	// also before a rule sends flows to it.
+	MadePools []string
 }
 
 // Input is what a plan is made from.

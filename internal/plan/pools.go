@@ -54,7 +54,7 @@ func (p *Plan) let(in Input, s Share, had []string) {
 		if !contains(s.OwnPools, name) || contains(poolNames(s.Pools), name) || poolInUse(p.Next, is) {
 			return false
 		}
-		its := contains(had, name) || len(is.Addresses) == 0
+		its := contains(had, name) || contains(s.MadePools, name) || len(is.Addresses) == 0
 		foreign := in.Foreign[strings.ToLower(name)]
 		if len(foreign) > 0 && (its || contains(s.HeldPools, name)) {
 			p.keep(in, s.Owner, name, foreign)

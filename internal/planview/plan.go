@@ -28,6 +28,9 @@ type Plan struct {
 	Changes int `json:"changes"`
 	// Resources are those that would, in the order of their kinds and ids.
 	Resources []Resource `json:"resources"`
+	// PoolWrites counts the pools of which members would be written: each takes a write of its
+	// own, beside those of the resources.
+	PoolWrites int `json:"poolWrites"`
 	// Services are those that were planned, by name.
 	Services []Service `json:"services"`
 	// Pools are the BackendPools whose pool stays as it is, whatever its members should be.
@@ -121,7 +124,7 @@ type Pool struct {
 // names of what is theirs.
 func Of(d ensure.Differences, owners map[string]string) Plan {
 	v := view{owners: owners, given: d.Given}
-	p := Plan{Resources: []Resource{}, Services: []Service{}}
+	p := Plan{Resources: []Resource{}, Services: []Service{}, PoolWrites: d.Pools}
 	for _, c := range d.Balancers {
 		p.add(v.balancer(c))
 	}

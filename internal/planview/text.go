@@ -217,7 +217,11 @@ func (p Plan) summary() string {
 	for _, r := range p.Resources {
 		n[r.Action]++
 	}
-	return fmt.Sprintf("%s to add, %d to change, %d to remove (%s).", count(n[plan.Add], "resource"), n[plan.Alter], n[plan.Remove], planned)
+	text := fmt.Sprintf("%s to add, %d to change, %d to remove (%s).", count(n[plan.Add], "resource"), n[plan.Alter], n[plan.Remove], planned)
+	if p.PoolWrites > 0 {
+		text += " Members take " + count(p.PoolWrites, "write") + " of pools."
+	}
+	return text
 }
 
 func count(n int, what string) string {

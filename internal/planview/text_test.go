@@ -50,6 +50,7 @@ func example() Plan {
 			Was: lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.1", "20.0.0.2"}}, {Name: "gone"}}},
 			Is:  lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.2", "240.0.0.1"}}}},
 		}},
+		Pools: 1,
 		Given: map[netip.Addr]string{netip.MustParseAddr("240.0.0.1"): "public IP new"},
 	}, map[string]string{"a1": "shop/web"})
 	p.Serve(Service{Service: "shop/web", Note: "the same"}, nil, nil)

@@ -102,6 +102,8 @@ type group struct {
 	turn      uint64
 	fresh     bool
 	retry     bool
+	// fills is true if the pool has just been made, and has to be filled.
+	fills bool
 	// quiet is true if no change is known to stand behind any of its operations.
 	quiet       bool
 	firstQueued time.Time
@@ -127,7 +129,7 @@ func summarize(pool lb.PoolKey, ops []Operation, h history) group {
 			g.admin = &op
 			continue
 		case op.fresh():
-			g.fresh = true
+			g.fresh, g.fills = true, g.fills || op.New
 		default:
 			g.retry = true
 		}
@@ -192,6 +194,8 @@ func (g group) memberAt(now time.Time, interval time.Duration) time.Time {
 	switch {
 	case g.retry:
 		return later(t, g.history.lastAttempt.Add(interval))
+	case g.fills:
+		return later(t, g.firstQueued)
 	case g.fresh:
 		t = later(t, g.firstQueued.Add(debounce))
 		return later(t, g.history.passes.at(now, interval).nextAt(interval))
@@ -227,10 +231,11 @@ func (g group) rank(now time.Time, interval time.Duration) int {
 }
 
 // age orders the changes of one namespace: fresh work, then retries. What has waited for an
-// interval goes before all that has not, so that no kind of work starves another.
+// interval goes before all that has not, so that no kind of work starves another; and so does a
+// pool that has just been made, for it serves nobody until it is filled.
 func (g group) age(now time.Time, interval time.Duration) int {
 	switch {
-	case now.Sub(g.ready) >= interval, g.urgent(now, interval):
+	case now.Sub(g.ready) >= interval, g.urgent(now, interval), g.fills:
 		return 0
 	case g.retry && g.admin == nil:
 		return 2
@@ -280,7 +285,7 @@ func (g group) adminRetryAt() time.Time {
 
 // paced reports whether the group waits for a pass to come back, and for nothing else.
 func (g group) paced(now time.Time, interval time.Duration) bool {
-	return g.fresh && !g.retry && g.history.passes.at(now, interval).nextAt(interval).Equal(g.readyAt(now, interval))
+	return g.fresh && !g.fills && !g.retry && g.history.passes.at(now, interval).nextAt(interval).Equal(g.readyAt(now, interval))
 }
 
 // admit picks the group to attempt now; if there is none, it returns when to ask

@@ -19,7 +19,7 @@ type carried struct {
 
 	lane    *lane
 	parcels []parcel
-	// made are the pools that the write makes, and for which nothing waits.
+	// made are the pools that the write makes and does not fill.
 	made []lb.PoolKey
 }
 
@@ -42,14 +42,17 @@ type parcel struct {
 }
 
 // Carry gives the pools of a load balancer the newest addresses, for somebody else who
-// holds its lane (see Lock) and is about to write it whole, guarded by its etag: such a
-// write would undo what the lane wrote since, and can do what the lane was about to. pools
-// are those that the load balancer is to have, as they were read under the same lock; one
-// that is to be made has no etag. They are told apart by name.
+// holds its lane (see Lock) and is about to write it whole, guarded by its etag. pools are
+// those that the load balancer is to have, as they were read under the same lock; one that is
+// to be made has no etag. They are told apart by name.
 //
-// A pool with a change or a look that waits gets what an attempt would write, recorded
-// before it is handed back. All others are handed back as they are: those for which
-// nothing waits; those that Azure asked to leave alone; those that hold network
+// Where such a write is not known to bring pools what it carries for them, it undoes nothing
+// and does nothing: pools that are there are handed back as they are, and new ones without
+// addresses. As soon as Azure shows these the lane fills them, each by a write of its own.
+//
+// Where it is known to, a pool with a change or a look that waits gets what an attempt would
+// write, recorded before it is handed back. All others are handed back as they are: those for
+// which nothing waits; those that Azure asked to leave alone; those that hold network
 // interfaces, or to which a write is under way; and those whose ledger does not answer.
 // The lane itself comes to them.
 //
@@ -75,14 +78,21 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 	ls.mu.Unlock()
 	c := &carried{pools: slices.Clone(pools), lane: l}
 	for i, p := range pools {
-		if p.Provisioning == lb.Updating {
-			continue // what it shows may be taken back
-		}
-		if next, ok := l.pack(ctx, p); ok {
-			c.pools[i] = next.todo.next
-			c.parcels = append(c.parcels, next)
-		} else if p.Etag == "" {
-			c.made = append(c.made, l.key(p))
+		isNew := p.Etag == ""
+		switch {
+		case p.Provisioning == lb.Updating: // what it shows may be taken back
+		case !l.cfg.brings(p):
+			if isNew {
+				c.pools[i] = empty(p)
+				c.made = append(c.made, l.key(p))
+			}
+		default:
+			if next, ok := l.pack(ctx, p); ok {
+				c.pools[i] = next.todo.next
+				c.parcels = append(c.parcels, next)
+			} else if isNew {
+				c.made = append(c.made, l.key(p))
+			}
 		}
 	}
 	return c
@@ -131,7 +141,13 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 		}
 		c.lane.conclude(ctx, p.taken, p.ops, p.r, p.start)
 	}
-	c.lane.queue.lookAt(c.made, time.Now())
+	now := time.Now()
+	for _, s := range shown {
+		if len(s.Addresses) == 0 {
+			c.lane.queue.fillFound(c.lane.key(s), now)
+		}
+	}
+	c.lane.queue.fill(c.made, now)
 	c.made = nil
 	c.lane.queue.signal() // for what was added meanwhile
 }
@@ -143,6 +159,10 @@ func (c *carried) fail(mayLand bool) {
 	for _, p := range c.unpack() {
 		c.back(p, mayLand)
 	}
+	if mayLand {
+		c.lane.queue.fillUnknown(c.made, time.Now())
+	}
+	c.made = nil
 }
 
 func (c *carried) unpack() []parcel {
@@ -176,19 +196,6 @@ func (c *carried) back(p parcel, mayLand bool) {
 		c.lane.queue.suspect(p.taken, p.todo.next.Etag)
 	}
 	c.lane.queue.back(p.taken, ops)
-}
-
-// lookAt has pools looked at that were made this moment and that somebody keeps: one that was
-// level before it went with its load balancer is empty now, and no change says so.
-func (q *queue) lookAt(made []lb.PoolKey, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, key := range made {
-		if w := q.pools[key]; w != nil && !w.driftDue {
-			w.driftDue, w.driftSince = true, now
-			q.hold(key, w, w.ops)
-		}
-	}
 }
 
 // takeAlong is take for a pool that is not attempted for its own sake, unless nothing waits

@@ -15,7 +15,7 @@ import (
 
 // A write that fails leaves everything as it was: retries, times, order, words.
 func TestACarrierThatFailsLeavesEverythingAsItWas(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
+	inTakingWorld(t, 2, func(w *world) {
 		w.pool(web, "")
 		w.failing("PUT", 2, fault.Answer{Status: 409})
 		w.change(web, "n1=10.0.0.1")
@@ -49,7 +49,7 @@ func TestACarrierThatFailsLeavesEverythingAsItWas(t *testing.T) {
 
 // What comes back stands ahead of what came meanwhile, each with its own counter.
 func TestWhatComesBackStandsWhereItStood(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.failing("PUT", 1, fault.Answer{Status: 409})
 		w.change(web, "n1=10.0.0.1")
@@ -69,7 +69,7 @@ func TestWhatComesBackStandsWhereItStood(t *testing.T) {
 }
 
 func TestWhatIsForgottenDuringTheWriteDoesNotComeBack(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.level(api)
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
@@ -86,7 +86,7 @@ func TestWhatIsForgottenDuringTheWriteDoesNotComeBack(t *testing.T) {
 
 // A carrier ends the wait for something of our own, also for what came meanwhile.
 func TestACarrierEndsTheWaitForTheLedger(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.failing("READ LEDGER", 5, fault.Answer{})
 		w.change(web, "n1=10.0.0.1")
@@ -106,7 +106,7 @@ func TestACarrierEndsTheWaitForTheLedger(t *testing.T) {
 
 // What comes back is attempted, though the lane has gone to sleep over it.
 func TestWhatComesBackWakesTheLane(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		unlock := w.hold()
@@ -124,7 +124,7 @@ func TestWhatComesBackWakesTheLane(t *testing.T) {
 func TestWhatTheLedgerRefusesIsNotCarried(t *testing.T) {
 	for _, broken := range []string{"READ LEDGER", "RECORD"} {
 		t.Run(broken, func(t *testing.T) {
-			inWorld(t, 0, func(w *world) {
+			inTakingWorld(t, 0, func(w *world) {
 				w.pool(web, "vm=10.9.9.9")
 				w.pool(api, "")
 				w.change(web, "n1=10.0.0.1")
@@ -168,7 +168,7 @@ func TestWhatIsShownOtherwiseGoesBack(t *testing.T) {
 		"with the old etag":     func(p lb.Pool) []lb.Pool { p.Etag = "1"; return []lb.Pool{p} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, 0, func(w *world) {
+			inTakingWorld(t, 0, func(w *world) {
 				w.pool(web, "vm=10.9.9.9")
 				w.change(web, "n1=10.0.0.1")
 				before := w.standing(web)
@@ -191,7 +191,7 @@ func TestWhatIsShownOtherwiseGoesBack(t *testing.T) {
 }
 
 func TestWhatNobodyCaresForAnyMoreIsNotCarried(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
 		w.pool(api, "")
 		w.change(web, "n1=10.0.0.1")

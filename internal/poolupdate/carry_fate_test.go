@@ -15,7 +15,7 @@ import (
 // back. A pool that seems level is then written once more.
 func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 	for mayLand, writes := range map[bool]string{true: "2", false: "1"} {
-		inWorld(t, 3, func(w *world) {
+		inTakingWorld(t, 3, func(w *world) {
 			w.level(web)
 			w.pool(api, "")
 			w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
@@ -47,7 +47,7 @@ func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 // While the fate of the write is unknown, nobody may take the pool for what it was.
 func TestAPoolWithALostWriteIsNotKnownToBeLevel(t *testing.T) {
 	for mayLand := range map[bool]bool{true: true, false: false} {
-		inWorld(t, 3, func(w *world) {
+		inTakingWorld(t, 3, func(w *world) {
 			w.level(web)
 			before := *w.standing(web).level
 			w.change(web, "n2=10.0.0.2")
@@ -66,7 +66,7 @@ func TestAPoolWithALostWriteIsNotKnownToBeLevel(t *testing.T) {
 // needs. If it does not, as the pool shows, the lane writes the pool alone.
 func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
 	for _, fences := range []bool{true, false} {
-		inWorld(t, 3, func(w *world) {
+		inTakingWorld(t, 3, func(w *world) {
 			w.level(web)
 			w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
 			w.change(web, "")
@@ -101,7 +101,7 @@ func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
 // nothing to fence off, and no etag has to prove anything.
 func TestAPoolThatWasLevelNeedsNoProof(t *testing.T) {
 	for _, settled := range []bool{true, false} {
-		inWorld(t, 3, func(w *world) {
+		inTakingWorld(t, 3, func(w *world) {
 			w.level(web)
 			w.change(web, "n1=10.0.0.1")
 			unlock := w.hold()
@@ -126,7 +126,7 @@ func TestAPoolThatWasLevelNeedsNoProof(t *testing.T) {
 // The ledger alone may remember a lost write, and a failed pool may not be in force: the
 // whole write settles both.
 func TestWhatIsNotInForceIsPutInForceByTheCarrier(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.level(web)
 		w.level(api)
 		w.set(func() {
@@ -149,7 +149,7 @@ func TestWhatIsNotInForceIsPutInForceByTheCarrier(t *testing.T) {
 func TestACrashDuringTheWriteLeavesNoOrphan(t *testing.T) {
 	for _, landed := range []string{"never", "before the restart"} {
 		t.Run(landed, func(t *testing.T) {
-			inWorld(t, 3, func(w *world) {
+			inTakingWorld(t, 3, func(w *world) {
 				w.level(web)
 				w.set(func() { w.pool(web, "vm=10.9.9.9 n1=10.0.0.1") })
 				w.change(web, "n2=10.0.0.2")

@@ -18,7 +18,7 @@ import (
 )
 
 func TestAChangeThatIsCarriedNeedsNoWriteOfThePool(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.level(api) // nothing waits for it
 		w.pool(web, "vm=10.9.9.9")
 		w.change(web, "n1=10.0.0.1")
@@ -70,7 +70,7 @@ func TestWhatIsCarriedIsReportedLikeAnAttempt(t *testing.T) {
 			var reports [2][]Report
 			var ledger [2]string
 			for i := range reports {
-				inDriftingWorld(t, 3, 100*period, func(w *world) {
+				inDriftingTakingWorld(t, 3, 100*period, func(w *world) {
 					w.pool(web, "vm=10.9.9.9")
 					story(w)
 					if i == 1 {
@@ -89,7 +89,7 @@ func TestWhatIsCarriedIsReportedLikeAnAttempt(t *testing.T) {
 }
 
 func TestAParkedPoolIsCarriedUnchanged(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
 		w.pool(api, "")
 		w.failingPool("PUT", web, 1, func() fault.Answer {
@@ -114,7 +114,7 @@ func TestAParkedPoolIsCarriedUnchanged(t *testing.T) {
 }
 
 func TestWhatIsAddedDuringTheWriteComesNext(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		unlock := w.hold()
@@ -139,7 +139,7 @@ func TestWhatIsAddedDuringTheWriteComesNext(t *testing.T) {
 // The lane was waiting for its turn with a change that was carried meanwhile: no attempt.
 // What came in the meantime waits for its own time.
 func TestTheLaneAttemptsNothingThatWasCarriedWhileItWaited(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		unlock := w.hold()
 		w.change(web, "n1=10.0.0.1")
@@ -157,7 +157,7 @@ func TestTheLaneAttemptsNothingThatWasCarriedWhileItWaited(t *testing.T) {
 
 // A look is carried, and comes back if the write fails.
 func TestALookForDriftIsCarried(t *testing.T) {
-	inDriftingWorld(t, 3, period, func(w *world) {
+	inDriftingTakingWorld(t, 3, period, func(w *world) {
 		w.level(web)
 		w.set(func() {
 			w.pool(web, "vm=10.9.9.9") // somebody took n1 out
@@ -191,7 +191,7 @@ func TestWhichPoolsAreLeftAsTheyAre(t *testing.T) {
 		"network interfaces": func(p *lb.Pool) { p.NIC = true },
 		"a write under way":  func(p *lb.Pool) { p.Provisioning = lb.Updating },
 	} {
-		inWorld(t, 3, func(w *world) {
+		inTakingWorld(t, 3, func(w *world) {
 			w.pool(web, "vm=10.9.9.9")
 			w.set(func() { spoil(w.pools[web.Key()]) })
 			w.change(web, "n1=10.0.0.1")
@@ -208,7 +208,7 @@ func TestWhichPoolsAreLeftAsTheyAre(t *testing.T) {
 
 // A pool that is made by the write is filled by it. Names are compared as Azure does.
 func TestAPoolIsFilledByTheWriteThatMakesIt(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inTakingWorld(t, 3, func(w *world) {
 		w.change(web, "n1=10.0.0.1")
 		unlock := w.hold()
 		planned := w.whole(web)

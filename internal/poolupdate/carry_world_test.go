@@ -7,14 +7,29 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/worlds"
 )
+
+// taking is an Azure of which it is known that a write of the load balancer brings pools what
+// it carries for them.
+var taking = worlds.Taking()
+
+func inTakingWorld(t *testing.T, maxRetries int, story func(w *world)) {
+	inDriftingTakingWorld(t, maxRetries, 0, story)
+}
+
+func inDriftingTakingWorld(t *testing.T, maxRetries int, period time.Duration, story func(w *world)) {
+	inWorldOf(t, Config{MaxRetries: maxRetries, DriftPeriod: period, Behaviour: taking}, story)
+}
 
 // hold takes the lane for a writer of the whole load balancer.
 func (w *world) hold() (unlock func()) {
@@ -43,8 +58,8 @@ func (w *world) whole(ids ...lb.PoolID) []lb.Pool {
 	return all
 }
 
-// putWhole writes all pools of the load balancer at once, unless one of them was written
-// since: that changes the load balancer's etag. It changes the etags of all, if it changes
+// putWhole writes all pools of the load balancer at once, unless one of them was written or
+// deleted since: that changes the load balancer's etag. It changes the etags of all, if it changes
 // anything or Azure does not mind.
 func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 	time.Sleep(w.writeTime)
@@ -57,7 +72,7 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 	w.calls = append(w.calls, line)
 	for _, p := range next {
 		p.ID = poolID("kubernetes", p.ID.Name)
-		if held := w.pools[p.ID.Key()]; held != nil && held.Etag != p.Etag {
+		if held := w.pools[p.ID.Key()]; held == nil && p.Etag != "" || held != nil && held.Etag != p.Etag {
 			return nil, false
 		}
 	}
@@ -67,6 +82,11 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 	})
 	for _, p := range next {
 		p.ID = poolID("kubernetes", p.ID.Name)
+		p.Addresses = w.azure.whole(w.pools[p.ID.Key()], p.Addresses)
+		if p.Etag == "" { // a new pool has an etag that none had before
+			w.made++
+			p.Etag = strconv.Itoa(1000 * w.made)
+		}
 		if p.Provisioning = lb.Succeeded; changes || !w.keeps {
 			p.Etag = nextEtag(p.Etag)
 		}
@@ -74,6 +94,32 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 		shown = append(shown, p)
 	}
 	return shown, true
+}
+
+// azure is what a write of the load balancer does with the addresses of its pools.
+type azure struct{ ignores, makesEmpty bool }
+
+// knows is what can be known of it.
+func (a azure) knows() behaviour.Behaviour {
+	known := taking
+	if a.ignores {
+		known.WholeWriteAddresses, known.WholeWriteAdminStates = behaviour.Ignored, behaviour.Ignored
+	}
+	if a.makesEmpty {
+		known.WholeWriteNewPools = behaviour.Empty
+	}
+	return known
+}
+
+// whole is what a pool holds after such a write; was is nil for a new one.
+func (a azure) whole(was *lb.Pool, sent []lb.Address) []lb.Address {
+	switch {
+	case was == nil && a.makesEmpty:
+		return nil
+	case was != nil && a.ignores:
+		return was.Addresses
+	}
+	return sent
 }
 
 // carry writes the whole load balancer, and has settled what it carried.

@@ -41,6 +41,9 @@ type Operation struct {
 	// Stake is what its change of admin states is about; of two pools the one that loses more
 	// while it waits goes first.
 	Stake Stake
+	// New is true if the pool has just been made, and holds nothing of Weir's: it is filled
+	// at once, and waits for neither company nor pace.
+	New bool
 
 	// drift marks a look whether the pool still holds what it has to: no change stands
 	// behind it, so it costs no budget, and nobody is told what he knows already.

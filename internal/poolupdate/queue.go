@@ -264,6 +264,7 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 		}
 		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
 			older[at].ChangedAt = earlier(older[at].ChangedAt, op.ChangedAt)
+			older[at].New = older[at].New || op.New
 			continue
 		}
 		nobodys := slices.IndexFunc(older, func(o Operation) bool {
@@ -274,6 +275,7 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 			continue
 		}
 		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, earlier(older[nobodys].ChangedAt, op.ChangedAt)
+		op.New = op.New || older[nobodys].New
 		older[nobodys] = op
 	}
 	return older

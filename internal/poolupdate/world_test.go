@@ -42,6 +42,8 @@ type world struct {
 	taken    map[string]bool
 	alone    bool // the pools are those that Weir made
 	keeps    bool // a write that changes nothing keeps the etag
+	azure    azure
+	made     int // pools, by writes of their load balancer
 	gates    time.Time
 	reports  []Report
 	waits    []string // "+1s web until +30s writes closed"
@@ -187,7 +189,13 @@ func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !p.NIC && !contains(w.ledger[p.ID.Name], p.Addresses, w.nodes) {
+		w.t.Errorf("pool %s gets %s, and %v is on record", p.ID.Name, spell(p.Addresses), w.ledger[p.ID.Name])
+	}
 	held := w.pools[p.ID.Key()]
+	if held == nil {
+		return p, fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("gone meanwhile"))
+	}
 	if p.Provisioning = lb.Succeeded; !w.keeps || !sameContent(p, *held) {
 		p.Etag = nextEtag(held.Etag)
 	}
@@ -202,11 +210,19 @@ func sameContent(a, b lb.Pool) bool {
 	})
 }
 
+// contains reports whether those of the addresses that are the cluster's nodes are on record.
+func contains(record []netip.Addr, written []lb.Address, nodes map[netip.Addr]bool) bool {
+	return !slices.ContainsFunc(written, func(a lb.Address) bool { return nodes[a.IP] && !slices.Contains(record, a.IP) })
+}
+
 func (w *world) accept(p lb.Pool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.called("PUT", p.ID, " "+spell(p.Addresses)); err != nil {
 		return err
+	}
+	if w.pools[p.ID.Key()] == nil {
+		return fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("gone"))
 	}
 	if w.pools[p.ID.Key()].Etag != p.Etag {
 		return fault.Classify(fault.Answer{Status: 412}, errors.New("etag"))

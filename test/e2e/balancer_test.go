@@ -150,20 +150,22 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 		t.Errorf("the status says %s, the public IP is\n%s", ip, body)
 	}
 	l.becomes(own, "10.0.0.1")
-	if writes := l.writes(own); writes != 0 {
-		t.Errorf("%d writes of the pool alone: the load balancer's write brings its members", writes)
+	if writes := l.writes(own); writes != 1 {
+		t.Errorf("%d writes of the pool alone: the load balancer's write makes it empty, and one of its own fills it", writes)
 	}
 	l.move("web", n1, n2)
 	l.becomes(own, "10.0.0.1", "10.0.0.2")
 	l.said("web", "EnsuringLoadBalancer", "EnsuredLoadBalancer")
 
 	// A second one, for all nodes, goes onto the same load balancer.
-	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
+	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, n1)
 	l.ingress("all", 1)
 	second := l.owner("all")
 	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80",
 		"frontend "+second, "pool "+l.namespace, "probe "+second+"-TCP-80", "rule "+second+"-TCP-80")
 	l.holds(l.namespace, "10.0.0.1", "10.0.0.2")
+
+	l.movesWhenFilled("all", second)
 
 	// One that wants to be internal moves to the twin.
 	l.edit("all", func(s *corev1.Service) {
@@ -205,6 +207,65 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 		}
 	}
 	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
+}
+
+// movesWhenFilled has a Service have a pool for itself, and back: its rule moves there when that is
+// filled, and not before, and at once then.
+func (l *lab) movesWhenFilled(name, owner string) {
+	l.t.Helper()
+	own, since := l.namespace+"-"+name, uint64(0)
+	for _, c := range l.emulator.Calls() {
+		since = c.Seq
+	}
+	policy := func(to corev1.ServiceExternalTrafficPolicy) {
+		l.edit(name, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = to, 0 })
+	}
+	policy(corev1.ServiceExternalTrafficPolicyLocal)
+	l.eventually("the rule at its own pool", func() error {
+		if pool := l.poolOf(owner + "-TCP-80"); !strings.EqualFold(pool, own) {
+			return fmt.Errorf("sends flows to %s", pool)
+		}
+		return nil
+	})
+	var puts []string
+	for _, c := range l.emulator.Calls(func(c armemu.Call) bool { return c.Seq > since && c.Method == "PUT" }) {
+		_, what, _ := strings.Cut(strings.ToLower(c.Resource), "/loadbalancers/")
+		puts = append(puts, what)
+	}
+	balancer := l.loadBalancer()[strings.LastIndex(l.loadBalancer(), "/")+1:]
+	if want := []string{balancer, balancer + "/backendaddresspools/" + own, balancer}; !slices.Equal(puts, want) {
+		l.t.Errorf("written %q, want %q", puts, want)
+	}
+	policy(corev1.ServiceExternalTrafficPolicyCluster)
+	l.eventually("its own pool is gone", func() error {
+		if body, there := l.emulator.Get(l.loadBalancer() + "/backendAddressPools/" + own); there {
+			return fmt.Errorf("is %s", body)
+		}
+		return nil
+	})
+}
+
+// poolOf is the pool that a rule of the load balancer sends flows to.
+func (l *lab) poolOf(rule string) string {
+	l.t.Helper()
+	body, _ := l.emulator.Get(l.loadBalancer())
+	var is struct {
+		Properties struct {
+			Rules []struct {
+				Name       string
+				Properties struct {
+					Pool struct{ ID string } `json:"backendAddressPool"`
+				}
+			} `json:"loadBalancingRules"`
+		}
+	}
+	l.must(json.Unmarshal(body, &is))
+	for _, r := range is.Properties.Rules {
+		if r.Name == rule {
+			return r.Properties.Pool.ID[strings.LastIndex(r.Properties.Pool.ID, "/")+1:]
+		}
+	}
+	return "nowhere"
 }
 
 // holds waits until a pool, of whatever load balancer that has one, holds these.
