@@ -29,9 +29,9 @@ func (r *run) askInterfaceState(ctx context.Context) error {
 	if pool, err = r.look(ctx, id); err != nil {
 		return err
 	}
-	after := none
-	if list := objects(properties(pool), addressesKey); len(list) == 1 && text(properties(list[0]), stateKey) != "" {
-		after = text(properties(list[0]), stateKey)
+	after := "" // it is not shown
+	if now := members(pool); len(now) == 1 {
+		after = now[0].state
 	}
 	r.note("PUT of a pool with adminState Down on a network interface's entry", w, "then it is "+after, interfaceState)
 	if w.Status == statusBadRequest && len(w.Answer.Codes) == 0 {
