@@ -112,7 +112,7 @@ func (o ProbeOptions) open() (config.Config, *azure.Raw, error) {
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	client, err := newAzure(Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg, metrics.NewARM(prometheus.NewRegistry()), nil)
+	client, err := newAzure(Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
 	if err != nil {
 		return cfg, nil, err
 	}
