@@ -51,6 +51,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class, where no other service controller runs")
 	f.BoolVar(&opts.AllowRemoval, "allow-removal", false, "take addresses of Services away, however many, though nobody has asked to give them up; take it back when that is done")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
+	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weir probe-azure: what Azure does, in place of what is assumed of it")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
 	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the leader's lease and of the record of the cluster's name; empty: the pod's own, outside a cluster kube-system")
 	election := kube.StandardElection()

@@ -60,7 +60,7 @@ Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools say
 why a pool is not level yet.
 
 Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected; those of weir plan
-are in its help.`,
+and weir probe-azure are in their help.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -74,7 +74,7 @@ are in its help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newLeave(), newVersion())
+	root.AddCommand(newController(), newPlan(), newLeave(), newProbe(), newVersion())
 	return root
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/kube"
 )
 
@@ -29,6 +30,10 @@ type Options struct {
 	ClusterName string
 	// AzureEndpoint is an emulator's URL on a loopback address; empty is Azure.
 	AzureEndpoint string
+	// AzureBehaviour is a report of a probe; empty is none.
+	AzureBehaviour string
+	// known is what that says; empty where nothing is known. Lanes and load balancers decide by it.
+	known behaviour.Behaviour
 
 	LeaderElect          bool
 	LeaderElectNamespace string

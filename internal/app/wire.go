@@ -47,6 +47,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return &UsageError{fmt.Errorf("--config: %w", err)}
 	}
+	if o.known, err = behaviourOf(o); err != nil {
+		return err
+	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	fence := newFence(o)

@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// probe makes a call that Azure would answer well, and tells whether a gate let it out.
-type probe struct {
+// attempt makes a call that Azure would answer well, and tells whether a gate let it out.
+type attempt struct {
 	name  string
 	write bool
 	pool  lb.PoolID
@@ -68,7 +68,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 	const seconds = 17
 	same, neighbour, elsewhere := webPool, poolID("s1", "other", "p"), poolID("s2", "kubernetes", "shop-web")
 	sameButCase := poolID("S1", "KUBERNETES", "Other-Pool")
-	probes := []probe{
+	probes := []attempt{
 		{"read same", false, same}, {"write same", true, same},
 		{"read other case", false, sameButCase}, {"write other case", true, sameButCase},
 		{"read neighbour", false, neighbour}, {"write neighbour", true, neighbour},
@@ -82,7 +82,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 	}
 	wire := &fakeARM{answer: in(first, shown)}
 	client := newClient(t, wire)
-	do := func(p probe) error {
+	do := func(p attempt) error {
 		if !p.write {
 			_, err := client.Get(t.Context(), p.pool)
 			return err
@@ -92,7 +92,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 		_, err := client.Put(t.Context(), next)
 		return err
 	}
-	err := do(probe{write: tt.write, pool: same})
+	err := do(attempt{write: tt.write, pool: same})
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.RawResponse.Header.Get("Retry-After") != first.header["Retry-After"] {
 		t.Fatalf("the 429 itself has to surface with its headers, got %v", err)

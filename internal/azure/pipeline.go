@@ -50,6 +50,8 @@ type call struct {
 	passedOn atomic.Bool
 	// pages is how far a list is; its pages are asked for one after the other.
 	pages pages
+	// running is when what is followed was last seen under way, over when it was over.
+	running, over time.Time
 }
 
 func (c *call) write() bool      { return c.op == opPut || c.op == opDelete }

@@ -44,6 +44,7 @@ func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 var nouns = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
 	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
+	typeResourceGroup: "resource group", "Microsoft.Network/virtualNetworks": "virtual network",
 }
 
 // String is for messages.

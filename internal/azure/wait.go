@@ -32,6 +32,7 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 			return none, runtime.NewResponseError(resp)
 		case err == nil:
 			answer = resp
+			follow.seen(poller.Done(), time.Now())
 		case throttled != nil && !tooLate(ctx, throttled):
 			answer = throttled
 		case !rested(ctx, err):
@@ -52,6 +53,15 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 			return none, err
 		}
 	}
+}
+
+// seen keeps when an operation was under way, and when it was over.
+func (c *call) seen(over bool, now time.Time) {
+	if over {
+		c.over = now
+		return
+	}
+	c.running = now
 }
 
 // lostPoll reports whether a poll that the SDK calls good has failed. Where an answer

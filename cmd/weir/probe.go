@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/probe"
+)
+
+// staysOpen is the exit code of a probe that has left a question open.
+const staysOpen exitCode = 3
+
+// probing are the flags of weir probe-azure.
+type probing struct {
+	app.ProbeOptions
+	clean       bool
+	out, output string
+}
+
+func newProbe() *cobra.Command {
+	var p probing
+	cmd := &cobra.Command{
+		Use:   "probe-azure",
+		Short: "Find out how Azure behaves where nothing says so",
+		Long: `Makes one disposable resource group in your subscription, asks Azure what Weir decides
+by and no documentation says, deletes the group, and prints a report that names nobody:
+you could publish it. With --out it is written as JSON, too, which weir controller
+--azure-behaviour and weirlab emulator --azure-behaviour take in place of what they assume.
+
+It shows what it would make before it makes anything. After Ctrl-C it deletes what it made;
+--clean deletes what a run that crashed has left behind.
+
+Exit codes: 0 every question is answered, 3 some stay open, and the report says why,
+1 failed, 2 a flag or a file has to be corrected.`,
+		Example: `  # With the identity, subscription and location of azure.json:
+  weir probe-azure --config azure.json --out report.json
+
+  # Somewhere else, without a question:
+  weir probe-azure --config azure.json --location northeurope --vm-size Standard_B2ats_v2 --yes
+
+  # After a crash:
+  weir probe-azure --config azure.json --clean
+
+  # Tried out on an emulator:
+  weirlab emulator --latency-scale 0.1 &
+  weir probe-azure --config azure.json --azure-endpoint http://127.0.0.1:8900 --yes`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &app.UsageError{Err: fmt.Errorf("weir probe-azure takes flags only, got %q", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&p.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and who asks; the rest of it counts for nothing")
+	f.StringVar(&p.Subscription, "subscription", "", "where everything is made; empty: subscriptionId of azure.json")
+	f.StringVar(&p.Location, "location", "", "region; empty: location of azure.json")
+	f.StringVar(&p.VMSize, "vm-size", probe.DefaultVMSize, "size of the two machines")
+	f.StringVar(&p.Image, "image", probe.DefaultImage, "what they run, publisher:offer:sku:version: a Linux that answers on port 22")
+	f.BoolVar(&p.Yes, "yes", false, "ask nobody")
+	f.BoolVar(&p.clean, "clean", false, "delete the resource groups that earlier runs have left behind, and probe nothing")
+	f.StringVar(&p.out, "out", "", "write the report as JSON to this file")
+	f.StringVarP(&p.output, "output", "o", "text", "how to print the report: text or json")
+	f.DurationVar(&p.Timeout, "timeout", 2*time.Hour, "stop asking after so long, and clean up")
+	f.StringVar(&p.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:8900; only loopback is accepted")
+	return cmd
+}
+
+func (p probing) run(cmd *cobra.Command) error {
+	if p.output != "text" && p.output != "json" {
+		return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", p.output)}
+	}
+	log, err := app.NewLog(os.Stderr, "auto", 0)
+	if err != nil {
+		return err
+	}
+	p.Log, p.In = log, cmd.InOrStdin()
+	p.Say = func(text string) { fmt.Fprintln(os.Stderr, printable(text)) }
+	// Who asks twice to stop it means it.
+	defer context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	if p.clean {
+		return app.CleanProbes(cmd.Context(), p.ProbeOptions)
+	}
+	file, err := reserve(p.out)
+	if err != nil {
+		return &app.UsageError{Err: fmt.Errorf("--out: %w", err)}
+	}
+	defer file.discard()
+	report, failed := app.ProbeAzure(cmd.Context(), p.ProbeOptions)
+	if failed != nil && report.Open() == len(report.Questions) {
+		return failed
+	}
+	if err := errors.Join(p.print(cmd, file, report), failed); err != nil {
+		return err
+	}
+	if report.Open() > 0 {
+		return staysOpen
+	}
+	return nil
+}
+
+// print prints a report, and keeps it.
+func (p probing) print(cmd *cobra.Command, file *reserved, report probe.Report) error {
+	json, err := report.JSON()
+	if err != nil {
+		return err
+	}
+	text := []byte(report.Text())
+	if p.output == "json" {
+		text = json
+	}
+	if _, err := cmd.OutOrStdout().Write(text); err != nil {
+		return err
+	}
+	return file.keep(json)
+}
+
+// reserved is a file that will be written at the end, and can be: half an hour's work shall
+// not be lost to a name.
+type reserved struct{ temporary, path string }
+
+// reserve makes sure of a file; no path is none.
+func reserve(path string) (*reserved, error) {
+	if path == "" {
+		return &reserved{}, nil
+	}
+	if is, err := os.Stat(path); err == nil && !is.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.CreateTemp(cmp.Or(filepath.Dir(path), "."), ".weir-probe-*")
+	if err != nil {
+		return nil, err
+	}
+	return &reserved{file.Name(), path}, file.Close()
+}
+
+func (r *reserved) keep(content []byte) error {
+	if r.path == "" {
+		return nil
+	}
+	if err := os.WriteFile(r.temporary, content, 0o600); err != nil {
+		return err
+	}
+	if err := os.Chmod(r.temporary, 0o644); err != nil { //nolint:gosec // for everybody to read
+		return err
+	}
+	return os.Rename(r.temporary, r.path)
+}
+
+func (r *reserved) discard() {
+	if r.temporary != "" {
+		_ = os.Remove(r.temporary) // it is not there if it was kept
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/probe"
+)
+
+// behaviourOf returns what a probe has found out of this Azure, if a flag names its report; of
+// the rest nothing is known.
+func behaviourOf(o Options) (behaviour.Behaviour, error) {
+	none := behaviour.Behaviour{}
+	if o.AzureBehaviour == "" {
+		return none, nil
+	}
+	report, err := readReport(o.AzureBehaviour)
+	if err != nil {
+		return none, &UsageError{fmt.Errorf("--azure-behaviour: %w", err)}
+	}
+	if report.Cloud == probe.Emulated && o.AzureEndpoint == "" {
+		return none, &UsageError{fmt.Errorf("--azure-behaviour: %s: cloud %q: that is no Azure: run weir probe-azure without --azure-endpoint", o.AzureBehaviour, report.Cloud)}
+	}
+	o.Log.Info("what is assumed of Azure is replaced by what a probe has found out", "file", o.AzureBehaviour, "differs", report.Behaviour.String(),
+		"probed", report.When.UTC().Format(time.RFC3339), "location", report.Location, "by", report.Version)
+	return report.Behaviour, nil
+}
+
+func readReport(path string) (probe.Report, error) {
+	file, err := os.Open(path) //nolint:gosec // whoever starts it names the file
+	if err != nil {
+		return probe.Report{}, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	text, err := io.ReadAll(io.LimitReader(file, probe.MaxReport+1))
+	if err != nil {
+		return probe.Report{}, fmt.Errorf("%s: %w", path, err)
+	}
+	report, err := probe.Parse(text)
+	if err != nil {
+		return probe.Report{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return report, nil
+}

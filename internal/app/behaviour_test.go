@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/probe"
+)
+
+func TestBehaviourOfAReport(t *testing.T) {
+	for _, row := range []struct {
+		name, text, endpoint string
+		want                 behaviour.Behaviour
+		says                 string // in the log, or in the error
+	}{
+		{"an Azure", `{"behaviour": {"overlap": "mixed", "poolIfMatch": "honoured"}, "cloud": "AzurePublicCloud", "location": "westeurope", "when": "2026-11-22T09:00:00Z", "version": "1.2.0"}`, "",
+			behaviour.Behaviour{Overlap: behaviour.Mixed, PoolIfMatch: behaviour.Honoured}, `differs="overlap=mixed" probed=2026-11-22T09:00:00Z location=westeurope by=1.2.0`},
+		{"what somebody wrote", `{"behaviour": {"wholeWriteAddresses": "taken"}}`, "", behaviour.Behaviour{WholeWriteAddresses: behaviour.Taken}, `differs="wholeWriteAddresses=taken"`},
+		{"an emulator, for an emulator", `{"behaviour": {}, "cloud": "emulator"}`, "http://127.0.0.1:1", behaviour.Behaviour{}, `differs="as assumed"`},
+		{"an emulator, for Azure", `{"behaviour": {}, "cloud": "emulator"}`, "", behaviour.Behaviour{}, `: cloud "emulator": that is no Azure`},
+		{"no answer", `{"behaviour": {"overlap": "never"}}`, "", behaviour.Behaviour{}, `: behaviour: overlap: "never" is no answer`},
+		{"no JSON", `behaviour: {}`, "", behaviour.Behaviour{}, `: want a JSON object`},
+		{"too large", strings.Repeat(" ", probe.MaxReport+1), "", behaviour.Behaviour{}, `: larger than 1048576 bytes`},
+	} {
+		var out bytes.Buffer
+		o := valid()
+		o.Log = slog.New(slog.NewTextHandler(&out, nil))
+		o.AzureEndpoint, o.AzureBehaviour = row.endpoint, filepath.Join(t.TempDir(), "report.json")
+		if err := os.WriteFile(o.AzureBehaviour, []byte(row.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := behaviourOf(o)
+		if err != nil {
+			if _, usage := errors.AsType[*UsageError](err); !usage || !strings.HasPrefix(err.Error(), "--azure-behaviour: "+o.AzureBehaviour) {
+				t.Errorf("%s: %v", row.name, err)
+			}
+			out.WriteString(err.Error())
+		}
+		if got != row.want || !strings.Contains(out.String(), row.says) || strings.Count(out.String(), "\n") > 1 {
+			t.Errorf("%s: got %+v, and it says %s", row.name, got, out.String())
+		}
+	}
+	o := valid()
+	if got, err := behaviourOf(o); err != nil || got != (behaviour.Behaviour{}) {
+		t.Errorf("without the flag: %+v, %v", got, err)
+	}
+	o.AzureBehaviour = "/nonexistent"
+	if _, err := behaviourOf(o); err == nil || !strings.Contains(err.Error(), "--azure-behaviour: open /nonexistent") {
+		t.Errorf("no file: %v", err)
+	}
+}

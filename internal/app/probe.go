@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/probe"
+)
+
+// ProbeOptions say which Azure is probed.
+type ProbeOptions struct {
+	// ConfigFile is azure.json, AzureEndpoint an emulator's URL; empty is Azure.
+	ConfigFile, AzureEndpoint string
+	// Subscription and Location are where everything is made; empty is as azure.json says.
+	Subscription, Location string
+	// VMSize and Image are those of the machines; empty is as package probe has it.
+	VMSize, Image string
+	// Yes asks nobody.
+	Yes bool
+	// Timeout bounds the questions; cleaning up comes after.
+	Timeout time.Duration
+
+	In io.Reader
+	// Say is told what goes on, one line at a time.
+	Say func(text string)
+	Log *slog.Logger
+}
+
+// ProbeAzure makes a resource group, finds out how Azure behaves, and deletes the group. With
+// an error the report holds what was found until then.
+func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
+	none := probe.Report{}
+	cfg, raw, err := o.open()
+	if err != nil {
+		return none, err
+	}
+	if o.Timeout <= 0 {
+		return none, &UsageError{fmt.Errorf("--timeout %s: want more than 0", o.Timeout)}
+	}
+	s := probe.Settings{
+		Subscription: cmp.Or(o.Subscription, cfg.SubscriptionID), Location: cmp.Or(o.Location, cfg.Location),
+		VMSize: o.VMSize, Image: o.Image, Suffix: strings.ToLower(rand.Text()[:10]),
+		Version: Version, Cloud: o.cloud(cfg), Secrets: secretsOf(cfg),
+	}
+	if s, err = s.Normalize(); err != nil {
+		return none, &UsageError{err}
+	}
+	if s.Key, err = forgottenKey(); err != nil {
+		return none, err
+	}
+	o.Say(s.Offer())
+	if err := o.confirmed(ctx, "Make the resource group, and delete it again?"); err != nil {
+		return none, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the questions took longer than --timeout %s", o.Timeout))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		o.Say("stopping: what was made is deleted first. If you stop it once more, " + s.Name() + " stays, and weir probe-azure --clean deletes it")
+	})()
+	report, err := probe.Probe{Azure: raw, Settings: s, Say: o.Say}.Run(limited)
+	return report, wayOut(err, s.Subscription)
+}
+
+// CleanProbes deletes the resource groups that earlier probes have left behind.
+func CleanProbes(ctx context.Context, o ProbeOptions) error {
+	cfg, raw, err := o.open()
+	if err != nil {
+		return err
+	}
+	subscription := cmp.Or(o.Subscription, cfg.SubscriptionID)
+	if err := probe.CheckSubscription(subscription); err != nil {
+		return &UsageError{err}
+	}
+	found, err := probe.Find(ctx, raw, subscription)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		o.Say("subscription " + subscription + " has no resource group that a probe has left behind")
+		return nil
+	}
+	for _, l := range found {
+		o.Say(fmt.Sprintf("resource group %s in %s, made %s", l.Name, l.Location, l.Created))
+	}
+	if err := o.confirmed(ctx, fmt.Sprintf("Delete %s, with all they hold?", counted(len(found), "resource group"))); err != nil {
+		return err
+	}
+	return wayOut(probe.Remove(ctx, raw, subscription, found, o.Say), subscription)
+}
+
+// open reads azure.json and returns how Azure is reached.
+func (o ProbeOptions) open() (config.Config, *azure.Raw, error) {
+	cfg, ignored, err := config.Load(o.ConfigFile)
+	if err != nil {
+		return cfg, nil, &UsageError{fmt.Errorf("--config: %w", err)}
+	}
+	if warning := ignored.Warning(); warning != "" {
+		o.Log.Warn(warning, "config", o.ConfigFile)
+	}
+	client, err := newAzure(Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
+	if err != nil {
+		return cfg, nil, err
+	}
+	raw, err := client.Raw()
+	return cfg, raw, err
+}
+
+func (o ProbeOptions) cloud(cfg config.Config) string {
+	if o.AzureEndpoint != "" {
+		return probe.Emulated
+	}
+	return cmp.Or(cfg.Name, "AzurePublicCloud")
+}
+
+// secretsOf are what azure.json holds that no report shall.
+func secretsOf(cfg config.Config) []string {
+	return []string{
+		cfg.SubscriptionID, cfg.TenantID, cfg.AADClientID, cfg.UserAssignedIdentityID,
+		cfg.AADClientSecret.Reveal(), cfg.AADClientCertPassword.Reveal(),
+	}
+}
+
+// confirmed asks whoever runs it.
+func (o ProbeOptions) confirmed(ctx context.Context, question string) error {
+	if o.Yes {
+		return nil
+	}
+	o.Say(question + " (yes/no)")
+	answered := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(o.In).ReadString('\n') // none is no
+		answered <- strings.ToLower(strings.TrimSpace(text))
+	}()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case is := <-answered:
+		if is == "y" || is == "yes" {
+			return nil
+		}
+		return errors.New("not confirmed, and nothing was done: answer yes, or use --yes")
+	}
+}
+
+// wayOut says how a group goes that is still there.
+func wayOut(err error, subscription string) error {
+	left, ok := errors.AsType[*probe.LeftBehind](err)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%w\nIt may still cost money. Delete it: az group delete --subscription %s --name %s\nor: weir probe-azure --clean --subscription %[2]s", err, subscription, left.Group)
+}

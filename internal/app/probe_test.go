@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/test/patient"
+)
+
+// asking is somebody who runs a probe, types, and reads what it says.
+type asking struct {
+	ProbeOptions
+	emu  *armemu.Emulator
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func newAsking(t *testing.T, types string) *asking {
+	t.Helper()
+	a := &asking{emu: patient.Watched(t, armemu.New(armemu.Options{StrictResourceGroups: true}))}
+	server := httptest.NewServer(a.emu)
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "azure.json")
+	text := `{"subscriptionId": "sub-1", "tenantId": "t", "resourceGroup": "rg", "location": "westeurope"}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.ProbeOptions = ProbeOptions{
+		ConfigFile: file, AzureEndpoint: server.URL, Timeout: time.Minute, In: strings.NewReader(types), Log: slog.New(slog.DiscardHandler),
+		Say: func(text string) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.said.WriteString(text + "\n")
+		},
+	}
+	return a
+}
+
+func (a *asking) saw() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.said.String()
+}
+
+// Nothing is made before somebody has said yes.
+func TestAProbeAsksFirst(t *testing.T) {
+	for _, types := range []string{"", "\n", "no\n", "yes please\n"} {
+		a := newAsking(t, types)
+		_, err := ProbeAzure(t.Context(), a.ProbeOptions)
+		if err == nil || !strings.Contains(err.Error(), "not confirmed, and nothing was done") || len(a.emu.Calls()) > 0 {
+			t.Errorf("%q: %v, %d calls", types, err, len(a.emu.Calls()))
+		}
+		if text := a.saw(); !strings.Contains(text, "sub-1") || !strings.Contains(text, "westeurope") || !strings.Contains(text, "(yes/no)") {
+			t.Errorf("it says %s", text)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := ProbeAzure(ctx, newAsking(t, "").ProbeOptions); err == nil {
+		t.Error("stopped while it asks: no error")
+	}
+}
+
+func TestWhatAProbeRefuses(t *testing.T) {
+	for says, change := range map[string]func(*ProbeOptions){
+		"--config: open /nonexistent":     func(o *ProbeOptions) { o.ConfigFile = "/nonexistent" },
+		"--timeout 0s: want more than 0":  func(o *ProbeOptions) { o.Timeout = 0 },
+		`--location "a/b": want a region`: func(o *ProbeOptions) { o.Location = "a/b" },
+		"--azure-endpoint: ":              func(o *ProbeOptions) { o.AzureEndpoint = "http://example.org:80" },
+	} {
+		a := newAsking(t, "yes\n")
+		change(&a.ProbeOptions)
+		_, err := ProbeAzure(t.Context(), a.ProbeOptions)
+		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("got %v, want %s", err, says)
+		}
+	}
+}
+
+// A run that takes too long cleans up; a group that stays is named with what deletes it, and
+// --clean asks before it does.
+func TestAGroupThatStaysIsNamed(t *testing.T) {
+	a := newAsking(t, "yes\n")
+	a.Timeout = 2 * time.Second
+	faults := `rules: [{match: {method: DELETE, path: "resourceGroups/*"}, action: {status: 409, code: ScopeLocked, message: "The scope is locked."}}]`
+	if err := a.emu.SetFaults(faults); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ProbeAzure(t.Context(), a.ProbeOptions)
+	left, ok := errors.AsType[*probe.LeftBehind](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"stopped: the questions took longer than --timeout 2s", "409 ScopeLocked: The scope is locked.",
+		"az group delete --subscription sub-1 --name " + left.Group, "weir probe-azure --clean --subscription sub-1",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+	}
+	if err := a.emu.SetFaults(""); err != nil {
+		t.Fatal(err)
+	}
+	a.In = strings.NewReader("no\n")
+	if err := CleanProbes(t.Context(), a.ProbeOptions); err == nil || !strings.Contains(a.saw(), "Delete 1 resource group, with all they hold? (yes/no)") {
+		t.Errorf("%v: %s", err, a.saw())
+	}
+	if !strings.Contains(string(a.emu.Snapshot()), left.Group) {
+		t.Fatal("it is deleted though nobody said yes")
+	}
+	a.Yes = true
+	for _, says := range []string{"deleted " + left.Group, "has no resource group that a probe has left behind"} {
+		if err := CleanProbes(t.Context(), a.ProbeOptions); err != nil || !strings.Contains(a.saw(), says) {
+			t.Errorf("%v: %s", err, a.saw())
+		}
+	}
+	if strings.Contains(string(a.emu.Snapshot()), left.Group) {
+		t.Error("it is still there")
+	}
+}
+
+// The key is one that OpenSSH reads, another one each time.
+func TestForgottenKey(t *testing.T) {
+	text, err := forgottenKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, encoded, _ := strings.Cut(text, " ")
+	wire, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || kind != "ssh-rsa" {
+		t.Fatal(text, err)
+	}
+	var parts [][]byte
+	for len(wire) > 0 {
+		n := binary.BigEndian.Uint32(wire)
+		parts, wire = append(parts, wire[4:4+n]), wire[4+n:]
+	}
+	key := rsa.PublicKey{N: new(big.Int).SetBytes(parts[2]), E: int(new(big.Int).SetBytes(parts[1]).Int64())}
+	if string(parts[0]) != "ssh-rsa" || key.E != 65537 || key.N.BitLen() != 2048 || parts[2][0] != 0 {
+		t.Errorf("it is %q, %d, %d bits", parts[0], key.E, key.N.BitLen())
+	}
+	if again, _ := forgottenKey(); again == text {
+		t.Error("the same key again")
+	}
+}

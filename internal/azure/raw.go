@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/probe"
+)
+
+// Raw sends requests as somebody else has written them, with the credentials, retries, gates
+// and bounds of all others. It implements probe.Azure.
+type Raw struct {
+	base string
+	pipe runtime.Pipeline
+}
+
+// Raw returns what sends requests as they are.
+func (c *Client) Raw() (*Raw, error) {
+	made, err := arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", c.opts.Credential, c.arm)
+	if err != nil {
+		return nil, fmt.Errorf("azure: %w", err)
+	}
+	return &Raw{base: made.Endpoint(), pipe: made.Pipeline()}, nil
+}
+
+// begun is a write that Azure has taken.
+type begun struct {
+	call   *call
+	poller *runtime.Poller[json.RawMessage]
+	first  *http.Response
+}
+
+// Send implements probe.Azure. A request that was not sent, because something asked to wait,
+// is sent when the time has come.
+func (r *Raw) Send(ctx context.Context, q probe.Request) (probe.Answer, error) {
+	for {
+		this := &call{op: opOf[q.Method], target: targetOf(q.Path)}
+		answer, err := r.once(withCall(ctx, this), this, q)
+		if err == nil {
+			return answer, nil
+		}
+		until, waits := notBefore(err)
+		if !waits {
+			return probe.Answer{}, classify(ctx, this, err)
+		}
+		if err := sleepUntil(ctx, until); err != nil {
+			return probe.Answer{}, classify(ctx, this, err)
+		}
+	}
+}
+
+var opOf = map[string]string{http.MethodGet: opGet, http.MethodPut: opPut, http.MethodDelete: opDelete}
+
+func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answer, error) {
+	var none probe.Answer
+	if this.op == "" {
+		return none, &refused{fmt.Errorf("method %q is not one that a probe sends", q.Method)}
+	}
+	req, err := r.request(ctx, q)
+	if err != nil {
+		return none, err
+	}
+	sent := time.Now()
+	resp, err := r.pipe.Do(req)
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it is in memory
+	body, err := runtime.Payload(resp)
+	if err != nil {
+		return none, err
+	}
+	answer := probe.Answer{Status: resp.StatusCode, Body: objectOf(body), Sent: sent, At: time.Now()}
+	if until, named := backoff.RetryAfter(resp.Header, answer.At); named {
+		answer.Wait = until.Sub(answer.At)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		answer.Codes, answer.Message = codesOf(resp), messageOf(this, resp)
+		return answer, nil
+	}
+	if !this.write() {
+		return answer, nil
+	}
+	poller, err := runtime.NewPoller[json.RawMessage](resp, r.pipe, nil)
+	if err != nil {
+		return none, err
+	}
+	answer.Begun = &begun{call: this, poller: poller, first: resp}
+	return answer, nil
+}
+
+func (r *Raw) request(ctx context.Context, q probe.Request) (*policy.Request, error) {
+	at := runtime.JoinPaths(r.base, q.Path)
+	if q.Link != "" {
+		at = q.Link
+	}
+	req, err := runtime.NewRequest(ctx, q.Method, at)
+	if err != nil {
+		return nil, err
+	}
+	if q.Link == "" {
+		query := url.Values{"api-version": {q.Version}}
+		if q.Filter != "" {
+			query.Set("$filter", q.Filter)
+		}
+		req.Raw().URL.RawQuery = query.Encode()
+	}
+	header := req.Raw().Header
+	header.Set("Accept", "application/json")
+	if q.IfMatch != "" {
+		header.Set("If-Match", q.IfMatch)
+	}
+	if q.IfNoneMatch != "" {
+		header.Set("If-None-Match", q.IfNoneMatch)
+	}
+	if q.Body != nil {
+		return req, runtime.MarshalAsJSON(req, q.Body)
+	}
+	return req, nil
+}
+
+// Follow implements probe.Azure.
+func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
+	b, ok := a.Begun.(*begun)
+	if !ok {
+		return probe.End{}, errors.New("the answer began nothing")
+	}
+	follow := b.call.following()
+	follow.over = a.At // of what is over already
+	_, err := wait(withCall(ctx, follow), follow, b.poller, b.first)
+	end := probe.End{State: "Succeeded", Running: follow.running, Over: follow.over}
+	if err == nil {
+		return end, nil
+	}
+	is := answerOf(ctx, follow, err, time.Now())
+	if !is.OperationEnded {
+		return probe.End{}, classify(ctx, follow, err)
+	}
+	end.State, end.Codes = "Failed", is.Codes
+	if slices.Contains(is.Codes, fault.CodeCanceled) {
+		end.State = fault.CodeCanceled
+	}
+	end.Message = explain(follow, is, err)
+	return end, nil
+}
+
+// notBefore returns when what was not sent may be sent; false if it was sent, or refused for
+// good.
+func notBefore(err error) (time.Time, bool) {
+	if gate, ok := errors.AsType[*gateClosed](err); ok {
+		return gate.until, true
+	}
+	if rest, ok := errors.AsType[*resting](err); ok {
+		return rest.until, true
+	}
+	return time.Time{}, false
+}
+
+func sleepUntil(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// targetOf is what a path is about: a resource group, what it holds, or a pool of that.
+func targetOf(path string) target {
+	var t target
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if len(parts) > 1 {
+		t.id.SubscriptionID = parts[1]
+	}
+	if len(parts) > 3 {
+		t.id.ResourceGroup, t.id.Type, t.id.Name = parts[3], typeResourceGroup, parts[3]
+	}
+	if len(parts) > 7 {
+		t.id.Type, t.id.Name = parts[5]+"/"+parts[6], parts[7]
+	}
+	if len(parts) > 9 && t.id.Type == lb.TypeLoadBalancer {
+		t.pool = parts[9]
+	}
+	return t
+}
+
+// typeResourceGroup is that of resource groups.
+const typeResourceGroup = "Microsoft.Resources/resourceGroups"
+
+// objectOf is a JSON object; nil if the text is none. Numbers stay as they are written.
+func objectOf(body []byte) probe.Object {
+	var o probe.Object
+	dec := json.NewDecoder(strings.NewReader(string(body)))
+	dec.UseNumber()
+	if dec.Decode(&o) != nil {
+		return nil
+	}
+	return o
+}
+
+// messageOf is the innermost message of a refusal, for people.
+func messageOf(this *call, resp *http.Response) string {
+	list := errorsOf(resp)
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Message != "" {
+			return oneLine(this.without(lacks(list[i].Message)))
+		}
+	}
+	return http.StatusText(resp.StatusCode)
+}

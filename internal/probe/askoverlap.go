@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+)
+
+// askOverlap writes one pool while a write of another on the same load balancer runs, until
+// rounds enough say the same, or two something different.
+func (r *run) askOverlap(ctx context.Context) error {
+	var rounds []round
+	together := false
+	for range mostRounds {
+		one, err := r.overlap(ctx, together)
+		if err != nil {
+			return err
+		}
+		rounds = append(rounds, one)
+		outcome, why := one.outcome()
+		r.note("PUT of a pool", put{one.first, one.firstEnd}, "", overlapping)
+		r.note("PUT of another pool at once", put{one.second, one.secondEnd}, one.shows()+saw(outcome, why), overlapping)
+		// A write that was too quick for the next one is sent along with it.
+		together = outcome == "" && one.firstEnd.State == succeeded && one.secondEnd.State == succeeded
+		if _, _, enough := ofRounds(rounds); enough {
+			break
+		}
+	}
+	a, why, _ := ofRounds(rounds)
+	r.settle(overlapping, a, why)
+	return nil
+}
+
+// shows says whose addresses were there in the end, if both writes were taken.
+func (r round) shows() string {
+	if !r.first.took() || !r.second.took() {
+		return ""
+	}
+	return fmt.Sprintf("what the first put is there: %t, what this put: %t; so ", r.firstThere, r.secondThere)
+}
+
+// overlap does one round. The pools get addresses that they never had, so that it can be told
+// whose write is there.
+func (r *run) overlap(ctx context.Context, together bool) (round, error) {
+	a, b := r.spare(), r.spare()
+	first := write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(none), a}))
+	second := write(r.pool(byAddress, furtherPool), r.poolBody([]member{b}))
+	one, err := r.sendBoth(ctx, first, second, together)
+	if err != nil {
+		return round{}, err
+	}
+	for _, w := range []struct {
+		of  Answer
+		end *End
+	}{{one.first, &one.firstEnd}, {one.second, &one.secondEnd}} {
+		if !w.of.took() {
+			continue
+		}
+		if *w.end, err = r.Azure.Follow(ctx, w.of); err != nil {
+			return round{}, fmt.Errorf("the end of a write is not known: %w", err)
+		}
+	}
+	if !one.first.took() || !one.second.took() {
+		return one, nil // it is told by the refusal
+	}
+	balancer, pool, err := r.readBalancer(ctx)
+	if err != nil {
+		return round{}, err
+	}
+	one.firstThere = stateOf(members(pool), a.ip) != ""
+	one.secondThere = stateOf(members(poolOf(balancer, furtherPool)), b.ip) != ""
+	return one, nil
+}
+
+// sendBoth sends the second write when the first is answered, or both together. Nobody waits
+// out what they meet: it is the answer.
+func (r *run) sendBoth(ctx context.Context, first, second Request, together bool) (one round, err error) {
+	r.calls.Add(2)
+	r.shown = nil
+	if !together {
+		if one.first, err = r.Azure.Send(ctx, first); err == nil {
+			one.second, err = r.Azure.Send(ctx, second)
+		}
+	} else {
+		var other error
+		var both sync.WaitGroup
+		both.Go(func() { one.first, other = r.Azure.Send(ctx, first) })
+		one.second, err = r.Azure.Send(ctx, second)
+		both.Wait()
+		if err == nil {
+			err = other
+		}
+	}
+	if err != nil {
+		return round{}, fmt.Errorf("write %s and %s: %w", path.Base(first.Path), path.Base(second.Path), err)
+	}
+	return one, nil
+}

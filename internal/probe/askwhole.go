@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+)
+
+// askWholeAddresses sends another address by a write of the load balancer.
+func (r *run) askWholeAddresses(ctx context.Context) error {
+	balancer, pool, err := r.readBalancer(ctx)
+	if err != nil {
+		return err
+	}
+	before, sent := members(pool), []member{serving(none), r.spare()}
+	w, err := r.put(ctx, balancerWrite, write(r.balancer(byAddress), sendable(withPool(balancer, membersPool, withMembers(pool, sent)))))
+	if err != nil {
+		return err
+	}
+	_, pool, err = r.readBalancer(ctx)
+	if err != nil {
+		return err
+	}
+	after := members(pool)
+	r.note("PUT of a load balancer with another address", w,
+		fmt.Sprintf("before %s, sent %s, then %s", shownMembers(before), shownMembers(sent), shownMembers(after)), wholeAddresses)
+	if !w.done() {
+		r.settle(wholeAddresses, "", "the write was not done: "+w.String())
+		return nil
+	}
+	a, why := ofAddresses(before, sent, after)
+	r.settle(wholeAddresses, a, why)
+	return nil
+}
+
+// askWholeStates sets an address Down by the pool's own write first: whether that works is
+// what the other is measured by.
+func (r *run) askWholeStates(ctx context.Context) error {
+	own, err := r.put(ctx, poolWrite, write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(down), r.spare()})))
+	if err != nil {
+		return err
+	}
+	balancer, pool, err := r.readBalancer(ctx)
+	if err != nil {
+		return err
+	}
+	before := members(pool)
+	r.note("PUT of a pool with adminState Down", own, "then it is "+stateOf(before, servingIP), wholeStates)
+	if stateOf(before, servingIP) != down {
+		r.settle(wholeStates, "", "the pool's own write did not set the address Down: "+own.String())
+		return nil
+	}
+	up := make([]member, len(before))
+	for i, m := range before {
+		up[i] = member{m.name, m.ip, none}
+	}
+	w, err := r.put(ctx, balancerWrite, write(r.balancer(byAddress), sendable(withPool(balancer, membersPool, withMembers(pool, up)))))
+	if err != nil {
+		return err
+	}
+	if _, pool, err = r.readBalancer(ctx); err != nil {
+		return err
+	}
+	after := stateOf(members(pool), servingIP)
+	r.note("PUT of a load balancer with adminState None", w, "before Down, then "+after, wholeStates)
+	if !w.done() {
+		r.settle(wholeStates, "", "the write was not done: "+w.String())
+		return nil
+	}
+	a, why := ofState(down, none, after)
+	r.settle(wholeStates, a, why)
+	return nil
+}
+
+// askNewPools has a write of the load balancer make one more pool.
+func (r *run) askNewPools(ctx context.Context) error {
+	balancer, _, err := r.readBalancer(ctx)
+	if err != nil {
+		return err
+	}
+	sent := []member{r.spare()}
+	w, err := r.put(ctx, balancerWrite, write(r.balancer(byAddress), sendable(withPool(balancer, furtherPool, r.poolBody(sent)))))
+	if err != nil {
+		return err
+	}
+	if balancer, _, err = r.readBalancer(ctx); err != nil {
+		return err
+	}
+	pool := poolOf(balancer, furtherPool)
+	is := members(pool)
+	r.note("PUT of a load balancer with one more pool", w, "then that pool has "+shownMembers(is), newPools)
+	if !w.done() || pool == nil {
+		r.settle(newPools, "", "the write was not done: "+w.String())
+		return nil
+	}
+	a, why := ofNewPool(sent, is)
+	a, why = agreed([]look{r.first, {"in one that was there", a, why}})
+	r.settle(newPools, a, why)
+	return nil
+}

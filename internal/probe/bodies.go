@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"path"
+	"strings"
+)
+
+// The resources as they are written.
+
+func ref(id string) Object { return Object{"id": id} }
+
+func (r *run) located(properties Object) Object {
+	return Object{"location": r.Location, "tags": r.tags, "properties": properties}
+}
+
+func (r *run) groupBody() Object { return Object{"location": r.Location, "tags": r.tags} }
+
+// securityGroupBody has no rules: those that Azure has for all keep the internet out.
+func (r *run) securityGroupBody() Object { return r.located(Object{}) }
+
+func (r *run) virtualNetworkBody() Object {
+	return r.located(Object{
+		"addressSpace": Object{"addressPrefixes": []any{networkPrefix}},
+		"subnets": []any{Object{"name": path.Base(r.subnet()), "properties": Object{
+			"addressPrefix": networkPrefix, "networkSecurityGroup": ref(r.securityGroup()),
+		}}},
+	})
+}
+
+// balancerBody is an internal load balancer with one rule, one probe and one pool, which has
+// these properties.
+func (r *run) balancerBody(name string, pool Object) Object {
+	id := r.balancer(name)
+	body := r.located(Object{
+		"frontendIPConfigurations": []any{Object{"name": "front", "properties": Object{
+			"subnet": ref(r.subnet()), "privateIPAllocationMethod": "Dynamic",
+		}}},
+		"backendAddressPools": []any{Object{"name": membersPool, "properties": pool}},
+		"probes":              []any{Object{"name": "ssh", "properties": Object{"protocol": "Tcp", "port": 22, "intervalInSeconds": 5, "probeThreshold": 2}}},
+		"loadBalancingRules": []any{Object{"name": "web", "properties": Object{
+			"frontendIPConfiguration": ref(id + "/frontendIPConfigurations/front"),
+			"backendAddressPool":      ref(id + "/backendAddressPools/" + membersPool),
+			"probe":                   ref(id + "/probes/ssh"),
+			"protocol":                "Tcp", "frontendPort": 80, "backendPort": 80, "idleTimeoutInMinutes": 4, "disableOutboundSnat": true,
+		}}},
+	})
+	body["sku"] = Object{"name": "Standard"}
+	return body
+}
+
+func (r *run) poolProperties(list []member) Object {
+	return Object{"virtualNetwork": ref(r.virtualNetwork()), addressesKey: entries(list)}
+}
+
+func (r *run) poolBody(list []member) Object { return Object{"properties": r.poolProperties(list)} }
+
+// nicBody is a network interface with a fixed address and no public one.
+func (r *run) nicBody(ip string, pools ...string) Object {
+	config := Object{
+		"subnet": ref(r.subnet()), "primary": true,
+		"privateIPAllocationMethod": "Static", "privateIPAddress": ip,
+	}
+	joined := []any{}
+	for _, id := range pools {
+		joined = append(joined, ref(id))
+	}
+	if len(joined) > 0 {
+		config["loadBalancerBackendAddressPools"] = joined
+	}
+	return r.located(Object{"ipConfigurations": []any{Object{"name": "main", "properties": config}}})
+}
+
+func (r *run) machineBody(of string) Object {
+	image := strings.Split(r.Image, ":")
+	name := path.Base(r.machine(of))
+	return r.located(Object{
+		"hardwareProfile": Object{"vmSize": r.VMSize},
+		"storageProfile": Object{
+			"imageReference": Object{"publisher": image[0], "offer": image[1], "sku": image[2], "version": image[3]},
+			"osDisk": Object{
+				"createOption": "FromImage", "deleteOption": "Delete", "managedDisk": Object{"storageAccountType": "Standard_LRS"},
+			},
+		},
+		"osProfile": Object{
+			"computerName": name, "adminUsername": "nobody-logs-in",
+			"linuxConfiguration": Object{"disablePasswordAuthentication": true, "ssh": Object{
+				"publicKeys": []any{Object{"path": "/home/nobody-logs-in/.ssh/authorized_keys", "keyData": r.Key}},
+			}},
+		},
+		"networkProfile": Object{"networkInterfaces": []any{
+			Object{"id": r.nic(of), "properties": Object{"primary": true, "deleteOption": "Delete"}},
+		}},
+	})
+}

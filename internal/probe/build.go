@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"weir.dev/weir/internal/behaviour"
+)
+
+// build makes the group and what is in it. The first write of a load balancer asks already.
+func (r *run) build(ctx context.Context) error {
+	r.Say("making resource group " + r.group + " in " + r.Location)
+	is, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for resource group %s: %w", r.group, err)
+	case !is.gone():
+		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, said(is), is.Message)
+	}
+	r.made = true // from here on it may be there, whatever is answered
+	for _, part := range []struct {
+		what, id string
+		body     Object
+	}{
+		{"resource group", r.self(), r.groupBody()},
+		{"network security group", r.securityGroup(), r.securityGroupBody()},
+		{"virtual network", r.virtualNetwork(), r.virtualNetworkBody()},
+	} {
+		if err := r.create(ctx, part.what, part.id, part.body); err != nil {
+			return err
+		}
+	}
+	if err := r.buildBalancers(ctx); err != nil {
+		return err
+	}
+	if err := r.create(ctx, "network interface", r.nic(byAddress), r.nicBody(servingIP)); err != nil {
+		return err
+	}
+	if err := r.create(ctx, "network interface", r.nic(byInterface), r.nicBody(joinedIP, r.pool(byInterface, membersPool))); err != nil {
+		return err
+	}
+	return r.buildMachines(ctx)
+}
+
+// create makes a part without which nothing can be asked.
+func (r *run) create(ctx context.Context, what, id string, body Object) error {
+	w, err := r.put(ctx, "", write(id, body))
+	return made(what, id, w, err)
+}
+
+func made(what, id string, w put, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, err)
+	case w.done():
+		return nil
+	}
+	message := w.Answer.Message
+	if w.took() {
+		message = w.End.Message
+	}
+	return fmt.Errorf("%s %s could not be made: %s: %s", what, path.Base(id), w, message)
+}
+
+// buildBalancers makes the load balancers as Weir makes new ones: with addresses in their
+// pools, and on condition that they are not there.
+func (r *run) buildBalancers(ctx context.Context) error {
+	const what = "load balancer"
+	r.Say("making the load balancers")
+	id, list := r.balancer(byAddress), []member{serving(none), r.spare()}
+	q := write(id, r.balancerBody(byAddress, r.poolProperties(list)))
+	q.IfNoneMatch = "*"
+	w, err := r.put(ctx, "", q)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if !w.took() {
+		r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "", newPools, ifNoneMatch)
+		r.first = look{"in a new load balancer", "", "the write was refused: " + said(w.Answer)}
+		w, err = r.put(ctx, "", write(id, r.balancerBody(byAddress, r.poolProperties(nil))))
+		if err := made(what, id, w, err); err != nil {
+			return err
+		}
+	} else if err := made(what, id, w, nil); err != nil {
+		return err
+	} else if err := r.lookAtNew(ctx, w, list); err != nil {
+		return err
+	}
+	return r.create(ctx, what, r.balancer(byInterface), r.balancerBody(byInterface, Object{}))
+}
+
+func (r *run) lookAtNew(ctx context.Context, w put, sent []member) error {
+	shown, err := r.look(ctx, r.balancer(byAddress))
+	if err != nil {
+		return err
+	}
+	is := members(poolOf(shown, membersPool))
+	a, why := ofNewPool(sent, is)
+	r.first = look{"in a new load balancer", a, why}
+	r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "then its pool has "+shownMembers(is), newPools, ifNoneMatch)
+	return nil
+}
+
+// buildMachines starts both before it waits for one.
+func (r *run) buildMachines(ctx context.Context) error {
+	const what = "virtual machine"
+	r.Say("starting two virtual machines, which takes a minute or two")
+	var started [2]Answer
+	for i, of := range []string{byAddress, byInterface} {
+		a, err := r.send(ctx, write(r.machine(of), r.machineBody(of)))
+		if err != nil || !a.took() {
+			return made(what, r.machine(of), put{Answer: a}, err)
+		}
+		started[i] = a
+	}
+	for i, of := range []string{byAddress, byInterface} {
+		end, err := r.Azure.Follow(ctx, started[i])
+		if err := made(what, r.machine(of), put{started[i], end}, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The questions.
+const (
+	wholeAddresses = "wholeWriteAddresses"
+	wholeStates    = "wholeWriteAdminStates"
+	newPools       = "wholeWriteNewPools"
+	unchangedEtag  = "unchangedWriteEtag"
+	overlapping    = "overlap"
+	poolIfMatch    = "poolIfMatch"
+	ifNoneMatch    = "ifNoneMatch"
+	interfaceState = "interfaceAdminState"
+	failedParent   = "failedParent"
+)
+
+func asks() string {
+	text := ""
+	for _, q := range behaviour.Questions() {
+		text += fmt.Sprintf("  %-22s  %s\n", q.Name, q.Asks)
+	}
+	return text
+}

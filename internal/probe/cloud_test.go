@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/test/patient"
+)
+
+// cloud is an emulated Azure, and what a probe said there.
+type cloud struct {
+	t    testing.TB
+	emu  *armemu.Emulator
+	mu   sync.Mutex
+	said []string
+	// heard is called for each line; nil is not.
+	heard func(line string)
+}
+
+func newCloud(t testing.TB, opts armemu.Options) *cloud {
+	t.Helper()
+	if opts.LatencyScale == 0 {
+		opts.LatencyScale = 1
+	}
+	opts.StrictResourceGroups = true
+	return &cloud{t: t, emu: patient.Watched(t, armemu.New(opts))}
+}
+
+// client is a process of its own, which reaches the cloud by a transport.
+func (c *cloud) client(transport azure.Transport) *azure.Raw {
+	c.t.Helper()
+	endpoint, credential, err := azure.Emulator("http://127.0.0.1:1")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if transport == nil {
+		transport = c.emu.Transport()
+	}
+	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: transport, UserAgent: "weir/test"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	raw, err := client.Raw()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return raw
+}
+
+func (c *cloud) settings() probe.Settings {
+	c.t.Helper()
+	s, err := probe.Settings{
+		Subscription: "sub-canary-1", Location: "West Europe", Key: "ssh-rsa AAAA", Suffix: "abc123",
+		Version: "test", Cloud: probe.Emulated, Secrets: []string{"tenant-canary-1"},
+	}.Normalize()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+func (c *cloud) say(line string) {
+	c.mu.Lock()
+	c.said = append(c.said, line)
+	c.mu.Unlock()
+	if c.heard != nil {
+		c.heard(line)
+	}
+}
+
+func (c *cloud) run(ctx context.Context, transport azure.Transport) (probe.Report, error) {
+	return probe.Probe{Azure: c.client(transport), Settings: c.settings(), Say: c.say}.Run(ctx)
+}
+
+// left are the resources and groups that are there.
+func (c *cloud) left() string {
+	c.t.Helper()
+	if trimmed := strings.TrimSpace(string(c.emu.Snapshot())); trimmed != "[]" {
+		return trimmed
+	}
+	return ""
+}
+
+// transport is a function that carries requests.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) Do(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t, armemu.Options{Seed: 1})
+		began := time.Now()
+		report, err := c.run(t.Context(), nil)
+		t.Log(strings.Join(c.said, "\n"))
+		t.Log(report.Text())
+		t.Log(time.Since(began))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := c.left(); left != "" {
+			t.Error(left)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/probe"
+)
+
+// clean is what somebody does who runs the program again with --clean.
+func (c *cloud) clean(ctx context.Context) error {
+	azure := c.client(nil)
+	found, err := probe.Find(ctx, azure, c.settings().Subscription)
+	if err != nil {
+		return err
+	}
+	return probe.Remove(ctx, azure, c.settings().Subscription, found, c.say)
+}
+
+// until carries requests until the one of that number, which arrives or does not, and is
+// never answered: the process that sent it is dead.
+type until struct {
+	azure.Transport
+	mu           sync.Mutex
+	number       int
+	arrives      bool
+	dead, buried chan struct{}
+}
+
+func (u *until) Do(r *http.Request) (*http.Response, error) {
+	u.mu.Lock()
+	u.number--
+	left := u.number
+	u.mu.Unlock()
+	if left > 0 {
+		return u.Transport.Do(r)
+	}
+	if left == 0 {
+		if u.arrives {
+			if resp, err := u.Transport.Do(r); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+		close(u.dead)
+	}
+	<-u.buried
+	return nil, errors.New("nobody is there to hear it")
+}
+
+// dies runs a probe that is killed at a request; it returns false if it ended before.
+func (c *cloud) dies(t *testing.T, number int, arrives bool, after func()) bool {
+	u := &until{Transport: c.emu.Transport(), number: number, arrives: arrives, dead: make(chan struct{}), buried: make(chan struct{})}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = c.run(ctx, u)
+	}()
+	defer func() {
+		stop()
+		close(u.buried)
+		<-ended
+	}()
+	select {
+	case <-u.dead:
+		after()
+		return true
+	case <-ended:
+		return false
+	}
+}
+
+// Killed at any of its requests, polls included, a run leaves nothing that --clean does not
+// find and delete.
+func TestKilledAtEachCall(t *testing.T) {
+	for _, arrives := range []bool{true, false} {
+		for number, more := 1, true; more; number++ {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1})
+				more = c.dies(t, number, arrives, func() {
+					if err := c.clean(t.Context()); err != nil {
+						t.Errorf("call %d: %v", number, err)
+					}
+					if left := c.left(); left != "" {
+						t.Errorf("call %d, arrives %t: left behind: %s", number, arrives, left)
+					}
+				})
+			})
+			if number > 1000 || t.Failed() {
+				t.Fatalf("stopped at call %d", number)
+			}
+		}
+	}
+}
+
+// Stopped at any of its requests by whoever runs it, a run deletes what it made before it ends.
+func TestStoppedAtEachCall(t *testing.T) {
+	for number, more := 1, true; more; number++ {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1})
+			ctx, stop := context.WithCancelCause(t.Context())
+			defer stop(nil)
+			calls := 0
+			report, err := c.run(ctx, transport(func(r *http.Request) (*http.Response, error) {
+				if calls++; calls == number {
+					stop(errors.New("Ctrl-C"))
+				}
+				return c.emu.Transport().Do(r)
+			}))
+			more = calls >= number
+			if stopped := ctx.Err() != nil; stopped && err != nil && !strings.Contains(err.Error(), "Ctrl-C") {
+				t.Errorf("call %d: %v", number, err)
+			}
+			if left := c.left(); left != "" {
+				t.Errorf("call %d: left behind: %s", number, left)
+			}
+			if err != nil && report.Open() == 0 {
+				t.Errorf("call %d: nothing is open, and yet %v", number, err)
+			}
+		})
+	}
+}
+
+// A group whose deletion fails is named, and --clean deletes it later.
+func TestADeletionThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t, armemu.Options{Seed: 1})
+		if err := c.emu.SetFaults(`rules: [{match: {method: DELETE, path: "resourceGroups/*"}, action: {status: 409, code: ScopeLocked, message: "The scope is locked."}}]`); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.run(t.Context(), nil)
+		left, ok := errors.AsType[*probe.LeftBehind](err)
+		if !ok || left.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "409 ScopeLocked: The scope is locked.") {
+			t.Errorf("it says %v", err)
+		}
+		if err := c.emu.SetFaults(""); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.clean(t.Context()); err != nil || c.left() != "" {
+			t.Errorf("%v, left behind: %s", err, c.left())
+		}
+	})
+}
+
+// A group is a probe's if its name says so, and its tag: others are never deleted, not even
+// by a run that is unlucky enough to have one's name.
+func TestGroupsOfOthersStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t, armemu.Options{Seed: 1})
+		for name, tag := range map[string]string{
+			"weir-probe-mine": "", "weir-probe-other": "weir-probe-mine", "production": "production", "weir-probe-": "weir-probe-",
+		} {
+			tags := ""
+			if tag != "" {
+				tags = fmt.Sprintf(`, "tags": {"weir-probe": %q}`, tag)
+			}
+			if err := c.emu.Put("/subscriptions/sub-canary-1/resourceGroups/"+name, []byte(`{"location": "westeurope"`+tags+`}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := c.left()
+		if err := c.clean(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, name := range []string{"weir-probe-mine", "weir-probe-other", "production"} {
+			err := probe.Remove(t.Context(), c.client(nil), "sub-canary-1", []probe.Left{{Name: name}}, c.say)
+			if err == nil || !strings.Contains(err.Error(), "does not say that a probe made it") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := c.emu.Put("/subscriptions/sub-canary-1/resourceGroups/weir-probe-abc123", []byte(`{"location": "westeurope"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "should not be there") {
+			t.Errorf("it says %v", err)
+		}
+		if after := c.left(); len(after) < len(before) || !strings.Contains(after, "weir-probe-abc123") {
+			t.Errorf("left are %s", after)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Span is how long something took: what is seen by polls is known within bounds.
+type Span struct {
+	AtLeastSeconds float64 `json:"atLeastSeconds"`
+	AtMostSeconds  float64 `json:"atMostSeconds"`
+}
+
+// Latency is how long the writes of one kind took, from the request to the end of what it
+// began.
+type Latency struct {
+	Write string `json:"write"`
+	Count int    `json:"count"`
+	// AtOnce counts those that had ended when they were answered.
+	AtOnce  int  `json:"atOnce"`
+	Median  Span `json:"median"`
+	Longest Span `json:"longest"`
+}
+
+// sample is one write that succeeded.
+type sample struct {
+	write  string
+	span   Span
+	atOnce bool
+}
+
+// spanOf is how long a write took.
+func spanOf(a Answer, end End) Span {
+	from := a.At
+	if end.Running.After(from) {
+		from = end.Running
+	}
+	return Span{seconds(from.Sub(a.Sent)), seconds(end.Over.Sub(a.Sent))}
+}
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
+
+// latencies sums samples up, in the order in which their kinds came first.
+func latencies(all []sample) []Latency {
+	kinds := map[string][]sample{}
+	var order []string
+	for _, s := range all {
+		if kinds[s.write] == nil {
+			order = append(order, s.write)
+		}
+		kinds[s.write] = append(kinds[s.write], s)
+	}
+	list := make([]Latency, 0, len(order))
+	for _, kind := range order {
+		of := slices.SortedStableFunc(slices.Values(kinds[kind]), func(a, b sample) int {
+			return cmp.Or(cmp.Compare(a.span.AtMostSeconds, b.span.AtMostSeconds), cmp.Compare(a.span.AtLeastSeconds, b.span.AtLeastSeconds))
+		})
+		l := Latency{Write: kind, Count: len(of), Median: of[(len(of)-1)/2].span, Longest: of[len(of)-1].span}
+		for _, s := range of {
+			if s.atOnce {
+				l.AtOnce++
+			}
+		}
+		list = append(list, l)
+	}
+	return list
+}

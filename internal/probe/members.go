@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	addressesKey = "loadBalancerBackendAddresses"
+	poolsKey     = "backendAddressPools"
+	stateKey     = "adminState"
+	down         = "Down"
+	none         = "None"
+)
+
+// member is an address of a pool.
+type member struct{ name, ip, state string }
+
+func text(o Object, key string) string { s, _ := o[key].(string); return s }
+
+func object(o Object, key string) Object { inner, _ := o[key].(Object); return inner }
+
+func properties(o Object) Object { return object(o, "properties") }
+
+func objects(o Object, key string) []Object {
+	list, _ := o[key].([]any)
+	var all []Object
+	for _, item := range list {
+		if inner, ok := item.(Object); ok {
+			all = append(all, inner)
+		}
+	}
+	return all
+}
+
+func array(list []Object) []any {
+	all := make([]any, len(list))
+	for i, o := range list {
+		all[i] = o
+	}
+	return all
+}
+
+// with returns a copy of an object with another value.
+func with(o Object, key string, value any) Object {
+	next := maps.Clone(o)
+	if next == nil {
+		next = Object{}
+	}
+	next[key] = value
+	return next
+}
+
+func without(o Object, keys ...string) Object {
+	next := maps.Clone(o)
+	for _, key := range keys {
+		delete(next, key)
+	}
+	return next
+}
+
+func entries(list []member) []any {
+	all := make([]any, len(list))
+	for i, m := range list {
+		p := Object{"ipAddress": m.ip}
+		if m.state != "" {
+			p[stateKey] = m.state
+		}
+		all[i] = Object{"name": m.name, "properties": p}
+	}
+	return all
+}
+
+// members are those of a pool as it is shown, in the order of their addresses. No admin
+// state and None are the same.
+func members(pool Object) []member {
+	var all []member
+	for _, e := range objects(properties(pool), addressesKey) {
+		m := member{text(e, "name"), text(properties(e), "ipAddress"), text(properties(e), stateKey)}
+		if m.state == "" {
+			m.state = none
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b member) int { return strings.Compare(a.ip, b.ip) })
+	return all
+}
+
+func ips(list []member) []string {
+	all := make([]string, len(list))
+	for i, m := range list {
+		all[i] = m.ip
+	}
+	slices.Sort(all)
+	return all
+}
+
+func stateOf(list []member, ip string) string {
+	for _, m := range list {
+		if m.ip == ip {
+			return m.state
+		}
+	}
+	return ""
+}
+
+// poolOf returns a pool of a load balancer as it is shown; nil if there is none.
+func poolOf(balancer Object, name string) Object {
+	for _, p := range objects(properties(balancer), poolsKey) {
+		if strings.EqualFold(text(p, "name"), name) {
+			return p
+		}
+	}
+	return nil
+}
+
+// withPool returns a load balancer with another pool of that name, or one more.
+func withPool(balancer Object, name string, pool Object) Object {
+	list := objects(properties(balancer), poolsKey)
+	i := slices.IndexFunc(list, func(p Object) bool { return strings.EqualFold(text(p, "name"), name) })
+	if i < 0 {
+		list = append(list, with(pool, "name", name))
+	} else {
+		list = slices.Clone(list)
+		list[i] = pool
+	}
+	return with(balancer, "properties", with(properties(balancer), poolsKey, array(list)))
+}
+
+// withMembers returns a pool with these members.
+func withMembers(pool Object, list []member) Object {
+	return with(pool, "properties", with(properties(pool), addressesKey, entries(list)))
+}
+
+// Of what Azure shows it alone sets these.
+var (
+	serverKeys   = []string{"etag", "type", "resourceGuid", "provisioningState"}
+	backReferred = []string{"loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools", "backendIPConfigurations"}
+)
+
+// sendable returns a resource as it was shown, without what Azure alone sets, so that the
+// write of it changes nothing.
+func sendable(shown Object) Object {
+	next := without(shown, append([]string{"name"}, serverKeys...)...)
+	p := without(properties(shown), serverKeys...)
+	for key := range p {
+		if list := objects(p, key); list != nil && key != addressesKey {
+			for i, child := range list {
+				list[i] = sendableChild(child)
+			}
+			p[key] = array(list)
+		}
+	}
+	next["properties"] = p
+	return next
+}
+
+// sendableChild is sendable for what is part of a load balancer, such as a pool.
+func sendableChild(shown Object) Object {
+	next := without(shown, serverKeys...)
+	if p := properties(shown); p != nil {
+		next["properties"] = without(without(p, serverKeys...), backReferred...)
+	}
+	return next
+}

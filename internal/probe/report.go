@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+)
+
+// Report is what a probe has found out. Nothing in it says whose Azure it was.
+type Report struct {
+	// Behaviour are the answers; a question that stays open has none.
+	Behaviour behaviour.Behaviour `json:"behaviour"`
+	// Version is that of the program, When the time of its start.
+	Version string    `json:"version"`
+	When    time.Time `json:"when"`
+	// Cloud is AzurePublicCloud, another one, or emulator.
+	Cloud    string `json:"cloud"`
+	Location string `json:"location"`
+	// Requests counts those that were sent, but for polls.
+	Requests  int       `json:"requests"`
+	Questions []Finding `json:"questions"`
+	Latencies []Latency `json:"latencies"`
+}
+
+// Finding is a question with what was seen of it.
+type Finding struct {
+	Name    string           `json:"name"`
+	Asks    string           `json:"asks"`
+	Assumed behaviour.Answer `json:"assumed"`
+	// Answer is empty if the question stays open, and then Why says why.
+	Answer behaviour.Answer `json:"answer,omitempty"`
+	Why    string           `json:"why,omitempty"`
+	Seen   []Seen           `json:"seen,omitempty"`
+}
+
+// Seen is one thing that was done, and what came of it.
+type Seen struct {
+	Did string `json:"did"`
+	// Status and Codes are Azure's.
+	Status int      `json:"status"`
+	Codes  []string `json:"codes,omitempty"`
+	// Ended is how the write ended: Succeeded, Failed or Canceled.
+	Ended string `json:"ended,omitempty"`
+	Saw   string `json:"saw,omitempty"`
+}
+
+// Open counts the questions without an answer.
+func (r Report) Open() int {
+	n := 0
+	for _, f := range r.Questions {
+		if f.Answer == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// report sums up what was found so far.
+func (r *run) report() Report {
+	is := Report{
+		Version: r.Version, When: r.began.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
+		Requests: int(r.calls.Load()), Latencies: latencies(r.samples),
+	}
+	for _, q := range behaviour.Questions() {
+		f := *r.findings[q.Name]
+		if f.Answer == "" && f.Why == "" {
+			f.Why = "the run ended before"
+		}
+		f.Why = r.clean(f.Why)
+		f.Seen = slices.Clone(f.Seen)
+		for i := range f.Seen {
+			f.Seen[i].Saw = r.clean(f.Seen[i].Saw)
+		}
+		if next, err := is.Behaviour.With(f.Name, f.Answer); err == nil {
+			is.Behaviour = next
+		}
+		is.Questions = append(is.Questions, f)
+	}
+	return is
+}
+
+// clean makes a text one that may be published.
+func (r *run) clean(text string) string { return line(Redact(text, r.secrets()...)) }
+
+// JSON is the report for machines.
+func (r Report) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// MaxReport bounds a report that is read.
+const MaxReport = 1 << 20
+
+// Parse reads a report, of which the behaviour alone must be there. An error names the key.
+func Parse(text []byte) (Report, error) {
+	var r Report
+	if len(text) > MaxReport {
+		return r, fmt.Errorf("larger than %d bytes, which no report is", MaxReport)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	var keys map[string]json.RawMessage
+	if err := dec.Decode(&keys); err != nil {
+		return r, fmt.Errorf("want a JSON object, as weir probe-azure --out writes it: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return r, errors.New("more follows after the JSON object")
+	}
+	fields := map[string]any{
+		"behaviour": &r.Behaviour, "version": &r.Version, "when": &r.When, "cloud": &r.Cloud, "location": &r.Location,
+		"requests": &r.Requests, "questions": &r.Questions, "latencies": &r.Latencies,
+	}
+	if keys["behaviour"] == nil {
+		return r, errors.New(`the key "behaviour" is missing`)
+	}
+	for key, value := range keys {
+		field, known := fields[key]
+		if !known {
+			return Report{}, fmt.Errorf("the key %q is unknown: use %s", line(key), strings.Join(sorted(fields), ", "))
+		}
+		dec := json.NewDecoder(bytes.NewReader(value))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(field); err != nil {
+			return Report{}, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return r, nil
+}
+
+func sorted(fields map[string]any) []string {
+	var all []string
+	for key := range fields {
+		all = append(all, key)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+)
+
+// Probe is one run: a resource group is made, Azure is asked, and the group is deleted.
+type Probe struct {
+	Azure Azure
+	Settings
+	// Say is told what goes on, one line at a time.
+	Say func(text string)
+}
+
+// LeftBehind says that a resource group of a probe may still be there.
+type LeftBehind struct {
+	Group string
+	Err   error
+}
+
+// Error names the group and what went wrong.
+func (e *LeftBehind) Error() string {
+	return fmt.Sprintf("resource group %s could not be deleted: %v", e.Group, e.Err)
+}
+
+// Unwrap returns what went wrong.
+func (e *LeftBehind) Unwrap() error { return e.Err }
+
+// toDelete bounds the deletion of a group, which goes on when the run is over.
+const toDelete = 30 * time.Minute
+
+// run is a probe on its way.
+type run struct {
+	Probe
+	place
+	tags  Object
+	began time.Time
+	// made is set once the group may be there.
+	made     bool
+	calls    atomic.Int64
+	findings map[string]*Finding
+	samples  []sample
+	spares   int
+	// shown is the load balancer with the pool of addresses as it was last read; nil once it
+	// was written.
+	shown Object
+	// first is what a new load balancer did with the addresses of its pool.
+	first look
+}
+
+// Run asks all questions and cleans up, whatever happens: when the context is done, too. The
+// report holds what was found until then; a question that stays open is no error. One error
+// may be a *LeftBehind.
+func (p Probe) Run(ctx context.Context) (Report, error) {
+	now := time.Now()
+	r := &run{
+		Probe: p, place: place{p.Subscription, p.Name()}, tags: p.Settings.tags(now), began: now,
+		findings: map[string]*Finding{},
+	}
+	for _, q := range behaviour.Questions() {
+		r.findings[q.Name] = &Finding{Name: q.Name, Asks: q.Asks, Assumed: q.Answers[0]}
+	}
+	err := r.build(ctx)
+	if err == nil {
+		err = r.ask(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("stopped: %w", context.Cause(ctx))
+	}
+	if left := r.cleanUp(ctx); left != nil {
+		err = errors.Join(err, left)
+	}
+	return r.report(), p.redacted(err)
+}
+
+// cleanUp deletes the group, if it was made.
+func (r *run) cleanUp(ctx context.Context) error {
+	if !r.made {
+		return nil
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), toDelete)
+	defer cancel()
+	r.Say("deleting resource group " + r.group + ", which takes some minutes")
+	if err := remove(after, r.Azure, r.place); err != nil {
+		return &LeftBehind{r.group, err}
+	}
+	r.Say("deleted")
+	return nil
+}
+
+// redacted is an error whose words anybody may read.
+func (p Probe) redacted(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &told{Redact(err.Error(), p.secrets()...), err}
+}
+
+// told is an error with other words.
+type told struct {
+	text string
+	err  error
+}
+
+func (e *told) Error() string { return e.text }
+func (e *told) Unwrap() error { return e.err }
+
+func (p Probe) secrets() []string { return append(slices.Clone(p.Secrets), p.Subscription) }
+
+// send sends a request of the run.
+func (r *run) send(ctx context.Context, q Request) (Answer, error) {
+	if q.Method != methodGet {
+		r.shown = nil
+	}
+	return patiently(ctx, counting{r}, q)
+}
+
+// counting counts what is sent.
+type counting struct{ *run }
+
+// Send implements Azure.
+func (c counting) Send(ctx context.Context, q Request) (Answer, error) {
+	c.calls.Add(1)
+	a, err := c.Azure.Send(ctx, q)
+	if err == nil && busy(a) {
+		c.Say("  " + said(a) + ": Azure is busy, waiting")
+	}
+	return a, err
+}
+
+// Follow implements Azure.
+func (c counting) Follow(ctx context.Context, a Answer) (End, error) { return c.Azure.Follow(ctx, a) }
+
+func version(id string) string {
+	switch {
+	case strings.Contains(id, "/Microsoft.Network/"):
+		return networkVersion
+	case strings.Contains(id, "/Microsoft.Compute/"):
+		return computeVersion
+	}
+	return groupVersion
+}
+
+// look reads a resource.
+func (r *run) look(ctx context.Context, id string) (Object, error) {
+	a, err := r.send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path.Base(id), err)
+	}
+	if !a.took() {
+		return nil, fmt.Errorf("read %s: %s: %s", path.Base(id), said(a), a.Message)
+	}
+	return a.Body, nil
+}
+
+// put is a write and its end.
+type put struct {
+	Answer
+	End
+}
+
+// done reports whether Azure took the write and finished it.
+func (w put) done() bool { return w.took() && w.State == succeeded }
+
+func (w put) String() string {
+	if w.took() {
+		return strings.TrimSpace(fmt.Sprintf("%d, then %s %s", w.Status, w.State, strings.Join(w.End.Codes, " ")))
+	}
+	return said(w.Answer)
+}
+
+func write(id string, body Object) Request {
+	return Request{Method: methodPut, Path: id, Version: version(id), Body: body}
+}
+
+// put writes and waits for the end; what is not empty is the kind of its latency.
+func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
+	a, err := r.send(ctx, q)
+	if err != nil {
+		return put{}, fmt.Errorf("write %s: %w", path.Base(q.Path), err)
+	}
+	w := put{Answer: a}
+	if !a.took() {
+		return w, nil
+	}
+	var seen End
+	if kind != "" {
+		seen = r.watch(ctx, q.Path, a)
+	}
+	if w.End, err = r.Azure.Follow(ctx, a); err != nil {
+		return w, fmt.Errorf("write %s: its end is not known: %w", path.Base(q.Path), err)
+	}
+	if kind != "" && w.done() {
+		if seen.Over.IsZero() {
+			seen = w.End
+		}
+		r.samples = append(r.samples, sample{kind, spanOf(a, seen), seen.Over.Equal(a.At)})
+	}
+	return w, nil
+}
+
+// watchEvery is how exactly a latency is known: an operation asks to be polled every 10 s,
+// but what it writes may be read.
+const watchEvery = 2 * time.Second
+
+// watch reads what is being written until it is no longer, and returns when that was; zero
+// if that cannot be told.
+func (r *run) watch(ctx context.Context, id string, a Answer) End {
+	seen, is := End{Over: a.At}, a
+	for {
+		switch {
+		case !is.took():
+			return End{}
+		case text(properties(is.Body), "provisioningState") != updating:
+			return seen
+		}
+		seen.Running = is.At
+		err := pause(ctx, watchEvery)
+		if err == nil {
+			is, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
+		}
+		if err != nil {
+			return End{}
+		}
+		seen.Over = is.At
+	}
+}
+
+// note keeps what was seen, for each of the questions that it tells something of.
+func (r *run) note(did string, w put, saw string, questions ...string) {
+	s := Seen{Did: did, Status: w.Status, Codes: slices.Concat(w.Answer.Codes, w.End.Codes), Ended: w.State, Saw: saw}
+	for _, q := range questions {
+		r.findings[q].Seen = append(r.findings[q].Seen, s)
+	}
+}
+
+// settle keeps the answer to a question, or why there is none.
+func (r *run) settle(question string, a behaviour.Answer, why string) {
+	f := r.findings[question]
+	f.Answer, f.Why = a, why
+	if a == "" {
+		r.Say("  " + question + " stays open: " + Redact(why, r.secrets()...))
+		return
+	}
+	r.Say(fmt.Sprintf("  %s: %s", question, a))
+}
+
+// spare is an address that no pool had before.
+func (r *run) spare() member {
+	r.spares++
+	return member{name: fmt.Sprintf("spare-%d", r.spares), ip: spareIP(r.spares), state: none}
+}
+
+// serving is the address with a machine behind it.
+func serving(state string) member { return member{"machine", servingIP, state} }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Settings say where a probe works, and with what.
+type Settings struct {
+	// Subscription and Location are where everything is made.
+	Subscription, Location string
+	// VMSize is the size of the two machines, Image publisher:offer:sku:version.
+	VMSize, Image string
+	// Key is a public key in OpenSSH's form, which Azure wants. Nobody has the private one.
+	Key string
+	// Suffix tells one run from another; see Name.
+	Suffix string
+	// Version is that of the program.
+	Version string
+	// Cloud is which Azure it is, for the report.
+	Cloud string
+	// Secrets must not be in the report, such as the tenant's id.
+	Secrets []string
+}
+
+// DefaultVMSize is a small machine that most regions have.
+const DefaultVMSize = "Standard_B1s"
+
+// DefaultImage is a small system that answers on port 22.
+const DefaultImage = "Canonical:ubuntu-24_04-lts:server:latest"
+
+// Emulated is the Cloud of an emulator.
+const Emulated = "emulator"
+
+// A group is known by both.
+const (
+	// Prefix begins the name of each resource group of a probe.
+	Prefix = "weir-probe-"
+	// Tag is on each, and its value is the name of the group, so that a tag that was copied
+	// elsewhere means nothing.
+	Tag = "weir-probe"
+)
+
+var (
+	idRule       = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+	locationRule = regexp.MustCompile(`^[0-9a-z]{1,40}$`)
+	sizeRule     = regexp.MustCompile(`^[0-9A-Za-z_-]{1,60}$`)
+	imageRule    = regexp.MustCompile(`^[0-9A-Za-z._-]+(:[0-9A-Za-z._-]+){3}$`)
+	suffixRule   = regexp.MustCompile(`^[0-9a-z]{6,20}$`)
+)
+
+// Normalize returns the settings with what is empty filled in, and the location as Azure
+// spells it. An error names the flag and the value.
+func (s Settings) Normalize() (Settings, error) {
+	s.Location = strings.ToLower(strings.ReplaceAll(s.Location, " ", ""))
+	if s.VMSize == "" {
+		s.VMSize = DefaultVMSize
+	}
+	if s.Image == "" {
+		s.Image = DefaultImage
+	}
+	for _, is := range []struct {
+		flag, value, want string
+		rule              *regexp.Regexp
+	}{
+		{"--subscription", s.Subscription, subscriptionWanted, idRule},
+		{"--location", s.Location, "a region such as westeurope, or set location in azure.json", locationRule},
+		{"--vm-size", s.VMSize, "a size such as " + DefaultVMSize, sizeRule},
+		{"--image", s.Image, "publisher:offer:sku:version, such as " + DefaultImage, imageRule},
+	} {
+		if !is.rule.MatchString(is.value) {
+			return s, fmt.Errorf("%s %q: want %s", is.flag, is.value, is.want)
+		}
+	}
+	if !suffixRule.MatchString(s.Suffix) {
+		return s, fmt.Errorf("suffix %q: want 6 to 20 lower-case letters and digits", s.Suffix)
+	}
+	return s, nil
+}
+
+// CheckSubscription reports why an id is none of a subscription.
+func CheckSubscription(id string) error {
+	if !idRule.MatchString(id) {
+		return fmt.Errorf("--subscription %q: want %s", id, subscriptionWanted)
+	}
+	return nil
+}
+
+const subscriptionWanted = "the id of a subscription, or set subscriptionId in azure.json"
+
+// Name is that of the resource group.
+func (s Settings) Name() string { return Prefix + s.Suffix }
+
+// Offer says what a probe would make, what it costs and what it is for.
+func (s Settings) Offer() string {
+	return fmt.Sprintf(`weir probe-azure makes one resource group, asks Azure by some 55 requests, and deletes the group again:
+
+  subscription    %s
+  resource group  %s, in %s
+  in it           2 virtual machines %s (%s),
+                  each with one disk and one network interface, without a public IP and without a login;
+                  2 internal Standard load balancers with a pool each, one of them with a second pool for a while;
+                  1 virtual network, 1 network security group
+
+It takes about half an hour. At the list prices of 2025 such machines, disks and load balancers cost about
+0.10 USD an hour together; what you pay is between you and Azure. Nothing outside of the group is changed.
+
+It answers how this Azure treats:
+`, s.Subscription, s.Name(), s.Location, s.VMSize, s.Image) + asks()
+}
+
+// tags are on everything that is made.
+func (s Settings) tags(now time.Time) Object {
+	return Object{
+		Tag:       s.Name(),
+		"purpose": "weir probe-azure: disposable, may be deleted at any time",
+		"created": now.UTC().Format(time.RFC3339),
+	}
+}
+
+// mine reports whether a resource group was made by a probe.
+func mine(name string, tags Object) bool {
+	value, _ := tags[Tag].(string)
+	return len(name) > len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix) && strings.EqualFold(value, name)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/test/patient"
+)
+
+// probed is an emulated Azure, and the program that finds out how it behaves.
+type probed struct {
+	t        *testing.T
+	dir, url string
+	emu      *armemu.Emulator
+}
+
+func newProbed(t *testing.T, world behaviour.Behaviour) *probed {
+	t.Helper()
+	role, err := os.ReadFile("../../config/probe-azure-role.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := armemu.ParseRole(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &probed{t: t, dir: t.TempDir()}
+	p.emu = patient.Watched(t, armemu.New(armemu.Options{Behaviour: world, LatencyScale: 0.02, StrictResourceGroups: true, Throttle: armemu.AzureLimits(), Role: allowed}))
+	server := httptest.NewServer(p.emu)
+	t.Cleanup(server.Close)
+	p.url = server.URL
+	text := `{"subscriptionId": "11111111-1111-1111-1111-111111111111", "tenantId": "22222222-2222-2222-2222-222222222222", "resourceGroup": "rg", "location": "westeurope"}`
+	if err := os.WriteFile(filepath.Join(p.dir, "azure.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run runs the program to its end, and returns what it prints, what it says meanwhile, and
+// its exit code. What is not nil is called with the process once a resource is there.
+func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said string, code int) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "weir"), append([]string{
+		"probe-azure", "--config", filepath.Join(p.dir, "azure.json"), "--azure-endpoint", p.url}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	if meanwhile != nil {
+		for !strings.Contains(string(p.emu.Snapshot()), "virtualMachines") && ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+		}
+		meanwhile(cmd.Process)
+	}
+	err := cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = nil
+		code = exit.ExitCode()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), code
+}
+
+func (p *probed) empty(after string) {
+	p.t.Helper()
+	if left := strings.TrimSpace(string(p.emu.Snapshot())); left != "[]" {
+		p.t.Errorf("%s: left behind: %s", after, left)
+	}
+}
+
+// The built program finds out how an Azure behaves with the role that is made for it, and its
+// report is one that others take; stopped, it cleans up, and killed, it does so the next time.
+func TestTheProgramProbesAzure(t *testing.T) {
+	world := behaviour.Assumed()
+	world.Overlap, world.WholeWriteNewPools = behaviour.Lock, behaviour.Filled
+	p := newProbed(t, world)
+	file := filepath.Join(p.dir, "report.json")
+	out, said, code := p.run(nil, "--yes", "--out", file)
+	if code != 3 || !strings.Contains(out, "lock-429; assumed is supersede") || !strings.Contains(out, "8 of 9 questions are answered") {
+		t.Errorf("exit code %d:\n%s\n%s", code, said, out)
+	}
+	p.empty("a whole run")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := world
+	want.FailedParent = ""
+	if got, err := armemu.ParseBehaviour(raw); err != nil || got != want {
+		t.Errorf("the report says %v, %v", got, err)
+	}
+	for _, id := range []string{"11111111", "22222222"} {
+		if strings.Contains(string(raw)+out, id) {
+			t.Errorf("%s is in the report", id)
+		}
+	}
+
+	_, said, code = p.run(func(is *os.Process) { _ = is.Signal(os.Interrupt) }, "--yes")
+	if code != 1 || !strings.Contains(said, "stopping: what was made is deleted first") || !strings.Contains(said, "\ndeleted\n") {
+		t.Errorf("stopped: exit code %d: %s", code, said)
+	}
+	p.empty("stopped")
+
+	p.run(func(is *os.Process) { _ = is.Signal(syscall.SIGKILL) }, "--yes")
+	if _, said, code = p.run(nil, "--clean", "--yes"); code != 0 || !strings.Contains(said, "\ndeleted weir-probe-") {
+		t.Errorf("after a crash: exit code %d: %s", code, said)
+	}
+	p.empty("after a crash")
+
+	for want, args := range map[int][]string{1: {}, 2: {"--yes", "--location", "a/b"}} {
+		if _, said, code := p.run(nil, args...); code != want {
+			t.Errorf("%v: exit code %d: %s", args, code, said)
+		}
+	}
+}
