@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 	place := lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
 	updates := metrics.NewPoolUpdates(ctrlmetrics.Registry, place)
 	lanes := poolupdate.New(poolupdate.Config{
-		Whole: client, WholeWrites: cfg.WholeWrites(), Verdicts: record.wholeWrites(o), Version: Version,
+		Whole: client, WholeWrites: cfg.WholeWrites(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
 		AdminState: cfg.SetsAdminState(),
 		Lease:      locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster, Ledger: cluster,
