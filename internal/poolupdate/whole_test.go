@@ -28,11 +28,9 @@ type whole struct {
 	loses   func() bool                    // the answer of a write that has landed; nil is never
 }
 
-// taking and ignoring are what can be known of Azure.
-var (
-	taking   = behaviour.Behaviour{WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken}
-	ignoring = behaviour.Behaviour{WholeWriteAddresses: behaviour.Ignored, WholeWriteAdminStates: behaviour.Ignored}
-)
+// ignoring is an Azure of which it is known that a write of the load balancer brings its pools
+// nothing.
+var ignoring = behaviour.Behaviour{WholeWriteAddresses: behaviour.Ignored, WholeWriteAdminStates: behaviour.Ignored}
 
 // inWholeWorld is a world of n pools, named p1 and so on, that are written together.
 func inWholeWorld(t *testing.T, n int, story func(w *whole, pools []lb.PoolID)) {
