@@ -255,7 +255,9 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 // again returns the parcel as it was taken, for another read. landed is true if the write that
 // was refused may have been sent before, and have landed.
 func (p parcel) again(landed bool) parcel {
-	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.taken.history.begin()}
+	r := p.taken.history.begin()
+	r.ledger, r.lost, r.overtaken = p.r.ledger, p.r.lost, true
+	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: r}
 }
 
 // takeAll moves the operations of pools out of the queue.
