@@ -75,6 +75,7 @@ func (c *Cluster) reconcilePool(ctx context.Context, req reconcile.Request) (rec
 		err = c.release(ctx, p, e, st)
 	case st.state == stateActive:
 		err = c.fill(ctx, p, e, st)
+	case st.state == stateServiceGone && e.isReleased(): // it goes with its pool, which is gone: no complaint
 	case st.state == stateServiceGone:
 		err = c.drain(ctx, p, e, st)
 	default:

@@ -61,6 +61,7 @@ func inAutoWorld(t *testing.T, n int, story func(w *whole, s *shelf, pools []lb.
 
 // restart ends Weir, and starts another version of it.
 func (w *whole) restart(version string) {
+	w.wait(0) // the one before runs
 	cfg := w.lanes.cfg
 	cfg.Version = version
 	w.lanes = New(cfg)
@@ -235,7 +236,7 @@ func TestATrialIsOnRecordFirst(t *testing.T) {
 		s.away = false
 		s.mu.Unlock()
 		w.wait(time.Hour)
-		w.during = func() { s.mu.Lock(); s.away = true; s.mu.Unlock() }
+		w.set(func() { w.during = func() { s.mu.Lock(); s.away = true; s.mu.Unlock() } })
 		w.all(pools, "n3=10.0.0.3")
 		w.expect("the trial", w.wrote(), asTrial)
 		w.all(pools, "n4=10.0.0.4")
