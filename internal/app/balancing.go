@@ -77,7 +77,8 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := ensure.Config{
-		Settings: settings, Behaviour: o.known, Azure: client, Lanes: lanes, Cluster: cluster, Done: cluster.Ensured, Overtaken: overtaken, Log: o.Log,
+		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster, Behaviour: o.known,
+		Done: cluster.Ensured, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker
