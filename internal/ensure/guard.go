@@ -21,7 +21,8 @@ import (
 // balancer.
 type guard struct {
 	*worker
-	// known are the Services whose wish the group holds, by owner.
+	// known are the Services whose wish the group holds, by owner, and those that leave and for
+	// which it is closed.
 	known map[string]guarded
 	// had are the destinations that were ours at the last write: those that nobody asks for
 	// any more are closed by the next.
@@ -192,10 +193,7 @@ func (g *guard) refusals(jobs []*job, p nsg.Plan) map[*job]error {
 func (g *guard) settle(j *job, s situation, p nsg.Plan) {
 	here := s.places(guardedBy(j))
 	j.changed = j.changed || slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return concerns(c, here) })
-	delete(g.known, j.Owner)
-	if j.Wish != nil {
-		g.known[j.Owner] = guardedBy(j)
-	}
+	g.known[j.Owner] = guardedBy(j)
 }
 
 // concerns reports whether a change of a rule lets somebody in at these addresses, or keeps

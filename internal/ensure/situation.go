@@ -77,10 +77,18 @@ func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 	}
 	s.naming = namingOf(s.nodes, slices.Collect(maps.Values(there)), g.wishing(jobs), g.holds)
 	for _, owner := range slices.Sorted(maps.Keys(g.known)) {
-		if _, ok := there[owner]; !ok {
-			delete(g.known, owner) // somebody took its finalizer away
-		} else if !due[owner] {
-			s.add(g, owner, g.known[owner], stay[owner])
+		is, ok := there[owner]
+		switch known := g.known[owner]; {
+		case !ok: // it has gone, or somebody took its finalizer away
+			delete(g.known, owner)
+		case due[owner]:
+		case known.wish == nil:
+			// It keeps nothing open while it leaves. Once it has, somebody else may serve it.
+			if !sameAddresses(known.shown, is.Addresses) {
+				delete(g.known, owner)
+			}
+		default:
+			s.add(g, owner, known, stay[owner])
 		}
 	}
 	atNodes := map[int32]bool{} // of all that are fixed: each at each node would be many
@@ -99,6 +107,14 @@ func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 		s.add(g, j.Owner, guardedBy(j), stay[j.Owner])
 	}
 	return s
+}
+
+// sameAddresses reports whether two lists hold the same addresses, and any.
+func sameAddresses(a, b []netip.Addr) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.SortFunc(a, netip.Addr.Compare)
+	slices.SortFunc(b, netip.Addr.Compare)
+	return len(a) > 0 && slices.Equal(a, b)
 }
 
 // add adds a Service whose wish is known. One whose nodes are not known is as good as one
