@@ -36,6 +36,10 @@ simulate: build ## Random schedules in virtual time (SEEDS=1000 SEED=1; FOR=10m 
 defects: ## Plant defects, and have the simulator look for each (10 minutes on 2 cores)
 	@$(GO) run ./internal/simulate/defects -write
 
+.PHONY: busyday
+busyday: ## A day in virtual time with others at the same load balancer; prints lag and writes (a minute or two)
+	@$(GO) test ./internal/scenario -run '^TestBusyDay$$' -v -busy-day 24h
+
 .PHONY: test
 test: check generated kubelab build unit ## Everything that CI runs
 	@echo "weir: all green"

@@ -68,6 +68,8 @@ func classOf(r report) (want poolupdate.Outcome, why string) {
 	switch {
 	case r.Took >= longestAttempt: // it ended the last call
 		return "", ""
+	case r.Fault != nil && r.Fault.Code == fault.CodeParentFailed: // the load balancer's next write may mend it
+		return poolupdate.Retriable, why
 	case r.Fault == nil || r.Outcome == poolupdate.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeResting:
 		return "", ""
 	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):

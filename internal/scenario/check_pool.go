@@ -43,8 +43,17 @@ func levelInTime(s *Stage) []string {
 	return broken
 }
 
+// soon is how long a change may take. Where Azure takes as long as was recorded, a lane may
+// have to wait for the writes of several other pools.
+func (s *Stage) soon() time.Duration {
+	if s.opts.Latency != "" {
+		return longestAttempt
+	}
+	return 2*s.opts.Interval + 30*time.Second
+}
+
 func soonLevel(s *Stage) []string {
-	bound := 2*s.opts.Interval + 30*time.Second
+	bound := s.soon()
 	var broken []string
 	for _, k := range s.sorted() {
 		if k.offSince.IsZero() || k.givenUp || k.deleted || k.drifted || !s.kept(k) {
@@ -68,7 +77,7 @@ func foreignSurvives(s *Stage) []string {
 }
 
 func nothingUnwanted(s *Stage) []string {
-	bound := 2*s.opts.Interval + 30*time.Second
+	bound := s.soon()
 	var broken []string
 	for _, k := range s.sorted() {
 		if k.givenUp || k.deleted || k.drifted || !s.kept(k) {

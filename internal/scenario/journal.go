@@ -45,6 +45,8 @@ type journal struct {
 	counts map[string]int
 	reads  []call
 	events []event
+	// lags are how long changes took until they were seen in force.
+	lags []time.Duration
 	// success and failure are the observations of the updater's metric.
 	success, failure int
 }

@@ -63,7 +63,13 @@ service api pools=(api, api-ipv6) nodes=(n3)`, []string{"clock 3s", "scale web a
 
 // newStage returns a stage that ends with its bubble, however the test ends.
 func newStage(t *testing.T) *Stage {
-	s := New(Options{Settle: synctest.Wait, MaxRetries: 3})
+	t.Helper()
+	return newStageOf(t, Options{Settle: synctest.Wait, MaxRetries: 3})
+}
+
+func newStageOf(t *testing.T, opts Options) *Stage {
+	t.Helper()
+	s := New(opts)
 	t.Cleanup(func() {
 		s.stop("")
 		s.sendHome()

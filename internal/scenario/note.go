@@ -40,6 +40,9 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		}
 		k.isExcused(r)
 	}
+	if r.Settled && !k.changed.IsZero() && s.unlevel(k) == "" {
+		s.journal.lags, k.changed = append(s.journal.lags, time.Since(k.changed)), time.Time{}
+	}
 	seen.bound = later(later(r.At.Add(s.opts.Interval), r.NextEligibleAt), patience)
 	s.tell(k, r)
 	s.journal.reports = append(s.journal.reports, seen)

@@ -44,15 +44,16 @@ func (s *Stage) others(k *pool) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(l.held), func(a lb.Address) bool { return l.byWeir[a.IP] && !k.left.put[a.IP] })
 }
 
-// reclaimed drops what was left and is not there any more, or is wanted again: from then on it is
-// Weir's. The caller holds s.mu.
+// reclaimed drops what was left and is not there any more, or is wanted and on record again:
+// from then on it is Weir's. The caller holds s.mu.
 func (s *Stage) reclaimed(k *pool) {
 	if len(k.left.put)+len(k.left.down) == 0 {
 		return
 	}
 	l, wanted := s.look(k), map[netip.Addr]bool{}
+	b := s.cluster.bindings[k.id.Name]
 	for _, a := range s.wants(k) {
-		wanted[a.IP] = true
+		wanted[a.IP] = b != nil && slices.Contains(b.entry.written, a.IP)
 	}
 	maps.DeleteFunc(k.left.put, func(ip netip.Addr, _ bool) bool { return wanted[ip] || !l.byWeir[ip] })
 	maps.DeleteFunc(k.left.down, func(ip netip.Addr, _ bool) bool { return !l.downByWeir[ip] })

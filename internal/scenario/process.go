@@ -272,7 +272,7 @@ const betweenReads = 11 * time.Second
 // 412, and until the second it may be read more than once. The caller holds the stage's mu.
 func (k *pool) readsAgain() bool {
 	a := k.attempt
-	if !k.underWay() {
+	if a == nil {
 		return false
 	}
 	again := a.phase == "put" && !a.overtaken && k.last.kind == http.MethodPut && k.last.status == http.StatusPreconditionFailed ||

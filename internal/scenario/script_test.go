@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"go.uber.org/goleak"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -29,8 +30,8 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s does not begin with a sentence that says what it shows", path)
 		}
 		steps, positions := parse(t, string(raw))
-		first := play(t, steps, positions)
-		if second := play(t, steps, positions); !slices.Equal(first, second) {
+		first := play(t, behaviour.Assumed(), steps, positions)
+		if second := play(t, behaviour.Assumed(), steps, positions); !slices.Equal(first, second) {
 			for i := range first {
 				if first[i] != second[i] {
 					t.Fatalf("%s: the same step gave\n%s\nand then\n%s", positions[i], first[i], second[i])
@@ -65,12 +66,12 @@ func parse(t *testing.T, script string) (steps []Step, positions []string) {
 	return steps, positions
 }
 
-// play makes the steps on a new stage and returns the trace of each.
-func play(t *testing.T, steps []Step, positions []string) []string {
+// play makes the steps on a new stage in a world and returns the trace of each.
+func play(t *testing.T, world behaviour.Behaviour, steps []Step, positions []string) []string {
 	t.Helper()
 	var traces []string
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Role: shipped.AzureRole()})
+		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Role: shipped.AzureRole(), Behaviour: world})
 		for i, step := range steps {
 			trace, err := s.Do(step)
 			traces = append(traces, trace)

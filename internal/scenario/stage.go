@@ -43,9 +43,12 @@ type Options struct {
 	Replicas int
 	// Role is what Azure lets Weir do; nil is everything.
 	Role *armemu.Role
-	// Behaviour is what Azure does where that is not known; what it leaves open is as the
-	// emulator has it.
+	// Behaviour is what Azure does where that is not known; what it leaves open is as
+	// assumed. The verb cluster can answer otherwise.
 	Behaviour behaviour.Behaviour
+	// Latency has Azure take as long as was recorded, drawn anew for each write; empty is a
+	// fifth of what is usual, always the same.
+	Latency armemu.Latency
 }
 
 // Stage is a world in virtual time. Its methods are for one goroutine.
@@ -94,11 +97,15 @@ func New(opts Options) *Stage {
 	if opts.Interval == 0 {
 		opts.Interval = 30 * time.Second
 	}
+	scale := latencyScale
+	if opts.Latency != "" {
+		scale = 1
+	}
 	s := &Stage{
 		opts: opts, start: time.Now(), cluster: newCluster(),
 		pools: map[lb.PoolKey]*pool{}, gates: map[string]*gate{}, looked: map[*pool]look{}, weirs: map[string]bool{},
 		locked: map[lb.LoadBalancerKey]*process{}, joints: map[lb.LoadBalancerKey]*joint{}, closing: make(chan struct{}),
-		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: latencyScale, LatencyFixed: true, Behaviour: opts.Behaviour, CallLogCap: callLog}),
+		emu: armemu.New(armemu.Options{Seed: opts.Seed, Role: opts.Role, LatencyScale: scale, LatencyFixed: opts.Latency == "", Latency: opts.Latency, Behaviour: opts.Behaviour.Or(behaviour.Assumed()), CallLogCap: callLog}),
 	}
 	s.journal.counts, s.journal.writes, s.journal.wholes = map[string]int{}, map[string]lb.PoolKey{}, map[string]lb.LoadBalancerID{}
 	s.log = slog.New(slog.NewJSONHandler(&s.journal.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -252,8 +259,10 @@ type pool struct {
 	// offSince is since when the pool is not level with a membership that stays the
 	// same; zero if it is level.
 	offSince time.Time
-	wanted   uint64            // the membership's fingerprint at the last look
-	words    map[string]string // last word by Service
+	// changed is since when a change is not in force, as far as an attempt has seen.
+	changed time.Time
+	wanted  uint64            // the membership's fingerprint at the last look
+	words   map[string]string // last word by Service
 }
 
 // answer is how a request was answered.

@@ -171,6 +171,9 @@ func (s *Stage) watch(k *pool) {
 		k.offSince = time.Time{}
 	case k.offSince.IsZero() || wanted != k.wanted:
 		k.offSince = time.Now()
+		if k.changed.IsZero() {
+			k.changed = k.offSince
+		}
 	}
 	k.wanted = wanted
 }

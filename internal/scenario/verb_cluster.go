@@ -18,11 +18,11 @@ func doCluster(s *Stage, a *reader) (string, error) {
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
 	admin, whole, auto := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole, a.flag("auto") || s.opts.Auto
 	replicas := a.number("replicas", s.opts.Replicas)
+	first := s.lives == 0
 	azure := s.azureOf(a)
 	if err := a.err(); err != nil {
 		return "", err
 	}
-	first := s.lives == 0
 	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || auto != s.opts.Auto || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas) {
 		return "", fmt.Errorf("interval, retries, drift, admin, whole, auto, lease and replicas are set before the process starts")
 	}
@@ -37,23 +37,19 @@ func doCluster(s *Stage, a *reader) (string, error) {
 	if !first {
 		return "", nil
 	}
-	return "", s.restart()
+	return "world " + azure.String() + "\n", s.restart()
 }
 
-// azureOf is what Azure does in this cluster: ignores is whole writes that change nothing in
-// pools that are there. A write that changes nothing renews the etag: the fence around a lost
-// write counts on it still.
+// azureOf is what Azure does in this cluster: as it did if it is there, else as assumed, but
+// for what the arguments answer.
 func (s *Stage) azureOf(a *reader) behaviour.Behaviour {
-	azure := s.opts.Behaviour.Or(behaviour.Behaviour{
-		WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken,
-		Overlap: behaviour.Supersede, UnchangedWriteEtag: behaviour.Renewed,
-	})
-	if a.flag("ignores") {
-		azure.WholeWriteAddresses, azure.WholeWriteAdminStates = behaviour.Ignored, behaviour.Ignored
-	}
-	azure, err := azure.With("overlap", behaviour.Answer(a.text("overlap", string(azure.Overlap))))
-	if err != nil {
-		a.complain("%v", err)
+	azure := s.emu.Behaviour()
+	for i, q := range behaviour.Questions() {
+		next, err := azure.With(q.Name, behaviour.Answer(a.text(q.Name, string(azure.Get(i)))))
+		if err != nil {
+			a.complain("%v", err)
+		}
+		azure = next
 	}
 	return azure
 }

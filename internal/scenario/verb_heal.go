@@ -15,5 +15,8 @@ func doHeal(s *Stage, a *reader) (string, error) {
 	}
 	s.mu.Unlock()
 	s.relist()
-	return "", s.heal()
+	if err := s.heal(); err != nil {
+		return "", err
+	}
+	return "", s.mend()
 }

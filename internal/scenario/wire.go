@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -138,7 +139,8 @@ func (p *process) outlived(c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.about(c) {
-		if (p.dead || p.former) && len(k.unwanted) == 0 && s.unlevel(k) != "" {
+		unfenced := s.emu.Behaviour().UnchangedWriteEtag == behaviour.Kept // the same written once more is no fence
+		if (unfenced || (p.dead || p.former) && len(k.unwanted) == 0) && s.unlevel(k) != "" {
 			k.drifts()
 		}
 	}
@@ -296,6 +298,12 @@ func (w *wire) answered(c call, resp *http.Response) {
 			}
 		}
 		c.created = entry.Kind == armemu.KindPut && entry.Status == http.StatusCreated
+		if overran(entry, c.created) {
+			c.created = false
+			for _, k := range s.about(c) {
+				s.overrun(k)
+			}
+		}
 		if entry.Fault != "" {
 			s.rules.fired(entry.Fault)
 			s.excuse((&pool{id: c.pool}).inLane) // those behind it had to wait

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/scenario"
 )
 
@@ -30,6 +30,9 @@ type world struct {
 	gone     map[string]bool     // Services, nodes, pools and BackendPools that are away
 	ill      map[string]bool     // nodes that are excluded, and pools that are paused
 	foreign  int
+	// heedless is an Azure that does not heed If-Match, of which the fence against a write is
+	// made that was lost and may land yet.
+	heedless bool
 }
 
 // Schedule returns the steps of a seed: a world, n things that happen to it with time
@@ -43,7 +46,7 @@ func Schedule(seed uint64, n int) []scenario.Step {
 	lines := w.build()
 	happens := w.choose()
 	for range n {
-		lines = append(lines, happens.pick(w)(w)...)
+		lines = append(lines, w.fair(happens.pick(w)(w))...)
 		lines = append(lines, "clock "+w.pause())
 	}
 	lines = append(lines, "heal", "restart dead")
@@ -77,7 +80,7 @@ func parse(lines []string) []scenario.Step {
 // build spells the steps that make the world.
 func (w *world) build() []string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "cluster retries=%d overlap=%s drift=%s", w.r.IntN(4), oneOf(w, armemu.Overlaps()...), oneOf(w, "10m", "5m"))
+	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azure())
 	if w.r.IntN(3) == 0 {
 		w.term = oneOf(w, 15, 15, 60)
 		fmt.Fprintf(&text, " lease=%ds", w.term)
@@ -130,6 +133,25 @@ func (w *world) build() []string {
 		}
 	}
 	return lines
+}
+
+// azure spells what Azure does otherwise than assumed. Where it does not heed If-Match less
+// can be promised, so that is seldom.
+func (w *world) azure() string {
+	b := behaviour.Drawn(w.r.IntN)
+	if w.r.IntN(3) > 0 {
+		b.PoolIfMatch = behaviour.Honoured
+	}
+	b.FailedParent = behaviour.Taken // the stage does not know what an attempt does to mend its load balancer
+	if w.heedless = b.PoolIfMatch == behaviour.Ignored; b == behaviour.Assumed() {
+		return ""
+	}
+	return " " + b.String()
+}
+
+// fair leaves out what no controller could stand in the world.
+func (w *world) fair(lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool { return w.heedless && strings.Contains(line, " late=") })
 }
 
 // make spells a Service with those of its pools that have a BackendPool.
