@@ -49,7 +49,7 @@ func checkTags(body fields) error {
 	}
 	for key := range body {
 		if key != "tags" {
-			return errors.New("Could not find member '" + key + "' on object of type 'TagsObject'") //nolint:staticcheck // the service's words
+			return errors.New("Could not find member '" + key + "' on object of type 'TagsObject'")
 		}
 	}
 	for key := range object(body, "tags") {

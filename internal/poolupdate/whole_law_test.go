@@ -58,19 +58,6 @@ func (w *whole) entries(id lb.PoolID) string {
 	return strings.Join(all, " ")
 }
 
-// settled counts the reports of a pool that is level, but for those of looks.
-func (w *whole) settled(id lb.PoolID) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := 0
-	for _, r := range w.reports {
-		if r.Ref.Name == id.Name && r.Settled && !r.Drift {
-			n++
-		}
-	}
-	return n
-}
-
 // Whatever is due, parked or not to be written, whatever the write meets, whatever Azure does with
 // it and is known to do, and whoever else writes in between: nothing foreign is lost, what is not
 // due stays as it is, a change of the membership takes no admin state back, and each change is

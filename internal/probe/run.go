@@ -65,7 +65,7 @@ type run struct {
 func (p Probe) Run(ctx context.Context) (Report, error) {
 	now := time.Now()
 	r := &run{
-		Probe: p, place: place{p.Subscription, p.Name()}, tags: p.Settings.tags(now), began: now,
+		Probe: p, place: place{p.Subscription, p.Name()}, tags: p.tags(now), began: now,
 		findings: map[string]*Finding{},
 	}
 	for _, q := range behaviour.Questions() {
