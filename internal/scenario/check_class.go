@@ -27,7 +27,8 @@ func classes(s *Stage) []string {
 			r.Fault != nil && r.Fault.Code == fault.CodeGateClosed && r.last.status != 0 {
 			broken = append(broken, r.Pool.Name+": a closed gate ends the wait for a write that Azure has accepted")
 		}
-		if r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
+		own := !r.last.at.Before(r.At.Add(-r.Took)) // else it is that of the attempt before
+		if own && r.last.status == http.StatusTooManyRequests && (r.last.kind == "poll" || r.last.kind == "result") && waitable(r) {
 			broken = append(broken, fmt.Sprintf("%s: a 429 to a %s is not waited out", r.Pool.Name, r.last.kind))
 		}
 	}
