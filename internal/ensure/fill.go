@@ -56,7 +56,7 @@ func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID) (st
 		if to < 0 || at < 0 || equalFold(observed.Rules[at].Pool, r.Pool) {
 			continue
 		}
-		if goes, _ := poolNamed(observed, observed.Rules[at].Pool); len(goes.Addresses) == 0 {
+		if goes, _ := poolNamed(observed, observed.Rules[at].Pool); len(goes.Addresses) == 0 && !goes.NIC {
 			continue
 		}
 		stay[i].Pool = observed.Rules[at].Pool

@@ -209,7 +209,8 @@ func (w *worker) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.
 	next.Pools = pools
 	shown, err := w.cfg.Azure.PutLoadBalancer(ctx, next)
 	if err != nil {
-		settled(nil, fault.From(err).Undecided || ctx.Err() != nil)
+		f := fault.From(err) // what Azure accepted may have made pools, whatever it then says
+		settled(nil, f.Undecided || f.Ended || ctx.Err() != nil)
 		return lb.LoadBalancer{}, err
 	}
 	settled(shown.Pools, false)

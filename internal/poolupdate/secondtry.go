@@ -16,6 +16,10 @@ import (
 // members are network interfaces.
 const codeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 
+// echoPatience is how many intervals a pool is waited for whose write may be our own: as long it
+// keeps the lane.
+const echoPatience = 3
+
 // secondTry makes good within the attempt what a fresh read can make good: that somebody else
 // wrote since the first read, that an interface has joined, or that the load balancer has to be
 // written before. Whatever comes of it is the attempt's end: there is no third try.
@@ -42,7 +46,7 @@ func (c *Config) tryAgain(ctx context.Context, t try, r *result, met error) erro
 	f, patience := fault.From(met), c.Interval
 	landed := f.Overtaken() && f.Undecided
 	if landed { // it may be our own write that is under way
-		patience = attemptDeadline
+		patience = echoPatience * c.Interval
 	}
 	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, lost: r.lost, kept: r.kept, overtaken: f.Overtaken()}
 	observed, err := c.readAtRest(ctx, t.pool, patience)

@@ -92,7 +92,7 @@ func (g group) unrest(now time.Time, c wholewrite.Change) string {
 		return "nodes return"
 	case g.earliest().After(now):
 		return "a pool waits for a Retry-After"
-	case g.retry, g.admin != nil && g.admin.tries > 0, g.history.gaveUp != "", g.history.apart:
+	case g.retry, g.admin != nil && g.admin.tries > 0, g.history.gaveUp != "":
 		return "a pool fails"
 	case g.history.lost != "":
 		return "the fate of a write is not known"

@@ -15,6 +15,9 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
+// recordPatience bounds one call for the record: a lane waits for it before a trial.
+const recordPatience = 10 * time.Second
+
 // verdicts is what is known of writes of whole load balancers, by subscription. All lanes share
 // it.
 type verdicts struct {
@@ -106,7 +109,13 @@ func (v *verdicts) write(ctx context.Context, subscription string) error {
 	if !v.keeps() {
 		return nil
 	}
-	v.writing <- struct{}{}
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	select {
+	case v.writing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	defer func() { <-v.writing }()
 	v.mu.Lock()
 	r := v.records[subscription]
@@ -197,7 +206,9 @@ func (v *verdicts) run(ctx context.Context) {
 
 // read asks what is on record, and says once what follows from it.
 func (v *verdicts) read(ctx context.Context) bool {
-	records, err := v.cfg.Verdicts.Read(ctx)
+	within, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	records, err := v.cfg.Verdicts.Read(within)
 	v.mu.Lock()
 	if err != nil {
 		v.unread = err.Error()

@@ -370,12 +370,10 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	l := j.lane
 	if !l.verdicts.proven(l.id.SubscriptionID, changesIn(writes)) {
 		again, err := l.cfg.Whole.GetLoadBalancer(j.within, l.id)
-		switch {
-		case err == nil:
-			b = again
-		case len(j.trial) > 0: // nothing is believed that was not seen
-			b = lb.LoadBalancer{}
+		if err != nil { // nothing is believed that was not seen
+			again = lb.LoadBalancer{}
 		}
+		b = again
 	}
 	shown := make(map[lb.PoolKey]lb.Pool, len(b.Pools))
 	for _, p := range b.Pools {

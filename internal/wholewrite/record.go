@@ -64,7 +64,9 @@ func (r Record) Saw(c Change, a behaviour.Answer, version string, now time.Time)
 	r = r.of(version)
 	v := r.Of(c)
 	fresh := v.Answer != a || !near(v.At, now, refreshAfter)
-	v.Answer, v.At = a, now
+	if fresh {
+		v.Answer, v.At = a, now
+	}
 	return r.with(c, v), fresh
 }
 

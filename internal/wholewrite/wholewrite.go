@@ -138,6 +138,9 @@ type Decision struct {
 // change.
 func (k Known) May(c Change, now time.Time, unrest string) Decision {
 	seen, on := Answer(k.Seen, c), k.Record.Of(c)
+	if seen == behaviour.Ignored && !on.At.IsZero() && !near(on.At, now, Lifetime) {
+		seen = "" // it was long ago: this process may ask again, too
+	}
 	switch {
 	case k.Setting == Never:
 		return Decision{No, "enableLoadBalancerWholeWrites is false"}
