@@ -129,7 +129,7 @@ func summarize(pool lb.PoolKey, ops []Operation, h history) group {
 			g.admin = &op
 			continue
 		case op.fresh():
-			g.fresh, g.fills = true, g.fills || op.New
+			g.fresh, g.fills = true, g.fills || op.New && h.gaveUp == "" && !h.apart // one that fails keeps its pace
 		default:
 			g.retry = true
 		}

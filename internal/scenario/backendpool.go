@@ -14,7 +14,8 @@ const (
 	// reconcileTakes is how long the process takes to act on what became of a removal.
 	reconcileTakes = 5 * time.Millisecond
 	// removeAgain is when it tries again to take out what a BackendPool leaves behind.
-	removeAgain = time.Minute
+	// Not in the same instant as the lane's look for a change that was given up: which of the two is first would be chance.
+	removeAgain = time.Minute + time.Millisecond
 )
 
 // reconcile does what a BackendPool asks for. Of one that a process finds when it starts
