@@ -28,7 +28,7 @@ func decodeBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) lb.Loa
 	if p == nil {
 		return b
 	}
-	b.Provisioning = lb.Provisioning(value(p.ProvisioningState))
+	b.Provisioning = provisioning(value(p.ProvisioningState))
 	for _, f := range present(p.FrontendIPConfigurations) {
 		b.Frontends = append(b.Frontends, decodeFrontend(f))
 	}

@@ -18,7 +18,7 @@ func decode(id lb.PoolID, shown *armnetwork.BackendAddressPool) lb.Pool {
 	if shown.Properties == nil {
 		return pool
 	}
-	pool.Provisioning = lb.Provisioning(value(shown.Properties.ProvisioningState))
+	pool.Provisioning = provisioning(value(shown.Properties.ProvisioningState))
 	pool.VirtualNetwork = subResourceID(shown.Properties.VirtualNetwork)
 	pool.NIC = holdsInterfaces(shown.Properties)
 	for _, entry := range shown.Properties.LoadBalancerBackendAddresses {
@@ -79,4 +79,13 @@ func value[T any](p *T) T {
 		return zero
 	}
 	return *p
+}
+
+// provisioning returns how far Azure is with the last write. A delete that runs is one: what it
+// is about is still shown, and will not be.
+func provisioning(shown armnetwork.ProvisioningState) lb.Provisioning {
+	if shown == armnetwork.ProvisioningStateDeleting {
+		return lb.Updating
+	}
+	return lb.Provisioning(shown)
 }

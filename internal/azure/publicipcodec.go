@@ -30,7 +30,7 @@ func decodePublicIP(id lb.ResourceID, shown *armnetwork.PublicIPAddress) lb.Publ
 	ip.Static = value(p.PublicIPAllocationMethod) == armnetwork.IPAllocationMethodStatic
 	ip.Family = cmp.Or(lb.Family(value(p.PublicIPAddressVersion)), lb.IPv4)
 	ip.Prefix = subResourceID(p.PublicIPPrefix)
-	ip.Provisioning = lb.Provisioning(value(p.ProvisioningState))
+	ip.Provisioning = provisioning(value(p.ProvisioningState))
 	for _, tag := range present(p.IPTags) {
 		ip.IPTags[value(tag.IPTagType)] = value(tag.Tag)
 	}

@@ -16,7 +16,7 @@ func decodeSecurityGroup(id lb.ResourceID, shown *armnetwork.SecurityGroup) lb.S
 	if p == nil {
 		return g
 	}
-	g.Provisioning = lb.Provisioning(value(p.ProvisioningState))
+	g.Provisioning = provisioning(value(p.ProvisioningState))
 	g.Subnets, g.Interfaces = len(p.Subnets), len(p.NetworkInterfaces)
 	for _, r := range present(p.SecurityRules) {
 		g.Rules = append(g.Rules, decodeSecurityRule(r))
