@@ -175,6 +175,9 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 		before[name] = l.ingress(name, 1)[0]
 	}
 	l.shows(weir, `weir_services{state="ready"} 5`)
+	for _, name := range names {
+		l.becomes(l.namespace+"-"+name, "10.0.0.1")
+	}
 	l.ends(weir)
 	l.emulator.ClearCalls()
 

@@ -66,7 +66,8 @@ func (l *lab) scrapes(p *program, prefixes, want []string) {
 		}
 		var got []string
 		for line := range strings.SplitSeq(body, "\n") {
-			if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
+			// Pools that other tests have left may have nodes Down: of admin states nothing is asked.
+			if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) && !strings.Contains(line, "admin_state_controller") {
 				got = append(got, line)
 			}
 		}
