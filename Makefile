@@ -25,7 +25,7 @@ kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3
 	@tools/kubelab/build.sh
 
 .PHONY: demo
-demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of two minutes (STAY=1 keeps it)
+demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of three minutes (STAY=1 keeps it)
 	@$(BIN)/weirlab demo $(if $(STAY),--stay)
 
 .PHONY: simulate

@@ -27,10 +27,10 @@ func (s *faultScript) arm(seed uint64, now time.Time) {
 }
 
 // fire finds the rule that acts on the request.
-func (s *faultScript) fire(method, path string, kind Kind, now time.Time) *firedFault {
+func (s *faultScript) fire(req *http.Request, kind Kind, now time.Time) *firedFault {
 	var acting *firedFault
 	for _, r := range s.rules {
-		if r.fits(method, path, kind, now.Sub(s.armed)) && acting == nil && r.due() {
+		if r.fits(req, kind, now.Sub(s.armed)) && acting == nil && r.due() {
 			r.fired++
 			acting = &firedFault{rule: r.Name, faultAction: &r.Action}
 		}
@@ -39,12 +39,15 @@ func (s *faultScript) fire(method, path string, kind Kind, now time.Time) *fired
 }
 
 // fits counts the request if it is of the kind the rule is about.
-func (r *faultRule) fits(method, path string, kind Kind, age time.Duration) bool {
+func (r *faultRule) fits(req *http.Request, kind Kind, age time.Duration) bool {
 	m := r.Match
-	if m.Method != "" && m.Method != method || m.Kind != "" && m.Kind != kind {
+	if m.Method != "" && m.Method != req.Method || m.Kind != "" && m.Kind != kind {
 		return false
 	}
-	if r.glob != nil && !r.glob.MatchString(path) {
+	if !strings.Contains(req.UserAgent(), m.UserAgent) {
+		return false
+	}
+	if r.glob != nil && !r.glob.MatchString(req.URL.Path) {
 		return false
 	}
 	if age < time.Duration(m.After) || m.Until > 0 && age >= time.Duration(m.Until) {
@@ -71,7 +74,7 @@ func (r *faultRule) due() bool {
 func (e *Emulator) applyFault(x *exchange) *Problem {
 	e.mu.Lock()
 	if e.faults != nil {
-		x.fault = e.faults.fire(x.req.Method, x.req.URL.Path, x.route.kind, time.Now())
+		x.fault = e.faults.fire(x.req, x.route.kind, time.Now())
 	}
 	e.mu.Unlock()
 	f := x.fault

@@ -205,11 +205,11 @@ func TestFaultMatching(t *testing.T) {
 			emu := newCloud(t, armemu.Options{Seed: 11})
 			setFaults(t, emu, `rules: [{match: {`+match+`}, action: {status: 500}}]`)
 			for i := range 12 {
-				target := poolID
+				target, client := poolID, "weir/1.0 azsdk-go"
 				if i%3 == 2 {
-					target = vnetID
+					target, client = vnetID, "terraform"
 				}
-				if send(t, emu, http.MethodGet, target, "").status == 500 {
+				if send(t, emu, http.MethodGet, target, "", "User-Agent", client).status == 500 {
 					out.WriteString("x")
 				} else {
 					out.WriteString(".")
@@ -223,6 +223,8 @@ func TestFaultMatching(t *testing.T) {
 		``:                              "xxxxxxxxxxxx",
 		`method: PUT`:                   "............",
 		`kind: get, maxMatches: 2`:      "xx..........",
+		`userAgent: "weir/"`:            "xx.xx.xx.xx.",
+		`userAgent: "terra", nth: 2`:    ".....x......",
 		`nth: 3`:                        "..x.........",
 		`every: 4`:                      "...x...x...x",
 		`path: "backendAddressPools/*"`: "xx.xx.xx.xx.",

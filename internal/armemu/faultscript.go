@@ -17,7 +17,7 @@ import (
 )
 
 // A faultScript is an ordered list of rules. Every rule counts the requests
-// that fit its method, path, kind and window; the first rule that fires acts.
+// that fit its method, path, kind, client and window; the first rule that fires acts.
 type faultScript struct {
 	text  string
 	rules []*faultRule
@@ -38,6 +38,7 @@ type faultMatch struct {
 	Method      string   `json:"method"`
 	Path        string   `json:"path"`
 	Kind        Kind     `json:"kind"`
+	UserAgent   string   `json:"userAgent"`
 	Nth         int      `json:"nth"`
 	Every       int      `json:"every"`
 	Probability *float64 `json:"probability"`

@@ -219,6 +219,9 @@ func (s *stage) lagging(why func(*corev1.Service, *shownAzure) string) ([]string
 	return behind, err
 }
 
+// countEvery is the shortest time between two lines that count Services.
+const countEvery = 5 * time.Second
+
 // together does something about n Services, waits until nothing is behind, and says how
 // that goes on.
 func (s *stage) together(ctx context.Context, n int, verb string, do func() error, behind func() ([]string, error)) (Feat, error) {
@@ -233,7 +236,7 @@ func (s *stage) together(ctx context.Context, n int, verb string, do func() erro
 	err := until(limited, 2*lookEvery, func() (bool, error) {
 		var err error
 		late, err = behind()
-		if done := max(n-len(late), 0); verb != "" && len(late) > 0 && done != shown && time.Since(at) >= progressEvery {
+		if done := max(n-len(late), 0); verb != "" && len(late) > 0 && done != shown && time.Since(at) >= countEvery {
 			s.print.line(yellow, "azure", fmt.Sprintf("%d/%d %s", done, n, verb))
 			shown, at = done, time.Now()
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo plays a story of two minutes: a real kube-apiserver, the ARM
+// Package demo plays a story of three minutes: a real kube-apiserver, the ARM
 // emulator and the controller run as processes of their own, the cluster changes, Azure
 // throttles, somebody else writes too, many Services come and go together, spot machines are evicted, and two
 // independent witnesses compare what the cluster's API says with what Azure holds.

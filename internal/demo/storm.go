@@ -80,11 +80,11 @@ func (t *tempest) overtake(ctx context.Context) error {
 	if calls.conflicts >= overtakings || calls.reads == t.reads || !t.behind(contestedPool) {
 		return nil
 	}
-	t.reads = calls.reads
 	// While a write of its own is under way Weir reads again before it writes.
 	if busy, err := newSecondWriter(t.lab.endpoint).busy(ctx); busy || err != nil {
 		return err
 	}
+	t.reads = calls.reads
 	ip, name := secondAddress(calls.reads)
 	return t.strangerPuts(ctx, contestedPool, ip, name)
 }

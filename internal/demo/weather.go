@@ -50,6 +50,7 @@ func stormFaults() object {
 		}
 		return m
 	}
+	byWeir := func(m object) object { m["userAgent"] = "weir/"; return m }
 	retryAfter := func(d time.Duration) object { return object{"Retry-After": strconv.Itoa(int(d.Seconds()))} }
 	return object{"rules": []object{
 		{"name": faultNotProvisioned, "match": put(throttledPool, 0), "action": object{
@@ -57,7 +58,7 @@ func stormFaults() object {
 			"message": "A retryable error occurred.",
 			"details": []object{{"code": "ReferencedResourceNotProvisioned", "message": "A resource that the pool refers to is being updated."}},
 		}},
-		{"name": faultTravel, "match": put(contestedPool, 0), "action": object{"delay": stormTravel.String()}},
+		{"name": faultTravel, "match": byWeir(put(contestedPool, 0)), "action": object{"delay": stormTravel.String()}},
 		{"name": faultSubscription, "match": put(busyPool, 1), "action": object{
 			"status": http.StatusTooManyRequests, "headers": retryAfter(gateRetryAfter), "code": "SubscriptionRequestsThrottled",
 			"message": "Number of 'write' requests for the subscription exceeded. Please try again later.",

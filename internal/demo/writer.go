@@ -33,12 +33,11 @@ func newSecondWriter(endpoint string) *secondWriter {
 	}
 }
 
-// at is the URL of a pool, or of the load balancer if none is named. Azure compares ids without
-// case; the weather does not, and what slows Weir's writes down does not meet these.
+// at is the URL of a pool, or of the load balancer if none is named.
 func (w *secondWriter) at(pool string) string {
 	id := w.endpoint + provider + "loadBalancers/" + loadBalancer
 	if pool != "" {
-		id += "/backendaddresspools/" + pool
+		id += "/backendAddressPools/" + pool
 	}
 	return id + "?api-version=2025-05-01"
 }

@@ -63,6 +63,7 @@ func TestAServiceIsServed(t *testing.T) {
 	s.balanced("web", 1)
 	s.asked("web", 1)
 
+	s.comesToSay("web.kubernetes", v1alpha1.ReasonLevel, "")
 	before := len(cloud.Calls(ofPool(s.ns + "-web")))
 	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
 		r := balancers.succeeds(req)

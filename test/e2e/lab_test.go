@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -51,8 +52,7 @@ const (
 	vnet    = network + "/virtualNetworks/vnet"
 )
 
-// loadBalancer is named after the namespace: the objects of earlier tests stay in
-// this control plane, and would hold a pool of the same name.
+// loadBalancer is named after the namespace, which is another in each test.
 func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.namespace }
 
 func newLab(t testing.TB, opts armemu.Options) *lab {
@@ -67,6 +67,7 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 			l.notesActions()
 		}
 		unfinished = unfinished || t.Failed()
+		l.clears()
 	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.Annotation: "*"}}}
 	l.must(cluster.Create(t.Context(), ns))
@@ -80,6 +81,31 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 	l.must(l.emulator.Put(vnet, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"location":"eastus","networkResourceTenantID":"t","resourceGruop":"typo"}`)
 	return l
+}
+
+// clears takes away what another test's controller would serve: the control plane is one for
+// all tests. A finalizer would keep it, for the controller is gone.
+func (l *lab) clears() {
+	ctx := context.WithoutCancel(l.t.Context())
+	clear := func(obj client.Object) {
+		err := cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		if err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
+			l.t.Errorf("clear %s: %v", client.ObjectKeyFromObject(obj), err)
+		}
+	}
+	var services corev1.ServiceList
+	var pools v1alpha1.BackendPoolList
+	if err := errors.Join(cluster.List(ctx, &services), cluster.List(ctx, &pools)); err != nil {
+		l.t.Errorf("list what is left: %v", err)
+	}
+	for i := range services.Items {
+		if services.Items[i].Spec.Type == corev1.ServiceTypeLoadBalancer || len(services.Items[i].Finalizers) > 0 {
+			clear(&services.Items[i])
+		}
+	}
+	for i := range pools.Items {
+		clear(&pools.Items[i])
+	}
 }
 
 func (l *lab) must(err error) {
