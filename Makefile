@@ -34,11 +34,11 @@ simulate: build ## Random schedules in virtual time (SEEDS=1000 SEED=1; FOR=10m 
 
 .PHONY: defects
 defects: ## Plant defects, and have the simulator look for each (10 minutes on 2 cores)
-	@$(GO) run ./internal/simulate/defects -write
+	@$(GO) run ./lab/simulate/defects -write
 
 .PHONY: busyday
 busyday: ## A day in virtual time with others at the same load balancer; prints lag and writes (a minute or two)
-	@$(GO) test ./internal/scenario -run '^TestBusyDay$$' -v -busy-day 24h
+	@$(GO) test ./lab/scenario -run '^TestBusyDay$$' -v -busy-day 24h
 
 .PHONY: test
 test: check generated kubelab build unit ## Everything that CI runs
@@ -74,18 +74,18 @@ unit: kubelab build
 	@echo "weir: tests with the race detector, those against the real kube-apiserver included"
 	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -race -timeout 20m ./...
 	@echo "weir: 2000 seeds of the simulator, which the race detector makes too slow; it has seen 200 of them"
-	@$(GO) test -timeout 10m ./internal/simulate
+	@$(GO) test -timeout 10m ./lab/simulate
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
 	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false .
 
 .PHONY: bench
 bench: kubelab build ## Benchmarks, allocations reported; one against the real kube-apiserver
-	@$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+	@$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./lab/...
 	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -run '^$$' -bench . -benchtime 1x ./test/e2e
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser for 30 s each
-	@for pkg in $$($(GO) list ./internal/...); do \
+	@for pkg in $$($(GO) list ./internal/... ./lab/...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    echo "weir: $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; done

@@ -34,8 +34,8 @@ var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant"}
 	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/ensure", "internal/adminstate", "internal/planview", "internal/removal", "internal/lead", "internal/probe"}
 	// adapters know the outside; only the roof knows them.
-	adapters = []string{"internal/azure", "internal/kube", "internal/armemu", "internal/metrics", "internal/tracing"}
-	roof     = []string{"internal/app", "internal/config", "internal/demo", "internal/scenario", "internal/simulate"}
+	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "internal/metrics", "internal/tracing"}
+	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate"}
 )
 
 func rules() []rule {
@@ -67,11 +67,11 @@ func rules() []rule {
 		rule{"internal/planview", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
 		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},
-		rule{"internal/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
+		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
 		rule{"internal/tracing", []string{azure, k8s}, nil, "spans leave here, whoever makes them"},
 		rule{"internal/azure", []string{"go.opentelemetry.io/otel/sdk/", "go.opentelemetry.io/otel/exporters/"}, nil, "who makes spans does not know where they go"},
 		rule{"internal/config", []string{azure, k8s}, nil, "a setting is a value"},
-		rule{"internal/demo", within([]string{"internal/membership", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
+		rule{"lab/demo", within([]string{"internal/membership", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
 		rule{"config/crd", []string{".", module}, nil, "files to embed, and nothing else"},
 		rule{"api", within([]string{"internal"}), nil, "the API is for others to import"},
 		rule{"cmd", []string{azure}, nil, "commands wire through internal/app"},

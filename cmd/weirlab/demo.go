@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir.dev/weir/internal/demo"
+	"weir.dev/weir/lab/demo"
 )
 
 func newDemoCommand() *cobra.Command {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
 )
 
 // servedCalls is how many calls a served emulator remembers.

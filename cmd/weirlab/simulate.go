@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"weir.dev/weir/internal/simulate"
+	"weir.dev/weir/lab/simulate"
 )
 
 type simulateFlags struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"weir.dev/weir/internal/simulate"
+	"weir.dev/weir/lab/simulate"
 )
 
 // runReplay plays a scenario file instead of seeds.

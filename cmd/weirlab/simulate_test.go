@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/simulate"
+	"weir.dev/weir/lab/simulate"
 )
 
 // play runs the command and returns what it prints, where nobody looks at a terminal.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/planview"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
 

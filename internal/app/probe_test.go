@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
 

@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/worlds"
 )
 

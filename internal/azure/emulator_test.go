@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
 

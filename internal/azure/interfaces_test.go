@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/lab/armemu"
 )
 
 const (

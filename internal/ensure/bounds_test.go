@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
 )
 
 // The Service of a neighbour is in the next batch, however many of one namespace came before.

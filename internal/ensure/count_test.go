@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
 )
 
 // act is something that happens to many Services at once, and what it took.

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
 )
 
 // edit is one change of the cluster. One without a Service is a restart.

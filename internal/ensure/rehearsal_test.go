@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
 )
 
 // Whatever a Service asks for next, what is rehearsed for it is what then happens; and the

@@ -18,11 +18,11 @@ import (
 	"go.uber.org/goleak"
 	"sigs.k8s.io/yaml"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

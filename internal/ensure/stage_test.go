@@ -16,11 +16,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 	"weir.dev/weir/test/shipped"
 )

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
 

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/lab/armemu"
 )
 
 func TestForeignAddressesSurvive(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/lab/armemu"
 )
 
 type backendPools = v1alpha1.BackendPoolList

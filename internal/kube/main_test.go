@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"weir.dev/weir/internal/adminstate"
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/controlplane"
 	"weir.dev/weir/test/patient"
 )

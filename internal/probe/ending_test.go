@@ -12,9 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/lab/armemu"
 )
 
 // clean is what somebody does who runs the program again with --clean.

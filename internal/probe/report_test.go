@@ -11,9 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/lab/armemu"
 )
 
 // canaries are what must not leave the house, as an Azure could say it anywhere.

@@ -13,8 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
 )
 
 // Throttled by each limit that Azure has, a run waits and finds out the same.

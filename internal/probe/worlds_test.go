@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/lab/armemu"
 )
 
 // failing has the emulator end the write of a load balancer Failed, when the probe tries to

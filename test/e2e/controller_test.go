@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 )
 
 func key(namespace, name string) types.NamespacedName {

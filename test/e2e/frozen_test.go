@@ -13,7 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 )
 
 // A leader that is stopped in the middle of an attempt, as by maintenance of its machine,

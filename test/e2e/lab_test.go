@@ -28,8 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/controlplane"
 	"weir.dev/weir/test/patient"
 )

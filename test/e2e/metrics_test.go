@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 )
 
 // Over HTTPS the API server says who may read metrics: nobody without a token, nor with one

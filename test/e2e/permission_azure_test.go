@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/referencepage"
 	"weir.dev/weir/test/shipped"
 )

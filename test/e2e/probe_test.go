@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
 

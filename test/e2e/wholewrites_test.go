@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/armemu"
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
 )
 
 // What Azure does with a write of the whole load balancer is found out once, by what has to be

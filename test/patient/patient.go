@@ -8,7 +8,7 @@ import (
 	"errors"
 	"testing"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 )
 
 // Watched fails the test when it ends if somebody came too early.

@@ -20,7 +20,7 @@ func TestEveryEmulatorIsWatched(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		dir := filepath.ToSlash(filepath.Dir(path))
-		test := strings.HasSuffix(path, "_test.go") || dir == "../../internal/scenario"
+		test := strings.HasSuffix(path, "_test.go") || dir == "../../lab/scenario"
 		starts[dir] = starts[dir] || test && strings.Contains(string(text), "armemu.New(")
 		watches[dir] = watches[dir] || strings.Contains(string(text), "patient.Watched(") ||
 			strings.Contains(string(text), "patient.Kept(") || strings.Contains(string(text), ".Hasty()")
@@ -31,7 +31,7 @@ func TestEveryEmulatorIsWatched(t *testing.T) {
 	}
 	found := 0
 	for dir := range starts {
-		if !starts[dir] || dir == "." || dir == "../../internal/armemu" {
+		if !starts[dir] || dir == "." || dir == "../../lab/armemu" {
 			continue
 		}
 		if found++; !watches[dir] {

@@ -20,7 +20,7 @@ import (
 // section is what stands between two lines like these; the first says how to write it
 // anew:
 //
-//	<!-- rules: begin, rendered by go test ./internal/armemu -run Reference -rewrite -->
+//	<!-- rules: begin, rendered by go test ./lab/armemu -run Reference -rewrite -->
 //	<!-- rules: end -->
 func Shows(t *testing.T, page, section, text string) {
 	t.Helper()

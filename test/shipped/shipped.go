@@ -8,7 +8,7 @@ import (
 	"os"
 	"sync"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 )
 
 // AzureRoleFile is the role definition for Azure, as seen from the packages that use this

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 	"weir.dev/weir/test/shipped"
 )

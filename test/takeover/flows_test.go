@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/armemu"
+	"weir.dev/weir/lab/armemu"
 )
 
 // A flow is an established connection as a load balancer forwards it. It lives as long as

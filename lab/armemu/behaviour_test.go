@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/referencepage"
+)
+
+// A PUT of the load balancer is answered as if all was well, whatever it does to the pools:
+// web holds a and b (Up), and the body has a (Down) and c in web and in a pool that is new.
+func TestWholeWrites(t *testing.T) {
+	for _, row := range []struct {
+		addresses, states, pools behaviour.Answer
+		web, fresh               string
+	}{
+		{behaviour.Taken, behaviour.Taken, behaviour.Filled, "a=Down c=Up", "a=Down c=Up"},
+		{behaviour.Taken, behaviour.Ignored, behaviour.Filled, "a=- c=Up", "a=Down c=Up"},
+		{behaviour.Ignored, behaviour.Taken, behaviour.Empty, "a=Down b=Up", ""},
+		{behaviour.Ignored, behaviour.Ignored, behaviour.Empty, "a=- b=Up", ""},
+	} {
+		world := behaviour.Behaviour{WholeWriteAddresses: row.addresses, WholeWriteAdminStates: row.states, WholeWriteNewPools: row.pools}
+		emu := newCloud(t, armemu.Options{Behaviour: world})
+		send(t, emu, http.MethodPut, poolID, poolWith(inVNet, entry("a", ip(1), ""), entry("b", ip(2), "Up")))
+		before := send(t, emu, http.MethodGet, lbID, "").text("etag")
+		named := func(name string) string {
+			return strings.Replace(poolWith(inVNet, entry("a", ip(1), "Down"), entry("c", ip(3), "Up")), "{", `{"name":"`+name+`",`, 1)
+		}
+		a := send(t, emu, http.MethodPut, lbID, lbBody(named("WEB")+","+named("new")))
+		if a.status != http.StatusOK || a.text("etag") == before {
+			t.Fatalf("%v: %d %s", world, a.status, a.raw)
+		}
+		if web, fresh := statesOf(t, emu, poolID), statesOf(t, emu, lbID+"/backendAddressPools/new"); web != row.web || fresh != row.fresh {
+			t.Errorf("%v: web holds %q, want %q; new holds %q, want %q", world, web, row.web, fresh, row.fresh)
+		}
+		if _, ok := emu.Get(lbID + "/backendAddressPools/spare"); ok {
+			t.Errorf("%v: a pool that the body leaves out is still there", world)
+		}
+	}
+}
+
+// Admin states of interfaces' entries go by the same answer, those that nobody has set too.
+func TestWholeWriteOfInterfacesStates(t *testing.T) {
+	for answer, want := range map[behaviour.Answer]string{behaviour.Taken: "rg_nicip=Down", behaviour.Ignored: "rg_nicip=-"} {
+		emu := newCloud(t, armemu.Options{Behaviour: behaviour.Behaviour{WholeWriteAddresses: behaviour.Ignored, WholeWriteAdminStates: answer}})
+		put(t, emu, nics+"nic", nic(poolID))
+		body := strings.Replace(poolWith("", entry("rg_nicip", `"networkInterfaceIPConfiguration":{"id":"`+nics+`nic/ipConfigurations/ip"}`, "Down")), "{", `{"name":"web",`, 1)
+		if a := send(t, emu, http.MethodPut, lbID, lbBody(body)); a.status != http.StatusOK {
+			t.Fatal(a.raw)
+		}
+		if got := statesOf(t, emu, poolID); got != want {
+			t.Errorf("admin states are %s: %s, want %s", answer, got, want)
+		}
+	}
+}
+
+// Preconditions that are ignored are those of pools and load balancers alone.
+func TestIgnoredPreconditions(t *testing.T) {
+	ignored := behaviour.Behaviour{PoolIfMatch: behaviour.Ignored, IfNoneMatch: behaviour.Ignored}
+	for _, row := range []struct {
+		world             behaviour.Behaviour
+		id, header, value string
+		body, method      string
+		want              int
+	}{
+		{behaviour.Behaviour{}, poolID, "If-Match", `W/"stale"`, poolBody(), http.MethodPut, 412},
+		{ignored, poolID, "If-Match", `W/"stale"`, poolBody(), http.MethodPut, 200},
+		{ignored, lbID, "If-Match", `W/"stale"`, lbBody(`{"name":"web"}`), http.MethodPut, 412},
+		{ignored, lbID + "/backendAddressPools/spare", "If-Match", `W/"stale"`, "", http.MethodDelete, 412},
+		{behaviour.Behaviour{}, poolID, "If-None-Match", "*", poolBody(), http.MethodPut, 412},
+		{ignored, poolID, "If-None-Match", "*", poolBody(), http.MethodPut, 200},
+		{ignored, lbID, "If-None-Match", "*", lbBody(`{"name":"web"}`), http.MethodPut, 200},
+		{ignored, vnetID, "If-None-Match", "*", `{"location":"eastus"}`, http.MethodPut, 412},
+	} {
+		emu := newCloud(t, armemu.Options{Behaviour: row.world})
+		if a := send(t, emu, row.method, row.id, row.body, row.header, row.value); a.status != row.want {
+			t.Errorf("%v: %s %s with %s: got %d, want %d: %s", row.world, row.method, row.id, row.header, a.status, row.want, a.raw)
+		}
+	}
+}
+
+// What SetBehaviour does not know stays; what is no answer changes nothing.
+func TestSetBehaviour(t *testing.T) {
+	emu := armemu.New(armemu.Options{Behaviour: behaviour.Behaviour{PoolIfMatch: behaviour.Ignored}})
+	if err := emu.SetBehaviour(behaviour.Behaviour{Overlap: behaviour.Lock}); err != nil {
+		t.Fatal(err)
+	}
+	if err := emu.SetBehaviour(behaviour.Behaviour{Overlap: "fight", IfNoneMatch: behaviour.Ignored}); err == nil || !strings.Contains(err.Error(), `overlap: "fight"`) {
+		t.Errorf("got %v", err)
+	}
+	if got := emu.Behaviour(); got.PoolIfMatch != behaviour.Ignored || got.Overlap != behaviour.Lock || got.IfNoneMatch != behaviour.Honoured {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestParseBehaviour(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"weir":"v1","behaviour":{"overlap":"conflict-409"},"calls":[1]}`: "overlap=conflict-409",
+		`{"overlap":"conflict-409"}`:                                       "error: want a JSON object with the key",
+		`{"behaviour":{"overlap":"fight"}}`:                                `error: want a JSON object with the key "behaviour": overlap: "fight" is no answer`,
+		`[]`:                                                               "error: want a JSON object",
+	} {
+		b, err := armemu.ParseBehaviour([]byte(text))
+		got := b.String()
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+// The reference shows the questions as they are.
+func TestReferenceShowsTheQuestions(t *testing.T) {
+	referencepage.Shows(t, "../../docs/reference/emulator.md", "questions", armemu.QuestionsMarkdown())
+}

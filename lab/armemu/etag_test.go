@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/worlds"
+)
+
+func etagOf(t *testing.T, emu *armemu.Emulator, id string) string {
+	t.Helper()
+	a := send(t, emu, http.MethodGet, id, "")
+	if a.status != http.StatusOK || a.header.Get("Etag") != a.text("etag") {
+		t.Fatalf("GET %s: %d, header %q, body %q", id, a.status, a.header.Get("Etag"), a.text("etag"))
+	}
+	return a.text("etag")
+}
+
+// A write changes the etag when it is accepted and when it is done, whoever it is of; all
+// parts of the load balancer show the same one, and the answer to the PUT has it in its body
+// alone.
+func TestEtagChangesTwice(t *testing.T) {
+	for _, write := range []struct{ what, method, id, body string }{
+		{"a pool", http.MethodPut, poolID, poolBody("10.0.0.1")},
+		{"a new pool", http.MethodPut, lbID + "/backendAddressPools/new", poolBody()},
+		{"a pool that goes", http.MethodDelete, lbID + "/backendAddressPools/spare", ""},
+		{"a load balancer with members", http.MethodPut, lbID, lbBody(strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1))},
+		{"a write that fails", http.MethodPut, poolID, `{"fails":1}`},
+	} {
+		t.Run(write.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: worlds.Taking()})
+				if strings.Contains(write.body, "fails") {
+					setFaults(t, emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
+				}
+				before := etagOf(t, emu, lbID)
+				a := send(t, emu, write.method, write.id, write.body)
+				if a.status >= 300 || a.header.Get("Etag") != "" {
+					t.Fatalf("%d, header %q: %s", a.status, a.header.Get("Etag"), a.raw)
+				}
+				accepted := etagOf(t, emu, poolID)
+				if write.method == http.MethodPut && a.text("etag") != accepted {
+					t.Errorf("the answer shows %s, the pool %s", a.text("etag"), accepted)
+				}
+				time.Sleep(5 * time.Minute)
+				done := etagOf(t, emu, poolID)
+				if before == accepted || accepted == done {
+					t.Errorf("etags: %s, accepted %s, done %s", before, accepted, done)
+				}
+				whole := send(t, emu, http.MethodGet, lbID, "").raw
+				if n, all := strings.Count(whole, strings.ReplaceAll(done, `"`, `\"`)), strings.Count(whole, `"etag"`); n != all || n < 4 {
+					t.Errorf("%d of %d etags are %s: %s", n, all, done, whole)
+				}
+			})
+		})
+	}
+}
+
+// The etag of a load balancer changes with the interfaces in its pools, and that of a public
+// IP with who uses it, though nobody writes them; they keep theirs when others do other things.
+func TestEtagsThatOthersChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
+		put(t, emu, pips+"a", lb("Standard", static))
+		put(t, emu, otherLB, lb("Standard", ""))
+		apart := strings.Replace(nic(poolID), `,"loadBalancerBackendAddressPools":[{"id":"`+poolID+`"}]`, "", 1)
+		for _, step := range []struct {
+			what, method, id, body string
+			balancer, address      bool // whose etag changes
+		}{
+			{"an interface comes that is in no pool", http.MethodPut, nics + "nic", apart, false, false},
+			{"it joins", http.MethodPut, nics + "nic", nic(poolID), true, false},
+			{"it is written and stays", http.MethodPut, nics + "nic", nic(poolID), false, false},
+			{"it leaves", http.MethodPut, nics + "nic", apart, true, false},
+			{"it joins again", http.MethodPut, nics + "nic", nic(poolID), true, false},
+			{"it is deleted", http.MethodDelete, nics + "nic", "", true, false},
+			{"the address is taken", http.MethodPut, otherLB, withFrontends(public("fe", "a")), false, true},
+			{"its user is written", http.MethodPut, otherLB, strings.Replace(withFrontends(public("fe", "a")), "{", `{"tags":{"a":"b"},`, 1), false, false},
+			{"it is freed", http.MethodPut, otherLB, withFrontends(private("fe", nodesID, "")), false, true},
+		} {
+			balancer, address := etagOf(t, emu, lbID), etagOf(t, emu, pips+"a")
+			accepted(t, send(t, emu, step.method, step.id, step.body))
+			time.Sleep(time.Minute)
+			if changed := etagOf(t, emu, lbID) != balancer; changed != step.balancer {
+				t.Errorf("%s: the load balancer's etag has changed: %t", step.what, changed)
+			}
+			if changed := etagOf(t, emu, pips+"a") != address; changed != step.address {
+				t.Errorf("%s: the public IP's etag has changed: %t", step.what, changed)
+			}
+		}
+	})
+}
+
+// A machine of a scale set joins and leaves as an interface does, by its own write.
+func TestEtagsThatScaleSetsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		set := computeGroup + "/virtualMachineScaleSets/set"
+		const version = "?api-version=2024-07-01"
+		put(t, emu, set, `{"location":"eastus"}`)
+		machine := func(pools string) string {
+			return `{"location":"eastus","properties":{"networkProfileConfiguration":{"networkInterfaceConfigurations":[{"name":"n","properties":{
+				"ipConfigurations":[{"name":"ip","properties":{"loadBalancerBackendAddressPools":[` + pools + `]}}]}}]}}}`
+		}
+		for _, step := range []struct {
+			what, method, body string
+			members            int
+		}{
+			{"it joins", http.MethodPut, machine(`{"id":"` + poolID + `"}`), 1},
+			{"it leaves", http.MethodPut, machine(""), 0},
+			{"it joins again", http.MethodPut, machine(`{"id":"` + poolID + `"}`), 1},
+			{"it goes", http.MethodDelete, "", 0},
+		} {
+			before := etagOf(t, emu, lbID)
+			accepted(t, send(t, emu, step.method, set+"/virtualMachines/0"+version, step.body))
+			time.Sleep(5 * time.Minute)
+			if etagOf(t, emu, lbID) == before {
+				t.Errorf("%s: the load balancer's etag is the same", step.what)
+			}
+			if n := strings.Count(statesOf(t, emu, poolID), "="); n != step.members {
+				t.Errorf("%s: the pool shows %d members, want %d", step.what, n, step.members)
+			}
+			if step.members > 0 { // Weir sets it Down; it does not come back with that
+				name, _, _ := strings.Cut(statesOf(t, emu, poolID), "=")
+				accepted(t, send(t, emu, http.MethodPut, poolID, poolWith("", entry(name, "", "Down"))))
+				time.Sleep(5 * time.Minute)
+			}
+		}
+		put(t, emu, set+"/virtualMachines/0", machine(`{"id":"`+poolID+`"}`))
+		if got := statesOf(t, emu, poolID); !strings.HasSuffix(got, "=-") {
+			t.Errorf("it joins after it was Down: %s", got)
+		}
+	})
+}
+
+// A seed says what etags are: nothing that is in it changes one.
+func TestSnapshotKeepsEtagsOfWhatIsReferredTo(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	put(t, emu, nics+"nic", nic(poolID))
+	put(t, emu, pips+"a", lb("Standard", static))
+	put(t, emu, otherLB, withFrontends(public("fe", "a")))
+	balancer, address := etagOf(t, emu, lbID), etagOf(t, emu, pips+"a")
+	if err := emu.Restore(emu.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	if etagOf(t, emu, lbID) != balancer || etagOf(t, emu, pips+"a") != address {
+		t.Error("a restored cloud shows other etags")
+	}
+	accepted(t, send(t, emu, http.MethodDelete, nics+"nic", ""))
+	if etagOf(t, emu, lbID) == balancer {
+		t.Error("an interface that was restored has left, and the etag is the same")
+	}
+}
+
+// A PUT that repeats what is there, as it was sent or as it was read, is done at once. Virtual
+// networks keep their etag, subnets and public IPs do not, and of load balancers and pools
+// nobody knows.
+func TestUnchangedWrites(t *testing.T) {
+	both := []behaviour.Answer{behaviour.Kept, behaviour.Renewed}
+	subnet := vnetID + "/subnets/nodes"
+	for _, row := range []struct {
+		id, body string
+		keeps    func(behaviour.Answer) bool
+	}{
+		{poolID, poolBody("10.0.0.1"), func(a behaviour.Answer) bool { return a == behaviour.Kept }},
+		{lbID, lbBody(strings.Replace(poolBody("10.0.0.1"), "{", `{"name":"web",`, 1)), func(a behaviour.Answer) bool { return a == behaviour.Kept }},
+		{lbID, lbBody(`{"name":"web"}`), func(a behaviour.Answer) bool { return a == behaviour.Kept }},
+		{vnetID, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`, func(behaviour.Answer) bool { return true }},
+		{subnet, `{"properties":{"addressPrefix":"10.0.0.0/17"}}`, func(behaviour.Answer) bool { return false }},
+		{pips + "a", lb("Standard", static), func(behaviour.Answer) bool { return false }},
+		{group + "/networkSecurityGroups/g", `{"location":"eastus"}`, func(behaviour.Answer) bool { return false }},
+	} {
+		for _, answer := range both {
+			synctest.Test(t, func(t *testing.T) {
+				emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: behaviour.Behaviour{
+					UnchangedWriteEtag: answer, WholeWriteAddresses: behaviour.Taken,
+				}})
+				accepted(t, send(t, emu, http.MethodPut, row.id, row.body))
+				time.Sleep(5 * time.Minute)
+				read := send(t, emu, http.MethodGet, row.id, "")
+				for _, body := range []string{row.body, read.raw} {
+					before := etagOf(t, emu, row.id)
+					a := send(t, emu, http.MethodPut, row.id, body)
+					if a.status != http.StatusOK || a.state() != "Succeeded" || a.header.Get("Retry-After") != "" {
+						t.Errorf("%s again: %d %s, Retry-After %q", row.id, a.status, a.state(), a.header.Get("Retry-After"))
+					}
+					if kept := etagOf(t, emu, row.id) == before; kept != row.keeps(answer) {
+						t.Errorf("%s again, %s: the etag is kept: %t", row.id, answer, kept)
+					}
+					if got := send(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), ""); got.text("status") != "Succeeded" {
+						t.Errorf("%s again: the operation is %s", row.id, got.raw)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What asks for something else is no repetition, whether Azure takes it or not.
+func TestWritesThatChange(t *testing.T) {
+	pool := strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), "{", `{"name":"web",`, 1)
+	for _, row := range []struct{ what, id, body string }{
+		{"another order", poolID, poolBody("10.0.0.2", "10.0.0.1")},
+		{"an admin state", poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), `"ipAddress"`, `"adminState":"None","ipAddress"`, 1)},
+		{"an address less", poolID, poolBody("10.0.0.1")},
+		{"addresses that are ignored", lbID, lbBody(strings.Replace(pool, "10.0.0.2", "10.0.0.3", 1))},
+		{"no addresses, which is ignored", lbID, lbBody(`{"name":"web"}`)},
+		{"a field that nobody knows", poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), "{", `{"x":1,`, 1)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, Behaviour: behaviour.Assumed()})
+			accepted(t, send(t, emu, http.MethodPut, lbID, lbBody(pool)))
+			accepted(t, send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1", "10.0.0.2")))
+			time.Sleep(5 * time.Minute)
+			if a := send(t, emu, http.MethodPut, row.id, row.body); a.state() != "Updating" {
+				t.Errorf("%s: %d %s", row.what, a.status, a.raw)
+			}
+		})
+	}
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/worlds"
+)
+
+// A flowStory happens to a rule with three addresses, n1 to n3, whose probe asks
+// every 5 s and acts on the second answer.
+type flowStory struct {
+	*testing.T
+	emu   *armemu.Emulator
+	start time.Time
+}
+
+const twoProbes = `"intervalInSeconds":5,"probeThreshold":2`
+
+func newFlowStory(t *testing.T, probe string, opts armemu.Options) *flowStory {
+	opts.LatencyFixed = true
+	emu := newCloud(t, opts)
+	body := strings.Replace(lbBody(`{"name":"web"}`), `{"name":"p"}`, `{"name":"p","properties":{`+probe+`}}`, 1)
+	if probe == "" {
+		body = strings.Replace(body, `"probe":{"id":"`+lbID+`/probes/p"},`, "", 1)
+	}
+	put(t, emu, lbID, body)
+	s := &flowStory{t, emu, time.Now()}
+	s.holds("n1", "n2", "n3")
+	return s
+}
+
+// holds writes the pool; an entry is a node or node=adminState.
+func (s *flowStory) holds(entries ...string) {
+	s.Helper()
+	list := make([]string, len(entries))
+	for i, entry := range entries {
+		name, state, _ := strings.Cut(entry, "=")
+		list[i] = fmt.Sprintf(`{"name":%q,"properties":{"ipAddress":%q}}`, name, nodeIP(name))
+		if state != "" {
+			list[i] = strings.Replace(list[i], `"ipAddress"`, `"adminState":"`+state+`","ipAddress"`, 1)
+		}
+	}
+	if a := send(s, s.emu, http.MethodPut, poolID, poolWith(inVNet, list...)); a.status >= 300 {
+		s.Fatal(a.raw)
+	}
+}
+
+func nodeIP(name string) string { return "10.0.0." + strings.TrimPrefix(name, "n") }
+
+func (s *flowStory) dies(names ...string)     { s.lives(false, names) }
+func (s *flowStory) recovers(names ...string) { s.lives(true, names) }
+
+func (s *flowStory) lives(alive bool, names []string) {
+	for _, n := range names {
+		s.emu.SetAlive(netip.MustParseAddr(nodeIP(n)), alive)
+	}
+}
+
+// at waits until so long after the start.
+func (s *flowStory) at(seconds float64) {
+	time.Sleep(time.Until(s.start.Add(time.Duration(seconds * float64(time.Second)))))
+}
+
+// sees compares who takes new flows now, and what went wrong so far.
+func (s *flowStory) sees(takers string, misdirected, unserved float64) {
+	s.Helper()
+	s.seesBetween(time.Time{}, time.Now(), takers, misdirected, unserved)
+}
+
+func (s *flowStory) seesBetween(from, to time.Time, takers string, misdirected, unserved float64) {
+	s.Helper()
+	all := s.emu.Flows(from, to)
+	if len(all) != 1 {
+		s.Fatalf("%d rules: %+v", len(all), all)
+	}
+	var got []string
+	for _, a := range all[0].Addresses {
+		if a.TakesNewFlows {
+			got = append(got, a.Name)
+		}
+	}
+	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+	if strings.Join(got, " ") != takers || !same(all[0].MisdirectedSeconds, misdirected) || !same(all[0].UnservedSeconds, unserved) {
+		s.Errorf("after %v: %v take new flows, misdirected %.4f s, unserved %.4f s; want %s, %.4f, %.4f",
+			to.Sub(s.start), got, all[0].MisdirectedSeconds, all[0].UnservedSeconds, takers, misdirected, unserved)
+	}
+}
+
+func TestNewFlows(t *testing.T) {
+	for name, story := range flowStories {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { story(newFlowStory(t, twoProbes, armemu.Options{})) })
+		})
+	}
+}
+
+// A dead node among three takes a third.
+const third = 1.0 / 3
+
+// flowStories are each told in seconds.
+var flowStories = map[string]func(*flowStory){
+	"a dead node takes new flows until its second failed probe": func(s *flowStory) {
+		s.dies("n2")
+		s.at(9.999)
+		s.sees("n1 n2 n3", 9.999*third, 0)
+		s.at(10)
+		s.sees("n1 n3", 10*third, 0)
+		s.at(600)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"a node that recovers waits for two good probes": func(s *flowStory) {
+		s.dies("n2")
+		s.at(30)
+		s.recovers("n2")
+		s.at(39.999)
+		s.sees("n1 n3", 10*third, 0)
+		s.at(40)
+		s.sees("n1 n2 n3", 10*third, 0)
+	},
+	"what is shorter than two probes goes unnoticed": func(s *flowStory) {
+		for i := range 4 {
+			s.at(float64(i) * 12)
+			s.dies("n2")
+			s.at(float64(i)*12 + 6)
+			s.recovers("n2")
+		}
+		s.at(60)
+		s.sees("n1 n2 n3", 4*6*third, 0)
+	},
+	"a node that flaps back too shortly stays out": func(s *flowStory) {
+		s.dies("n2")
+		s.at(20)
+		s.recovers("n2")
+		s.at(28)
+		s.dies("n2")
+		s.at(60)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"the same news twice is no news": func(s *flowStory) {
+		s.recovers("n1")
+		s.dies("n2")
+		s.at(8)
+		s.dies("n2")
+		s.at(10)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"admin state Down ends it when it is written": func(s *flowStory) {
+		s.dies("n2")
+		s.at(3)
+		s.holds("n1", "n2=Down", "n3")
+		s.sees("n1 n3", 3*third, 0)
+		s.at(60)
+		s.sees("n1 n3", 3*third, 0)
+		s.holds("n1", "n2=None", "n3") // the probe has not slept
+		s.sees("n1 n3", 3*third, 0)
+	},
+	"admin state Down takes a living node out as well": func(s *flowStory) {
+		s.holds("n1=Down", "n2", "n3")
+		s.dies("n2")
+		s.at(10)
+		s.sees("n3", 10*0.5, 0)
+	},
+	"admin state Up overrides the probe": func(s *flowStory) {
+		s.holds("n1", "n2=Up", "n3")
+		s.dies("n2")
+		s.at(60)
+		s.sees("n1 n2 n3", 60*third, 0)
+	},
+	"a node that leaves the pool takes nothing": func(s *flowStory) {
+		s.dies("n2")
+		s.at(4)
+		s.holds("n1", "n3")
+		s.at(60)
+		s.sees("n1 n3", 4*third, 0)
+		s.holds("n1", "n2", "n3") // dead for long
+		s.sees("n1 n3", 4*third, 0)
+	},
+	"with nobody left nobody takes new flows": func(s *flowStory) {
+		s.dies("n1", "n2", "n3")
+		s.at(25)
+		s.sees("", 10, 15)
+		s.recovers("n1")
+		s.at(35)
+		s.sees("n1", 10, 25)
+	},
+	"what was before the first death is not kept": func(s *flowStory) {
+		s.holds("n1=Down", "n2=Down", "n3=Down")
+		s.recovers("n1")
+		s.at(5)
+		s.dies("n1")
+		s.at(8)
+		s.sees("", 0, 3)
+	},
+	"another load balancer is another account": func(s *flowStory) {
+		s.dies("n2")
+		put(s, s.emu, otherLB, lb("Standard", ""))
+		s.at(60)
+		s.sees("n1 n3", 10*third, 0)
+	},
+	"a stretch of time": func(s *flowStory) {
+		s.dies("n2")
+		s.at(60)
+		s.seesBetween(s.start.Add(4*time.Second), s.start.Add(7*time.Second), "n1 n2 n3", 3*third, 0)
+		s.seesBetween(s.start.Add(7*time.Second), s.start.Add(time.Hour), "n1 n3", 3*third, 0)
+	},
+	"all is forgotten": func(s *flowStory) {
+		s.dies("n2")
+		s.at(60)
+		s.emu.ForgetFlows()
+		s.sees("n1 n2 n3", 0, 0)
+	},
+}
+
+// A probe that is changed judges all that it has seen anew.
+func TestNewFlowsWhenTheProbeChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFlowStory(t, twoProbes, armemu.Options{})
+		s.dies("n2")
+		s.at(12)
+		raw, _ := s.emu.Get(lbID)
+		put(t, s.emu, lbID, strings.Replace(string(raw), `"intervalInSeconds":5`, `"intervalInSeconds":20`, 1))
+		s.at(60)
+		s.sees("n1 n3", (10.0+40-12)/3, 0)
+	})
+}
+
+// What the probe says of itself.
+func TestNewFlowsByProbe(t *testing.T) {
+	for name, c := range map[string]struct {
+		probe                 string
+		states                [3]string
+		dead, takers          string
+		misdirected, unserved float64 // in 60 s
+	}{
+		"slower":                                {`"intervalInSeconds":20,"probeThreshold":2`, [3]string{}, "n2", "n1 n3", 40.0 / 3, 0},
+		"at the first failure":                  {`"intervalInSeconds":5,"probeThreshold":1`, [3]string{}, "n2", "n1 n3", 5.0 / 3, 0},
+		"with Azure's defaults":                 {`"port":80`, [3]string{}, "n2", "n1 n3", 15.0 / 3, 0},
+		"numberOfProbes counts for nothing":     {`"intervalInSeconds":5,"numberOfProbes":3`, [3]string{}, "n2", "n1 n3", 5.0 / 3, 0},
+		"beyond all bounds":                     {`"intervalInSeconds":2147483647,"probeThreshold":2147483647`, [3]string{}, "n2", "n1 n2 n3", 60.0 / 3, 0},
+		"none":                                  {"", [3]string{}, "n2", "n1 n2 n3", 60.0 / 3, 0},
+		"without one admin state has no effect": {"", [3]string{1: "Down"}, "n2", "n1 n2 n3", 60.0 / 3, 0},
+		"all down":                              {twoProbes + `,"noHealthyBackendsBehavior":"AllProbedDown"`, [3]string{}, "n1 n2 n3", "", 10, 50},
+		"all down is all up, if it is to be":    {twoProbes + `,"noHealthyBackendsBehavior":"AllProbedUp"`, [3]string{}, "n1 n2 n3", "n1 n2 n3", 60, 0},
+		"one up is enough for that not to be":   {twoProbes + `,"noHealthyBackendsBehavior":"AllProbedUp"`, [3]string{}, "n1 n2", "n3", 20.0 / 3, 0},
+		"admin state Down stays down whatever":  {twoProbes + `,"noHealthyBackendsBehavior":"AllProbedUp"`, [3]string{"Down"}, "n2 n3", "n2 n3", 60, 0},
+		"all in admin state Down":               {twoProbes, [3]string{"Down", "Down", "Down"}, "n2", "", 0, 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFlowStory(t, c.probe, armemu.Options{})
+				entries := make([]string, 3)
+				for i, state := range c.states {
+					entries[i] = fmt.Sprintf("n%d=%s", i+1, state)
+				}
+				s.holds(entries...)
+				s.dies(strings.Fields(c.dead)...)
+				s.at(60)
+				s.sees(c.takers, c.misdirected, c.unserved)
+			})
+		})
+	}
+}
+
+// A write that fails is taken back when its operation ends, whenever somebody
+// looks: Down counts from its acceptance, 6 s.
+func TestNewFlowsFollowAFailedWriteBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFlowStory(t, twoProbes, armemu.Options{LatencyScale: 1})
+		s.at(20)
+		setFaults(t, s.emu, `rules: [{match: {method: PUT}, action: {operation: {fail: {code: InternalServerError}}}}]`)
+		s.dies("n2")
+		s.holds("n1", "n2=Down", "n3")
+		s.at(60)
+		s.sees("n1 n3", 8.5/3, 0)
+	})
+}
+
+// A rule that goes takes its account with it, and a snapshot ends all rules that
+// it does not have.
+func TestNewFlowsOfARuleThatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFlowStory(t, twoProbes, armemu.Options{Behaviour: worlds.Taking()})
+		s.dies("n2")
+		s.at(6)
+		before := s.emu.Snapshot()
+		body := strings.Replace(lbBody(`{"name":"web"}`), `"loadBalancingRules"`, `"ignored"`, 1)
+		if a := send(t, s.emu, http.MethodPut, lbID, body); a.status >= 300 {
+			t.Fatal(a.raw)
+		}
+		s.at(7)
+		s.sees("", 6.0/3, 0)
+		if all := s.emu.Flows(time.Now(), time.Now()); len(all) != 0 {
+			t.Errorf("a rule that is gone is there: %+v", all)
+		}
+		if err := s.emu.Restore(before); err != nil {
+			t.Fatal(err)
+		}
+		s.at(8)
+		s.sees("n1 n2 n3", 7.0/3, 0)
+		if err := s.emu.Restore([]byte(`[]`)); err != nil {
+			t.Fatal(err)
+		}
+		s.at(60)
+		s.sees("", 7.0/3, 0)
+	})
+}
+
+// A seed may name anything as a pool.
+func TestNewFlowsOfARuleWithoutAPool(t *testing.T) {
+	for _, pool := range []string{lbID, vnetID, lbID + "/backendAddressPools/none", "x", ""} {
+		emu := newCloud(t, armemu.Options{})
+		put(t, emu, lbID, strings.ReplaceAll(lbBody(`{"name":"web"}`), poolID, pool))
+		if all := emu.Flows(time.Time{}, time.Now()); len(all) != 1 || len(all[0].Addresses) != 0 {
+			t.Errorf("%q: %+v", pool, all)
+		}
+	}
+}
+
+func TestAdminProbe(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	send(t, emu, http.MethodPut, poolID, strings.Replace(poolBody("10.0.0.1", "10.0.0.2"), `"ipAddress":"10.0.0.1"`, `"adminState":"Down","ipAddress":"10.0.0.1"`, 1))
+	for _, step := range []struct {
+		method, body string
+		code         int
+		contains     string
+	}{
+		{http.MethodGet, "", 200, `"alive":true,"probedUp":true,"takesNewFlows":false`},
+		{http.MethodPost, `{"ip":"10.0.0.2","alive":false}`, 204, ""},
+		{http.MethodGet, "", 200, `"name":"n-10.0.0.2","ip":"10.0.0.2","adminState":"None","alive":false,"probedUp":true,"takesNewFlows":true`},
+		{http.MethodPost, `{"ip":"::ffff:10.0.0.2","alive":true}`, 204, ""},
+		{http.MethodGet, "", 200, `"ip":"10.0.0.2","adminState":"None","alive":true`},
+		{http.MethodPost, `{"ip":"n1","alive":true}`, 400, "not an IP address"},
+		{http.MethodPost, `{"ip":"fe80::1%eth0","alive":true}`, 400, "not an IP address"},
+		{http.MethodPost, `{"ip":"10.0.0.2"}`, 400, "true or false"},
+		{http.MethodPost, `{"ip":"10.0.0.2","dead":true}`, 400, "allowed here: ip, alive"},
+		{http.MethodDelete, "", 204, ""},
+		{http.MethodPut, "{}", 405, ""},
+	} {
+		w := admin(emu, step.method, "/_emu/probe", step.body)
+		if w.Code != step.code || !strings.Contains(w.Body.String(), step.contains) {
+			t.Errorf("%s %s: %d %s, want %s", step.method, step.body, w.Code, w.Body, step.contains)
+		}
+	}
+	var report struct{ Rules []armemu.RuleFlows }
+	if err := json.Unmarshal(admin(emu, http.MethodGet, "/_emu/probe", "").Body.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	r := report.Rules[0]
+	if r.Rule != lbID+"/loadBalancingRules/r" || r.Frontend != lbID+"/frontendIPConfigurations/fe" || r.Probe != lbID+"/probes/p" || r.Addresses[0].Pool != "web" {
+		t.Errorf("%+v", r)
+	}
+}

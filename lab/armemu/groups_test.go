@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const (
+	someGroup      = "/subscriptions/" + subscription + "/resourceGroups/disposable"
+	someNetwork    = someGroup + "/providers/Microsoft.Network"
+	someMachines   = someGroup + "/providers/Microsoft.Compute/virtualMachines/"
+	groupVersion   = "?api-version=2021-04-01"
+	machineVersion = "?api-version=2024-07-01"
+)
+
+// machine is a PUT of a virtual machine, as its SDK sends it.
+func machine(nic string) string {
+	return `{"location":"eastus","properties":{
+		"hardwareProfile":{"vmSize":"Standard_B1s"},
+		"osProfile":{"computerName":"m","adminUsername":"probe","adminPassword":"hunter2","customData":"c2VjcmV0"},
+		"storageProfile":{"imageReference":{"publisher":"Canonical","offer":"ubuntu-24_04-lts","sku":"server","version":"latest"},
+			"osDisk":{"createOption":"FromImage","managedDisk":{"storageAccountType":"Standard_LRS"}}},
+		"networkProfile":{"networkInterfaces":[{"id":"` + nic + `","properties":{"primary":true}}]}}}`
+}
+
+// A story is an emulator and whoever sends it requests, one after the other.
+type story struct {
+	t   *testing.T
+	emu *armemu.Emulator
+}
+
+// want sends a request and expects that status and, of an error, that code.
+func (s story) want(status int, code, method, target, body string) answer {
+	s.t.Helper()
+	a := send(s.t, s.emu, method, target, body)
+	if a.status != status || a.code() != code {
+		s.t.Fatalf("%s %s: got %d %s, want %d %s", method, target, a.status, a.raw, status, code)
+	}
+	return a
+}
+
+// settled lets all operations end.
+func (s story) settled() { time.Sleep(time.Hour) }
+
+// fill puts into the disposable group what a probe of Azure needs.
+func (s story) fill() {
+	s.t.Helper()
+	nodes := someNetwork + "/virtualNetworks/net/subnets/nodes"
+	pool := someNetwork + "/loadBalancers/nics/backendAddressPools/p"
+	nic := `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"` + nodes +
+		`"},"loadBalancerBackendAddressPools":[{"id":"` + pool + `"}]}}]}}`
+	for _, r := range []struct{ id, body string }{
+		{someNetwork + "/virtualNetworks/net", `{"location":"eastus","properties":{"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`},
+		{someNetwork + "/networkSecurityGroups/closed", `{"location":"eastus"}`},
+		{someNetwork + "/loadBalancers/nics", lb("Standard", `"backendAddressPools":[{"name":"p"}]`)},
+		{someNetwork + "/networkInterfaces/nic", nic},
+		{someMachines + "vm" + machineVersion, machine(someNetwork + "/networkInterfaces/nic")},
+	} {
+		s.want(http.StatusCreated, "", http.MethodPut, r.id, r.body)
+		s.settled()
+	}
+}
+
+// A group is made, filled and deleted with all that it holds, as a probe of Azure does it.
+func TestLifeOfAResourceGroup(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, StrictResourceGroups: strict})}
+			lower := strings.Replace(someGroup, "resourceGroups", "resourcegroups", 1) // as the SDK writes it
+			s.want(404, "", http.MethodHead, lower+groupVersion, "")
+			made := s.want(201, "", http.MethodPut, lower+groupVersion, `{"location":"East US","tags":{"made-by":"probe"}}`)
+			if made.text("id") != someGroup || made.text("type") != "Microsoft.Resources/resourceGroups" || made.text("location") != "eastus" || made.state() != "Succeeded" {
+				t.Errorf("%s", made.raw)
+			}
+			s.want(200, "", http.MethodPut, lower+groupVersion, `{"location":"eastus","tags":{"made-by":"probe"}}`)
+			s.want(204, "", http.MethodHead, lower+groupVersion, "")
+			s.fill()
+			if held := s.want(200, "", http.MethodGet, someGroup+"/resources"+groupVersion, ""); strings.Count(held.raw, `"type":`) != 5 || strings.Contains(held.raw, "properties") {
+				t.Errorf("the group holds %s", held.raw)
+			}
+
+			gone := s.want(202, "", http.MethodDelete, lower+groupVersion, "")
+			result := gone.header.Get("Location")
+			if gone.header.Get("Retry-After") != "15" || !strings.Contains(result, "/operationresults/") {
+				t.Errorf("DELETE answers %v", gone.header)
+			}
+			if again := s.want(202, "", http.MethodDelete, lower+groupVersion, ""); again.header.Get("Location") != result {
+				t.Error("a second DELETE is another operation")
+			}
+			if g := s.want(200, "", http.MethodGet, lower+groupVersion, ""); g.state() != "Deleting" {
+				t.Errorf("GET while it goes: %s", g.raw)
+			}
+			s.want(409, "ResourceGroupBeingDeleted", http.MethodPut, someNetwork+"/loadBalancers/late", lb("Standard", ""))
+			s.want(409, "ResourceGroupBeingDeleted", http.MethodPut, lower+groupVersion, `{"location":"eastus"}`)
+			s.want(202, "", http.MethodGet, result, "")
+			s.settled()
+			s.want(200, "", http.MethodGet, result, "")
+			s.want(404, "ResourceGroupNotFound", http.MethodGet, lower+groupVersion, "")
+			if left := string(s.emu.Snapshot()); left != "[]" {
+				t.Errorf("left: %s", left)
+			}
+		})
+	}
+}
+
+// What runs in a group ends with it: a machine that is being made, an interface that goes.
+func TestGroupTakesRunningOperationsAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true})}
+		s.fill()
+		done := s.want(200, "", http.MethodPut, someNetwork+"/virtualNetworks/net/subnets/nodes", `{"properties":{"addressPrefix":"10.0.0.0/25"}}`)
+		s.want(202, "", http.MethodDelete, someGroup+groupVersion, "")
+		setFaults(t, s.emu, `rules: [{match: {kind: delete}, action: {operation: {stuck: true}}}]`)
+		stuck := s.want(202, "", http.MethodDelete, someMachines+"vm"+machineVersion, "")
+		s.settled()
+		if p := s.want(200, "", http.MethodGet, stuck.header.Get("Azure-AsyncOperation"), ""); p.text("status") != "Succeeded" {
+			t.Errorf("the machine is gone, its DELETE is %s", p.raw)
+		}
+		if p := s.want(200, "", http.MethodGet, done.header.Get("Azure-AsyncOperation"), ""); p.text("status") != "Succeeded" {
+			t.Errorf("what was done before the group went is %s", p.raw)
+		}
+		s.want(201, "", http.MethodPut, someNetwork+"/loadBalancers/new", lb("Standard", ""))
+		s.want(200, "", http.MethodGet, someGroup+groupVersion, "")
+	})
+}
+
+// The machine holds its interface until it is deleted, and never shows its password.
+func TestMachineHoldsItsInterface(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := story{t, armemu.New(armemu.Options{Seed: 1, LatencyScale: 1})}
+		s.fill()
+		if vm := s.want(200, "", http.MethodGet, someMachines+"vm"+machineVersion, ""); !strings.Contains(vm.raw, `"offer":"ubuntu-24_04-lts"`) ||
+			strings.Contains(vm.raw, "hunter2") || strings.Contains(vm.raw, "c2VjcmV0") {
+			t.Errorf("%s", vm.raw)
+		}
+		s.want(400, "NicInUse", http.MethodDelete, someNetwork+"/networkInterfaces/nic", "")
+		s.want(202, "", http.MethodDelete, someMachines+"vm"+machineVersion, "")
+		s.settled()
+		if a := send(t, s.emu, http.MethodDelete, someNetwork+"/networkInterfaces/nic", ""); a.status >= 300 {
+			t.Errorf("the freed interface: %d %s", a.status, a.raw)
+		}
+	})
+}
+
+// Groups are found by their tags, and each subscription has its own.
+func TestGroupsAreListed(t *testing.T) {
+	emu := armemu.New(armemu.Options{})
+	put(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
+	put(t, emu, vnetID, `{"location":"eastus"}`)
+	put(t, emu, "/subscriptions/other/resourceGroups/else", `{"location":"westus"}`)
+	all := "/subscriptions/" + subscription + "/resourcegroups" + groupVersion
+	for filter, want := range map[string]string{
+		"": "disposable rg", "tagName eq 'MADE-BY'": "disposable", "tagName eq 'made-by' and tagValue eq 'probe'": "disposable",
+		"tagName eq 'made-by' and tagValue eq 'other'": "",
+	} {
+		a := send(t, emu, http.MethodGet, all+"&$filter="+strings.ReplaceAll(filter, " ", "%20"), "")
+		var names []string
+		list, _ := a.body["value"].([]any)
+		for _, g := range list {
+			g, _ := g.(map[string]any)
+			name, _ := g["name"].(string)
+			names = append(names, name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%q: %q, want %q", filter, got, want)
+		}
+	}
+	story{t, emu}.want(400, "InvalidFilterInQueryString", http.MethodGet, all+"&$filter=name", "")
+}
+
+func TestGroupRefusals(t *testing.T) {
+	s := story{t, armemu.New(armemu.Options{StrictResourceGroups: true})}
+	missing := "/subscriptions/" + subscription + "/resourceGroups/none"
+	below := missing + "/providers/Microsoft.Network/"
+	for _, r := range []struct{ method, id string }{
+		{http.MethodGet, missing + groupVersion},
+		{http.MethodDelete, missing + groupVersion},
+		{http.MethodGet, missing + "/resources" + groupVersion},
+		{http.MethodGet, below + "loadBalancers"},
+		{http.MethodGet, below + "loadBalancers/x"},
+		{http.MethodGet, below + "loadBalancers/x/backendAddressPools/p"},
+		{http.MethodDelete, below + "loadBalancers/x"},
+		{http.MethodPut, below + "loadBalancers/x"},
+	} {
+		if a := s.want(404, "ResourceGroupNotFound", r.method, r.id, lb("Standard", "")); !strings.Contains(a.raw, "Resource group 'none' could not be found.") {
+			t.Errorf("%s", a.raw)
+		}
+	}
+	s.want(400, "LocationRequired", http.MethodPut, missing+groupVersion, `{}`)
+	s.want(400, "InvalidRequestContent", http.MethodPut, missing+groupVersion, `[]`)
+	s.want(201, "", http.MethodPut, missing+groupVersion, `{"location":"eastus"}`)
+	s.want(409, "InvalidResourceGroupLocation", http.MethodPut, missing+groupVersion, `{"location":"westus"}`)
+	s.want(201, "", http.MethodPut, below+"loadBalancers/x", lb("Standard", ""))
+	s.want(404, "NotFound", http.MethodGet, "/subscriptions/"+subscription+"/operationresults/none"+groupVersion, "")
+}
+
+// A snapshot carries the groups that were made, with their tags.
+func TestSnapshotCarriesGroups(t *testing.T) {
+	emu := armemu.New(armemu.Options{StrictResourceGroups: true})
+	put(t, emu, someGroup, `{"location":"eastus","tags":{"made-by":"probe"}}`)
+	put(t, emu, someNetwork+"/loadBalancers/x", lb("Standard", ""))
+	before := emu.Snapshot()
+	other := armemu.New(armemu.Options{StrictResourceGroups: true})
+	if err := other.Restore(before); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(other.Snapshot()); got != string(before) {
+		t.Errorf("got %s, want %s", got, before)
+	}
+	if g, ok := other.Get(someGroup); !ok || !strings.Contains(string(g), `"made-by":"probe"`) {
+		t.Errorf("%s", g)
+	}
+}

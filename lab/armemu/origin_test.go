@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/worlds"
+)
+
+// origins spells who put the addresses of the pool, and who set them Down.
+func origins(emu *armemu.Emulator) string {
+	names := map[string]string{"": "hand", armemu.Caller("token"): "weir", armemu.Caller("other"): "other"}
+	var all []string
+	for _, e := range emu.Entries(strings.ToUpper(poolID)) {
+		text := e.Name + " by " + names[e.PutBy]
+		if e.Down {
+			text += ", Down by " + names[e.DownBy]
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+// The emulator knows who put an address into a pool and who set it Down, however often others
+// repeat it. Whoever takes it out and has it put back has lost it to the other.
+func TestWhoPutAnAddressIsOnRecord(t *testing.T) {
+	emu := newCloud(t, armemu.Options{Behaviour: worlds.Taking()})
+	a, b, c := entry("a", ip(1), ""), entry("b", ip(2), ""), entry("c", ip(3), "")
+	for _, step := range []struct {
+		by, body, want string
+		whole          bool
+	}{
+		{by: "token", body: poolWith(inVNet, a), want: "a by weir"},
+		{by: "other", body: poolWith(inVNet, a, b), want: "a by weir; b by other"},
+		{by: "token", body: poolWith(inVNet, entry("a", ip(1), "Down"), b, c), want: "a by weir, Down by weir; b by other; c by weir"},
+		{by: "", body: poolWith(inVNet, entry("a", ip(1), "Down"), entry("b", ip(2), "Down"), c), want: "a by weir, Down by weir; b by other, Down by hand; c by weir"},
+		{by: "token", body: poolWith(inVNet, a, entry("b", ip(2), "Down")), want: "a by weir; b by other, Down by hand", whole: true},
+		{by: "other", body: poolWith(inVNet, entry("b", ip(2), "Down")), want: "b by other, Down by hand"},
+		{by: "token", body: poolWith(inVNet, a, b), want: "a by weir; b by other"},
+	} {
+		id, body := poolID, step.body
+		if step.whole {
+			id, body = lbID, lbBody(strings.Replace(body, "{", `{"name":"web",`, 1))
+		}
+		switch step.by {
+		case "":
+			if err := emu.Put(id, []byte(body)); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			if got := send(t, emu, http.MethodPut, id, body, "Authorization", "Bearer "+step.by); got.status >= 300 {
+				t.Fatalf("%d %s", got.status, got.raw)
+			}
+		}
+		if got := origins(emu); got != step.want {
+			t.Errorf("after %s by %q: %s, want %s", step.body, step.by, got, step.want)
+		}
+		if raw := fmt.Sprint(string(emu.Snapshot())); strings.Contains(raw, "origin") {
+			t.Fatalf("it is shown: %s", raw)
+		}
+	}
+}
+
+// A write that fails takes with it what it said about who put what.
+func TestAWriteThatIsTakenBackPutNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		send(t, emu, http.MethodPut, poolID, poolWith(inVNet, entry("a", ip(1), "")), "Authorization", "Bearer other")
+		time.Sleep(time.Hour)
+		if err := emu.SetFaults("rules: [{match: {kind: put}, action: {operation: {fail: {code: InternalServerError}}}}]"); err != nil {
+			t.Fatal(err)
+		}
+		send(t, emu, http.MethodPut, poolID, poolWith(inVNet, entry("a", ip(1), "Down")))
+		if got := origins(emu); got != "a by other, Down by weir" {
+			t.Errorf("under way: %s", got)
+		}
+		time.Sleep(time.Hour)
+		if got := origins(emu); got != "a by other" {
+			t.Errorf("taken back: %s", got)
+		}
+	})
+}

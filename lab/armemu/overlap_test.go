@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
+)
+
+// A write that another overtakes ends Canceled over HTTP 200.
+func TestSupersededWriteSurfacesAsCanceledWithStatus200(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1})
+		pools := newClients(t, emu.Transport(), "http://emulator.test").NewLoadBalancerBackendAddressPoolsClient()
+		first, err := pools.BeginCreateOrUpdate(t.Context(), "rg", "kubernetes", "web", ipPool(address("a", "10.0.0.1")), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2")); a.status != http.StatusOK {
+			t.Fatal(a.raw)
+		}
+		_, err = first.PollUntilDone(t.Context(), nil)
+		wantError(t, err, http.StatusOK, "Canceled")
+		if err == nil || !strings.Contains(err.Error(), "CanceledAndSupersededDueToAnotherOperation") {
+			t.Errorf("the error does not say what happened: %v", err)
+		}
+		if got := addressesOf(t, emu, poolID); len(got) != 1 {
+			t.Errorf("supersede keeps what the earlier write put into another pool; it holds %v", got)
+		}
+	})
+}
+
+func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: behaviour.SupersedeDiscard}})
+		spare := lbID + "/backendAddressPools/spare"
+		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		send(t, emu, http.MethodPut, spare, poolBody("10.0.0.2"))
+		if got := addressesOf(t, emu, poolID); len(got) != 0 {
+			t.Errorf("the superseded write left %v", got)
+		}
+		if got := addressesOf(t, emu, spare); len(got) != 1 {
+			t.Errorf("the later write left %v", got)
+		}
+	})
+}
+
+// The overtaken operation names the one that won.
+func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		first := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		second := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+		a := send(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), "")
+		by := a.header.Get("Canceled-By-Azure-AsyncOperation")
+		if a.status != 200 || a.text("status") != "Canceled" || by != second.header.Get("Azure-AsyncOperation") {
+			t.Errorf("%d, by %q, not %q: %s", a.status, by, second.header.Get("Azure-AsyncOperation"), a.raw)
+		}
+		if won := send(t, emu, http.MethodGet, by, ""); won.text("status") != "InProgress" || won.header.Get("Canceled-By-Azure-AsyncOperation") != "" {
+			t.Errorf("the successor: %s", won.raw)
+		}
+	})
+}
+
+// A lock says in its text how long it asks for, and in Retry-After the same; a conflict and a
+// reference that is being written ask for no time.
+func TestWhatLocksAskFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{Seed: 2, LatencyScale: 1, Latency: armemu.Busy, Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}})
+		send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+		for range 5 {
+			a := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.2"))
+			asked := a.header.Get("Retry-After")
+			if a.status != 429 || asked == "" || !strings.Contains(a.raw, "The call can be retried in "+asked+" seconds.") {
+				t.Errorf("%d, Retry-After %q: %s", a.status, asked, a.raw)
+			}
+			time.Sleep(1500 * time.Millisecond)
+		}
+		accepted(t, send(t, emu, http.MethodPut, pips+"a", lb("Standard", static)))
+		a := send(t, emu, http.MethodPut, otherLB, withFrontends(public("fe", "a")))
+		refused(t, a, 429, "ReferencedResourceNotProvisioned")
+		if asked := a.header.Get("Retry-After"); asked != "" || !strings.Contains(a.raw, "PutPublicIpAddressOperation") {
+			t.Errorf("Retry-After %q: %s", asked, a.raw)
+		}
+	})
+}
+
+// Mixed draws for each request one of the three answers that differ, the same for the same seed.
+func TestMixedOverlap(t *testing.T) {
+	answers := func(seed uint64) (all string) {
+		synctest.Test(t, func(t *testing.T) {
+			emu := newCloud(t, armemu.Options{Seed: seed, LatencyScale: 1, LatencyFixed: true, Behaviour: behaviour.Behaviour{Overlap: behaviour.Mixed}})
+			for i := range 60 {
+				all += fmt.Sprint(send(t, emu, http.MethodPut, poolID, poolBody(fmt.Sprintf("10.0.0.%d", i+1))).status, " ")
+			}
+		})
+		return all
+	}
+	one := answers(1)
+	for _, status := range []string{"200", "429", "409"} {
+		if n := strings.Count(one, status); n < 10 {
+			t.Errorf("%d of 60 writes are answered %s: %s", n, status, one)
+		}
+	}
+	if one != answers(1) || one == answers(2) {
+		t.Error("the answers do not come from the seed")
+	}
+}
+
+func TestOverlapRefusals(t *testing.T) {
+	cases := []struct {
+		name    string
+		opts    armemu.Options
+		status  int
+		code    string
+		detail  string
+		retries bool
+	}{
+		{"lock-429", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Lock}}, 429, "RetryableError", "RetryableErrorDueToAnotherOperation", true},
+		{"conflict-409", armemu.Options{Behaviour: behaviour.Behaviour{Overlap: behaviour.Conflict}}, 409, "AnotherOperationInProgress", "/operations/", false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.opts.LatencyScale = 1
+				emu := newCloud(t, c.opts)
+				send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+				a := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+				if a.status != c.status || a.code() != c.code || !strings.Contains(a.raw, c.detail) {
+					t.Errorf("got %d %s", a.status, a.raw)
+				}
+				if has := a.header.Get("Retry-After") != ""; has != c.retries {
+					t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
+				}
+				time.Sleep(5 * time.Minute) // longer than any operation of this seed
+				if a := send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2")); a.status != 200 {
+					t.Errorf("after the operation ended: %s", a.raw)
+				}
+			})
+		})
+	}
+}
+
+// The load balancer and its children are one version.
+func TestEtagIsTheAggregates(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	before := send(t, emu, http.MethodGet, lbID, "").text("etag")
+	if pool := send(t, emu, http.MethodGet, poolID, "").text("etag"); pool != before {
+		t.Errorf("pool %s, load balancer %s", pool, before)
+	}
+	send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+	after := send(t, emu, http.MethodGet, lbID, "").text("etag")
+	if after == before {
+		t.Error("a write of a pool left the load balancer's etag")
+	}
+	a := send(t, emu, http.MethodPut, lbID, lbBody(`{"name":"web"}`), "If-Match", before)
+	if a.status != 412 || a.code() != "PreconditionFailed" || !strings.Contains(a.raw, "PreconditionFailedEtagMismatch") {
+		t.Errorf("a stale If-Match: %d %s", a.status, a.raw)
+	}
+	if now := send(t, emu, http.MethodGet, lbID, "").text("etag"); now != after {
+		t.Error("a refused write changed the etag")
+	}
+}
+
+func TestPreconditions(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	etag := send(t, emu, http.MethodGet, poolID, "").text("etag")
+	absent := lbID + "/backendAddressPools/absent"
+	cases := []struct {
+		name, method, id, header, value string
+		want                            int
+	}{
+		{"* on what exists", http.MethodPut, poolID, "If-Match", "*", 200},
+		{"* on what does not", http.MethodPut, absent, "If-Match", "*", 412},
+		{"an etag on what does not", http.MethodPut, absent, "If-Match", etag, 412},
+		{"none-match on what exists", http.MethodPut, poolID, "If-None-Match", "*", 412},
+		{"stale delete", http.MethodDelete, lbID + "/backendAddressPools/spare", "If-Match", `W/"stale"`, 412},
+		{"none-match on what does not", http.MethodPut, absent, "If-None-Match", "*", 201},
+		{"absent delete", http.MethodDelete, lbID + "/backendAddressPools/never", "If-Match", `W/"stale"`, 204},
+	}
+	for _, c := range cases {
+		if a := send(t, emu, c.method, c.id, poolBody(), c.header, c.value); a.status != c.want {
+			t.Errorf("%s: got %d, want %d: %s", c.name, a.status, c.want, a.raw)
+		}
+	}
+}
+
+// Writers that read, add one address and write back lose nothing under
+// If-Match, whatever the overlap policy. Without it they do: the test can fail.
+func TestConcurrentWriters(t *testing.T) {
+	const writers = 12
+	for _, overlap := range append(armemu.Overlaps(), behaviour.Mixed) {
+		t.Run(string(overlap), func(t *testing.T) {
+			if lost := writers - concurrentWriters(t, overlap, writers, sendEtag{}); lost != 0 {
+				t.Errorf("under If-Match %d of %d updates are lost", lost, writers)
+			}
+			if lost := writers - concurrentWriters(t, overlap, writers); lost == 0 {
+				t.Error("without If-Match nothing was lost: this test could not have failed")
+			}
+		})
+	}
+}
+
+// concurrentWriters returns how many addresses the pool holds at the end.
+func concurrentWriters(t *testing.T, overlap behaviour.Answer, writers int, perCall ...policy.Policy) (held int) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{Seed: 3, LatencyScale: 1, Behaviour: behaviour.Behaviour{Overlap: overlap}})
+		pools := newClients(t, emu.Transport(), "http://emulator.test", perCall...).NewLoadBalancerBackendAddressPoolsClient()
+		errs := make(chan error, writers)
+		for i := range writers {
+			random := rand.New(rand.NewPCG(9, uint64(i)))
+			go func() { errs <- addUntilTaken(t.Context(), pools, random, fmt.Sprintf("10.0.0.%d", i+1)) }()
+		}
+		for range writers {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		held = len(addressesOf(t, emu, poolID))
+	})
+	return held
+}
+
+// addUntilTaken is a read-modify-write loop that thinks between read and write.
+func addUntilTaken(ctx context.Context, pools *armnetwork.LoadBalancerBackendAddressPoolsClient, random *rand.Rand, ip string) error {
+	for range 500 {
+		got, err := pools.Get(ctx, "rg", "kubernetes", "web", nil)
+		if err != nil {
+			return err
+		}
+		pool := got.BackendAddressPool
+		pool.Properties.VirtualNetwork = &armnetwork.SubResource{ID: new(vnetID)}
+		var list []*armnetwork.LoadBalancerBackendAddress
+		for _, a := range pool.Properties.LoadBalancerBackendAddresses {
+			if *a.Properties.IPAddress != ip {
+				list = append(list, a)
+			}
+		}
+		list = append(list, address("n-"+ip, ip))
+		pool.Properties.LoadBalancerBackendAddresses = list
+		time.Sleep(time.Duration(random.IntN(60)) * time.Second)
+		_, err = putPool(ctx, pools, "web", pool)
+		if err == nil {
+			return nil
+		}
+		if r, ok := errors.AsType[*azcore.ResponseError](err); !ok || r.StatusCode != 200 && r.StatusCode != 409 && r.StatusCode != 412 && r.StatusCode != 429 {
+			return err
+		}
+		time.Sleep(time.Duration(random.IntN(30)) * time.Second)
+	}
+	return fmt.Errorf("%s was never taken", ip)
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// frontendAddresses are a load balancer's private addresses in order.
+func frontendAddresses(t *testing.T, emu *armemu.Emulator, id string) string {
+	t.Helper()
+	raw, _ := emu.Get(id)
+	var body armnetwork.LoadBalancer
+	if err := json.Unmarshal(raw, &body); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range body.Properties.FrontendIPConfigurations {
+		out = append(out, *f.Properties.PrivateIPAddress)
+	}
+	return strings.Join(out, " ")
+}
+
+// A Dynamic frontend has the lowest free address of its subnet, and keeps it as
+// long as it lives there.
+func TestPrivateFrontends(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	withInterface(t, emu) // interfaces have 10.0.0.4 and 10.0.0.5, a pool 10.0.0.9
+	put(t, emu, poolID, poolBody("10.0.0.6"))
+	now := func(want string) {
+		t.Helper()
+		if got := frontendAddresses(t, emu, otherLB); got != want {
+			t.Errorf("addresses %s, want %s", got, want)
+		}
+	}
+	write := func(list ...string) {
+		t.Helper()
+		accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(list...)))
+	}
+	x, y := private("x", nodesID, ""), private("y", nodesID, "")
+	write(x, y, private("z", nodesID, "10.0.0.7"))
+	now("10.0.0.8 10.0.0.10 10.0.0.7")
+
+	// What a client reads and sends back, leaves out or invents changes nothing.
+	write(strings.Replace(y, `"subnet"`, `"privateIPAddress":"10.0.0.99","subnet"`, 1), x)
+	now("10.0.0.10 10.0.0.8")
+
+	// A frontend that goes gives its address back; one that moves gets another.
+	write(y)
+	write(y, strings.Replace(private("new", nodesID, ""), `"subnet"`, `"privateIPAddress":"10.0.0.99","subnet"`, 1))
+	now("10.0.0.10 10.0.0.7")
+	write(private("y", tinyID, ""), private("new", nodesID, ""))
+	now("10.1.0.5 10.0.0.7")
+
+	// IPv6 comes from the subnet's IPv6 range.
+	write(strings.Replace(private("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1))
+	now("fd00::4")
+}
+
+// A refused or failed write costs no address.
+func TestPrivateAddressesAfterFailures(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	withAddresses(t, emu)
+	setFaults(t, emu, `rules: [{match: {path: loadBalancers/other, nth: 2}, action: {operation: {fail: {code: InternalServerError, message: m}}}}]`)
+	accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("x", tinyID, ""))))
+	accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("y", tinyID, "")))) // fails
+	if got := frontendAddresses(t, emu, otherLB); got != "10.1.0.5" {
+		t.Errorf("after the failure: %s", got)
+	}
+	refused(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("x", tinyID, ""), private("y", tinyID, ""), private("z", tinyID, ""))), 400, "SubnetIsFull")
+	accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("x", tinyID, ""), private("y", tinyID, "10.1.0.6"))))
+}
+
+// A pool shows the network interfaces that name it, as long as they do.
+func TestInterfacesAreInTheirPools(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	withInterface(t, emu)
+	pool, entry := userPool("p"), `"backendIPConfigurations":[{"id":"`+nics+`nic/ipConfigurations/ip"}]`
+	shows := func() bool { return strings.Contains(send(t, emu, http.MethodGet, pool, "").raw, entry) }
+	accepted(t, send(t, emu, http.MethodPut, pool, `{"properties":{"backendIPConfigurations":[]}}`))
+	if !shows() {
+		t.Errorf("the pool shows %s", send(t, emu, http.MethodGet, pool, "").raw)
+	}
+	if vm := get(t, emu, nics+"nic", "virtualMachine", "id"); !strings.HasSuffix(vm, "/virtualMachines/vm") {
+		t.Errorf("the interface shows the machine %q", vm)
+	}
+	accepted(t, send(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(pool), `{"id":"`+pool+`"}`, "", 1)))
+	if shows() {
+		t.Error("the pool still shows an interface that has left")
+	}
+	accepted(t, send(t, emu, http.MethodPut, pool, poolBody("10.0.0.8")))
+}
+
+const computeGroup = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
+
+// Machines have api-versions of their own, and are none of the network
+// provider's requests.
+func TestMachines(t *testing.T) {
+	limits := &armemu.Limits{NetworkReads: 1, NetworkWindow: 1 << 40}
+	emu := armemu.New(armemu.Options{Throttle: limits})
+	vm, instance := computeGroup+"/virtualMachines/vm", computeGroup+"/virtualMachineScaleSets/set/virtualMachines/0"
+	put(t, emu, vm, `{"location":"eastus","properties":{"availabilitySet":{"id":"`+computeGroup+`/availabilitySets/as"}}}`)
+	put(t, emu, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
+	put(t, emu, instance, `{"properties":{}}`)
+	for _, id := range []string{vm, instance, vm} {
+		a := send(t, emu, http.MethodGet, id+"?api-version=2024-07-01", "")
+		if a.status != http.StatusOK || !strings.EqualFold(a.text("id"), id) {
+			t.Errorf("%s: %d %s", id, a.status, a.raw)
+		}
+	}
+	if a := send(t, emu, http.MethodGet, vm+"?api-version=2024-07-01", ""); !strings.Contains(a.raw, "/availabilitySets/as") {
+		t.Errorf("no availability set: %s", a.raw)
+	}
+	refused(t, send(t, emu, http.MethodGet, vm, ""), 400, "NoRegisteredProviderFound")
+	refused(t, send(t, emu, http.MethodGet, computeGroup+"/loadBalancers/x?api-version=2024-07-01", ""), 404, "InvalidResourceType")
+	refused(t, send(t, emu, http.MethodGet, computeGroup+"/virtualMachines/none?api-version=2024-07-01", ""), 404, "ResourceNotFound")
+}
+
+// A scale set shows no machines among its properties, a write of it leaves them alone, and a
+// list has them, also after a snapshot.
+func TestScaleSetsListTheirMachines(t *testing.T) {
+	emu := armemu.New(armemu.Options{})
+	set := computeGroup + "/virtualMachineScaleSets/set"
+	put(t, emu, set, `{"location":"eastus"}`)
+	put(t, emu, set+"/virtualMachines/0", `{"properties":{}}`)
+	for _, r := range []struct{ method, body string }{{http.MethodPut, `{"location":"eastus"}`}, {http.MethodGet, ""}} {
+		if a := send(t, emu, r.method, set+"?api-version=2024-07-01", r.body); a.status != 200 || strings.Contains(a.raw, "virtualMachines/0") || strings.Contains(a.raw, `"virtualMachines"`) {
+			t.Errorf("%s: %s", r.method, a.raw)
+		}
+	}
+	if err := emu.Restore(emu.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	if a := send(t, emu, http.MethodGet, set+"/virtualMachines?api-version=2024-07-01", ""); strings.Count(a.raw, set+"/virtualMachines/0") != 1 {
+		t.Errorf("%s", a.raw)
+	}
+}
+
+// A seed as another ARM server wrote it: every resource on its own, children in
+// their parents and alone, in no helpful order. Each reads back as it was.
+func TestSeedReadsBackAsItWas(t *testing.T) {
+	source := newCloud(t, armemu.Options{Seed: 3})
+	withInterface(t, source)
+	put(t, source, pips+"r", lb("Standard", static+`,"publicIPPrefix":{"id":"`+pipRanges+`range"}`))
+	put(t, source, group+"/networkSecurityGroups/nsg", `{"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{"priority":500}}]}}`)
+	put(t, source, computeGroup+"/virtualMachineScaleSets/set", `{"location":"eastus"}`)
+	put(t, source, computeGroup+"/virtualMachineScaleSets/set/virtualMachines/0", `{"location":"eastus"}`)
+	var all []struct {
+		ID   string          `json:"id"`
+		Body json.RawMessage `json:"body"`
+	}
+	if err := json.Unmarshal(source.Snapshot(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, child := range []string{nodesID, userPool("p")} {
+		body, _ := source.Get(child)
+		all = append(all, struct {
+			ID   string          `json:"id"`
+			Body json.RawMessage `json:"body"`
+		}{child, body})
+	}
+	slices.Reverse(all)
+	seed, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	emu := armemu.New(armemu.Options{Seed: 4})
+	if w := admin(emu, http.MethodPut, "/_emu/snapshot", string(seed)); w.Code != http.StatusNoContent {
+		t.Fatal(w.Body)
+	}
+	for _, r := range all {
+		got, ok := emu.Get(r.ID)
+		if !ok {
+			t.Errorf("%s is missing", r.ID)
+		}
+		if diff := cmp.Diff(plain(t, r.Body), plain(t, got)); diff != "" {
+			t.Errorf("%s (-seed +read):\n%s", r.ID, diff)
+		}
+	}
+	// An interface that was seeded is in its pool of itself: once, and no longer
+	// when it leaves. New addresses are not among the seeded ones.
+	accepted(t, send(t, emu, http.MethodPut, nics+"nic", strings.Replace(nic(userPool("p")), `{"id":"`+userPool("p")+`"}`, "", 1)))
+	if got := send(t, emu, http.MethodGet, userPool("p"), "").raw; strings.Contains(got, "networkInterfaces") {
+		t.Errorf("the pool still shows %s", got)
+	}
+	accepted(t, send(t, emu, http.MethodPut, pips+"new", lb("Standard", static)))
+	if ip := get(t, emu, pips+"new", "ipAddress"); strings.Contains(string(seed), `"`+ip+`"`) {
+		t.Errorf("%s was taken", ip)
+	}
+}
+
+// plain is a body without what a server may choose: etags and GUIDs.
+func plain(t *testing.T, raw []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	var strip func(any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			delete(v, "etag")
+			delete(v, "resourceGuid")
+			for _, below := range v {
+				strip(below)
+			}
+		case []any:
+			for _, below := range v {
+				strip(below)
+			}
+		}
+	}
+	strip(v)
+	return v
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/referencepage"
+)
+
+// The reference counts how sure it is: the rows of its tables by their tags.
+func TestReferenceCountsItsTags(t *testing.T) {
+	const page = "../../docs/reference/emulator.md"
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := tagged(t, string(raw))
+	var b strings.Builder
+	b.WriteString("| | documented | observed | assumed |\n|---|---|---|---|\n")
+	for _, row := range []struct{ what, column string }{
+		{"Behaviours and permissions", "Is"}, {"Validation rules", "Rule is"}, {"Their error codes", "Code is"},
+	} {
+		n := counts[row.column]
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", row.what, n[armemu.Documented], n[armemu.Observed], n[armemu.Assumed])
+	}
+	fmt.Fprintf(&b, "\nBeside these, %d questions are open; the emulator answers each of them either way.\n", len(behaviour.Questions()))
+	referencepage.Shows(t, page, "counts", b.String())
+}
+
+// tagged counts the rows of all tables by the tags in their columns Is, Rule is and Code is.
+func tagged(t *testing.T, page string) map[string]map[armemu.Tag]int {
+	t.Helper()
+	counts := map[string]map[armemu.Tag]int{"Is": {}, "Rule is": {}, "Code is": {}}
+	var columns []string
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") {
+			columns = nil
+			continue
+		}
+		cells := strings.Split(strings.ReplaceAll(strings.Trim(line, "|"), `\|`, ""), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if columns == nil {
+			columns = cells
+			continue
+		}
+		if strings.HasPrefix(cells[0], "---") {
+			continue
+		}
+		for i, column := range columns {
+			if counts[column] == nil || i >= len(cells) {
+				continue
+			}
+			counts[column][leastSure(t, line, cells[i])]++
+		}
+	}
+	return counts
+}
+
+// leastSure is what a row with several tags counts as.
+func leastSure(t *testing.T, line, cell string) armemu.Tag {
+	t.Helper()
+	all := []armemu.Tag{armemu.Assumed, armemu.Observed, armemu.Documented}
+	if i := slices.IndexFunc(all, func(tag armemu.Tag) bool { return strings.Contains(cell, string(tag)) }); i >= 0 {
+		return all[i]
+	}
+	t.Errorf("no tag in %q of %s", cell, line)
+	return ""
+}

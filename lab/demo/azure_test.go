@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+func (o *observer) mustLook(t *testing.T) {
+	t.Helper()
+	if err := o.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writePool puts a pool with the addresses 10.0.0.<host> as an ARM client does.
+func writePool(t *testing.T, emu *armemu.Emulator, pool string, hosts ...int) int {
+	t.Helper()
+	var entries []string
+	for ip, name := range set(hosts...) {
+		entries = append(entries, fmt.Sprintf(`{"name":%q,"properties":{"ipAddress":%q}}`, name, ip))
+	}
+	body := fmt.Sprintf(`{"properties":{"virtualNetwork":{"id":"%svirtualNetworks/vnet"},"loadBalancerBackendAddresses":[%s]}}`, provider, strings.Join(entries, ","))
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPut,
+		provider+"loadBalancers/kubernetes/backendAddressPools/"+pool+"?api-version=2025-05-01", strings.NewReader(body))
+	req.Header.Set("Authorization", "Bearer any")
+	rec := httptest.NewRecorder()
+	emu.ServeHTTP(rec, req)
+	return rec.Code
+}
+
+func TestWhatIsSeededIsLevelWithAnEmptyCluster(t *testing.T) {
+	_, o := emptyAzure(t)
+	o.mustLook(t)
+	pools := o.levels()
+	if got := levelText(pools); !allLevel(pools) || got != "web 0/0         api 0/0         db 0/0" {
+		t.Errorf("%q", got)
+	}
+	if calls := o.counted(); calls.Reads+calls.Writes+calls.Polls != 0 {
+		t.Errorf("looking counts: %v", calls)
+	}
+}
+
+func TestTheObserverComparesBothSides(t *testing.T) {
+	emu, o := azureOf(t)
+	o.want("web", time.Now(), set(1, 2, 3))
+	o.want("db", time.Now(), set(4))
+	if code := writePool(t, emu, "shop-web", 2, 3, 9); code >= 300 {
+		t.Fatal(code)
+	}
+	if code := writePool(t, emu, "shop-db", 4); code >= 300 {
+		t.Fatal(code)
+	}
+	o.mustLook(t)
+	pools := o.levels()
+	if got := levelText(pools); got != "web 2/3 +1      api 0/0         db 1/1" {
+		t.Errorf("%q", got)
+	}
+	for i, want := range []string{
+		"pool shop-web lacks 10.0.0.1 (node-1); still holds 10.0.0.9 (node-9)", "",
+		"pool shop-db lost somebody else's 10.225.0.10 (somebody-elses)",
+	} {
+		if got := o.describe(pools[i]); want != "" && (pools[i].level || got != want) {
+			t.Errorf("level %v: %s, want %s", pools[i].level, got, want)
+		}
+	}
+	calls := o.counted()
+	if calls.Writes != 2 || calls.pools["shop-web"].writes != 1 {
+		t.Errorf("%+v", calls)
+	}
+	o.mustLook(t)
+	if again := o.counted(); again.Writes != calls.Writes {
+		t.Errorf("a call was counted twice: %v", again)
+	}
+	total, of, _ := o.summarize(time.Now())
+	if wrong := (Summary{Total: total}).wrong(); wrong != "1 address lost, 1 address that should not be there, 1 address of somebody else's lost" || of[0].Writes != 1 {
+		t.Errorf("%q %+v", wrong, of)
+	}
+}

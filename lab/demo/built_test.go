@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/patient"
+)
+
+// emptyAzure serves what the demo seeds.
+func emptyAzure(t *testing.T) (*armemu.Emulator, *observer) {
+	t.Helper()
+	emu := patient.Watched(t, armemu.New(armemu.Options{LatencyScale: 0}))
+	seed, err := json.Marshal(seedResources())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := emu.Restore(seed); err != nil {
+		t.Fatal(err)
+	}
+	admin := httptest.NewServer(emu.Admin())
+	t.Cleanup(admin.Close)
+	return emu, newObserver(newAzureWitness(admin.URL + "/_emu/"))
+}
+
+// azureOf serves what there is for the workloads once they have load balancers. Somebody
+// else has put an address into the pool of db.
+func azureOf(t *testing.T) (*armemu.Emulator, *observer) {
+	t.Helper()
+	emu, o := emptyAzure(t)
+	var all []built
+	for _, w := range workloads {
+		all = append(all, built{name: w.name})
+	}
+	all[2].members = addresses{foreignAddress: "somebody-elses"}
+	build(t, emu, all...)
+	o.foreign("db", foreignAddress, "somebody-elses")
+	return emu, o
+}
+
+// built is a Service that has a load balancer.
+type built struct {
+	name    string
+	members addresses
+	idle    int // minutes; 0 is 4
+}
+
+// addressAt is the public address of the i-th Service that was built.
+func addressAt(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, 1, byte(i + 1)}) } //nolint:gosec // some few
+
+// build has Azure hold a public IP, a frontend, a rule, a probe and a pool for each of
+// the Services, and nothing for others. The names are not Weir's, but for the pools'.
+func build(t *testing.T, emu *armemu.Emulator, all ...built) {
+	t.Helper()
+	put := func(id string, body object) {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := emu.Put(id, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := provider + "loadBalancers/" + loadBalancer
+	var frontends, pools, probes, rules []object
+	for i, b := range all {
+		publicIP := fmt.Sprintf("%spublicIPAddresses/IP-%d", provider, i)
+		put(publicIP, object{"location": "eastus", "sku": object{"name": "Standard"},
+			"properties": object{"publicIPAllocationMethod": "Static", "ipAddress": addressAt(i).String()}})
+		front, pool, probe := fmt.Sprintf("Front-%d", i), namespace+"-"+b.name, fmt.Sprintf("Probe-%d", i)
+		var entries []object
+		for ip, name := range b.members {
+			entries = append(entries, object{"name": name, "properties": object{"ipAddress": ip.String()}})
+		}
+		frontends = append(frontends, object{"name": front, "properties": object{"publicIPAddress": object{"id": publicIP}}})
+		pools = append(pools, object{"name": pool, "properties": object{
+			"virtualNetwork": object{"id": provider + "virtualNetworks/" + network}, "loadBalancerBackendAddresses": entries,
+		}})
+		probes = append(probes, object{"name": probe, "properties": object{"protocol": "Tcp", "port": 80}})
+		rules = append(rules, object{"name": fmt.Sprintf("Rule-%d", i), "properties": object{
+			"protocol": "Tcp", "frontendPort": 80, "backendPort": 80, "idleTimeoutInMinutes": max(b.idle, 4),
+			"frontendIPConfiguration": object{"id": id + "/frontendIPConfigurations/" + front},
+			"backendAddressPool":      object{"id": id + "/backendAddressPools/" + pool},
+			"probe":                   object{"id": id + "/probes/" + probe},
+		}})
+	}
+	put(id, object{"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{
+		"frontendIPConfigurations": frontends, "backendAddressPools": pools, "probes": probes, "loadBalancingRules": rules,
+	}})
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const (
+	// notice is how long before its end a machine is announced. Azure gives at least 30 s.
+	notice = 5 * time.Second
+	// aftermath is how long new flows are counted once no one goes to the machine any more.
+	aftermath = 2 * time.Second
+	// reasonPreempt is that of the event by which an agent on a node announces its end.
+	reasonPreempt = "PreemptScheduled"
+)
+
+// EvictionsSummary is what became of the new flows in the third act.
+type EvictionsSummary struct {
+	// With and Without are the evictions of two machines: in the second, Weir leaves admin
+	// states alone.
+	With    Eviction `json:"withAdminState"`
+	Without Eviction `json:"withoutAdminState"`
+}
+
+// Eviction is what became of the new flows when a machine was taken away.
+type Eviction struct {
+	Node string `json:"node"`
+	// Rules are those that sent new flows to the machine.
+	Rules int `json:"rules"`
+	// Seconds is how long after the announcement the last of them stopped.
+	Seconds float64 `json:"secondsUntilNoNewFlow"`
+	// Misdirected is the share of new flows that met a dead machine, summed over time and
+	// rules, in seconds: for one of four machines that is dead for ten seconds 2.5.
+	Misdirected float64 `json:"misdirectedSeconds"`
+}
+
+// spotEviction takes a spot machine away, and announces it before.
+func (s *stage) spotEviction(ctx context.Context) (err error) {
+	s.evictions = &EvictionsSummary{}
+	s.evictions.With, err = s.takeMachine(ctx)
+	if err == nil && s.evictions.With.Misdirected > 0 {
+		err = fmt.Errorf("new flows went to a dead machine for %.1f s, though it was announced", s.evictions.With.Misdirected)
+	}
+	return err
+}
+
+// evictionIgnored does the same while Weir leaves admin states alone.
+func (s *stage) evictionIgnored(ctx context.Context) (err error) {
+	if err := s.restartWeir(ctx, true); err != nil {
+		return err
+	}
+	s.print.line(plain, "weir", `started again, with "enableNodeAdminState": false`)
+	s.evictions.Without, err = s.takeMachine(ctx)
+	if err != nil {
+		return err
+	}
+	return s.restartWeir(ctx, false)
+}
+
+func (s *stage) restartWeir(ctx context.Context, ignoresNodes bool) error {
+	s.lab.weir.stop()
+	s.lab.ignoresNodes = ignoresNodes
+	return s.lab.startWeir(ctx)
+}
+
+// takeMachine announces the end of a machine and ends it. Kubernetes hears of that
+// only after new flows were counted, as it takes 40 s to miss a kubelet; then the node goes
+// and another one comes.
+func (s *stage) takeMachine(ctx context.Context) (Eviction, error) {
+	node, err := s.cluster.node(ctx, s.anyMember("web"))
+	if err != nil {
+		return Eviction{}, err
+	}
+	ip, e := internalIP(node), Eviction{Node: node.Name}
+	if err := s.observer.azure.forgetFlows(ctx); err != nil {
+		return e, err
+	}
+	rules, err := s.observer.azure.flows(ctx)
+	if err != nil {
+		return e, err
+	}
+	if e.Rules = len(sending(rules, ip)); e.Rules == 0 {
+		return e, fmt.Errorf("no new flow goes to %s (%s), so none can be kept from it", node.Name, ip)
+	}
+	began := time.Now()
+	if err := s.cluster.announce(ctx, node); err != nil {
+		return e, err
+	}
+	s.print.line(yellow, "azure", fmt.Sprintf("%s is a spot machine, and goes in %.0f s: event %s", node.Name, notice.Seconds(), reasonPreempt))
+	if err := s.countFlows(ctx, &e, ip, began); err != nil {
+		return e, err
+	}
+	if err := s.showTold(ctx, node); err != nil {
+		return e, err
+	}
+	s.tell("%s is missed, its pods are replaced; another machine joins", node.Name)
+	return e, s.replaceNode(ctx, node.Name)
+}
+
+// countFlows ends the machine when its time has come, and watches who takes new flows until
+// the machine does no more.
+func (s *stage) countFlows(ctx context.Context, e *Eviction, ip string, began time.Time) error {
+	var stopped, died time.Time
+	return s.until(ctx, "new flows still go to "+e.Node, func() (bool, error) {
+		rules, err := s.observer.azure.flows(ctx)
+		if err != nil {
+			return false, err
+		}
+		now := time.Now()
+		if stopped.IsZero() && len(sending(rules, ip)) == 0 {
+			stopped = now
+			e.Seconds = now.Sub(began).Seconds()
+			s.print.line(green, "azure", fmt.Sprintf("no new flow goes to %s any more, %.2f s after the event", e.Node, e.Seconds))
+			s.print.detail(stoppedBy(rules, ip))
+		}
+		if died.IsZero() && now.Sub(began) >= notice {
+			died = now
+			s.print.line(red, "azure", "the machine of "+e.Node+" is gone")
+			return false, s.observer.azure.dies(ctx, ip)
+		}
+		if died.IsZero() || stopped.IsZero() || now.Sub(died) < aftermath {
+			return false, nil
+		}
+		for _, r := range rules {
+			e.Misdirected += r.MisdirectedSeconds
+		}
+		return true, nil
+	})
+}
+
+func internalIP(node *corev1.Node) string {
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// sending are the rules that send new flows to an address.
+func sending(rules []armemu.RuleFlows, ip string) []string {
+	var found []string
+	for _, r := range rules {
+		for _, a := range r.Addresses {
+			if a.IP == ip && a.TakesNewFlows {
+				found = append(found, r.Rule)
+			}
+		}
+	}
+	return found
+}
+
+// stoppedBy says what keeps new flows away from an address.
+func stoppedBy(rules []armemu.RuleFlows, ip string) string {
+	down, probed := 0, 0
+	for _, r := range rules {
+		for _, a := range r.Addresses {
+			switch {
+			case a.IP != ip:
+			case a.AdminState == "Down":
+				down++
+			case !a.ProbedUp:
+				probed++
+			}
+		}
+	}
+	if down > 0 {
+		return fmt.Sprintf("it is Down for %s", count(down, "rule"))
+	}
+	return fmt.Sprintf("the probes of %s have noticed", count(probed, "rule"))
+}
+
+// showTold prints what kubectl shows of the node's events, if Weir told any.
+func (s *stage) showTold(ctx context.Context, node *corev1.Node) error {
+	told, err := s.cluster.toldOf(ctx, node)
+	if err != nil || len(told) == 0 {
+		return err
+	}
+	s.print.verbatim(bold, "", "$ kubectl get events --field-selector involvedObject.name="+node.Name+"  # Weir's")
+	for i := range told {
+		s.print.verbatim(plain, eventLines(&told[i], time.Now(), width)...)
+	}
+	s.print.verbatim(plain, "")
+	return nil
+}
+
+// replaceNode deletes a node whose machine is gone, and has another one join.
+func (s *stage) replaceNode(ctx context.Context, name string) error {
+	if err := s.cluster.losePower(ctx, name); err != nil {
+		return err
+	}
+	if err := s.losesAll(ctx, name); err != nil {
+		return err
+	}
+	if err := s.cluster.delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return err
+	}
+	s.joined++
+	return s.cluster.addNode(ctx, s.nodes+s.joined)
+}
+
+// lines are those of the summary.
+func (e *EvictionsSummary) lines() []string {
+	line := func(what string, e Eviction) string {
+		return fmt.Sprintf("%-28s%8.2f s  new flows met a dead machine for %.1f s", what, e.Seconds, e.Misdirected)
+	}
+	return []string{
+		line("a spot machine is evicted", e.With), line("the same, admin states off", e.Without),
+		fmt.Sprintf("From the event until no rule sends new flows there (%d and %d did).", e.With.Rules, e.Without.Rules),
+		fmt.Sprintf("The machine is gone %.0f s after the event.", notice.Seconds()),
+	}
+}

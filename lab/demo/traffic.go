@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// traffic counts the controller's calls to Azure.
+type traffic struct {
+	Reads  int `json:"reads"`
+	Writes int `json:"writes"`
+	Polls  int `json:"polls"`
+	// Balancers and PublicIPs are those of the writes that are of a whole load balancer,
+	// and of public IPs.
+	Balancers int `json:"loadBalancerWrites"`
+	PublicIPs int `json:"publicIPWrites"`
+	Throttled int `json:"throttled"`
+	Conflicts int `json:"conflicts"`
+	// Early counts calls that were made though Azure had asked for none before a
+	// later time.
+	Early int `json:"callsBeforeRetryAfter"`
+	// Others are the second writer's calls, which no other number includes.
+	Others int `json:"secondWriterCalls"`
+	// pools counts the calls about single pools, by name.
+	pools map[string]poolCalls
+	asked patience
+	last  uint64 // sequence number of the newest call counted
+}
+
+// poolCalls are the controller's calls about one pool, polls left out.
+// overtaken are those of the conflicts that were a 412.
+type poolCalls struct{ reads, writes, throttled, conflicts, overtaken int }
+
+// refused counts writes that Azure did not take.
+func (p poolCalls) refused() int { return p.throttled + p.conflicts }
+
+// failed counts the attempts that failed of them: a first 412 is met by a second write.
+func (p poolCalls) failed() int { return p.refused() - p.overtaken + p.overtaken/2 }
+
+func (t traffic) minus(before traffic) traffic {
+	return traffic{
+		Reads: t.Reads - before.Reads, Writes: t.Writes - before.Writes, Polls: t.Polls - before.Polls,
+		Balancers: t.Balancers - before.Balancers, PublicIPs: t.PublicIPs - before.PublicIPs,
+		Throttled: t.Throttled - before.Throttled, Conflicts: t.Conflicts - before.Conflicts,
+		Early: t.Early - before.Early, Others: t.Others - before.Others,
+	}
+}
+
+func (t *traffic) add(c armemu.Call) {
+	t.last = c.Seq
+	if c.ClientRequestID == secondWriterID {
+		t.Others++
+		return
+	}
+	var of poolCalls
+	switch c.Kind {
+	case armemu.KindGet, armemu.KindList:
+		t.Reads++
+		of.reads++
+	case armemu.KindPut, armemu.KindDelete:
+		t.Writes++
+		of.writes++
+	case armemu.KindPoll:
+		t.Polls++
+		return
+	}
+	switch c.Status {
+	case http.StatusTooManyRequests:
+		t.Throttled++
+		of.throttled++
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		t.Conflicts++
+		of.conflicts++
+	}
+	if c.Status == http.StatusPreconditionFailed {
+		of.overtaken++
+	}
+	parent, pool := path.Split(c.Resource)
+	switch path.Base(parent) {
+	case "loadBalancers":
+		t.Balancers += of.writes
+	case "publicIPAddresses":
+		t.PublicIPs += of.writes
+	}
+	if path.Base(parent) != "backendAddressPools" {
+		pool = "" // what a pool has to wait for is no business of others
+	}
+	if t.asked.early(pool, c) {
+		t.Early++
+	}
+	if pool == "" {
+		return
+	}
+	t.asked.learn(pool, c)
+	if t.pools == nil {
+		t.pools = map[string]poolCalls{}
+	}
+	p := t.pools[pool]
+	t.pools[pool] = poolCalls{p.reads + of.reads, p.writes + of.writes, p.throttled + of.throttled, p.conflicts + of.conflicts, p.overtaken + of.overtaken}
+}
+
+// clone returns a copy that later calls do not change.
+func (t *traffic) clone() traffic {
+	copied := *t
+	copied.pools, copied.asked = maps.Clone(t.pools), patience{pools: maps.Clone(t.asked.pools), writes: t.asked.writes}
+	return copied
+}
+
+// patience is what Azure has asked for with Retry-After: nothing about a pool, or no
+// write at all, before a time. It knows the faults that the demo itself has ordered.
+type patience struct {
+	pools  map[string]time.Time
+	writes time.Time
+}
+
+func (p *patience) early(pool string, c armemu.Call) bool {
+	return c.Time.Before(p.pools[pool]) || c.Kind == armemu.KindPut && c.Time.Before(p.writes)
+}
+
+func (p *patience) learn(pool string, c armemu.Call) {
+	if c.Status != http.StatusTooManyRequests {
+		return
+	}
+	switch c.Fault {
+	case faultNotProvisioned:
+		if p.pools == nil {
+			p.pools = map[string]time.Time{}
+		}
+		p.pools[pool] = c.Time.Add(poolRetryAfter)
+	case faultSubscription:
+		p.writes = c.Time.Add(gateRetryAfter)
+	}
+}
+
+func (t traffic) String() string {
+	parts := []string{count(t.Reads, "read"), count(t.Writes, "write"), count(t.Polls, "poll")}
+	if t.Throttled > 0 {
+		parts = append(parts, fmt.Sprintf("%d throttled", t.Throttled))
+	}
+	if t.Conflicts > 0 {
+		parts = append(parts, count(t.Conflicts, "conflict"))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// faultRules are the emulator's fault script as the verbs build it: each verb adds a
+// rule, and what earlier rules have spent stays spent.
+type faultRules struct {
+	rules []*faultRule
+	names int
+}
+
+type faultRule struct {
+	name   string
+	match  map[string]any
+	action map[string]any
+	left   int       // matches left; -1 is no limit
+	until  time.Time // zero is no limit
+}
+
+// fired counts a match.
+func (f *faultRules) fired(name string) {
+	for _, r := range f.rules {
+		if r.name == name && r.left > 0 {
+			r.left--
+		}
+	}
+}
+
+// ceased reports whether no rule can act any more.
+func (f *faultRules) ceased() bool {
+	now := time.Now()
+	return !slices.ContainsFunc(f.rules, func(r *faultRule) bool { return r.acts(now) })
+}
+
+func (r *faultRule) acts(now time.Time) bool {
+	return r.left != 0 && (r.until.IsZero() || r.until.After(now))
+}
+
+// addFault arms one more rule. Times of 0 is no limit.
+func (s *Stage) addFault(match, action map[string]any, times int, lasts time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.rules
+	f.names++
+	r := &faultRule{name: fmt.Sprintf("fault-%d", f.names), match: match, action: action, left: times}
+	if times == 0 {
+		r.left = -1
+	}
+	if lasts > 0 {
+		r.until = time.Now().Add(lasts)
+	}
+	f.rules = append(f.rules, r)
+	return s.armFaults()
+}
+
+// heal takes all faults away.
+func (s *Stage) heal() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules.rules = nil
+	return s.armFaults()
+}
+
+// armFaults hands the rules that can still act to the emulator. The caller holds s.mu.
+func (s *Stage) armFaults() error {
+	now := time.Now()
+	f := &s.rules
+	f.rules = slices.DeleteFunc(f.rules, func(r *faultRule) bool { return !r.acts(now) })
+	script := []map[string]any{}
+	for _, r := range f.rules {
+		match := map[string]any{}
+		for key, value := range r.match {
+			match[key] = value
+		}
+		if r.left > 0 {
+			match["maxMatches"] = r.left
+		}
+		if !r.until.IsZero() {
+			match["until"] = r.until.Sub(now).String()
+		}
+		script = append(script, map[string]any{"name": r.name, "match": match, "action": r.action})
+	}
+	text, err := json.Marshal(map[string]any{"rules": script}) // JSON is YAML
+	if err != nil {
+		return err
+	}
+	return s.emu.SetFaults(string(text))
+}
+
+// where turns the arguments on= and pool= or lb= into a match.
+func (s *Stage) where(a *reader, fallback string) map[string]any {
+	match := map[string]any{}
+	switch on := a.text("on", fallback); on {
+	case "GET":
+		match["kind"] = string(armemu.KindGet)
+	case "PUT":
+		match["kind"] = string(armemu.KindPut)
+	case "poll":
+		match["kind"] = string(armemu.KindPoll)
+	case "any":
+	default:
+		a.complain("on=%s: want GET, PUT, poll or any", on)
+	}
+	if name := a.text("pool", ""); name != "" {
+		if k := s.poolNamed(name); k != nil {
+			match["path"] = k.id.String()
+		} else {
+			a.complain("there is no pool %s", name)
+		}
+	}
+	if name := a.text("whole", ""); name != "" {
+		match["path"] = "loadBalancers/" + name
+	}
+	if name := a.text("lb", ""); name != "" {
+		match["path"] = "loadBalancers/" + name + "/**"
+	}
+	return match
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
+)
+
+// workload is a world and what happens in it; between the two the process dies.
+type workload struct {
+	name, world string
+	story       []string
+}
+
+// twoPools is the world of most workloads: two pools of one load balancer, with foreign
+// addresses in both.
+const twoPools = `cluster drift=10m
+nodes 4
+lb kubernetes
+pool kubernetes/web foreign=(10.9.0.1)
+pool kubernetes/api foreign=(10.9.0.2)
+service web pools=(web) nodes=(n1, n2)
+service api pools=(api) nodes=(n3)`
+
+// workloads are what a cluster and its Azure do to a controller.
+func workloads() []workload {
+	return []workload{
+		{"scale", twoPools, []string{
+			"clock 1s", "scale web api nodes=(n2, n3)", "clock 3s", "scale web nodes=(n3)", "clock 3s",
+			"scale api nodes=(n1, n2, n3)", "clock 6s", "scale web nodes=(n1)", "clock 12s",
+		}},
+		{"drain", twoPools, []string{"clock 6s", "drain n3 to=n4", "clock 1s", "drain n1 to=n4 serving", "clock 8s"}},
+		{"node lost", twoPools, []string{"clock 6s", "node-lost n2", "clock 2s", "node-lost n3", "clock 6s", "node-lost n2 back", "clock 6s"}},
+		{"service gone", twoPools, []string{"clock 6s", "delete-service web", "clock 6s", "cluster\nservice web pools=(web) nodes=(n4)", "clock 6s"}},
+		{"pool given up", twoPools, []string{"clock 6s", "fail on=PUT pool=web status=400 times=2", "scale web nodes=(n4)", "clock 20m"}},
+		{"drift", twoPools, []string{"clock 6s", "conflict pool=web remove=n1", "conflict pool=api add=10.9.0.3", "clock 11m"}},
+		{"throttled", twoPools, []string{"clock 6s", "throttle retry-after=30 times=3", "scale web api nodes=(n4)", "clock 3m"}},
+		{"lost answers", twoPools, []string{"lose-answer times=2", "clock 40s", "lose-answer late=20s", "scale web nodes=(n2, n3)", "clock 80s"}},
+		{"overtaken", twoPools, []string{"fail on=operation code=Canceled/CanceledAndSupersededDueToAnotherOperation times=2", "clock 5s", "conflict pool=web answer=412 times=1", "scale web nodes=(n3)", "clock 80s"}},
+		{"first take", `cluster drift=10m
+nodes 4
+lb kubernetes
+pool kubernetes/web foreign=(10.9.0.1) holds=(n3)
+service web pools=(web) nodes=(n1, n2)`, []string{"clock 10s", "scale web nodes=(n2)", "clock 6s"}},
+		{"two lanes and the lease", `cluster drift=10m lease=15s
+nodes 4
+lb one
+lb two
+pool one/web foreign=(10.9.0.1)
+pool two/api
+pool two/api-ipv6 foreign=(fd00:9::1)
+service web pools=(web) nodes=(n1, n2)
+service api pools=(api, api-ipv6) nodes=(n3)`, []string{"clock 3s", "scale web api nodes=(n4)", "clock 5s", "lease take steal for=20s", "scale api nodes=(n1)", "clock 80s"}},
+		{"late news", twoPools, []string{"clock 6s", "stale web for=10s", "stale nodes for=5s", "scale web nodes=(n3)", "node-lost n3", "clock 20s", "node-lost n3 back", "clock 6s"}},
+	}
+}
+
+// newStage returns a stage that ends with its bubble, however the test ends.
+func newStage(t *testing.T) *Stage {
+	t.Helper()
+	return newStageOf(t, Options{Settle: synctest.Wait, MaxRetries: 3})
+}
+
+func newStageOf(t *testing.T, opts Options) *Stage {
+	t.Helper()
+	s := New(opts)
+	t.Cleanup(func() {
+		s.stop("")
+		s.sendHome()
+		s.underWay.Wait()
+	})
+	return s
+}
+
+func do(t *testing.T, s *Stage, lines ...string) {
+	t.Helper()
+	for _, text := range lines {
+		first, input, _ := strings.Cut(text, "\n")
+		step, err := ParseStep(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step.Input = input
+		if trace, err := s.Do(step); err != nil {
+			t.Fatalf("%s: %v\n%s", text, err, trace)
+		}
+	}
+}
+
+func setUp(t *testing.T, s *Stage, overlap behaviour.Answer) {
+	t.Helper()
+	do(t, s, strings.Replace(twoPools, "drift=10m", "overlap="+string(overlap), 1))
+}
+
+// In each workload a process is killed before and after each call that it makes, and
+// before and after each write of the ledger, and started again at once or when the
+// story is over: the pools are level in the end, and foreign addresses are all there.
+func TestKilledAtEveryCall(t *testing.T) {
+	killed, points := 0, 0
+	for _, w := range workloads() {
+		overlaps := armemu.Overlaps()
+		if w.name != "scale" { // the others differ in what else happens
+			overlaps = []behaviour.Answer{behaviour.Supersede}
+		}
+		for i, overlap := range overlaps {
+			calls := w.undisturbed(t, overlap)
+			for n := 1; n <= calls; n++ {
+				for _, where := range []string{"", " after"} {
+					kill := fmt.Sprintf("kill at=any nth=%d%s", n, where)
+					killed += w.killed(t, overlap, kill, true)
+					points++
+					if i == 0 { // when the next process comes late, nothing overlaps
+						killed += w.killed(t, overlap, kill, false)
+						points++
+					}
+				}
+			}
+		}
+	}
+	if killed != points {
+		t.Errorf("killed %d times, want %d", killed, points)
+	}
+	t.Logf("killed %d times in %d workloads, and level each time", killed, len(workloads()))
+}
+
+// in returns the world's step with a policy for overlapping writes.
+func (w workload) in(overlap behaviour.Answer) string {
+	return strings.Replace(w.world, "cluster ", "cluster overlap="+string(overlap)+" ", 1)
+}
+
+// undisturbed plays a workload in which the process lives on, and returns how many calls
+// and writes of the ledger it makes.
+func (w workload) undisturbed(t *testing.T, overlap behaviour.Answer) (calls int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		do(t, s, w.in(overlap))
+		do(t, s, w.story...)
+		for _, n := range s.counted() {
+			calls += n
+		}
+		do(t, s, "heal", "clock 25m", "expect calm")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if calls < 10 {
+		t.Fatalf("%s makes %d calls: that is too short", w.name, calls)
+	}
+	return calls
+}
+
+// killed plays a workload in which the process dies, and returns how often it did.
+func (w workload) killed(t *testing.T, overlap behaviour.Answer, kill string, atOnce bool) (killed int) {
+	t.Helper()
+	t.Run(fmt.Sprintf("%s/%s/%s/at once %t", w.name, overlap, kill, atOnce), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			do(t, s, w.in(overlap), kill)
+			for _, text := range w.story {
+				if strings.HasPrefix(text, "stale") && s.alive() == nil {
+					continue // nobody is there to be late
+				}
+				do(t, s, text)
+				if s.alive() == nil && killed == 0 {
+					killed++
+					if atOnce {
+						do(t, s, "restart")
+					}
+				}
+			}
+			if killed == 0 {
+				t.Error("it does not die")
+			}
+			do(t, s, "heal", "restart dead", "clock 25m", "expect calm")
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	return killed
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+func doFlows(s *Stage, a *reader) (string, error) {
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	rules := s.emu.Flows(s.start, time.Now())
+	if len(rules) == 0 {
+		return "", fmt.Errorf("no pool has a probe")
+	}
+	var out strings.Builder
+	for _, r := range rules {
+		out.WriteString(spellFlows(r))
+	}
+	return out.String(), nil
+}
+
+// spellFlows says who takes new flows, and what went wrong so far.
+func spellFlows(r armemu.RuleFlows) string {
+	var takers []string
+	for _, a := range r.Addresses {
+		switch {
+		case a.TakesNewFlows && a.Alive:
+			takers = append(takers, a.Name)
+		case a.TakesNewFlows:
+			takers = append(takers, a.Name+" (dead)")
+		}
+	}
+	slices.Sort(takers)
+	if len(takers) == 0 {
+		takers = []string{"nobody"}
+	}
+	text := fmt.Sprintf("%s: new flows to %s; misdirected %.3fs", r.Rule[strings.LastIndex(r.Rule, "/")+1:], strings.Join(takers, ", "), r.MisdirectedSeconds)
+	if r.UnservedSeconds > 0 {
+		text += fmt.Sprintf(", to nobody %.3fs", r.UnservedSeconds)
+	}
+	return text + "\n"
+}
+
+// failedProbes is after how many probes in a row an address is out.
+const failedProbes = 2
+
+// balance gives a pool a load balancing rule of its name, with a health probe.
+func (s *Stage) balance(k *pool, interval time.Duration) error {
+	raw, _ := s.emu.Get(k.id.LoadBalancer.String())
+	var body map[string]any
+	if err := json.Unmarshal(raw, &body); err != nil {
+		return err
+	}
+	properties, _ := body["properties"].(map[string]any)
+	add := func(collection string, of map[string]any) map[string]any {
+		list, _ := properties[collection].([]any)
+		list = slices.DeleteFunc(list, func(c any) bool {
+			entry, _ := c.(map[string]any)
+			return entry["name"] == k.id.Name
+		})
+		properties[collection] = append(list, map[string]any{"name": k.id.Name, "properties": of})
+		return map[string]any{"id": k.id.LoadBalancer.String() + "/" + collection + "/" + k.id.Name}
+	}
+	add("loadBalancingRules", map[string]any{
+		"frontendIPConfiguration": add("frontendIPConfigurations", nil),
+		"probe":                   add("probes", map[string]any{"intervalInSeconds": int(interval.Seconds()), "probeThreshold": failedProbes}),
+		"backendAddressPool":      map[string]any{"id": k.id.String()},
+	})
+	balanced, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	s.touch()
+	return s.emu.Put(k.id.LoadBalancer.String(), balanced)
+}

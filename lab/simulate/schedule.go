@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/scenario"
+)
+
+// world is what a schedule knows of the stage while it is made. It does not look at
+// what happens there.
+type world struct {
+	r        *rand.Rand
+	nodes    int
+	balances []string
+	sub      map[string]string   // the subscription of a load balancer
+	pools    []string            // as LB/NAME
+	services map[string][]string // pools by Service
+	names    []string            // of the Services, in their order
+	owner    map[string]string   // of a pool: its Service, or empty if it is one of nodes
+	placed   map[string]string   // the nodes of a Service
+	term     int                 // of the resource lease, in seconds; 0 if there is none
+	replicas bool                // there are two
+	gone     map[string]bool     // Services, nodes, pools and BackendPools that are away
+	ill      map[string]bool     // nodes that are excluded, and pools that are paused
+	foreign  int
+	// heedless is an Azure that does not heed If-Match, of which the fence against a write is
+	// made that was lost and may land yet.
+	heedless bool
+}
+
+// Schedule returns the steps of a seed: a world, n things that happen to it with time
+// between them, and the end, at which all faults cease and every pool has to be level.
+func Schedule(seed uint64, n int) []scenario.Step {
+	w := &world{
+		r:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // it has to be repeatable
+		sub: map[string]string{}, services: map[string][]string{}, owner: map[string]string{}, placed: map[string]string{},
+		gone: map[string]bool{}, ill: map[string]bool{},
+	}
+	lines := w.build()
+	happens := w.choose()
+	for range n {
+		lines = append(lines, w.fair(happens.pick(w)(w))...)
+		lines = append(lines, "clock "+w.pause())
+	}
+	lines = append(lines, "heal", "restart dead")
+	for _, p := range w.pools {
+		if w.ill[p] {
+			lines = append(lines, "pause "+bare(p)+" end")
+		}
+	}
+	lines = append(lines, "clock 20m", "expect calm")
+	if w.r.IntN(2) == 0 { // what only memory knew is lost
+		lines = append(lines, "restart", "clock 3m", "expect calm")
+	}
+	return parse(lines)
+}
+
+// parse turns what this package wrote into steps.
+func parse(lines []string) []scenario.Step {
+	var steps []scenario.Step
+	for _, text := range lines {
+		first, input, _ := strings.Cut(text, "\n")
+		step, err := scenario.ParseStep(first)
+		if err != nil {
+			panic(err) // a mistake of this package
+		}
+		step.Input = input
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// build spells the steps that make the world.
+func (w *world) build() []string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "cluster retries=%d drift=%s%s", w.r.IntN(4), oneOf(w, "10m", "5m"), w.azure())
+	if w.r.IntN(3) == 0 {
+		w.term = oneOf(w, 15, 15, 60)
+		fmt.Fprintf(&text, " lease=%ds", w.term)
+	}
+	if w.r.IntN(4) > 0 {
+		text.WriteString(" admin")
+	}
+	if w.r.IntN(3) == 0 {
+		text.WriteString(" whole")
+	}
+	if w.r.IntN(3) == 0 {
+		w.replicas = true
+		text.WriteString(" replicas=2")
+	}
+	w.nodes = 3 + w.r.IntN(5)
+	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
+	subscription := "s1"
+	for i := range 1 + w.r.IntN(3) {
+		name := fmt.Sprintf("lb%d", i+1)
+		w.balances = append(w.balances, name)
+		w.sub[name] = subscription
+		fmt.Fprintf(&text, "\nlb %s subscription=%s", name, subscription)
+		if w.r.IntN(4) == 0 {
+			subscription = "s2"
+		}
+	}
+	for i := range 1 + w.r.IntN(6) {
+		w.addPool(&text, string(rune('a'+i)))
+	}
+	var services strings.Builder
+	for i := 0; i < len(w.pools); {
+		n := min(1+w.r.IntN(5)/4, len(w.pools)-i)
+		if i > 0 && w.r.IntN(8) == 0 {
+			i++ // one of nodes
+			continue
+		}
+		name := fmt.Sprintf("s%d", len(w.names)+1)
+		w.names = append(w.names, name)
+		for _, p := range w.pools[i : i+n] {
+			w.services[name] = append(w.services[name], p)
+			w.owner[p] = name
+		}
+		services.WriteString("\n" + w.make(name))
+		i += n
+	}
+	lines := []string{text.String() + services.String()}
+	for _, p := range w.pools {
+		if w.owner[p] == "" {
+			lines = append(lines, w.bind(p))
+		}
+	}
+	return lines
+}
+
+// azure spells what Azure does otherwise than assumed. Where it does not heed If-Match less
+// can be promised, so that is seldom.
+func (w *world) azure() string {
+	b := behaviour.Drawn(w.r.IntN)
+	if w.r.IntN(3) > 0 {
+		b.PoolIfMatch = behaviour.Honoured
+	}
+	b.FailedParent = behaviour.Taken // the stage does not know what an attempt does to mend its load balancer
+	if w.heedless = b.PoolIfMatch == behaviour.Ignored; b == behaviour.Assumed() {
+		return ""
+	}
+	return " " + b.String()
+}
+
+// fair leaves out what no controller could stand in the world.
+func (w *world) fair(lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool { return w.heedless && strings.Contains(line, " late=") })
+}
+
+// make spells a Service with those of its pools that have a BackendPool.
+func (w *world) make(service string) string {
+	var pools []string
+	for _, p := range w.services[service] {
+		if !w.gone[backendPool(p)] {
+			pools = append(pools, bare(p))
+		}
+	}
+	w.placed[service] = w.someNodes()
+	return fmt.Sprintf("service %s pools=(%s) nodes=(%s)", service, strings.Join(pools, ", "), w.placed[service])
+}
+
+// bind spells a BackendPool.
+func (w *world) bind(pool string) string {
+	if s := w.owner[pool]; s != "" {
+		return fmt.Sprintf("create-backendpool %s service=%s", bare(pool), s)
+	}
+	return fmt.Sprintf("create-backendpool %s nodes=(%s)", bare(pool), w.someNodes())
+}
+
+// backendPool is how a pool's BackendPool is called among what is gone.
+func backendPool(pool string) string { return "BackendPool of " + pool }
+
+// addPool spells a pool, with what stands in it before Weir takes it.
+func (w *world) addPool(text *strings.Builder, name string) {
+	if w.r.IntN(8) == 0 {
+		name += "-ipv6"
+	}
+	at := oneOf(w, w.balances...) + "/" + name
+	w.pools = append(w.pools, at)
+	fmt.Fprintf(text, "\npool %s", at)
+	if w.r.IntN(3) > 0 {
+		fmt.Fprintf(text, " foreign=(%s)", w.newForeign())
+	}
+	if w.r.IntN(4) == 0 && !strings.HasSuffix(name, "-ipv6") {
+		fmt.Fprintf(text, " holds=(%s)", w.node())
+	}
+}
+
+// pause is how long a step is followed by nothing: mostly around the times that the
+// lanes know, sometimes hours, as after a machine was suspended.
+func (w *world) pause() string {
+	switch n := w.r.IntN(100); {
+	case n < 25:
+		return fmt.Sprintf("%dms", w.r.IntN(1000))
+	case n < 75:
+		return fmt.Sprintf("%dms", w.r.IntN(30_000))
+	case n < 96:
+		return fmt.Sprintf("%ds", w.r.IntN(240))
+	}
+	return (time.Duration(1+w.r.IntN(24)) * 5 * time.Minute).String()
+}
+
+func oneOf[T any](w *world, of ...T) T { return of[w.r.IntN(len(of))] }
+
+// bare is a pool's name without its load balancer.
+func bare(pool string) string {
+	_, name, _ := strings.Cut(pool, "/")
+	return name
+}
+
+func (w *world) node() string    { return fmt.Sprintf("n%d", 1+w.r.IntN(w.nodes)) }
+func (w *world) pool() string    { return bare(oneOf(w, w.pools...)) }
+func (w *world) service() string { return oneOf(w, w.names...) }
+
+// someNodes is any number of nodes, none and all included.
+func (w *world) someNodes() string {
+	var some []string
+	for i := range w.nodes {
+		if w.r.IntN(2) == 0 {
+			some = append(some, fmt.Sprintf("n%d", i+1))
+		}
+	}
+	return strings.Join(some, ", ")
+}
+
+// newForeign is an address that nobody has used yet.
+func (w *world) newForeign() string {
+	w.foreign++
+	return fmt.Sprintf("10.9.%d.%d", w.foreign/200, w.foreign%200+1)
+}
+
+// balancer is a pool's load balancer.
+func balancer(pool string) string {
+	name, _, _ := strings.Cut(pool, "/")
+	return name
+}
+
+// present returns the Services that are there.
+func (w *world) present() []string {
+	return slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return w.gone[name] })
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/lab/scenario"
+)
+
+const steps = 40
+
+// No check fails in any of the seeds. One that does is printed as a scenario; give it a
+// name, and keep it in lab/scenario/testdata when it holds.
+func TestSeeds(t *testing.T) {
+	tally := Search{First: 1, Seeds: seeds, Steps: steps, Jobs: runtime.GOMAXPROCS(0), Most: 3}.Run(t.Context())
+	for _, f := range tally.Found {
+		o, _ := Shrink(f.Outcome, Effort{Plays: 3000, Time: 30 * time.Second})
+		t.Errorf("seed %d: check %q does not hold: %s\n%s", f.Seed, o.Check, o.How, Script("What it shows.", o))
+	}
+	if tally.Done < seeds && len(tally.Found) == 0 {
+		t.Errorf("%d seeds were played of %d", tally.Done, seeds)
+	}
+	t.Logf("%d seeds, %d steps", tally.Done, tally.Steps)
+}
+
+// The same seed gives the same trace, whatever else the machine does.
+func TestSameSeedSameTrace(t *testing.T) {
+	for seed := range uint64(25) {
+		schedule := Schedule(seed, steps)
+		again := make(chan Outcome)
+		go func() { again <- Play(Schedule(seed, steps)) }()
+		first, second := Play(schedule), <-again
+		if first.Print == second.Print {
+			continue
+		}
+		for i := range min(len(first.Traces), len(second.Traces)) {
+			if first.Traces[i] != second.Traces[i] {
+				t.Fatalf("seed %d, %s:\n%s\nand then\n%s", seed, first.Steps[i], first.Traces[i], second.Traces[i])
+			}
+		}
+		t.Errorf("seed %d: %d steps, and then %d", seed, len(first.Steps), len(second.Steps))
+	}
+}
+
+// Different seeds differ, and most steps of a schedule can be made.
+func TestSchedules(t *testing.T) {
+	seen, asked, made := map[string]uint64{}, 0, 0
+	verbs := map[string]int{}
+	for seed := range uint64(60) {
+		schedule := Schedule(seed, steps)
+		text := Script("", Outcome{Steps: schedule})
+		if other, ok := seen[text]; ok {
+			t.Errorf("seeds %d and %d are the same", seed, other)
+		}
+		seen[text] = seed
+		o := Play(schedule)
+		asked, made = asked+len(schedule), made+len(o.Steps)
+		for _, step := range o.Steps {
+			verbs[step.Verb]++
+		}
+	}
+	if made*10 < asked*9 {
+		t.Errorf("of %d steps only %d can be made", asked, made)
+	}
+	for _, v := range scenario.Verbs() {
+		switch v.Name {
+		case "calls", "events", "status", "flows", "delete-lb": // they only show, or end it all
+		case "node-dead": // nothing that the process sees
+		default:
+			if verbs[v.Name] == 0 {
+				t.Errorf("no schedule uses the verb %s", v.Name)
+			}
+		}
+	}
+}
+
+// The page that people read lists the kinds and their weights as they are.
+func TestPage(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/reference/simulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range happenings() {
+		if line := fmt.Sprintf("\n| %s | %d | %s |\n", h.name, h.weight, h.does); !strings.Contains(string(raw), line) {
+			t.Errorf("docs/reference/simulator.md lacks the line%s", line)
+		}
+	}
+}
+
+// late is a schedule that fails because it asks too early, among much that has nothing
+// to do with it.
+func late(t *testing.T) Outcome {
+	t.Helper()
+	for seed := range uint64(20) { // in some of them s1 is not there, or is paused
+		schedule := append(Schedule(seed, 20), parse([]string{"clock 10m", "scale s1 nodes=(n1, n2)", "scale s1 nodes=(n3)", "clock 200ms", "expect level", "clock 1h"})...)
+		if o := Play(schedule); o.Check == "expect" && strings.Contains(schedule[0].Input, "service s1 pools=(a) ") {
+			return o
+		}
+	}
+	t.Fatal("none of them fails")
+	return Outcome{}
+}
+
+// What is left of a script that fails is next to nothing, and fails in the same way,
+// also when it is read again from its file.
+func TestShrink(t *testing.T) {
+	o, plays := Shrink(late(t), Effort{Plays: 2000, Time: time.Minute})
+	script := Script("Too early.", o)
+	if len(o.Steps) > 3 || strings.Count(o.Steps[0].Input, "\n") > 4 || o.Steps[len(o.Steps)-1].Verb != "expect" {
+		t.Errorf("%d plays leave\n%s", plays, script)
+	}
+	read, _, err := ParseScript(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := Play(read)
+	if again.Check != o.Check || again.How != o.How || again.Print != o.Print {
+		t.Errorf("%s: %s, and read again %q: %s\n%s", o.Check, o.How, again.Check, again.How, script)
+	}
+}
+
+// Little effort gives a longer script, and never one that holds.
+func TestShrinkEndsEarly(t *testing.T) {
+	failed := late(t)
+	if o, plays := Shrink(failed, Effort{Plays: 3, Time: time.Minute}); plays > 3 || o.Check != failed.Check {
+		t.Errorf("%d plays, check %q", plays, o.Check)
+	}
+}
+
+func TestScriptsAreReadAsTheyAreWritten(t *testing.T) {
+	o := Play(Schedule(11, steps))
+	text := Script("A seed.", o)
+	read, lines, err := ParseScript(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range lines {
+		if got, want := strings.Split(text, "\n")[line-1], strings.SplitN(read[i].String(), "\n", 2)[0]; got != want {
+			t.Errorf("step %d is said to be in line %d, which is %q, and is %q", i, line, got, want)
+		}
+	}
+	if got, want := Script("", Outcome{Steps: read}), Script("", Outcome{Steps: o.Steps}); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if _, _, err := ParseScript("# nothing\n"); err == nil {
+		t.Error("a script without a step is read")
+	}
+}
+
+// A process that panics or stands still is a failure like any other, and ends no more
+// than its bubble.
+func TestLockUp(t *testing.T) {
+	if got := bubble(func() { panic("at the wrong time") }); got != "panic: at the wrong time" {
+		t.Errorf("a panic: %q", got)
+	}
+	if got := bubble(func() { <-make(chan int) }); !strings.Contains(got, "deadlock") {
+		t.Errorf("a deadlock: %q", got)
+	}
+	if got := bubble(func() { time.Sleep(100 * time.Hour) }); got != "" {
+		t.Errorf("hours: %q", got)
+	}
+}
+
+// A search that is interrupted says what it has done.
+func TestSearchEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	tally := Search{First: 1, Jobs: 2, Steps: 3, Progress: func(now Tally) {
+		if now.Done == 5 {
+			cancel()
+		}
+	}}.Run(ctx)
+	if tally.Done < 5 || tally.Done > 8 {
+		t.Errorf("%d seeds", tally.Done)
+	}
+	if tally := (Search{First: 1, Jobs: 2, Steps: 3, For: time.Nanosecond}).Run(t.Context()); tally.Done > 2 {
+		t.Errorf("%d seeds in no time", tally.Done)
+	}
+}
