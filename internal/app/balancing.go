@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
@@ -15,11 +15,11 @@ import (
 )
 
 // balancerSettings are what azure.json says of the load balancers that Weir makes.
-func balancerSettings(cfg config.Config, cluster string) (ensure.Settings, error) {
+func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, error) {
 	if err := cfg.CheckClusterName(cluster); err != nil {
-		return ensure.Settings{}, err
+		return balancer.Settings{}, err
 	}
-	s := ensure.Settings{
+	s := balancer.Settings{
 		Settings: service.Settings{
 			ClusterName:    cluster,
 			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
@@ -46,7 +46,7 @@ func balancerSettings(cfg config.Config, cluster string) (ensure.Settings, error
 			}
 			matches, err := kube.Selector(sel.from.MatchLabels, requirements(sel.from))
 			if err != nil {
-				return ensure.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
+				return balancer.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
 			}
 			*sel.to = matches
 		}
@@ -76,7 +76,7 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 	if err != nil {
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
-	ensuring := ensure.Config{
+	ensuring := balancer.Config{
 		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster, Behaviour: o.known,
 		Done: cluster.Ensured, Overtaken: overtaken, Log: o.Log,
 	}
@@ -87,12 +87,12 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 	if !balancing.Guarded {
 		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
 	}
-	cluster.Balance(ensure.New(ensuring), balancing)
+	cluster.Balance(balancer.New(ensuring), balancing)
 	return nil
 }
 
 // balancingOf says which Services have a load balancer of Weir's.
-func balancingOf(o Options, cfg config.Config, settings ensure.Settings, client *azure.Client, namespace string) kube.Balancing {
+func balancingOf(o Options, cfg config.Config, settings balancer.Settings, client *azure.Client, namespace string) kube.Balancing {
 	b := kube.Balancing{
 		Class: o.LoadBalancerClass, AllowRemoval: o.AllowRemoval, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
 		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",

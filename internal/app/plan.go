@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/ensure"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
@@ -47,14 +47,14 @@ type planning struct {
 	PlanOptions
 	cfg       config.Config
 	cluster   *kube.Offline
-	rehearsal *ensure.Rehearsal
+	rehearsal *balancer.Rehearsal
 	objects   kube.Objects
 	record    kube.Record // of the cluster, if it can be read
 	owners    map[string]string
 	unasked   []planview.Service // those for which nothing is asked, and why
 	noEffect  map[string]string  // restrictions without effect, by Service
-	requests  []ensure.Request
-	results   []ensure.Result
+	requests  []balancer.Request
+	results   []balancer.Result
 }
 
 // Plan returns what the controller would change in Azure if it started now. It writes
@@ -149,12 +149,12 @@ func (p *planning) readFiles(ctx context.Context) error {
 
 // stage puts the objects where the controller would see them, and everything that it writes
 // with in front of a shadow.
-func (p *planning) stage(settings ensure.Settings, client *azure.Client) error {
+func (p *planning) stage(settings balancer.Settings, client *azure.Client) error {
 	p.cluster = kube.NewOffline(kube.Options{
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	p.rehearsal = ensure.NewRehearsal(ensure.Config{Settings: settings, Cluster: p.cluster}, client)
+	p.rehearsal = balancer.NewRehearsal(balancer.Config{Settings: settings, Cluster: p.cluster}, client)
 	namespace := kube.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Balance(p.rehearsal, balancingOf(p.Options, p.cfg, settings, client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change
@@ -323,7 +323,7 @@ func (p *planning) concerns(pool kube.Pool) bool {
 	if p.Namespace == "" {
 		return true
 	}
-	return slices.ContainsFunc(p.results, func(r ensure.Result) bool {
+	return slices.ContainsFunc(p.results, func(r balancer.Result) bool {
 		return r.Wish != nil && r.On.Key() == pool.ID.LoadBalancer.Key() &&
 			slices.ContainsFunc(r.Wish.Pools, func(w service.Pool) bool { return strings.EqualFold(w.Name, pool.ID.Name) })
 	})
@@ -366,7 +366,7 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 }
 
 // noteOf is what people should know of a result although all goes well.
-func noteOf(r ensure.Result) string {
+func noteOf(r balancer.Result) string {
 	notes := slices.DeleteFunc([]string{r.Note}, func(n string) bool { return n == "" })
 	for _, k := range r.Kept {
 		notes = append(notes, k.String())

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
@@ -40,9 +40,9 @@ var balancers = &standIn{}
 
 type standIn struct {
 	mu     sync.Mutex
-	asked  map[string][]ensure.Request
-	answer map[string]func(ensure.Request) ensure.Result
-	done   func(ensure.Result)
+	asked  map[string][]balancer.Request
+	answer map[string]func(balancer.Request) balancer.Result
+	done   func(balancer.Result)
 	given  int
 }
 
@@ -54,18 +54,18 @@ func (b *standIn) ID(name string) lb.LoadBalancerID {
 
 func (b *standIn) Names() []string { return []string{"kubernetes", "kubernetes-internal"} }
 
-func (b *standIn) Leftovers(context.Context) ([]ensure.Leftover, error) { return nil, nil }
+func (b *standIn) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
 
 // Rehearsal is one of an Azure that has nothing.
-func (b *standIn) Rehearsal() *ensure.Rehearsal {
-	set := ensure.Settings{
+func (b *standIn) Rehearsal() *balancer.Rehearsal {
+	set := balancer.Settings{
 		Settings: balancing().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
 	}
-	return ensure.NewRehearsal(ensure.Config{Settings: set, Cluster: nothing{}}, nothing{})
+	return balancer.NewRehearsal(balancer.Config{Settings: set, Cluster: nothing{}}, nothing{})
 }
 
 // nothing is an Azure that has nothing, and a cluster that needs nothing.
-type nothing struct{ ensure.Cluster }
+type nothing struct{ balancer.Cluster }
 
 var errNothing = &fault.Fault{Class: fault.Stale, Code: "ResourceNotFound", Err: errors.New("it is not there")}
 
@@ -80,7 +80,7 @@ func (nothing) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGrou
 	return lb.SecurityGroup{}, errNothing
 }
 func (nothing) Owners() []string                                           { return nil }
-func (nothing) Reached() []ensure.Reached                                  { return nil }
+func (nothing) Reached() []balancer.Reached                                { return nil }
 func (nothing) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 
 func (nothing) Awaits(string, lb.LoadBalancerID, service.Pool) bool    { return false }
@@ -88,7 +88,7 @@ func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error) { return 
 
 func (b *standIn) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
 
-func (b *standIn) Locate(_ context.Context, p ensure.Placing) (string, []string, error) {
+func (b *standIn) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
 	if p.Wish == nil {
 		return "", p.Recorded, nil
 	}
@@ -105,11 +105,11 @@ func (b *standIn) Reads(_ context.Context, group string) error {
 	return nil
 }
 
-func (b *standIn) Ensure(req ensure.Request) {
+func (b *standIn) Ensure(req balancer.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.asked == nil {
-		b.asked = map[string][]ensure.Request{}
+		b.asked = map[string][]balancer.Request{}
 	}
 	b.asked[req.Service] = append(b.asked[req.Service], req)
 	answer := b.answer[req.Service]
@@ -121,8 +121,8 @@ func (b *standIn) Ensure(req ensure.Request) {
 }
 
 // succeeds gives every face an address. The caller holds b.mu.
-func (b *standIn) succeeds(req ensure.Request) ensure.Result {
-	r := ensure.Result{Request: req, Changed: true}
+func (b *standIn) succeeds(req balancer.Request) balancer.Result {
+	r := balancer.Result{Request: req, Changed: true}
 	if req.Wish != nil {
 		for _, f := range req.Wish.Faces {
 			ip := netip.AddrFrom4([4]byte{20, 0, byte(b.given >> 8), byte(b.given)})
@@ -137,16 +137,16 @@ func (b *standIn) succeeds(req ensure.Request) ensure.Result {
 }
 
 // answers sets what becomes of a Service's requests from now on; nil is success.
-func (b *standIn) answers(service string, answer func(ensure.Request) ensure.Result) {
+func (b *standIn) answers(service string, answer func(balancer.Request) balancer.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.answer == nil {
-		b.answer = map[string]func(ensure.Request) ensure.Result{}
+		b.answer = map[string]func(balancer.Request) balancer.Result{}
 	}
 	b.answer[service] = answer
 }
 
-func (b *standIn) requests(service string) []ensure.Request {
+func (b *standIn) requests(service string) []balancer.Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.asked[service])
@@ -202,9 +202,9 @@ func (s *scene) balanced(name string, addresses int) *corev1.Service {
 }
 
 // asked waits until a Service's load balancer was asked for this often.
-func (s *scene) asked(name string, times int) []ensure.Request {
+func (s *scene) asked(name string, times int) []balancer.Request {
 	s.Helper()
-	var all []ensure.Request
+	var all []balancer.Request
 	s.until(func() string {
 		if all = balancers.requests(s.ns + "/" + name); len(all) != times {
 			return fmt.Sprintf("%d requests for %s, want %d", len(all), name, times)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -37,24 +37,24 @@ const PlaceAnnotation = "weir.dev/load-balancer"
 // made for a Service; it is absent where there are none.
 const GroupsAnnotation = "weir.dev/public-ip-resource-groups"
 
-// Balancers make load balancers what Services want; see ensure.Balancers.
+// Balancers make load balancers what Services want; see balancer.Balancers.
 type Balancers interface {
 	// Run works until the context is done, and returns when nothing is under way any more.
 	Run(ctx context.Context)
 	// Ensure queues a request; Ensured hears what came of it.
-	Ensure(req ensure.Request)
-	Locate(ctx context.Context, p ensure.Placing) (on string, leave []string, err error)
+	Ensure(req balancer.Request)
+	Locate(ctx context.Context, p balancer.Placing) (on string, leave []string, err error)
 	ID(name string) lb.LoadBalancerID
 	// Names are those of all load balancers that are the cluster's.
 	Names() []string
 	// Reads returns nil if the public IPs of a resource group can be read.
 	Reads(ctx context.Context, group string) error
 	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
-	Leftovers(ctx context.Context) ([]ensure.Leftover, error)
+	Leftovers(ctx context.Context) ([]balancer.Leftover, error)
 	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
 	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
 	// Rehearsal returns Balancers that write nothing.
-	Rehearsal() *ensure.Rehearsal
+	Rehearsal() *balancer.Rehearsal
 }
 
 // Balancing says which Services have a load balancer of Weir's.
@@ -146,7 +146,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 		if err := c.settleResult(ctx, s, cl, *r, now); err != nil {
 			return outcome(ctx, err, 0)
 		}
-		if _, spared := errors.AsType[*ensure.RemovalError](r.Err); r.Err != nil && !spared {
+		if _, spared := errors.AsType[*balancer.RemovalError](r.Err); r.Err != nil && !spared {
 			return reconcile.Result{RequeueAfter: c.again(req, cl, r.Err, now)}, nil
 		}
 		c.failing.Forget(req)
@@ -177,7 +177,7 @@ func (c *Cluster) again(req reconcile.Request, cl *claim, err error, now time.Ti
 }
 
 // settleResult makes what came of a request known. An error is that of writing it down.
-func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
+func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim, r balancer.Result, now time.Time) error {
 	for _, id := range r.Gone {
 		if err := c.dropNodePools(ctx, id); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (c *Cluster) settleResult(ctx context.Context, s *corev1.Service, cl *claim
 	c.tellKeptPools(s, cl, r.Kept)
 	if r.Err != nil {
 		cl.result = nil
-		if f, ok := errors.AsType[*fault.Fault](r.Err); !ok || f.Code != ensure.CodeUpdating {
+		if f, ok := errors.AsType[*fault.Fault](r.Err); !ok || f.Code != balancer.CodeUpdating {
 			c.complain(s, cl, troubleOf(r.Err), failedToEnsure(r))
 		}
 		c.warn(ctx, cl, "load balancer not as the Service wants it", r.Service, r.Err)
@@ -271,22 +271,22 @@ func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.
 
 // requestBy returns what has to be asked of these Balancers for a Service, and the load balancers that may hold
 // parts of it then: none if Azure holds nothing of one that leaves.
-func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (ensure.Request, []string, error) {
-	on, leave, err := by.Locate(ctx, ensure.Placing{
+func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (balancer.Request, []string, error) {
+	on, leave, err := by.Locate(ctx, balancer.Placing{
 		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels, NamespaceLabels: namespace,
 		Wish: wish, Recorded: cl.places,
 	})
 	if err != nil || on == "" && len(leave) == 0 {
-		return ensure.Request{}, nil, err
+		return balancer.Request{}, nil, err
 	}
 	for _, group := range c.groupsOf(wish) {
 		if !slices.Contains(cl.groups, group) { // on record it would have to be read to the end
 			if err := by.Reads(ctx, group); err != nil {
-				return ensure.Request{}, nil, err
+				return balancer.Request{}, nil, err
 			}
 		}
 	}
-	req := ensure.Request{
+	req := balancer.Request{
 		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: c.wishOf(s).OwnPools(), Wish: wish,
 		Shown: shownBy(s), Groups: union(union(cl.groups, c.groupsOf(wish)), c.inheritedGroups(s)),
 		Again: s.Annotations[WriteAgainAnnotation],
@@ -310,7 +310,7 @@ func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.
 	if !ok {
 		return outcome(ctx, err, 0)
 	}
-	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == ensure.CodeRehearsed {
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == balancer.CodeRehearsed {
 		return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil // nobody waits for it
 	}
 	c.complain(s, cl, troubleOf(err), unplaced.Error())
@@ -330,7 +330,7 @@ func (e *unplacedError) Error() string {
 func (e *unplacedError) Unwrap() error { return e.error }
 
 // Ensured is told what came of a request. It may be called from any goroutine.
-func (c *Cluster) Ensured(r ensure.Result) {
+func (c *Cluster) Ensured(r balancer.Result) {
 	name := namespaced(r.Service)
 	cl := c.claims.known(name)
 	if cl == nil {
@@ -391,7 +391,7 @@ func balancedChanged() predicate.Predicate {
 	}}
 }
 
-// Owners implements ensure.Cluster.
+// Owners implements balancer.Cluster.
 func (c *Cluster) Owners() []string {
 	var owners []string
 	for _, s := range list[corev1.Service](c.snap.services, servicesBalanced, "") {

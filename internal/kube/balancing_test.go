@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
@@ -65,7 +65,7 @@ func TestAServiceIsServed(t *testing.T) {
 
 	s.comesToSay("web.kubernetes", v1alpha1.ReasonLevel, "")
 	before := len(cloud.Calls(ofPool(s.ns + "-web")))
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		r := balancers.succeeds(req)
 		for _, name := range req.OwnPools {
 			r.Without = append(r.Without, lb.PoolID{LoadBalancer: req.Leave[0], Name: name})
@@ -130,7 +130,7 @@ func TestAServiceThatNeedsNoLoadBalancerAnyMore(t *testing.T) {
 // the rest failed.
 func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 	s := newScene(t)
-	kept := func(req ensure.Request, of string, err error) ensure.Result {
+	kept := func(req balancer.Request, of string, err error) balancer.Result {
 		r := balancers.succeeds(req)
 		r.Err = err
 		pool := lb.PoolID{LoadBalancer: balancers.ID("kubernetes"), Name: of}
@@ -138,7 +138,7 @@ func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 		return r
 	}
 	tries := 0
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		if tries++; tries < 3 {
 			return kept(req, "one", &fault.Fault{Class: fault.Terminal, Code: "Nope", Err: errors.New("nope")})
 		}
@@ -148,7 +148,7 @@ func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 	s.balanced("web", 1)
 	s.wasTold("Service", "web", kube.EventEnsured, 1)
 	s.wasTold("Service", "web", kube.EventPoolKept, 1)
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result { return kept(req, "another", nil) })
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result { return kept(req, "another", nil) })
 	if err := api.Delete(t.Context(), get[corev1.Service](s, s.ns, "web")); err != nil {
 		t.Fatal(err)
 	}
@@ -214,12 +214,12 @@ func TestABadAnnotationHoldsNobody(t *testing.T) {
 func TestAFailureIsToldAndTriedAgain(t *testing.T) {
 	s := newScene(t)
 	fails := 2
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		if fails == 0 {
 			return balancers.succeeds(req)
 		}
 		fails--
-		return ensure.Result{Request: req, Err: &fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("no\naddress is left")}}
+		return balancer.Result{Request: req, Err: &fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("no\naddress is left")}}
 	})
 	s.wants("web")
 	s.balanced("web", 1)
@@ -236,9 +236,9 @@ func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	s := newScene(t)
 	s.azureHas("web")
 	until := time.Now().Add(3 * time.Second)
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		if time.Now().Before(until) {
-			return ensure.Result{Request: req, Err: &fault.Fault{Class: fault.Retriable, Code: "SubscriptionRequestsThrottled", RetryAt: until, Err: errors.New("slow down")}}
+			return balancer.Result{Request: req, Err: &fault.Fault{Class: fault.Retriable, Code: "SubscriptionRequestsThrottled", RetryAt: until, Err: errors.New("slow down")}}
 		}
 		return balancers.succeeds(req)
 	})
@@ -263,7 +263,7 @@ func TestAServiceMoves(t *testing.T) {
 	s.balanced("web", 1)
 	var during string
 	t.Cleanup(func() { balancers.answers(s.ns+"/web", nil) }) // a controller that starts later asks again
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		during = get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]
 		return balancers.succeeds(req)
 	})
@@ -412,8 +412,8 @@ func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
 // Of a Service that never had a load balancer none is deleted.
 func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
 	s := newScene(t)
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
-		r := ensure.Result{Request: req}
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
+		r := balancer.Result{Request: req}
 		if req.Wish != nil {
 			r.Err = errors.New("the address is shared, and the port is taken")
 		}

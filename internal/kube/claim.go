@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -44,12 +44,12 @@ type claim struct {
 	class *string
 	// asked is the last request; running is true until its result is there, and result
 	// until that is written down.
-	asked   *ensure.Request
+	asked   *balancer.Request
 	running bool
-	result  *ensure.Result
+	result  *balancer.Result
 	// level is the request that Azure is known to hold, to be compared again at lookAt; the
 	// zero time is never.
-	level  *ensure.Request
+	level  *balancer.Request
 	lookAt time.Time
 	// seenBound is true once the informer's copy has shown our finalizer.
 	seenBound bool
@@ -61,7 +61,7 @@ type claim struct {
 	// nodes are those that the security rules of the last request name.
 	nodes []netip.Addr
 	// contests are the fights that people know of.
-	contests []ensure.Contest
+	contests []balancer.Contest
 	// noted is the last note of a result.
 	noted string
 	// leftTo is what was told of pools that stay for the addresses of others.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 )
 
 // EventContested is the reason of the event, and of the condition, that tell of somebody else
@@ -35,7 +35,7 @@ const WriteAgainAnnotation = "weir.dev/write-again"
 
 // contested tells of the fights about what a Service has, once a turn, and keeps the condition
 // as long as there are any.
-func (c *Cluster) contested(ctx context.Context, s *corev1.Service, cl *claim, contests []ensure.Contest) error {
+func (c *Cluster) contested(ctx context.Context, s *corev1.Service, cl *claim, contests []balancer.Contest) error {
 	if cl.ghost {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (c *Cluster) contested(ctx context.Context, s *corev1.Service, cl *claim, c
 		return err
 	}
 	for i, contest := range contests {
-		told := slices.ContainsFunc(cl.contests, func(o ensure.Contest) bool { return o.In == contest.In && o.Until.Equal(contest.Until) })
+		told := slices.ContainsFunc(cl.contests, func(o balancer.Contest) bool { return o.In == contest.In && o.Until.Equal(contest.Until) })
 		if !told && !contest.Until.IsZero() {
 			c.events.add(s, corev1.EventTypeWarning, EventContested, sentence(texts[i], maxMessage))
 		}
@@ -57,7 +57,7 @@ func (c *Cluster) contested(ctx context.Context, s *corev1.Service, cl *claim, c
 }
 
 // contestText says in at most limit bytes what is undone, and what Weir does about it.
-func contestText(c ensure.Contest, limit int) string {
+func contestText(c balancer.Contest, limit int) string {
 	what := fmt.Sprintf(" (%s). Somebody else keeps undoing this after Weir has written it. ", c.In)
 	what += "Weir has written it again since, and looks whether it stays"
 	if !c.Until.IsZero() {
@@ -97,7 +97,7 @@ func (c *Cluster) writeContested(ctx context.Context, s *corev1.Service, why str
 }
 
 // truce is when the first of the fights is taken up again; zero if there is none.
-func truce(contests []ensure.Contest) (first time.Time) {
+func truce(contests []balancer.Contest) (first time.Time) {
 	for _, c := range contests {
 		if first.IsZero() || !c.Until.IsZero() && c.Until.Before(first) {
 			first = c.Until

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube"
 )
 
@@ -32,11 +32,11 @@ func (s *scene) contested(name, part string) {
 }
 
 // fought answers with a fight that is taken up again at some time.
-func fought(until time.Time) func(ensure.Request) ensure.Result {
-	return func(req ensure.Request) ensure.Result {
+func fought(until time.Time) func(balancer.Request) balancer.Result {
+	return func(req balancer.Request) balancer.Result {
 		r := balancers.succeeds(req)
 		r.Changed = false
-		r.Contests = []ensure.Contest{{
+		r.Contests = []balancer.Contest{{
 			In: "load balancer kubernetes", Undone: []string{"rule a1-TCP-80: idleTimeoutInMinutes 4, Weir wants 10"}, Until: until,
 		}}
 		return r

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/planview"
@@ -91,7 +91,7 @@ func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wi
 	if len(places) == 0 {
 		return planview.Plan{}.Brief(), nil
 	}
-	results, err := r.Play(ctx, []ensure.Request{req})
+	results, err := r.Play(ctx, []balancer.Request{req})
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wi
 
 // rehearsePool gives a Service's own pool its members in the shadow, and the pool of all nodes if
 // it would be made.
-func (c *Cluster) rehearsePool(ctx context.Context, r *ensure.Rehearsal, s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) error {
+func (c *Cluster) rehearsePool(ctx context.Context, r *balancer.Rehearsal, s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) error {
 	b, err := r.Shadow.GetLoadBalancer(ctx, on)
 	if err != nil {
 		return err

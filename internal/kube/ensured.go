@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -38,7 +38,7 @@ const (
 const EventUnknownAnnotation = "UnknownAnnotation"
 
 // announce says that work begins, if the Service wants something new.
-func (c *Cluster) announce(s *corev1.Service, cl *claim, req ensure.Request) {
+func (c *Cluster) announce(s *corev1.Service, cl *claim, req balancer.Request) {
 	switch {
 	case cl.asked != nil && reflect.DeepEqual(cl.asked.Wish, req.Wish) && cl.asked.On == req.On:
 		return // another try, or a look
@@ -75,7 +75,7 @@ func (c *Cluster) tellUnknown(s *corev1.Service, cl *claim, names []string) {
 	cl.unknown = names
 }
 
-func failedToEnsure(r ensure.Result) string {
+func failedToEnsure(r balancer.Result) string {
 	if r.Wish == nil {
 		return "failed to delete load balancer: " + textOf(r.Err)
 	}
@@ -107,7 +107,7 @@ func wrongWith(problems []service.Problem) string {
 }
 
 // ensured writes down that Azure holds what a Service wants.
-func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
+func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r balancer.Result, now time.Time) error {
 	switch {
 	case r.Wish == nil:
 		cl.had = cl.had || r.Changed
@@ -177,7 +177,7 @@ func (c *Cluster) released(ctx context.Context, s *corev1.Service, cl *claim, go
 }
 
 // ingressOf are the addresses of a load balancer, as the status has them.
-func ingressOf(r ensure.Result) []corev1.LoadBalancerIngress {
+func ingressOf(r balancer.Result) []corev1.LoadBalancerIngress {
 	var all []corev1.LoadBalancerIngress
 	for _, ip := range r.Addresses {
 		if ip.IsValid() {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/service"
@@ -27,7 +27,7 @@ const fillsAgainAfter = 30 * time.Second
 type filling struct {
 	// asked is the request that ended with them; nil if there are none. It is asked again at
 	// until.
-	asked *ensure.Request
+	asked *balancer.Request
 	until time.Time
 	// pools are they, for those who hear that one is filled, and one is then set.
 	pools atomic.Pointer[[]lb.PoolID]
@@ -52,7 +52,7 @@ func (f *filling) end() {
 // makeFirst makes the BackendPools of pools that have to be filled before flows are sent there. What
 // the Service has stays as it is meanwhile, its BackendPools and addresses included. The caller
 // holds the claim.
-func (c *Cluster) makeFirst(ctx context.Context, s *corev1.Service, cl *claim, r ensure.Result, now time.Time) error {
+func (c *Cluster) makeFirst(ctx context.Context, s *corev1.Service, cl *claim, r balancer.Result, now time.Time) error {
 	cl.level, cl.filling.asked, cl.filling.until = nil, &r.Request, now.Add(fillsAgainAfter)
 	cl.filling.pools.Store(&r.Filling) // before there is a lane to tell that one is filled
 	if _, err := c.createPools(ctx, s, r); err != nil {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -20,7 +20,7 @@ import (
 func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 	now, wish := time.Now(), &service.Wish{Owner: "a1"}
 	waiting := func() *filling {
-		f := &filling{asked: &ensure.Request{Wish: wish}, until: now.Add(fillsAgainAfter)}
+		f := &filling{asked: &balancer.Request{Wish: wish}, until: now.Add(fillsAgainAfter)}
 		f.pools.Store(&[]lb.PoolID{{Name: "shop-web"}})
 		return f
 	}

@@ -17,7 +17,7 @@ import (
 // EventPoolKept tells of a pool that stays for the addresses of others in it.
 const EventPoolKept = "BackendPoolKept"
 
-// Foreign implements ensure.Cluster. What is on the record of a BackendPool is Weir's, and in
+// Foreign implements balancer.Cluster. What is on the record of a BackendPool is Weir's, and in
 // one that was not taken yet what will be on it. In a pool without a BackendPool the nodes are
 // Weir's: either it is not made yet, or it has gone with all that was on its record.
 func (c *Cluster) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
@@ -44,7 +44,7 @@ func (c *Cluster) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, erro
 	return foreignIn(pool, ours...), nil
 }
 
-// Foreign implements ensure.Cluster, with the statuses that are on the shelf.
+// Foreign implements balancer.Cluster, with the statuses that are on the shelf.
 func (o *Offline) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
 	for _, p := range o.snap.poolsAt(pool.ID.Key()) {
 		o.entryOf(p)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/service"
 )
 
@@ -47,7 +47,7 @@ func (c *Cluster) haunted(p *v1alpha1.BackendPool) {
 	}
 	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	if get[corev1.Service](c.snap.services, name.String()) != nil ||
-		slices.ContainsFunc(c.Reached(), func(r ensure.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
+		slices.ContainsFunc(c.Reached(), func(r balancer.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
 		return // it is there, or another has its name now
 	}
 	if c.claims.haunt(name, uid, p.Spec.LoadBalancer.Name) {

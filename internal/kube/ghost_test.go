@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/service"
 )
@@ -23,14 +23,14 @@ func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
 	s.wants("web")
 	svc := s.balanced("web", 1)
 	stuck := true
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		if stuck {
-			return ensure.Result{Request: req, Err: &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}}
+			return balancer.Result{Request: req, Err: &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}}
 		}
 		return balancers.succeeds(req)
 	})
 	s.delete(&corev1.Service{}, "web")
-	s.asks(s.ns+"/web", 3, func(ensure.Request) bool { return true })
+	s.asks(s.ns+"/web", 3, func(balancer.Request) bool { return true })
 	s.edits("web", func(svc *corev1.Service) { svc.Finalizers = nil })
 	s.until(func() string {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(svc), &corev1.Service{}); !apierrors.IsNotFound(err) {
@@ -42,14 +42,14 @@ func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
 	before := len(balancers.asked[s.ns+"/web"])
 	stuck = false
 	balancers.mu.Unlock()
-	s.asks(s.ns+"/web", before+1, func(r ensure.Request) bool {
+	s.asks(s.ns+"/web", before+1, func(r balancer.Request) bool {
 		return r.Wish == nil && r.Owner == service.Owner(string(svc.UID)) && len(r.Leave) == 1 && len(r.Shown) == 1
 	})
 }
 
 // asks waits until the load balancers were asked so often, and checks that very request: the
 // BackendPool of a Service that is gone may ask once more.
-func (s *scene) asks(name string, times int, check func(ensure.Request) bool) {
+func (s *scene) asks(name string, times int, check func(balancer.Request) bool) {
 	s.Helper()
 	s.until(func() string {
 		balancers.mu.Lock()

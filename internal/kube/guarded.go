@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -19,15 +19,15 @@ import (
 // EventNotGuarded tells that the security group does not do for a Service what it should.
 const EventNotGuarded = "SecurityGroupHasNoEffect"
 
-// Reached implements ensure.Cluster.
-func (c *Cluster) Reached() []ensure.Reached {
-	var all []ensure.Reached
+// Reached implements balancer.Cluster.
+func (c *Cluster) Reached() []balancer.Reached {
+	var all []balancer.Reached
 	for _, obj := range c.snap.services.List() {
 		s, ok := obj.(*corev1.Service)
 		if !ok || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !bound(s) {
 			continue
 		}
-		r := ensure.Reached{Owner: service.Owner(string(s.UID)), Service: key(s.Namespace, s.Name), Addresses: shownBy(s)}
+		r := balancer.Reached{Owner: service.Owner(string(s.UID)), Service: key(s.Namespace, s.Name), Addresses: shownBy(s)}
 		if text := s.Annotations[service.AdditionalIPs]; text != "" {
 			r.Additional = service.AdditionalOf(text)
 		}
@@ -52,7 +52,7 @@ func shownBy(s *corev1.Service) []netip.Addr {
 	return all
 }
 
-// Nodes implements ensure.Cluster.
+// Nodes implements balancer.Cluster.
 func (c *Cluster) Nodes() []netip.Addr {
 	var all []netip.Addr
 	for _, obj := range c.snap.nodes.List() {
@@ -63,7 +63,7 @@ func (c *Cluster) Nodes() []netip.Addr {
 	return all
 }
 
-// NodesOf implements ensure.Cluster. It is not only those that host an endpoint: these
+// NodesOf implements balancer.Cluster. It is not only those that host an endpoint: these
 // change with every rollout, and a node without one takes no flow.
 func (c *Cluster) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
 	if len(c.places.several) > 0 && c.allPlaced() != nil {

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube"
 )
 
@@ -35,14 +35,14 @@ func TestSecurityRulesFollowTheNodes(t *testing.T) {
 	s.asked("plain", 1)
 }
 
-func (s *scene) requestsOf(name string) []ensure.Request {
+func (s *scene) requestsOf(name string) []balancer.Request {
 	return balancers.requests(s.ns + "/" + name)
 }
 
 // A note of a result is told once.
 func TestANoteIsTold(t *testing.T) {
 	s := newScene(t)
-	balancers.answers(s.ns+"/web", func(req ensure.Request) ensure.Result {
+	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		r := balancers.succeeds(req)
 		r.Note = "security group nsg is on no subnet"
 		return r

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 )
 
 // leftoversAfter is when they are looked for after a start: what a Service leaves that is
@@ -18,14 +18,14 @@ const leftoversAfter = time.Minute
 // ready.
 type leftovers struct {
 	mu    sync.Mutex
-	known map[ensure.Leftover]bool
+	known map[balancer.Leftover]bool
 }
 
 // replace notes what is there now, and returns what was not there before.
-func (l *leftovers) replace(all []ensure.Leftover) (news []ensure.Leftover) {
+func (l *leftovers) replace(all []balancer.Leftover) (news []balancer.Leftover) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next := map[ensure.Leftover]bool{}
+	next := map[balancer.Leftover]bool{}
 	for _, left := range all {
 		if next[left] = true; !l.known[left] {
 			news = append(news, left)

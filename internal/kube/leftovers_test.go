@@ -12,16 +12,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 )
 
 // leavingThings stand in for Azure: each look finds the next, and the last is found for ever.
 type leavingThings struct {
 	Balancers
-	looks [][]ensure.Leftover
+	looks [][]balancer.Leftover
 }
 
-func (l *leavingThings) Leftovers(context.Context) ([]ensure.Leftover, error) {
+func (l *leavingThings) Leftovers(context.Context) ([]balancer.Leftover, error) {
 	now := l.looks[0]
 	if len(l.looks) > 1 {
 		l.looks = l.looks[1:]
@@ -35,10 +35,10 @@ func (l *leavingThings) Leftovers(context.Context) ([]ensure.Leftover, error) {
 // Each is said once, as long as it stays, and counted; a look that fails changes nothing.
 func TestLeftoversAreSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ip, rule := ensure.Leftover{What: "public IP x", Service: "shop/x"}, ensure.Leftover{What: "rule y"}
+		ip, rule := balancer.Leftover{What: "public IP x", Service: "shop/x"}, balancer.Leftover{What: "rule y"}
 		var log bytes.Buffer
 		c := &Cluster{opts: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, balancing: Balancing{LookAgainAfter: 10 * time.Minute}}
-		c.balancers = &leavingThings{looks: [][]ensure.Leftover{{ip}, nil, {ip, rule}, {rule}}}
+		c.balancers = &leavingThings{looks: [][]balancer.Leftover{{ip}, nil, {ip, rule}, {rule}}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go c.findLeftovers(ctx)
 		for at, want := range []struct{ lines, count int }{{0, 0}, {1, 1}, {1, 1}, {2, 2}, {2, 1}, {2, 1}} {

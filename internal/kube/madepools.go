@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/service"
@@ -29,7 +29,7 @@ var errNameTaken = errors.New("somebody made it for another pool, Service or nod
 
 // makePools makes the BackendPools of a Service, now that Azure has its pools, and deletes
 // those that it had before.
-func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Result) error {
+func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r balancer.Result) error {
 	names, err := c.createPools(ctx, s, r)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r ensure.Res
 
 // createPools makes the BackendPools of a Service, and returns the names of those that are its
 // own.
-func (c *Cluster) createPools(ctx context.Context, s *corev1.Service, r ensure.Result) (names []string, err error) {
+func (c *Cluster) createPools(ctx context.Context, s *corev1.Service, r balancer.Result) (names []string, err error) {
 	c.holds(s, &served{r.On, r.Wish.Pools})
 	for _, pool := range r.Wish.Pools {
 		p := c.poolFor(s, r.On, pool)
@@ -282,7 +282,7 @@ func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 	return errors.Join(failed...)
 }
 
-// Fresh implements ensure.Cluster. A pool that has a BackendPool is filled by its lane, so
+// Fresh implements balancer.Cluster. A pool that has a BackendPool is filled by its lane, so
 // that what Weir wrote stays on record; in one that has none all is Weir's when it gets one.
 func (c *Cluster) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	at := lb.PoolID{LoadBalancer: on, Name: pool.Name}
@@ -300,7 +300,7 @@ func (c *Cluster) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []
 	return set.Addresses
 }
 
-// Awaits implements ensure.Cluster. A BackendPool that leaves its pool as it is fills nothing.
+// Awaits implements balancer.Cluster. A BackendPool that leaves its pool as it is fills nothing.
 func (c *Cluster) Awaits(name string, on lb.LoadBalancerID, pool service.Pool) bool {
 	s := get[corev1.Service](c.snap.services, name)
 	if s == nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
@@ -100,7 +100,7 @@ func (o *Offline) PlaceNodes(ctx context.Context) error {
 // Ask returns what a Cluster that runs would ask for this Service. A request without load
 // balancers is for one of which Azure holds nothing, and which wants nothing. Why a Service
 // is refused is for people; an error is that of a read.
-func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req ensure.Request, refused string, err error) {
+func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req balancer.Request, refused string, err error) {
 	wish, namespace, problems, err := o.wished(ctx, s)
 	if err != nil {
 		return req, "", err
@@ -136,7 +136,7 @@ func (o *Offline) Served() []*corev1.Service {
 }
 
 // Settle makes and deletes BackendPools as a Cluster that runs does when a request is done.
-func (o *Offline) Settle(ctx context.Context, r ensure.Result) error {
+func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 	for _, id := range r.Gone {
 		if err := o.dropNodePools(ctx, id); err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/azure"
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -55,7 +55,7 @@ func (s *placing) runs(several ...service.Configuration) {
 		s.Fatal(err)
 	}
 	group := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: "rg"}
-	settings := ensure.Settings{
+	settings := balancer.Settings{
 		Settings: service.Settings{ClusterName: s.ns, PublicIPs: group, VirtualNetwork: vnetID},
 		Place:    lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg"}, Location: "eastus", MostRules: 250,
 		Configurations: several,
@@ -65,7 +65,7 @@ func (s *placing) runs(several ...service.Configuration) {
 	}
 	var err error
 	controller, err = startAs(cluster.Config, nil, nil, func(r *running, arm *azure.Client, log *slog.Logger) {
-		r.kube.Balance(ensure.New(ensure.Config{
+		r.kube.Balance(balancer.New(balancer.Config{
 			Settings: settings, Azure: arm, Lanes: r.lanes, Cluster: r.kube, Done: r.kube.Ensured, Log: log,
 		}), kube.Balancing{
 			Class: "example.com/" + s.ns, Settings: settings.Settings, Namespace: s.ns,

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/service"
 )
 
@@ -105,8 +105,8 @@ func (c *Cluster) spared(name string, cl *claim) {
 
 // heldBack takes note of a request that ended because it would have taken addresses away, and
 // reports whether it did. The caller holds the claim.
-func (c *Cluster) heldBack(cl *claim, r ensure.Result, now time.Time) bool {
-	held, ok := errors.AsType[*ensure.RemovalError](r.Err)
+func (c *Cluster) heldBack(cl *claim, r balancer.Result, now time.Time) bool {
+	held, ok := errors.AsType[*balancer.RemovalError](r.Err)
 	if ok {
 		cl.result, cl.level = nil, nil // a move by labels has the wish that was level
 		c.loses(r.Service, cl, r.Wish, held.Addresses, now)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -40,14 +40,14 @@ type town struct {
 
 func (*town) Run(context.Context)                                       {}
 func (*town) Reads(context.Context, string) error                       { return nil }
-func (*town) Leftovers(context.Context) ([]ensure.Leftover, error)      { return nil, nil }
+func (*town) Leftovers(context.Context) ([]balancer.Leftover, error)    { return nil, nil }
 func (*town) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
-func (*town) Rehearsal() *ensure.Rehearsal                              { return nil }
+func (*town) Rehearsal() *balancer.Rehearsal                            { return nil }
 func (*town) Names() []string                                           { return []string{"kubernetes", "kubernetes-internal"} }
 func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }
-func (*town) Locate(_ context.Context, p ensure.Placing) (string, []string, error) {
+func (*town) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
 	if p.Wish == nil {
 		return "", p.Recorded, nil
 	}
@@ -55,8 +55,8 @@ func (*town) Locate(_ context.Context, p ensure.Placing) (string, []string, erro
 }
 
 // Ensure answers at once, from another goroutine.
-func (w *town) Ensure(req ensure.Request) {
-	r := ensure.Result{Request: req, Addresses: req.Shown}
+func (w *town) Ensure(req balancer.Request) {
+	r := balancer.Result{Request: req, Addresses: req.Shown}
 	w.asked++
 	switch {
 	case w.refuses && !req.Spare:
@@ -64,7 +64,7 @@ func (w *town) Ensure(req ensure.Request) {
 	case req.Wish == nil:
 		w.removed = append(w.removed, req.Service)
 	case w.loses && req.Spare:
-		r.Err = &ensure.RemovalError{Addresses: req.Shown}
+		r.Err = &balancer.RemovalError{Addresses: req.Shown}
 	case w.loses:
 		w.removed = append(w.removed, req.Service)
 	}

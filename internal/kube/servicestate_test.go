@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 )
 
@@ -29,15 +29,15 @@ func TestServicesAreCountedByState(t *testing.T) {
 		want  serviceState
 	}{
 		{"new", func(*claim) {}, true, stateWaiting},
-		{"served", func(cl *claim) { cl.level = &ensure.Request{} }, true, stateReady},
-		{"somebody undoes it", func(cl *claim) { cl.level, cl.contests = &ensure.Request{}, []ensure.Contest{{}} }, true, stateFought},
+		{"served", func(cl *claim) { cl.level = &balancer.Request{} }, true, stateReady},
+		{"somebody undoes it", func(cl *claim) { cl.level, cl.contests = &balancer.Request{}, []balancer.Contest{{}} }, true, stateFought},
 		{"wrong", func(cl *claim) { cl.trouble = stateRefused }, true, stateRefused},
 		{"the plan has no room", func(cl *claim) { cl.trouble = troubleOf(errors.New("no room")) }, true, stateRefused},
 		{"Azure has no room", func(cl *claim) { cl.trouble = troubleOf(azures) }, true, stateFailed},
-		{"it had one before", func(cl *claim) { cl.level, cl.trouble = &ensure.Request{}, stateFailed }, true, stateFailed},
+		{"it had one before", func(cl *claim) { cl.level, cl.trouble = &balancer.Request{}, stateFailed }, true, stateFailed},
 		{"Azure asked for patience", func(cl *claim) { cl.trouble, cl.notBefore = stateFailed, now.Add(time.Second) }, true, stateWaiting},
 		{"and it is over", func(cl *claim) { cl.trouble, cl.notBefore = stateFailed, now }, true, stateFailed},
-		{"it goes", func(cl *claim) { cl.level = &ensure.Request{} }, false, stateGoing},
+		{"it goes", func(cl *claim) { cl.level = &balancer.Request{} }, false, stateGoing},
 		{"it is of another class", func(cl *claim) { cl.trouble = stateKept }, false, stateKept},
 		{"it would lose its address", func(cl *claim) { cl.trouble = stateHeld }, true, stateHeld},
 		{"it cannot go", func(cl *claim) { cl.trouble = stateFailed }, false, stateFailed},

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -23,7 +23,7 @@ type Loss struct {
 }
 
 // loses notes the addresses of public IPs that would be deleted.
-func (p *Plan) loses(v view, changes []ensure.Changed[lb.PublicIP]) {
+func (p *Plan) loses(v view, changes []balancer.Changed[lb.PublicIP]) {
 	for _, c := range changes {
 		if c.Was.Etag != "" && c.Is.Etag == "" && c.Was.Address.IsValid() {
 			p.Losses = append(p.Losses, Loss{Service: v.publicIP(c).Service, Address: c.Was.Address.String(), PublicIP: c.Was.ID.Name})

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/plan"
 )
 
@@ -122,7 +122,7 @@ type Pool struct {
 
 // Of makes a plan of what was rehearsed. owners are the Services by the first part of the
 // names of what is theirs.
-func Of(d ensure.Differences, owners map[string]string) Plan {
+func Of(d balancer.Differences, owners map[string]string) Plan {
 	v := view{owners: owners, given: d.Given}
 	p := Plan{Resources: []Resource{}, Services: []Service{}, PoolWrites: d.Pools}
 	for _, c := range d.Balancers {

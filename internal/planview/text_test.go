@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/ensure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/test/referencepage"
 )
@@ -24,7 +24,7 @@ func example() Plan {
 		return lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePublicIP, Name: name}
 	}
 	reset := true
-	balancer := lb.LoadBalancer{
+	before := lb.LoadBalancer{
 		ID: id, Etag: "1", SKU: lb.Standard, Tags: map[string]string{"team": "", "old": "x"}, Provisioning: lb.Failed,
 		Frontends: []lb.Frontend{{Name: "a1", PublicIP: pip("one").String(), Zones: []string{"1", "2"}}},
 		Pools: []lb.Pool{{ID: lb.PoolID{LoadBalancer: id, Name: "web"}, Addresses: []lb.Address{
@@ -32,21 +32,21 @@ func example() Plan {
 		}}, {ID: lb.PoolID{LoadBalancer: id, Name: "gone"}, Addresses: []lb.Address{address("n1", "10.0.0.4", "")}}},
 		Rules: []lb.Rule{{Name: "a1-TCP-80", Frontend: "a1", Pool: "web", Transport: lb.TCP, FrontendPort: 80, BackendPort: 80, TCPReset: &reset}},
 	}
-	next := balancer
+	next := before
 	next.Tags, next.Provisioning = map[string]string{"team": "net", "empty": ""}, lb.Succeeded
 	next.Frontends = []lb.Frontend{{Name: "a1", Subnet: "/subscriptions/s/subnets/apps", PrivateIP: netip.MustParseAddr("10.0.0.9"), Static: true}}
-	next.Pools = []lb.Pool{{ID: balancer.Pools[0].ID, Addresses: []lb.Address{
+	next.Pools = []lb.Pool{{ID: before.Pools[0].ID, Addresses: []lb.Address{
 		address("n1", "10.0.0.4", lb.Down), address("n2", "10.0.0.5", lb.None), address("n4", "10.0.0.7", lb.Down),
 	}}}
 	next.Rules = nil
-	p := Of(ensure.Differences{
-		Balancers: []ensure.Changed[lb.LoadBalancer]{{Was: balancer, Is: next}, {Was: lb.LoadBalancer{ID: id, Etag: "2"}, Is: lb.LoadBalancer{ID: id}}},
-		PublicIPs: []ensure.Changed[lb.PublicIP]{
+	p := Of(balancer.Differences{
+		Balancers: []balancer.Changed[lb.LoadBalancer]{{Was: before, Is: next}, {Was: lb.LoadBalancer{ID: id, Etag: "2"}, Is: lb.LoadBalancer{ID: id}}},
+		PublicIPs: []balancer.Changed[lb.PublicIP]{
 			{Was: lb.PublicIP{ID: pip("kubernetes-a1"), Etag: "1", DNSLabel: "web"}, Is: lb.PublicIP{ID: pip("kubernetes-a1")}},
 			{Was: lb.PublicIP{ID: pip("same"), Etag: "1"}, Is: lb.PublicIP{ID: pip("same"), Etag: "1"}},
 			{Was: lb.PublicIP{ID: pip("never")}, Is: lb.PublicIP{ID: pip("never")}},
 		},
-		Groups: []ensure.Changed[lb.SecurityGroup]{{
+		Groups: []balancer.Changed[lb.SecurityGroup]{{
 			Was: lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.1", "20.0.0.2"}}, {Name: "gone"}}},
 			Is:  lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.2", "240.0.0.1"}}}},
 		}},
@@ -121,7 +121,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	referencepage.Is(t, "testdata/plan.json", string(raw))
-	raw, err = Of(ensure.Differences{}, nil).JSON()
+	raw, err = Of(balancer.Differences{}, nil).JSON()
 	var none map[string]any
 	if err != nil || json.Unmarshal(raw, &none) != nil || none["resources"] == nil || none["services"] == nil || none["changes"] != 0.0 {
 		t.Errorf("an empty plan is %s, %v", raw, err)

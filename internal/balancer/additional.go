@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// naming says whose the addresses are that Services name as additional ones. Whoever names an
+// address that is somebody else's would open that for whom he likes. An address that nobody
+// else has belongs to the Service that names it; to the first, if several do.
+type naming struct {
+	nodes map[netip.Addr]bool
+	// served are the Services that have an address, and named those that name it.
+	served, named map[netip.Addr][]string
+	// holds says who was the first to name an address, as far as this process has seen it.
+	holds map[netip.Addr]string
+}
+
+// namingOf gathers what Kubernetes shows of all Services, and what is known of some.
+func namingOf(nodes []netip.Addr, there []Reached, known map[string]guarded, holds map[netip.Addr]string) naming {
+	n := naming{nodes: map[netip.Addr]bool{}, served: map[netip.Addr][]string{}, named: map[netip.Addr][]string{}, holds: holds}
+	for _, a := range nodes {
+		n.nodes[a] = true
+	}
+	put := func(in map[netip.Addr][]string, of string, addresses []netip.Addr) {
+		for _, a := range addresses {
+			if a.IsValid() && !slices.Contains(in[a], of) {
+				in[a] = append(in[a], of)
+			}
+		}
+	}
+	for _, r := range there {
+		put(n.served, r.Service, r.Addresses)
+		put(n.named, r.Service, r.Additional)
+	}
+	for _, of := range known {
+		put(n.served, of.service, of.addresses)
+		put(n.named, of.service, of.wish.Access.Additional)
+	}
+	for _, all := range n.named {
+		slices.Sort(all)
+	}
+	return n
+}
+
+// taken says whose an address is that this Service must not name; empty if it may.
+func (n naming) taken(of string, a netip.Addr) string {
+	switch {
+	case n.nodes[a]:
+		return "a node's"
+	case len(n.served[a]) > 0 && !slices.Contains(n.served[a], of):
+		return "that of Service " + slices.Min(n.served[a])
+	}
+	return ""
+}
+
+// rival is another Service that names an address which this one is not known to have named
+// first; empty if there is none.
+func (n naming) rival(of string, a netip.Addr) string {
+	if n.holds[a] == of {
+		return ""
+	}
+	if first := n.holds[a]; slices.Contains(n.named[a], first) {
+		return first
+	}
+	for _, other := range n.named[a] {
+		if other != of {
+			return other
+		}
+	}
+	return ""
+}
+
+// opens reports whether an address is opened for a Service.
+func (n naming) opens(of string, a netip.Addr) bool {
+	return n.taken(of, a) == "" && n.rival(of, a) == ""
+}
+
+// lawful returns what a Service wants, without the additional addresses that are not opened for
+// it. What was found when it was looked at may be otherwise by now: nodes come, and neighbours.
+func (n naming) lawful(of guarded) guarded {
+	if of.wish == nil || !slices.ContainsFunc(of.wish.Access.Additional, func(a netip.Addr) bool { return !n.opens(of.service, a) }) {
+		return of
+	}
+	wish := *of.wish
+	wish.Access.Additional = slices.DeleteFunc(slices.Clone(wish.Access.Additional), func(a netip.Addr) bool { return !n.opens(of.service, a) })
+	of.wish = &wish
+	return of
+}
+
+// withheld says which additional addresses are not opened for a Service; empty for none.
+func (n naming) withheld(of guarded) string {
+	if of.wish == nil {
+		return ""
+	}
+	var texts []string
+	for _, a := range of.wish.Access.Additional {
+		switch rival := n.rival(of.service, a); {
+		case n.taken(of.service, a) != "":
+			texts = append(texts, fmt.Sprintf("%s is %s", a, n.taken(of.service, a)))
+		case rival != "" && n.holds[a] == rival:
+			texts = append(texts, fmt.Sprintf("%s is named by Service %s, which was first", a, rival))
+		case rival != "":
+			texts = append(texts, fmt.Sprintf("%s is named by Service %s, too, and it is not known who was first", a, rival))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "nothing is changed for the Service at further addresses that it names (" + service.AdditionalIPs + "): " + strings.Join(texts, "; ")
+}
+
+// holders says of the Services whose wish the group holds which of them has which address.
+func (n naming) holders(known map[string]guarded) map[netip.Addr]string {
+	all := map[netip.Addr]string{}
+	for _, of := range known {
+		if of.wish != nil {
+			for _, a := range n.lawful(of).wish.Access.Additional {
+				all[a] = of.service
+			}
+		}
+	}
+	return all
+}
+
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
+}
+
+// mayName returns why a Service must not name one of its additional addresses: before anything
+// is made for it. Without a security group nothing follows from them.
+func (b *Balancers) mayName(ctx context.Context, p Placing) error {
+	access := p.Wish.Access
+	if len(access.Additional) == 0 || access.Unruled || b.cfg.SecurityGroup.Name == "" {
+		return nil
+	}
+	n := namingOf(b.cfg.Cluster.Nodes(), b.cfg.Cluster.Reached(), nil, nil)
+	taken, err := b.publicIPsOfOthers(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, a := range access.Additional {
+		whose := n.taken(p.Service, a)
+		if whose == "" {
+			whose = taken[a]
+		}
+		if whose != "" {
+			return service.Problem{Field: service.AdditionalIPs, Value: a.String(), Want: "an address that is nobody else's: this is " + whose}
+		}
+	}
+	return nil
+}
+
+// publicIPsOfOthers says of the public IPs that are where a Service looks for its own, and that
+// are not its own, whose they are.
+func (b *Balancers) publicIPsOfOthers(ctx context.Context, p Placing) (map[netip.Addr]string, error) {
+	groups := map[string]lb.ResourceID{group(b.cfg.PublicIPs).Key(): group(b.cfg.PublicIPs)}
+	for _, f := range p.Wish.Faces {
+		if f.PublicIP != nil {
+			groups[group(f.PublicIP.ID).Key()] = group(f.PublicIP.ID)
+		}
+	}
+	whose := map[netip.Addr]string{}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		all, err := b.cfg.Azure.ListPublicIPs(ctx, groups[key].SubscriptionID, groups[key].ResourceGroup)
+		if err != nil {
+			return nil, fmt.Errorf("public IPs of resource group %s: %w", groups[key].ResourceGroup, err)
+		}
+		for _, ip := range all {
+			if of := b.cfg.whose(ip, p); of != "" && ip.Address.IsValid() {
+				whose[ip.Address] = of
+			}
+		}
+	}
+	return whose, nil
+}
+
+// whose says who has a public IP that a Service may not name as an additional address: the
+// cluster's load balancers have it for somebody else, or a machine has. Empty if it may: one
+// that is free, or in front of all this.
+func (s Settings) whose(ip lb.PublicIP, p Placing) string {
+	tags := strings.Split(lb.Tag(ip.Tags, service.TagService), ",")
+	ours := equalFold(lb.Tag(ip.Tags, service.TagCluster), s.ClusterName)
+	switch {
+	case wants(p.Wish, ip):
+		return ""
+	case ours && tags[0] != "" && !slices.ContainsFunc(tags, func(key string) bool { return strings.TrimSpace(key) == p.Service }):
+		return "public IP " + ip.ID.Name + ", which was made for Service " + tags[0]
+	case strings.Contains(strings.ToLower(ip.UsedBy), "/networkinterfaces/"):
+		return "public IP " + ip.ID.Name + ", which a machine has"
+	}
+	for _, name := range s.names() {
+		id := s.Place
+		id.Name = name
+		if on := id.String() + "/frontendIPConfigurations/"; hasPrefixFold(ip.UsedBy, on) && !hasPrefixFold(ip.UsedBy, on+p.Owner) {
+			return "public IP " + ip.ID.Name + ", which load balancer " + name + " has for others"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// choose returns the public IP that a Service wants on a load balancer, as it has to
+// become, and whether that takes a write. known are those that exist where it looks, by
+// key.
+func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on lb.LoadBalancerID, location string) (next lb.PublicIP, write bool, err error) {
+	ip, found := find(want, known)
+	switch {
+	case !found && want.Address.IsValid():
+		return ip, false, fmt.Errorf("resource group %s has no public IP with address %s: create it, or name a resource group in %s",
+			want.ID.ResourceGroup, want.Address, service.PIPResourceGroup)
+	case !found && want.Named:
+		return ip, false, fmt.Errorf("resource group %s has no public IP %s: create it, or remove the annotation that names it",
+			want.ID.ResourceGroup, want.ID.Name)
+	case !found && location == "":
+		return ip, false, fmt.Errorf(`public IP %s has to be made, and azure.json does not say where: set its key "location"`, want.ID.Name)
+	case !found:
+		return made(want, location), true, nil
+	}
+	if err := fits(ip, want, on); err != nil {
+		return ip, false, err
+	}
+	// One whose last write failed has to be written again, though it looks as it should.
+	write = !theirs(want) && (ip.Provisioning == lb.Failed || ip.Etag != "" && !ip.Address.IsValid())
+	next = ip
+	next.Tags = maps.Clone(ip.Tags)
+	if next.Tags == nil {
+		next.Tags = map[string]string{}
+	}
+	if !theirs(want) {
+		if err := claimed(ip, want, key); err != nil {
+			return ip, false, err
+		}
+		if err := unchangeable(ip, want); err != nil {
+			return ip, false, err
+		}
+		lb.SetTags(next.Tags, want.Tags)
+	}
+	if err := label(&next, want, key); err != nil {
+		return ip, false, err
+	}
+	return next, write || next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags), nil
+}
+
+// theirs reports whether people brought the public IP: but for a label that they ask for,
+// it stays as they made it.
+func theirs(want service.PublicIP) bool { return want.Named || want.Address.IsValid() }
+
+func find(want service.PublicIP, known map[string]lb.PublicIP) (lb.PublicIP, bool) {
+	if !want.Address.IsValid() {
+		ip, found := known[want.ID.Key()]
+		return ip, found
+	}
+	for _, ip := range known {
+		if ip.Address == want.Address && strings.EqualFold(ip.ID.ResourceGroup, want.ID.ResourceGroup) {
+			return ip, true
+		}
+	}
+	return lb.PublicIP{}, false
+}
+
+func made(want service.PublicIP, location string) lb.PublicIP {
+	return lb.PublicIP{
+		ID: want.ID, Location: location, SKU: lb.Standard, Static: true, Family: want.Family,
+		Prefix: want.Prefix, IPTags: want.IPTags, DNSLabel: want.DNSLabel, Tags: want.Tags,
+	}
+}
+
+// errOtherFamily says that the Service had its one family in the name of the other.
+var errOtherFamily = errors.New("it has an address of the other family, and somebody else has it: free it, or choose another")
+
+// fits says why a public IP cannot be the frontend's.
+func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
+	switch {
+	case ip.SKU != lb.Standard:
+		return fmt.Errorf("public IP %s is of SKU %s, and a Standard load balancer takes Standard ones only: upgrade it, or choose another", ip.ID.Name, ip.SKU)
+	case ip.Family != want.Family && !theirs(want):
+		return fmt.Errorf("public IP %s: %w", ip.ID.Name, errOtherFamily)
+	case ip.Family != want.Family:
+		return fmt.Errorf("public IP %s has an %s address, and one of %s is needed", ip.ID.Name, ip.Family, want.Family)
+	case ip.UsedBy != "" && !hasPrefixFold(ip.UsedBy, on.String()+"/"):
+		return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
+	case theirs(want) && ip.Provisioning == lb.Failed:
+		return fmt.Errorf("the last write of public IP %s failed, and Azure refuses every load balancer with it: write it again, or choose another", ip.ID.Name)
+	case !ip.Address.IsValid() && theirs(want) && ip.Etag != "":
+		return fmt.Errorf("public IP %s has no address yet", ip.ID.Name)
+	}
+	return nil
+}
+
+// claimed says who else calls a public IP his that has the name of one made for the Service. An
+// empty tag is nobody's.
+func claimed(ip lb.PublicIP, want service.PublicIP, key string) error {
+	const way = "take that tag away if it is a mistake"
+	if of := lb.Tag(ip.Tags, service.TagCluster); of != "" && !equalFold(of, want.Tags[service.TagCluster]) {
+		return fmt.Errorf("public IP %s is tagged as one of cluster %s (%s): %s", ip.ID.Name, of, service.TagCluster, way)
+	}
+	of := lb.Tag(ip.Tags, service.TagService)
+	names := strings.Split(of, ",")
+	if of != "" && !slices.ContainsFunc(names, func(name string) bool { return strings.TrimSpace(name) == key }) {
+		return fmt.Errorf("public IP %s is tagged as one of Service %s (%s): %s", ip.ID.Name, of, service.TagService, way)
+	}
+	return nil
+}
+
+// unchangeable says what of a public IP that was made for the Service cannot become what
+// it now wants.
+func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
+	const way = "Azure cannot change that: take the annotation back, or delete the Service and create it again, with another address"
+	switch {
+	case want.Prefix != "" && !strings.EqualFold(ip.Prefix, want.Prefix):
+		return fmt.Errorf("public IP %s is not of prefix %s. %s", ip.ID.Name, want.Prefix, way)
+	case len(want.IPTags) > 0 && !maps.Equal(ip.IPTags, want.IPTags):
+		return fmt.Errorf("public IP %s has other IP tags than %s asks for. %s", ip.ID.Name, service.PIPIPTags, way)
+	}
+	return nil
+}
+
+// label gives a public IP the DNS label that a Service asks for. It belongs to the first
+// Service that did.
+func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
+	if !want.SetsDNSLabel || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
+		return nil
+	}
+	if of := lb.Tag(ip.Tags, service.TagDNSLabel); of != "" && of != key && ip.DNSLabel != want.DNSLabel {
+		return fmt.Errorf("public IP %s has the DNS label %q of Service %s: %s cannot ask for another", ip.ID.Name, ip.DNSLabel, of, service.DNSLabel)
+	}
+	ip.DNSLabel = want.DNSLabel
+	if want.DNSLabel == "" {
+		lb.UnsetTag(ip.Tags, service.TagDNSLabel)
+		return nil
+	}
+	lb.SetTags(ip.Tags, map[string]string{service.TagDNSLabel: key})
+	return nil
+}
+
+var ownerRule = regexp.MustCompile(`(?i)^a[0-9a-f]{1,31}$`)
+
+// madeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
+// provider before it, did not make it.
+func madeFor(ip lb.PublicIP, cluster string) (owner string) {
+	if !strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
+		return ""
+	}
+	owner = strings.TrimSuffix(ip.ID.Name[len(cluster)+1:], "-IPv6")
+	if !ownerRule.MatchString(owner) {
+		return ""
+	}
+	return owner
+}
+
+// wants reports whether a wish needs a public IP.
+func wants(w *service.Wish, ip lb.PublicIP) bool {
+	return w != nil && slices.ContainsFunc(w.Faces, func(f service.Face) bool {
+		switch want := f.PublicIP; {
+		case want == nil:
+			return false
+		case want.Address.IsValid():
+			return want.Address == ip.Address
+		default:
+			return want.ID.Key() == ip.ID.Key() && (want.Named || want.Family == ip.Family)
+		}
+	})
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}

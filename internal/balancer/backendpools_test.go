@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/service"
+)
+
+// backendPool is what Kubernetes keeps of a pool that Weir fills, the record of what it wrote
+// included: it outlives the process. Only a stage that keeps pools has them.
+type backendPool struct {
+	ref      poolupdate.Ref
+	id       lb.PoolID
+	pool     service.Pool
+	service  string // empty for a pool of nodes
+	recorded poolupdate.Recorded
+	deleting bool
+}
+
+// pools are the lanes' view of the stage, for one process.
+type pools struct{ process *process }
+
+func (p pools) stage() *stage { return p.process.stage }
+
+// of returns a BackendPool. The caller holds s.mu.
+func (p pools) of(ref poolupdate.Ref) *backendPool {
+	b := p.stage().backends[ref.Name]
+	if b == nil || b.ref != ref || p.process.dead {
+		return nil
+	}
+	return b
+}
+
+// members are what a pool has to hold. The caller holds s.mu.
+func (s *stage) members(pool service.Pool) []lb.Address {
+	nodes := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.9.1")}, {Name: "n2", IP: netip.MustParseAddr("10.0.9.2")}}
+	if pool.Family == lb.IPv6 {
+		nodes[0].IP, nodes[1].IP = netip.MustParseAddr("fd00::9:1"), netip.MustParseAddr("fd00::9:2")
+	}
+	for i, n := range nodes {
+		if s.draining[n.Name] {
+			nodes[i].AdminState = lb.Down
+		}
+	}
+	if !pool.Shared {
+		return nodes[:1]
+	}
+	return nodes
+}
+
+// Relevant implements poolupdate.Cluster.
+func (p pools) Relevant(op poolupdate.Operation) bool {
+	p.stage().mu.Lock()
+	defer p.stage().mu.Unlock()
+	return p.of(op.Ref) != nil
+}
+
+// Wanted implements poolupdate.Cluster.
+func (p pools) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
+	p.stage().mu.Lock()
+	defer p.stage().mu.Unlock()
+	w := poolupdate.Wanted{Ours: func(netip.Addr) bool { return true }, Alone: true}
+	if b := p.of(ref); b != nil && !b.deleting {
+		w.Addresses = p.stage().members(b.pool)
+	}
+	return w
+}
+
+var errNoBackendPool = errors.New("the BackendPool is gone")
+
+// Recorded implements poolupdate.Ledger.
+func (p pools) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Recorded, error) {
+	p.stage().mu.Lock()
+	defer p.stage().mu.Unlock()
+	if b := p.of(ref); b != nil {
+		return b.recorded, nil
+	}
+	return poolupdate.Recorded{}, errNoBackendPool
+}
+
+// Record implements poolupdate.Ledger.
+func (p pools) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
+	p.stage().mu.Lock()
+	defer p.stage().mu.Unlock()
+	b := p.of(ref)
+	if b == nil {
+		return errNoBackendPool
+	}
+	b.recorded = poolupdate.Recorded{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Taken: true}
+	return nil
+}
+
+// Wait implements poolupdate.Reporter.
+func (p pools) Wait(poolupdate.Waiting) {}
+
+// Report implements poolupdate.Reporter.
+func (p pools) Report(_ context.Context, r poolupdate.Report) {
+	s := p.stage()
+	s.mu.Lock()
+	b := p.of(r.Ref)
+	forget := b != nil && b.deleting && (r.Outcome == poolupdate.Stale || r.Settled && len(r.Written) == 0)
+	switch {
+	case b == nil:
+	case forget:
+		delete(s.backends, r.Ref.Name)
+	case r.Settled:
+		b.recorded = poolupdate.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
+	}
+	again := r.Outcome == poolupdate.Stale && b != nil && !b.deleting && !p.process.dead
+	if again {
+		p.process.missing++
+	}
+	s.mu.Unlock()
+	if r.Settled {
+		p.process.filled(r.Pool)
+	}
+	if again {
+		p.process.running.Go(func() { p.lookAgain(b) })
+	}
+	if forget {
+		p.process.running.Go(func() { p.process.lanes.Forget(r.Pool) })
+	}
+}
+
+// lookAgain looks for a pool that was not there.
+func (p pools) lookAgain(b *backendPool) {
+	there := pause(p.process.ctx, 5*time.Minute)
+	p.stage().mu.Lock()
+	p.process.missing--
+	p.stage().mu.Unlock()
+	if there {
+		p.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id})
+	}
+}
+
+// makePools makes the BackendPools that a Service needs, and returns their names. The caller holds
+// s.mu.
+func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
+	s := p.stage
+	needed = map[string]bool{}
+	if res.Wish == nil {
+		return needed
+	}
+	for _, pool := range res.Wish.Pools {
+		b := &backendPool{id: lb.PoolID{LoadBalancer: res.On, Name: pool.Name}, pool: pool, service: res.Service}
+		if pool.Shared {
+			b.service = ""
+		}
+		name := res.On.Name + "/" + pool.Name
+		needed[name] = true
+		if is := s.backends[name]; is == nil || is.deleting {
+			s.uids++
+			b.ref = poolupdate.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
+			s.backends[name] = b
+			p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), New: true})
+		}
+	}
+	return needed
+}
+
+// fillFirst makes the BackendPools of pools that have to be filled before flows are sent there,
+// and has the Service asked for again when one is. The caller holds s.mu.
+func (p *process) fillFirst(name string, cl *claim, res balancer.Result) {
+	var waits []string
+	for _, id := range res.Filling {
+		waits = append(waits, id.LoadBalancer.Name+"/"+id.Name)
+	}
+	p.stage.trace("%s: keeps what it has until %s is filled", name, strings.Join(waits, ", "))
+	cl.level, cl.waits, cl.waitsUntil = nil, waits, time.Now().Add(30*time.Second)
+	p.makePools(res)
+	p.later(name, cl, 30*time.Second)
+}
+
+// filled has the Services asked for again that wait for a pool.
+func (p *process) filled(pool lb.PoolID) {
+	s := p.stage
+	s.mu.Lock()
+	var all []string
+	for name, cl := range p.claims {
+		if slices.Contains(cl.waits, pool.LoadBalancer.Name+"/"+pool.Name) {
+			cl.waits, cl.waitsUntil = nil, time.Time{}
+			all = append(all, name)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range all {
+		p.kick(name)
+	}
+}
+
+// keepPools makes the BackendPools of a Service that has what it wants, and lets go of those
+// that it had before. The caller holds s.mu.
+func (p *process) keepPools(res balancer.Result) {
+	s := p.stage
+	if s.backends == nil {
+		return
+	}
+	needed := p.makePools(res)
+	for _, name := range slices.Sorted(maps.Keys(s.backends)) {
+		b := s.backends[name]
+		switch {
+		case b.service == res.Service && slices.ContainsFunc(res.Without, func(id lb.PoolID) bool { return id.Key() == b.id.Key() }),
+			b.service == "" && slices.ContainsFunc(res.Gone, func(id lb.LoadBalancerID) bool { return id.Key() == b.id.LoadBalancer.Key() }):
+			delete(s.backends, name)
+			p.running.Go(func() { p.lanes.Forget(b.id) })
+		case b.service == res.Service && !needed[name]:
+			b.deleting = true
+			p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now()})
+		}
+	}
+}
+
+// look has the lanes of a process that begins look at all pools.
+func (p *process) lookAtPools() {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.stage.backends)) {
+		b := p.stage.backends[name]
+		p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id})
+	}
+}
+
+// taint has a node drain, or not any more.
+func (s *stage) taint(node string, drains bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining[node] == drains || s.process.dead {
+		s.draining[node] = drains
+		return
+	}
+	s.draining[node] = drains
+	for _, name := range slices.Sorted(maps.Keys(s.backends)) {
+		if b := s.backends[name]; !b.deleting {
+			s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, Admin: true, ChangedAt: time.Now()})
+		}
+	}
+}
+
+// Foreign implements balancer.Cluster.
+func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.backends == nil {
+		return nil, nil
+	}
+	b := s.backends[pool.ID.LoadBalancer.Name+"/"+pool.ID.Name]
+	ours := s.nodes
+	switch {
+	case b != nil && b.recorded.Taken:
+		ours = b.recorded.Written
+	case b != nil:
+		return nil, nil // all are ours when it is taken
+	}
+	var foreign []netip.Addr
+	for _, a := range pool.Addresses {
+		if !slices.Contains(ours, a.IP) {
+			foreign = append(foreign, a.IP)
+		}
+	}
+	return foreign, nil
+}
+
+// held are the pools of a Service's own that it has BackendPools for, on any load balancer. The
+// caller holds s.mu.
+func (s *stage) held(name string) []lb.PoolID {
+	var all []lb.PoolID
+	for _, of := range slices.Sorted(maps.Keys(s.backends)) {
+		if b := s.backends[of]; b.service == name {
+			all = append(all, b.id)
+		}
+	}
+	return all
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
+)
+
+// The Service of a neighbour is in the next batch, however many of one namespace came before.
+func TestACrowdHoldsANeighbourUpByOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		defer s.close()
+		var names []string
+		for i := range 400 {
+			names = append(names, fmt.Sprintf("crowd/s%04d", i))
+		}
+		names = append(names, "shop/web")
+		s.act("created", names, func(name string) { s.apply(name, simple(), nil) })
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		before := 0
+		for _, took := range s.took {
+			if took < s.took["shop/web"] {
+				before++
+			}
+		}
+		if before >= 100 || len(s.took) != len(names) {
+			t.Errorf("%d of %d were served before the neighbour", before, len(s.took))
+		}
+	})
+}
+
+// However often a Service is edited while it is served, it costs what two edits cost.
+func TestManyEditsCostFewCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		defer s.close()
+		edit := func(i int) {
+			spec := simple()
+			annotate(&spec, service.IdleTimeout, fmt.Sprint(4+i%90))
+			s.apply("shop/web", spec, nil)
+		}
+		edit(0)
+		s.settle(time.Hour)
+		s.emu.ClearCalls()
+		for i := range 200 {
+			edit(i + 1)
+		}
+		s.settle(time.Hour)
+		writes, all := len(s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete))), len(s.emu.Calls())
+		if writes > 2 || all > 30 {
+			t.Errorf("200 edits cost %d writes, and %d calls in all", writes, all)
+		}
+	})
+}
+
+// Rehearsals that come together read Azure once, and whoever has each of them read something
+// else is stopped by their share, which comes back.
+func TestRehearsalsShareTheirReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		defer s.close()
+		s.apply("shop/web", simple(), nil)
+		s.settle(time.Hour)
+		s.emu.ClearCalls()
+		rehearse := func(i int, group string) error {
+			spec := simple()
+			annotate(&spec, service.IdleTimeout, fmt.Sprint(4+i%90))
+			annotate(&spec, service.PIPResourceGroup, group)
+			spec.Namespace, spec.Name, spec.UID = "shop", fmt.Sprint("s", i), fmt.Sprintf("%032d", i)
+			wish, problems := service.Desired(spec, s.settings.Settings)
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			r := s.process.balancers.Rehearsal()
+			on, _, err := r.Locate(s.process.ctx, balancer.Placing{Service: spec.Key(), Owner: spec.Owner(), Wish: &wish})
+			if err != nil {
+				return err
+			}
+			results, err := r.Play(s.process.ctx, []balancer.Request{{Service: spec.Key(), Owner: spec.Owner(), Wish: &wish, On: r.ID(on)}})
+			if err != nil {
+				return err
+			}
+			return results[0].Err
+		}
+		for i := range 15 { // four a second
+			if err := rehearse(i, resources); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(s.emu.Calls()); n > 4 {
+			t.Errorf("15 rehearsals within four seconds made %d calls", n)
+		}
+		s.emu.ClearCalls()
+		start, stopped := time.Now(), 0
+		for i := range 200 {
+			err := rehearse(i, fmt.Sprint("rg-", i))
+			if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == balancer.CodeRehearsed {
+				stopped++
+				if until := time.Until(f.RetryAt); until <= 0 || until > time.Second {
+					t.Fatalf("told to come again in %s", until)
+				}
+			}
+		}
+		if most := 26 + int(time.Since(start).Seconds()*2.5); len(s.emu.Calls()) > most || stopped == 0 {
+			t.Errorf("200 rehearsals in %s made %d calls, %d were stopped", time.Since(start), len(s.emu.Calls()), stopped)
+		}
+		time.Sleep(10 * time.Second)
+		if err := rehearse(7, resources); err != nil {
+			t.Errorf("the share has not come back: %v", err)
+		}
+	})
+}

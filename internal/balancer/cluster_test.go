@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// record is what Kubernetes keeps of a Service: it outlives the process.
+type record struct {
+	service.Service
+	namespaceLabels map[string]string
+	rank            int
+	deleted         bool
+	// places is the finalizer and the annotation of places in one.
+	places []string
+	// groups are the resource groups that may have public IPs of it, recorded likewise.
+	groups []string
+	status []netip.Addr
+	// again is what a person wrote who wants a fight to be taken up again.
+	again string
+	// servedAt is when it last got what it wants.
+	servedAt time.Time
+}
+
+// claim is what the process remembers of a Service; see the controller of Services.
+type claim struct {
+	owner       string
+	busy, dirty bool // somebody looks at it, and has to look again
+	running     bool // a request is under way
+	sleeps      int  // how many will look later
+	result      *balancer.Result
+	level       *service.Wish
+	// labels are those with which level was asked for, asked those of the last request.
+	labels, asked map[string]string
+	fails         int
+	notBefore     time.Time
+	told          string
+	contests      []balancer.Contest
+	// waits are the pools that have to be filled before it is asked for again, or waitsUntil.
+	waits      []string
+	waitsUntil time.Time
+}
+
+// apply creates or changes a Service, and has the process look at it.
+func (s *stage) apply(name string, spec service.Service, namespaceLabels map[string]string) {
+	s.mu.Lock()
+	r := s.services[name]
+	if r == nil {
+		s.uids++
+		r = &record{rank: s.uids}
+		s.services[name] = r
+		if spec.UID == "" {
+			spec.UID = fmt.Sprintf("%03x", s.uids)
+		}
+	} else {
+		spec.UID = r.UID
+	}
+	spec.Namespace, spec.Name, _ = strings.Cut(name, "/")
+	r.Service, r.namespaceLabels = spec, namespaceLabels
+	if cl := s.process.claims[name]; cl != nil {
+		cl.waits, cl.waitsUntil = nil, time.Time{}
+	}
+	s.mu.Unlock()
+	s.process.kick(name)
+}
+
+// remove deletes a Service: it goes when nothing of it is left.
+func (s *stage) remove(name string) {
+	s.mu.Lock()
+	if r := s.services[name]; r != nil {
+		r.deleted = true
+	}
+	s.mu.Unlock()
+	s.process.kick(name)
+}
+
+// kick has somebody look at a Service.
+func (p *process) kick(name string) {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	if p.dead {
+		return
+	}
+	cl := p.claims[name]
+	if cl == nil {
+		cl = &claim{}
+		p.claims[name] = cl
+	}
+	cl.dirty = true
+	if !cl.busy {
+		cl.busy = true
+		p.running.Go(func() { p.work(name, cl) })
+	}
+}
+
+func (p *process) work(name string, cl *claim) {
+	s := p.stage
+	for {
+		s.mu.Lock()
+		r := s.services[name]
+		if !cl.dirty || p.dead || r == nil {
+			cl.busy = false
+			s.mu.Unlock()
+			return
+		}
+		cl.dirty = false
+		rank := r.rank
+		s.mu.Unlock()
+		if !pause(p.ctx, apart(rank)) {
+			continue
+		}
+		again, err := p.reconcile(name, r, cl)
+		s.mu.Lock()
+		switch {
+		case err != nil:
+			cl.fails++
+			p.later(name, cl, min(5*time.Millisecond<<min(cl.fails-1, 20), 1000*time.Second))
+		case again > 0:
+			p.later(name, cl, again)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// apart is how long a Service waits so that no two go on in the same instant: which of them
+// would be first is up to the scheduler.
+func apart(rank int) time.Duration { return time.Duration(rank) * time.Microsecond }
+
+// later looks again after a while. The caller holds s.mu.
+func (p *process) later(name string, cl *claim, d time.Duration) {
+	if p.dead {
+		return
+	}
+	cl.sleeps++
+	p.running.Go(func() {
+		slept := pause(p.ctx, d)
+		p.stage.mu.Lock()
+		cl.sleeps--
+		p.stage.mu.Unlock()
+		if slept {
+			p.kick(name)
+		}
+	})
+}
+
+// reconcile does what kube's reconcileBalanced does.
+func (p *process) reconcile(name string, r *record, cl *claim) (again time.Duration, err error) {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cl.running {
+		return 0, nil
+	}
+	if res := cl.result; res != nil {
+		cl.result = nil
+		if err := p.note(name, r, cl, *res); err != nil {
+			return 0, err
+		}
+		if s.services[name] == nil {
+			return 0, nil
+		}
+	}
+	if wait := time.Until(cl.notBefore); wait > 0 {
+		return wait, nil
+	}
+	if time.Until(cl.waitsUntil) > 0 && !r.deleted {
+		return 0, nil
+	}
+	spec, places, labels := r.Service, slices.Clone(r.places), r.namespaceLabels
+	var wish *service.Wish
+	if !r.deleted {
+		w, problems := service.Desired(spec, s.settings.Settings)
+		if len(problems) > 0 {
+			cl.level = nil
+			for _, problem := range problems {
+				s.tell(name, cl, problem.Error())
+			}
+			return 0, nil
+		}
+		if wish = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) {
+			return 0, nil
+		}
+	}
+	s.mu.Unlock() // time may pass
+	on, leave, err := p.balancers.Locate(p.ctx, balancer.Placing{
+		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Wish: wish, Recorded: places,
+	})
+	_ = pause(p.ctx, apart(r.rank)) // whoever waited for the same list goes on in the same instant
+	s.mu.Lock()
+	if p.dead {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, p.failed(name, cl, err)
+	}
+	if on == "" && len(leave) == 0 {
+		s.release(name, cl)
+		return 0, nil
+	}
+	r.places = leave
+	if on != "" {
+		r.places = append([]string{on}, leave...)
+	}
+	for _, was := range places { // what is not the cluster's any more stays on record until all is there
+		if !slices.Contains(r.places, was) {
+			r.places = append(r.places, was)
+		}
+	}
+	req := balancer.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status, Again: r.again, Spare: s.spares, Recorded: places}
+	req.HeldPools = s.held(name)
+	req.MadePools = req.HeldPools
+	if on != "" {
+		req.On = p.balancers.ID(on)
+	}
+	for _, l := range leave {
+		req.Leave = append(req.Leave, p.balancers.ID(l))
+	}
+	cl.running, cl.owner, cl.asked = true, spec.Owner(), spec.Labels
+	for _, g := range groupsOf(wish) {
+		if !slices.Contains(r.groups, g) {
+			r.groups = append(r.groups, g)
+		}
+	}
+	req.Groups = slices.Clone(r.groups)
+	p.balancers.Ensure(req)
+	return 0, nil
+}
+
+// groupsOf are the resource groups of the public IPs that a wish has made.
+func groupsOf(w *service.Wish) []string {
+	var groups []string
+	if w == nil {
+		return nil
+	}
+	for _, f := range w.Faces {
+		if f.PublicIP != nil && !slices.Contains(groups, f.PublicIP.ID.ResourceGroup) {
+			groups = append(groups, f.PublicIP.ID.ResourceGroup)
+		}
+	}
+	return groups
+}
+
+// Owners implements balancer.Cluster.
+func (p *process) Owners() []string {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	var owners []string
+	for _, r := range p.stage.services {
+		owners = append(owners, r.Owner())
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// Fresh implements balancer.Cluster: two nodes for all, of which a Service for itself has
+// the first. A pool that has a BackendPool is filled by its lane.
+func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	if p.stage.backends[on.Name+"/"+pool.Name] != nil {
+		return nil
+	}
+	return p.stage.members(pool)
+}
+
+// Awaits implements balancer.Cluster. Where the pools are nobody's to fill nobody waits for that.
+func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool) bool {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	up := func(a lb.Address) bool { return a.AdminState != lb.Down }
+	return p.stage.backends != nil && slices.ContainsFunc(p.stage.members(pool), up)
+}
+
+// Reached implements balancer.Cluster.
+func (p *process) Reached() []balancer.Reached {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	var all []balancer.Reached
+	for name, r := range p.stage.services {
+		reached := balancer.Reached{Owner: r.Owner(), Service: name, Addresses: r.status, Additional: service.AdditionalOf(r.Annotations[service.AdditionalIPs])}
+		for _, port := range r.Ports {
+			reached.NodePorts = append(reached.NodePorts, port.NodePort)
+		}
+		all = append(all, reached)
+	}
+	return all
+}
+
+// Nodes implements balancer.Cluster.
+func (p *process) Nodes() []netip.Addr {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return p.stage.nodes
+}
+
+// NodesOf implements balancer.Cluster.
+func (p *process) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) {
+	nodes := p.Nodes()
+	return nodes, nodes != nil
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// deed is a change of the cluster during which the process dies.
+type deed struct {
+	about string
+	on    []string // configurations; empty is the cluster's one
+	before,
+	after string // Services, as scripts write them
+	deleted []string
+	guarded bool // there is a security group
+}
+
+var deeds = []deed{
+	{about: "who may connect", guarded: true, before: `
+shop/a: {ports: 80}
+shop/b: {ports: 80, azure-disable-load-balancer-floating-ip: "true"}
+shop/c: {ports: 80, ranges: 192.0.2.0/24}`, after: `
+shop/a: {ports: 80, ranges: 192.0.2.0/24}
+shop/b: {ports: 81, azure-load-balancer-internal: "true"}
+shop/d: {ports: 80}`, deleted: []string{"shop/c"}},
+	{about: "three Services appear", after: `
+shop/a: {ports: 80}
+shop/b: {ports: 80, local: yes, azure-dns-label-name: b}
+shop/c: {ports: 80, families: IPv4 IPv6}`},
+	{about: "rules, a label and a policy change", before: `
+shop/a: {ports: 80, azure-dns-label-name: one}
+shop/b: {ports: 80, local: yes}`, after: `
+shop/a: {ports: 80 443, azure-dns-label-name: two}
+shop/b: {ports: 81}`},
+	{about: "public becomes internal", before: `
+shop/a: {ports: 80}
+shop/b: {ports: 80}`, after: `
+shop/a: {ports: 80, azure-load-balancer-internal: "true"}`},
+	{about: "internal becomes public, and its load balancer goes", before: `
+shop/a: {ports: 80, azure-load-balancer-internal: "true"}`, after: `
+shop/a: {ports: 80}`},
+	{about: "a Service moves with its address", on: []string{"kubernetes", "lb-2"}, before: `
+shop/a: {ports: 80, azure-load-balancer-configurations: kubernetes}
+shop/b: {ports: 80, azure-load-balancer-configurations: kubernetes}`, after: `
+shop/a: {ports: 80, azure-load-balancer-configurations: lb-2}`},
+	{about: "the public IP is in another resource group", before: `
+shop/a: {ports: 80, azure-load-balancer-resource-group: net}`, after: `
+shop/a: {ports: 80, azure-load-balancer-resource-group: other}`},
+	{about: "from another resource group to internal", before: `
+shop/a: {ports: 80, azure-load-balancer-resource-group: net}`, after: `
+shop/a: {ports: 80, azure-load-balancer-internal: "true"}`},
+	{about: "a public IP by name, and back", before: `
+shop/a: {ports: 80}
+shop/b: {ports: 80, azure-pip-name: mine, azure-dns-label-name: label}`, after: `
+shop/a: {ports: 80, azure-pip-name: mine}
+shop/b: {ports: 81}`},
+	{about: "both families become the second", before: `
+shop/a: {ports: 80, families: IPv6 IPv4}`, after: `
+shop/a: {ports: 80, families: IPv6}`},
+	{about: "one of two goes", before: `
+shop/a: {ports: 80, local: yes}
+shop/b: {ports: 80}`, deleted: []string{"shop/a"}},
+	{about: "all go", before: `
+shop/a: {ports: 80, local: yes}
+shop/b: {ports: 80, azure-load-balancer-internal: "true"}
+shop/c: {ports: 80, azure-load-balancer-resource-group: net}
+shop/d: {ports: 80, azure-pip-name: mine, azure-dns-label-name: label}`, deleted: []string{"shop/a", "shop/b", "shop/c", "shop/d"}},
+	{about: "the owner of a shared address goes", before: `
+shop/a: {ports: 80}
+shop/b: {ports: 81, azure-pip-name: kubernetes-a001}`, deleted: []string{"shop/a"}},
+	{about: "all who share an address go", before: `
+shop/a: {ports: 80}
+shop/b: {ports: 81, azure-pip-name: kubernetes-a001}
+shop/c: {ports: 82, azure-pip-name: kubernetes-a001}
+shop/d: {ports: 80}`, deleted: []string{"shop/a", "shop/b", "shop/c"}},
+}
+
+// Wherever the process dies, the next one ends where it would have ended: nothing is left
+// over, no address is lost, and nothing of others was touched.
+func TestKilledAtEveryCall(t *testing.T) {
+	for _, d := range deeds {
+		t.Run(d.about, func(t *testing.T) {
+			t.Parallel()
+			want, calls := play(t, d)
+			if calls < 3 {
+				t.Fatalf("%d calls: that is no deed", calls)
+			}
+			for nth := 1; nth <= calls; nth++ {
+				for _, after := range []bool{false, true} {
+					again := 0
+					if after { // the next one dies, too
+						again = 1 + nth%4
+					}
+					got, _ := play(t, d, killPoint{nth, after}, killPoint{again, !after})
+					if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+						t.Fatalf("killed at call %d of %d (after it: %v), and at call %d of the next life: -without +with\n%s", nth, calls, after, again, diff)
+					}
+				}
+			}
+			t.Logf("%d calls, each before and after", calls)
+		})
+	}
+}
+
+// play does a deed, killing the process at these points one after the other. It returns what
+// Azure holds in the end, and how many calls the deed took.
+func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		for _, name := range d.on {
+			if len(s.settings.Configurations) > 0 && s.settings.Configurations[0].Name != name {
+				s.settings.Configurations = append(s.settings.Configurations, configuration(name))
+			}
+		}
+		if d.guarded {
+			s.settings.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+			s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
+		}
+		s.stop()
+		s.launch()
+		defer s.close()
+		s.put("publicIPAddresses/mine", `{location: eastus, sku: {name: Standard}, properties: {publicIPAllocationMethod: Static}}`)
+		s.put("loadBalancers/theirs", `{location: eastus, sku: {name: Standard}, properties: {backendAddressPools: [{name: a001}]}}`)
+		for text := range strings.Lines(d.before) { // one after the other
+			s.applyAll(text)
+			s.settle(time.Hour)
+		}
+		known := s.known()
+		s.mu.Lock()
+		s.sent = 0
+		s.mu.Unlock()
+		s.arm(kills)
+		s.applyAll(d.after)
+		for _, name := range d.deleted {
+			s.remove(name)
+		}
+		s.settle(time.Hour)
+		s.mu.Lock()
+		calls = s.sent
+		s.mu.Unlock()
+		for i := range kills {
+			s.arm(kills[i+1:])
+			s.restart()
+			s.settle(time.Hour)
+		}
+		if err := s.check(); err != nil {
+			t.Error(err)
+		}
+		end = unranked(anonymous(s.cloud().spell(), known))
+	})
+	return end, calls
+}
+
+// arm sets the first of these points, counted from now.
+func (s *stage) arm(kills []killPoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill = killPoint{}
+	if len(kills) > 0 && kills[0].nth > 0 {
+		s.kill = killPoint{s.sent + kills[0].nth, kills[0].after}
+	}
+}
+
+var addressRule = regexp.MustCompile(`\b(\d+\.\d+\.\d+\.\d+|[0-9a-f]+:[0-9a-f:]+:[0-9a-f:]*)`)
+
+// known are the addresses that Azure has given so far.
+func (s *stage) known() []string { return addressRule.FindAllString(s.cloud().spell(), -1) }
+
+// anonymous replaces all addresses but the known ones: which new ones Azure gives depends
+// on who asks first.
+func anonymous(text string, known []string) string {
+	return addressRule.ReplaceAllStringFunc(text, func(found string) string {
+		if _, err := netip.ParseAddr(found); err != nil || slices.Contains(known, found) {
+			return found
+		}
+		return "new"
+	})
+}
+
+var rankRule = regexp.MustCompile(`(?m)^  \d+ (Allow|Deny)`)
+
+// unranked sorts the rules of a security group, without their priorities: those that all
+// allow have them in the order in which they came.
+func unranked(text string) string {
+	rest, rules, found := strings.Cut(text, "networkSecurityGroups/nsg\n")
+	if !found {
+		return text
+	}
+	lines := strings.Split(rankRule.ReplaceAllString(rules, "  $1"), "\n")
+	slices.Sort(lines)
+	return rest + strings.Join(lines, "\n")
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/plan"
+)
+
+// fought returns the owners of whose rules of the security group somebody else keeps undoing
+// what Weir wrote. Every write is for all Services that were served, so each pass is a look
+// at all of them, whoever is due.
+func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
+	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c plan.Change) bool { return !g.touched(c, observed) })
+	stay := map[string]bool{}
+	all := g.wishing(jobs)
+	for _, owner := range slices.Sorted(maps.Keys(all)) {
+		of := all[owner]
+		if p.Refused[owner] != nil {
+			continue
+		}
+		at := s.places(of)
+		for _, a := range g.admissions(s.naming.lawful(of)) {
+			at = append(at, a.Destinations...)
+		}
+		stay[owner] = g.yields(securing, of.service, of.ask(), g.name(), differingAt(at, touched), time.Now())
+	}
+	maps.DeleteFunc(stay, func(_ string, stays bool) bool { return !stays })
+	return stay
+}
+
+// wishing are the Services whose wish is known, those that are due included.
+func (g *guard) wishing(jobs []*job) map[string]guarded {
+	all := maps.Clone(g.known)
+	for _, j := range jobs {
+		all[j.Owner] = guardedBy(j)
+	}
+	maps.DeleteFunc(all, func(_ string, of guarded) bool { return of.wish == nil })
+	return all
+}
+
+// touched reports whether somebody changed a rule since the last pass that has to change now:
+// nodes that come and go change rules, too.
+func (g *guard) touched(c plan.Change, observed []lb.SecurityRule) bool {
+	if g.left == nil {
+		return false
+	}
+	find := func(rules []lb.SecurityRule) int {
+		return slices.IndexFunc(rules, func(r lb.SecurityRule) bool { return equalFold(r.Name, c.Name) })
+	}
+	was, is := find(g.left), find(observed)
+	return (was < 0) != (is < 0) || was >= 0 && !g.left[was].Same(observed[is])
+}
+
+// differingAt are the changes that let somebody in at these addresses, or keep him out.
+func differingAt(at []netip.Addr, changes []plan.Change) []undone {
+	var all []undone
+	for _, c := range changes {
+		if concerns(c, at) {
+			all = append(all, undoneBy(c))
+		}
+	}
+	return all
+}
+
+// seen notes for all of them that the group holds what they want, and for those that are due
+// which fights there are.
+func (g *guard) seen(jobs []*job, p nsg.Plan) {
+	for owner, of := range g.wishing(nil) {
+		if p.Refused[owner] == nil {
+			g.shows(securing, of.service)
+		}
+	}
+	for _, j := range jobs {
+		j.fights(g.shows(securing, j.Service))
+	}
+}

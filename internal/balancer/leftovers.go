@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/service"
+)
+
+// Leftover is something in Azure that is named as a Service's, and no Service of the cluster
+// has it: whoever took a finalizer away by hand left it.
+type Leftover struct {
+	// What says what it is, for people.
+	What string
+	// Service is whom Azure says that it was made for, if it does.
+	Service string
+}
+
+// ofService is how all names begin that are made of a Service's UID.
+var ofService = regexp.MustCompile(`(?i)^a[0-9a-f]{31}(-|$)`)
+
+// Leftovers asks Azure for them. They are not deleted: nothing in Azure tells a cluster from
+// another of the same name, nor what Weir made from what the Azure cloud provider did.
+func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
+	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
+	defer cancel()
+	before := b.cfg.Cluster.Reached()
+	balancers, err := b.cfg.Azure.ListLoadBalancers(ctx, b.cfg.Place.SubscriptionID, b.cfg.Place.ResourceGroup)
+	if err != nil {
+		return nil, fmt.Errorf("load balancers of resource group %s: %w", b.cfg.Place.ResourceGroup, err)
+	}
+	ips, err := b.cfg.Azure.ListPublicIPs(ctx, b.cfg.PublicIPs.SubscriptionID, b.cfg.PublicIPs.ResourceGroup)
+	if err != nil {
+		return nil, fmt.Errorf("public IPs of resource group %s: %w", b.cfg.PublicIPs.ResourceGroup, err)
+	}
+	// One that came meanwhile has nothing of this, and one that went may have had it.
+	there := map[string]bool{}
+	for _, r := range append(before, b.cfg.Cluster.Reached()...) {
+		there[strings.ToLower(r.Owner)] = true
+	}
+	gone := func(name string) bool {
+		owner, _, _ := strings.Cut(name, "-")
+		return ofService.MatchString(name) && !there[strings.ToLower(owner)]
+	}
+	var all []Leftover
+	for _, balancer := range balancers {
+		if !containsFold(b.cfg.names(), balancer.ID.Name) {
+			continue
+		}
+		used := map[string]bool{}
+		for _, r := range balancer.Rules {
+			used[strings.ToLower(r.Frontend)] = used[strings.ToLower(r.Frontend)] || !gone(r.Name)
+			if gone(r.Name) {
+				all = append(all, Leftover{What: "rule " + r.Name + " of load balancer " + balancer.ID.Name})
+			}
+		}
+		for _, f := range balancer.Frontends {
+			if gone(f.Name) && !used[strings.ToLower(f.Name)] { // a Service may share it whose own has gone
+				all = append(all, Leftover{What: "frontend " + f.Name + " of load balancer " + balancer.ID.Name})
+			}
+		}
+	}
+	for _, ip := range ips {
+		of, tagged := ip.Tags[service.TagService]
+		if tagged && of != "" && gone(madeFor(ip, b.cfg.ClusterName)) { // an empty one is found by whoever lets go of it last
+			all = append(all, Leftover{What: "public IP " + ip.ID.Name, Service: of})
+		}
+	}
+	slices.SortFunc(all, func(a, b Leftover) int { return strings.Compare(a.What, b.What) })
+	return all, nil
+}

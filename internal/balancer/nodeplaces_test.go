@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// listing is an Azure that can list load balancers, and counts how often it is asked.
+type listing struct {
+	Azure
+	all   []lb.LoadBalancer
+	err   error
+	asked int
+}
+
+func (l *listing) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
+	l.asked++
+	return l.all, l.err
+}
+
+func holding(balancer, pool string, ips ...string) lb.LoadBalancer {
+	p := lb.Pool{ID: lb.PoolID{Name: pool}}
+	for _, ip := range ips {
+		p.Addresses = append(p.Addresses, lb.Address{IP: netip.MustParseAddr(ip)})
+	}
+	return lb.LoadBalancer{ID: lb.LoadBalancerID{Name: balancer}, Etag: "1", Pools: []lb.Pool{p}}
+}
+
+// Where nodes are is what the shared pools show, of all load balancers of a configuration.
+func TestNodePlaces(t *testing.T) {
+	azure := &listing{
+		err: errors.New("not now"),
+		all: []lb.LoadBalancer{
+			holding("LB-2", "kubernetes", "10.0.0.2", "10.0.0.9"),
+			holding("lb-2-internal", "Kubernetes-ipv6", "fd00::2"),
+			holding("kubernetes-internal", "kubernetes", "10.0.0.1", "10.0.0.9"),
+			holding("kubernetes", "shop-web", "10.0.0.3"), // a Service's own
+			holding("lb-3", "kubernetes", "10.0.0.4"),     // somebody else's
+			holding("lb-2-internal-x", "kubernetes", "10.0.0.5"),
+		},
+	}
+	b := New(Config{Azure: azure, Settings: Settings{
+		Settings:       service.Settings{ClusterName: "kubernetes"},
+		Configurations: []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}},
+	}})
+	if got, err := b.NodePlaces(t.Context()); err == nil || got != nil {
+		t.Errorf("got %v, %v; want an error", got, err)
+	}
+	azure.err = nil
+	for range 2 {
+		got, err := b.NodePlaces(t.Context())
+		want := map[netip.Addr]string{
+			netip.MustParseAddr("10.0.0.1"): "kubernetes", netip.MustParseAddr("10.0.0.9"): "kubernetes",
+			netip.MustParseAddr("10.0.0.2"): "lb-2", netip.MustParseAddr("fd00::2"): "lb-2",
+		}
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("got %v, %v; want %v", got, err, want)
+		}
+	}
+	if azure.asked != 2 {
+		t.Errorf("Azure was asked %d times, want once for each answer", azure.asked)
+	}
+}
+
+// A single load balancer with conditions is no different from one of several.
+func TestASingleLoadBalancerWithConditions(t *testing.T) {
+	wish := &service.Wish{}
+	for _, tt := range []struct {
+		about string
+		conf  service.Configuration
+		place bool
+	}{
+		{"none", service.Configuration{Name: "kubernetes"}, true},
+		{"nodes alone", service.Configuration{Name: "kubernetes", PrimaryVMSet: "a"}, true},
+		{"closed", service.Configuration{Name: "kubernetes", Closed: true}, false},
+		{"for some Services", service.Configuration{Name: "kubernetes", Services: func(map[string]string) bool { return false }}, false},
+		{"for some namespaces", service.Configuration{Name: "kubernetes", Namespaces: func(map[string]string) bool { return false }}, false},
+	} {
+		b := New(Config{Azure: &listing{}, Settings: Settings{Configurations: []service.Configuration{tt.conf}}})
+		on, _, err := b.Locate(t.Context(), Placing{Service: "shop/web", Owner: "a1", Wish: wish})
+		if (err == nil) != tt.place || tt.place && on != "kubernetes" {
+			t.Errorf("%s: on %q, %v", tt.about, on, err)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/test/worlds"
+)
+
+// put has somebody else make a resource, in YAML; ~ stands for the group's network.
+func (s *stage) put(name, body string) {
+	raw, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(body, "~", network)))
+	must(err)
+	id := network + "/" + name
+	if strings.HasPrefix(name, "/") {
+		id = "/subscriptions/" + subscription + "/resourceGroups" + name
+	}
+	if strings.HasPrefix(name, "loadBalancers/") {
+		s.write(id, raw)
+	} else {
+		must(s.emu.Put(id, raw))
+	}
+	s.remember()
+}
+
+// write has somebody else write a resource as Azure has it: it adds what is not said. What he
+// wants in its pools is in there afterwards, however many writes that would take him.
+func (s *stage) write(id string, raw []byte) {
+	is := s.emu.Behaviour()
+	must(s.emu.SetBehaviour(worlds.Taking()))
+	defer func() { must(s.emu.SetBehaviour(is)) }()
+	must(s.emu.SetLatencyScale(0))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", bytes.NewReader(raw))
+	must(err)
+	req.Header.Set("Authorization", "Bearer somebody")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.emu.Transport().Do(req)
+	must(err)
+	if resp.StatusCode >= http.StatusBadRequest {
+		text, _ := io.ReadAll(resp.Body)
+		panic(string(text))
+	}
+	must(resp.Body.Close())
+	must(s.emu.SetLatencyScale(1))
+	for _, c := range s.emu.Calls() {
+		s.logged, s.witness.seen = c.Seq, c.Seq
+	}
+}
+
+// drop has somebody else delete a resource, and all that refers to it if it is a load
+// balancer.
+func (s *stage) drop(name string) {
+	var all []map[string]json.RawMessage
+	must(json.Unmarshal(s.emu.Snapshot(), &all))
+	all = slices.DeleteFunc(all, func(r map[string]json.RawMessage) bool {
+		return strings.HasSuffix(strings.ToLower(string(r["id"])), strings.ToLower("/"+name+`"`))
+	})
+	raw, err := json.Marshal(all)
+	must(err)
+	must(s.emu.Restore(raw))
+	s.remember()
+}

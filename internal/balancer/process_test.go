@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// process is one life of Weir: what it remembers is gone with it.
+type process struct {
+	stage     *stage
+	ctx       context.Context
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	balancers *balancer.Balancers
+	lanes     *poolupdate.Lanes
+	client    *azure.Client
+	// dead, missing and claims are guarded by the stage's mu.
+	dead bool
+	// missing counts the pools that were not there and are looked for again.
+	missing int
+	claims  map[string]*claim
+}
+
+// launch starts a process. Nobody is asked for anything yet.
+func (s *stage) launch() {
+	endpoint, credential, err := azure.Emulator("http://127.0.0.1:8080")
+	if err != nil {
+		panic(err)
+	}
+	p := &process{stage: s, claims: map[string]*claim{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.client, err = azure.New(azure.Options{
+		Endpoint: endpoint, Credential: credential, Transport: &wire{p},
+		VirtualNetworkID: vnetID, Retry: azure.Retry{Pause: time.Second},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ofPools := poolupdate.Config{Interval: 30 * time.Second, Azure: p.client, Cluster: noPools{}, Behaviour: s.knows, Log: quiet}
+	if s.backends != nil {
+		kept := pools{p}
+		ofPools.Cluster, ofPools.Ledger, ofPools.Reporter = kept, kept, kept
+		ofPools.MaxRetries, ofPools.DriftPeriod, ofPools.AdminState = 3, 10*time.Minute, true
+	}
+	p.lanes = poolupdate.New(ofPools)
+	config := balancer.Config{
+		Settings: s.settings, Azure: p.client, Lanes: p.lanes, Cluster: p, Behaviour: s.knows, Done: p.ensured, Log: s.log,
+	}
+	if s.wrap != nil {
+		config.Azure = s.wrap(p.client)
+	}
+	if s.lease != nil {
+		config.Lease = s.lease
+	}
+	p.balancers = balancer.New(config)
+	s.mu.Lock()
+	s.process = p
+	s.mu.Unlock()
+	p.running.Go(func() { p.balancers.Run(p.ctx) })
+	p.running.Go(func() { p.lanes.Run(p.ctx) })
+}
+
+// die ends the process: nothing that it does from now on counts. The caller holds s.mu.
+func (p *process) die() {
+	p.dead = true
+	p.cancel()
+}
+
+// noPools is a cluster without BackendPools.
+type noPools struct{}
+
+func (noPools) Relevant(poolupdate.Operation) bool          { return false }
+func (noPools) Wanted(poolupdate.Ref) (w poolupdate.Wanted) { return w }
+
+// wire is the way of a process to Azure. It is where the process dies in the midst of a
+// call.
+type wire struct{ process *process }
+
+// Do implements azure.Transport.
+func (w *wire) Do(req *http.Request) (*http.Response, error) {
+	p, s := w.process, w.process.stage
+	if !pause(req.Context(), distance(req.URL.Path)) {
+		return nil, req.Context().Err()
+	}
+	s.mu.Lock()
+	if p.dead {
+		s.mu.Unlock()
+		return nil, context.Canceled
+	}
+	s.sent++
+	dies := s.kill.nth == s.sent
+	if dies && !s.kill.after {
+		p.die()
+		s.mu.Unlock()
+		return nil, context.Canceled
+	}
+	s.mu.Unlock()
+	// Of what was asked of a process that died the next one knows nothing.
+	req.Header.Set("Authorization", fmt.Sprintf("Bearer of %p", p))
+	resp, err := s.emu.Transport().Do(req)
+	if dies {
+		s.mu.Lock()
+		p.die()
+		s.mu.Unlock()
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return nil, context.Canceled
+	}
+	return resp, err
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lease is the resource lease, as others leave it to us.
+type lease struct {
+	mu   sync.Mutex
+	held bool // by somebody else
+	lost bool // nothing may be written any more
+}
+
+// Enter implements balancer.Lease.
+func (l *lease) Enter(context.Context) (func() bool, func(), error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held {
+		return nil, nil, errors.New(`the lease kube-system/aks-managed-resource-locker is held by "other"`)
+	}
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.lost
+	}, func() {}, nil
+}
+
+func (l *lease) set(state string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held, l.lost = state == "held", state == "lost"
+}
+
+// firstLine keeps a trace readable.
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}

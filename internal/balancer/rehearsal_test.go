@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	diff "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
+)
+
+// Whatever a Service asks for next, what is rehearsed for it is what then happens; and the
+// rehearsal writes nothing.
+func TestLawARehearsalIsWhatHappens(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		before, next := drawEdits(rt), drawEdits(rt)[0]
+		if next.name == "" {
+			next.name, next.spec = lawNames[0], drawSpec(rt, lawNames[0])
+		}
+		if err := foretell(t, before, next); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+func foretell(t *testing.T, before []edit, next edit) (err error) {
+	synctest.Test(t, func(*testing.T) {
+		s := newStage(func(set *balancer.Settings) {
+			set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+		})
+		defer s.close()
+		s.put("publicIPAddresses/mine", `{location: eastus, sku: {name: Standard}, properties: {publicIPAllocationMethod: Static}}`)
+		s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
+		for _, e := range before {
+			s.edit(e)
+			s.settle(2 * time.Hour)
+		}
+		s.restart() // the rehearsal knows no more than a process that has just begun
+		s.settle(2 * time.Hour)
+		s.stop()
+		s.launch()
+
+		s.change(next)
+		calls := len(s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)))
+		r, results := s.rehearse()
+		if n := len(s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete))); n != calls {
+			err = fmt.Errorf("the rehearsal wrote %d times", n-calls)
+			return
+		}
+		s.kickAll()
+		s.settle(2 * time.Hour)
+		if len(results) == 0 {
+			return
+		}
+		foretold, is := s.showing(r.Shadow), s.showing(balancer.NewShadow(s.process.client))
+		if d := diff.Diff(is, foretold, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
+			err = fmt.Errorf("%s was foretold otherwise than it came (-came +foretold)\n%s", next.name, d)
+		}
+	})
+	return err
+}
+
+// edit makes an edit, and has the process work on it.
+func (s *stage) edit(e edit) {
+	switch {
+	case e.name == "":
+		s.restart()
+	case e.spec == nil:
+		s.remove(e.name)
+	default:
+		s.apply(e.name, specOf(e.spec), nil)
+	}
+}
+
+// change is edit, but the process does not hear of it.
+func (s *stage) change(e edit) {
+	s.process.dead = true // apply and remove kick nobody then
+	s.edit(e)
+	s.process.dead = false
+}
+
+// rehearse plays what all Services ask for, in the order in which they came.
+func (s *stage) rehearse() (*balancer.Rehearsal, []balancer.Result) {
+	rehearsal := balancer.NewRehearsal(balancer.Config{Settings: s.settings, Cluster: s.process, Log: s.log}, s.process.client)
+	var reqs []balancer.Request
+	for _, name := range s.names() {
+		r := s.services[name]
+		var wish *service.Wish
+		if !r.deleted {
+			w, problems := service.Desired(r.Service, s.settings.Settings)
+			if len(problems) > 0 {
+				continue
+			}
+			wish = &w
+		}
+		on, leave, err := rehearsal.Locate(s.process.ctx, balancer.Placing{Service: name, Owner: r.Owner(), Wish: wish, Recorded: r.places})
+		if err != nil {
+			panic(err)
+		}
+		if on == "" && len(leave) == 0 {
+			continue
+		}
+		req := balancer.Request{Service: name, Owner: r.Owner(), OwnPools: r.OwnPools(), Wish: wish, Shown: r.status, Groups: slices.Concat(r.groups, groupsOf(wish))}
+		if on != "" {
+			req.On = rehearsal.ID(on)
+		}
+		for _, l := range leave {
+			req.Leave = append(req.Leave, rehearsal.ID(l))
+		}
+		reqs = append(reqs, req)
+	}
+	results, err := rehearsal.Play(s.process.ctx, reqs)
+	if err != nil {
+		panic(err)
+	}
+	return rehearsal, results
+}
+
+// shown is what is compared of a cloud.
+type shown struct {
+	Balancers []lb.LoadBalancer
+	PublicIPs []lb.PublicIP
+	Rules     []lb.SecurityRule
+}
+
+// showing reads all that there is. Addresses that Azure chooses are left out, and in
+// security rules they are those of their public IPs.
+func (s *stage) showing(a *balancer.Shadow) shown {
+	var all shown
+	names := map[string]string{}
+	for _, group := range []string{resources, "net"} {
+		ips, _ := a.ListPublicIPs(s.process.ctx, subscription, group)
+		for _, ip := range ips {
+			names[ip.Address.String()] = ip.ID.Name
+			ip.Etag, ip.Origin, ip.UsedBy, ip.Address, ip.Provisioning = "", nil, "", netip.Addr{}, ""
+			all.PublicIPs = append(all.PublicIPs, ip)
+		}
+	}
+	balancers, _ := a.ListLoadBalancers(s.process.ctx, subscription, resources)
+	for _, b := range balancers {
+		b.Etag, b.Origin, b.Provisioning = "", nil, ""
+		b.Frontends, b.Pools, b.Rules = slices.Clone(b.Frontends), slices.Clone(b.Pools), slices.Clone(b.Rules)
+		for i, f := range b.Frontends {
+			if !f.Static {
+				b.Frontends[i].PrivateIP = netip.Addr{}
+			}
+			b.Frontends[i].Family = ""
+		}
+		for i := range b.Pools {
+			b.Pools[i] = lb.Pool{ID: b.Pools[i].ID, Addresses: slices.Clone(b.Pools[i].Addresses)}
+			for j := range b.Pools[i].Addresses {
+				b.Pools[i].Addresses[j].AdminState, b.Pools[i].Addresses[j].VirtualNetwork = "", ""
+			}
+			if len(b.Pools[i].Addresses) == 0 {
+				b.Pools[i].Addresses = nil
+			}
+		}
+		for i, r := range b.Rules {
+			if r.TCPReset != nil && !*r.TCPReset {
+				b.Rules[i].TCPReset = nil
+			}
+		}
+		all.Balancers = append(all.Balancers, b)
+	}
+	if g, err := a.GetSecurityGroup(s.process.ctx, s.settings.SecurityGroup); err == nil {
+		for _, r := range g.Rules {
+			r.Destinations = slices.Clone(r.Destinations)
+			for i, d := range r.Destinations {
+				r.Destinations[i] = cmp.Or(names[d], d)
+			}
+			slices.Sort(r.Destinations)
+			all.Rules = append(all.Rules, r)
+		}
+	}
+	return all
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
+)
+
+// note writes down what came of a request. The caller holds s.mu.
+func (p *process) note(name string, r *record, cl *claim, res balancer.Result) error {
+	for _, id := range res.Gone {
+		p.stage.trace("%s: nothing is left of %s", name, id.Name)
+	}
+	for _, k := range res.Kept {
+		p.stage.trace("%s: %s", name, k)
+	}
+	if res.Err != nil {
+		return p.failed(name, cl, res.Err)
+	}
+	cl.fails, cl.told = 0, ""
+	if res.Note != "" {
+		p.stage.trace("%s: note: %s", name, res.Note)
+	}
+	if len(res.Filling) > 0 {
+		p.fillFirst(name, cl, res)
+		return nil
+	}
+	p.keepPools(res)
+	if res.Wish == nil {
+		p.stage.release(name, cl)
+		return nil
+	}
+	p.stage.fights(name, cl, res.Contests)
+	r.places = []string{res.On.Name}
+	if !slices.Equal(r.status, res.Addresses) {
+		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
+	}
+	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
+	r.groups, r.servedAt = groupsOf(res.Wish), time.Now()
+	p.stage.served(name)
+	return nil
+}
+
+// fights tells of fights, once a turn, and of their end. The caller holds s.mu.
+func (s *stage) fights(name string, cl *claim, contests []balancer.Contest) {
+	for _, c := range contests {
+		if !c.Until.IsZero() && !slices.ContainsFunc(cl.contests, func(o balancer.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) }) {
+			s.trace("%s: contested in %s until %.0fs: %s", name, c.In, c.Until.Sub(s.start).Seconds(), strings.Join(c.Undone, "; "))
+		}
+	}
+	if len(cl.contests) > 0 && len(contests) == 0 {
+		s.trace("%s: not contested any more", name)
+	}
+	cl.contests = contests
+}
+
+// failed tells of an error, and says when to try again. The caller holds s.mu.
+func (p *process) failed(name string, cl *claim, err error) error {
+	text := err.Error()
+	f, ok := errors.AsType[*fault.Fault](err)
+	if ok && f.RetryAt.After(time.Now()) {
+		cl.notBefore = f.RetryAt
+		if cl.told != text {
+			cl.told = text
+			p.stage.trace("%s: %s; again at %.1fs", name, firstLine(text), f.RetryAt.Sub(p.stage.start).Seconds())
+		}
+		return nil
+	}
+	p.stage.tell(name, cl, text)
+	return err
+}
+
+// tell complains, once in the same words. The caller holds s.mu.
+func (s *stage) tell(name string, cl *claim, why string) {
+	if cl.told == why {
+		return
+	}
+	cl.told = why
+	s.trace("%s: %s", name, firstLine(why))
+}
+
+// release lets a Service go of which nothing is left. The caller holds s.mu.
+func (s *stage) release(name string, cl *claim) {
+	cl.level = nil
+	s.trace("%s is gone", name)
+	s.served(name)
+	delete(s.services, name)
+	delete(s.process.claims, name)
+}
+
+// served notes when a Service had what it wanted. The caller holds s.mu.
+func (s *stage) served(name string) {
+	if s.took != nil {
+		s.took[name] = time.Since(s.acted)
+	}
+}
+
+// ensured is told what came of a request.
+func (p *process) ensured(res balancer.Result) {
+	p.stage.mu.Lock()
+	cl := p.claims[res.Service]
+	if cl == nil || cl.owner != res.Owner {
+		p.stage.mu.Unlock()
+		return
+	}
+	cl.result, cl.running = &res, false
+	p.stage.mu.Unlock()
+	p.kick(res.Service)
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"go.uber.org/goleak"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestScripts plays every script in virtual time. With -rewrite the file gets what
+// happened, to be read as a diff.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(raw), "# ") {
+			t.Errorf("%s does not begin with a sentence that says what it shows", path)
+		}
+		var trace []string
+		synctest.Test(t, func(t *testing.T) {
+			var s *stage
+			defer func() { s.close() }()
+			datadriven.RunTestFromString(t, strings.ReplaceAll(string(raw), "\t", "  "), func(t *testing.T, d *datadriven.TestData) string {
+				if d.Cmd == "stage" {
+					if s != nil {
+						s.close()
+					}
+					s = stageOf(d)
+					trace = append(trace, "")
+					return d.Expected
+				}
+				said := s.do(d)
+				if err := s.check(); err != nil {
+					t.Errorf("%s: %v", d.Pos, err)
+				}
+				if s.backends != nil && s.settle(0) {
+					if err := s.owned(); err != nil {
+						t.Errorf("%s: %v", d.Pos, err)
+					}
+				}
+				trace = append(trace, said)
+				return d.Expected // compared below, outside of the bubble
+			})
+		})
+		if t.Failed() {
+			return
+		}
+		next := 0
+		datadriven.RunTest(t, path, func(*testing.T, *datadriven.TestData) string {
+			next++
+			return trace[next-1]
+		})
+	})
+}
+
+// arranges carries out a step after which nothing happens yet; false if it is none.
+func (s *stage) arranges(d *datadriven.TestData) bool {
+	switch d.Cmd {
+	case "put":
+		s.put(d.CmdArgs[0].Key, d.Input)
+	case "drop":
+		s.drop(d.CmdArgs[0].Key)
+	case "fault":
+		must(s.emu.SetFaults(strings.ReplaceAll(d.Input, "~", network)))
+	case "overlap":
+		must(s.emu.SetBehaviour(behaviour.Behaviour{Overlap: behaviour.Answer(d.CmdArgs[0].Key)}))
+	case "lease":
+		s.lease.set(d.CmdArgs[0].Key)
+	case "mend":
+		s.mend()
+	case "stranger":
+		s.strangers = append(s.strangers, d.CmdArgs)
+	case "no-strangers":
+		s.strangers = nil
+	case "join", "part":
+		change := joins
+		if d.Cmd == "part" {
+			change = leaves
+		}
+		s.others(d.CmdArgs[0].Key, d.CmdArgs[1].Key, change)
+	default:
+		return false
+	}
+	return true
+}
+
+// do carries out a step, and returns what happened.
+func (s *stage) do(d *datadriven.TestData) string {
+	if s.arranges(d) {
+		return ""
+	}
+	wait, before := 2*time.Minute, ""
+	if text, ok := option(d, "for"); ok {
+		wait, _ = time.ParseDuration(text)
+	}
+	switch d.Cmd {
+	case "apply":
+		s.applyAll(d.Input)
+	case "delete":
+		for _, a := range d.CmdArgs {
+			if strings.Contains(a.Key, "/") {
+				s.remove(a.Key)
+			}
+		}
+	case "restart":
+		s.restartAs(d)
+	case "crowd":
+		s.crowd(d)
+		s.settle(wait)
+		s.harvest(false)
+		return s.standing()
+	case "nodes":
+		s.setNodes(d)
+	case "look":
+		s.look()
+	case "again":
+		s.again(d.CmdArgs[0].Key)
+	case "looks":
+		before = s.looks(atoi(d.CmdArgs[0].Key), wait)
+	case "wait":
+	case "azure":
+		return s.cloud().spell()
+	case "writes":
+		writes := s.emu.Stats().Writes
+		said := s.spellWrites()
+		if text, ok := option(d, "at-most"); ok && writes <= atoi(text) { // who is refused with whom may differ
+			return "at most " + text + "\n"
+		}
+		return said
+	default:
+		d.Fatalf(nil, "no verb %q", d.Cmd)
+	}
+	s.settle(wait)
+	if d.HasArg("quiet") {
+		s.harvest(false)
+		return s.cloud().spell()
+	}
+	said := before + s.harvest(d.HasArg("reads"))
+	if said == "" {
+		said = "nothing happens\n"
+	}
+	if d.HasArg("azure") {
+		said += s.cloud().spell()
+	}
+	return said
+}
+
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	must(err)
+	return n
+}
+
+func option(d *datadriven.TestData, key string) (string, bool) {
+	for _, a := range d.CmdArgs {
+		if a.Key == key && len(a.Vals) == 1 {
+			return a.Vals[0], true
+		}
+	}
+	return "", false
+}
+
+// stageOf reads the settings of a cluster.
+func stageOf(d *datadriven.TestData) *stage {
+	s := newStage(func(set *balancer.Settings) {
+		for _, a := range d.CmdArgs {
+			switch a.Key {
+			case "nowhere":
+				set.Location = ""
+			case "no-network":
+				set.VirtualNetwork = ""
+			case "shared-probe":
+				set.SharedProbe = service.SharedProbeOf(10256, "/healthz")
+			case "no-snat":
+				set.DisableOutboundSNAT = true
+			case "most-rules":
+				_, _ = fmt.Sscan(a.Vals[0], &set.MostRules)
+			case "tags":
+				set.Tags = map[string]string{a.Vals[0]: a.Vals[1]}
+			case "guarded":
+				set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+			case "effective":
+				set.RequireEffectiveRestrictions = true
+			case "on":
+				set.Configurations = nil
+				for _, name := range a.Vals {
+					set.Configurations = append(set.Configurations, configuration(name))
+				}
+			}
+		}
+	})
+	s.spares = d.HasArg("spares")
+	if d.HasArg("pools") {
+		keepsPools(s)
+	}
+	if d.HasArg("lease") {
+		s.stop()
+		s.lease = &lease{}
+		s.launch()
+	}
+	return s
+}
+
+// restartAs has a new process begin, of which some settings are others.
+func (s *stage) restartAs(d *datadriven.TestData) {
+	s.stop()
+	if group, ok := option(d, "public-ips"); ok {
+		s.settings.PublicIPs.ResourceGroup = group
+	}
+	if name, ok := option(d, "on"); ok {
+		s.settings.Configurations = []service.Configuration{configuration(name)}
+	}
+	if d.HasArg("allowed") {
+		s.spares = false
+	}
+	s.launch()
+	s.process.lookAtPools()
+	s.kickAll()
+}
+
+// configuration reads "name", "name:closed" or "name:key=value", a selector of labels.
+func configuration(text string) service.Configuration {
+	name, rest, _ := strings.Cut(text, ":")
+	c := service.Configuration{Name: name, Closed: rest == "closed"}
+	if key, value, ok := strings.Cut(rest, "="); ok {
+		c.Services = func(labels map[string]string) bool { return labels[key] == value }
+	}
+	return c
+}
+
+// applyAll reads Services, as YAML: each has ports, and may have a policy, families and
+// further fields; all else is an annotation without its prefix.
+func (s *stage) applyAll(input string) {
+	specs := map[string]map[string]any{}
+	must(yaml.Unmarshal([]byte(input), &specs))
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		fields := map[string]string{}
+		for key, value := range specs[name] {
+			fields[key] = fmt.Sprint(value)
+		}
+		s.apply(name, specOf(fields), nil)
+	}
+}
+
+func specOf(fields map[string]string) service.Service {
+	spec := service.Service{Families: []lb.Family{lb.IPv4}, Annotations: map[string]string{}, Labels: map[string]string{}}
+	for key, value := range fields {
+		switch key {
+		case "ports":
+			for text := range strings.FieldsSeq(value) {
+				spec.Ports = append(spec.Ports, portOf(text))
+			}
+		case "families":
+			spec.Families = nil
+			for text := range strings.FieldsSeq(value) {
+				spec.Families = append(spec.Families, lb.Family(text))
+			}
+		case "local":
+			spec.Local, spec.HealthCheckNodePort = true, 32000
+		case "client-ip":
+			spec.ClientIP = true
+		case "ranges":
+			spec.SourceRanges = strings.Fields(value)
+		case "loadBalancerIP":
+			spec.LoadBalancerIP = value
+		case "label":
+			name, text, _ := strings.Cut(value, "=")
+			spec.Labels[name] = text
+		default:
+			spec.Annotations["service.beta.kubernetes.io/"+key] = strings.ReplaceAll(value, "~", network)
+		}
+	}
+	return spec
+}
+
+// portOf reads 80, 53/UDP or http:80/TCP=appProtocol.
+func portOf(text string) service.Port {
+	p := service.Port{Protocol: "TCP"}
+	text, p.AppProtocol, _ = strings.Cut(text, "=")
+	if name, rest, named := strings.Cut(text, ":"); named {
+		p.Name, text = name, rest
+	}
+	number, protocol, ok := strings.Cut(text, "/")
+	if ok {
+		p.Protocol = protocol
+	}
+	_, err := fmt.Sscan(number, &p.Port)
+	must(err)
+	p.NodePort = 30000 + p.Port%2000
+	return p
+}
+
+// setNodes has the cluster have these nodes, and all Services compared again.
+func (s *stage) setNodes(d *datadriven.TestData) {
+	s.mu.Lock()
+	s.nodes = nil
+	for _, a := range d.CmdArgs {
+		if ip, err := netip.ParseAddr(a.Key); err == nil {
+			s.nodes = append(s.nodes, ip)
+		}
+	}
+	s.mu.Unlock()
+	s.look()
+}
+
+// look has all Services compared again, as happens from time to time.
+func (s *stage) look() {
+	s.mu.Lock()
+	for _, cl := range s.process.claims {
+		cl.level = nil
+	}
+	s.mu.Unlock()
+	s.kickAll()
+}
+
+// spellWrites counts the writes since the last time.
+func (s *stage) spellWrites() string {
+	counts := map[string]int{}
+	for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)) {
+		kind, _, _ := strings.Cut(short(c.Resource), "/")
+		counts[c.Method+" "+kind]++
+	}
+	s.emu.ClearCalls()
+	var out strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&out, "%d %s\n", counts[what], what)
+	}
+	return out.String()
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/patient"
+	"weir.dev/weir/test/shipped"
+)
+
+const (
+	subscription = "00000000-0000-0000-0000-000000000001"
+	resources    = "rg"
+	clusterName  = "kubernetes"
+	inGroup      = "/subscriptions/" + subscription + "/resourceGroups/" + resources
+	// network is where all ids of the scripts begin that are written as ~/….
+	network = inGroup + "/providers/Microsoft.Network"
+	vnetID  = network + "/virtualNetworks/net"
+)
+
+const vnetBody = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/48"]},"subnets":[
+	{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/16","fd00::/64"]}},
+	{"name":"apps","properties":{"addressPrefixes":["10.1.0.0/16","fd00:0:0:1::/64"]}}]}}`
+
+// stage is an emulated Azure, the records of a small cluster and one process, in virtual
+// time. It lives in one bubble and is driven by one goroutine.
+type stage struct {
+	emu      *armemu.Emulator
+	settings balancer.Settings
+	start    time.Time
+	lease    *lease // nil is none
+	nodes    []netip.Addr
+	// backends are the BackendPools by name; nil where the pools are nobody's to fill.
+	backends map[string]*backendPool
+	draining map[string]bool // nodes
+	theirs   map[string]bool // what others put into pools, by pool and address
+	witness  witness
+	// strangers are what others keep doing.
+	strangers [][]datadriven.CmdArg
+	knows     behaviour.Behaviour // of this Azure, to Weir
+	log       *slog.Logger
+	wrap      func(balancer.Azure) balancer.Azure // nil leaves Azure as it is
+	spares    bool                                // every request spares addresses
+
+	mu       sync.Mutex // guards all below; never held while time passes
+	services map[string]*record
+	uids     int
+	process  *process
+	lines    []line
+	logged   uint64 // the last call that was traced
+	// sent counts requests, and kill says at which of them the process dies.
+	sent int
+	kill killPoint
+	// took is how long after acted each Service had what it wanted.
+	acted time.Time
+	took  map[string]time.Duration
+}
+
+// killPoint is a request: the process dies before it leaves, or after Azure has answered
+// it and before the answer arrives. The zero value is none.
+type killPoint struct {
+	nth   int
+	after bool
+}
+
+type line struct {
+	at   time.Time
+	text string
+}
+
+// newStage returns a stage without Services, on which a process runs.
+func newStage(adjust ...func(*balancer.Settings)) *stage {
+	s := &stage{
+		start:    time.Now(),
+		log:      quiet,
+		services: map[string]*record{},
+		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
+		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: shipped.AzureRole()}),
+		settings: balancer.Settings{
+			Settings: service.Settings{
+				ClusterName:    clusterName,
+				PublicIPs:      lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources},
+				VirtualNetwork: vnetID, Subnet: "nodes",
+			},
+			Place:          lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resources},
+			Location:       "eastus",
+			Configurations: []service.Configuration{{Name: clusterName}},
+			MostRules:      1500,
+		},
+	}
+	for _, a := range adjust {
+		a(&s.settings)
+	}
+	if err := s.emu.Put(vnetID, []byte(vnetBody)); err != nil {
+		panic(err)
+	}
+	s.launch()
+	return s
+}
+
+// close ends the process. Whatever the test looked at, nobody came before a Retry-After.
+func (s *stage) close() {
+	s.stop()
+	must(patient.Kept(s.emu))
+}
+
+// restart has a new process begin with what Kubernetes has on record.
+func (s *stage) restart() {
+	s.stop()
+	s.launch()
+	s.process.lookAtPools()
+	s.kickAll()
+}
+
+func (s *stage) stop() {
+	s.mu.Lock()
+	p := s.process
+	p.die()
+	s.mu.Unlock()
+	p.running.Wait()
+}
+
+func (s *stage) kickAll() {
+	for _, name := range s.names() {
+		s.process.kick(name)
+	}
+}
+
+// names are those of all Services, in the order in which they came.
+func (s *stage) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name := range s.services {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return s.services[a].rank - s.services[b].rank })
+	return names
+}
+
+// settle lets time pass until nobody works and nobody waits, or for at most so long. It
+// reports whether all is at rest.
+func (s *stage) settle(most time.Duration) bool {
+	for end := time.Now().Add(most); ; {
+		synctest.Wait()
+		if s.idle() {
+			return true
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return false
+		}
+		time.Sleep(min(left, 50*time.Millisecond))
+	}
+}
+
+func (s *stage) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process.dead {
+		return true
+	}
+	for _, cl := range s.process.claims {
+		if cl.busy || cl.running || cl.sleeps > 0 {
+			return false
+		}
+	}
+	return s.process.missing == 0 && (s.backends == nil || s.process.lanes.Backlog().Oldest.IsZero())
+}
+
+// trace adds a line. The caller holds s.mu.
+func (s *stage) trace(format string, args ...any) {
+	s.lines = append(s.lines, line{time.Now(), fmt.Sprintf(format, args...)})
+}
+
+// harvest returns the lines since the last time, with the calls that Azure saw: writes,
+// errors, and reads if they are asked for.
+func (s *stage) harvest(reads bool) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := s.lines
+	s.lines = nil
+	for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Seq > s.logged }) {
+		s.logged = c.Seq
+		read := c.Kind == armemu.KindGet || c.Kind == armemu.KindList || c.Kind == armemu.KindPoll
+		if read && c.Status == http.StatusOK && (!reads || c.Kind == armemu.KindPoll) {
+			continue
+		}
+		lines = append(lines, line{c.Time, spellCall(c)})
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	var out strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&out, "%8.1fs %s\n", l.at.Sub(s.start).Seconds(), l.text)
+	}
+	return out.String()
+}
+
+func spellCall(c armemu.Call) string {
+	status := fmt.Sprint(c.Status)
+	if c.Dropped {
+		status = "answer lost"
+	}
+	what := short(c.Resource)
+	if what == "" {
+		what = "all " + last(c.Path)
+	}
+	if c.Kind == armemu.KindPoll {
+		what = "poll of " + what
+	}
+	return strings.TrimRight(fmt.Sprintf("%s %s %s %s", c.Method, what, status, c.ErrorCode), " ")
+}
+
+// short spells an ARM id without what all have in common.
+func short(id string) string {
+	for _, prefix := range []string{network + "/", inGroup + "/providers/", "/subscriptions/" + subscription + "/resourceGroups/"} {
+		if len(id) > len(prefix) && strings.EqualFold(id[:len(prefix)], prefix) {
+			return strings.Replace(id[len(prefix):], "/providers/Microsoft.Network/", "/", 1)
+		}
+	}
+	return id
+}
+
+// distance is how long a request travels, one way. Hardly two are the same, so that
+// the order in which they arrive does not depend on who was scheduled first.
+func distance(path string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(path))
+	return 10*time.Millisecond + time.Duration(h.Sum32()%999_983)*time.Nanosecond
+}
+
+// addresses spells a list.
+func spellAddresses(list []netip.Addr) string {
+	var texts []string
+	for _, ip := range list {
+		texts = append(texts, ip.String())
+	}
+	return strings.Join(texts, " ")
+}
+
+var quiet = slog.New(slog.DiscardHandler)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// period is how often all Services are compared.
+const period = 10 * time.Minute
+
+// looks has all Services compared that often, once a period. Strangers come a minute before.
+func (s *stage) looks(times int, most time.Duration) (said string) {
+	for range times {
+		time.Sleep(period - time.Minute)
+		said += s.harvest(false) // what others write is not in it
+		s.meddle()
+		time.Sleep(time.Minute)
+		s.look()
+		s.settle(min(most, period/4))
+	}
+	return said
+}
+
+// again has a person ask for a fight to be taken up again.
+func (s *stage) again(name string) {
+	s.mu.Lock()
+	s.services[name].again += "!"
+	s.process.claims[name].level = nil
+	s.mu.Unlock()
+	s.process.kick(name)
+}
+
+// meddle lets everybody do what he keeps doing: "resource list/name field=value", which sets a
+// field of a part, or of the resource itself where the list is "-"; "resource list/name" takes
+// the part away. A security rule may go by @ and its source.
+func (s *stage) meddle() {
+	for _, args := range s.strangers {
+		id := network + "/" + args[0].Key
+		body := s.bodies("/" + strings.Split(args[0].Key, "/")[0] + "/")[id]
+		if body == nil {
+			panic("nothing of this id: " + id)
+		}
+		before, err := json.Marshal(body)
+		must(err)
+		set(body, args[1].Key, args[2:]...)
+		after, err := json.Marshal(body)
+		must(err)
+		if string(before) != string(after) {
+			s.write(id, after)
+		}
+	}
+}
+
+// set is what one stranger does.
+func set(body map[string]any, what string, args ...datadriven.CmdArg) {
+	list, name, _ := strings.Cut(what, "/")
+	if list == "tags" {
+		tags, _ := body["tags"].(map[string]any)
+		tags[name] = args[0].Key
+		return
+	}
+	props, _ := body["properties"].(map[string]any)
+	parts, _ := props[list].([]any)
+	at := slices.IndexFunc(parts, func(p any) bool {
+		part, _ := p.(map[string]any)
+		inner, _ := part["properties"].(map[string]any)
+		return part["name"] == name || "@"+fmt.Sprint(inner["sourceAddressPrefix"]) == name
+	})
+	switch {
+	case at < 0:
+	case len(args) == 0:
+		props[list] = slices.Delete(parts, at, at+1)
+	default:
+		inner, _ := parts[at].(map[string]any)["properties"].(map[string]any)
+		var value any
+		must(json.Unmarshal([]byte(args[0].Vals[0]), &value))
+		inner[args[0].Key] = value
+	}
+}

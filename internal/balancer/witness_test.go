@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/patient"
+)
+
+// witness remembers what somebody else put into Azure, and checks that it stays: parts of
+// the cluster's load balancers with every field, other load balancers without even being
+// read.
+type witness struct {
+	parts     map[string]any // by "load balancer id kind name"
+	balancers map[string]any // by id
+	ips       map[string]string
+	seen      uint64
+}
+
+// kinds are the lists of parts of a load balancer.
+var kinds = []string{
+	"frontendIPConfigurations", "backendAddressPools", "probes", "loadBalancingRules",
+	"outboundRules", "inboundNatRules", "inboundNatPools",
+}
+
+// remember takes what is there now for somebody else's, but for what Services own.
+func (s *stage) remember() {
+	w := &s.witness
+	w.parts, w.balancers, w.ips = map[string]any{}, map[string]any{}, map[string]string{}
+	for id, body := range s.bodies("/loadBalancers/") {
+		if !s.clusters(id) {
+			w.balancers[id] = body
+			continue
+		}
+		for key, part := range partsOf(id, body) {
+			if !s.made(key) {
+				w.parts[key] = part
+			}
+		}
+	}
+	for _, ip := range s.cloud().ips {
+		if !strings.HasPrefix(ip.Name, clusterName+"-a") {
+			w.ips[ip.ID] = ip.Properties.IP
+		}
+	}
+}
+
+// check reports what happened to somebody else's things.
+func (s *stage) check() error {
+	w, now := &s.witness, map[string]any{}
+	errs := []error{patient.Kept(s.emu)}
+	bodies := s.bodies("/loadBalancers/")
+	for id, body := range bodies {
+		for key, part := range partsOf(id, body) {
+			now[key] = part
+		}
+	}
+	for key, part := range w.parts {
+		if diff := cmp.Diff(part, now[key]); diff != "" {
+			errs = append(errs, fmt.Errorf("%s was changed:\n%s", key, diff))
+		}
+	}
+	for id, body := range w.balancers {
+		if diff := cmp.Diff(body, bodies[id]); diff != "" {
+			errs = append(errs, fmt.Errorf("%s was changed:\n%s", id, diff))
+		}
+	}
+	ips := map[string]string{}
+	for _, ip := range s.cloud().ips {
+		ips[ip.ID] = ip.Properties.IP
+	}
+	for id, addr := range w.ips {
+		if ips[id] != addr {
+			errs = append(errs, fmt.Errorf("%s had %s and has %q", id, addr, ips[id]))
+		}
+	}
+	for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Seq > w.seen }) {
+		w.seen = c.Seq
+		if w.balancers[c.Resource] != nil {
+			errs = append(errs, fmt.Errorf("%s %s: that is somebody else's", c.Method, c.Resource))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clusters reports whether a load balancer is one of the cluster's.
+func (s *stage) clusters(id string) bool {
+	return slices.ContainsFunc(s.settings.Configurations, func(c service.Configuration) bool {
+		return strings.EqualFold(last(id), c.Name) || strings.EqualFold(last(id), c.Name+"-internal")
+	})
+}
+
+// made reports whether a part is one that Weir makes.
+func (s *stage) made(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := key[strings.LastIndexByte(key, ' ')+1:]
+	if slices.Contains(append(s.settings.SharedPools(), service.SharedProbeName), name) {
+		return true
+	}
+	for _, r := range s.services {
+		if strings.HasPrefix(name, r.Owner()) || slices.Contains(r.OwnPools(), name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stage) bodies(of string) map[string]map[string]any {
+	var all []struct {
+		ID   string         `json:"id"`
+		Body map[string]any `json:"body"`
+	}
+	must(json.Unmarshal(s.emu.Snapshot(), &all))
+	found := map[string]map[string]any{}
+	for _, r := range all {
+		if strings.Contains(r.ID, of) {
+			found[r.ID] = r.Body
+		}
+	}
+	return found
+}
+
+// partsOf are the parts of a load balancer without what changes with its neighbours:
+// etags, states, and who refers to them.
+func partsOf(id string, body map[string]any) map[string]any {
+	parts := map[string]any{}
+	var copied map[string]any
+	raw, err := json.Marshal(body)
+	must(err)
+	must(json.Unmarshal(raw, &copied))
+	props, _ := copied["properties"].(map[string]any)
+	for _, kind := range kinds {
+		list, _ := props[kind].([]any)
+		for _, item := range list {
+			part, _ := item.(map[string]any)
+			withoutEtags(part)
+			if inner, ok := part["properties"].(map[string]any); ok {
+				for _, derived := range []string{"provisioningState", "loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools"} {
+					delete(inner, derived)
+				}
+			}
+			parts[fmt.Sprintf("%s %s %v", id, kind, part["name"])] = part
+		}
+	}
+	return parts
+}
+
+func withoutEtags(part any) {
+	switch part := part.(type) {
+	case map[string]any:
+		delete(part, "etag")
+		for _, inner := range part {
+			withoutEtags(inner)
+		}
+	case []any:
+		for _, inner := range part {
+			withoutEtags(inner)
+		}
+	}
+}

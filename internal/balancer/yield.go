@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/service"
+)
+
+// unfought returns the jobs but for those whose parts of the load balancer are fought about:
+// these stay as they are.
+func (w *worker) unfought(jobs []*job, p plan.Plan) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
+		switch {
+		case j.steps[0].leaves:
+			w.makesPeace(j.Service, balancing)
+			return false
+		case p.Refused[j.Owner] != nil:
+			return false
+		}
+		return w.yields(balancing, j.Service, j.ask(), "load balancer "+w.id.Name, differing(j, p.Changes), time.Now())
+	})
+}
+
+// differing are the changes of what a job has on the load balancer, what it shares with
+// others included.
+func differing(j *job, changes []plan.Change) []undone {
+	var all []undone
+	for _, c := range changes {
+		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Wish.Probes, func(p lb.Probe) bool { return equalFold(p.Name, c.Name) }) ||
+			c.Kind == plan.Pool && slices.ContainsFunc(j.Wish.Pools, func(p service.Pool) bool { return equalFold(p.Name, c.Name) })
+		if shared || c.Kind != plan.Pool && hasPrefixFold(c.Name, j.Owner) {
+			all = append(all, undoneBy(c))
+		}
+	}
+	return all
+}
+
+func undoneBy(c plan.Change) undone {
+	return undone{part: string(c.Kind) + " " + strings.ToLower(c.Name), text: c.Undoes()}
+}
+
+// notShown is for a write after which Azure shows parts otherwise than written. The Services
+// whose parts these are have to try again, and the others are returned; if a part is nobody's,
+// all have to.
+func (w *worker) notShown(served []*job, again plan.Plan, refused map[*job]error) ([]*job, error) {
+	fail := func(changes []undone, first string) error {
+		return &fault.Fault{
+			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
+			Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s", w.id.Name, len(changes), first),
+		}
+	}
+	blamed := map[string]bool{}
+	var all []undone
+	for _, c := range again.Changes {
+		all = append(all, undoneBy(c))
+	}
+	of := map[*job][]undone{}
+	for _, j := range served {
+		if j.steps[0].leaves {
+			continue
+		}
+		of[j] = differing(j, again.Changes)
+		for _, u := range of[j] {
+			blamed[u.part] = true
+		}
+	}
+	if slices.ContainsFunc(all, func(u undone) bool { return !blamed[u.part] }) {
+		return served, fail(all, describe(again.Changes[0]))
+	}
+	return slices.DeleteFunc(slices.Clone(served), func(j *job) bool {
+		if len(of[j]) == 0 {
+			return false
+		}
+		w.undoneAtOnce(balancing, j.Service, time.Now())
+		refused[j] = fail(of[j], of[j][0].text)
+		return true
+	}), nil
+}
+
+// stays notes what a job has that is left as it is.
+func (w *worker) stays(jobs, due []*job, shown lb.LoadBalancer, inv *inventory) {
+	for _, j := range jobs {
+		if slices.Contains(due, j) {
+			continue
+		}
+		w.address(j, shown, inv)
+		for i, f := range j.Wish.Faces {
+			if j.addresses[i].IsValid() { // else its frontend is gone, and what people know of it stays
+				continue
+			}
+			at := slices.IndexFunc(j.Shown, f.Frontend.Family.Of)
+			if at >= 0 {
+				j.addresses[i] = j.Shown[at]
+			}
+		}
+	}
+}
+
+// yieldAddresses leaves the public IPs of a job as they are if they are fought about.
+func (w *worker) yieldAddresses(j *job, inv *inventory, nexts []lb.PublicIP, changes []bool) {
+	var differ []undone
+	for _, next := range nexts {
+		differ = append(differ, retagged(inv.known[next.ID.Key()], next)...)
+	}
+	if !w.yields(addressing, j.Service, j.ask(), "its public IPs", differ, time.Now()) {
+		return
+	}
+	for i, next := range nexts {
+		if is := inv.known[next.ID.Key()]; is.Etag != "" {
+			nexts[i], changes[i] = is, false
+		}
+	}
+}
+
+// retagged are the differences of a public IP that exists.
+func retagged(is, shall lb.PublicIP) []undone {
+	var texts []string
+	if is.DNSLabel != shall.DNSLabel {
+		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(shall.DNSLabel)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(shall.Tags)) {
+		if was := lb.Tag(is.Tags, name); was != shall.Tags[name] {
+			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(shall.Tags[name])))
+		}
+	}
+	if is.Etag == "" || len(texts) == 0 {
+		return nil
+	}
+	what := "public IP " + is.ID.Name
+	return []undone{{part: strings.ToLower(what), text: what + ": " + strings.Join(texts, "; ")}}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
