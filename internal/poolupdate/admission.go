@@ -37,13 +37,14 @@ func (p passes) at(now time.Time, interval time.Duration) passes {
 	return p
 }
 
-// take spends a pass at now.
+// take spends a pass at now. A change that goes along with an admin state waited for none, and
+// leaves no debt: the next one waits for one pass.
 func (p passes) take(now time.Time, interval time.Duration) passes {
 	p = p.at(now, interval)
 	if p.taken == 0 {
 		p.refill = now
 	}
-	p.taken++
+	p.taken = min(p.taken+1, burst)
 	return p
 }
 
@@ -52,7 +53,7 @@ func (p passes) nextAt(interval time.Duration) time.Time {
 	if p.taken < burst {
 		return time.Time{}
 	}
-	return p.refill.Add(time.Duration(p.taken-burst+1) * interval)
+	return p.refill.Add(interval)
 }
 
 // history is what a lane remembers of a pool.

@@ -40,8 +40,6 @@ func TestReadyAt(t *testing.T) {
 			[]Operation{{queuedAt: seconds(1), retryCount: 1, nextEligibleAt: seconds(90)}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(90)},
 		{"nor one that waits for its interval",
 			[]Operation{{queuedAt: seconds(1), retryCount: 1}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(34)},
-		{"a pool that took more than its stock waits for all of them",
-			[]Operation{{queuedAt: seconds(1)}}, history{passes: passes{taken: 5, refill: seconds(0)}}, seconds(90)},
 		{"what is held waits, fresh or not",
 			[]Operation{{queuedAt: seconds(0)}}, history{holdUntil: seconds(8)}, seconds(8)},
 	}
@@ -63,6 +61,12 @@ func TestPassesComeBack(t *testing.T) {
 	p = p.take(seconds(45), interval) // the one of 30 s
 	if got := p.nextAt(interval); !got.Equal(seconds(60)) {
 		t.Errorf("the next comes back at +%s, want +60s", got.Sub(start))
+	}
+	for range burst { // they go along with admin states
+		p = p.take(seconds(46), interval)
+	}
+	if got := p.nextAt(interval); !got.Equal(seconds(60)) {
+		t.Errorf("one that took more than it had waits until +%s, want +60s: no wait is longer than an interval", got.Sub(start))
 	}
 	p = p.take(seconds(90_000), interval)
 	if p.taken != 1 || !p.refill.Equal(seconds(90_000)) {

@@ -124,7 +124,8 @@ func (e *entrance) Enter(ctx context.Context) (valid func() bool, leave func(), 
 		}
 		return nil, nil, err
 	}
-	if held := time.Since(e.turn); held > wholeTurn && e.process.woke.Before(e.turn) {
+	// A machine that still sleeps is one that the end of the play has woken.
+	if held := time.Since(e.turn); held > wholeTurn && e.process.asleep == nil && e.process.woke.Before(e.turn) {
 		s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("a lane enters %s after the lease was taken", held))
 	}
 	e.in++
