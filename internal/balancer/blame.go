@@ -92,11 +92,11 @@ func culpable(err error) bool {
 // for the same: each try is a write, and many that are refused would use up the quota of
 // all. A Service that changed is tried at once.
 type refusal struct {
-	wish  *service.Wish
-	on    lb.LoadBalancerKey
-	err   error
-	times int
-	until time.Time
+	desired *service.Spec
+	on      lb.LoadBalancerKey
+	err     error
+	times   int
+	until   time.Time
 }
 
 func (w *worker) suspect(of content, j *job, err error) {
@@ -104,7 +104,7 @@ func (w *worker) suspect(of content, j *job, err error) {
 	defer w.Balancers.mu.Unlock()
 	r := w.suspects[string(of)+j.Service]
 	if r == nil || !r.is(j, w.id) {
-		r = &refusal{wish: j.Wish, on: w.id.Key()}
+		r = &refusal{desired: j.Desired, on: w.id.Key()}
 		w.suspects[string(of)+j.Service] = r
 	}
 	r.err, r.until = err, time.Now().Add(min(firstPause<<min(r.times, 10), lastPause))
@@ -113,7 +113,7 @@ func (w *worker) suspect(of content, j *job, err error) {
 
 // is reports whether a job is what was refused.
 func (r *refusal) is(j *job, on lb.LoadBalancerID) bool {
-	return r.on == on.Key() && reflect.DeepEqual(r.wish, j.Wish)
+	return r.on == on.Key() && reflect.DeepEqual(r.desired, j.Desired)
 }
 
 // refused returns why a job is not tried now; nil if it is.

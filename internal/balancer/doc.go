@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package balancer makes the cluster's load balancers what its Services want. It gathers
-// the wishes of all Services that are due by load balancer, prepares their public IPs,
+// what all Services that are due want, by load balancer, prepares their public IPs,
 // plans all of them at once, writes under the lane of the load balancer, and checks what
 // Azure then shows.
 //

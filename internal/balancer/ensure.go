@@ -122,15 +122,15 @@ type Request struct {
 	HeldPools []lb.PoolID
 	// MadePools are those of HeldPools that it has a BackendPool of Weir's for.
 	MadePools []lb.PoolID
-	// Wish is what it wants on On; nil if it wants nothing any more.
-	Wish *service.Wish
-	On   lb.LoadBalancerID
+	// Desired is what it wants on On; nil if it wants nothing any more.
+	Desired *service.Spec
+	On      lb.LoadBalancerID
 	// Leave are the other load balancers that may hold parts of it.
 	Leave []lb.LoadBalancerID
 	// Recorded are the names of all load balancers that may hold parts of it, those included
 	// that are not the cluster's any more.
 	Recorded []string
-	// Spare has a request with a wish take no address away: it ends with a RemovalError
+	// Spare has a request that wants something take no address away: it ends with a RemovalError
 	// before it would.
 	Spare bool
 	// Shown are the addresses that its status shows.
@@ -148,7 +148,7 @@ type Result struct {
 	// Err is nil if Azure holds what the Service wants, and nothing else of it. Else it
 	// carries a *fault.Fault, if Azure had a part in it.
 	Err error
-	// Addresses are those of the wish's faces, in their order.
+	// Addresses are those of the frontends that it wants, in their order.
 	Addresses []netip.Addr
 	// Note is what people should know although all went well; empty for nothing.
 	Note string
@@ -268,7 +268,7 @@ func steps(req Request, guarded bool) []step {
 	switch {
 	case !guarded:
 		return all
-	case req.Wish == nil:
+	case req.Desired == nil:
 		return append([]step{{secures: true}}, all...)
 	}
 	return append(all, step{secures: true})
@@ -279,11 +279,11 @@ func stepsOnBalancers(req Request) []step {
 	for _, id := range req.Leave {
 		all = append(all, step{on: id, leaves: true})
 	}
-	if req.Wish == nil {
+	if req.Desired == nil {
 		return all
 	}
 	here := step{on: req.On}
-	if req.Wish.Internal {
+	if req.Desired.Internal {
 		return append([]step{here}, all...)
 	}
 	return append(all, here)
@@ -315,12 +315,12 @@ func (b *Balancers) next(j *job) {
 
 // done tells what came of a job.
 func (b *Balancers) done(j *job, err error) {
-	if j.Wish == nil && err == nil {
+	if j.Desired == nil && err == nil {
 		b.atlas.remove(j.Service)
 		b.makesPeace(j.Service, balancing, addressing, securing)
 	}
 	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
-		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
+		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
 	})
 	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Kept: j.kept, Contests: j.contests, Changed: j.changed, Gone: gone, Filling: j.filling, Without: j.without})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A fight is what Weir wrote for a Service, saw in Azure, and found undone twice, without any
-// wish having changed. From then on the parts stay as somebody else wants them, and Weir
+// Service having changed what it wants. From then on the parts stay as somebody else wants them, and Weir
 // tries again after a pause that doubles.
 const (
 	firstTruce = 30 * time.Minute
@@ -42,14 +42,14 @@ type Contest struct {
 // undone is a part that is not as Weir wrote it: its kind and name, and what it is now.
 type undone struct{ part, text string }
 
-// ask is what makes a fight another one: a wish that changes, or a person who asks.
+// ask is what makes a fight another one: a Service that changes, or a person who asks.
 type ask struct {
-	wish  *service.Wish
-	on    lb.LoadBalancerKey
-	again string
+	desired *service.Spec
+	on      lb.LoadBalancerKey
+	again   string
 }
 
-func (j *job) ask() ask { return ask{j.Wish, j.On.Key(), j.Again} }
+func (j *job) ask() ask { return ask{j.Desired, j.On.Key(), j.Again} }
 
 // fights notes the fights that there are about what a job has.
 func (j *job) fights(all ...*Contest) {
@@ -85,7 +85,7 @@ func (b *Balancers) yields(of content, to string, a ask, in string, differ []und
 	defer b.mu.Unlock()
 	key := string(of) + to
 	f := b.fights[key]
-	if f == nil || f.on != a.on || f.again != a.again || !reflect.DeepEqual(f.wish, a.wish) {
+	if f == nil || f.on != a.on || f.again != a.again || !reflect.DeepEqual(f.desired, a.desired) {
 		f = &fight{ask: a, found: map[string]time.Time{}}
 		b.fights[key] = f
 	}

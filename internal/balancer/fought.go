@@ -19,7 +19,7 @@ import (
 func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
 	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c plan.Change) bool { return !g.touched(c, observed) })
 	stay := map[string]bool{}
-	all := g.wishing(jobs)
+	all := g.demands(jobs)
 	for _, owner := range slices.Sorted(maps.Keys(all)) {
 		of := all[owner]
 		if p.Refused[owner] != nil {
@@ -35,13 +35,13 @@ func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.Secur
 	return stay
 }
 
-// wishing are the Services whose wish is known, those that are due included.
-func (g *guard) wishing(jobs []*job) map[string]guarded {
+// demands are the Services of which it is known what they want, those that are due included.
+func (g *guard) demands(jobs []*job) map[string]guarded {
 	all := maps.Clone(g.known)
 	for _, j := range jobs {
 		all[j.Owner] = guardedBy(j)
 	}
-	maps.DeleteFunc(all, func(_ string, of guarded) bool { return of.wish == nil })
+	maps.DeleteFunc(all, func(_ string, of guarded) bool { return of.desired == nil })
 	return all
 }
 
@@ -72,7 +72,7 @@ func differingAt(at []netip.Addr, changes []plan.Change) []undone {
 // seen notes for all of them that the group holds what they want, and for those that are due
 // which fights there are.
 func (g *guard) seen(jobs []*job, p nsg.Plan) {
-	for owner, of := range g.wishing(nil) {
+	for owner, of := range g.demands(nil) {
 		if p.Refused[owner] == nil {
 			g.shows(securing, of.service)
 		}

@@ -21,7 +21,7 @@ import (
 // balancer.
 type guard struct {
 	*worker
-	// known are the Services whose wish the group holds, by owner, and those that leave and for
+	// known are the Services for which the group holds what they want, by owner, and those that leave and for
 	// which it is closed.
 	known map[string]guarded
 	// had are the destinations that were ours at the last write: those that nobody asks for
@@ -123,7 +123,7 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 	for _, j := range jobs {
 		if refused[j] == nil {
 			g.settle(j, s, p)
-			if j.Wish != nil && len(g.admissions(guardedBy(j))) > 0 {
+			if j.Desired != nil && len(g.admissions(guardedBy(j))) > 0 {
 				j.note = joined(note, s.naming.withheld(guardedBy(j)))
 			}
 		}
@@ -167,7 +167,7 @@ func (g *guard) put(ctx context.Context, observed lb.SecurityGroup, s situation,
 func (g *guard) missing(jobs []*job) map[*job]error {
 	refused := map[*job]error{}
 	for _, j := range jobs {
-		if j.Wish != nil && len(g.admissions(guardedBy(j))) > 0 {
+		if j.Desired != nil && len(g.admissions(guardedBy(j))) > 0 {
 			refused[j] = fmt.Errorf("%s: resource group %s has none of that name: create it and give it to the nodes' subnet, or correct securityGroupName and securityGroupResourceGroup in azure.json",
 				g.name(), g.cfg.SecurityGroup.ResourceGroup)
 		}
@@ -180,7 +180,7 @@ func (g *guard) refusals(jobs []*job, p nsg.Plan) map[*job]error {
 	for _, j := range jobs {
 		if why := p.Refused[j.Owner]; why != nil {
 			refused[j] = fmt.Errorf("%s: %w", g.name(), why)
-		} else if j.Wish != nil && j.Wish.NodePorts() != nil {
+		} else if j.Desired != nil && j.Desired.NodePorts() != nil {
 			if _, ok := g.cfg.Cluster.NodesOf(j.On); !ok {
 				refused[j] = errors.New(g.name() + ": the nodes behind load balancer " + j.On.Name + " are not known yet")
 			}

@@ -31,7 +31,7 @@ func (p policy) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Load
 }
 
 // A policy of Azure's that changes what is written is a fight as well: after some minutes the
-// Service has what Azure makes of its wish. Its neighbours never wait.
+// Service has what Azure makes of what it wants. Its neighbours never wait.
 func TestAPolicyThatChangesEachWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()

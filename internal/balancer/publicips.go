@@ -28,7 +28,7 @@ const (
 // inventory is what a pass knows of public IPs.
 type inventory struct {
 	known map[string]lb.PublicIP // by key
-	// of are the keys of the public IPs of a job's faces; empty for private ones.
+	// of are the keys of the public IPs of a job's frontends; empty for private ones.
 	of     map[*job][]string
 	failed map[*job]error
 	// brought are the public IPs of people that have to change, and for whom: they are
@@ -57,8 +57,8 @@ func (w *worker) groupsOf(j *job) []lb.ResourceID {
 		g.ResourceGroup = name
 		all = append(all, g)
 	}
-	if j.Wish != nil {
-		for _, f := range j.Wish.Faces {
+	if j.Desired != nil {
+		for _, f := range j.Desired.Frontends {
 			if f.PublicIP != nil {
 				all = append(all, group(f.PublicIP.ID))
 			}
@@ -88,7 +88,7 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 	}
 	writes, first := map[string]*ipWrite{}, map[string]*ipWrite{}
 	for _, j := range jobs {
-		if inv.failed[j] == nil && j.Wish != nil && !j.steps[0].leaves {
+		if inv.failed[j] == nil && j.Desired != nil && !j.steps[0].leaves {
 			w.pick(j, inv, writes)
 			w.yield(j, inv, first)
 		}
@@ -121,7 +121,7 @@ func (w *worker) yield(j *job, inv *inventory, writes map[string]*ipWrite) {
 func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 	var nexts []lb.PublicIP
 	var changes []bool
-	for _, f := range j.Wish.Faces {
+	for _, f := range j.Desired.Frontends {
 		var next lb.PublicIP
 		var changed bool
 		var err error
@@ -144,7 +144,7 @@ func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 		nexts, changes = append(nexts, next), append(changes, changed)
 	}
 	w.yieldAddresses(j, inv, nexts, changes)
-	for i, f := range j.Wish.Faces {
+	for i, f := range j.Desired.Frontends {
 		if f.PublicIP == nil {
 			inv.of[j] = append(inv.of[j], "")
 			continue

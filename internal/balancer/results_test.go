@@ -32,7 +32,7 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 		return nil
 	}
 	p.keepPools(res)
-	if res.Wish == nil {
+	if res.Desired == nil {
 		p.stage.release(name, cl)
 		return nil
 	}
@@ -41,8 +41,8 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 	if !slices.Equal(r.status, res.Addresses) {
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
-	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
-	r.groups, r.servedAt = groupsOf(res.Wish), time.Now()
+	r.status, cl.level, cl.labels = res.Addresses, res.Desired, cl.asked
+	r.groups, r.servedAt = groupsOf(res.Desired), time.Now()
 	p.stage.served(name)
 	return nil
 }

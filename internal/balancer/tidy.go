@@ -88,7 +88,7 @@ func (w *worker) choreOf(jobs []*job, ip lb.PublicIP) (chore, bool) {
 	j := w.leftBy(jobs, ip)
 	switch {
 	case j == nil:
-		wanted := slices.ContainsFunc(jobs, func(j *job) bool { return wants(j.Wish, ip) })
+		wanted := slices.ContainsFunc(jobs, func(j *job) bool { return wants(j.Desired, ip) })
 		return chore{ip: ip}, w.orphan(ip) && ip.UsedBy == "" && !wanted
 	case (equalFold(madeFor(ip, w.cfg.ClusterName), j.Owner) || w.orphan(ip)) && ip.UsedBy == "":
 		return chore{ip: ip, by: j}, true
@@ -104,7 +104,7 @@ func (w *worker) choreOf(jobs []*job, ip lb.PublicIP) (chore, bool) {
 func (w *worker) leftBy(jobs []*job, ip lb.PublicIP) *job {
 	owner, labelled := madeFor(ip, w.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
 	for _, j := range jobs {
-		if (owner != "" && equalFold(j.Owner, owner) || labelled == j.Service && !w.cfg.foreign(ip)) && !wants(j.Wish, ip) {
+		if (owner != "" && equalFold(j.Owner, owner) || labelled == j.Service && !w.cfg.foreign(ip)) && !wants(j.Desired, ip) {
 			return j
 		}
 	}

@@ -131,8 +131,8 @@ func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error)
 	f := fault.From(err)
 	switch {
 	case f != nil && f.Class == fault.Stale:
-		wished := slices.ContainsFunc(jobs, func(j *job) bool { return !j.steps[0].leaves })
-		if wished && w.cfg.Location == "" {
+		needed := slices.ContainsFunc(jobs, func(j *job) bool { return !j.steps[0].leaves })
+		if needed && w.cfg.Location == "" {
 			return lb.LoadBalancer{}, fmt.Errorf(`load balancer %s has to be made, and azure.json does not say where: set its key "location"`, w.id.Name)
 		}
 		return lb.LoadBalancer{ID: w.id, Location: w.cfg.Location, SKU: lb.Standard, Tags: maps.Clone(w.cfg.Tags)}, nil
@@ -217,13 +217,13 @@ func (w *worker) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.
 	return shown, nil
 }
 
-// address notes the addresses of a job's faces.
+// address notes the addresses of a job's frontends.
 func (w *worker) address(j *job, shown lb.LoadBalancer, inv *inventory) {
 	if j.steps[0].leaves {
 		return
 	}
 	j.addresses = nil
-	for i, f := range j.Wish.Faces {
+	for i, f := range j.Desired.Frontends {
 		addr := f.Frontend.PrivateIP
 		if key := inv.of[j][i]; key != "" {
 			addr = inv.known[key].Address

@@ -35,8 +35,8 @@ func (w *worker) unfought(jobs []*job, p plan.Plan) []*job {
 func differing(j *job, changes []plan.Change) []undone {
 	var all []undone
 	for _, c := range changes {
-		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Wish.Probes, func(p lb.Probe) bool { return equalFold(p.Name, c.Name) }) ||
-			c.Kind == plan.Pool && slices.ContainsFunc(j.Wish.Pools, func(p service.Pool) bool { return equalFold(p.Name, c.Name) })
+		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Desired.Probes, func(p lb.Probe) bool { return equalFold(p.Name, c.Name) }) ||
+			c.Kind == plan.Pool && slices.ContainsFunc(j.Desired.Pools, func(p service.Pool) bool { return equalFold(p.Name, c.Name) })
 		if shared || c.Kind != plan.Pool && hasPrefixFold(c.Name, j.Owner) {
 			all = append(all, undoneBy(c))
 		}
@@ -93,7 +93,7 @@ func (w *worker) stays(jobs, due []*job, shown lb.LoadBalancer, inv *inventory) 
 			continue
 		}
 		w.address(j, shown, inv)
-		for i, f := range j.Wish.Faces {
+		for i, f := range j.Desired.Frontends {
 			if j.addresses[i].IsValid() { // else its frontend is gone, and what people know of it stays
 				continue
 			}

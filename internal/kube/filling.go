@@ -35,8 +35,8 @@ type filling struct {
 }
 
 // over reports whether a wish has to be asked for again.
-func (f *filling) over(wish *service.Wish, again string, now time.Time) bool {
-	if f.asked == nil || f.one.Load() || !now.Before(f.until) || f.asked.Again != again || !reflect.DeepEqual(f.asked.Wish, wish) {
+func (f *filling) over(wish *service.Spec, again string, now time.Time) bool {
+	if f.asked == nil || f.one.Load() || !now.Before(f.until) || f.asked.Again != again || !reflect.DeepEqual(f.asked.Desired, wish) {
 		f.end()
 		return true
 	}

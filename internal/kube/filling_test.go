@@ -18,9 +18,9 @@ import (
 // A Service whose pools have to be filled first is not asked for again by every event; it is when
 // one is filled, when what it wants is another thing, and after a while.
 func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
-	now, wish := time.Now(), &service.Wish{Owner: "a1"}
+	now, wish := time.Now(), &service.Spec{Owner: "a1"}
 	waiting := func() *filling {
-		f := &filling{asked: &balancer.Request{Wish: wish}, until: now.Add(fillsAgainAfter)}
+		f := &filling{asked: &balancer.Request{Desired: wish}, until: now.Add(fillsAgainAfter)}
 		f.pools.Store(&[]lb.PoolID{{Name: "shop-web"}})
 		return f
 	}
@@ -29,14 +29,14 @@ func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		f     *filling
-		wish  *service.Wish
+		wish  *service.Spec
 		again string
 		now   time.Time
 		over  bool
 	}{
-		{"an event", waiting(), &service.Wish{Owner: "a1"}, "", now.Add(time.Second), false},
+		{"an event", waiting(), &service.Spec{Owner: "a1"}, "", now.Add(time.Second), false},
 		{"a pool is filled", filled, wish, "", now, true},
-		{"it wants something else", waiting(), &service.Wish{Owner: "a1", Internal: true}, "", now, true},
+		{"it wants something else", waiting(), &service.Spec{Owner: "a1", Internal: true}, "", now, true},
 		{"it wants nothing any more", waiting(), nil, "", now, true},
 		{"a person asks", waiting(), wish, "please", now, true},
 		{"nobody has said anything", waiting(), wish, "", now.Add(fillsAgainAfter), true},
