@@ -27,7 +27,7 @@ type record struct {
 	// groups are the resource groups that may have public IPs of it, recorded likewise.
 	groups []string
 	status []netip.Addr
-	// again is what a person wrote who wants a fight to be taken up again.
+	// again is what a person wrote who wants a contest to be taken up again.
 	again string
 	// servedAt is when it last got what it wants.
 	servedAt time.Time

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
 	"weir.dev/weir/internal/plan"
@@ -29,7 +30,7 @@ func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.Secur
 		for _, a := range g.admissions(s.naming.lawful(of)) {
 			at = append(at, a.Destinations...)
 		}
-		stay[owner] = g.yields(securing, of.service, of.ask(), g.name(), differingAt(at, touched), time.Now())
+		stay[owner] = g.contests.Leave(contest.SecurityGroup, of.service, of.asked(), g.name(), differingAt(at, touched), time.Now())
 	}
 	maps.DeleteFunc(stay, func(_ string, stays bool) bool { return !stays })
 	return stay
@@ -59,25 +60,25 @@ func (g *guard) touched(c plan.Change, observed []lb.SecurityRule) bool {
 }
 
 // differingAt are the changes that let somebody in at these addresses, or keep him out.
-func differingAt(at []netip.Addr, changes []plan.Change) []undone {
-	var all []undone
+func differingAt(at []netip.Addr, changes []plan.Change) []contest.Undone {
+	var all []contest.Undone
 	for _, c := range changes {
 		if concerns(c, at) {
-			all = append(all, undoneBy(c))
+			all = append(all, contest.UndoneBy(c))
 		}
 	}
 	return all
 }
 
 // seen notes for all of them that the group holds what they want, and for those that are due
-// which fights there are.
+// which contests there are.
 func (g *guard) seen(jobs []*job, p nsg.Plan) {
 	for owner, of := range g.demands(nil) {
 		if p.Refused[owner] == nil {
-			g.shows(securing, of.service)
+			g.contests.Shown(contest.SecurityGroup, of.service)
 		}
 	}
 	for _, j := range jobs {
-		j.fights(g.shows(securing, j.Service))
+		j.contested(g.contests.Shown(contest.SecurityGroup, j.Service))
 	}
 }

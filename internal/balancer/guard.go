@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
@@ -29,7 +31,7 @@ type guard struct {
 	had map[netip.Addr]bool
 	// holds says which Service was the first to name an additional address.
 	holds map[netip.Addr]string
-	// left are the rules of the group as the last pass left them, or would have without fights.
+	// left are the rules of the group as the last pass left them, or would have without contests.
 	left []lb.SecurityRule
 }
 
@@ -56,15 +58,15 @@ func (g *guard) pass(ctx context.Context, jobs []*job) {
 	// In which order load balancers are ready is chance: priorities are not to depend on it.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
-		why := g.refused(securing, j)
+		why := g.refused(contest.SecurityGroup, j)
 		if why != nil {
 			g.fail(ctx, j, why)
 		}
 		return why != nil
 	})
-	for _, j := range g.blame(ctx, jobs, securing, g.write) {
+	for _, j := range g.blame(ctx, jobs, contest.SecurityGroup, g.write) {
 		j.steps = j.steps[1:]
-		g.trust(securing, j)
+		g.trust(contest.SecurityGroup, j)
 		g.next(j)
 	}
 }
@@ -73,8 +75,8 @@ func (g *guard) pass(ctx context.Context, jobs []*job) {
 func (g *guard) write(ctx context.Context, jobs []*job) (refused map[*job]error, err error) {
 	within, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
-	if failed := g.leased(within, func(valid func() bool) {
-		refused, err = g.twice(resourceSecurityGroup, func() (map[*job]error, error) { return g.apply(within, jobs, valid) })
+	if failed := contest.Leased(within, g.cfg.Lease, func(valid func() bool) {
+		refused, err = contest.Twice(func() (map[*job]error, error) { return g.apply(within, jobs, valid) }, g.overtaken(resourceSecurityGroup))
 	}); failed != nil {
 		return nil, failed
 	}
@@ -98,9 +100,9 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 		return nil, err
 	}
 	if observed.Provisioning == lb.Updating {
-		return nil, g.underWay(g.name())
+		return nil, g.busy.Found(g.name(), time.Now())
 	}
-	g.isFree(g.name())
+	g.busy.Free(g.name())
 	s := g.survey(jobs, nil)
 	p := nsg.Merge(s.input(observed.Rules))
 	left := p.Next
@@ -110,7 +112,7 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 	}
 	if !p.Empty() {
 		if !valid() {
-			return nil, errLeaseLost
+			return nil, contest.ErrLeaseLost
 		}
 		if err := g.put(ctx, observed, s, p); err != nil {
 			return g.refusals(jobs, p), err

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
 	"weir.dev/weir/internal/service"
@@ -22,7 +23,9 @@ type guarded struct {
 	again            string
 }
 
-func (of guarded) ask() ask { return ask{of.desired, of.on.Key(), of.again} }
+func (of guarded) asked() contest.Asked {
+	return contest.Asked{Desired: of.desired, On: of.on.Key(), Again: of.again}
+}
 
 func guardedBy(j *job) guarded {
 	return guarded{service: j.Service, desired: j.Desired, addresses: j.addresses, shown: j.Shown, on: j.On, again: j.Again}
@@ -64,7 +67,7 @@ type situation struct {
 // survey gathers what all Services of the cluster ask for: those that are due, those that
 // were served since the start, and of all others only where they are reached, so that
 // nothing is closed there. Those may be of another controller, and after a start they are
-// all that were not looked at yet. Those of stay are fought about, and nothing is changed where
+// all that were not looked at yet. Those of stay are contested, and nothing is changed where
 // they are reached.
 func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 	s := situation{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[lb.LoadBalancerKey]behind{}}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
@@ -36,8 +37,8 @@ func (w *worker) write(ctx context.Context, jobs []*job, inv *inventory) (refuse
 	}
 	within, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
-	if failed := w.leased(within, func(valid func() bool) {
-		refused, err = w.twice(resourceBalancer, func() (map[*job]error, error) { return w.apply(within, jobs, inv, valid) })
+	if failed := contest.Leased(within, w.cfg.Lease, func(valid func() bool) {
+		refused, err = contest.Twice(func() (map[*job]error, error) { return w.apply(within, jobs, inv, valid) }, w.overtaken(resourceBalancer))
 	}); failed != nil {
 		return nil, failed
 	}
@@ -80,7 +81,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	w.hold(jobs, observed)
 	p := plan.Make(w.input(observed, jobs, owners, foreign, inv))
 	all := jobs
-	if jobs = w.unfought(all, p); len(jobs) < len(all) {
+	if jobs = w.uncontested(all, p); len(jobs) < len(all) {
 		p = plan.Make(w.input(observed, jobs, owners, foreign, inv))
 	}
 	refused := map[*job]error{}
@@ -93,7 +94,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	shown := observed
 	if !p.Empty() || observed.Provisioning == lb.Failed {
 		if !valid() {
-			return nil, errLeaseLost
+			return nil, contest.ErrLeaseLost
 		}
 		if shown, err = w.carryOut(ctx, observed, p); err != nil {
 			return refused, err
@@ -141,9 +142,9 @@ func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error)
 	case observed.SKU != lb.Standard:
 		return lb.LoadBalancer{}, fmt.Errorf("load balancer %s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", w.id.Name, observed.SKU)
 	case observed.Provisioning == lb.Updating:
-		return lb.LoadBalancer{}, w.underWay("load balancer " + w.id.Name)
+		return lb.LoadBalancer{}, w.busy.Found("load balancer "+w.id.Name, time.Now())
 	}
-	w.isFree("load balancer " + w.id.Name)
+	w.busy.Free("load balancer " + w.id.Name)
 	return observed, nil
 }
 
