@@ -136,9 +136,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 		c.tellKept(ctx, s, cl)
 		return reconcile.Result{}, nil // until it leaves, or another process serves its class
 	}
-	if lost := cl.poolLost.Swap(nil); lost != nil && cl.needs(*lost) {
-		cl.level = nil
-	}
+	cl.loses(cl.poolLost.Swap(nil))
 	if cl.running {
 		return reconcile.Result{}, nil // its end comes back here
 	}

@@ -115,6 +115,17 @@ func (cl *claim) needs(p v1alpha1.BackendPoolSpec) bool {
 		slices.ContainsFunc(cl.level.Wish.Pools, func(pool service.Pool) bool { return pool.Name == p.PoolName })
 }
 
+// loses takes in which BackendPool of the Service is gone; nil is none.
+func (cl *claim) loses(p *v1alpha1.BackendPoolSpec) {
+	if p == nil {
+		return
+	}
+	if cl.needs(*p) {
+		cl.level = nil
+	}
+	cl.filling.misses(*p)
+}
+
 // isLevel reports whether Azure is known to hold a wish, where it belongs, and it is not time
 // to look again.
 func (cl *claim) isLevel(wish *service.Wish, again, chosenBy string, now time.Time) bool {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,15 @@ func (f *filling) over(wish *service.Wish, again string, now time.Time) bool {
 		return true
 	}
 	return false
+}
+
+// misses ends the wait for a pool whose BackendPool is gone: nobody fills it before it is made again.
+func (f *filling) misses(lost v1alpha1.BackendPoolSpec) {
+	if waits := f.pools.Load(); waits != nil && slices.ContainsFunc(*waits, func(id lb.PoolID) bool {
+		return strings.EqualFold(id.LoadBalancer.Name, lost.LoadBalancer.Name) && strings.EqualFold(id.Name, lost.PoolName)
+	}) {
+		f.end()
+	}
 }
 
 func (f *filling) end() {

@@ -47,6 +47,28 @@ func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 	}
 }
 
+// A Service does not wait for a pool whose BackendPool went meanwhile: it is asked for again, which
+// makes it.
+func TestAPoolThatIsLostIsNotWaitedFor(t *testing.T) {
+	web := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}
+	for _, row := range []struct {
+		name, balancer, pool string
+		waits                bool
+	}{
+		{"its pool", "Kubernetes", "Shop-Web", false},
+		{"another pool", "kubernetes", "shop-api", true},
+		{"a pool of that name elsewhere", "kubernetes-internal", "shop-web", true},
+	} {
+		cl := &claim{filling: filling{asked: &balancer.Request{}, until: time.Now().Add(fillsAgainAfter)}}
+		cl.filling.pools.Store(&[]lb.PoolID{web})
+		cl.loses(nil)
+		cl.loses(&v1alpha1.BackendPoolSpec{LoadBalancer: v1alpha1.LoadBalancerReference{Name: row.balancer}, PoolName: row.pool})
+		if waits := cl.filling.asked != nil && cl.filling.pools.Load() != nil; waits != row.waits {
+			t.Errorf("%s is lost: waits %t, want %t", row.name, waits, row.waits)
+		}
+	}
+}
+
 // A pool is waited for only where it will be filled.
 func TestWhichPoolsAreWaitedFor(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
