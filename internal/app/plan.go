@@ -324,8 +324,8 @@ func (p *planning) concerns(pool kube.Pool) bool {
 		return true
 	}
 	return slices.ContainsFunc(p.results, func(r balancer.Result) bool {
-		return r.Wish != nil && r.On.Key() == pool.ID.LoadBalancer.Key() &&
-			slices.ContainsFunc(r.Wish.Pools, func(w service.Pool) bool { return strings.EqualFold(w.Name, pool.ID.Name) })
+		return r.Desired != nil && r.On.Key() == pool.ID.LoadBalancer.Key() &&
+			slices.ContainsFunc(r.Desired.Pools, func(w service.Pool) bool { return strings.EqualFold(w.Name, pool.ID.Name) })
 	})
 }
 
@@ -347,11 +347,11 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 	}
 	taken := 0
 	for _, r := range p.results {
-		if r.Wish != nil && r.Err == nil && shown.Lose(r.Service, r.Shown, r.Addresses) {
+		if r.Desired != nil && r.Err == nil && shown.Lose(r.Service, r.Shown, r.Addresses) {
 			taken++
 		}
 		s := planview.Service{Service: r.Service, Note: noteOf(r), NoEffect: p.noEffect[r.Service]}
-		if r.Wish != nil {
+		if r.Desired != nil {
 			s.LoadBalancer = r.On.Name
 		}
 		if _, ofAzure := errors.AsType[*fault.Fault](r.Err); ofAzure {

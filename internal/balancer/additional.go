@@ -44,7 +44,7 @@ func namingOf(nodes []netip.Addr, there []Reached, known map[string]guarded, hol
 	}
 	for _, of := range known {
 		put(n.served, of.service, of.addresses)
-		put(n.named, of.service, of.wish.Access.Additional)
+		put(n.named, of.service, of.desired.Access.Additional)
 	}
 	for _, all := range n.named {
 		slices.Sort(all)
@@ -88,22 +88,22 @@ func (n naming) opens(of string, a netip.Addr) bool {
 // lawful returns what a Service wants, without the additional addresses that are not opened for
 // it. What was found when it was looked at may be otherwise by now: nodes come, and neighbours.
 func (n naming) lawful(of guarded) guarded {
-	if of.wish == nil || !slices.ContainsFunc(of.wish.Access.Additional, func(a netip.Addr) bool { return !n.opens(of.service, a) }) {
+	if of.desired == nil || !slices.ContainsFunc(of.desired.Access.Additional, func(a netip.Addr) bool { return !n.opens(of.service, a) }) {
 		return of
 	}
-	wish := *of.wish
-	wish.Access.Additional = slices.DeleteFunc(slices.Clone(wish.Access.Additional), func(a netip.Addr) bool { return !n.opens(of.service, a) })
-	of.wish = &wish
+	desired := *of.desired
+	desired.Access.Additional = slices.DeleteFunc(slices.Clone(desired.Access.Additional), func(a netip.Addr) bool { return !n.opens(of.service, a) })
+	of.desired = &desired
 	return of
 }
 
 // withheld says which additional addresses are not opened for a Service; empty for none.
 func (n naming) withheld(of guarded) string {
-	if of.wish == nil {
+	if of.desired == nil {
 		return ""
 	}
 	var texts []string
-	for _, a := range of.wish.Access.Additional {
+	for _, a := range of.desired.Access.Additional {
 		switch rival := n.rival(of.service, a); {
 		case n.taken(of.service, a) != "":
 			texts = append(texts, fmt.Sprintf("%s is %s", a, n.taken(of.service, a)))
@@ -119,12 +119,12 @@ func (n naming) withheld(of guarded) string {
 	return "nothing is changed for the Service at further addresses that it names (" + service.AdditionalIPs + "): " + strings.Join(texts, "; ")
 }
 
-// holders says of the Services whose wish the group holds which of them has which address.
+// holders says of the Services for which the group holds what they want, which of them has which address.
 func (n naming) holders(known map[string]guarded) map[netip.Addr]string {
 	all := map[netip.Addr]string{}
 	for _, of := range known {
-		if of.wish != nil {
-			for _, a := range n.lawful(of).wish.Access.Additional {
+		if of.desired != nil {
+			for _, a := range n.lawful(of).desired.Access.Additional {
 				all[a] = of.service
 			}
 		}
@@ -139,7 +139,7 @@ func joined(notes ...string) string {
 // mayName returns why a Service must not name one of its additional addresses: before anything
 // is made for it. Without a security group nothing follows from them.
 func (b *Balancers) mayName(ctx context.Context, p Placing) error {
-	access := p.Wish.Access
+	access := p.Desired.Access
 	if len(access.Additional) == 0 || access.Unruled || b.cfg.SecurityGroup.Name == "" {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (b *Balancers) mayName(ctx context.Context, p Placing) error {
 // are not its own, whose they are.
 func (b *Balancers) publicIPsOfOthers(ctx context.Context, p Placing) (map[netip.Addr]string, error) {
 	groups := map[string]lb.ResourceID{group(b.cfg.PublicIPs).Key(): group(b.cfg.PublicIPs)}
-	for _, f := range p.Wish.Faces {
+	for _, f := range p.Desired.Frontends {
 		if f.PublicIP != nil {
 			groups[group(f.PublicIP.ID).Key()] = group(f.PublicIP.ID)
 		}
@@ -191,7 +191,7 @@ func (s Settings) whose(ip lb.PublicIP, p Placing) string {
 	tags := strings.Split(lb.Tag(ip.Tags, service.TagService), ",")
 	ours := equalFold(lb.Tag(ip.Tags, service.TagCluster), s.ClusterName)
 	switch {
-	case wants(p.Wish, ip):
+	case wants(p.Desired, ip):
 		return ""
 	case ours && tags[0] != "" && !slices.ContainsFunc(tags, func(key string) bool { return strings.TrimSpace(key) == p.Service }):
 		return "public IP " + ip.ID.Name + ", which was made for Service " + tags[0]

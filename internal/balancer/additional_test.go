@@ -25,7 +25,7 @@ func TestAnAdditionalAddressIsOneServicesAlone(t *testing.T) {
 		known := map[string]guarded{}
 		for _, name := range names {
 			if rapid.Bool().Draw(t, name+" is known") {
-				known[name] = guarded{service: name, wish: &service.Wish{Access: service.Access{Additional: several.Draw(t, "wishes")}}, addresses: rapid.SliceOfN(address, 0, 1).Draw(t, "has")}
+				known[name] = guarded{service: name, desired: &service.Spec{Access: service.Access{Additional: several.Draw(t, "names")}}, addresses: rapid.SliceOfN(address, 0, 1).Draw(t, "has")}
 				continue
 			}
 			there = append(there, Reached{Service: name, Additional: several.Draw(t, "names"), Addresses: rapid.SliceOfN(address, 0, 1).Draw(t, "shows")})

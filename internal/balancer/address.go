@@ -163,9 +163,9 @@ func madeFor(ip lb.PublicIP, cluster string) (owner string) {
 	return owner
 }
 
-// wants reports whether a wish needs a public IP.
-func wants(w *service.Wish, ip lb.PublicIP) bool {
-	return w != nil && slices.ContainsFunc(w.Faces, func(f service.Face) bool {
+// wants reports whether what a Service wants needs a public IP.
+func wants(w *service.Spec, ip lb.PublicIP) bool {
+	return w != nil && slices.ContainsFunc(w.Frontends, func(f service.Frontend) bool {
 		switch want := f.PublicIP; {
 		case want == nil:
 			return false

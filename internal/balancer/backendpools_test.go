@@ -150,10 +150,10 @@ func (p pools) lookAgain(b *backendPool) {
 func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
 	s := p.stage
 	needed = map[string]bool{}
-	if res.Wish == nil {
+	if res.Desired == nil {
 		return needed
 	}
-	for _, pool := range res.Wish.Pools {
+	for _, pool := range res.Desired.Pools {
 		b := &backendPool{id: lb.PoolID{LoadBalancer: res.On, Name: pool.Name}, pool: pool, service: res.Service}
 		if pool.Shared {
 			b.service = ""

@@ -8,24 +8,21 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
+// What was refused is tried again after a pause that doubles.
+const (
+	firstRefused = 5 * time.Second
+	lastRefused  = 5 * time.Minute
+)
+
 // mostTries bounds the writes by which a pass finds out whom Azure refuses: twice the
 // depth of a search among a hundred Services, and room for a second culprit.
 const mostTries = 24
-
-// content is what Azure may refuse, and what somebody else may undo: that of the load
-// balancers, of the public IPs, or of the security group.
-type content string
-
-const (
-	balancing  content = ""
-	addressing content = "public IPs of "
-	securing   content = "security group of "
-)
 
 // trial is a write for some jobs. Those that the plan refuses are left out of it, and an
 // error is that of all others.
@@ -34,7 +31,7 @@ type trial func(ctx context.Context, jobs []*job) (refused map[*job]error, err e
 // blame writes the jobs, and returns those whose step is done. All others have failed.
 // Those that were refused before are written by themselves, so that their neighbours do
 // not pay again.
-func (w *worker) blame(ctx context.Context, jobs []*job, of content, write trial) (level []*job) {
+func (w *worker) blame(ctx context.Context, jobs []*job, of contest.In, write trial) (level []*job) {
 	var good, suspects []*job
 	w.Balancers.mu.Lock()
 	for _, j := range jobs {
@@ -51,7 +48,7 @@ func (w *worker) blame(ctx context.Context, jobs []*job, of content, write trial
 }
 
 // search writes the jobs; if Azure refuses that, each half by itself.
-func (w *worker) search(ctx context.Context, jobs []*job, of content, write trial, tries *int) (level []*job) {
+func (w *worker) search(ctx context.Context, jobs []*job, of contest.In, write trial, tries *int) (level []*job) {
 	if len(jobs) == 0 || ctx.Err() != nil {
 		return nil
 	}
@@ -92,32 +89,32 @@ func culpable(err error) bool {
 // for the same: each try is a write, and many that are refused would use up the quota of
 // all. A Service that changed is tried at once.
 type refusal struct {
-	wish  *service.Wish
-	on    lb.LoadBalancerKey
-	err   error
-	times int
-	until time.Time
+	desired *service.Spec
+	on      lb.LoadBalancerKey
+	err     error
+	times   int
+	until   time.Time
 }
 
-func (w *worker) suspect(of content, j *job, err error) {
+func (w *worker) suspect(of contest.In, j *job, err error) {
 	w.Balancers.mu.Lock()
 	defer w.Balancers.mu.Unlock()
 	r := w.suspects[string(of)+j.Service]
 	if r == nil || !r.is(j, w.id) {
-		r = &refusal{wish: j.Wish, on: w.id.Key()}
+		r = &refusal{desired: j.Desired, on: w.id.Key()}
 		w.suspects[string(of)+j.Service] = r
 	}
-	r.err, r.until = err, time.Now().Add(min(firstPause<<min(r.times, 10), lastPause))
+	r.err, r.until = err, time.Now().Add(min(firstRefused<<min(r.times, 10), lastRefused))
 	r.times++
 }
 
 // is reports whether a job is what was refused.
 func (r *refusal) is(j *job, on lb.LoadBalancerID) bool {
-	return r.on == on.Key() && reflect.DeepEqual(r.wish, j.Wish)
+	return r.on == on.Key() && reflect.DeepEqual(r.desired, j.Desired)
 }
 
 // refused returns why a job is not tried now; nil if it is.
-func (w *worker) refused(of content, j *job) error {
+func (w *worker) refused(of contest.In, j *job) error {
 	w.Balancers.mu.Lock()
 	defer w.Balancers.mu.Unlock()
 	if r := w.suspects[string(of)+j.Service]; r != nil && r.is(j, w.id) && time.Now().Before(r.until) {
@@ -126,7 +123,7 @@ func (w *worker) refused(of content, j *job) error {
 	return nil
 }
 
-func (b *Balancers) trust(of content, j *job) {
+func (b *Balancers) trust(of contest.In, j *job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.suspects, string(of)+j.Service)

@@ -78,16 +78,16 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 			annotate(&spec, service.IdleTimeout, fmt.Sprint(4+i%90))
 			annotate(&spec, service.PIPResourceGroup, group)
 			spec.Namespace, spec.Name, spec.UID = "shop", fmt.Sprint("s", i), fmt.Sprintf("%032d", i)
-			wish, problems := service.Desired(spec, s.settings.Settings)
+			desired, problems := service.Desired(spec, s.settings.Settings)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
 			r := s.process.balancers.Rehearsal()
-			on, _, err := r.Locate(s.process.ctx, balancer.Placing{Service: spec.Key(), Owner: spec.Owner(), Wish: &wish})
+			on, _, err := r.Locate(s.process.ctx, balancer.Placing{Service: spec.Key(), Owner: spec.Owner(), Desired: &desired})
 			if err != nil {
 				return err
 			}
-			results, err := r.Play(s.process.ctx, []balancer.Request{{Service: spec.Key(), Owner: spec.Owner(), Wish: &wish, On: r.ID(on)}})
+			results, err := r.Play(s.process.ctx, []balancer.Request{{Service: spec.Key(), Owner: spec.Owner(), Desired: &desired, On: r.ID(on)}})
 			if err != nil {
 				return err
 			}

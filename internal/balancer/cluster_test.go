@@ -27,7 +27,7 @@ type record struct {
 	// groups are the resource groups that may have public IPs of it, recorded likewise.
 	groups []string
 	status []netip.Addr
-	// again is what a person wrote who wants a fight to be taken up again.
+	// again is what a person wrote who wants a contest to be taken up again.
 	again string
 	// servedAt is when it last got what it wants.
 	servedAt time.Time
@@ -40,7 +40,7 @@ type claim struct {
 	running     bool // a request is under way
 	sleeps      int  // how many will look later
 	result      *balancer.Result
-	level       *service.Wish
+	level       *service.Spec
 	// labels are those with which level was asked for, asked those of the last request.
 	labels, asked map[string]string
 	fails         int
@@ -178,7 +178,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 		return 0, nil
 	}
 	spec, places, labels := r.Service, slices.Clone(r.places), r.namespaceLabels
-	var wish *service.Wish
+	var desired *service.Spec
 	if !r.deleted {
 		w, problems := service.Desired(spec, s.settings.Settings)
 		if len(problems) > 0 {
@@ -188,13 +188,13 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 			}
 			return 0, nil
 		}
-		if wish = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) {
+		if desired = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) {
 			return 0, nil
 		}
 	}
 	s.mu.Unlock() // time may pass
 	on, leave, err := p.balancers.Locate(p.ctx, balancer.Placing{
-		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Wish: wish, Recorded: places,
+		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, Recorded: places,
 	})
 	_ = pause(p.ctx, apart(r.rank)) // whoever waited for the same list goes on in the same instant
 	s.mu.Lock()
@@ -217,7 +217,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 			r.places = append(r.places, was)
 		}
 	}
-	req := balancer.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Wish: wish, Shown: r.status, Again: r.again, Spare: s.spares, Recorded: places}
+	req := balancer.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Desired: desired, Shown: r.status, Again: r.again, Spare: s.spares, Recorded: places}
 	req.HeldPools = s.held(name)
 	req.MadePools = req.HeldPools
 	if on != "" {
@@ -227,7 +227,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 		req.Leave = append(req.Leave, p.balancers.ID(l))
 	}
 	cl.running, cl.owner, cl.asked = true, spec.Owner(), spec.Labels
-	for _, g := range groupsOf(wish) {
+	for _, g := range groupsOf(desired) {
 		if !slices.Contains(r.groups, g) {
 			r.groups = append(r.groups, g)
 		}
@@ -237,13 +237,13 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	return 0, nil
 }
 
-// groupsOf are the resource groups of the public IPs that a wish has made.
-func groupsOf(w *service.Wish) []string {
+// groupsOf are the resource groups of the public IPs that are made for a Service.
+func groupsOf(w *service.Spec) []string {
 	var groups []string
 	if w == nil {
 		return nil
 	}
-	for _, f := range w.Faces {
+	for _, f := range w.Frontends {
 		if f.PublicIP != nil && !slices.Contains(groups, f.PublicIP.ID.ResourceGroup) {
 			groups = append(groups, f.PublicIP.ID.ResourceGroup)
 		}

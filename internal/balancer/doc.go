@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package balancer makes the cluster's load balancers what its Services want. It gathers
-// the wishes of all Services that are due by load balancer, prepares their public IPs,
+// what all Services that are due want, by load balancer, prepares their public IPs,
 // plans all of them at once, writes under the lane of the load balancer, and checks what
 // Azure then shows.
 //
@@ -13,7 +13,7 @@
 //	share.go      what a Service wants of one load balancer
 //	foreign.go    what others have put into the pools that could go
 //	blame.go      who is to blame for a write that Azure refused
-//	fight.go      what somebody else keeps undoing, and for how long it is left so
+//	contested.go  what somebody else keeps undoing, and what then becomes of a Service
 //	address.go    which public IP a frontend gets (pure)
 //	guard.go      the security group: one loop for all Services of the cluster
 //	situation.go  what they ask of it
@@ -23,7 +23,6 @@
 //	label.go      labels those that people brought, after it
 //	tidy.go       deletes those that nobody wants any more, after it
 //	leftovers.go  what is named as a Service's of which there is none
-//	underway.go   what somebody else is just writing
 //
 // Nothing is retried here: what fails goes back to who asked, with the time before which
 // Azure wants no call. A write whose fate is unknown is settled by the read with which the

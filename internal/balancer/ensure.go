@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
@@ -66,12 +67,6 @@ type Cluster interface {
 	NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool)
 }
 
-// Lease is the lock that other controllers of the load balancers take; see
-// poolupdate.Lease.
-type Lease interface {
-	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
-}
-
 // Config is what the Balancers work with. All fields but Behaviour and Lease are needed.
 type Config struct {
 	Settings
@@ -81,7 +76,7 @@ type Config struct {
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.
-	Lease Lease
+	Lease contest.Lease
 	// Done is told what came of a request, from several goroutines at once.
 	Done func(Result)
 	// Overtaken is told that a write met 412 and was tried a second time, and whether that went
@@ -122,20 +117,20 @@ type Request struct {
 	HeldPools []lb.PoolID
 	// MadePools are those of HeldPools that it has a BackendPool of Weir's for.
 	MadePools []lb.PoolID
-	// Wish is what it wants on On; nil if it wants nothing any more.
-	Wish *service.Wish
-	On   lb.LoadBalancerID
+	// Desired is what it wants on On; nil if it wants nothing any more.
+	Desired *service.Spec
+	On      lb.LoadBalancerID
 	// Leave are the other load balancers that may hold parts of it.
 	Leave []lb.LoadBalancerID
 	// Recorded are the names of all load balancers that may hold parts of it, those included
 	// that are not the cluster's any more.
 	Recorded []string
-	// Spare has a request with a wish take no address away: it ends with a RemovalError
+	// Spare has a request that wants something take no address away: it ends with a RemovalError
 	// before it would.
 	Spare bool
 	// Shown are the addresses that its status shows.
 	Shown []netip.Addr
-	// Again is what a person wrote who wants a fight to be taken up again: another one counts.
+	// Again is what a person wrote who wants a contest to be taken up again: another one counts.
 	Again string
 	// Groups are the names of further resource groups that may have public IPs which were
 	// made for it.
@@ -148,16 +143,16 @@ type Result struct {
 	// Err is nil if Azure holds what the Service wants, and nothing else of it. Else it
 	// carries a *fault.Fault, if Azure had a part in it.
 	Err error
-	// Addresses are those of the wish's faces, in their order.
+	// Addresses are those of the frontends that it wants, in their order.
 	Addresses []netip.Addr
 	// Note is what people should know although all went well; empty for nothing.
 	Note string
 	// Kept are pools that it needs no more, or that were the last of a load balancer, and that
 	// stay for the addresses of others in them; also if there is an error.
 	Kept []plan.Kept
-	// Contests are the fights about what the Service has: there Azure does not hold what it
+	// Contests are those about what the Service has: there Azure does not hold what it
 	// wants, and Weir has left it so, or has tried again since.
-	Contests []Contest
+	Contests []contest.Contest
 	// Changed is true if something was written for the Service.
 	Changed bool
 	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
@@ -176,6 +171,8 @@ type Balancers struct {
 	cfg      Config
 	atlas    atlas
 	readings *readings
+	contests contest.Contests
+	busy     contest.InProgress
 
 	mu      sync.Mutex                     // guards what follows
 	workers map[lb.LoadBalancerKey]*worker // that of the security group has no key
@@ -183,15 +180,11 @@ type Balancers struct {
 	start func(*worker)
 	// suspects are the Services that were to blame for a refused write.
 	suspects map[string]*refusal
-	// fights are those about what Services have, by content and Service.
-	fights map[string]*fight
-	// busy counts how often something was found that somebody else is just writing.
-	busy map[string]int
 }
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, readings: newReadings(cfg.Azure), workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}, fights: map[string]*fight{}}
+	b := &Balancers{cfg: cfg, readings: newReadings(cfg.Azure), workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}}
 	b.atlas.reading = make(chan struct{}, 1)
 	if cfg.SecurityGroup.Name != "" {
 		b.workers[""] = newGuard(b).worker
@@ -240,7 +233,7 @@ type job struct {
 	changed   bool
 	note      string
 	kept      []plan.Kept
-	contests  []Contest
+	contests  []contest.Contest
 	gone      []lb.LoadBalancerID
 	without   []lb.PoolID
 	// rules are those that it wants on the load balancer of the step for now, and filling the
@@ -251,6 +244,19 @@ type job struct {
 	groups []lb.ResourceID
 	// replaces is true if it had to let go of all on the load balancer where it belongs.
 	replaces bool
+}
+
+func (j *job) asked() contest.Asked {
+	return contest.Asked{Desired: j.Desired, On: j.On.Key(), Again: j.Again}
+}
+
+// contested notes the contests that there are about what a job has.
+func (j *job) contested(all ...*contest.Contest) {
+	for _, c := range all {
+		if c != nil {
+			j.contests = append(j.contests, *c)
+		}
+	}
 }
 
 // moves reports whether there are more steps on load balancers.
@@ -268,7 +274,7 @@ func steps(req Request, guarded bool) []step {
 	switch {
 	case !guarded:
 		return all
-	case req.Wish == nil:
+	case req.Desired == nil:
 		return append([]step{{secures: true}}, all...)
 	}
 	return append(all, step{secures: true})
@@ -279,11 +285,11 @@ func stepsOnBalancers(req Request) []step {
 	for _, id := range req.Leave {
 		all = append(all, step{on: id, leaves: true})
 	}
-	if req.Wish == nil {
+	if req.Desired == nil {
 		return all
 	}
 	here := step{on: req.On}
-	if req.Wish.Internal {
+	if req.Desired.Internal {
 		return append([]step{here}, all...)
 	}
 	return append(all, here)
@@ -315,12 +321,34 @@ func (b *Balancers) next(j *job) {
 
 // done tells what came of a job.
 func (b *Balancers) done(j *job, err error) {
-	if j.Wish == nil && err == nil {
+	if j.Desired == nil && err == nil {
 		b.atlas.remove(j.Service)
-		b.makesPeace(j.Service, balancing, addressing, securing)
+		b.contests.Forget(j.Service, contest.LoadBalancer, contest.PublicIPs, contest.SecurityGroup)
 	}
 	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
-		return j.Wish != nil && id.Key() == j.On.Key() // it was made again
+		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
 	})
 	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Kept: j.kept, Contests: j.contests, Changed: j.changed, Gone: gone, Filling: j.filling, Without: j.without})
 }
+
+// What a pass writes. These are labels of a metric.
+const (
+	resourceBalancer      = "load balancer"
+	resourcePublicIP      = "public IP"
+	resourceSecurityGroup = "security group"
+)
+
+// overtaken counts writes of a resource that were tried twice.
+func (b *Balancers) overtaken(resource string) func(settled bool) {
+	return func(settled bool) {
+		if b.cfg.Overtaken != nil {
+			b.cfg.Overtaken(resource, settled)
+		}
+	}
+}
+
+// Contest is what a Result tells of one.
+type Contest = contest.Contest
+
+// CodeUpdating is the code of what somebody is just writing.
+const CodeUpdating = contest.CodeUpdating

@@ -24,11 +24,11 @@ func (w *worker) fresh(j *job, p service.Pool) []lb.Address {
 // awaited are the pools that a job's rules are to send flows to, and that have no member
 // although some are to be in them: the write that makes a pool does not fill it.
 func (w *worker) awaited(j *job, observed lb.LoadBalancer) []lb.PoolID {
-	if j.steps[0].leaves || j.Wish == nil {
+	if j.steps[0].leaves || j.Desired == nil {
 		return nil
 	}
 	var all []lb.PoolID
-	for _, p := range j.Wish.Pools {
+	for _, p := range j.Desired.Pools {
 		is, there := poolNamed(observed, p.Name)
 		filled := there && (len(is.Addresses) > 0 || is.NIC) || !there && len(w.fresh(j, p)) > 0
 		if !filled && w.cfg.Cluster.Awaits(j.Service, w.id, p) {
@@ -73,11 +73,11 @@ func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID) (st
 func (w *worker) hold(jobs []*job, observed lb.LoadBalancer) {
 	for _, j := range jobs {
 		j.rules, j.filling = nil, nil
-		if j.Wish == nil || j.steps[0].leaves {
+		if j.Desired == nil || j.steps[0].leaves {
 			continue
 		}
 		awaited := w.awaited(j, observed)
-		j.rules, j.filling = staying(j.Wish.Rules, observed, awaited)
+		j.rules, j.filling = staying(j.Desired.Rules, observed, awaited)
 		if slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves }) {
 			j.filling = awaited
 		}

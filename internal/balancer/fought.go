@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
 	"weir.dev/weir/internal/plan"
@@ -19,7 +20,7 @@ import (
 func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
 	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c plan.Change) bool { return !g.touched(c, observed) })
 	stay := map[string]bool{}
-	all := g.wishing(jobs)
+	all := g.demands(jobs)
 	for _, owner := range slices.Sorted(maps.Keys(all)) {
 		of := all[owner]
 		if p.Refused[owner] != nil {
@@ -29,19 +30,19 @@ func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.Secur
 		for _, a := range g.admissions(s.naming.lawful(of)) {
 			at = append(at, a.Destinations...)
 		}
-		stay[owner] = g.yields(securing, of.service, of.ask(), g.name(), differingAt(at, touched), time.Now())
+		stay[owner] = g.contests.Leave(contest.SecurityGroup, of.service, of.asked(), g.name(), differingAt(at, touched), time.Now())
 	}
 	maps.DeleteFunc(stay, func(_ string, stays bool) bool { return !stays })
 	return stay
 }
 
-// wishing are the Services whose wish is known, those that are due included.
-func (g *guard) wishing(jobs []*job) map[string]guarded {
+// demands are the Services of which it is known what they want, those that are due included.
+func (g *guard) demands(jobs []*job) map[string]guarded {
 	all := maps.Clone(g.known)
 	for _, j := range jobs {
 		all[j.Owner] = guardedBy(j)
 	}
-	maps.DeleteFunc(all, func(_ string, of guarded) bool { return of.wish == nil })
+	maps.DeleteFunc(all, func(_ string, of guarded) bool { return of.desired == nil })
 	return all
 }
 
@@ -59,25 +60,25 @@ func (g *guard) touched(c plan.Change, observed []lb.SecurityRule) bool {
 }
 
 // differingAt are the changes that let somebody in at these addresses, or keep him out.
-func differingAt(at []netip.Addr, changes []plan.Change) []undone {
-	var all []undone
+func differingAt(at []netip.Addr, changes []plan.Change) []contest.Undone {
+	var all []contest.Undone
 	for _, c := range changes {
 		if concerns(c, at) {
-			all = append(all, undoneBy(c))
+			all = append(all, contest.UndoneBy(c))
 		}
 	}
 	return all
 }
 
 // seen notes for all of them that the group holds what they want, and for those that are due
-// which fights there are.
+// which contests there are.
 func (g *guard) seen(jobs []*job, p nsg.Plan) {
-	for owner, of := range g.wishing(nil) {
+	for owner, of := range g.demands(nil) {
 		if p.Refused[owner] == nil {
-			g.shows(securing, of.service)
+			g.contests.Shown(contest.SecurityGroup, of.service)
 		}
 	}
 	for _, j := range jobs {
-		j.fights(g.shows(securing, j.Service))
+		j.contested(g.contests.Shown(contest.SecurityGroup, j.Service))
 	}
 }

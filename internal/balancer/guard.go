@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
@@ -21,7 +23,7 @@ import (
 // balancer.
 type guard struct {
 	*worker
-	// known are the Services whose wish the group holds, by owner, and those that leave and for
+	// known are the Services for which the group holds what they want, by owner, and those that leave and for
 	// which it is closed.
 	known map[string]guarded
 	// had are the destinations that were ours at the last write: those that nobody asks for
@@ -29,7 +31,7 @@ type guard struct {
 	had map[netip.Addr]bool
 	// holds says which Service was the first to name an additional address.
 	holds map[netip.Addr]string
-	// left are the rules of the group as the last pass left them, or would have without fights.
+	// left are the rules of the group as the last pass left them, or would have without contests.
 	left []lb.SecurityRule
 }
 
@@ -56,15 +58,15 @@ func (g *guard) pass(ctx context.Context, jobs []*job) {
 	// In which order load balancers are ready is chance: priorities are not to depend on it.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
-		why := g.refused(securing, j)
+		why := g.refused(contest.SecurityGroup, j)
 		if why != nil {
 			g.fail(ctx, j, why)
 		}
 		return why != nil
 	})
-	for _, j := range g.blame(ctx, jobs, securing, g.write) {
+	for _, j := range g.blame(ctx, jobs, contest.SecurityGroup, g.write) {
 		j.steps = j.steps[1:]
-		g.trust(securing, j)
+		g.trust(contest.SecurityGroup, j)
 		g.next(j)
 	}
 }
@@ -73,8 +75,8 @@ func (g *guard) pass(ctx context.Context, jobs []*job) {
 func (g *guard) write(ctx context.Context, jobs []*job) (refused map[*job]error, err error) {
 	within, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
-	if failed := g.leased(within, func(valid func() bool) {
-		refused, err = g.twice(resourceSecurityGroup, func() (map[*job]error, error) { return g.apply(within, jobs, valid) })
+	if failed := contest.Leased(within, g.cfg.Lease, func(valid func() bool) {
+		refused, err = contest.Twice(func() (map[*job]error, error) { return g.apply(within, jobs, valid) }, g.overtaken(resourceSecurityGroup))
 	}); failed != nil {
 		return nil, failed
 	}
@@ -98,9 +100,9 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 		return nil, err
 	}
 	if observed.Provisioning == lb.Updating {
-		return nil, g.underWay(g.name())
+		return nil, g.busy.Found(g.name(), time.Now())
 	}
-	g.isFree(g.name())
+	g.busy.Free(g.name())
 	s := g.survey(jobs, nil)
 	p := nsg.Merge(s.input(observed.Rules))
 	left := p.Next
@@ -110,7 +112,7 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 	}
 	if !p.Empty() {
 		if !valid() {
-			return nil, errLeaseLost
+			return nil, contest.ErrLeaseLost
 		}
 		if err := g.put(ctx, observed, s, p); err != nil {
 			return g.refusals(jobs, p), err
@@ -123,7 +125,7 @@ func (g *guard) apply(ctx context.Context, jobs []*job, valid func() bool) (map[
 	for _, j := range jobs {
 		if refused[j] == nil {
 			g.settle(j, s, p)
-			if j.Wish != nil && len(g.admissions(guardedBy(j))) > 0 {
+			if j.Desired != nil && len(g.admissions(guardedBy(j))) > 0 {
 				j.note = joined(note, s.naming.withheld(guardedBy(j)))
 			}
 		}
@@ -167,7 +169,7 @@ func (g *guard) put(ctx context.Context, observed lb.SecurityGroup, s situation,
 func (g *guard) missing(jobs []*job) map[*job]error {
 	refused := map[*job]error{}
 	for _, j := range jobs {
-		if j.Wish != nil && len(g.admissions(guardedBy(j))) > 0 {
+		if j.Desired != nil && len(g.admissions(guardedBy(j))) > 0 {
 			refused[j] = fmt.Errorf("%s: resource group %s has none of that name: create it and give it to the nodes' subnet, or correct securityGroupName and securityGroupResourceGroup in azure.json",
 				g.name(), g.cfg.SecurityGroup.ResourceGroup)
 		}
@@ -180,7 +182,7 @@ func (g *guard) refusals(jobs []*job, p nsg.Plan) map[*job]error {
 	for _, j := range jobs {
 		if why := p.Refused[j.Owner]; why != nil {
 			refused[j] = fmt.Errorf("%s: %w", g.name(), why)
-		} else if j.Wish != nil && j.Wish.NodePorts() != nil {
+		} else if j.Desired != nil && j.Desired.NodePorts() != nil {
 			if _, ok := g.cfg.Cluster.NodesOf(j.On); !ok {
 				refused[j] = errors.New(g.name() + ": the nodes behind load balancer " + j.On.Name + " are not known yet")
 			}

@@ -24,7 +24,7 @@ func (w *worker) label(ctx context.Context, jobs []*job, inv *inventory) {
 		if inv.failed[j] != nil || !waitsFor(brought, j) {
 			continue
 		}
-		for _, f := range j.Wish.Faces {
+		for _, f := range j.Desired.Frontends {
 			if f.PublicIP == nil || !theirs(*f.PublicIP) {
 				continue
 			}

@@ -18,8 +18,8 @@ import (
 type Placing struct {
 	Service, Owner          string
 	Labels, NamespaceLabels map[string]string
-	// Wish is nil if the Service leaves.
-	Wish *service.Wish
+	// Desired is nil if the Service leaves.
+	Desired *service.Spec
 	// Recorded are the load balancers, by name, that may hold parts of the Service, the
 	// first being that where it belongs; empty if nothing is recorded, and Azure is asked.
 	Recorded []string
@@ -39,25 +39,25 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	// Whoever may edit a Service may edit its record: it never leads to a load balancer that
 	// is not the cluster's.
 	where := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return !containsFold(b.cfg.names(), name) })
-	if len(where) == 0 || multiple || p.Wish == nil {
+	if len(where) == 0 || multiple || p.Desired == nil {
 		if err := b.survey(ctx); err != nil {
 			return "", nil, err
 		}
 	}
 	// Whoever leaves leaves for good: what the record does not tell, because somebody edited
 	// it while nobody watched, would stay for ever.
-	if len(where) == 0 || p.Wish == nil {
+	if len(where) == 0 || p.Desired == nil {
 		for _, name := range b.atlas.holding(p.Owner) {
 			if !containsFold(where, name) {
 				where = append(where, name)
 			}
 		}
 	}
-	if p.Wish == nil && len(where) == 0 {
+	if p.Desired == nil && len(where) == 0 {
 		b.atlas.remove(p.Service)
 		return "", nil, nil
 	}
-	if p.Wish == nil {
+	if p.Desired == nil {
 		b.atlas.put(p.Service, spot{at: lower(where), owner: p.Owner})
 		return "", where, nil
 	}
@@ -68,14 +68,14 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	}
 	configuration := b.cfg.Configurations[0].Name
 	if multiple {
-		pinned, err := b.pinned(ctx, *p.Wish)
+		pinned, err := b.pinned(ctx, *p.Desired)
 		if err != nil {
 			return "", nil, err
 		}
 		b.atlas.mu.Lock()
 		defer b.atlas.mu.Unlock()
 		configuration, err = service.Place(service.Candidate{
-			Labels: p.Labels, NamespaceLabels: p.NamespaceLabels, Wish: *p.Wish,
+			Labels: p.Labels, NamespaceLabels: p.NamespaceLabels, Desired: *p.Desired,
 			Current: b.current(where), Pinned: pinned,
 		}, b.cfg.Configurations, b.occupied(p), b.cfg.MostRules)
 		if err != nil {
@@ -85,8 +85,8 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		b.atlas.mu.Lock()
 		defer b.atlas.mu.Unlock()
 	}
-	on = service.LoadBalancerName(configuration, p.Wish.Internal)
-	b.atlas.putLocked(p.Service, spot{at: lower([]string{on}), owner: p.Owner, rules: len(p.Wish.Rules)})
+	on = service.LoadBalancerName(configuration, p.Desired.Internal)
+	b.atlas.putLocked(p.Service, spot{at: lower([]string{on}), owner: p.Owner, rules: len(p.Desired.Rules)})
 	for _, name := range where {
 		if !equalFold(name, on) {
 			leave = append(leave, name)
@@ -177,7 +177,7 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 		}
 	}
 	for _, c := range b.cfg.Configurations {
-		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Wish.Internal))
+		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Desired.Internal))
 		shown, exists := b.atlas.shown[name]
 		o := service.Occupancy{Exists: exists, Rules: rules[name]}
 		for _, r := range shown.Rules {
@@ -191,9 +191,9 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	return all
 }
 
-// pinned is the configuration whose load balancer has an address that a wish asks for.
-func (b *Balancers) pinned(ctx context.Context, w service.Wish) (string, error) {
-	for _, f := range w.Faces {
+// pinned is the configuration whose load balancer has an address that a Service asks for.
+func (b *Balancers) pinned(ctx context.Context, w service.Spec) (string, error) {
+	for _, f := range w.Frontends {
 		id, ip := "", netip.Addr{}
 		switch {
 		case f.PublicIP == nil && f.Frontend.Static:

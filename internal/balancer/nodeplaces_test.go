@@ -72,7 +72,7 @@ func TestNodePlaces(t *testing.T) {
 
 // A single load balancer with conditions is no different from one of several.
 func TestASingleLoadBalancerWithConditions(t *testing.T) {
-	wish := &service.Wish{}
+	desired := &service.Spec{}
 	for _, tt := range []struct {
 		about string
 		conf  service.Configuration
@@ -85,7 +85,7 @@ func TestASingleLoadBalancerWithConditions(t *testing.T) {
 		{"for some namespaces", service.Configuration{Name: "kubernetes", Namespaces: func(map[string]string) bool { return false }}, false},
 	} {
 		b := New(Config{Azure: &listing{}, Settings: Settings{Configurations: []service.Configuration{tt.conf}}})
-		on, _, err := b.Locate(t.Context(), Placing{Service: "shop/web", Owner: "a1", Wish: wish})
+		on, _, err := b.Locate(t.Context(), Placing{Service: "shop/web", Owner: "a1", Desired: desired})
 		if (err == nil) != tt.place || tt.place && on != "kubernetes" {
 			t.Errorf("%s: on %q, %v", tt.about, on, err)
 		}

@@ -30,8 +30,8 @@ func (p policy) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Load
 	return p.Azure.PutLoadBalancer(ctx, b)
 }
 
-// A policy of Azure's that changes what is written is a fight as well: after some minutes the
-// Service has what Azure makes of its wish. Its neighbours never wait.
+// A policy of Azure's that changes what is written is a contest as well: after some minutes the
+// Service has what Azure makes of what it wants. Its neighbours never wait.
 func TestAPolicyThatChangesEachWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -28,7 +31,7 @@ const (
 // inventory is what a pass knows of public IPs.
 type inventory struct {
 	known map[string]lb.PublicIP // by key
-	// of are the keys of the public IPs of a job's faces; empty for private ones.
+	// of are the keys of the public IPs of a job's frontends; empty for private ones.
 	of     map[*job][]string
 	failed map[*job]error
 	// brought are the public IPs of people that have to change, and for whom: they are
@@ -57,8 +60,8 @@ func (w *worker) groupsOf(j *job) []lb.ResourceID {
 		g.ResourceGroup = name
 		all = append(all, g)
 	}
-	if j.Wish != nil {
-		for _, f := range j.Wish.Faces {
+	if j.Desired != nil {
+		for _, f := range j.Desired.Frontends {
 			if f.PublicIP != nil {
 				all = append(all, group(f.PublicIP.ID))
 			}
@@ -88,7 +91,7 @@ func (w *worker) addresses(ctx context.Context, jobs []*job) *inventory {
 	}
 	writes, first := map[string]*ipWrite{}, map[string]*ipWrite{}
 	for _, j := range jobs {
-		if inv.failed[j] == nil && j.Wish != nil && !j.steps[0].leaves {
+		if inv.failed[j] == nil && j.Desired != nil && !j.steps[0].leaves {
 			w.pick(j, inv, writes)
 			w.yield(j, inv, first)
 		}
@@ -121,7 +124,7 @@ func (w *worker) yield(j *job, inv *inventory, writes map[string]*ipWrite) {
 func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 	var nexts []lb.PublicIP
 	var changes []bool
-	for _, f := range j.Wish.Faces {
+	for _, f := range j.Desired.Frontends {
 		var next lb.PublicIP
 		var changed bool
 		var err error
@@ -143,8 +146,8 @@ func (w *worker) pick(j *job, inv *inventory, writes map[string]*ipWrite) {
 		}
 		nexts, changes = append(nexts, next), append(changes, changed)
 	}
-	w.yieldAddresses(j, inv, nexts, changes)
-	for i, f := range j.Wish.Faces {
+	w.leaveAddresses(j, inv, nexts, changes)
+	for i, f := range j.Desired.Frontends {
 		if f.PublicIP == nil {
 			inv.of[j] = append(inv.of[j], "")
 			continue
@@ -178,9 +181,9 @@ func (inv *inventory) change(writes map[string]*ipWrite, next lb.PublicIP, j *jo
 // every write of the load balancer that refers to it.
 func (w *worker) rests(ip lb.PublicIP) error {
 	if ip.Provisioning == lb.Updating {
-		return w.underWay("public IP " + ip.ID.Name)
+		return w.busy.Found("public IP "+ip.ID.Name, time.Now())
 	}
-	w.isFree("public IP " + ip.ID.Name)
+	w.busy.Free("public IP " + ip.ID.Name)
 	return nil
 }
 
@@ -199,22 +202,24 @@ func (w *worker) putAll(ctx context.Context, inv *inventory, writes map[string]*
 			inv.failed[j] = err
 		}
 	}
-	err := w.leased(ctx, func(valid func() bool) {
-		side := newSide(ipsAtOnce)
+	err := contest.Leased(ctx, w.cfg.Lease, func(valid func() bool) {
+		var side errgroup.Group
+		side.SetLimit(ipsAtOnce)
 		for _, key := range slices.Sorted(maps.Keys(writes)) {
 			wr := writes[key]
-			side.run(func() {
+			side.Go(func() error {
 				shown, err := w.put(ctx, wr.next, valid)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
 					fail(wr, err)
-					return
+					return nil
 				}
 				inv.known[key] = shown
+				return nil
 			})
 		}
-		side.wait()
+		_ = side.Wait() // none returns an error
 	})
 	if err != nil {
 		for _, wr := range writes {
@@ -225,7 +230,7 @@ func (w *worker) putAll(ctx context.Context, inv *inventory, writes map[string]*
 
 func (w *worker) put(ctx context.Context, ip lb.PublicIP, valid func() bool) (lb.PublicIP, error) {
 	if !valid() {
-		return lb.PublicIP{}, errLeaseLost
+		return lb.PublicIP{}, contest.ErrLeaseLost
 	}
 	shown, err := w.cfg.Azure.PutPublicIP(ctx, ip)
 	if err == nil && !shown.Address.IsValid() {
@@ -252,4 +257,10 @@ func (w *worker) list(ctx context.Context, inv *inventory, g lb.ResourceID) erro
 		inv.known[ip.ID.Key()] = ip
 	}
 	return nil
+}
+
+// met412 reports whether the write of a public IP was refused because somebody else wrote it
+// since it was read: Azure does so itself when a load balancer takes it, or lets it go.
+func (inv *inventory) met412() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(inv.failed)), func(err error) bool { return fault.From(err).Overtaken() })
 }

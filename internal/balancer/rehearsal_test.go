@@ -97,22 +97,22 @@ func (s *stage) rehearse() (*balancer.Rehearsal, []balancer.Result) {
 	var reqs []balancer.Request
 	for _, name := range s.names() {
 		r := s.services[name]
-		var wish *service.Wish
+		var desired *service.Spec
 		if !r.deleted {
 			w, problems := service.Desired(r.Service, s.settings.Settings)
 			if len(problems) > 0 {
 				continue
 			}
-			wish = &w
+			desired = &w
 		}
-		on, leave, err := rehearsal.Locate(s.process.ctx, balancer.Placing{Service: name, Owner: r.Owner(), Wish: wish, Recorded: r.places})
+		on, leave, err := rehearsal.Locate(s.process.ctx, balancer.Placing{Service: name, Owner: r.Owner(), Desired: desired, Recorded: r.places})
 		if err != nil {
 			panic(err)
 		}
 		if on == "" && len(leave) == 0 {
 			continue
 		}
-		req := balancer.Request{Service: name, Owner: r.Owner(), OwnPools: r.OwnPools(), Wish: wish, Shown: r.status, Groups: slices.Concat(r.groups, groupsOf(wish))}
+		req := balancer.Request{Service: name, Owner: r.Owner(), OwnPools: r.OwnPools(), Desired: desired, Shown: r.status, Groups: slices.Concat(r.groups, groupsOf(desired))}
 		if on != "" {
 			req.On = rehearsal.ID(on)
 		}

@@ -32,23 +32,23 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 		return nil
 	}
 	p.keepPools(res)
-	if res.Wish == nil {
+	if res.Desired == nil {
 		p.stage.release(name, cl)
 		return nil
 	}
-	p.stage.fights(name, cl, res.Contests)
+	p.stage.contested(name, cl, res.Contests)
 	r.places = []string{res.On.Name}
 	if !slices.Equal(r.status, res.Addresses) {
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
-	r.status, cl.level, cl.labels = res.Addresses, res.Wish, cl.asked
-	r.groups, r.servedAt = groupsOf(res.Wish), time.Now()
+	r.status, cl.level, cl.labels = res.Addresses, res.Desired, cl.asked
+	r.groups, r.servedAt = groupsOf(res.Desired), time.Now()
 	p.stage.served(name)
 	return nil
 }
 
-// fights tells of fights, once a turn, and of their end. The caller holds s.mu.
-func (s *stage) fights(name string, cl *claim, contests []balancer.Contest) {
+// contested tells of contests, once a turn, and of their end. The caller holds s.mu.
+func (s *stage) contested(name string, cl *claim, contests []balancer.Contest) {
 	for _, c := range contests {
 		if !c.Until.IsZero() && !slices.ContainsFunc(cl.contests, func(o balancer.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) }) {
 			s.trace("%s: contested in %s until %.0fs: %s", name, c.In, c.Until.Sub(s.start).Seconds(), strings.Join(c.Undone, "; "))

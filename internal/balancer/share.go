@@ -13,15 +13,15 @@ func (w *worker) share(j *job, inv *inventory) plan.Share {
 	if j.steps[0].leaves {
 		return s
 	}
-	s.Probes, s.Rules = j.Wish.Probes, j.rules
-	for i, f := range j.Wish.Faces {
+	s.Probes, s.Rules = j.Desired.Probes, j.rules
+	for i, f := range j.Desired.Frontends {
 		front := f.Frontend
 		if key := inv.of[j][i]; key != "" {
 			front.PublicIP = inv.known[key].ID.String()
 		}
 		s.Frontends = append(s.Frontends, front)
 	}
-	for _, p := range j.Wish.Pools {
+	for _, p := range j.Desired.Pools {
 		s.Pools = append(s.Pools, lb.Pool{
 			ID:        lb.PoolID{LoadBalancer: w.id, Name: p.Name},
 			Addresses: w.fresh(j, p),

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
 	"weir.dev/weir/internal/service"
@@ -15,23 +16,25 @@ import (
 // guarded is what a Service wants of the security group.
 type guarded struct {
 	service string
-	wish    *service.Wish // nil if it leaves
-	// addresses are those of the wish's faces, and shown those that its status showed.
+	desired *service.Spec // nil if it leaves
+	// addresses are those of its frontends, and shown those that its status showed.
 	addresses, shown []netip.Addr
 	on               lb.LoadBalancerID
 	again            string
 }
 
-func (of guarded) ask() ask { return ask{of.wish, of.on.Key(), of.again} }
+func (of guarded) asked() contest.Asked {
+	return contest.Asked{Desired: of.desired, On: of.on.Key(), Again: of.again}
+}
 
 func guardedBy(j *job) guarded {
-	return guarded{service: j.Service, wish: j.Wish, addresses: j.addresses, shown: j.Shown, on: j.On, again: j.Again}
+	return guarded{service: j.Service, desired: j.Desired, addresses: j.addresses, shown: j.Shown, on: j.On, again: j.Again}
 }
 
 // admissions are what a Service asks for.
 func (g *guard) admissions(of guarded) []nsg.Admission {
 	nodes, _ := g.cfg.Cluster.NodesOf(of.on)
-	return of.wish.Admissions(of.addresses, nodes)
+	return of.desired.Admissions(of.addresses, nodes)
 }
 
 // behind are the nodes behind a load balancer, if they are known.
@@ -54,7 +57,7 @@ func (s *situation) behind(g *guard, on lb.LoadBalancerID) behind {
 type situation struct {
 	shares []nsg.Share
 	nodes  []netip.Addr
-	// mine are the destinations of the Services whose wish is known, and former ones.
+	// mine are the destinations of the Services of which it is known what they want, and former ones.
 	mine    map[netip.Addr]bool
 	behinds map[lb.LoadBalancerKey]behind
 	// naming says which additional addresses are whose.
@@ -64,7 +67,7 @@ type situation struct {
 // survey gathers what all Services of the cluster ask for: those that are due, those that
 // were served since the start, and of all others only where they are reached, so that
 // nothing is closed there. Those may be of another controller, and after a start they are
-// all that were not looked at yet. Those of stay are fought about, and nothing is changed where
+// all that were not looked at yet. Those of stay are contested, and nothing is changed where
 // they are reached.
 func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 	s := situation{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[lb.LoadBalancerKey]behind{}}
@@ -75,14 +78,14 @@ func (g *guard) survey(jobs []*job, stay map[string]bool) situation {
 	for _, j := range jobs {
 		due[j.Owner] = true
 	}
-	s.naming = namingOf(s.nodes, slices.Collect(maps.Values(there)), g.wishing(jobs), g.holds)
+	s.naming = namingOf(s.nodes, slices.Collect(maps.Values(there)), g.demands(jobs), g.holds)
 	for _, owner := range slices.Sorted(maps.Keys(g.known)) {
 		is, ok := there[owner]
 		switch known := g.known[owner]; {
 		case !ok: // it has gone, or somebody took its finalizer away
 			delete(g.known, owner)
 		case due[owner]:
-		case known.wish == nil:
+		case known.desired == nil:
 			// It keeps nothing open while it leaves. Once it has, somebody else may serve it.
 			if !sameAddresses(known.shown, is.Addresses) {
 				delete(g.known, owner)
@@ -117,19 +120,19 @@ func sameAddresses(a, b []netip.Addr) bool {
 	return len(a) > 0 && slices.Equal(a, b)
 }
 
-// add adds a Service whose wish is known. One whose nodes are not known is as good as one
+// add adds a Service of which it is known what it wants. One whose nodes are not known is as good as one
 // of which nothing is.
 func (s *situation) add(g *guard, owner string, of guarded, stays bool) {
 	of = s.naming.lawful(of)
 	for _, a := range s.places(of) {
 		s.mine[a] = true
 	}
-	if of.wish == nil {
+	if of.desired == nil {
 		return
 	}
 	at := s.behind(g, of.on)
-	share := nsg.Share{Service: owner, Fixed: stays, Admissions: of.wish.Admissions(of.addresses, at.nodes), Places: s.reached(s.places(of), of.wish.NodePorts())}
-	if !at.known && len(of.wish.NodePorts()) > 0 {
+	share := nsg.Share{Service: owner, Fixed: stays, Admissions: of.desired.Admissions(of.addresses, at.nodes), Places: s.reached(s.places(of), of.desired.NodePorts())}
+	if !at.known && len(of.desired.NodePorts()) > 0 {
 		share.Fixed = true
 	}
 	for _, a := range share.Admissions {
@@ -143,8 +146,8 @@ func (s *situation) add(g *guard, owner string, of guarded, stays bool) {
 // places are the addresses of a Service, those that it had and those in front included.
 func (s *situation) places(of guarded) []netip.Addr {
 	all := slices.Concat(of.addresses, of.shown)
-	if of.wish != nil {
-		all = append(all, s.naming.lawful(of).wish.Access.Additional...)
+	if of.desired != nil {
+		all = append(all, s.naming.lawful(of).desired.Access.Additional...)
 	}
 	return all
 }
@@ -171,7 +174,7 @@ func (s *situation) input(observed []lb.SecurityRule) nsg.Input {
 func (s *situation) ours(known map[string]guarded) map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, of := range known {
-		for _, a := range s.places(guarded{service: of.service, wish: of.wish, addresses: of.addresses}) {
+		for _, a := range s.places(guarded{service: of.service, desired: of.desired, addresses: of.addresses}) {
 			all[a] = true
 		}
 	}

@@ -38,7 +38,7 @@ func (w *worker) spare(ctx context.Context, jobs []*job, inv *inventory) {
 	var failed error
 	read := false
 	for _, j := range jobs {
-		if !j.Spare || j.Wish == nil || inv.failed[j] != nil || !j.steps[0].leaves && len(unkept(j.Shown, w.knownFor(j, inv))) == 0 {
+		if !j.Spare || j.Desired == nil || inv.failed[j] != nil || !j.steps[0].leaves && len(unkept(j.Shown, w.knownFor(j, inv))) == 0 {
 			continue
 		}
 		if !read {
@@ -68,7 +68,7 @@ func (w *worker) frontends(ctx context.Context) ([]lb.Frontend, error) {
 // knownFor are the addresses that a job's Service will have, as far as they are known.
 func (w *worker) knownFor(j *job, inv *inventory) []netip.Addr {
 	var all []netip.Addr
-	for i, f := range j.Wish.Faces {
+	for i, f := range j.Desired.Frontends {
 		switch {
 		case f.PublicIP == nil && f.Frontend.Static:
 			all = append(all, f.Frontend.PrivateIP)
@@ -114,7 +114,7 @@ func (w *worker) lost(j *job, inv *inventory, frontends []lb.Frontend) []netip.A
 		}
 	}
 	for _, ip := range inv.known {
-		if slices.Contains(shown, ip.Address) && equalFold(madeFor(ip, w.cfg.ClusterName), j.Owner) && !wants(j.Wish, ip) {
+		if slices.Contains(shown, ip.Address) && equalFold(madeFor(ip, w.cfg.ClusterName), j.Owner) && !wants(j.Desired, ip) {
 			lose(ip.Address)
 		}
 	}
@@ -126,17 +126,17 @@ func (w *worker) lost(j *job, inv *inventory, frontends []lb.Frontend) []netip.A
 // or where it moves.
 func keeps(j *job, f lb.Frontend, inv *inventory) bool {
 	moves := j.steps[0].leaves
-	return slices.ContainsFunc(j.Wish.Faces, func(face service.Face) bool {
+	return slices.ContainsFunc(j.Desired.Frontends, func(want service.Frontend) bool {
 		switch {
 		case f.PublicIP != "":
 			ip, known := inv.known[keyOf(f.PublicIP)]
-			return known && wants(&service.Wish{Faces: []service.Face{face}}, ip)
-		case face.PublicIP != nil || !equalFold(face.Frontend.Subnet, f.Subnet):
+			return known && wants(&service.Spec{Frontends: []service.Frontend{want}}, ip)
+		case want.PublicIP != nil || !equalFold(want.Frontend.Subnet, f.Subnet):
 			return false
-		case face.Frontend.Static:
-			return face.Frontend.PrivateIP == f.PrivateIP
+		case want.Frontend.Static:
+			return want.Frontend.PrivateIP == f.PrivateIP
 		}
-		return !moves && equalFold(face.Frontend.Name, f.Name)
+		return !moves && equalFold(want.Frontend.Name, f.Name)
 	})
 }
 

@@ -28,7 +28,7 @@ func (s *stage) looks(times int, most time.Duration) (said string) {
 	return said
 }
 
-// again has a person ask for a fight to be taken up again.
+// again has a person ask for a contest to be taken up again.
 func (s *stage) again(name string) {
 	s.mu.Lock()
 	s.services[name].again += "!"

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -88,7 +91,7 @@ func (w *worker) choreOf(jobs []*job, ip lb.PublicIP) (chore, bool) {
 	j := w.leftBy(jobs, ip)
 	switch {
 	case j == nil:
-		wanted := slices.ContainsFunc(jobs, func(j *job) bool { return wants(j.Wish, ip) })
+		wanted := slices.ContainsFunc(jobs, func(j *job) bool { return wants(j.Desired, ip) })
 		return chore{ip: ip}, w.orphan(ip) && ip.UsedBy == "" && !wanted
 	case (equalFold(madeFor(ip, w.cfg.ClusterName), j.Owner) || w.orphan(ip)) && ip.UsedBy == "":
 		return chore{ip: ip, by: j}, true
@@ -104,7 +107,7 @@ func (w *worker) choreOf(jobs []*job, ip lb.PublicIP) (chore, bool) {
 func (w *worker) leftBy(jobs []*job, ip lb.PublicIP) *job {
 	owner, labelled := madeFor(ip, w.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
 	for _, j := range jobs {
-		if (owner != "" && equalFold(j.Owner, owner) || labelled == j.Service && !w.cfg.foreign(ip)) && !wants(j.Wish, ip) {
+		if (owner != "" && equalFold(j.Owner, owner) || labelled == j.Service && !w.cfg.foreign(ip)) && !wants(j.Desired, ip) {
 			return j
 		}
 	}
@@ -157,19 +160,21 @@ func (w *worker) doAll(ctx context.Context, chores []chore, inv *inventory) {
 		w.cfg.Log.WarnContext(ctx, "a public IP is left whose Service is gone: the next change of a Service tries again",
 			"publicIP", c.ip.ID.String(), "err", err)
 	}
-	err := w.leased(ctx, func(valid func() bool) {
-		side := newSide(ipsAtOnce)
+	err := contest.Leased(ctx, w.cfg.Lease, func(valid func() bool) {
+		var side errgroup.Group
+		side.SetLimit(ipsAtOnce)
 		for _, c := range chores {
 			if c.by != nil {
 				c.by.changed = true
 			}
-			side.run(func() {
+			side.Go(func() error {
 				if err := w.do(ctx, c, valid); err != nil {
 					failed(c, err)
 				}
+				return nil
 			})
 		}
-		side.wait()
+		_ = side.Wait() // none returns an error
 	})
 	if err != nil {
 		for _, c := range chores {
@@ -184,7 +189,7 @@ func (w *worker) do(ctx context.Context, c chore, valid func() bool) error {
 		_, err := w.put(ctx, *c.next, valid)
 		return err
 	case !valid():
-		return errLeaseLost
+		return contest.ErrLeaseLost
 	}
 	err := w.cfg.Azure.DeletePublicIP(ctx, c.ip)
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 // connect, if azure.json has such Services refused: before anything is made for it. Otherwise
 // the Service is served, and told; see guard.
 func (b *Balancers) unenforced(ctx context.Context, p Placing) error {
-	access, group := p.Wish.Access, b.cfg.SecurityGroup
+	access, group := p.Desired.Access, b.cfg.SecurityGroup
 	if !b.cfg.RequireEffectiveRestrictions || group.Name == "" || access.Unruled || !access.Limited() {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/turns"
 )
@@ -84,7 +85,7 @@ func (w *worker) run(ctx context.Context) {
 // pass makes the next step of these jobs.
 func (w *worker) pass(ctx context.Context, jobs []*job) {
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
-		why := w.refused(balancing, j)
+		why := w.refused(contest.LoadBalancer, j)
 		if why != nil {
 			w.fail(ctx, j, why)
 		}
@@ -96,7 +97,7 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 	ips := w.addresses(ctx, jobs)
 	if ips.met412() {
 		ips = w.addresses(ctx, jobs)
-		w.overtaken(resourcePublicIP, !ips.met412())
+		w.overtaken(resourcePublicIP)(!ips.met412())
 	}
 	for _, j := range jobs {
 		if err := ips.failed[j]; err != nil {
@@ -104,7 +105,7 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 		}
 	}
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return ips.failed[j] != nil })
-	level := w.blame(ctx, jobs, balancing, func(ctx context.Context, jobs []*job) (map[*job]error, error) {
+	level := w.blame(ctx, jobs, contest.LoadBalancer, func(ctx context.Context, jobs []*job) (map[*job]error, error) {
 		return w.write(ctx, jobs, ips)
 	})
 	w.label(ctx, level, ips)
@@ -115,10 +116,10 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 			continue
 		}
 		j.steps = j.steps[1:]
-		w.trust(balancing, j)
-		j.fights(w.shows(addressing, j.Service))
+		w.trust(contest.LoadBalancer, j)
+		j.contested(w.contests.Shown(contest.PublicIPs, j.Service))
 		if !j.waitsForFill() { // else a rule that moves to the pool once it is filled was not undone by anybody
-			j.fights(w.shows(balancing, j.Service))
+			j.contested(w.contests.Shown(contest.LoadBalancer, j.Service))
 		}
 		w.next(j)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
@@ -36,8 +37,8 @@ func (w *worker) write(ctx context.Context, jobs []*job, inv *inventory) (refuse
 	}
 	within, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
-	if failed := w.leased(within, func(valid func() bool) {
-		refused, err = w.twice(resourceBalancer, func() (map[*job]error, error) { return w.apply(within, jobs, inv, valid) })
+	if failed := contest.Leased(within, w.cfg.Lease, func(valid func() bool) {
+		refused, err = contest.Twice(func() (map[*job]error, error) { return w.apply(within, jobs, inv, valid) }, w.overtaken(resourceBalancer))
 	}); failed != nil {
 		return nil, failed
 	}
@@ -80,7 +81,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	w.hold(jobs, observed)
 	p := plan.Make(w.input(observed, jobs, owners, foreign, inv))
 	all := jobs
-	if jobs = w.unfought(all, p); len(jobs) < len(all) {
+	if jobs = w.uncontested(all, p); len(jobs) < len(all) {
 		p = plan.Make(w.input(observed, jobs, owners, foreign, inv))
 	}
 	refused := map[*job]error{}
@@ -93,7 +94,7 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 	shown := observed
 	if !p.Empty() || observed.Provisioning == lb.Failed {
 		if !valid() {
-			return nil, errLeaseLost
+			return nil, contest.ErrLeaseLost
 		}
 		if shown, err = w.carryOut(ctx, observed, p); err != nil {
 			return refused, err
@@ -131,8 +132,8 @@ func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error)
 	f := fault.From(err)
 	switch {
 	case f != nil && f.Class == fault.Stale:
-		wished := slices.ContainsFunc(jobs, func(j *job) bool { return !j.steps[0].leaves })
-		if wished && w.cfg.Location == "" {
+		needed := slices.ContainsFunc(jobs, func(j *job) bool { return !j.steps[0].leaves })
+		if needed && w.cfg.Location == "" {
 			return lb.LoadBalancer{}, fmt.Errorf(`load balancer %s has to be made, and azure.json does not say where: set its key "location"`, w.id.Name)
 		}
 		return lb.LoadBalancer{ID: w.id, Location: w.cfg.Location, SKU: lb.Standard, Tags: maps.Clone(w.cfg.Tags)}, nil
@@ -141,9 +142,9 @@ func (w *worker) read(ctx context.Context, jobs []*job) (lb.LoadBalancer, error)
 	case observed.SKU != lb.Standard:
 		return lb.LoadBalancer{}, fmt.Errorf("load balancer %s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", w.id.Name, observed.SKU)
 	case observed.Provisioning == lb.Updating:
-		return lb.LoadBalancer{}, w.underWay("load balancer " + w.id.Name)
+		return lb.LoadBalancer{}, w.busy.Found("load balancer "+w.id.Name, time.Now())
 	}
-	w.isFree("load balancer " + w.id.Name)
+	w.busy.Free("load balancer " + w.id.Name)
 	return observed, nil
 }
 
@@ -217,13 +218,13 @@ func (w *worker) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.
 	return shown, nil
 }
 
-// address notes the addresses of a job's faces.
+// address notes the addresses of a job's frontends.
 func (w *worker) address(j *job, shown lb.LoadBalancer, inv *inventory) {
 	if j.steps[0].leaves {
 		return
 	}
 	j.addresses = nil
-	for i, f := range j.Wish.Faces {
+	for i, f := range j.Desired.Frontends {
 		addr := f.Frontend.PrivateIP
 		if key := inv.of[j][i]; key != "" {
 			addr = inv.known[key].Address

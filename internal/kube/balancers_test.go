@@ -89,10 +89,10 @@ func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error) { return 
 func (b *standIn) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
 
 func (b *standIn) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
-	if p.Wish == nil {
+	if p.Desired == nil {
 		return "", p.Recorded, nil
 	}
-	on := service.LoadBalancerName("kubernetes", p.Wish.Internal)
+	on := service.LoadBalancerName("kubernetes", p.Desired.Internal)
 	leave := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on })
 	return on, leave, nil
 }
@@ -123,8 +123,8 @@ func (b *standIn) Ensure(req balancer.Request) {
 // succeeds gives every face an address. The caller holds b.mu.
 func (b *standIn) succeeds(req balancer.Request) balancer.Result {
 	r := balancer.Result{Request: req, Changed: true}
-	if req.Wish != nil {
-		for _, f := range req.Wish.Faces {
+	if req.Desired != nil {
+		for _, f := range req.Desired.Frontends {
 			ip := netip.AddrFrom4([4]byte{20, 0, byte(b.given >> 8), byte(b.given)})
 			if f.Frontend.Family == lb.IPv6 {
 				ip = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 14: byte(b.given >> 8), 15: byte(b.given)})

@@ -136,9 +136,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 		c.tellKept(ctx, s, cl)
 		return reconcile.Result{}, nil // until it leaves, or another process serves its class
 	}
-	if lost := cl.poolLost.Swap(nil); lost != nil && cl.needs(*lost) {
-		cl.level = nil
-	}
+	cl.loses(cl.poolLost.Swap(nil))
 	if cl.running {
 		return reconcile.Result{}, nil // its end comes back here
 	}
@@ -258,7 +256,7 @@ func (c *Cluster) ask(ctx context.Context, s *corev1.Service, cl *claim, now tim
 
 // wished returns what a Service wants of its load balancer, which is nil if it wants none of
 // Weir's any more, and the labels of its namespace, if they matter.
-func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.Wish, namespace map[string]string, problems []service.Problem, err error) {
+func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.Spec, namespace map[string]string, problems []service.Problem, err error) {
 	if problems = dryRunProblems(s); !c.ours(s) {
 		return nil, nil, problems, nil
 	}
@@ -271,10 +269,10 @@ func (c *Cluster) wished(ctx context.Context, s *corev1.Service) (wish *service.
 
 // requestBy returns what has to be asked of these Balancers for a Service, and the load balancers that may hold
 // parts of it then: none if Azure holds nothing of one that leaves.
-func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (balancer.Request, []string, error) {
+func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service, cl *claim, wish *service.Spec, namespace map[string]string) (balancer.Request, []string, error) {
 	on, leave, err := by.Locate(ctx, balancer.Placing{
 		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), Labels: s.Labels, NamespaceLabels: namespace,
-		Wish: wish, Recorded: cl.places,
+		Desired: wish, Recorded: cl.places,
 	})
 	if err != nil || on == "" && len(leave) == 0 {
 		return balancer.Request{}, nil, err
@@ -287,7 +285,7 @@ func (c *Cluster) requestBy(ctx context.Context, by Balancers, s *corev1.Service
 		}
 	}
 	req := balancer.Request{
-		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: c.wishOf(s).OwnPools(), Wish: wish,
+		Service: key(s.Namespace, s.Name), Owner: service.Owner(string(s.UID)), OwnPools: c.wishOf(s).OwnPools(), Desired: wish,
 		Shown: shownBy(s), Groups: union(union(cl.groups, c.groupsOf(wish)), c.inheritedGroups(s)),
 		Again: s.Annotations[WriteAgainAnnotation],
 	}

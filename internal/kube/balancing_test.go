@@ -79,7 +79,7 @@ func TestAServiceIsServed(t *testing.T) {
 		}
 		return ""
 	})
-	if last := s.asked("web", 2)[1]; last.Wish != nil || len(last.Leave) != 1 || last.Leave[0].Name != "kubernetes" {
+	if last := s.asked("web", 2)[1]; last.Desired != nil || len(last.Leave) != 1 || last.Leave[0].Name != "kubernetes" {
 		t.Errorf("the last request: %+v", last)
 	}
 	s.wasTold("Service", "web", kube.EventDeleting, 1)
@@ -205,7 +205,7 @@ func TestABadAnnotationHoldsNobody(t *testing.T) {
 	s.balanced("web", 1)
 	s.asked("web", 1)
 	s.delete(&corev1.Service{}, "web")
-	if last := s.asked("web", 2)[1]; last.Wish != nil {
+	if last := s.asked("web", 2)[1]; last.Desired != nil {
 		t.Error("asked for more")
 	}
 }
@@ -251,8 +251,8 @@ func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	if time.Now().Before(until) {
 		t.Error("asked before Azure wanted to be asked")
 	}
-	if all := s.asked("web", 2); all[1].Wish.Rules[0].IdleMinutes != 7 {
-		t.Errorf("asked for %d minutes, want the newest", all[1].Wish.Rules[0].IdleMinutes)
+	if all := s.asked("web", 2); all[1].Desired.Rules[0].IdleMinutes != 7 {
+		t.Errorf("asked for %d minutes, want the newest", all[1].Desired.Rules[0].IdleMinutes)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
 	s := newScene(t)
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		r := balancer.Result{Request: req}
-		if req.Wish != nil {
+		if req.Desired != nil {
 			r.Err = errors.New("the address is shared, and the port is taken")
 		}
 		return r

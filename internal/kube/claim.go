@@ -112,13 +112,24 @@ func (cl *claim) kept(s *corev1.Service) bool {
 // needs reports whether a BackendPool belongs to what the Service has now.
 func (cl *claim) needs(p v1alpha1.BackendPoolSpec) bool {
 	return cl.level != nil && strings.EqualFold(cl.level.On.Name, p.LoadBalancer.Name) &&
-		slices.ContainsFunc(cl.level.Wish.Pools, func(pool service.Pool) bool { return pool.Name == p.PoolName })
+		slices.ContainsFunc(cl.level.Desired.Pools, func(pool service.Pool) bool { return pool.Name == p.PoolName })
+}
+
+// loses takes in which BackendPool of the Service is gone; nil is none.
+func (cl *claim) loses(p *v1alpha1.BackendPoolSpec) {
+	if p == nil {
+		return
+	}
+	if cl.needs(*p) {
+		cl.level = nil
+	}
+	cl.filling.misses(*p)
 }
 
 // isLevel reports whether Azure is known to hold a wish, where it belongs, and it is not time
 // to look again.
-func (cl *claim) isLevel(wish *service.Wish, again, chosenBy string, now time.Time) bool {
-	return cl.level != nil && cl.level.Again == again && cl.chosenBy == chosenBy && reflect.DeepEqual(cl.level.Wish, wish) && (cl.lookAt.IsZero() || now.Before(cl.lookAt))
+func (cl *claim) isLevel(wish *service.Spec, again, chosenBy string, now time.Time) bool {
+	return cl.level != nil && cl.level.Again == again && cl.chosenBy == chosenBy && reflect.DeepEqual(cl.level.Desired, wish) && (cl.lookAt.IsZero() || now.Before(cl.lookAt))
 }
 
 // wait returns how long until it is time to look again; 0 for never, or not now.
@@ -244,12 +255,12 @@ const mostFormer = 8
 
 // groupsOf are the resource groups of a wish's public IPs, but for that where they are
 // unless somebody asks for another.
-func (c *Cluster) groupsOf(w *service.Wish) []string {
+func (c *Cluster) groupsOf(w *service.Spec) []string {
 	var groups []string
 	if w == nil {
 		return nil
 	}
-	for _, f := range w.Faces {
+	for _, f := range w.Frontends {
 		if f.PublicIP != nil && !strings.EqualFold(f.PublicIP.ID.ResourceGroup, c.balancing.Settings.PublicIPs.ResourceGroup) {
 			groups = union(groups, []string{f.PublicIP.ID.ResourceGroup})
 		}

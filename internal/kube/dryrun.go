@@ -53,14 +53,14 @@ func dryRunProblems(s *corev1.Service) []service.Problem {
 
 // foretold is what was said last of a Service that is only rehearsed.
 type foretold struct {
-	wish *service.Wish
+	wish *service.Spec
 	text string
 	// until is when it is rehearsed again though nothing changed.
 	until time.Time
 }
 
 // foretell says what would change in Azure for a Service, and changes nothing.
-func (c *Cluster) foretell(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string, now time.Time) error {
+func (c *Cluster) foretell(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Spec, namespace map[string]string, now time.Time) error {
 	if f := cl.foretold; f != nil && reflect.DeepEqual(f.wish, wish) && (f.until.IsZero() || now.Before(f.until)) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (c *Cluster) foretell(ctx context.Context, s *corev1.Service, cl *claim, wi
 }
 
 // rehearse returns what would change, in a few words.
-func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Wish, namespace map[string]string) (string, error) {
+func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Spec, namespace map[string]string) (string, error) {
 	r := c.balancers.Rehearsal()
 	req, places, err := c.requestBy(ctx, r, s, cl, wish, namespace)
 	if err != nil {

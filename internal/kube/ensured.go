@@ -40,10 +40,10 @@ const EventUnknownAnnotation = "UnknownAnnotation"
 // announce says that work begins, if the Service wants something new.
 func (c *Cluster) announce(s *corev1.Service, cl *claim, req balancer.Request) {
 	switch {
-	case cl.asked != nil && reflect.DeepEqual(cl.asked.Wish, req.Wish) && cl.asked.On == req.On:
+	case cl.asked != nil && reflect.DeepEqual(cl.asked.Desired, req.Desired) && cl.asked.On == req.On:
 		return // another try, or a look
-	case req.Wish == nil && !cl.had: // it never had one
-	case req.Wish == nil:
+	case req.Desired == nil && !cl.had: // it never had one
+	case req.Desired == nil:
 		c.events.add(s, corev1.EventTypeNormal, EventDeleting, "Deleting load balancer")
 	case cl.asked == nil && !cl.announced:
 		cl.trouble = ""
@@ -76,7 +76,7 @@ func (c *Cluster) tellUnknown(s *corev1.Service, cl *claim, names []string) {
 }
 
 func failedToEnsure(r balancer.Result) string {
-	if r.Wish == nil {
+	if r.Desired == nil {
 		return "failed to delete load balancer: " + textOf(r.Err)
 	}
 	return "failed to ensure load balancer: " + textOf(r.Err)
@@ -109,7 +109,7 @@ func wrongWith(problems []service.Problem) string {
 // ensured writes down that Azure holds what a Service wants.
 func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r balancer.Result, now time.Time) error {
 	switch {
-	case r.Wish == nil:
+	case r.Desired == nil:
 		cl.had = cl.had || r.Changed
 		return c.released(ctx, s, cl, r.Without)
 	case !c.ours(s):
@@ -122,7 +122,7 @@ func (c *Cluster) ensured(ctx context.Context, s *corev1.Service, cl *claim, r b
 		}
 		return err
 	}
-	if err := c.record(ctx, s, cl, []string{r.On.Name}, c.groupsOf(r.Wish)); err != nil {
+	if err := c.record(ctx, s, cl, []string{r.On.Name}, c.groupsOf(r.Desired)); err != nil {
 		return err
 	}
 	cl.ingress = ingressOf(r)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -35,12 +36,21 @@ type filling struct {
 }
 
 // over reports whether a wish has to be asked for again.
-func (f *filling) over(wish *service.Wish, again string, now time.Time) bool {
-	if f.asked == nil || f.one.Load() || !now.Before(f.until) || f.asked.Again != again || !reflect.DeepEqual(f.asked.Wish, wish) {
+func (f *filling) over(wish *service.Spec, again string, now time.Time) bool {
+	if f.asked == nil || f.one.Load() || !now.Before(f.until) || f.asked.Again != again || !reflect.DeepEqual(f.asked.Desired, wish) {
 		f.end()
 		return true
 	}
 	return false
+}
+
+// misses ends the wait for a pool whose BackendPool is gone: nobody fills it before it is made again.
+func (f *filling) misses(lost v1alpha1.BackendPoolSpec) {
+	if waits := f.pools.Load(); waits != nil && slices.ContainsFunc(*waits, func(id lb.PoolID) bool {
+		return strings.EqualFold(id.LoadBalancer.Name, lost.LoadBalancer.Name) && strings.EqualFold(id.Name, lost.PoolName)
+	}) {
+		f.end()
+	}
 }
 
 func (f *filling) end() {

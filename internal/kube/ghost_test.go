@@ -43,7 +43,7 @@ func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
 	stuck = false
 	balancers.mu.Unlock()
 	s.asks(s.ns+"/web", before+1, func(r balancer.Request) bool {
-		return r.Wish == nil && r.Owner == service.Owner(string(svc.UID)) && len(r.Leave) == 1 && len(r.Shown) == 1
+		return r.Desired == nil && r.Owner == service.Owner(string(svc.UID)) && len(r.Leave) == 1 && len(r.Shown) == 1
 	})
 }
 

@@ -86,7 +86,7 @@ func (c *Cluster) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
 
 // atNodes are the nodes that the security rules of a Service name; none if they name its
 // own addresses.
-func (c *Cluster) atNodes(wish *service.Wish, on lb.LoadBalancerID) []netip.Addr {
+func (c *Cluster) atNodes(wish *service.Spec, on lb.LoadBalancerID) []netip.Addr {
 	if !c.balancing.Guarded || wish == nil || len(wish.NodePorts()) == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (c *Cluster) atNodes(wish *service.Wish, on lb.LoadBalancerID) []netip.Addr
 
 // nodesDiffer reports whether the security rules of a Service name other nodes than are
 // there now. Nodes that are not known yet make no difference.
-func (c *Cluster) nodesDiffer(cl *claim, wish *service.Wish) bool {
+func (c *Cluster) nodesDiffer(cl *claim, wish *service.Spec) bool {
 	if !c.balancing.Guarded || len(wish.NodePorts()) == 0 {
 		return false // of thousands of Services hardly any asks: to look takes all nodes
 	}

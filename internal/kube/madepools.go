@@ -40,8 +40,8 @@ func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r balancer.R
 // createPools makes the BackendPools of a Service, and returns the names of those that are its
 // own.
 func (c *Cluster) createPools(ctx context.Context, s *corev1.Service, r balancer.Result) (names []string, err error) {
-	c.holds(s, &served{r.On, r.Wish.Pools})
-	for _, pool := range r.Wish.Pools {
+	c.holds(s, &served{r.On, r.Desired.Pools})
+	for _, pool := range r.Desired.Pools {
 		p := c.poolFor(s, r.On, pool)
 		if p.Namespace == s.Namespace && p.Spec.ServiceRef != nil {
 			names = append(names, p.Name)

@@ -147,7 +147,7 @@ func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 	switch {
 	case s == nil || r.Err != nil:
 		return nil
-	case r.Wish == nil:
+	case r.Desired == nil:
 		return o.dropPools(ctx, s, nil, r.Without)
 	}
 	if err := o.record(ctx, s, o.claims.of(s), []string{r.On.Name}, r.Groups); err != nil {

@@ -43,8 +43,8 @@ func TestTwoServicesWhoseNamesMakeOnePool(t *testing.T) {
 		return ""
 	})
 	other.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
-	if last := other.asked("web", 2)[1]; last.Wish.Pools[0].Name != hashed || last.OwnPools[0] != hashed {
-		t.Errorf("who stays is given pool %s of %v", last.Wish.Pools[0].Name, last.OwnPools)
+	if last := other.asked("web", 2)[1]; last.Desired.Pools[0].Name != hashed || last.OwnPools[0] != hashed {
+		t.Errorf("who stays is given pool %s of %v", last.Desired.Pools[0].Name, last.OwnPools)
 	}
 	other.wasTold("Service", "web", kube.EventSyncFailed, 0)
 }

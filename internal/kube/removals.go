@@ -36,13 +36,13 @@ type spare struct {
 	// losing are these; nil if it would lose none.
 	losing []netip.Addr
 	// wish is what it wanted when that was found out, and again when it is asked for anew.
-	wish  *service.Wish
+	wish  *service.Spec
 	again time.Time
 }
 
 // spares reports whether a request has to spare addresses: no person has asked to give them up.
 // Somebody who deletes a Service, or changes its type or class, has. The caller holds the claim.
-func (c *Cluster) spares(s *corev1.Service, cl *claim, wish *service.Wish) bool {
+func (c *Cluster) spares(s *corev1.Service, cl *claim, wish *service.Spec) bool {
 	switch {
 	case c.balancing.AllowRemoval, allowsRemoval(s):
 		return false
@@ -58,7 +58,7 @@ func allowsRemoval(s *corev1.Service) bool {
 
 // sparing reports whether a request takes no address away, and whether nothing is asked for
 // now. The caller holds the claim.
-func (c *Cluster) sparing(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Wish, now time.Time) (spare, waits bool) {
+func (c *Cluster) sparing(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Spec, now time.Time) (spare, waits bool) {
 	name := key(s.Namespace, s.Name)
 	if !c.spares(s, cl, wish) {
 		c.spared(name, cl)
@@ -86,7 +86,7 @@ func (c *Cluster) sparing(ctx context.Context, s *corev1.Service, cl *claim, wis
 }
 
 // loses notes that a Service would lose addresses. The caller holds the claim.
-func (c *Cluster) loses(name string, cl *claim, wish *service.Wish, addresses []netip.Addr, now time.Time) {
+func (c *Cluster) loses(name string, cl *claim, wish *service.Spec, addresses []netip.Addr, now time.Time) {
 	if addresses == nil {
 		addresses = []netip.Addr{}
 	}
@@ -109,7 +109,7 @@ func (c *Cluster) heldBack(cl *claim, r balancer.Result, now time.Time) bool {
 	held, ok := errors.AsType[*balancer.RemovalError](r.Err)
 	if ok {
 		cl.result, cl.level = nil, nil // a move by labels has the wish that was level
-		c.loses(r.Service, cl, r.Wish, held.Addresses, now)
+		c.loses(r.Service, cl, r.Desired, held.Addresses, now)
 	}
 	return ok
 }

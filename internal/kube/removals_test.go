@@ -48,7 +48,7 @@ func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }
 func (*town) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
-	if p.Wish == nil {
+	if p.Desired == nil {
 		return "", p.Recorded, nil
 	}
 	return "kubernetes", nil, nil
@@ -61,7 +61,7 @@ func (w *town) Ensure(req balancer.Request) {
 	switch {
 	case w.refuses && !req.Spare:
 		r.Err = &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
-	case req.Wish == nil:
+	case req.Desired == nil:
 		w.removed = append(w.removed, req.Service)
 	case w.loses && req.Spare:
 		r.Err = &balancer.RemovalError{Addresses: req.Shown}

@@ -21,12 +21,12 @@ func owned[T any](owner string, name func(T) string) func(T) bool {
 	return func(item T) bool { return owns(owner, name(item)) }
 }
 
-// merge replaces the owned items by the wished ones. One that stays keeps its place, and
+// merge replaces the owned items by the desired ones. One that stays keeps its place, and
 // if it says the same it stays as it is, so that a write changes no more than it must.
-func merge[T any](items, wished []T, owned func(T) bool, name func(T) string, same func(is, shall T) bool) []T {
-	next := make([]T, 0, len(items)+len(wished))
-	at, kept := byName(wished, name), map[string]bool{}
-	strange := slices.ContainsFunc(wished, func(w T) bool { return !owned(w) }) // a shared probe
+func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(is, shall T) bool) []T {
+	next := make([]T, 0, len(items)+len(desired))
+	at, kept := byName(desired, name), map[string]bool{}
+	strange := slices.ContainsFunc(desired, func(w T) bool { return !owned(w) }) // a shared probe
 	for _, item := range items {
 		ours := owned(item)
 		if !ours && !strange {
@@ -38,15 +38,15 @@ func merge[T any](items, wished []T, owned func(T) bool, name func(T) string, sa
 		switch {
 		case stays:
 			kept[lower] = true
-			if !same(item, wished[i]) {
-				item = wished[i]
+			if !same(item, desired[i]) {
+				item = desired[i]
 			}
 		case ours:
 			continue
 		}
 		next = append(next, item)
 	}
-	for _, w := range wished {
+	for _, w := range desired {
 		if !kept[strings.ToLower(name(w))] {
 			next = append(next, w)
 		}

@@ -144,11 +144,11 @@ func (d *docket) fits(s Share, taken *seats) error {
 	if err := d.intrudes(s, taken); err != nil {
 		return err
 	}
-	wished := s.seats()
-	if n := len(taken.all) + len(wished); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
+	desired := s.seats()
+	if n := len(taken.all) + len(desired); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
 		return fmt.Errorf("load balancer %s would have %d rules, and may have %d", d.Observed.ID.Name, n, d.MostRules)
 	}
-	for _, r := range wished {
+	for _, r := range desired {
 		if err := d.clashes(taken, r); err != nil {
 			return err
 		}

@@ -5,13 +5,9 @@ package poolupdate
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net/netip"
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -192,126 +188,5 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	r := l.cfg.attempt(ctx, try{ops[0].Ref, ops[0].Pool, valid, needed}, t.history)
 	if r.outcome != Shutdown {
 		l.conclude(ctx, t, ops, r, start)
-	}
-}
-
-// conclude settles the operations of an attempt, tells what became of it, and gives back
-// to the queue what is to be tried again. The caller holds the lane.
-func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result, start time.Time) {
-	now, h := time.Now(), t.history
-	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	h.openSince = r.opened(h.openSince, now)
-	h.lost, h.kept = r.lost, r.kept
-	if h.owed && r.outcome == Unchanged {
-		r.outcome = Written
-	}
-	h.owed = h.owed && !r.directed()
-	cause := causeOf(ops, r.settled())
-	outcome, told := r.reported(id)
-	h = l.remember(h, outcome, r.fault, cause, start, now)
-
-	var retryAt time.Time
-	if r.fault != nil {
-		retryAt = r.fault.RetryAt
-	}
-	h.notBefore = later(h.notBefore, retryAt) // whatever becomes of the change
-	changedAt := oldestChange(ops)
-	ops = l.relevant(ops)
-	if !r.directed() && ctx.Err() != nil {
-		return // stopped since the answer came: as quiet as one that was stopped before
-	}
-	if !r.directed() && len(ops) == 0 { // nobody is left to hear of it
-		l.queue.done(t, nil, h, nil, nil)
-		return
-	}
-	v := settle(r.outcome, r.interfaces, retryAt, ops, l.cfg.MaxRetries, past{
-		told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp, now: now, longest: l.cfg.Interval,
-	})
-	requeued := slices.ContainsFunc(v.requeue, Operation.member)
-	if !requeued && (cause.member || r.settled()) {
-		h.gaveUp = gaveUpOn(r)
-	}
-	h.trouble = troubleSince(h.trouble, outcome, h.gaveUp != "" || r.open, drift, now)
-	var downed, restored []netip.Addr
-	h.contest = h.contest.learn(r, h.down, drift)
-	h, downed, restored = h.learn(r)
-	next, record := summarize(t.pool, v.requeue, h), r.record()
-	l.log(ctx, ref, id, r)
-	l.cfg.Reporter.Report(ctx, Report{
-		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
-		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated], GivenUpFor: h.gaveUp,
-		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
-		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.contest.contested(),
-		Written: record.Written, Down: record.Down, MayLand: r.open, Settled: r.settled(), Requeued: requeued, Overtaken: r.overtaken,
-		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
-		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
-		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
-	})
-	l.queue.done(t, v.requeue, h, r.level(), v.told)
-}
-
-// lookAt returns when the pool is looked at next for drift; zero is never.
-func (l *lane) lookAt(pool lb.PoolKey, h history, now time.Time) time.Time {
-	at := lookAfter(pool, now, l.cfg.DriftPeriod, h.trouble)
-	if at.IsZero() {
-		return at
-	}
-	return later(at, h.notBefore)
-}
-
-// relevant drops the operations that have nobody left to serve.
-func (l *lane) relevant(ops []Operation) []Operation {
-	return slices.DeleteFunc(ops, func(op Operation) bool { return !l.cfg.Cluster.Relevant(op) })
-}
-
-// remember brings a pool's history up to date. A pass is spent by fresh work alone:
-// a retry has waited its interval already.
-func (l *lane) remember(h history, outcome Outcome, f *fault.Fault, by cause, start, now time.Time) history {
-	if outcome == Postponed {
-		h.postponed++
-		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
-		return h
-	}
-	switch outcome {
-	case Written, Unchanged:
-		h.apart = false
-	case Terminal, Refused:
-		if f != nil && f.Exhausted() {
-			break // that is nothing about the pool
-		}
-		if h.apart { // it is what the write was refused for
-			l.wholeAfter = time.Time{}
-		}
-		h.apart = true
-	}
-	h.postponed, h.holdUntil = 0, time.Time{}
-	if by.member {
-		h.lastAttempt = start
-	}
-	if by.admin {
-		h.lastAdmin = start
-	}
-	if by.fresh {
-		h.passes = h.passes.take(start, l.cfg.Interval)
-	}
-	return h
-}
-
-func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
-	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
-		"outcome", string(r.outcome)}
-	if r.observed >= 0 {
-		attrs = append(attrs, "desired", len(r.wanted), "observed", r.observed)
-	}
-	switch {
-	case r.fault != nil:
-		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
-	case r.open:
-		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool has kept its etag", attrs...)
-	case r.outcome == Written:
-		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
-	default:
-		l.cfg.Log.Log(ctx, slog.LevelDebug, "pool level", attrs...)
 	}
 }

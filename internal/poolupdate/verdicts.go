@@ -5,7 +5,6 @@ package poolupdate
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -103,26 +102,6 @@ func (v *verdicts) begin(ctx context.Context, subscription string, tries []whole
 	return nil
 }
 
-// write writes what is known now of a subscription, one after the other: the last one is of the
-// newest.
-func (v *verdicts) write(ctx context.Context, subscription string) error {
-	if !v.keeps() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
-	defer cancel()
-	select {
-	case v.writing <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-v.writing }()
-	v.mu.Lock()
-	r := v.records[subscription]
-	v.mu.Unlock()
-	return v.cfg.Verdicts.Keep(ctx, subscription, r)
-}
-
 // end ends a trial, whatever came of it.
 func (v *verdicts) end(subscription string) {
 	v.mu.Lock()
@@ -177,97 +156,6 @@ func (v *verdicts) tell(ctx context.Context, subscription string, c wholewrite.C
 		log.WarnContext(ctx, "Azure ignores a write of the whole load balancer for its pools: each pool is written by itself; set enableLoadBalancerWholeWrites to auto")
 	default:
 		log.InfoContext(ctx, "Azure ignores a write of the whole load balancer for its pools: each pool is written by itself")
-	}
-}
-
-// run reads the record, and then writes what was seen, until the context is done.
-func (v *verdicts) run(ctx context.Context) {
-	if !v.keeps() {
-		return
-	}
-	for !v.read(ctx) {
-		if !pause(ctx, v.cfg.Interval) {
-			return
-		}
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-v.wake:
-		}
-		for !v.keep(ctx) {
-			if !pause(ctx, v.cfg.Interval) {
-				return
-			}
-		}
-	}
-}
-
-// read asks what is on record, and says once what follows from it.
-func (v *verdicts) read(ctx context.Context) bool {
-	within, cancel := context.WithTimeout(ctx, recordPatience)
-	defer cancel()
-	records, err := v.cfg.Verdicts.Read(within)
-	v.mu.Lock()
-	if err != nil {
-		v.unread = err.Error()
-		v.mu.Unlock()
-		return false
-	}
-	for subscription, r := range records {
-		if _, newer := v.records[subscription]; !newer {
-			v.records[subscription] = r
-		}
-	}
-	v.unread = ""
-	v.mu.Unlock()
-	now := time.Now()
-	for _, subscription := range slices.Sorted(maps.Keys(records)) {
-		v.mu.Lock()
-		known := v.known(subscription)
-		v.mu.Unlock()
-		v.cfg.Log.InfoContext(ctx, "whether pools that are due together are one write of their load balancer",
-			"subscription", subscription, "addresses", known.May(wholewrite.Addresses, now, "").Why, "adminStates", known.May(wholewrite.AdminStates, now, "").Why)
-	}
-	return true
-}
-
-// keep writes what is new, and reports whether all of it is written.
-func (v *verdicts) keep(ctx context.Context) bool {
-	v.mu.Lock()
-	due := maps.Clone(v.unkept)
-	v.mu.Unlock()
-	for subscription := range due {
-		v.mu.Lock()
-		delete(v.unkept, subscription)
-		v.mu.Unlock()
-		if err := v.write(ctx, subscription); err != nil {
-			v.mu.Lock()
-			v.unkept[subscription] = true
-			v.mu.Unlock()
-			v.cfg.Log.WarnContext(ctx, "what Azure does with writes of whole load balancers is not on record yet", "err", err)
-			return false
-		}
-	}
-	return true
-}
-
-// signal wakes run. It does not wait.
-func (v *verdicts) signal() {
-	select {
-	case v.wake <- struct{}{}:
-	default:
-	}
-}
-
-// pause waits, and reports whether the time was over first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

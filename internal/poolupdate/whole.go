@@ -12,78 +12,11 @@ import (
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/turns"
 	"weir.dev/weir/internal/wholewrite"
 )
 
-const (
-	// wholeFrom is how many pools have to be due for a write of the whole load balancer.
-	wholeFrom = 3
-	// wholeRest is how long there is none after one that was refused, unless one of its
-	// pools turns out to be what Azure does not take.
-	wholeRest = 10 * time.Minute
-	// mostTogether bounds the pools of one write: each is recorded before, and nobody waits for
-	// the records of a thousand.
-	mostTogether = 100
-	// sideBySide bounds the records that are written at once.
-	sideBySide = 8
-)
-
-// together returns the pools to attempt by one write of the load balancer, and for which
-// changes that may be; none if they are too few, or if such writes are not to be made.
-func (l *lane) together(now time.Time) ([]lb.PoolKey, leaves) {
-	if l.cfg.Whole == nil || l.wholeAfter.After(now) {
-		return nil, leaves{}
-	}
-	may := l.may(now)
-	if may.none() {
-		return nil, may
-	}
-	due := l.queue.together(now, l.cfg.Interval, may)
-	if len(due) < wholeFrom {
-		return nil, may
-	}
-	return due, may
-}
-
-// may asks for which changes pools may be written together.
-func (l *lane) may(now time.Time) leaves {
-	return l.verdicts.may(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
-}
-
-// together returns the pools with changes that are due, or that only wait for company: where
-// they are too many for one write, some of each namespace.
-func (q *queue) together(now time.Time, interval time.Duration, may leaves) []lb.PoolKey {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var due []group
-	for key, w := range q.busy {
-		g := w.group(key)
-		if !g.looks() && !w.history.apart && may.lets(g) && (!g.readyAt(now, interval).After(now) || g.gathers(now, interval)) {
-			g.ready, g.turn = g.readyAt(now, interval), q.line.Turn(g.namespace)
-			due = append(due, g)
-		}
-	}
-	slices.SortFunc(due, func(a, b group) int {
-		if a.before(b, now, interval) {
-			return -1
-		}
-		return 1
-	})
-	dealt, _ := turns.Deal(due, func(g group) string { return g.namespace }, mostTogether)
-	keys := make([]lb.PoolKey, len(dealt))
-	for i, g := range dealt {
-		keys[i] = g.pool
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// gathers reports whether the group waits for company, and for nothing else.
-func (g group) gathers(now time.Time, interval time.Duration) bool {
-	return g.fresh && !g.retry && !later(g.earliest(), g.history.holdUntil).After(now) &&
-		!g.memberAt(now, interval).After(now.Add(debounce))
-}
+// sideBySide bounds the records that are written at once.
+const sideBySide = 8
 
 // whole attempts pools together: one read of their load balancer, and one write if any of
 // them is not level. Each is settled as by an attempt of its own. What the write is refused
@@ -225,41 +158,6 @@ func (j *joint) begin(writes []parcel) bool {
 	return true
 }
 
-// failed is for a write that failed. It returns the pools if somebody else was faster, for the
-// first time. A trial that fails is nobody's attempt, whatever it has met: each pool goes by
-// itself, but for the time that Azure has asked for.
-func (j *joint) failed(writes []parcel, err error) []parcel {
-	l, f := j.lane, fault.From(err)
-	if f.Overtaken() && !j.last {
-		for i, p := range writes {
-			writes[i] = p.again(f.Undecided)
-		}
-		return writes
-	}
-	if f.Ended || f.Undecided || j.within.Err() != nil {
-		l.queue.lookAtOthers(writes, time.Now())
-	}
-	if len(j.trial) == 0 || j.ctx.Err() != nil {
-		l.unmade(j.ctx, j.within, writes, err)
-		return nil
-	}
-	l.cfg.Log.InfoContext(j.ctx, "load balancer not written whole to see whether Azure takes that: nothing was learned, each pool is written by itself",
-		"loadBalancer", l.id.Name, "pools", len(writes), "code", f.Code, "err", f.Error())
-	for _, p := range writes {
-		l.queue.wait(p.taken, f.RetryAt)
-		l.alone(p, f.Undecided || j.within.Err() != nil)
-	}
-	return nil
-}
-
-// again returns the parcel as it was taken, for another read. landed is true if the write that
-// was refused may have been sent before, and have landed.
-func (p parcel) again(landed bool) parcel {
-	r := p.taken.history.begin()
-	r.ledger, r.lost, r.overtaken = p.r.ledger, p.r.lost, true
-	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: r}
-}
-
 // takeAll moves the operations of pools out of the queue.
 func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	var all []parcel
@@ -322,94 +220,6 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		}
 	}
 	return writes
-}
-
-// ends settles a pool as an attempt of its own would be that ended with err.
-func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
-	r := p.r.end(ctx, within, err, p.taken.history.lost)
-	if r.outcome != Shutdown {
-		l.conclude(ctx, p.taken, p.ops, r, p.start)
-	}
-}
-
-// unmade is for a read or a write that failed. Where Azure did not answer, or not about what was
-// written, that is the failure of each pool: it would have met the same, and the SDK has tried
-// again already.
-func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
-	r := result{}.end(ctx, within, err, "")
-	if r.outcome != Terminal && r.outcome != Stale || r.fault.Exhausted() {
-		for _, p := range parcels {
-			l.ends(ctx, within, p, err)
-		}
-		return
-	}
-	l.wholeAfter = time.Now().Add(wholeRest)
-	l.cfg.Log.WarnContext(ctx, "load balancer not written whole, each pool is written by itself",
-		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.fault.Code, "err", r.fault.Error())
-	for _, p := range parcels {
-		l.alone(p, r.fault.Undecided)
-	}
-}
-
-// lookAtOthers has all pools looked at that a write of their load balancer was not made for.
-// Azure took it, and if it failed in the end they are out of force as well, level or not.
-func (q *queue) lookAtOthers(writes []parcel, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for key, w := range q.pools {
-		if !w.driftDue && !slices.ContainsFunc(writes, func(p parcel) bool { return p.taken.pool == key }) {
-			w.driftDue, w.driftSince = true, now
-			q.hold(key, w, w.ops)
-		}
-	}
-}
-
-// made settles what Azure shows after a write. What this process has not seen Azure do is read
-// back, for the answer may repeat what was sent.
-func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
-	l := j.lane
-	if !l.verdicts.proven(l.id.SubscriptionID, changesIn(writes)) {
-		again, err := l.cfg.Whole.GetLoadBalancer(j.within, l.id)
-		if err != nil { // nothing is believed that was not seen
-			again = lb.LoadBalancer{}
-		}
-		b = again
-	}
-	shown := make(map[lb.PoolKey]lb.Pool, len(b.Pools))
-	for _, p := range b.Pools {
-		shown[l.key(p)] = p
-	}
-	l.verdicts.learn(j.ctx, l.id.SubscriptionID, showed(writes, shown))
-	for _, p := range writes {
-		s, there := shown[p.taken.pool]
-		if !there || !p.arrived(s) {
-			l.alone(p, true)
-			continue
-		}
-		p.r.observed = len(s.Addresses)
-		l.ends(j.ctx, j.within, p, nil)
-	}
-}
-
-// alone gives a pool back that is attempted by itself from now on, until it is level.
-func (l *lane) alone(p parcel, mayLand bool) {
-	l.queue.part(p.taken, mayLand && p.r.outcome == Written)
-	(&carried{lane: l}).back(p, mayLand)
-}
-
-// part has a pool have no part in writes of the whole load balancer. owed is true if the last
-// one may have landed.
-func (q *queue) part(t taken, owed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.apart, t.of.history.owed = true, t.of.history.owed || owed
-}
-
-// wait has a pool wait for a time that Azure has named.
-func (q *queue) wait(t taken, until time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.notBefore = later(t.of.history.notBefore, until)
 }
 
 // errLeaseEnds is why a write is not made.

@@ -28,7 +28,7 @@ func TestFurtherAddressesArePublic(t *testing.T) {
 	}
 }
 
-// What is read of an annotation whose Service is not looked at is what its wish would have.
+// What is read of an annotation whose Service is not looked at is what its Spec would have.
 func TestAdditionalOf(t *testing.T) {
 	want := []netip.Addr{netip.MustParseAddr("20.0.0.9"), netip.MustParseAddr("2603:1030::9")}
 	if got := AdditionalOf("20.0.0.9, here,10.0.0.4,,2603:1030::9"); !slices.Equal(got, want) {

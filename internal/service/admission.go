@@ -19,7 +19,7 @@ const (
 )
 
 // Admissions are what a Service asks of the network's security group: addresses are those
-// of its faces, in their order, and nodes those that its load balancer sends flows to.
+// of its frontends, in their order, and nodes those that its load balancer sends flows to.
 //
 // The group sees a flow as it reaches a node. With floating IP it is for the frontend's
 // address and port; without it, for the node's own, at the node port.
@@ -27,14 +27,14 @@ const (
 // A public Service lets the Internet in unless people say whom else. An internal one asks
 // for nothing then: the group's own rules let the virtual network in. So does the Azure
 // cloud provider, of whose internal Services none has a rule.
-func (w Wish) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
-	if w.Access.Unruled {
+func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
+	if spec.Access.Unruled {
 		return nil
 	}
 	var all []nsg.Admission
-	for i, f := range w.Faces {
+	for i, f := range spec.Frontends {
 		family := f.Frontend.Family
-		for _, g := range w.gates(f) {
+		for _, g := range spec.gates(f) {
 			if !g.floating && g.protocol == lb.Any {
 				continue // all ports of all nodes are nobody's to open or close
 			}
@@ -42,17 +42,17 @@ func (w Wish) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 			own, further := of(family, nodes), []netip.Addr(nil)
 			if g.floating {
 				own = of(family, addresses[min(i, len(addresses)):min(i+1, len(addresses))])
-				further = of(family, w.Access.Additional)
+				further = of(family, spec.Access.Additional)
 			}
 			if len(own) == 0 {
 				continue
 			}
-			for _, sources := range w.sources(family) {
+			for _, sources := range spec.sources(family) {
 				a.Sources, a.Destinations = sources, slices.Concat(own, further)
 				all = append(all, a)
 			}
 			a.Destinations = own
-			all = append(all, w.denials(a, g.floating)...)
+			all = append(all, spec.denials(a, g.floating)...)
 		}
 	}
 	return all
@@ -65,10 +65,10 @@ type gate struct {
 	floating bool
 }
 
-// gates are those of a face: the ports of a protocol stand in one rule.
-func (w Wish) gates(f Face) []gate {
+// gates are those of a frontend: the ports of a protocol stand in one rule.
+func (spec Spec) gates(f Frontend) []gate {
 	var all []gate
-	for _, r := range w.Rules {
+	for _, r := range spec.Rules {
 		if r.Frontend != f.Frontend.Name {
 			continue
 		}
@@ -103,16 +103,16 @@ func gatePort(r lb.Rule) string {
 
 // sources are who may enter, each a rule of its own: Azure takes one service tag in a rule,
 // and no ranges beside it.
-func (w Wish) sources(family lb.Family) [][]string {
-	if !w.Access.Limited() {
-		if w.Internal {
+func (spec Spec) sources(family lb.Family) [][]string {
+	if !spec.Access.Limited() {
+		if spec.Internal {
 			return nil
 		}
 		return [][]string{{internet}}
 	}
 	var all [][]string
 	var ranges []string
-	for _, p := range w.Access.Ranges {
+	for _, p := range spec.Access.Ranges {
 		if family.Of(p.Addr()) {
 			ranges = append(ranges, p.String())
 		}
@@ -120,7 +120,7 @@ func (w Wish) sources(family lb.Family) [][]string {
 	if len(ranges) > 0 {
 		all = append(all, ranges)
 	}
-	for _, tag := range w.Access.Tags {
+	for _, tag := range spec.Access.Tags {
 		all = append(all, []string{tag})
 	}
 	return all
@@ -129,8 +129,8 @@ func (w Wish) sources(family lb.Family) [][]string {
 // denials keep out whom the Service does not name, in the virtual network too. A frontend's
 // address is closed on all its ports. A node has other ports, and is asked by probes at
 // these: they still get in.
-func (w Wish) denials(a nsg.Admission, floating bool) []nsg.Admission {
-	if !w.Access.Alone || !w.Access.Limited() {
+func (spec Spec) denials(a nsg.Admission, floating bool) []nsg.Admission {
+	if !spec.Access.Alone || !spec.Access.Limited() {
 		return nil
 	}
 	deny := a
@@ -145,9 +145,9 @@ func (w Wish) denials(a nsg.Admission, floating bool) []nsg.Admission {
 
 // NodePorts are the ports at the nodes' own addresses where flows for the Service arrive;
 // none with floating IP.
-func (w Wish) NodePorts() []int32 {
+func (spec Spec) NodePorts() []int32 {
 	var all []int32
-	for _, r := range w.Rules {
+	for _, r := range spec.Rules {
 		if !r.FloatingIP && r.Transport != lb.All {
 			all = append(all, r.BackendPort)
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	face4, face6 = netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("2001:db8::1")
-	node4, node6 = netip.MustParseAddr("10.1.0.10"), netip.MustParseAddr("fd00:1::a")
+	front4, front6 = netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("2001:db8::1")
+	node4, node6   = netip.MustParseAddr("10.1.0.10"), netip.MustParseAddr("fd00:1::a")
 )
 
 func spellAdmissions(all []nsg.Admission) string {
@@ -68,7 +68,7 @@ func TestAdmissions(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
 			w := desired(t, tt.service, settings())
-			addresses := []netip.Addr{face4, face6}[:len(w.Faces)]
+			addresses := []netip.Addr{front4, front6}[:len(w.Frontends)]
 			if got := spellAdmissions(w.Admissions(addresses, []netip.Addr{node4, node6})); got != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}

@@ -20,7 +20,7 @@ func TestNobodyHasAllPortsOfTheNodes(t *testing.T) {
 		if len(problems) != 1 || problems[0].Field != HAPorts {
 			t.Errorf("%s: %v", about, problems)
 		}
-		if got := w.Admissions([]netip.Addr{face4}, []netip.Addr{node4}); len(got) > 0 {
+		if got := w.Admissions([]netip.Addr{front4}, []netip.Addr{node4}); len(got) > 0 {
 			t.Errorf("%s:\n%s", about, spellAdmissions(got))
 		}
 	}
@@ -28,7 +28,7 @@ func TestNobodyHasAllPortsOfTheNodes(t *testing.T) {
 		"nobody is named": web(internal, direct, all),
 		"no rules":        web(internal, direct, all, ranges("0.0.0.0/0"), with(DisableSecurityRules, "true")),
 	} {
-		if got := desired(t, s, settings()).Admissions([]netip.Addr{face4}, []netip.Addr{node4}); len(got) > 0 {
+		if got := desired(t, s, settings()).Admissions([]netip.Addr{front4}, []netip.Addr{node4}); len(got) > 0 {
 			t.Errorf("%s:\n%s", about, spellAdmissions(got))
 		}
 	}

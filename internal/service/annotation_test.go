@@ -23,9 +23,9 @@ func spell(tags map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// What each annotation does. show spells the part of the wish that it is about.
+// What each annotation does. show spells the part of the Spec that it is about.
 func TestAnnotations(t *testing.T) {
-	rule := func(w Wish) string {
+	rule := func(w Spec) string {
 		r := w.Rules[0]
 		reset := "nil"
 		if r.TCPReset != nil {
@@ -33,30 +33,30 @@ func TestAnnotations(t *testing.T) {
 		}
 		return fmt.Sprintf("%s %d->%d floating %v idle %d reset %s", r.Transport, r.FrontendPort, r.BackendPort, r.FloatingIP, r.IdleMinutes, reset)
 	}
-	probe := func(w Wish) string {
+	probe := func(w Spec) string {
 		if len(w.Probes) == 0 {
 			return "none"
 		}
 		p := w.Probes[0]
 		return fmt.Sprintf("%s %d %s every %d s, %d", p.Protocol, p.Port, p.Path, p.IntervalSeconds, p.Threshold)
 	}
-	front := func(w Wish) string {
-		f := w.Faces[0].Frontend
+	front := func(w Spec) string {
+		f := w.Frontends[0].Frontend
 		return fmt.Sprintf("%s in %s, %v static %v", f.Name, strings.TrimPrefix(f.Subnet, network), f.PrivateIP, f.Static)
 	}
-	pip := func(w Wish) string {
-		p := w.Faces[len(w.Faces)-1].PublicIP
+	pip := func(w Spec) string {
+		p := w.Frontends[len(w.Frontends)-1].PublicIP
 		return fmt.Sprintf("%s/%s named %v %v", p.ID.ResourceGroup, p.ID.Name, p.Named, p.Address)
 	}
-	label := func(w Wish) string {
-		p := w.Faces[0].PublicIP
+	label := func(w Spec) string {
+		p := w.Frontends[0].PublicIP
 		return fmt.Sprintf("%q %v, tagged %v", p.DNSLabel, p.SetsDNSLabel, p.Tags[TagDNSLabel] != "")
 	}
 	prefixID := subscription + "/resourceGroups/net/providers/Microsoft.Network/publicIPPrefixes/p"
 	tests := []struct {
 		about   string
 		service Service
-		show    func(Wish) string
+		show    func(Spec) string
 		want    string
 	}{
 		{"internal", web(internal), front, owner + " in /subnets/nodes, invalid IP static false"},
@@ -69,13 +69,13 @@ func TestAnnotations(t *testing.T) {
 		{"public IPv6 by name", web(dual, with(PIPName, "mine"), with(PIPNameIPv6, "mine6")), pip, "rg/mine6 named true invalid IP"},
 		{"public IP by address", web(with(IPv4, "20.0.0.9")), pip, "rg/kubernetes-" + owner + " named false 20.0.0.9"},
 		{"resource group", web(with(PIPResourceGroup, "net"), with(PIPName, "mine")), pip, "net/mine named true invalid IP"},
-		{"prefix", web(with(PIPPrefixID, prefixID)), func(w Wish) string { return w.Faces[0].PublicIP.Prefix }, prefixID},
-		{"prefix for IPv6", web(dual, with(PIPPrefixIDIPv6, prefixID)), func(w Wish) string { return w.Faces[0].PublicIP.Prefix + w.Faces[1].PublicIP.Prefix }, prefixID},
-		{"tags", web(with(PIPTags, "team = shop, cost=,k8s-azure-service=other")), func(w Wish) string { return spell(w.Faces[0].PublicIP.Tags) },
+		{"prefix", web(with(PIPPrefixID, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix }, prefixID},
+		{"prefix for IPv6", web(dual, with(PIPPrefixIDIPv6, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix + w.Frontends[1].PublicIP.Prefix }, prefixID},
+		{"tags", web(with(PIPTags, "team = shop, cost=,k8s-azure-service=other")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
 			"cost= k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web team=shop"},
-		{"tags with other capitals", web(with(PIPTags, "K8S-Azure-Service=x,K8s-azure-cluster-name=y")), func(w Wish) string { return spell(w.Faces[0].PublicIP.Tags) },
+		{"tags with other capitals", web(with(PIPTags, "K8S-Azure-Service=x,K8s-azure-cluster-name=y")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
 			"k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web"},
-		{"IP tags", web(with(PIPIPTags, "RoutingPreference=Internet")), func(w Wish) string { return spell(w.Faces[0].PublicIP.IPTags) }, "RoutingPreference=Internet"},
+		{"IP tags", web(with(PIPIPTags, "RoutingPreference=Internet")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.IPTags) }, "RoutingPreference=Internet"},
 		{"DNS label", web(with(DNSLabel, "shop-web")), label, `"shop-web" true, tagged true`},
 		{"empty DNS label", web(with(DNSLabel, "")), label, `"" true, tagged false`},
 		{"no DNS label", web(), label, `"" false, tagged false`},
@@ -84,9 +84,9 @@ func TestAnnotations(t *testing.T) {
 		{"idle timeout", web(with(IdleTimeout, " 15 ")), rule, "Tcp 80->80 floating true idle 15 reset true"},
 		{"no TCP reset", web(with(DisableTCPReset, "true")), rule, "Tcp 80->80 floating true idle 4 reset false"},
 		{"high availability ports", web(internal, with(HAPorts, "true")), rule, "All 0->0 floating true idle 4 reset true"},
-		{"client IP", web(func(s *Service) { s.ClientIP = true }), func(w Wish) string { return string(w.Rules[0].Distribution) }, "SourceIP"},
-		{"no rule for a port", web(with(ofPort(80, portNoRule), "true")), func(w Wish) string { return fmt.Sprint(len(w.Rules), len(w.Probes)) }, "0 0"},
-		{"configurations", web(with(Configurations, "lb-1, lb-2,")), func(w Wish) string { return fmt.Sprint(w.Configurations) }, "[lb-1 lb-2]"},
+		{"client IP", web(func(s *Service) { s.ClientIP = true }), func(w Spec) string { return string(w.Rules[0].Distribution) }, "SourceIP"},
+		{"no rule for a port", web(with(ofPort(80, portNoRule), "true")), func(w Spec) string { return fmt.Sprint(len(w.Rules), len(w.Probes)) }, "0 0"},
+		{"configurations", web(with(Configurations, "lb-1, lb-2,")), func(w Spec) string { return fmt.Sprint(w.Configurations) }, "[lb-1 lb-2]"},
 
 		{"no probe for a port", web(with(ofPort(80, portNoProbe), "true")), probe, "none"},
 		{"probe protocol", web(with(ProbeProtocol, "HTTP")), probe, "Http 30080 / every 5 s, 2"},
@@ -116,7 +116,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// A bad value is named with its annotation and with what is allowed, and nothing is wished.
+// A bad value is named with its annotation and with what is allowed, and nothing is desired.
 func TestBadValues(t *testing.T) {
 	tests := []struct {
 		service Service
@@ -175,8 +175,8 @@ func TestBadValues(t *testing.T) {
 		if len(problems) != 1 || problems[0].Field != tt.field || !strings.Contains(problems[0].Error(), tt.says) {
 			t.Errorf("%s: got %v, want %q", tt.field, problems, tt.says)
 		}
-		if len(w.Rules)+len(w.Faces) > 0 {
-			t.Errorf("%s: something is wished all the same", tt.field)
+		if len(w.Rules)+len(w.Frontends) > 0 {
+			t.Errorf("%s: something is desired all the same", tt.field)
 		}
 	}
 }
@@ -208,16 +208,16 @@ func FuzzDesired(f *testing.F) {
 		if len(problems) > 0 {
 			return
 		}
-		for _, face := range w.Faces {
-			id := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "g", Name: "n"}, Name: face.Frontend.Name}
+		for _, front := range w.Frontends {
+			id := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "g", Name: "n"}, Name: front.Frontend.Name}
 			if err := id.Validate(); err != nil {
 				t.Errorf("frontend: %v", err)
 			}
-			if strings.Count(face.Frontend.Subnet, "/") != strings.Count(network, "/")+2 && private {
-				t.Errorf("subnet %q", face.Frontend.Subnet)
+			if strings.Count(front.Frontend.Subnet, "/") != strings.Count(network, "/")+2 && private {
+				t.Errorf("subnet %q", front.Frontend.Subnet)
 			}
-			if face.PublicIP != nil && face.PublicIP.ID.Validate() != nil {
-				t.Errorf("public IP %v", face.PublicIP.ID)
+			if front.PublicIP != nil && front.PublicIP.ID.Validate() != nil {
+				t.Errorf("public IP %v", front.PublicIP.ID)
 			}
 		}
 	})

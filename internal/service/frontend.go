@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Face is a frontend of one family with what it takes to make it.
-type Face struct {
+// Frontend is a frontend of one family with what it takes to make it.
+type Frontend struct {
 	Frontend lb.Frontend
 	// PublicIP is what a public frontend needs; nil for a private one.
 	PublicIP *PublicIP
@@ -22,8 +22,8 @@ type Face struct {
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 var subnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 
-// faces returns a frontend for each family.
-func (r *reader) faces(s Service, set Settings, internal bool) []Face {
+// frontends returns a frontend for each family.
+func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
 	subnet, names := r.text(InternalSubnet)
 	if names && !subnetRule.MatchString(subnet) {
 		r.wrong(InternalSubnet, subnet, "the name of a subnet of the cluster's virtual network")
@@ -35,18 +35,18 @@ func (r *reader) faces(s Service, set Settings, internal bool) []Face {
 	if !names {
 		subnet = set.Subnet
 	}
-	var faces []Face
+	var frontends []Frontend
 	for _, family := range s.Families {
-		f := Face{stem: stem, suffix: s.suffix(family)}
+		f := Frontend{stem: stem, suffix: s.suffix(family)}
 		f.Frontend = lb.Frontend{Name: stem + f.suffix, Family: family}
 		if internal {
 			r.private(&f.Frontend, s, set, subnet)
 		} else {
 			f.PublicIP = r.publicIP(s, set, family)
 		}
-		faces = append(faces, f)
+		frontends = append(frontends, f)
 	}
-	return faces
+	return frontends
 }
 
 // private makes a frontend one with an address of a subnet.

@@ -65,7 +65,7 @@ type Occupancy struct {
 // Candidate is a Service that needs a load balancer.
 type Candidate struct {
 	Labels, NamespaceLabels map[string]string
-	Wish                    Wish
+	Desired                 Spec
 	// Current is the configuration where it is; empty if nowhere yet.
 	Current string
 	// Pinned is the configuration that has the address which the Service asks for;
@@ -93,10 +93,10 @@ func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, most
 		return c.Current, nil
 	}
 	fits := slices.DeleteFunc(slices.Clone(may), func(name string) bool {
-		return mostRules > 0 && occupied[name].Rules+len(c.Wish.Rules) > mostRules
+		return mostRules > 0 && occupied[name].Rules+len(c.Desired.Rules) > mostRules
 	})
 	if len(fits) == 0 {
-		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", len(c.Wish.Rules), strings.Join(may, ", "), mostRules)
+		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", len(c.Desired.Rules), strings.Join(may, ", "), mostRules)
 	}
 	return slices.MinFunc(fits, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(occupied[a]), rank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))
@@ -118,12 +118,12 @@ func rank(o Occupancy) int {
 func eligible(c Candidate, all []Configuration) ([]string, error) {
 	var named, open []Configuration
 	for _, conf := range all {
-		if len(c.Wish.Configurations) == 0 || containsFold(c.Wish.Configurations, conf.Name) {
+		if len(c.Desired.Configurations) == 0 || containsFold(c.Desired.Configurations, conf.Name) {
 			named = append(named, conf)
 		}
 	}
 	if len(named) == 0 {
-		return nil, Problem{Configurations, strings.Join(c.Wish.Configurations, ","), "names of multipleStandardLoadBalancerConfigurations: " + strings.Join(names(all), ", ")}
+		return nil, Problem{Configurations, strings.Join(c.Desired.Configurations, ","), "names of multipleStandardLoadBalancerConfigurations: " + strings.Join(names(all), ", ")}
 	}
 	for _, conf := range named {
 		if !conf.Closed || conf.Name == c.Current {

@@ -18,7 +18,7 @@ func team(name string) Selector {
 
 func TestPlace(t *testing.T) {
 	plain := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2"}}
-	rules := func(n int) Wish { return Wish{Rules: make([]lb.Rule, n)} }
+	rules := func(n int) Spec { return Spec{Rules: make([]lb.Rule, n)} }
 	shop := map[string]string{"team": "shop"}
 	tests := []struct {
 		about     string
@@ -28,16 +28,16 @@ func TestPlace(t *testing.T) {
 		mostRules int
 		want      string
 	}{
-		{"stays where it is, however full", Candidate{Current: "lb-1", Wish: rules(2)}, plain, map[string]Occupancy{"lb-1": {true, 250}}, 250, "lb-1"},
+		{"stays where it is, however full", Candidate{Current: "lb-1", Desired: rules(2)}, plain, map[string]Occupancy{"lb-1": {true, 250}}, 250, "lb-1"},
 		{"one that is there and empty", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-2": {true, 0}}, 0, "lb-2"},
 		{"then one to be made", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-2": {true, 1}}, 0, "lb-1"},
 		{"then the one with the fewest rules", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-1": {true, 2}, "lb-2": {true, 5}}, 0, "lb-1"},
 		{"of several the first", Candidate{}, plain, nil, 0, "kubernetes"},
-		{"one where its rules fit", Candidate{Wish: rules(2)}, plain, map[string]Occupancy{"kubernetes": {true, 249}, "lb-1": {true, 250}, "lb-2": {true, 248}}, 250, "lb-2"},
-		{"nowhere", Candidate{Wish: rules(2)}, plain[:1], map[string]Occupancy{"kubernetes": {true, 249}}, 250, "error: 2 more rules fit on none"},
-		{"where the annotation says", Candidate{Wish: Wish{Configurations: []string{"LB-1"}}}, plain, nil, 0, "lb-1"},
-		{"moves when the annotation says so", Candidate{Current: "kubernetes", Wish: Wish{Configurations: []string{"lb-1", "lb-2"}}}, plain, nil, 0, "lb-1"},
-		{"an annotation that names none", Candidate{Wish: Wish{Configurations: []string{"lb-9"}}}, plain, nil, 0, `error: ` + Configurations + ` is "lb-9": want names of multipleStandardLoadBalancerConfigurations: kubernetes, lb-1, lb-2`},
+		{"one where its rules fit", Candidate{Desired: rules(2)}, plain, map[string]Occupancy{"kubernetes": {true, 249}, "lb-1": {true, 250}, "lb-2": {true, 248}}, 250, "lb-2"},
+		{"nowhere", Candidate{Desired: rules(2)}, plain[:1], map[string]Occupancy{"kubernetes": {true, 249}}, 250, "error: 2 more rules fit on none"},
+		{"where the annotation says", Candidate{Desired: Spec{Configurations: []string{"LB-1"}}}, plain, nil, 0, "lb-1"},
+		{"moves when the annotation says so", Candidate{Current: "kubernetes", Desired: Spec{Configurations: []string{"lb-1", "lb-2"}}}, plain, nil, 0, "lb-1"},
+		{"an annotation that names none", Candidate{Desired: Spec{Configurations: []string{"lb-9"}}}, plain, nil, 0, `error: ` + Configurations + ` is "lb-9": want names of multipleStandardLoadBalancerConfigurations: kubernetes, lb-1, lb-2`},
 		{"not where no more may come", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "lb-1"},
 		{"but stays there", Candidate{Current: "kubernetes"}, []Configuration{{Name: "kubernetes", Closed: true}, {Name: "lb-1"}}, nil, 0, "kubernetes"},
 		{"all closed", Candidate{}, []Configuration{{Name: "kubernetes", Closed: true}}, nil, 0, "error: kubernetes takes no further Services"},
@@ -48,7 +48,7 @@ func TestPlace(t *testing.T) {
 		{"both selectors have to match", Candidate{Labels: shop}, []Configuration{{Name: "kubernetes"}, {Name: "lb-1", Services: team("shop"), Namespaces: team("shop")}}, nil, 0, "kubernetes"},
 		{"no selector wants it", Candidate{}, []Configuration{{Name: "kubernetes", Services: team("shop")}}, nil, 0, "error: the labels"},
 		{"where its address is", Candidate{Pinned: "lb-2", Current: "kubernetes"}, plain, nil, 0, "lb-2"},
-		{"its address is where it may not be", Candidate{Pinned: "lb-2", Wish: Wish{Configurations: []string{"lb-1"}}}, plain, nil, 0, "error: the address is on load balancer lb-2"},
+		{"its address is where it may not be", Candidate{Pinned: "lb-2", Desired: Spec{Configurations: []string{"lb-1"}}}, plain, nil, 0, "error: the address is on load balancer lb-2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {

@@ -145,7 +145,7 @@ func TestReferenceNames(t *testing.T) {
 		{"internal in subnet `apps`, dual stack", web(internal, dual, with(InternalSubnet, "apps"))},
 	} {
 		w := desired(t, s.service, settings())
-		for i, f := range w.Faces {
+		for i, f := range w.Frontends {
 			name := "none"
 			if f.PublicIP != nil {
 				name = f.PublicIP.ID.Name

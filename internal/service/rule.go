@@ -39,9 +39,9 @@ func (r *reader) style(s Service, internal bool) style {
 // transports are the protocols that Azure Load Balancer forwards.
 var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
 
-// rules adds the rules and probes of one family to a wish.
-func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
-	if len(w.Rules) > mostRules {
+// rules adds the rules and probes of one family to a Spec.
+func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style) {
+	if len(spec.Rules) > mostRules {
 		return // that is said
 	}
 	localName := f.stem + "-TCP-" + strconv.Itoa(int(s.HealthCheckNodePort)) + f.suffix
@@ -60,7 +60,7 @@ func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
 				fmt.Sprintf("a subnet whose name leaves that of rule %s, which has %d characters, at most %d", name, len(name), mostName))
 		}
 		rule := lb.Rule{
-			Name: name, Transport: transport, Frontend: f.Frontend.Name, Pool: w.pool(f.Frontend.Family),
+			Name: name, Transport: transport, Frontend: f.Frontend.Name, Pool: spec.pool(f.Frontend.Family),
 			FrontendPort: p.Port, BackendPort: p.Port, FloatingIP: st.floatingIP, IdleMinutes: st.idleMinutes,
 			Distribution: st.distribution, DisableOutboundSNAT: set.DisableOutboundSNAT,
 		}
@@ -75,10 +75,10 @@ func (r *reader) rules(w *Wish, s Service, set Settings, f Face, st style) {
 		}
 		if probe := r.probeOf(s, p, name, localName, set.SharedProbe); probe != nil {
 			rule.Probe = probe.Name
-			r.addProbe(w, *probe)
+			r.addProbe(spec, *probe)
 		}
-		w.Rules = append(w.Rules, rule)
-		if r.tooMany("spec.ports", len(w.Rules), mostRules, "rules", "Azure takes no more on a load balancer") {
+		spec.Rules = append(spec.Rules, rule)
+		if r.tooMany("spec.ports", len(spec.Rules), mostRules, "rules", "Azure takes no more on a load balancer") {
 			return
 		}
 		if st.haPorts {

@@ -73,7 +73,7 @@ func TestRestrictionsHaveAnEffectOrAreNamed(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			return spellAdmissions(w.Admissions([]netip.Addr{face4}, []netip.Addr{node4}))
+			return spellAdmissions(w.Admissions([]netip.Addr{front4}, []netip.Addr{node4}))
 		}
 		isRestricted := len(restricted.limits()) > 0 || restricted.Annotations[DenyAllExcept] != ""
 		same := rulesOf(open) == rulesOf(restricted)

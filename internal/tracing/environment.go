@@ -71,13 +71,13 @@ func (e environment) endpoint() (*url.URL, error) {
 	return u, nil
 }
 
-// collector says where spans go, for people.
+// collector says where spans go, for people. The path stays out: some collectors take a token there.
 func (e environment) collector() string {
 	u, err := e.endpoint()
 	if err != nil {
 		return ""
 	}
-	return u.Scheme + "://" + u.Host + u.Path
+	return u.Scheme + "://" + u.Host
 }
 
 // header is that of each request.
@@ -108,6 +108,10 @@ func (e environment) redact(text string) string {
 	if u, err := e.endpoint(); err == nil {
 		password, _ := u.User.Password()
 		secrets = append(secrets, u.User.String(), password, u.RawQuery)
+		for part := range strings.SplitSeq(strings.TrimSuffix(u.EscapedPath(), "/v1/traces"), "/") {
+			plain, _ := url.PathUnescape(part)
+			secrets = append(secrets, part, plain)
+		}
 	}
 	for _, s := range secrets {
 		if s = strings.TrimSpace(s); len(s) >= 4 {

@@ -222,6 +222,31 @@ func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
 	}
 }
 
+// Some collectors take their token in the path: no line of the log has it, whether all is well,
+// nobody is there, or the collector repeats it.
+func TestThePathOfTheCollectorIsNotLogged(t *testing.T) {
+	c := newCollector(t)
+	c.answer(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, "nobody knows %s, or %s", r.URL.EscapedPath(), r.URL.Path)
+	})
+	for name, tt := range map[string]struct{ variable, url, says string }{
+		"of all signals":  {"OTEL_EXPORTER_OTLP_ENDPOINT", c.URL + "/in/canary-1%2B", "403"},
+		"of traces":       {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL + "/canary-2?key=canary-3", "403"},
+		"nobody is there": {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1/canary-4/v1/traces", "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tracing, log := started(t, map[string]string{tt.variable: tt.url})
+			tracing.span("lost")
+			tracing.flush(t)
+			tracing.End(time.Second)
+			if text := log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "127.0.0.1:") || !strings.Contains(text, tt.says) {
+				t.Error(text)
+			}
+		})
+	}
+}
+
 // What passes is sent again, at the pace that the collector asks for; what lasts is given up.
 func TestABatchIsSentThriceAtMost(t *testing.T) {
 	for _, tt := range []struct {

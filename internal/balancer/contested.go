@@ -9,79 +9,76 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 )
 
-// unfought returns the jobs but for those whose parts of the load balancer are fought about:
+// uncontested returns the jobs but for those whose parts of the load balancer are contested:
 // these stay as they are.
-func (w *worker) unfought(jobs []*job, p plan.Plan) []*job {
+func (w *worker) uncontested(jobs []*job, p plan.Plan) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		switch {
 		case j.steps[0].leaves:
-			w.makesPeace(j.Service, balancing)
+			w.contests.Forget(j.Service, contest.LoadBalancer)
 			return false
 		case p.Refused[j.Owner] != nil:
 			return false
 		}
-		return w.yields(balancing, j.Service, j.ask(), "load balancer "+w.id.Name, differing(j, p.Changes), time.Now())
+		return w.contests.Leave(contest.LoadBalancer, j.Service, j.asked(), "load balancer "+w.id.Name, differing(j, p.Changes), time.Now())
 	})
 }
 
 // differing are the changes of what a job has on the load balancer, what it shares with
 // others included.
-func differing(j *job, changes []plan.Change) []undone {
-	var all []undone
+func differing(j *job, changes []plan.Change) []contest.Undone {
+	var all []contest.Undone
 	for _, c := range changes {
-		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Wish.Probes, func(p lb.Probe) bool { return equalFold(p.Name, c.Name) }) ||
-			c.Kind == plan.Pool && slices.ContainsFunc(j.Wish.Pools, func(p service.Pool) bool { return equalFold(p.Name, c.Name) })
+		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Desired.Probes, func(p lb.Probe) bool { return equalFold(p.Name, c.Name) }) ||
+			c.Kind == plan.Pool && slices.ContainsFunc(j.Desired.Pools, func(p service.Pool) bool { return equalFold(p.Name, c.Name) })
 		if shared || c.Kind != plan.Pool && hasPrefixFold(c.Name, j.Owner) {
-			all = append(all, undoneBy(c))
+			all = append(all, contest.UndoneBy(c))
 		}
 	}
 	return all
-}
-
-func undoneBy(c plan.Change) undone {
-	return undone{part: string(c.Kind) + " " + strings.ToLower(c.Name), text: c.Undoes()}
 }
 
 // notShown is for a write after which Azure shows parts otherwise than written. The Services
 // whose parts these are have to try again, and the others are returned; if a part is nobody's,
 // all have to.
 func (w *worker) notShown(served []*job, again plan.Plan, refused map[*job]error) ([]*job, error) {
-	fail := func(changes []undone, first string) error {
+	fail := func(changes []contest.Undone, first string) error {
 		return &fault.Fault{
 			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
 			Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s", w.id.Name, len(changes), first),
 		}
 	}
 	blamed := map[string]bool{}
-	var all []undone
+	var all []contest.Undone
 	for _, c := range again.Changes {
-		all = append(all, undoneBy(c))
+		all = append(all, contest.UndoneBy(c))
 	}
-	of := map[*job][]undone{}
+	of := map[*job][]contest.Undone{}
 	for _, j := range served {
 		if j.steps[0].leaves {
 			continue
 		}
 		of[j] = differing(j, again.Changes)
 		for _, u := range of[j] {
-			blamed[u.part] = true
+			blamed[u.Part] = true
 		}
 	}
-	if slices.ContainsFunc(all, func(u undone) bool { return !blamed[u.part] }) {
+	if slices.ContainsFunc(all, func(u contest.Undone) bool { return !blamed[u.Part] }) {
 		return served, fail(all, describe(again.Changes[0]))
 	}
 	return slices.DeleteFunc(slices.Clone(served), func(j *job) bool {
 		if len(of[j]) == 0 {
 			return false
 		}
-		w.undoneAtOnce(balancing, j.Service, time.Now())
-		refused[j] = fail(of[j], of[j][0].text)
+		w.contests.ShownOtherwise(contest.LoadBalancer, j.Service, time.Now())
+		refused[j] = fail(of[j], of[j][0].Text)
 		return true
 	}), nil
 }
@@ -93,7 +90,7 @@ func (w *worker) stays(jobs, due []*job, shown lb.LoadBalancer, inv *inventory) 
 			continue
 		}
 		w.address(j, shown, inv)
-		for i, f := range j.Wish.Faces {
+		for i, f := range j.Desired.Frontends {
 			if j.addresses[i].IsValid() { // else its frontend is gone, and what people know of it stays
 				continue
 			}
@@ -105,13 +102,13 @@ func (w *worker) stays(jobs, due []*job, shown lb.LoadBalancer, inv *inventory) 
 	}
 }
 
-// yieldAddresses leaves the public IPs of a job as they are if they are fought about.
-func (w *worker) yieldAddresses(j *job, inv *inventory, nexts []lb.PublicIP, changes []bool) {
-	var differ []undone
+// leaveAddresses leaves the public IPs of a job as they are if they are contested.
+func (w *worker) leaveAddresses(j *job, inv *inventory, nexts []lb.PublicIP, changes []bool) {
+	var differ []contest.Undone
 	for _, next := range nexts {
 		differ = append(differ, retagged(inv.known[next.ID.Key()], next)...)
 	}
-	if !w.yields(addressing, j.Service, j.ask(), "its public IPs", differ, time.Now()) {
+	if !w.contests.Leave(contest.PublicIPs, j.Service, j.asked(), "its public IPs", differ, time.Now()) {
 		return
 	}
 	for i, next := range nexts {
@@ -122,7 +119,7 @@ func (w *worker) yieldAddresses(j *job, inv *inventory, nexts []lb.PublicIP, cha
 }
 
 // retagged are the differences of a public IP that exists.
-func retagged(is, shall lb.PublicIP) []undone {
+func retagged(is, shall lb.PublicIP) []contest.Undone {
 	var texts []string
 	if is.DNSLabel != shall.DNSLabel {
 		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(shall.DNSLabel)))
@@ -136,7 +133,7 @@ func retagged(is, shall lb.PublicIP) []undone {
 		return nil
 	}
 	what := "public IP " + is.ID.Name
-	return []undone{{part: strings.ToLower(what), text: what + ": " + strings.Join(texts, "; ")}}
+	return []contest.Undone{{Part: strings.ToLower(what), Text: what + ": " + strings.Join(texts, "; ")}}
 }
 
 func orNone(text string) string {

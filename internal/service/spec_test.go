@@ -51,8 +51,8 @@ func ports(list ...Port) func(*Service) {
 	return func(s *Service) { s.Ports = list }
 }
 
-// desired is the wish of a Service that nothing is wrong with.
-func desired(t *testing.T, s Service, set Settings) Wish {
+// desired is the Spec of a Service that nothing is wrong with.
+func desired(t *testing.T, s Service, set Settings) Spec {
 	t.Helper()
 	w, problems := Desired(s, set)
 	for _, p := range problems {
@@ -64,9 +64,9 @@ func desired(t *testing.T, s Service, set Settings) Wish {
 func TestAPlainService(t *testing.T) {
 	w := desired(t, web(), settings())
 	reset := true
-	want := Wish{
+	want := Spec{
 		Owner: owner,
-		Faces: []Face{{
+		Frontends: []Frontend{{
 			Frontend: lb.Frontend{Name: owner, Family: lb.IPv4},
 			PublicIP: &PublicIP{
 				ID: lb.ResourceID{
@@ -85,7 +85,7 @@ func TestAPlainService(t *testing.T) {
 		}},
 		Pools: []Pool{{Name: "kubernetes", Family: lb.IPv4, Shared: true}},
 	}
-	if diff := cmp.Diff(want, w, cmp.AllowUnexported(Face{}), cmp.Comparer(sameAddr)); diff != "" {
+	if diff := cmp.Diff(want, w, cmp.AllowUnexported(Frontend{}), cmp.Comparer(sameAddr)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -93,7 +93,7 @@ func TestAPlainService(t *testing.T) {
 func TestALocalServiceOfTwoFamilies(t *testing.T) {
 	w := desired(t, web(local, dual, ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})), settings())
 	var got []string
-	for _, f := range w.Faces {
+	for _, f := range w.Frontends {
 		got = append(got, f.Frontend.Name+" "+f.PublicIP.ID.Name)
 	}
 	for _, r := range w.Rules {

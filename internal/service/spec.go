@@ -10,16 +10,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Wish is what a Service wants of a load balancer. It does not say of which one.
-type Wish struct {
+// Spec is what a Service wants of a load balancer. It does not say of which one.
+type Spec struct {
 	// Owner is the first part of the names of all frontends, rules and probes of the
 	// Service, but for the shared probe.
 	Owner string
 	// Internal is true for private frontends: they are on a load balancer of their own.
-	Internal bool
-	Faces    []Face
-	Probes   []lb.Probe
-	Rules    []lb.Rule
+	Internal  bool
+	Frontends []Frontend
+	Probes    []lb.Probe
+	Rules     []lb.Rule
 	// Pools are those that the rules send flows to.
 	Pools []Pool
 	// Access says who may open connections.
@@ -38,25 +38,25 @@ type Pool struct {
 
 // Desired returns what a Service wants, or what is wrong with it: then nothing is to be
 // changed for it.
-func Desired(s Service, set Settings) (Wish, []Problem) {
+func Desired(s Service, set Settings) (Spec, []Problem) {
 	r := &reader{annotations: s.Annotations, probes: map[lb.Probe]bool{}}
-	w := Wish{Owner: s.Owner(), Internal: r.yes(Internal), Configurations: r.configurations()}
-	w.Faces = r.faces(s, set, w.Internal)
+	spec := Spec{Owner: s.Owner(), Internal: r.yes(Internal), Configurations: r.configurations()}
+	spec.Frontends = r.frontends(s, set, spec.Internal)
 	for _, f := range s.Families {
-		w.Pools = append(w.Pools, poolOf(s, set, f))
+		spec.Pools = append(spec.Pools, poolOf(s, set, f))
 	}
-	st := r.style(s, w.Internal)
-	for _, f := range w.Faces {
-		r.rules(&w, s, set, f, st)
+	st := r.style(s, spec.Internal)
+	for _, f := range spec.Frontends {
+		r.rules(&spec, s, set, f, st)
 	}
-	if problem := poolNameFits(s, set, w.Pools); problem != nil {
+	if problem := poolNameFits(s, set, spec.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
-	w.Access = r.access(s)
+	spec.Access = r.access(s)
 	if len(r.problems) > 0 {
-		return Wish{}, r.problems
+		return Spec{}, r.problems
 	}
-	return w, nil
+	return spec, nil
 }
 
 // poolOf names the pool of a family: a Local Service has its own, all others share that
@@ -104,8 +104,8 @@ func poolNameFits(s Service, set Settings, pools []Pool) *Problem {
 }
 
 // pool is the name of the pool of a family.
-func (w *Wish) pool(family lb.Family) string {
-	for _, p := range w.Pools {
+func (spec *Spec) pool(family lb.Family) string {
+	for _, p := range spec.Pools {
 		if p.Family == family {
 			return p.Name
 		}
@@ -114,10 +114,10 @@ func (w *Wish) pool(family lb.Family) string {
 }
 
 // addProbe adds a probe, once.
-func (r *reader) addProbe(w *Wish, p lb.Probe) {
+func (r *reader) addProbe(spec *Spec, p lb.Probe) {
 	if !r.probes[p] {
 		r.probes[p] = true
-		w.Probes = append(w.Probes, p)
+		spec.Probes = append(spec.Probes, p)
 	}
 }
 
