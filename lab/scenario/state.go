@@ -121,12 +121,23 @@ func (s *Stage) unlevel(k *pool) string {
 	slices.SortFunc(got, netip.Addr.Compare)
 	want = slices.Compact(want)
 	switch same := slices.Equal(got, want); {
-	case same && s.outOfForce(k):
+	case same && s.outOfForce(k) && !s.withoutOurs(k):
 		return "it holds what it has to, and its last write has failed"
 	case same:
 		return s.wrongStates(k, held)
 	}
 	return fmt.Sprintf("it holds %v and has to hold %v", got, want)
+}
+
+// withoutOurs reports whether nothing of ours is wanted in a pool, nor on record: whatever became
+// of the write of a load balancer that carried it, nobody comes back for it. The caller holds s.mu.
+func (s *Stage) withoutOurs(k *pool) bool {
+	b := s.cluster.bindings[k.id.Name]
+	if b == nil || s.process == nil || len(s.wants(k)) > 0 {
+		return false
+	}
+	on := s.process.ledger[b.ref]
+	return len(on.written)+len(on.down) == 0
 }
 
 // wrongStates says which addresses of nodes have to be Down and are not, or the other way
