@@ -59,6 +59,7 @@ func rules() []rule {
 	for _, pkg := range []string{"api", "cmd", "config", "internal"} {
 		all = append(all, rule{pkg, within([]string{"test"}), nil, "what is in test/ serves tests alone"})
 	}
+	all = append(all, rule{"tools/mutants", append(within(slices.Concat(rooms, adapters)), "."), nil, "it changes the rooms, and holds none but what the simulator plays"})
 	all = append(all, rule{"tools/house", []string{".", module}, nil, "it measures any tree, and is part of none"})
 	for _, pkg := range []string{"test/controlplane", "test/referencepage"} {
 		all = append(all, rule{pkg, []string{module}, nil, "tests of any room use it, those inside of a package too"})
