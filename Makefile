@@ -32,9 +32,9 @@ demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story
 simulate: build ## Random schedules in virtual time (SEEDS=1000 SEED=1; FOR=10m instead of SEEDS)
 	@$(BIN)/weirlab simulate --seed $(or $(SEED),1) $(if $(FOR),--for $(FOR),--seeds $(or $(SEEDS),1000))
 
-.PHONY: defects
-defects: ## Plant defects, and have the simulator look for each (10 minutes on 2 cores)
-	@$(GO) run ./lab/simulate/defects -write
+.PHONY: mutants
+mutants: ## Change the code in 60 places, and see which test or seed tells (SAMPLE=60 SEED=1; 20 minutes on 2 cores)
+	@$(GO) run ./tools/mutants -sample $(or $(SAMPLE),60) -seed $(or $(SEED),1) -write
 
 .PHONY: busyday
 busyday: ## A day in virtual time with others at the same load balancer; prints lag and writes (a minute or two)

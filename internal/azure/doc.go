@@ -8,18 +8,27 @@
 //	pools.go       Get and Put
 //	decode.go      what Azure shows → lb.Pool
 //	encode.go      lb.Pool → what Azure shall be sent
-//	balancers.go   the same for whole load balancers: balancerdecode.go, balancerencode.go
-//	publicips.go   the same for public IPs: publicipcodec.go
-//	securitygroups.go  for network security groups: securitygroupcodec.go
+//	interfaces.go  pools of network interfaces, and whose machines they are
+//	balancers.go   load balancers as a whole
+//	balancerdecode.go, balancerencode.go  from Azure's form, and into it
+//	publicips.go   public IPs
+//	publicipcodec.go       their form
+//	securitygroups.go      network security groups
+//	securitygroupcodec.go  their form
+//	machines.go    the availability set of a virtual machine
+//	raw.go         requests as somebody else has written them
 //	sendable.go    what was read, without what only Azure sets
 //	say.go         what is wanted, put into it
-//	list.go        all of a type in a resource group
-//	machines.go    the availability set of a virtual machine
+//	read.go        one resource, or all of a type in a resource group
 //	target.go      what a request is about
 //	write.go       guards a write and carries it out
 //	wait.go        follows an accepted write until Azure is done
 //	pipeline.go    which requests are retried, watched and kept with Resource Manager
 //	gate.go        what a 429 closes, and what a closed gate refuses
+//	turns.go       who goes first when a gate opens
+//	rests.go       until when single resources want no call
+//	fenced.go, fencedtransport.go  no write leaves once this process does not lead
+//	bounds.go, weigh.go  what an answer may cost
 //	fault.go       an error → fault.Answer → fault.Fault
 //	message.go     an error → one line for people
 //	endpoint.go    clouds, custom endpoints, the loopback rule

@@ -9,14 +9,35 @@
 // every step each Check is made. Kubernetes is replaced at the interfaces of
 // poolupdate; everything between them and the wire is what ships.
 //
-//	stage.go     Stage: Do a step, check, trace
-//	step.go      the language of steps
-//	process.go   the lanes and the client of one life of the process
-//	cluster.go   nodes, Services, BackendPools (poolupdate.Cluster)
-//	ledger.go    what outlives the process, and who is told (Ledger, Reporter)
-//	wire.go      the way to Azure, and back
-//	verb_*.go    one file a verb
-//	check_*.go   what must hold whatever happens
+//	stage.go        Stage: Do a step, check, trace
+//	step.go         the language of steps
+//	verbs.go        its words
+//	verb_*.go       one file a verb
+//	process.go      the lanes and the client of one life of the process
+//	replicas.go     several processes, of which one leads
+//	cluster.go      nodes, Services, BackendPools (poolupdate.Cluster)
+//	informer.go     the news of them, which come late
+//	backendpool.go  what a process does for a BackendPool
+//	direct.go       nodes that begin or cease to drain
+//	lease.go        the resource lease, and others who take it
+//	ledger.go       what outlives the process, and who is told (Ledger, Reporter)
+//	ledgerlate.go   writes of the ledger that are late
+//	hearsay.go      what a status says of what people have heard
+//	verdicts.go     the record of writes of whole load balancers
+//	wire.go         the way to Azure, and back
+//	body.go         a pool on that way
+//	faultrules.go   what the emulator is told to do wrong
+//	mend.go         somebody else who mends a failed load balancer
+//	check.go        what must hold after every step
+//	check_*.go      one file a kind of it
+//	state.go        what the checks ask of Azure
+//	journal.go      what happened since the last step
+//	note.go         what a report says of its pool
+//	whole.go        which pools an attempt wrote together
+//	due.go, pace.go how late and how often an attempt may come
+//	gates.go        what 429s have closed
+//	overrun.go      writes that should have met 412
+//	origin.go       whose the addresses are that stay
 //
 // # Time and concurrency
 //

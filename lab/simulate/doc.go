@@ -5,7 +5,9 @@
 //
 //	schedule.go  a seed → a world and the steps in it (pure)
 //	steps.go     what can happen, and how often
+//	steps_*.go   what Azure and others do; the cluster and the process
 //	stories.go   what belongs together in it
+//	stories_*.go the stories of one leader or two; of the resource lease
 //	play.go      a schedule → what became of it
 //	shrink.go    a schedule that fails → the shortest that still does
 //	script.go    a schedule as a scenario file, and back

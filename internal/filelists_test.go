@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package internal_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rebuilt are packages whose files move every few commits at the moment. Whoever ends that takes
+// them out.
+var rebuilt = []string{
+	"internal/kube",     // its rooms become packages of their own
+	"internal/balancer", // public IPs, security groups and contests leave it
+}
+
+// fileLine is a line of a package comment that begins with names of files, in the indented
+// block that lists them; a "*" in one is any text.
+var fileLine = regexp.MustCompile(`(?m)^\t((?:[\w*]+\.go(?:, )?)+)(?:\s|$)`)
+
+// TestPackageCommentsNameTheFilesThatAreThere compares the lists of files in package comments
+// with the files. A package without a list has none to keep; the file that holds the comment
+// need not name itself.
+func TestPackageCommentsNameTheFilesThatAreThere(t *testing.T) {
+	lists := 0
+	for dir, files := range goFiles(t, "..") {
+		listed, doc := filesInComment(t, dir, files)
+		if len(listed) == 0 {
+			continue
+		}
+		lists++
+		name := filepath.ToSlash(strings.TrimPrefix(dir, ".."+string(filepath.Separator)))
+		if slices.Contains(rebuilt, name) {
+			continue
+		}
+		for _, w := range compareFiles(files, listed, doc) {
+			t.Errorf("%s: the package comment %s", name, w)
+		}
+	}
+	if lists < 10 {
+		t.Errorf("only %d package comments list files: is the list still found?", lists)
+	}
+}
+
+// compareFiles says what is wrong with a list.
+func compareFiles(files, listed []string, doc string) []string {
+	var wrong []string
+	for _, f := range files {
+		if f != doc && !slices.ContainsFunc(listed, func(l string) bool { return names(l, f) }) {
+			wrong = append(wrong, "does not name "+f)
+		}
+	}
+	for i, l := range listed {
+		switch {
+		case !slices.ContainsFunc(files, func(f string) bool { return names(l, f) }):
+			wrong = append(wrong, "names "+l+", which is not there")
+		case slices.Contains(listed[:i], l):
+			wrong = append(wrong, "names "+l+" twice")
+		}
+	}
+	return wrong
+}
+
+// names reports whether an entry of a list stands for a file.
+func names(entry, file string) bool {
+	ok, err := filepath.Match(entry, file)
+	return ok && err == nil
+}
+
+func TestListsOfFilesAreCompared(t *testing.T) {
+	comment := "Package x.\n\n\ta.go    one\n\tb.go, c.go  two\n\ta.go\n\tv_*.go  each\n\tw_*.go  none\n\nSee d.go, and\n\n\te.md is no Go file\n"
+	listed := namesIn(comment)
+	if !slices.Equal(listed, []string{"a.go", "b.go", "c.go", "a.go", "v_*.go", "w_*.go"}) {
+		t.Fatalf("got %q", listed)
+	}
+	got := compareFiles([]string{"a.go", "b.go", "doc.go", "v_1.go", "v_2.go", "z.go"}, listed, "doc.go")
+	want := []string{"does not name z.go", "names c.go, which is not there", "names a.go twice", "names w_*.go, which is not there"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func namesIn(comment string) []string {
+	var names []string
+	for _, m := range fileLine.FindAllStringSubmatch(comment, -1) {
+		for name := range strings.SplitSeq(strings.TrimRight(m[1], ", "), ", ") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// goFiles returns the names of the Go files of each folder, tests and generated ones left out.
+func goFiles(t *testing.T, root string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != ".."):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_generated."):
+			all[filepath.Dir(path)] = append(all[filepath.Dir(path)], name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// filesInComment returns the files that a package comment lists, and which file holds it.
+func filesInComment(t *testing.T, dir string, files []string) (listed []string, doc string) {
+	t.Helper()
+	for _, f := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, f), nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Doc == nil {
+			continue
+		}
+		if names := namesIn(parsed.Doc.Text()); len(names) > 0 {
+			listed, doc = append(listed, names...), f
+		}
+	}
+	return listed, doc
+}

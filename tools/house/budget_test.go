@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a shipped package, and a type of one, may have at most.
+const (
+	budgetLines   = 3000
+	budgetFiles   = 30
+	budgetMethods = manyMethods
+)
+
+const exceptionsFile = "testdata/exceptions.txt"
+
+var lower = flag.Bool("lower", false, "write what is left of the exceptions into "+exceptionsFile)
+
+// TestHouseKeepsItsBudget fails when a shipped package or type grows over the budget, or over
+// what it had when the budget was made. An exception follows what shrinks, and never grows.
+func TestHouseKeepsItsBudget(t *testing.T) {
+	tree, err := skim(t.Context(), "../..", "./cmd/weir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, allowed := overBudget(sizes(tree)), readExceptions(t)
+	left := map[string]int{}
+	for _, what := range slices.Sorted(maps.Keys(over)) {
+		had, excepted := allowed[what]
+		switch {
+		case !excepted:
+			t.Errorf("%s: %d is over the budget of %s; give what it does a room of its own", what, over[what], budget)
+		case over[what] > had:
+			t.Errorf("%s: %d, and it had %d when the budget was made: what is over the budget may only shrink", what, over[what], had)
+		}
+		if excepted {
+			left[what] = min(had, over[what])
+		}
+	}
+	if *lower {
+		writeExceptions(t, left)
+		return
+	}
+	for _, what := range slices.Sorted(maps.Keys(allowed)) {
+		if slack := allowed[what] - left[what]; slack*10 > allowed[what] {
+			t.Errorf("%s: %d is more than a tenth above what there is: run go test ./tools/house -run Budget -lower", what, allowed[what])
+		}
+	}
+}
+
+var budget = fmt.Sprintf("%d lines and %d files a package, %d methods a type", budgetLines, budgetFiles, budgetMethods)
+
+// overBudget returns what is over the budget: "internal/x lines", "internal/x.T methods".
+func overBudget(all []size) map[string]int {
+	over := map[string]int{}
+	for _, s := range all {
+		if s.Lines > budgetLines {
+			over[s.Package+" lines"] = s.Lines
+		}
+		if s.Files > budgetFiles {
+			over[s.Package+" files"] = s.Files
+		}
+		for _, x := range s.Types {
+			if x.Methods > budgetMethods {
+				over[s.Package+"."+x.Name+" methods"] = x.Methods
+			}
+		}
+	}
+	return over
+}
+
+// readExceptions reads lines of "internal/x lines 3100"; "#" begins a remark.
+func readExceptions(t *testing.T) map[string]int {
+	t.Helper()
+	f, err := os.Open(exceptionsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[string]int{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var name, unit string
+		var n int
+		if _, err := fmt.Sscan(line, &name, &unit, &n); err != nil {
+			t.Fatalf("%s: %q: %v", exceptionsFile, line, err)
+		}
+		all[name+" "+unit] = n
+	}
+	return all
+}
+
+func writeExceptions(t *testing.T, left map[string]int) {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "# What is over the budget of %s.\n# It may only shrink: go test ./tools/house -run Budget -lower\n", budget)
+	for _, what := range slices.Sorted(maps.Keys(left)) {
+		fmt.Fprintf(&text, "%s %d\n", what, left[what])
+	}
+	if err := os.WriteFile(exceptionsFile, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+)
+
+// cycle is the largest set of files of a package of which each refers to each other, directly
+// or through others of them.
+type cycle struct {
+	Package string   `json:"package"`
+	Files   []string `json:"files"`
+}
+
+// cycles finds those of at least two files, the largest first.
+func cycles(t *tree) []cycle {
+	var all []cycle
+	for _, p := range t.packages {
+		refers := map[string]map[string]bool{}
+		for _, f := range p.files {
+			refers[t.file(f.Pos())] = map[string]bool{}
+		}
+		for id, o := range p.info.Uses {
+			if o.Pkg() == p.types && (o.Parent() == p.types.Scope() || o.Parent() == nil) {
+				from, to := t.file(id.Pos()), t.file(o.Pos())
+				if from != to && refers[to] != nil {
+					refers[from][to] = true
+				}
+			}
+		}
+		if files := largest(refers); len(files) > 1 {
+			all = append(all, cycle{p.path, files})
+		}
+	}
+	slices.SortFunc(all, func(a, b cycle) int {
+		return cmp.Or(len(b.Files)-len(a.Files), cmp.Compare(a.Package, b.Package))
+	})
+	return all
+}
+
+// largest returns the names of the largest set whose members all reach each other.
+func largest(refers map[string]map[string]bool) []string {
+	reaches := map[string]map[string]bool{}
+	for from := range refers {
+		reaches[from] = map[string]bool{}
+		for next := []string{from}; len(next) > 0; {
+			at := next[0]
+			next = next[1:]
+			for to := range refers[at] {
+				if !reaches[from][to] {
+					reaches[from][to] = true
+					next = append(next, to)
+				}
+			}
+		}
+	}
+	var best []string
+	for from := range refers {
+		var set []string
+		for to := range reaches[from] {
+			if reaches[to][from] {
+				set = append(set, filepath.Base(to))
+			}
+		}
+		slices.Sort(set)
+		if len(set) > len(best) || len(set) == len(best) && slices.Compare(set, best) < 0 {
+			best = set
+		}
+	}
+	return best
+}

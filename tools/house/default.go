@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// houseLoops run by themselves, or only rehearse: a walk enters none that is not its entry.
+func houseLoops() []string {
+	return []string{"poolupdate.(*lane).run", "balancer.(*worker).run", "balancer.(*Rehearsal).Play"}
+}
+
+// houseWalks are the three walks of this house. Whoever renames an entry or an end renames it
+// here; a name that is not there is said, and measured is the rest.
+func houseWalks() []walk {
+	return []walk{
+		{"an EndpointSlice, up to the lane's queue", []leg{
+			{[]string{"kube.(*Cluster).servicesOfSlice"}, []string{"kube.(*Cluster).ifBound"}},
+			{[]string{"kube.(*Cluster).reconcileService"}, []string{"poolupdate.(*queue).add"}},
+		}},
+		{"a Service, to Azure and back", []leg{
+			{[]string{"kube.(*Cluster).reconcileBalanced"}, []string{"balancer.(*worker).add"}},
+			{[]string{"balancer.(*worker).run"}, []string{
+				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
+				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
+			}},
+			{[]string{"balancer.(*Balancers).done"}, []string{"kube.(*wake).addName"}},
+			{[]string{"kube.(*Cluster).settleResult"}, []string{"kube.(*Cluster).publish"}},
+		}},
+		{"a Node's taint, up to the lane's queue", []leg{
+			{[]string{"kube.(*Cluster).servicesOnNode", "kube.(*Cluster).nodeDiffers"}, []string{"kube.(*Cluster).ifBound", "kube.(*snapshot).nodeOf"}},
+			{[]string{"kube.(*Cluster).reconcileService"}, []string{"poolupdate.(*queue).add"}},
+		}},
+	}
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// node is a function, or what leads to functions: a method of an interface, a field or a
+// variable.
+type node struct {
+	name string
+	// file is where a function is; empty for what only leads to functions.
+	file    string
+	returns int
+	to      map[*node]bool
+}
+
+// graph says who mentions whom in a tree.
+type graph struct {
+	tree  *tree
+	nodes map[any]*node // by types.Object, or by *ast.FuncLit for one that a field holds
+	// kinds are the named types of the tree, and asked the methods of interfaces that are
+	// mentioned.
+	kinds []*types.Named
+	asked map[*types.Func]bool
+	// apart are the names of functions that no walk enters, unless they are its entry.
+	apart []string
+}
+
+func newGraph(t *tree, apart []string) *graph {
+	g := &graph{tree: t, apart: apart, nodes: map[any]*node{}, asked: map[*types.Func]bool{}}
+	for _, p := range t.packages {
+		g.named(p)
+		for _, f := range p.files {
+			for _, d := range f.Decls {
+				switch d := d.(type) {
+				case *ast.FuncDecl:
+					fn, ok := p.info.Defs[d.Name].(*types.Func)
+					if ok && d.Body != nil {
+						g.walk(p, g.function(fn, d.Pos()), d.Body)
+					}
+				case *ast.GenDecl:
+					g.variables(p, d)
+				}
+			}
+		}
+	}
+	for m := range g.asked {
+		g.implementers(m)
+	}
+	return g
+}
+
+func (g *graph) of(key any, name string) *node {
+	n := g.nodes[key]
+	if n == nil {
+		n = &node{name: name, to: map[*node]bool{}}
+		g.nodes[key] = n
+	}
+	return n
+}
+
+// function is the node of a function with a body.
+func (g *graph) function(fn *types.Func, at token.Pos) *node {
+	n := g.of(fn, g.name(fn))
+	n.file = g.tree.file(at)
+	return n
+}
+
+// name is "internal/kube.(*Cluster).Setup".
+func (g *graph) name(fn *types.Func) string {
+	path := ""
+	if fn.Pkg() != nil {
+		path = strings.TrimPrefix(fn.Pkg().Path(), g.tree.module+"/") + "."
+	}
+	recv := fn.Signature().Recv()
+	if recv == nil {
+		return path + fn.Name()
+	}
+	star, t := "", recv.Type()
+	if p, ok := t.(*types.Pointer); ok {
+		star, t = "*", p.Elem()
+	}
+	if n, ok := t.(*types.Named); ok {
+		return fmt.Sprintf("%s(%s%s).%s", path, star, n.Obj().Name(), fn.Name())
+	}
+	return path + fn.Name()
+}
+
+func (g *graph) named(p *pkg) {
+	scope := p.types.Scope()
+	for _, name := range scope.Names() {
+		if o, ok := scope.Lookup(name).(*types.TypeName); ok && !o.IsAlias() {
+			if n, ok := o.Type().(*types.Named); ok && n.TypeParams().Len() == 0 && !types.IsInterface(n) {
+				g.kinds = append(g.kinds, n)
+			}
+		}
+	}
+}
+
+// variables are those of a package: whoever mentions one reaches what its initial value
+// mentions.
+func (g *graph) variables(p *pkg, d *ast.GenDecl) {
+	for _, spec := range d.Specs {
+		s, ok := spec.(*ast.ValueSpec)
+		if !ok || d.Tok != token.VAR {
+			continue
+		}
+		for _, id := range s.Names {
+			if o := p.info.Defs[id]; o != nil {
+				for _, v := range s.Values {
+					g.walk(p, g.of(o, id.Name), v)
+				}
+			}
+		}
+	}
+}
+
+// walk adds what is mentioned in a piece of code to a node.
+func (g *graph) walk(p *pkg, from *node, code ast.Node) {
+	ast.Inspect(code, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.ReturnStmt:
+			from.returns++
+		case *ast.AssignStmt:
+			return !g.assigns(p, from, x)
+		case *ast.KeyValueExpr:
+			if id, ok := x.Key.(*ast.Ident); ok && g.holds(p, p.info.Uses[id], x.Value) {
+				return false
+			}
+		case *ast.Ident:
+			g.mention(p, from, p.info.Uses[x])
+		}
+		return true
+	})
+}
+
+// assigns takes an assignment to fields of function type, or to such variables of a package.
+func (g *graph) assigns(p *pkg, from *node, s *ast.AssignStmt) bool {
+	if len(s.Lhs) != len(s.Rhs) {
+		return false
+	}
+	some := false
+	for i, to := range s.Lhs {
+		var o types.Object
+		switch to := to.(type) {
+		case *ast.SelectorExpr:
+			o = p.info.Uses[to.Sel]
+		case *ast.Ident:
+			o = p.info.Uses[to]
+		}
+		some = some || holder(o) && i == 0
+		if holder(o) {
+			g.holds(p, o, s.Rhs[i])
+		} else if some {
+			g.walk(p, from, s.Rhs[i])
+		}
+	}
+	return some
+}
+
+// holder reports a field, or a variable of a package, of function type.
+func holder(o types.Object) bool {
+	v, ok := o.(*types.Var)
+	if !ok || !v.IsField() && (v.Pkg() == nil || v.Parent() != v.Pkg().Scope()) {
+		return false
+	}
+	_, is := v.Type().Underlying().(*types.Signature)
+	return is
+}
+
+// holds has a holder lead to a value; false if it is none.
+func (g *graph) holds(p *pkg, o types.Object, value ast.Expr) bool {
+	if !holder(o) {
+		return false
+	}
+	field := g.of(origin(o), o.Name())
+	if lit, ok := value.(*ast.FuncLit); ok {
+		n := g.of(lit, fmt.Sprintf("%s.%s = func", p.path, o.Name()))
+		n.file = g.tree.file(lit.Pos())
+		field.to[n] = true
+		g.walk(p, n, lit.Body)
+		return true
+	}
+	g.walk(p, field, value)
+	return true
+}
+
+func (g *graph) mention(p *pkg, from *node, o types.Object) {
+	switch o := o.(type) {
+	case *types.Func:
+		fn := o.Origin()
+		if recv := fn.Signature().Recv(); recv != nil && types.IsInterface(recv.Type()) && fn.Pkg() != nil && strings.Contains(fn.Pkg().Path(), ".") {
+			g.asked[fn] = true
+		} else if fn.Pkg() == nil || !g.own(fn.Pkg()) {
+			return
+		}
+		from.to[g.of(fn, g.name(fn))] = true
+	case *types.Var:
+		if o.Pkg() != nil && g.own(o.Pkg()) && (holder(o) || !o.IsField() && o.Parent() == o.Pkg().Scope()) {
+			from.to[g.of(origin(o), o.Name())] = true
+		}
+	}
+}
+
+func (g *graph) own(p *types.Package) bool { return strings.HasPrefix(p.Path(), g.tree.module+"/") }
+
+// origin is a field as it is declared, where a type has parameters.
+func origin(o types.Object) types.Object {
+	if v, ok := o.(*types.Var); ok {
+		return v.Origin()
+	}
+	return o
+}
+
+// implementers has a method of an interface lead to those of the types that implement it.
+func (g *graph) implementers(m *types.Func) {
+	i, ok := m.Signature().Recv().Type().Underlying().(*types.Interface)
+	if !ok {
+		return
+	}
+	from := g.of(m, g.name(m))
+	for _, n := range g.kinds {
+		ptr := types.NewPointer(n)
+		if !types.Implements(ptr, i) {
+			continue
+		}
+		o, _, _ := types.LookupFieldOrMethod(ptr, false, m.Pkg(), m.Name())
+		if fn, ok := o.(*types.Func); ok && fn.Pkg() != nil && g.own(fn.Pkg()) {
+			from.to[g.of(fn.Origin(), g.name(fn.Origin()))] = true
+		}
+	}
+}

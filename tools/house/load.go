@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// tree is what is shipped of a tree, with its types.
+type tree struct {
+	fset     *token.FileSet
+	module   string // its path
+	packages []*pkg // each after those that it imports
+}
+
+// pkg is a package of the tree.
+type pkg struct {
+	path  string // without that of the module
+	files []*ast.File
+	lines map[*ast.File]int
+	info  *types.Info
+	types *types.Package
+}
+
+// listed is what go list says of a package.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+	Module                  *struct {
+		Path string
+		Main bool
+	}
+}
+
+// load reads what a command is built from, with all types. What lies outside of the module is
+// known by its compiled form, which go list has the compiler make where it is not there yet.
+func load(ctx context.Context, dir, root string) (*tree, error) {
+	all, err := list(ctx, dir, root, "-export")
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{fset: token.NewFileSet()}
+	known := &imported{own: map[string]*types.Package{}, exports: map[string]string{}}
+	known.others = importer.ForCompiler(t.fset, "gc", known.open)
+	for _, l := range all {
+		if l.Module == nil || !l.Module.Main {
+			known.exports[l.ImportPath] = l.Export
+			continue
+		}
+		p, err := t.parse(l)
+		if err == nil {
+			p.types, err = (&types.Config{Importer: known}).Check(l.ImportPath, t.fset, p.files, p.info)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.ImportPath, err)
+		}
+		known.own[l.ImportPath] = p.types
+	}
+	if len(t.packages) == 0 {
+		return nil, fmt.Errorf("%s in %s is built from no package of its module", root, dir)
+	}
+	return t, nil
+}
+
+// skim reads what a command is built from, without types.
+func skim(ctx context.Context, dir, root string) (*tree, error) {
+	all, err := list(ctx, dir, root)
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{fset: token.NewFileSet()}
+	for _, l := range all {
+		if l.Module == nil || !l.Module.Main {
+			continue
+		}
+		if _, err := t.parse(l); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.ImportPath, err)
+		}
+	}
+	return t, nil
+}
+
+func list(ctx context.Context, dir, root string, flags ...string) ([]listed, error) {
+	args := slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module"}, flags, []string{root})
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what the caller asks for
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list in %s: %w", dir, err)
+	}
+	var all []listed
+	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
+		var l listed
+		err := d.Decode(&l)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("what go list says: %w", err)
+		}
+		all = append(all, l)
+	}
+}
+
+// parse adds a package.
+func (t *tree) parse(l listed) (*pkg, error) {
+	t.module = l.Module.Path
+	p := &pkg{path: strings.TrimPrefix(l.ImportPath, t.module+"/"), lines: map[*ast.File]int{}, info: &types.Info{
+		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+	}}
+	for _, name := range l.GoFiles {
+		raw, err := os.ReadFile(filepath.Join(l.Dir, name))
+		if err != nil {
+			return nil, err
+		}
+		f, err := parser.ParseFile(t.fset, filepath.Join(p.path, name), raw, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		p.files = append(p.files, f)
+		p.lines[f] = bytes.Count(raw, []byte("\n"))
+	}
+	t.packages = append(t.packages, p)
+	return p, nil
+}
+
+// file is the path of the file in which something is, from the module's root.
+func (t *tree) file(at token.Pos) string { return t.fset.Position(at).Filename }
+
+// imported finds the types of packages: those of the module as they were read, others as they
+// were compiled.
+type imported struct {
+	own     map[string]*types.Package
+	exports map[string]string
+	others  types.Importer
+}
+
+// Import implements types.Importer.
+func (i *imported) Import(path string) (*types.Package, error) {
+	if p := i.own[path]; p != nil {
+		return p, nil
+	}
+	return i.others.Import(path)
+}
+
+func (i *imported) open(path string) (io.ReadCloser, error) {
+	name := i.exports[path]
+	if name == "" {
+		return nil, fmt.Errorf("%s is not among what go list names", path)
+	}
+	return os.Open(name) //nolint:gosec // the compiler's own
+}

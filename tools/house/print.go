@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// report is all that is measured.
+type report struct {
+	Sizes  []size   `json:"packages"`
+	Cycles []cycle  `json:"cycles"`
+	Walks  []walked `json:"walks"`
+}
+
+func (r report) print(out io.Writer, verbose bool) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	lines, files := 0, 0
+	fmt.Fprintln(w, "package\tlines\tfiles\ttypes\tin a cycle of files")
+	for _, s := range r.Sizes {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", s.Package, s.Lines, s.Files, len(s.Types), r.cycle(s.Package))
+		lines, files = lines+s.Lines, files+s.Files
+	}
+	fmt.Fprintf(w, "all %d\t%d\t%d\n", len(r.Sizes), lines, files)
+	fmt.Fprintf(w, "\ntypes above %d methods or %d fields\tmethods\tfields\tfiles\n", manyMethods, manyFields)
+	for _, s := range r.Sizes {
+		for _, t := range s.Types {
+			if t.large() {
+				fmt.Fprintf(w, "%s.%s\t%d\t%d\t%d\n", s.Package, t.Name, t.Methods, t.Fields, t.Files)
+			}
+		}
+	}
+	fmt.Fprintln(w, "\nwalk\tstays\tfiles\treturns\tpackages\tshortest\tread\tfiles read")
+	for _, x := range r.Walks {
+		if x.Error != "" {
+			fmt.Fprintf(w, "%s\tnot measured: %s\n", x.Name, x.Error)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", x.Name, x.Stays, x.Files, x.Returns, x.Packages, x.Shortest, x.Read, x.ReadFiles)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, x := range r.Walks {
+		if verbose && x.Error == "" {
+			fmt.Fprintf(out, "\n%s\n  %s\n", x.Name, strings.Join(x.Functions, "\n  "))
+		}
+	}
+	return nil
+}
+
+// cycle is how many files of a package are in its largest cycle.
+func (r report) cycle(path string) int {
+	for _, c := range r.Cycles {
+		if c.Package == path {
+			return len(c.Files)
+		}
+	}
+	return 0
+}

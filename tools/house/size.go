@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"go/ast"
+	"go/token"
+	"slices"
+)
+
+// What a type, at most, has without being listed.
+const (
+	manyMethods = 35
+	manyFields  = 12
+)
+
+// size is how much there is of a package.
+type size struct {
+	Package string `json:"package"`
+	Lines   int    `json:"lines"`
+	Files   int    `json:"files"`
+	Types   []typ  `json:"types"`
+}
+
+// typ is a type of a package.
+type typ struct {
+	Name    string `json:"name"`
+	Methods int    `json:"methods"`
+	Fields  int    `json:"fields"`
+	// Files is in how many files its methods are.
+	Files int `json:"files"`
+}
+
+func (t typ) large() bool { return t.Methods > manyMethods || t.Fields > manyFields }
+
+// sizes measures the packages, the largest first.
+func sizes(t *tree) []size {
+	var all []size
+	for _, p := range t.packages {
+		s := size{Package: p.path, Files: len(p.files), Types: typesOf(p.files, t.fset)}
+		for _, n := range p.lines {
+			s.Lines += n
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b size) int { return cmp.Or(b.Lines-a.Lines, cmp.Compare(a.Package, b.Package)) })
+	return all
+}
+
+// typesOf counts methods and fields of the types that files declare, those with most methods
+// first.
+func typesOf(files []*ast.File, fset *token.FileSet) []typ {
+	all, in := map[string]*typ{}, map[string]map[string]bool{}
+	of := func(name string) *typ {
+		if all[name] == nil {
+			all[name], in[name] = &typ{Name: name}, map[string]bool{}
+		}
+		return all[name]
+	}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if s, ok := spec.(*ast.TypeSpec); ok {
+						of(s.Name.Name).Fields = fieldsOf(s.Type)
+					}
+				}
+			case *ast.FuncDecl:
+				if name := receiver(d); name != "" {
+					of(name).Methods++
+					in[name][fset.Position(d.Pos()).Filename] = true
+				}
+			}
+		}
+	}
+	var out []typ
+	for name, t := range all {
+		t.Files = len(in[name])
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b typ) int {
+		return cmp.Or(b.Methods-a.Methods, b.Fields-a.Fields, cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func fieldsOf(e ast.Expr) int {
+	s, ok := e.(*ast.StructType)
+	if !ok {
+		return 0
+	}
+	n := 0
+	for _, f := range s.Fields.List {
+		n += max(1, len(f.Names))
+	}
+	return n
+}
+
+// receiver is the name of the type whose method this is; empty for a function.
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil {
+		return ""
+	}
+	e := d.Recv.List[0].Type
+	for {
+		switch x := e.(type) {
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.IndexListExpr:
+			e = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// walk is a way through the house.
+type walk struct {
+	name string
+	legs []leg
+}
+
+// leg is a part of a walk that no queue interrupts.
+type leg struct{ from, to []string }
+
+// parseWalk reads name=entry>end,entry>end; several entries or ends have "|" between.
+func parseWalk(s string) (walk, error) {
+	name, rest, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return walk{}, fmt.Errorf("%q: want name=entry>end", s)
+	}
+	w := walk{name: name}
+	for part := range strings.SplitSeq(rest, ",") {
+		from, to, ok := strings.Cut(part, ">")
+		if !ok || from == "" || to == "" {
+			return walk{}, fmt.Errorf("%q in %q: want entry>end", part, s)
+		}
+		w.legs = append(w.legs, leg{strings.Split(from, "|"), strings.Split(to, "|")})
+	}
+	return w, nil
+}
+
+// walked is what a walk amounts to.
+type walked struct {
+	Name     string `json:"name"`
+	Stays    int    `json:"stays"`
+	Files    int    `json:"files"`
+	Packages int    `json:"packages"`
+	Returns  int    `json:"returns"`
+	Shortest int    `json:"shortest"`
+	// Read counts the stays and what they mention: who follows the walk looks at these
+	// functions. ReadFiles are the files in which they are.
+	Read      int `json:"read"`
+	ReadFiles int `json:"readFiles"`
+	// Error says why the walk could not be measured.
+	Error string `json:"error,omitempty"`
+	// Functions are the stays, with the file of each.
+	Functions []string `json:"functions"`
+}
+
+// mentions returns a function and those that it mentions, those that a field or an interface
+// leads to included.
+func (n *node) mentions() map[*node]bool {
+	all, seen := map[*node]bool{n: true}, map[*node]bool{n: true}
+	for next := []*node{n}; len(next) > 0; {
+		at := next[0]
+		next = next[1:]
+		for m := range at.to {
+			switch {
+			case seen[m]:
+			case m.file != "":
+				all[m] = true
+			default:
+				next = append(next, m)
+			}
+			seen[m] = true
+		}
+	}
+	return all
+}
+
+// measure unites the legs of a walk.
+//
+// A walk is measured as far as it can be; a leg that cannot be found makes it an error.
+func (g *graph) measure(w walk) walked {
+	out := walked{Name: w.name}
+	on := map[*node]bool{}
+	for _, l := range w.legs {
+		from, err := g.find(l.from)
+		if err != nil {
+			return walked{Name: w.name, Error: err.Error()}
+		}
+		to, err := g.find(l.to)
+		if err != nil {
+			return walked{Name: w.name, Error: err.Error()}
+		}
+		way, shortest := g.way(from, to, g.loops(from))
+		if len(way) == 0 {
+			return walked{Name: w.name, Error: fmt.Sprintf("%s does not reach %s", strings.Join(l.from, "|"), strings.Join(l.to, "|"))}
+		}
+		out.Shortest += shortest
+		for _, n := range way {
+			on[n] = true
+		}
+	}
+	files, packages, read, readFiles := map[string]bool{}, map[string]bool{}, map[*node]bool{}, map[string]bool{}
+	for n := range on {
+		out.Stays++
+		out.Returns += n.returns
+		files[n.file], packages[path.Dir(n.file)] = true, true
+		out.Functions = append(out.Functions, n.file+" "+n.name)
+		for m := range n.mentions() {
+			read[m], readFiles[m.file] = true, true
+		}
+	}
+	out.Read, out.ReadFiles = len(read), len(readFiles)
+	out.Files, out.Packages = len(files), len(packages)
+	slices.Sort(out.Functions)
+	return out
+}
+
+// find returns the functions with these names; a name may leave out how its package's path
+// begins.
+func (g *graph) find(names []string) ([]*node, error) {
+	var all []*node
+	for _, name := range names {
+		var some []*node
+		for _, n := range g.nodes {
+			if n.name == name || strings.HasSuffix(n.name, "/"+name) {
+				some = append(some, n)
+			}
+		}
+		if len(some) == 0 {
+			return nil, fmt.Errorf("no function is called %q; name one as in kube.(*Cluster).Setup with -walk", name)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// loops returns the nodes of those loops that are there and that are no entry.
+func (g *graph) loops(but []*node) map[*node]bool {
+	all := map[*node]bool{}
+	for _, name := range g.apart {
+		nodes, err := g.find([]string{name})
+		for _, n := range nodes {
+			all[n] = err == nil && !slices.Contains(but, n)
+		}
+	}
+	return all
+}
+
+// way returns the functions that one of from reaches and that reach one of to, and how many
+// are on the shortest way.
+func (g *graph) way(from, to []*node, without map[*node]bool) (on []*node, shortest int) {
+	ahead := map[*node]int{}
+	spread(from, ahead, func(n *node) map[*node]bool {
+		if without[n] {
+			return nil
+		}
+		return n.to
+	})
+	back := map[*node]map[*node]bool{}
+	for n := range ahead {
+		for m := range n.to {
+			if back[m] == nil {
+				back[m] = map[*node]bool{}
+			}
+			back[m][n] = true
+		}
+	}
+	behind := map[*node]int{}
+	var ends []*node
+	for _, n := range to {
+		if steps, ok := ahead[n]; ok {
+			ends = append(ends, n)
+			if shortest == 0 || steps < shortest {
+				shortest = steps
+			}
+		}
+	}
+	spread(ends, behind, func(n *node) map[*node]bool { return back[n] })
+	for n := range behind {
+		if n.file != "" {
+			on = append(on, n)
+		}
+	}
+	return on, shortest
+}
+
+// spread notes of each node that can be reached how many functions there are up to it, itself
+// included.
+func spread(from []*node, seen map[*node]int, next func(*node) map[*node]bool) {
+	weight := func(n *node) int {
+		if n.file == "" {
+			return 0
+		}
+		return 1
+	}
+	var queue []*node
+	for _, n := range from {
+		seen[n] = weight(n)
+		queue = append(queue, n)
+	}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for m := range next(n) {
+			steps := seen[n] + weight(m)
+			if old, ok := seen[m]; !ok || steps < old {
+				seen[m] = steps
+				queue = append(queue, m)
+			}
+		}
+	}
+}

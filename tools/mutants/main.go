@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// standing are the packages that are changed unless others are named: those that decide what
+// is written.
+func standing() []string {
+	return []string{"./internal/poolupdate", "./internal/membership", "./internal/balancer"}
+}
+
+// options are what the command line says.
+type options struct {
+	sample, seeds, jobs int
+	seed                uint64
+	state, with         string
+	list, write         bool
+	args                []string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, errSeen) {
+		os.Exit(1)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.IntVar(&o.sample, "sample", 60, "how many changes to make; 0 is all")
+	flags.Uint64Var(&o.seed, "seed", 1, "which ones: the same seed draws the same")
+	flags.IntVar(&o.seeds, "seeds", 100, "seeds of the simulator that a change is played in which the tests do not see; 0 is none")
+	flags.IntVar(&o.jobs, "jobs", 2, "how many seeds are played at once")
+	flags.StringVar(&o.state, "state", "bin/mutants.jsonl", "where verdicts are kept, so that the next run goes on")
+	flags.StringVar(&o.with, "with", "", "what each build and run is started by, such as 'nice -n 19'")
+	flags.BoolVar(&o.list, "list", false, "list the changes, and make none")
+	flags.BoolVar(&o.write, "write", false, "write score and survivors into "+page)
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.args = flags.Args()
+	return o, nil
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if slices.Equal(o.args, []string{"play"}) {
+		return play(ctx, out, o.seeds, o.jobs)
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	packages := o.args
+	if len(packages) == 0 {
+		packages = standing()
+	}
+	texts, err := read(ctx, root, packages)
+	if err != nil {
+		return err
+	}
+	all, err := draw(texts, o.seed)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, m := range all {
+			fmt.Fprintf(out, "%s:%d %s\n%s", m.File, m.Line, m.Operator, m.diff(texts[m.File]))
+		}
+		return nil
+	}
+	return measure(ctx, o, root, texts, all, out)
+}
+
+// measure makes the changes one by one, and says what becomes of each.
+func measure(ctx context.Context, o options, root string, texts map[string][]byte, all []mutant, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "weir-mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	j := &judge{root: root, dir: dir, with: strings.Fields(o.with), seeds: o.seeds}
+	packages := packagesOf(all)
+	fmt.Fprintf(out, "%d changes are possible in %s; first all tests without one\n", len(all), strings.Join(packages, ", "))
+	if err := j.sound(ctx, packages); err != nil {
+		return err
+	}
+	from, err := hash(root, slices.Concat(packages, []string{"lab"}), o.seeds)
+	if err != nil {
+		return err
+	}
+	kept, err := openState(o.state, from)
+	if err != nil {
+		return err
+	}
+	most := o.sample
+	if most == 0 || most > len(all) {
+		most = len(all)
+	}
+	r := &report{tree: tree(ctx, root), seeds: o.seeds, simulated: j.simulated, byPackage: map[string]tally{}}
+	for _, m := range all {
+		if r.total().all() == most {
+			break
+		}
+		v, known := kept.known[m.key()]
+		if !known {
+			if v, err = j.of(ctx, m); err == nil {
+				err = kept.keep(m, v)
+			}
+		}
+		if ctx.Err() != nil {
+			fmt.Fprintf(out, "interrupted; the same command goes on\n")
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s:%d %s: %w", m.File, m.Line, m.Operator, err)
+		}
+		r.add(m, v, texts[m.File])
+		sum := r.total()
+		fmt.Fprintf(out, "%d of %d, %d killed: %s:%d %s: %s %s (%s)\n", sum.all(), most, sum.killed(), m.File, m.Line, m.Operator, v.Fate, v.By, v.Took.Round(time.Second))
+	}
+	r.drawn = fmt.Sprintf("%d of those that can be made, drawn with seed %d", r.total().all(), o.seed)
+	if r.total().all() < len(all) {
+		r.drawn = fmt.Sprintf("%d of %d that can be made, drawn with seed %d", r.total().all(), len(all), o.seed)
+	}
+	fmt.Fprintf(out, "\n%s", r.text())
+	if o.write && ctx.Err() == nil {
+		return r.write(root)
+	}
+	return ctx.Err()
+}
+
+// read returns the Go files of packages, those of tests left out, by their path in the tree.
+func read(ctx context.Context, root string, packages []string) (map[string][]byte, error) {
+	args := slices.Concat([]string{"list", "-f", `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`}, packages)
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what the caller asks for
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", strings.Join(packages, " "), err)
+	}
+	texts := map[string][]byte{}
+	for name := range strings.Lines(string(out)) {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			continue
+		}
+		text, err := os.ReadFile(name) //nolint:gosec // a file of the tree
+		if err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return nil, err
+		}
+		texts[filepath.ToSlash(rel)] = text
+	}
+	return texts, nil
+}
+
+// draw returns all changes in a random order, the same for the same files and seed.
+func draw(texts map[string][]byte, seed uint64) ([]mutant, error) {
+	var all []mutant
+	for _, name := range sorted(texts) {
+		if bytes.HasPrefix(texts[name], []byte("// Code generated")) {
+			continue
+		}
+		some, err := mutantsOf(name, texts[name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nothing secret is drawn
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all, nil
+}
+
+func packagesOf(all []mutant) []string {
+	seen := map[string]bool{}
+	for _, m := range all {
+		seen[path.Dir(m.File)] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+func sorted(texts map[string][]byte) []string { return slices.Sorted(maps.Keys(texts)) }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const sample = `package p
+
+import "errors"
+
+type q struct {
+	n   int
+	log logger
+}
+
+func (q *q) take(all []int) (int, error) {
+	defer q.unlock()
+	for _, v := range all {
+		if v == 3 && q.n < v {
+			continue
+		}
+		q.n = v
+		q.n += v
+		q.log.Info("taken")
+		q.keep(func() bool { return v > 1 })
+	}
+	if q.n == 0 {
+		return 0, errors.New("none")
+	}
+	q.n++
+	return q.n, nil
+}
+
+func none() error { return nil }
+
+func yes() bool { return true }
+`
+
+// Each operator makes the changes that it promises, and none where nothing would be different
+// or where only a log would.
+func TestOperators(t *testing.T) {
+	all, err := mutantsOf("p/p.go", []byte(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, m := range all {
+		d := strings.Split(strings.TrimSpace(m.diff([]byte(sample))), "\n")
+		got.WriteString(m.Operator + ": " + strings.TrimSpace(d[len(d)-1]) + "\n")
+	}
+	const want = `remove defer: +
+negate condition: + if !(v == 3 && q.n < v) {
+swap operator: + if v != 3 && q.n < v {
+change constant: + if v == 4 && q.n < v {
+swap operator: + if v == 3 || q.n < v {
+swap operator: + if v == 3 && q.n <= v {
+break for continue: + break
+remove statement: + _ = v
+remove statement: + _ = v
+remove call: +
+return zero: + q.keep(func() bool { return *new(bool) })
+swap operator: + q.keep(func() bool { return v >= 1 })
+change constant: + q.keep(func() bool { return v > 2 })
+negate condition: + if !(q.n == 0) {
+swap operator: + if q.n != 0 {
+change constant: + if q.n == 1 {
+return zero: + return *new(int), *new(error)
+change constant: + return 1, errors.New("none")
+remove statement: +
+return zero: + return *new(int), *new(error)
+change constant: + func yes() bool { return false }
+`
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+}
+
+// small is a module in which a test sees one kind of change, and no other.
+var small = map[string]string{
+	"go.mod":               "module example.test/small\n\ngo 1.26\n",
+	"p/p.go":               "package p\n\nfunc Larger(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn b\n}\n",
+	"p/p_test.go":          "package p\n\nimport \"testing\"\n\nfunc TestLarger(t *testing.T) {\n\tif Larger(2, 1) != 2 {\n\t\tt.Error(\"no\")\n\t}\n}\n",
+	"lab/simulate/none.go": "package simulate\n",
+	page:                   "# Page\n\n" + begin + "old\n" + end + "after\n",
+}
+
+// enterSmall writes the small module, with this comparison, and goes there.
+func enterSmall(t *testing.T, comparison string) {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range small {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(text, "a > b", comparison, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(root)
+}
+
+// A run judges each change, writes the page, and goes on with what it knows.
+func TestRun(t *testing.T) {
+	enterSmall(t, "a > b")
+	var out strings.Builder
+	args := []string{"-sample", "0", "-seeds", "0", "-state", "bin/state.jsonl", "-write", "./p"}
+	if err := run(t.Context(), args, &out); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Seen are the negation and the zero for a; not the zero for b, nor that equals are swapped.
+	for _, want := range []string{
+		"2 of 4 changes are killed", "| `p` | 4 | 2 | not in it | 0 | 2 | 50 % |", "after\n",
+		"p/p.go:4 swap operator\n- if a > b {\n+ if a >= b {\n", "p/p.go:7 return zero\n- return b\n+ return *new(int)\n",
+	} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("the page lacks %q:\n%s", want, raw)
+		}
+	}
+	if !strings.Contains(out.String(), "negate condition: killed by tests TestLarger") {
+		t.Errorf("got\n%s", out.String())
+	}
+	first, begun := out.String(), time.Now()
+	out.Reset()
+	if err := run(t.Context(), args, &out); err != nil || out.String() != first {
+		t.Errorf("the second run differs (%v, %s):\n%s", err, time.Since(begun), out.String())
+	}
+}
+
+// What fails without a change is said, and nothing is judged by it.
+func TestUnsound(t *testing.T) {
+	enterSmall(t, "a < b")
+	err := run(context.Background(), []string{"-seeds", "0", "./p"}, &strings.Builder{})
+	if err == nil || !strings.Contains(err.Error(), "p without a change: killed by tests: TestLarger") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mutant is one change: the text from..to of a file becomes another.
+type mutant struct {
+	File     string // from the module's root
+	Line     int
+	Operator string
+	From, To int
+	New      string
+}
+
+// swapped are operators that somebody could mistake for another.
+var swapped = map[token.Token]token.Token{
+	token.EQL: token.NEQ, token.NEQ: token.EQL,
+	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
+	token.LAND: token.LOR, token.LOR: token.LAND,
+	token.ADD: token.SUB, token.SUB: token.ADD,
+}
+
+// mutantsOf returns the changes that can be made in a file, in the order of its text.
+func mutantsOf(name string, text []byte) ([]mutant, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	m := &mutator{name: name, text: text, fset: fset}
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+			m.function(fn.Type, fn.Body)
+		}
+	}
+	slices.SortStableFunc(m.all, func(a, b mutant) int { return a.From - b.From })
+	return m.all, nil
+}
+
+// mutator gathers the changes of a file.
+type mutator struct {
+	name string
+	text []byte
+	fset *token.FileSet
+	all  []mutant
+}
+
+func (m *mutator) offset(at token.Pos) int { return m.fset.Position(at).Offset }
+
+func (m *mutator) source(n ast.Node) string {
+	return string(m.text[m.offset(n.Pos()):m.offset(n.End())])
+}
+
+func (m *mutator) add(operator string, from, to token.Pos, text string) {
+	m.all = append(m.all, mutant{m.name, m.fset.Position(from).Line, operator, m.offset(from), m.offset(to), text})
+}
+
+func (m *mutator) replace(operator string, n ast.Node, text string) {
+	m.add(operator, n.Pos(), n.End(), text)
+}
+
+// function takes the body of a function or of a function literal.
+func (m *mutator) function(of *ast.FuncType, body *ast.BlockStmt) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			m.function(n.Type, n.Body)
+			return false
+		case *ast.ExprStmt:
+			if call, ok := n.X.(*ast.CallExpr); ok {
+				if m.logs(call) {
+					return false
+				}
+				m.replace("remove call", n, "")
+			}
+		case *ast.DeferStmt:
+			m.replace("remove defer", n, "")
+		case *ast.AssignStmt:
+			m.assignment(n)
+		case *ast.IncDecStmt:
+			m.replace("remove statement", n, "")
+		case *ast.BranchStmt:
+			if n.Tok == token.CONTINUE && n.Label == nil {
+				m.replace("break for continue", n, "break")
+			}
+		case *ast.IfStmt:
+			m.replace("negate condition", n.Cond, "!("+m.source(n.Cond)+")")
+		case *ast.BinaryExpr:
+			if other, ok := swapped[n.Op]; ok {
+				m.add("swap operator", n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String())
+			}
+		case *ast.BasicLit:
+			if v, err := strconv.Atoi(n.Value); err == nil && n.Kind == token.INT {
+				m.replace("change constant", n, strconv.Itoa(v+1))
+			}
+		case *ast.Ident:
+			if other, ok := map[string]string{"true": "false", "false": "true"}[n.Name]; ok {
+				m.replace("change constant", n, other)
+			}
+		case *ast.ReturnStmt:
+			m.zero(of, n)
+		}
+		return true
+	})
+}
+
+// assignment removes one to what is there already; the value is still worked out, so that all
+// that it names is used.
+func (m *mutator) assignment(s *ast.AssignStmt) {
+	if s.Tok == token.DEFINE || len(s.Lhs) != len(s.Rhs) {
+		return
+	}
+	blanks := make([]string, len(s.Lhs))
+	for i, l := range s.Lhs {
+		if id, ok := l.(*ast.Ident); ok && id.Name == "_" {
+			return
+		}
+		blanks[i] = "_"
+	}
+	if s.Tok != token.ASSIGN {
+		m.replace("remove statement", s, "_ = "+m.source(s.Rhs[0]))
+		return
+	}
+	m.add("remove statement", s.Lhs[0].Pos(), s.Lhs[len(s.Lhs)-1].End(), strings.Join(blanks, ", "))
+}
+
+// logs reports a call that only writes a line into a log: nobody promises those.
+func (m *mutator) logs(call *ast.CallExpr) bool {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	on := strings.ToLower(m.source(s.X))
+	return on == "log" || on == "slog" || strings.HasSuffix(on, ".log")
+}
+
+// zero has a return give the zero values of what its function returns.
+func (m *mutator) zero(of *ast.FuncType, s *ast.ReturnStmt) {
+	if len(s.Results) == 0 || of.Results == nil {
+		return
+	}
+	var zeros []string
+	for _, f := range of.Results.List {
+		for range max(1, len(f.Names)) {
+			zeros = append(zeros, "*new("+m.source(f.Type)+")")
+		}
+	}
+	is := make([]string, len(s.Results))
+	all := true
+	for i, r := range s.Results {
+		is[i] = m.source(r)
+		all = all && (slices.Contains([]string{"nil", "false", "0", `""`}, is[i]) || strings.HasSuffix(is[i], "{}"))
+	}
+	if all || len(is) == 1 && (is[0] == "true" || strings.HasPrefix(is[0], "*new(")) { // that is a change of a constant
+		return
+	}
+	m.add("return zero", s.Results[0].Pos(), s.Results[len(s.Results)-1].End(), strings.Join(zeros, ", "))
+}
+
+// applied returns the text of a file with the change in it.
+func (m mutant) applied(text []byte) []byte {
+	return slices.Concat(text[:m.From], []byte(m.New), text[m.To:])
+}
+
+// diff shows the lines of a change as they were and as they are.
+func (m mutant) diff(text []byte) string {
+	first := bytes.LastIndexByte(text[:m.From], '\n') + 1
+	last := len(text)
+	if i := bytes.IndexByte(text[m.To:], '\n'); i >= 0 {
+		last = m.To + i
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text[first:last])) {
+		fmt.Fprintf(&b, "- %s\n", strings.TrimSpace(line))
+	}
+	changed := string(text[first:m.From]) + m.New + string(text[m.To:last])
+	for line := range strings.Lines(changed) {
+		fmt.Fprintf(&b, "+ %s\n", strings.TrimSpace(line))
+	}
+	return b.String()
+}

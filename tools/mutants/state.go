@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// state keeps verdicts in a file, a line each, so that a run that was interrupted goes on where it
+// was. A verdict counts as long as all is the same that it came from: the packages with their
+// tests, and the simulator.
+type state struct {
+	path  string
+	tree  string
+	known map[string]verdict
+}
+
+// line is one verdict in the file.
+type line struct {
+	Tree, Key string
+	Verdict   verdict
+}
+
+func openState(path, tree string) (*state, error) {
+	s := &state{path: path, tree: tree, known: map[string]verdict{}}
+	f, err := os.Open(path) //nolint:gosec // named on the command line
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var l line
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Tree == tree { // the last line may be half a one
+			s.known[l.Key] = l.Verdict
+		}
+	}
+	return s, nil
+}
+
+func (s *state) keep(m mutant, v verdict) error {
+	s.known[m.key()] = v
+	raw, err := json.Marshal(line{s.tree, m.key(), v})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o750); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(raw, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+func (m mutant) key() string { return fmt.Sprintf("%s:%d-%d %s", m.File, m.From, m.To, m.New) }
+
+// hash names what verdicts come from: all files in these folders and below, and the number of
+// seeds.
+func hash(root string, folders []string, seeds int) (string, error) {
+	h := sha256.New()
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(name) //nolint:gosec // a file of the tree
+			fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(text))
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	fmt.Fprintf(h, "%d seeds\n", seeds)
+	return fmt.Sprintf("%x", h.Sum(nil))[:16], nil
+}
