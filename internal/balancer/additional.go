@@ -5,12 +5,10 @@ package balancer
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
@@ -144,7 +142,7 @@ func (b *Balancers) mayName(ctx context.Context, p Placing) error {
 		return nil
 	}
 	n := namingOf(b.cfg.Cluster.Nodes(), b.cfg.Cluster.Reached(), nil, nil)
-	taken, err := b.publicIPsOfOthers(ctx, p)
+	taken, err := b.ips.OfOthers(ctx, p.Service, p.Owner, p.Desired)
 	if err != nil {
 		return err
 	}
@@ -158,52 +156,4 @@ func (b *Balancers) mayName(ctx context.Context, p Placing) error {
 		}
 	}
 	return nil
-}
-
-// publicIPsOfOthers says of the public IPs that are where a Service looks for its own, and that
-// are not its own, whose they are.
-func (b *Balancers) publicIPsOfOthers(ctx context.Context, p Placing) (map[netip.Addr]string, error) {
-	groups := map[string]lb.ResourceID{group(b.cfg.PublicIPs).Key(): group(b.cfg.PublicIPs)}
-	for _, f := range p.Desired.Frontends {
-		if f.PublicIP != nil {
-			groups[group(f.PublicIP.ID).Key()] = group(f.PublicIP.ID)
-		}
-	}
-	whose := map[netip.Addr]string{}
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		all, err := b.cfg.Azure.ListPublicIPs(ctx, groups[key].SubscriptionID, groups[key].ResourceGroup)
-		if err != nil {
-			return nil, fmt.Errorf("public IPs of resource group %s: %w", groups[key].ResourceGroup, err)
-		}
-		for _, ip := range all {
-			if of := b.cfg.whose(ip, p); of != "" && ip.Address.IsValid() {
-				whose[ip.Address] = of
-			}
-		}
-	}
-	return whose, nil
-}
-
-// whose says who has a public IP that a Service may not name as an additional address: the
-// cluster's load balancers have it for somebody else, or a machine has. Empty if it may: one
-// that is free, or in front of all this.
-func (s Settings) whose(ip lb.PublicIP, p Placing) string {
-	tags := strings.Split(lb.Tag(ip.Tags, service.TagService), ",")
-	ours := equalFold(lb.Tag(ip.Tags, service.TagCluster), s.ClusterName)
-	switch {
-	case wants(p.Desired, ip):
-		return ""
-	case ours && tags[0] != "" && !slices.ContainsFunc(tags, func(key string) bool { return strings.TrimSpace(key) == p.Service }):
-		return "public IP " + ip.ID.Name + ", which was made for Service " + tags[0]
-	case strings.Contains(strings.ToLower(ip.UsedBy), "/networkinterfaces/"):
-		return "public IP " + ip.ID.Name + ", which a machine has"
-	}
-	for _, name := range s.names() {
-		id := s.Place
-		id.Name = name
-		if on := id.String() + "/frontendIPConfigurations/"; hasPrefixFold(ip.UsedBy, on) && !hasPrefixFold(ip.UsedBy, on+p.Owner) {
-			return "public IP " + ip.ID.Name + ", which load balancer " + name + " has for others"
-		}
-	}
-	return ""
 }

@@ -4,15 +4,14 @@ package balancer
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -84,12 +83,12 @@ func (w *worker) notShown(served []*job, again plan.Plan, refused map[*job]error
 }
 
 // stays notes what a job has that is left as it is.
-func (w *worker) stays(jobs, due []*job, shown lb.LoadBalancer, inv *inventory) {
+func (w *worker) stays(jobs, due []*job, shown lb.LoadBalancer, ips *publicip.Round) {
 	for _, j := range jobs {
 		if slices.Contains(due, j) {
 			continue
 		}
-		w.address(j, shown, inv)
+		w.address(j, shown, ips)
 		for i, f := range j.Desired.Frontends {
 			if j.addresses[i].IsValid() { // else its frontend is gone, and what people know of it stays
 				continue
@@ -100,45 +99,4 @@ func (w *worker) stays(jobs, due []*job, shown lb.LoadBalancer, inv *inventory) 
 			}
 		}
 	}
-}
-
-// leaveAddresses leaves the public IPs of a job as they are if they are contested.
-func (w *worker) leaveAddresses(j *job, inv *inventory, nexts []lb.PublicIP, changes []bool) {
-	var differ []contest.Undone
-	for _, next := range nexts {
-		differ = append(differ, retagged(inv.known[next.ID.Key()], next)...)
-	}
-	if !w.contests.Leave(contest.PublicIPs, j.Service, j.asked(), "its public IPs", differ, time.Now()) {
-		return
-	}
-	for i, next := range nexts {
-		if is := inv.known[next.ID.Key()]; is.Etag != "" {
-			nexts[i], changes[i] = is, false
-		}
-	}
-}
-
-// retagged are the differences of a public IP that exists.
-func retagged(is, shall lb.PublicIP) []contest.Undone {
-	var texts []string
-	if is.DNSLabel != shall.DNSLabel {
-		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(shall.DNSLabel)))
-	}
-	for _, name := range slices.Sorted(maps.Keys(shall.Tags)) {
-		if was := lb.Tag(is.Tags, name); was != shall.Tags[name] {
-			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(shall.Tags[name])))
-		}
-	}
-	if is.Etag == "" || len(texts) == 0 {
-		return nil
-	}
-	what := "public IP " + is.ID.Name
-	return []contest.Undone{{Part: strings.ToLower(what), Text: what + ": " + strings.Join(texts, "; ")}}
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }

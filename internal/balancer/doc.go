@@ -14,14 +14,10 @@
 //	foreign.go    what others have put into the pools that could go
 //	blame.go      who is to blame for a write that Azure refused
 //	contested.go  what somebody else keeps undoing, and what then becomes of a Service
-//	address.go    which public IP a frontend gets (pure)
 //	guard.go      the security group: one loop for all Services of the cluster
 //	situation.go  what they ask of it
 //	additional.go whose the further addresses are that Services name
-//	spare.go      what would take addresses away, before it does
-//	publicips.go  makes public IPs before the write
-//	label.go      labels those that people brought, after it
-//	tidy.go       deletes those that nobody wants any more, after it
+//	losses.go     what would take addresses away, before it does
 //	leftovers.go  what is named as a Service's of which there is none
 //
 // Nothing is retried here: what fails goes back to who asked, with the time before which

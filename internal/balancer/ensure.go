@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -171,6 +172,7 @@ type Balancers struct {
 	cfg      Config
 	atlas    atlas
 	readings *readings
+	ips      *publicip.Keeper
 	contests contest.Contests
 	busy     contest.InProgress
 
@@ -186,6 +188,10 @@ type Balancers struct {
 func New(cfg Config) *Balancers {
 	b := &Balancers{cfg: cfg, readings: newReadings(cfg.Azure), workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}}
 	b.atlas.reading = make(chan struct{}, 1)
+	b.ips = publicip.New(publicip.Config{
+		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.busy, Log: cfg.Log,
+		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, LoadBalancers: cfg.ids(),
+	})
 	if cfg.SecurityGroup.Name != "" {
 		b.workers[""] = newGuard(b).worker
 	}
@@ -213,7 +219,9 @@ func (b *Balancers) Run(ctx context.Context) {
 // Ensure queues a request. It waits for nothing; Done hears what came of it. A Service
 // has one request at a time.
 func (b *Balancers) Ensure(req Request) {
-	b.next(&job{Request: req, steps: steps(req, b.cfg.SecurityGroup.Name != "")})
+	j := &job{Request: req, steps: steps(req, b.cfg.SecurityGroup.Name != "")}
+	j.ips = &publicip.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, Asked: j.asked(), Groups: req.Groups}
+	b.next(j)
 }
 
 // step is what a job does on one load balancer.
@@ -240,10 +248,8 @@ type job struct {
 	// pools that it waits for; see hold.
 	rules   []lb.Rule
 	filling []lb.PoolID
-	// groups are the resource groups of the public IPs that its frontends lost.
-	groups []lb.ResourceID
-	// replaces is true if it had to let go of all on the load balancer where it belongs.
-	replaces bool
+	// ips is what it wants of public IPs.
+	ips *publicip.Request
 }
 
 func (j *job) asked() contest.Asked {
@@ -328,7 +334,7 @@ func (b *Balancers) done(j *job, err error) {
 	gone := slices.DeleteFunc(j.gone, func(id lb.LoadBalancerID) bool {
 		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
 	})
-	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Kept: j.kept, Contests: j.contests, Changed: j.changed, Gone: gone, Filling: j.filling, Without: j.without})
+	b.cfg.Done(Result{Request: j.Request, Err: err, Addresses: j.addresses, Note: j.note, Kept: j.kept, Contests: j.contests, Changed: j.changed || j.ips.Changed, Gone: gone, Filling: j.filling, Without: j.without})
 }
 
 // What a pass writes. These are labels of a metric.

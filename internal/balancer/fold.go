@@ -16,3 +16,7 @@ func containsFold(list []string, name string) bool {
 	}
 	return false
 }
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -67,7 +68,7 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	}
 	for _, ip := range ips {
 		of, tagged := ip.Tags[service.TagService]
-		if tagged && of != "" && gone(madeFor(ip, b.cfg.ClusterName)) { // an empty one is found by whoever lets go of it last
+		if tagged && of != "" && gone(publicip.MadeFor(ip, b.cfg.ClusterName)) { // an empty one is found by whoever lets go of it last
 			all = append(all, Leftover{What: "public IP " + ip.ID.Name, Service: of})
 		}
 	}

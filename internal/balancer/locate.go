@@ -125,6 +125,17 @@ func (s Settings) names() []string {
 	return all
 }
 
+// ids are those of all load balancers that are the cluster's.
+func (s Settings) ids() []lb.LoadBalancerID {
+	var all []lb.LoadBalancerID
+	for _, name := range s.names() {
+		id := s.Place
+		id.Name = name
+		all = append(all, id)
+	}
+	return all
+}
+
 // survey reads all load balancers of the resource group, once. Those of others are not
 // looked at.
 func (b *Balancers) survey(ctx context.Context) error {

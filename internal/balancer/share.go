@@ -5,10 +5,11 @@ package balancer
 import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
 )
 
 // share is what a job's step wants of the load balancer.
-func (w *worker) share(j *job, inv *inventory) plan.Share {
+func (w *worker) share(j *job, ips *publicip.Round) plan.Share {
 	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: namesOn(w.id, j.HeldPools), MadePools: namesOn(w.id, j.MadePools)}
 	if j.steps[0].leaves {
 		return s
@@ -16,8 +17,8 @@ func (w *worker) share(j *job, inv *inventory) plan.Share {
 	s.Probes, s.Rules = j.Desired.Probes, j.rules
 	for i, f := range j.Desired.Frontends {
 		front := f.Frontend
-		if key := inv.of[j][i]; key != "" {
-			front.PublicIP = inv.known[key].ID.String()
+		if ip, public := ips.Of(j.ips, i); public {
+			front.PublicIP = ip.ID.String()
 		}
 		s.Frontends = append(s.Frontends, front)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/turns"
 )
 
@@ -94,24 +95,24 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 	if len(jobs) == 0 {
 		return
 	}
-	ips := w.addresses(ctx, jobs)
-	if ips.met412() {
-		ips = w.addresses(ctx, jobs)
-		w.overtaken(resourcePublicIP)(!ips.met412())
+	ips := w.publicIPs(ctx, jobs)
+	if publicip.Overtaken(requests(jobs)) {
+		ips = w.publicIPs(ctx, jobs)
+		w.overtaken(resourcePublicIP)(!publicip.Overtaken(requests(jobs)))
 	}
 	for _, j := range jobs {
-		if err := ips.failed[j]; err != nil {
+		if err := j.ips.Err; err != nil {
 			w.fail(ctx, j, err)
 		}
 	}
-	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return ips.failed[j] != nil })
+	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return j.ips.Err != nil })
 	level := w.blame(ctx, jobs, contest.LoadBalancer, func(ctx context.Context, jobs []*job) (map[*job]error, error) {
 		return w.write(ctx, jobs, ips)
 	})
-	w.label(ctx, level, ips)
-	w.tidy(ctx, level, ips)
+	ips.Label(ctx, requests(level))
+	ips.Remove(ctx, requests(level))
 	for _, j := range level {
-		if err := ips.failed[j]; err != nil {
+		if err := j.ips.Err; err != nil {
 			w.fail(ctx, j, err)
 			continue
 		}
@@ -123,6 +124,34 @@ func (w *worker) pass(ctx context.Context, jobs []*job) {
 		}
 		w.next(j)
 	}
+}
+
+// publicIPs picks the public IPs of all jobs, and makes those true that they need now.
+func (w *worker) publicIPs(ctx context.Context, jobs []*job) *publicip.Round {
+	ctx, cancel := context.WithTimeout(ctx, publicip.Deadline)
+	defer cancel()
+	for _, j := range jobs {
+		j.ips.Leaves = j.steps[0].leaves
+	}
+	ips := w.ips.Begin(ctx, w.id, requests(jobs))
+	for _, j := range jobs {
+		if j.ips.Leaves && !j.steps[0].leaves {
+			j.steps = append([]step{{on: w.id, leaves: true}}, j.steps...)
+		}
+		j.ips.Moves = j.moves()
+	}
+	w.spareAddresses(ctx, jobs, ips)
+	ips.Write(ctx)
+	return ips
+}
+
+// requests are what jobs want of public IPs.
+func requests(jobs []*job) []*publicip.Request {
+	all := make([]*publicip.Request, len(jobs))
+	for i, j := range jobs {
+		all[i] = j.ips
+	}
+	return all
 }
 
 // fail ends a job. One that the end of the process stopped is dropped without a word.

@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -26,7 +27,7 @@ const passDeadline = 10 * time.Minute
 
 // write plans the next step of these jobs on the load balancer and carries it out, in one
 // write. The jobs of refused are left out. An error is that of all others.
-func (w *worker) write(ctx context.Context, jobs []*job, inv *inventory) (refused map[*job]error, err error) {
+func (w *worker) write(ctx context.Context, jobs []*job, ips *publicip.Round) (refused map[*job]error, err error) {
 	unlock, err := w.cfg.Lanes.Lock(ctx, w.id)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (w *worker) write(ctx context.Context, jobs []*job, inv *inventory) (refuse
 	within, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
 	if failed := contest.Leased(within, w.cfg.Lease, func(valid func() bool) {
-		refused, err = contest.Twice(func() (map[*job]error, error) { return w.apply(within, jobs, inv, valid) }, w.overtaken(resourceBalancer))
+		refused, err = contest.Twice(func() (map[*job]error, error) { return w.apply(within, jobs, ips, valid) }, w.overtaken(resourceBalancer))
 	}); failed != nil {
 		return nil, failed
 	}
@@ -68,7 +69,7 @@ func (w *worker) gate(ctx context.Context) error {
 }
 
 // apply reads the load balancer, plans, writes, and checks what Azure then shows.
-func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid func() bool) (map[*job]error, error) {
+func (w *worker) apply(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) (map[*job]error, error) {
 	observed, err := w.read(ctx, jobs)
 	if err != nil {
 		return nil, err
@@ -79,10 +80,10 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		return nil, err
 	}
 	w.hold(jobs, observed)
-	p := plan.Make(w.input(observed, jobs, owners, foreign, inv))
+	p := plan.Make(w.input(observed, jobs, owners, foreign, ips))
 	all := jobs
 	if jobs = w.uncontested(all, p); len(jobs) < len(all) {
-		p = plan.Make(w.input(observed, jobs, owners, foreign, inv))
+		p = plan.Make(w.input(observed, jobs, owners, foreign, ips))
 	}
 	refused := map[*job]error{}
 	for _, j := range jobs {
@@ -99,16 +100,16 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 		if shown, err = w.carryOut(ctx, observed, p); err != nil {
 			return refused, err
 		}
-		if again := plan.Make(w.input(shown, served, owners, foreign, inv)); !p.Delete && !again.Empty() {
+		if again := plan.Make(w.input(shown, served, owners, foreign, ips)); !p.Delete && !again.Empty() {
 			if served, err = w.notShown(served, again, refused); err != nil {
 				return refused, err
 			}
 		}
 	}
 	w.atlas.saw(shown)
-	w.stays(all, jobs, shown, inv)
+	w.stays(all, jobs, shown, ips)
 	w.log(ctx, p, jobs)
-	retire(inv, p.Changes)
+	ips.Retire(p.Changes)
 	for _, j := range served {
 		j.changed = j.changed || touches(p.Changes, j.Owner)
 		j.keeps(p.Kept)
@@ -120,8 +121,8 @@ func (w *worker) apply(ctx context.Context, jobs []*job, inv *inventory, valid f
 				j.without = append(j.without, lb.PoolID{LoadBalancer: w.id, Name: name})
 			}
 		}
-		j.groups = append(j.groups, groupsLost(p.Changes, j.Owner)...)
-		w.address(j, shown, inv)
+		j.ips.Lost = append(j.ips.Lost, publicip.Lost(changesOf(p.Changes, j.Owner))...)
+		w.address(j, shown, ips)
 	}
 	return refused, nil
 }
@@ -154,15 +155,15 @@ func (w *worker) others() []string {
 	return slices.DeleteFunc(w.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
 }
 
-func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, foreign map[string][]netip.Addr, inv *inventory) plan.Input {
+func (w *worker) input(observed lb.LoadBalancer, jobs []*job, owners []string, foreign map[string][]netip.Addr, ips *publicip.Round) plan.Input {
 	in := plan.Input{
 		Observed: observed, MostRules: w.cfg.MostRules,
 		SharedPools: w.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
-		Foreign: foreign, ServiceOf: w.serviceOf(), AddressAt: inv.addressAt,
+		Foreign: foreign, ServiceOf: w.serviceOf(), AddressAt: ips.AddressAt,
 	}
 	due := map[string]bool{}
 	for _, j := range jobs {
-		in.Shares = append(in.Shares, w.share(j, inv))
+		in.Shares = append(in.Shares, w.share(j, ips))
 		due[j.Owner] = true
 	}
 	for _, owner := range owners {
@@ -189,16 +190,6 @@ func (w *worker) serviceOf() func(rule string) string {
 	}
 }
 
-// addressAt is the address of a place of the plan: the id of a public IP, or a subnet and a
-// private address.
-func (inv *inventory) addressAt(place string) string {
-	if ip, ok := inv.known[place]; ok {
-		return ip.Address.String()
-	}
-	_, private, _ := strings.Cut(place, " ")
-	return private
-}
-
 // carryOut carries out a plan, with the newest addresses of all pools.
 func (w *worker) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
 	if p.Delete {
@@ -219,15 +210,15 @@ func (w *worker) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.
 }
 
 // address notes the addresses of a job's frontends.
-func (w *worker) address(j *job, shown lb.LoadBalancer, inv *inventory) {
+func (w *worker) address(j *job, shown lb.LoadBalancer, ips *publicip.Round) {
 	if j.steps[0].leaves {
 		return
 	}
 	j.addresses = nil
 	for i, f := range j.Desired.Frontends {
 		addr := f.Frontend.PrivateIP
-		if key := inv.of[j][i]; key != "" {
-			addr = inv.known[key].Address
+		if ip, public := ips.Of(j.ips, i); public {
+			addr = ip.Address
 		} else if at := slices.IndexFunc(shown.Frontends, func(s lb.Frontend) bool { return equalFold(s.Name, f.Frontend.Name) }); at >= 0 && !f.Frontend.Static {
 			addr = shown.Frontends[at].PrivateIP
 		}
@@ -235,30 +226,9 @@ func (w *worker) address(j *job, shown lb.LoadBalancer, inv *inventory) {
 	}
 }
 
-// retire notes the public IPs that lost a frontend.
-func retire(inv *inventory, changes []plan.Change) {
-	for _, c := range changes {
-		was, ok := c.Was.(lb.Frontend)
-		if !ok || was.PublicIP == "" {
-			continue
-		}
-		if is, stays := c.Is.(lb.Frontend); stays && equalFold(is.PublicIP, was.PublicIP) {
-			continue
-		}
-		if id, err := lb.ParseResourceID(was.PublicIP, lb.TypePublicIP); err == nil {
-			inv.retired = append(inv.retired, id)
-		}
-	}
-}
-
-// groupsLost are the resource groups of the public IPs that an owner's frontends lost.
-func groupsLost(changes []plan.Change, owner string) []lb.ResourceID {
-	lost := &inventory{}
-	retire(lost, slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) }))
-	for i, id := range lost.retired {
-		lost.retired[i] = group(id)
-	}
-	return lost.retired
+// changesOf are the changes of an owner's parts.
+func changesOf(changes []plan.Change, owner string) []plan.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) })
 }
 
 // touches reports whether a plan changes what is an owner's.

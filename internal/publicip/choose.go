@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package publicip
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 		next.Tags = map[string]string{}
 	}
 	if !theirs(want) {
-		if err := claimed(ip, want, key); err != nil {
+		if err := taggedForOther(ip, want, key); err != nil {
 			return ip, false, err
 		}
 		if err := unchangeable(ip, want); err != nil {
@@ -102,11 +102,11 @@ func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
 	return nil
 }
 
-// claimed says who else calls a public IP his that has the name of one made for the Service. An
+// taggedForOther says who else calls a public IP his that has the name of one made for the Service. An
 // empty tag is nobody's.
-func claimed(ip lb.PublicIP, want service.PublicIP, key string) error {
+func taggedForOther(ip lb.PublicIP, want service.PublicIP, key string) error {
 	const way = "take that tag away if it is a mistake"
-	if of := lb.Tag(ip.Tags, service.TagCluster); of != "" && !equalFold(of, want.Tags[service.TagCluster]) {
+	if of := lb.Tag(ip.Tags, service.TagCluster); of != "" && !strings.EqualFold(of, want.Tags[service.TagCluster]) {
 		return fmt.Errorf("public IP %s is tagged as one of cluster %s (%s): %s", ip.ID.Name, of, service.TagCluster, way)
 	}
 	of := lb.Tag(ip.Tags, service.TagService)
@@ -150,9 +150,9 @@ func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
 
 var ownerRule = regexp.MustCompile(`(?i)^a[0-9a-f]{1,31}$`)
 
-// madeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
+// MadeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
 // provider before it, did not make it.
-func madeFor(ip lb.PublicIP, cluster string) (owner string) {
+func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
 	if !strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
 		return ""
 	}
@@ -163,9 +163,9 @@ func madeFor(ip lb.PublicIP, cluster string) (owner string) {
 	return owner
 }
 
-// wants reports whether what a Service wants needs a public IP.
-func wants(w *service.Spec, ip lb.PublicIP) bool {
-	return w != nil && slices.ContainsFunc(w.Frontends, func(f service.Frontend) bool {
+// Wants reports whether a Service needs a public IP.
+func Wants(spec *service.Spec, ip lb.PublicIP) bool {
+	return spec != nil && slices.ContainsFunc(spec.Frontends, func(f service.Frontend) bool {
 		switch want := f.PublicIP; {
 		case want == nil:
 			return false
@@ -175,8 +175,4 @@ func wants(w *service.Spec, ip lb.PublicIP) bool {
 			return want.ID.Key() == ip.ID.Key() && (want.Named || want.Family == ip.Family)
 		}
 	})
-}
-
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -30,15 +31,15 @@ func (e *RemovalError) Error() string {
 	return "it would lose " + strings.Join(texts, ", ")
 }
 
-// spare ends the jobs that spare addresses and would take some away, before anything is
+// spareAddresses ends the jobs that spare addresses and would take some away, before anything is
 // written for them. The load balancer is read only if a status shows an address that its
 // Service is not known to keep.
-func (w *worker) spare(ctx context.Context, jobs []*job, inv *inventory) {
+func (w *worker) spareAddresses(ctx context.Context, jobs []*job, ips *publicip.Round) {
 	var frontends []lb.Frontend
 	var failed error
 	read := false
 	for _, j := range jobs {
-		if !j.Spare || j.Desired == nil || inv.failed[j] != nil || !j.steps[0].leaves && len(unkept(j.Shown, w.knownFor(j, inv))) == 0 {
+		if !j.Spare || j.Desired == nil || j.ips.Err != nil || !j.steps[0].leaves && len(unkept(j.Shown, w.knownFor(j, ips))) == 0 {
 			continue
 		}
 		if !read {
@@ -46,9 +47,9 @@ func (w *worker) spare(ctx context.Context, jobs []*job, inv *inventory) {
 			frontends, failed = w.frontends(ctx)
 		}
 		if failed != nil {
-			inv.failed[j] = failed
-		} else if lost := w.lost(j, inv, frontends); len(lost) > 0 {
-			inv.failed[j] = &RemovalError{Addresses: lost}
+			j.ips.Err = failed
+		} else if lost := w.lost(j, ips, frontends); len(lost) > 0 {
+			j.ips.Err = &RemovalError{Addresses: lost}
 		}
 	}
 }
@@ -66,14 +67,14 @@ func (w *worker) frontends(ctx context.Context) ([]lb.Frontend, error) {
 }
 
 // knownFor are the addresses that a job's Service will have, as far as they are known.
-func (w *worker) knownFor(j *job, inv *inventory) []netip.Addr {
+func (w *worker) knownFor(j *job, ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for i, f := range j.Desired.Frontends {
-		switch {
+		switch ip, public := ips.Of(j.ips, i); {
 		case f.PublicIP == nil && f.Frontend.Static:
 			all = append(all, f.Frontend.PrivateIP)
-		case f.PublicIP != nil && i < len(inv.of[j]):
-			all = append(all, inv.known[inv.of[j][i]].Address)
+		case public:
+			all = append(all, ip.Address)
 		}
 	}
 	return all
@@ -88,8 +89,8 @@ func unkept(shown, will []netip.Addr) []netip.Addr {
 // here that it does not want, of public IPs that would be deleted, and all that it showed on a
 // load balancer that is not the cluster's any more. What somebody else has taken away already
 // is none of them.
-func (w *worker) lost(j *job, inv *inventory, frontends []lb.Frontend) []netip.Addr {
-	shown := unkept(j.Shown, w.knownFor(j, inv))
+func (w *worker) lost(j *job, ips *publicip.Round, frontends []lb.Frontend) []netip.Addr {
+	shown := unkept(j.Shown, w.knownFor(j, ips))
 	if !j.steps[0].leaves && slices.ContainsFunc(j.Recorded, func(name string) bool { return !containsFold(w.cfg.names(), name) }) {
 		return shown
 	}
@@ -100,12 +101,13 @@ func (w *worker) lost(j *job, inv *inventory, frontends []lb.Frontend) []netip.A
 		}
 	}
 	for _, f := range frontends {
-		if !hasPrefixFold(f.Name, j.Owner) || keeps(j, f, inv) {
+		if !hasPrefixFold(f.Name, j.Owner) || keeps(j, f, ips) {
 			continue
 		}
 		address := f.PrivateIP
 		if f.PublicIP != "" {
-			address = inv.known[keyOf(f.PublicIP)].Address
+			ip, _ := ips.ByID(f.PublicIP)
+			address = ip.Address
 		}
 		if lose(address); !address.IsValid() { // of a resource group that is not looked at
 			for _, a := range shown {
@@ -113,9 +115,9 @@ func (w *worker) lost(j *job, inv *inventory, frontends []lb.Frontend) []netip.A
 			}
 		}
 	}
-	for _, ip := range inv.known {
-		if slices.Contains(shown, ip.Address) && equalFold(madeFor(ip, w.cfg.ClusterName), j.Owner) && !wants(j.Desired, ip) {
-			lose(ip.Address)
+	for _, a := range ips.Unwanted(j.ips) {
+		if slices.Contains(shown, a) {
+			lose(a)
 		}
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
@@ -124,13 +126,13 @@ func (w *worker) lost(j *job, inv *inventory, frontends []lb.Frontend) []netip.A
 
 // keeps reports whether a Service has the address of one of its frontends after the step, here
 // or where it moves.
-func keeps(j *job, f lb.Frontend, inv *inventory) bool {
+func keeps(j *job, f lb.Frontend, ips *publicip.Round) bool {
 	moves := j.steps[0].leaves
 	return slices.ContainsFunc(j.Desired.Frontends, func(want service.Frontend) bool {
 		switch {
 		case f.PublicIP != "":
-			ip, known := inv.known[keyOf(f.PublicIP)]
-			return known && wants(&service.Spec{Frontends: []service.Frontend{want}}, ip)
+			ip, known := ips.ByID(f.PublicIP)
+			return known && publicip.Wants(&service.Spec{Frontends: []service.Frontend{want}}, ip)
 		case want.PublicIP != nil || !equalFold(want.Frontend.Subnet, f.Subnet):
 			return false
 		case want.Frontend.Static:
@@ -138,13 +140,4 @@ func keeps(j *job, f lb.Frontend, inv *inventory) bool {
 		}
 		return !moves && equalFold(want.Frontend.Name, f.Name)
 	})
-}
-
-// keyOf is the key of a public IP by its id; one that is none has none.
-func keyOf(id string) string {
-	ip, err := lb.ParseResourceID(id, lb.TypePublicIP)
-	if err != nil {
-		return ""
-	}
-	return ip.Key()
 }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package publicip keeps the public IPs of Services: it finds those that people brought, makes
+// those that nobody has, and removes those that were made and that nobody wants any more. A load
+// balancer has a Round for all Services that are written to it together.
+//
+//	ports.go      what is asked of Azure, and of whom besides
+//	request.go    what a Service wants, and what came of it
+//	round.go      reads all that the Services of a round have, and picks theirs
+//	choose.go     which public IP a frontend gets, and what it has to become (pure)
+//	contested.go  those that somebody else keeps changing back
+//	write.go      writes side by side: before the load balancer those that were made for Services
+//	label.go      and after it those that people brought
+//	remove.go     removes those that nobody wants any more, after it
+//	others.go     those that are not a Service's own
+//
+// What fails fails for those alone who want it, and nothing is tried again here.
+package publicip

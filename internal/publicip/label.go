@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publicip
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Label gives the public IPs that people brought the DNS labels that Services ask for: those
+// of these requests alone, whose load balancer has what they want. One that is refused there
+// changes nothing of what is not the cluster's.
+func (r *Round) Label(ctx context.Context, requests []*Request) {
+	ctx, cancel := context.WithTimeout(ctx, Deadline)
+	defer cancel()
+	brought := r.brought
+	r.brought = nil
+	r.readAgain(ctx, requests, brought)
+	writes, first := map[string]*write{}, map[string]*write{}
+	for _, req := range requests {
+		if req.Err != nil || !waits(brought, req) {
+			continue
+		}
+		r.label(req, writes)
+		if req.Err == nil {
+			r.releaseLabel(req, first)
+		}
+	}
+	r.putAll(ctx, first)
+	r.putAll(ctx, writes)
+}
+
+// label notes which of the public IPs that people brought have to be written for a Service.
+func (r *Round) label(req *Request, writes map[string]*write) {
+	for _, f := range req.Desired.Frontends {
+		if f.PublicIP == nil || !theirs(*f.PublicIP) {
+			continue
+		}
+		next, changed, err := r.choose(*f.PublicIP, req)
+		switch {
+		case err != nil:
+			req.Err = err
+		case changed:
+			r.change(writes, next, req)
+		case writes[next.ID.Key()] != nil:
+			writes[next.ID.Key()].by = append(writes[next.ID.Key()].by, req)
+		}
+	}
+}
+
+// readAgain reads the public IPs that wait: the write of the load balancer may have changed
+// them, and what another Service wanted of them counts for nothing if it was refused.
+func (r *Round) readAgain(ctx context.Context, requests []*Request, brought map[string][]*Request) {
+	groups := map[string]lb.ResourceID{}
+	for key, by := range brought {
+		if slices.ContainsFunc(by, func(req *Request) bool { return slices.Contains(requests, req) }) {
+			g := group(r.known[key].ID)
+			groups[g.Key()] = g
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		if err := r.read(ctx, groups[key]); err != nil {
+			for _, req := range requests {
+				if waits(brought, req) {
+					req.Err = err
+				}
+			}
+		}
+	}
+}
+
+func waits(brought map[string][]*Request, req *Request) bool {
+	for _, by := range brought {
+		if slices.Contains(by, req) {
+			return true
+		}
+	}
+	return false
+}

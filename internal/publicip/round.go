@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publicip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/service"
+)
+
+// Round is what is known of the public IPs of all Services that are written to one load balancer
+// together. It is of one goroutine at a time.
+type Round struct {
+	cfg   *Config
+	on    lb.LoadBalancerID
+	known map[string]lb.PublicIP // by key
+	// first are the writes that come before those of writes, by key.
+	first, writes map[string]*write
+	// brought are the public IPs of people that have to change, and for whom: they are
+	// written when the load balancer has taken the Services.
+	brought map[string][]*Request
+	// retired are the public IPs of frontends that the round took away.
+	retired []lb.ResourceID
+}
+
+// write is a public IP that has to change, and for whom.
+type write struct {
+	next lb.PublicIP
+	by   []*Request
+}
+
+// Begin reads the public IPs of all requests, one list a resource group, and picks those that
+// they need. Nothing is written before Write.
+func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Request) *Round {
+	r := &Round{
+		cfg: &k.cfg, on: on, known: map[string]lb.PublicIP{}, brought: map[string][]*Request{},
+		first: map[string]*write{}, writes: map[string]*write{},
+	}
+	read := map[string]error{}
+	for _, req := range requests {
+		req.Err, req.keys = nil, nil
+		for _, g := range k.cfg.groups(req) {
+			err, done := read[g.Key()]
+			if !done {
+				err = r.read(ctx, g)
+				read[g.Key()] = err
+			}
+			if err != nil {
+				req.Err = err
+			}
+		}
+	}
+	for _, req := range requests {
+		if req.Err == nil && req.Desired != nil && !req.Leaves {
+			r.pick(req)
+			r.releaseLabel(req, r.first)
+		}
+	}
+	return r
+}
+
+// pick chooses the public IPs of a Service, and notes which have to be written.
+func (r *Round) pick(req *Request) {
+	var nexts []lb.PublicIP
+	var changes []bool
+	for _, f := range req.Desired.Frontends {
+		var next lb.PublicIP
+		var changed bool
+		var err error
+		if f.PublicIP != nil {
+			next, changed, err = r.choose(*f.PublicIP, req)
+		}
+		if errors.Is(err, errOtherFamily) && !req.Replaces {
+			// Its name is needed for an address of the other family: first all goes.
+			req.Replaces, req.Leaves = true, true
+			return
+		}
+		if err != nil {
+			req.Err = err
+			return
+		}
+		nexts, changes = append(nexts, next), append(changes, changed)
+	}
+	r.leaveContested(req, nexts, changes)
+	for i, f := range req.Desired.Frontends {
+		if f.PublicIP == nil {
+			req.keys = append(req.keys, "")
+			continue
+		}
+		key := nexts[i].ID.Key()
+		req.keys = append(req.keys, key)
+		switch {
+		case theirs(*f.PublicIP) && (changes[i] || len(r.brought[key]) > 0):
+			r.brought[key] = append(r.brought[key], req)
+			r.known[key] = nexts[i] // whoever wants another label is told so
+		case changes[i]:
+			r.change(r.writes, nexts[i], req)
+		case r.writes[key] != nil:
+			r.writes[key].by = append(r.writes[key].by, req)
+		}
+	}
+}
+
+// choose chooses a public IP that nobody else is just writing: Azure would refuse every write of
+// the load balancer that refers to it.
+func (r *Round) choose(want service.PublicIP, req *Request) (next lb.PublicIP, changed bool, err error) {
+	next, changed, err = choose(want, r.known, req.Service, r.on, r.cfg.Location)
+	if err != nil {
+		return next, false, err
+	}
+	what := "public IP " + next.ID.Name
+	if next.Provisioning == lb.Updating {
+		return next, false, r.cfg.InProgress.Found(what, time.Now())
+	}
+	r.cfg.InProgress.Free(what)
+	return next, changed, nil
+}
+
+// change notes that a Service has a public IP change: the next one that wants it changes this.
+func (r *Round) change(writes map[string]*write, next lb.PublicIP, req *Request) {
+	key := next.ID.Key()
+	r.known[key], req.Changed = next, true
+	if writes[key] == nil {
+		writes[key] = &write{}
+	}
+	writes[key].next = next
+	writes[key].by = append(writes[key].by, req)
+}
+
+// releaseLabel takes the DNS label of a Service from the public IP that it had before: no two
+// can have the same.
+func (r *Round) releaseLabel(req *Request, writes map[string]*write) {
+	for _, key := range req.keys {
+		if len(r.brought[key]) > 0 {
+			continue // it has no label yet
+		}
+		for other, ip := range r.known {
+			if key != "" && !slices.Contains(req.keys, other) && ip.DNSLabel != "" && ip.DNSLabel == r.known[key].DNSLabel && ip.Tags[service.TagDNSLabel] == req.Service && !r.cfg.foreign(ip) {
+				ip.Tags = maps.Clone(ip.Tags)
+				delete(ip.Tags, service.TagDNSLabel)
+				ip.DNSLabel = ""
+				writes[other] = &write{next: ip, by: []*Request{req}}
+			}
+		}
+	}
+}
+
+// read reads the public IPs of a resource group.
+func (r *Round) read(ctx context.Context, g lb.ResourceID) error {
+	ips, err := r.cfg.list(ctx, g)
+	for _, ip := range ips {
+		r.known[ip.ID.Key()] = ip
+	}
+	return err
+}
+
+// list lists the public IPs of a resource group. One that is gone has none.
+func (c *Config) list(ctx context.Context, g lb.ResourceID) ([]lb.PublicIP, error) {
+	ips, err := c.Azure.ListPublicIPs(ctx, g.SubscriptionID, g.ResourceGroup)
+	if f := fault.From(err); f != nil && f.Class != fault.Stale {
+		return nil, fmt.Errorf("public IPs of resource group %s: %w", g.ResourceGroup, err)
+	}
+	return ips, nil
+}
+
+// Of is the public IP of one of the frontends that a Service wants; false for a private one, and
+// while none was picked.
+func (r *Round) Of(req *Request, frontend int) (lb.PublicIP, bool) {
+	if frontend >= len(req.keys) || req.keys[frontend] == "" {
+		return lb.PublicIP{}, false
+	}
+	return r.known[req.keys[frontend]], true
+}
+
+// ByID is the public IP with an ARM id; false if it is in no resource group that was read.
+func (r *Round) ByID(id string) (lb.PublicIP, bool) {
+	parsed, err := lb.ParseResourceID(id, lb.TypePublicIP)
+	if err != nil {
+		return lb.PublicIP{}, false
+	}
+	ip, known := r.known[parsed.Key()]
+	return ip, known
+}
+
+// AddressAt is the address of a place of a plan: the id of a public IP, or a subnet and a
+// private address.
+func (r *Round) AddressAt(place string) string {
+	if ip, ok := r.known[place]; ok {
+		return ip.Address.String()
+	}
+	_, private, _ := strings.Cut(place, " ")
+	return private
+}
+
+// Unwanted are the addresses of those that were made for a Service, and that it wants no more.
+func (r *Round) Unwanted(req *Request) []netip.Addr {
+	var all []netip.Addr
+	for _, ip := range r.known {
+		if strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) && !Wants(req.Desired, ip) {
+			all = append(all, ip.Address)
+		}
+	}
+	return all
+}
+
+// Retire notes the public IPs that lost a frontend.
+func (r *Round) Retire(changes []plan.Change) { r.retired = append(r.retired, lost(changes)...) }
+
+// Lost are the resource groups of the public IPs that lost a frontend.
+func Lost(changes []plan.Change) []lb.ResourceID {
+	all := lost(changes)
+	for i, id := range all {
+		all[i] = group(id)
+	}
+	return all
+}
+
+func lost(changes []plan.Change) []lb.ResourceID {
+	var all []lb.ResourceID
+	for _, c := range changes {
+		was, ok := c.Was.(lb.Frontend)
+		if !ok || was.PublicIP == "" {
+			continue
+		}
+		if is, stays := c.Is.(lb.Frontend); stays && strings.EqualFold(is.PublicIP, was.PublicIP) {
+			continue
+		}
+		if id, err := lb.ParseResourceID(was.PublicIP, lb.TypePublicIP); err == nil {
+			all = append(all, id)
+		}
+	}
+	return all
+}
