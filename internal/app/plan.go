@@ -73,6 +73,9 @@ func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
+	if o.known, err = behaviourOf(o.Options); err != nil {
+		return planview.Plan{}, err
+	}
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return planview.Plan{}, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
@@ -154,7 +157,7 @@ func (p *planning) stage(settings balancer.Settings, client *azure.Client) error
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	p.rehearsal = balancer.NewRehearsal(balancer.Config{Settings: settings, Cluster: p.cluster}, client)
+	p.rehearsal = balancer.NewRehearsal(balancer.Config{Settings: settings, Cluster: p.cluster, Behaviour: p.known}, client)
 	namespace := kube.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Balance(p.rehearsal, balancingOf(p.Options, p.cfg, settings, client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change
