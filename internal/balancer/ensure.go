@@ -173,9 +173,8 @@ type Result struct {
 // Balancers bring load balancers level with requests. Its methods may be called from any
 // goroutine, at any time.
 type Balancers struct {
-	cfg      Config
-	atlas    atlas
-	readings *readings
+	cfg   Config
+	atlas atlas
 
 	mu      sync.Mutex                     // guards what follows
 	workers map[lb.LoadBalancerKey]*worker // that of the security group has no key
@@ -191,7 +190,7 @@ type Balancers struct {
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, readings: newReadings(cfg.Azure), workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}, fights: map[string]*fight{}}
+	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}, busy: map[string]int{}, fights: map[string]*fight{}}
 	b.atlas.reading = make(chan struct{}, 1)
 	if cfg.SecurityGroup.Name != "" {
 		b.workers[""] = newGuard(b).worker

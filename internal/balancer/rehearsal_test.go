@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 )
@@ -70,7 +71,7 @@ func foretell(t *testing.T, knows behaviour.Behaviour, before []edit, next edit)
 		if len(results) == 0 {
 			return
 		}
-		foretold, is := s.showing(r.Shadow), s.showing(balancer.NewShadow(s.process.client))
+		foretold, is := s.showing(r.Shadow), s.showing(rehearse.NewShadow(s.process.client))
 		if d := diff.Diff(is, foretold, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
 			err = fmt.Errorf("%s was foretold otherwise than it came (-came +foretold)\n%s", next.name, d)
 		}
@@ -98,8 +99,8 @@ func (s *stage) change(e edit) {
 }
 
 // rehearse plays what all Services ask for, in the order in which they came.
-func (s *stage) rehearse() (*balancer.Rehearsal, []balancer.Result) {
-	rehearsal := balancer.NewRehearsal(balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log}, s.process.client)
+func (s *stage) rehearse() (*rehearse.Rehearsal, []balancer.Result) {
+	rehearsal := rehearse.New(balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log}, s.process.client)
 	var reqs []balancer.Request
 	for _, name := range s.names() {
 		r := s.services[name]
@@ -143,7 +144,7 @@ type shown struct {
 
 // showing reads all that there is. Addresses that Azure chooses are left out, and in
 // security rules they are those of their public IPs.
-func (s *stage) showing(a *balancer.Shadow) shown {
+func (s *stage) showing(a *rehearse.Shadow) shown {
 	var all shown
 	names := map[string]string{}
 	for _, group := range []string{resources, "net"} {
