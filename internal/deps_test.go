@@ -32,7 +32,7 @@ const (
 
 var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant"}
-	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/planview", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip"}
+	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "internal/metrics", "internal/tracing"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate"}
@@ -66,7 +66,7 @@ func rules() []rule {
 	}
 	return append(all,
 		rule{"internal/adminstate", []string{"context", "sync", "log/slog"}, nil, "which nodes drain is decided from values alone"},
-		rule{"internal/planview", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
+		rule{"internal/rehearse/view", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
 		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},
 		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
 
@@ -87,6 +88,7 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 	if !balancing.Guarded {
 		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
 	}
+	balancing.Rehearse = rehearse.NewRehearsals(ensuring).Next
 	cluster.Balance(balancer.New(ensuring), balancing)
 	return nil
 }

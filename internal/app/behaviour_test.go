@@ -57,3 +57,42 @@ func TestBehaviourOfAReport(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 }
+
+// A plan decides by a report as the controller does: where Azure is known to fill new pools, the
+// write of their load balancer brings the members, and no pool is written.
+func TestAPlanByAReport(t *testing.T) {
+	filled := `{"behaviour": {"wholeWriteNewPools": "filled"}, "cloud": "emulator"}`
+	for _, row := range []struct {
+		name, report string
+		poolWrites   int
+	}{
+		{"without a report", "", 1},
+		{"new pools are filled", filled, 0},
+		{"a report of what is assumed", `{"behaviour": {"wholeWriteNewPools": "empty"}}`, 1},
+	} {
+		p, err := emptyCloud(t).plan(t, planned+"azure.json", readFile(t, planned+"shop.yaml"), func(o *PlanOptions) {
+			if row.report != "" {
+				o.AzureBehaviour = written(t, row.report)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.PoolWrites != row.poolWrites || !strings.Contains(p.Text(false), "+ 10.0.0.5 node-2") {
+			t.Errorf("%s: %d writes of pools, want %d:\n%s", row.name, p.PoolWrites, row.poolWrites, p.Text(false))
+		}
+	}
+	_, err := emptyCloud(t).plan(t, planned+"azure.json", "", func(o *PlanOptions) { o.AzureBehaviour = "/nonexistent" })
+	if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), "--azure-behaviour: open /nonexistent") {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -24,8 +24,9 @@ import (
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
-	"weir.dev/weir/internal/planview"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/rehearse/view"
 	"weir.dev/weir/internal/service"
 )
 
@@ -47,46 +48,49 @@ type planning struct {
 	PlanOptions
 	cfg       config.Config
 	cluster   *kube.Offline
-	rehearsal *balancer.Rehearsal
+	rehearsal *rehearse.Rehearsal
 	objects   kube.Objects
 	record    kube.Record // of the cluster, if it can be read
 	owners    map[string]string
-	unasked   []planview.Service // those for which nothing is asked, and why
-	noEffect  map[string]string  // restrictions without effect, by Service
+	unasked   []view.Service    // those for which nothing is asked, and why
+	noEffect  map[string]string // restrictions without effect, by Service
 	requests  []balancer.Request
 	results   []balancer.Result
 }
 
 // Plan returns what the controller would change in Azure if it started now. It writes
 // nothing. With an error that is Azure's the plan is not complete.
-func Plan(ctx context.Context, o PlanOptions) (planview.Plan, error) {
+func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	if o.Service != "" && o.Namespace == "" {
 		o.Namespace = metav1.NamespaceDefault
 	}
 	if err := o.checkNames(); err != nil {
-		return planview.Plan{}, err
+		return view.Plan{}, err
 	}
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
-		return planview.Plan{}, &UsageError{fmt.Errorf("--config: %w", err)}
+		return view.Plan{}, &UsageError{fmt.Errorf("--config: %w", err)}
 	}
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
+	if o.known, err = behaviourOf(o.Options); err != nil {
+		return view.Plan{}, err
+	}
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
-		return planview.Plan{}, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return view.Plan{}, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	client, err := newAzure(o.Options, cfg, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
 	if err != nil {
-		return planview.Plan{}, err
+		return view.Plan{}, err
 	}
 	p := &planning{PlanOptions: o, cfg: cfg, owners: map[string]string{}, noEffect: map[string]string{}}
 	if err := p.gather(ctx); err != nil {
-		return planview.Plan{}, err
+		return view.Plan{}, err
 	}
 	if err := p.stage(settings, client); err != nil {
-		return planview.Plan{}, err
+		return view.Plan{}, err
 	}
 	return p.play(ctx)
 }
@@ -154,7 +158,7 @@ func (p *planning) stage(settings balancer.Settings, client *azure.Client) error
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	p.rehearsal = balancer.NewRehearsal(balancer.Config{Settings: settings, Cluster: p.cluster}, client)
+	p.rehearsal = rehearse.New(balancer.Config{Settings: settings, Cluster: p.cluster, Behaviour: p.known}, client)
 	namespace := kube.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Balance(p.rehearsal, balancingOf(p.Options, p.cfg, settings, client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change
@@ -169,8 +173,8 @@ func (p *planning) stage(settings balancer.Settings, client *azure.Client) error
 }
 
 // play has everybody do his part.
-func (p *planning) play(ctx context.Context) (planview.Plan, error) {
-	none := planview.Plan{}
+func (p *planning) play(ctx context.Context) (view.Plan, error) {
+	none := view.Plan{}
 	if err := p.cluster.PlaceNodes(ctx); err != nil {
 		return none, err
 	}
@@ -219,12 +223,12 @@ func (p *planning) ask(ctx context.Context) error {
 		}
 		found = true
 		if why := p.cluster.Kept(s); why != "" {
-			p.unasked = append(p.unasked, planview.Service{Service: name, Kept: why})
+			p.unasked = append(p.unasked, view.Service{Service: name, Kept: why})
 			continue
 		}
 		p.noEffect[name] = p.cluster.Unenforced(s)
 		if kube.IsDryRun(s) {
-			p.unasked = append(p.unasked, planview.Service{Service: name, Note: kube.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"})
+			p.unasked = append(p.unasked, view.Service{Service: name, Note: kube.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"})
 			continue
 		}
 		req, refused, err := p.cluster.Ask(ctx, s)
@@ -232,7 +236,7 @@ func (p *planning) ask(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("Service %s: %w", name, err) //nolint:staticcheck // a Service is a name
 		case refused != "":
-			p.unasked = append(p.unasked, planview.Service{Service: name, Refused: refused})
+			p.unasked = append(p.unasked, view.Service{Service: name, Refused: refused})
 		case req.Service != "":
 			p.requests = append(p.requests, req)
 		}
@@ -266,14 +270,14 @@ func (p *planning) notServed() error {
 }
 
 // fill gives the pools their members, and returns those that stay as they are.
-func (p *planning) fill(ctx context.Context) ([]planview.Pool, error) {
-	var left []planview.Pool
+func (p *planning) fill(ctx context.Context) ([]view.Pool, error) {
+	var left []view.Pool
 	for _, pool := range p.cluster.Pools() {
 		if !p.concerns(pool) || p.unknown(pool) {
 			continue
 		}
 		if pool.Left != "" {
-			left = append(left, planview.Pool{BackendPool: pool.BackendPool, Why: pool.Left})
+			left = append(left, view.Pool{BackendPool: pool.BackendPool, Why: pool.Left})
 			continue
 		}
 		why, err := p.fillPool(ctx, pool)
@@ -281,7 +285,7 @@ func (p *planning) fill(ctx context.Context) ([]planview.Pool, error) {
 			return nil, fmt.Errorf("BackendPool %s: %w", pool.BackendPool, err)
 		}
 		if why != "" {
-			left = append(left, planview.Pool{BackendPool: pool.BackendPool, Why: why})
+			left = append(left, view.Pool{BackendPool: pool.BackendPool, Why: why})
 		}
 	}
 	return left, nil
@@ -335,9 +339,9 @@ func (p *planning) unknown(pool kube.Pool) bool {
 }
 
 // show makes the plan that people read.
-func (p *planning) show(left []planview.Pool) planview.Plan {
+func (p *planning) show(left []view.Pool) view.Plan {
 	d := p.rehearsal.Shadow.Differences()
-	shown := planview.Of(d, p.owners)
+	shown := view.Of(d, p.owners)
 	shown.Pools = left
 	for _, s := range p.unasked {
 		if s.Refused == "" {
@@ -350,7 +354,7 @@ func (p *planning) show(left []planview.Pool) planview.Plan {
 		if r.Desired != nil && r.Err == nil && shown.Lose(r.Service, r.Shown, r.Addresses) {
 			taken++
 		}
-		s := planview.Service{Service: r.Service, Note: noteOf(r), NoEffect: p.noEffect[r.Service]}
+		s := view.Service{Service: r.Service, Note: noteOf(r), NoEffect: p.noEffect[r.Service]}
 		if r.Desired != nil {
 			s.LoadBalancer = r.On.Name
 		}

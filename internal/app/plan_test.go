@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/planview"
+	"weir.dev/weir/internal/rehearse/view"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
 )
@@ -35,7 +35,7 @@ func newCloud(t *testing.T, snapshot []byte) *cloud {
 }
 
 // plan plans for the objects of a text, and fails the test if that wrote anything.
-func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (planview.Plan, error) {
+func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (view.Plan, error) {
 	t.Helper()
 	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(objects)}
 	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.Log = azure, "kubernetes", c.url, slog.New(slog.DiscardHandler)

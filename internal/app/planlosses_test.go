@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/planview"
+	"weir.dev/weir/internal/rehearse/view"
 )
 
 // A plan says which addresses would be taken away, and what stays though it is not served.
@@ -59,7 +59,7 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 				t.Errorf("%d Services kept, want %d; %d addresses lost, want %d", kept, tt.kept, len(p.Losses), tt.lost)
 			}
 			raw, err := p.JSON()
-			var read planview.Plan
+			var read view.Plan
 			if err != nil || json.Unmarshal(raw, &read) != nil || len(read.Losses) != len(p.Losses) || strings.Contains(string(raw), `"losses"`) != (len(p.Losses) > 0) {
 				t.Errorf("for machines: %v\n%s", err, raw)
 			}

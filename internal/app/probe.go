@@ -163,5 +163,9 @@ func wayOut(err error, subscription string) error {
 	if !ok {
 		return err
 	}
-	return fmt.Errorf("%w\nIt may still cost money. Delete it: az group delete --subscription %s --name %s\nor: weir probe-azure --clean --subscription %[2]s", err, subscription, left.Group)
+	what := "It may still cost money."
+	if left.Unseen {
+		what = "It would be empty and cost nothing."
+	}
+	return fmt.Errorf("%w\n%s Delete it: az group delete --subscription %s --name %s\nor: weir probe-azure --clean --subscription %[3]s", err, what, subscription, left.Group)
 }

@@ -160,3 +160,19 @@ func TestForgottenKey(t *testing.T) {
 		t.Error("the same key again")
 	}
 }
+
+// Who stops a run while its group is being made is told what may be left, and what deletes it.
+func TestAGroupThatMayCome(t *testing.T) {
+	for _, row := range []struct {
+		left probe.LeftBehind
+		says string
+	}{
+		{probe.LeftBehind{Group: "weir-probe-a", Unseen: true, Err: errors.New("no answer")}, "resource group weir-probe-a may come to be there yet: no answer\nIt would be empty and cost nothing. Delete it: "},
+		{probe.LeftBehind{Group: "weir-probe-a", Err: errors.New("409")}, "resource group weir-probe-a could not be deleted: 409\nIt may still cost money. Delete it: "},
+	} {
+		want := row.says + "az group delete --subscription sub-1 --name weir-probe-a\nor: weir probe-azure --clean --subscription sub-1"
+		if got := wayOut(&row.left, "sub-1").Error(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

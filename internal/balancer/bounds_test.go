@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 )
@@ -73,7 +74,8 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 		s.apply("shop/web", simple(), nil)
 		s.settle(time.Hour)
 		s.emu.ClearCalls()
-		rehearse := func(i int, group string) error {
+		rehearsals := rehearse.NewRehearsals(balancer.Config{Settings: s.settings, Azure: s.process.client, Cluster: s.process})
+		once := func(i int, group string) error {
 			spec := simple()
 			annotate(&spec, service.IdleTimeout, fmt.Sprint(4+i%90))
 			annotate(&spec, service.PIPResourceGroup, group)
@@ -82,7 +84,7 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			r := s.process.balancers.Rehearsal()
+			r := rehearsals.Next()
 			on, _, err := r.Locate(s.process.ctx, balancer.Placing{Service: spec.Key(), Owner: spec.Owner(), Desired: &desired})
 			if err != nil {
 				return err
@@ -94,7 +96,7 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 			return results[0].Err
 		}
 		for i := range 15 { // four a second
-			if err := rehearse(i, resources); err != nil {
+			if err := once(i, resources); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -104,8 +106,8 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 		s.emu.ClearCalls()
 		start, stopped := time.Now(), 0
 		for i := range 200 {
-			err := rehearse(i, fmt.Sprint("rg-", i))
-			if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == balancer.CodeRehearsed {
+			err := once(i, fmt.Sprint("rg-", i))
+			if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == rehearse.CodeRehearsed {
 				stopped++
 				if until := time.Until(f.RetryAt); until <= 0 || until > time.Second {
 					t.Fatalf("told to come again in %s", until)
@@ -116,7 +118,7 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 			t.Errorf("200 rehearsals in %s made %d calls, %d were stopped", time.Since(start), len(s.emu.Calls()), stopped)
 		}
 		time.Sleep(10 * time.Second)
-		if err := rehearse(7, resources); err != nil {
+		if err := once(7, resources); err != nil {
 			t.Errorf("the share has not come back: %v", err)
 		}
 	})

@@ -171,7 +171,6 @@ type Result struct {
 type Balancers struct {
 	cfg      Config
 	atlas    atlas
-	readings *readings
 	ips      *publicip.Keeper
 	contests contest.Contests
 	busy     contest.InProgress
@@ -186,7 +185,7 @@ type Balancers struct {
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, readings: newReadings(cfg.Azure), workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}}
+	b := &Balancers{cfg: cfg, workers: map[lb.LoadBalancerKey]*worker{}, suspects: map[string]*refusal{}}
 	b.atlas.reading = make(chan struct{}, 1)
 	b.ips = publicip.New(publicip.Config{
 		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.busy, Log: cfg.Log,

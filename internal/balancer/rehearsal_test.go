@@ -16,31 +16,38 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
 )
 
-// Whatever a Service asks for next, what is rehearsed for it is what then happens; and the
-// rehearsal writes nothing.
+// Whatever a Service asks for next, and whatever is known of Azure, what is rehearsed for it is
+// what then happens; and the rehearsal writes nothing.
 func TestLawARehearsalIsWhatHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before, next := drawEdits(rt), drawEdits(rt)[0]
 		if next.name == "" {
 			next.name, next.spec = lawNames[0], drawSpec(rt, lawNames[0])
 		}
-		if err := foretell(t, before, next); err != nil {
+		knows := rapid.SampledFrom([]behaviour.Behaviour{{}, {WholeWriteNewPools: behaviour.Filled}}).Draw(rt, "knows")
+		if err := foretell(t, knows, before, next); err != nil {
 			rt.Fatal(err)
 		}
 	})
 }
 
-func foretell(t *testing.T, before []edit, next edit) (err error) {
+func foretell(t *testing.T, knows behaviour.Behaviour, before []edit, next edit) (err error) {
 	synctest.Test(t, func(*testing.T) {
 		s := newStage(func(set *balancer.Settings) {
 			set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
 		})
 		defer s.close()
+		must(s.emu.SetBehaviour(knows))
+		s.stop()
+		s.knows = knows
+		s.launch()
 		s.put("publicIPAddresses/mine", `{location: eastus, sku: {name: Standard}, properties: {publicIPAllocationMethod: Static}}`)
 		s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
 		for _, e := range before {
@@ -64,7 +71,7 @@ func foretell(t *testing.T, before []edit, next edit) (err error) {
 		if len(results) == 0 {
 			return
 		}
-		foretold, is := s.showing(r.Shadow), s.showing(balancer.NewShadow(s.process.client))
+		foretold, is := s.showing(r.Shadow), s.showing(rehearse.NewShadow(s.process.client))
 		if d := diff.Diff(is, foretold, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
 			err = fmt.Errorf("%s was foretold otherwise than it came (-came +foretold)\n%s", next.name, d)
 		}
@@ -92,8 +99,8 @@ func (s *stage) change(e edit) {
 }
 
 // rehearse plays what all Services ask for, in the order in which they came.
-func (s *stage) rehearse() (*balancer.Rehearsal, []balancer.Result) {
-	rehearsal := balancer.NewRehearsal(balancer.Config{Settings: s.settings, Cluster: s.process, Log: s.log}, s.process.client)
+func (s *stage) rehearse() (*rehearse.Rehearsal, []balancer.Result) {
+	rehearsal := rehearse.New(balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log}, s.process.client)
 	var reqs []balancer.Request
 	for _, name := range s.names() {
 		r := s.services[name]
@@ -137,7 +144,7 @@ type shown struct {
 
 // showing reads all that there is. Addresses that Azure chooses are left out, and in
 // security rules they are those of their public IPs.
-func (s *stage) showing(a *balancer.Shadow) shown {
+func (s *stage) showing(a *rehearse.Shadow) shown {
 	var all shown
 	names := map[string]string{}
 	for _, group := range []string{resources, "net"} {

@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
 
@@ -26,7 +27,7 @@ const class = "weir.dev/azure"
 
 func balancing() kube.Balancing {
 	return kube.Balancing{
-		Class: class, Namespace: "default", Guarded: true,
+		Class: class, Namespace: "default", Guarded: true, Rehearse: balancers.Rehearsal,
 		Settings: service.Settings{
 			ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: subscription, ResourceGroup: "rg"},
 			VirtualNetwork: vnetID, Subnet: "nodes",
@@ -57,11 +58,11 @@ func (b *standIn) Names() []string { return []string{"kubernetes", "kubernetes-i
 func (b *standIn) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
 
 // Rehearsal is one of an Azure that has nothing.
-func (b *standIn) Rehearsal() *balancer.Rehearsal {
+func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	set := balancer.Settings{
 		Settings: balancing().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
 	}
-	return balancer.NewRehearsal(balancer.Config{Settings: set, Cluster: nothing{}}, nothing{})
+	return rehearse.New(balancer.Config{Settings: set, Cluster: nothing{}}, nothing{})
 }
 
 // nothing is an Azure that has nothing, and a cluster that needs nothing.

@@ -23,6 +23,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
 
@@ -53,8 +54,6 @@ type Balancers interface {
 	Leftovers(ctx context.Context) ([]balancer.Leftover, error)
 	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
 	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
-	// Rehearsal returns Balancers that write nothing.
-	Rehearsal() *balancer.Rehearsal
 }
 
 // Balancing says which Services have a load balancer of Weir's.
@@ -81,6 +80,8 @@ type Balancing struct {
 	// by its providerID; see azure.Client. It is called where a configuration has a
 	// PrimaryVMSet.
 	AvailabilitySet func(ctx context.Context, providerID string) (string, error)
+	// Rehearse returns a rehearsal for a Service that is only to be planned.
+	Rehearse func() *rehearse.Rehearsal
 }
 
 // Balance has Setup run a controller of Services that have a load balancer.
@@ -308,7 +309,7 @@ func (c *Cluster) unasked(ctx context.Context, req reconcile.Request, s *corev1.
 	if !ok {
 		return outcome(ctx, err, 0)
 	}
-	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == balancer.CodeRehearsed {
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == rehearse.CodeRehearsed {
 		return reconcile.Result{RequeueAfter: c.again(req, cl, err, now)}, nil // nobody waits for it
 	}
 	c.complain(s, cl, troubleOf(err), unplaced.Error())

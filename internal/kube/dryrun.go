@@ -18,8 +18,9 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/planview"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/rehearse/view"
 	"weir.dev/weir/internal/service"
 )
 
@@ -83,13 +84,13 @@ func (c *Cluster) foretell(ctx context.Context, s *corev1.Service, cl *claim, wi
 
 // rehearse returns what would change, in a few words.
 func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Spec, namespace map[string]string) (string, error) {
-	r := c.balancers.Rehearsal()
+	r := c.balancing.Rehearse()
 	req, places, err := c.requestBy(ctx, r, s, cl, wish, namespace)
 	if err != nil {
 		return "", err
 	}
 	if len(places) == 0 {
-		return planview.Plan{}.Brief(), nil
+		return view.Plan{}.Brief(), nil
 	}
 	results, err := r.Play(ctx, []balancer.Request{req})
 	if err != nil {
@@ -108,12 +109,12 @@ func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wi
 			}
 		}
 	}
-	return planview.Of(r.Shadow.Differences(), nil).Brief(), nil
+	return view.Of(r.Shadow.Differences(), nil).Brief(), nil
 }
 
 // rehearsePool gives a Service's own pool its members in the shadow, and the pool of all nodes if
 // it would be made.
-func (c *Cluster) rehearsePool(ctx context.Context, r *balancer.Rehearsal, s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) error {
+func (c *Cluster) rehearsePool(ctx context.Context, r *rehearse.Rehearsal, s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) error {
 	b, err := r.Shadow.GetLoadBalancer(ctx, on)
 	if err != nil {
 		return err

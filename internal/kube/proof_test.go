@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
 
@@ -39,7 +40,7 @@ func proving(t *testing.T, pools ...*v1alpha1.BackendPool) *Offline {
 	}
 	settings := service.Settings{ClusterName: "kubernetes"}
 	o := NewOffline(Options{SubscriptionID: "s0", ResourceGroup: "rg0"})
-	o.Balance(balancer.NewRehearsal(balancer.Config{Settings: balancer.Settings{
+	o.Balance(rehearse.New(balancer.Config{Settings: balancer.Settings{
 		Settings: settings, Place: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0"}, Configurations: []service.Configuration{{Name: "kubernetes"}},
 	}}, nil), Balancing{Class: "weir.dev/azure", Namespace: "weir-system", Settings: settings})
 	if err := o.Fill(objects); err != nil {

@@ -42,7 +42,6 @@ func (*town) Run(context.Context)                                       {}
 func (*town) Reads(context.Context, string) error                       { return nil }
 func (*town) Leftovers(context.Context) ([]balancer.Leftover, error)    { return nil, nil }
 func (*town) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
-func (*town) Rehearsal() *balancer.Rehearsal                            { return nil }
 func (*town) Names() []string                                           { return []string{"kubernetes", "kubernetes-internal"} }
 func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}

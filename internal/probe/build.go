@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/fault"
 )
 
 // build makes the group and what is in it. The first write of a load balancer asks already.
@@ -20,12 +21,13 @@ func (r *run) build(ctx context.Context) error {
 	case !is.gone():
 		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, said(is), is.Message)
 	}
-	r.made = true // from here on it may be there, whatever is answered
+	if err := r.makeGroup(ctx); err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		what, id string
 		body     Object
 	}{
-		{"resource group", r.self(), r.groupBody()},
 		{"network security group", r.securityGroup(), r.securityGroupBody()},
 		{"virtual network", r.virtualNetwork(), r.virtualNetworkBody()},
 	} {
@@ -44,6 +46,22 @@ func (r *run) build(ctx context.Context) error {
 	}
 	return r.buildMachines(ctx)
 }
+
+// makeGroup makes the group, and notes if nothing tells whether it has.
+func (r *run) makeGroup(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // nothing was sent
+	}
+	r.made = true // from here on it may be there, whatever is answered
+	const what = "resource group"
+	w, err := r.put(ctx, "", write(r.self(), r.groupBody()))
+	r.unanswered = !w.took() && (err != nil && fault.From(err).Undecided || inDoubt(w.Status))
+	return made(what, r.self(), w, err)
+}
+
+// inDoubt reports whether an answer may be that of a server in between, which has passed the
+// request on.
+func inDoubt(status int) bool { return status == statusRequestTimeout || status >= statusServerError }
 
 // create makes a part without which nothing can be asked.
 func (r *run) create(ctx context.Context, what, id string, body Object) error {

@@ -60,7 +60,7 @@ func Remove(ctx context.Context, azure Azure, subscription string, list []Left, 
 	for _, l := range list {
 		say("deleting resource group " + l.Name + ", which takes some minutes")
 		if err := remove(ctx, azure, place{subscription, l.Name}); err != nil {
-			failed = errors.Join(failed, &LeftBehind{l.Name, errors.New(Redact(err.Error(), subscription))})
+			failed = errors.Join(failed, &LeftBehind{Group: l.Name, Err: errors.New(Redact(err.Error(), subscription))})
 			continue
 		}
 		say("deleted " + l.Name)
@@ -102,6 +102,29 @@ func remove(ctx context.Context, azure Azure, at place) error {
 		return fmt.Errorf("its deletion ended, and it is still there: %s", said(is))
 	}
 	return err
+}
+
+// A write whose answer is missing arrives within arrivesWithin, if it ever does; it is looked for
+// every lookEvery.
+const (
+	arrivesWithin = time.Minute
+	lookEvery     = 5 * time.Second
+)
+
+// appears looks for a group whose write may be under way still, and reports whether it was seen.
+func appears(ctx context.Context, azure Azure, at place) (bool, error) {
+	for until := time.Now().Add(arrivesWithin); ; {
+		is, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
+		if err != nil || !is.gone() {
+			return err == nil, err
+		}
+		if time.Now().After(until) {
+			return false, nil
+		}
+		if err := pause(ctx, lookEvery); err != nil {
+			return false, err
+		}
+	}
 }
 
 // patiently sends a request until Azure is not busy.

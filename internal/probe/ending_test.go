@@ -3,14 +3,18 @@
 package probe_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/probe"
@@ -188,4 +192,95 @@ func TestGroupsOfOthersStay(t *testing.T) {
 			t.Errorf("left are %s", after)
 		}
 	})
+}
+
+// underWay carries all requests at once but the one that makes the group, which is under way until
+// the run is stopped, and arrives that much later; less than nothing is never.
+func (c *cloud) underWay(stop context.CancelCauseFunc, later time.Duration) transport {
+	return func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/resourceGroups/weir-probe-abc123") {
+			return c.emu.Transport().Do(r)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		arrives := r.Clone(context.WithoutCancel(r.Context()))
+		arrives.Body = io.NopCloser(bytes.NewReader(body))
+		stop(errors.New("Ctrl-C"))
+		if later >= 0 {
+			time.AfterFunc(later, func() {
+				if resp, err := c.emu.Transport().Do(arrives); err == nil {
+					_ = resp.Body.Close()
+				}
+			})
+		}
+		return nil, context.Cause(r.Context())
+	}
+}
+
+// Stopped while the write of its group is under way, a run does not take the 404 that follows for
+// the truth: it waits for the group and deletes it, or says what may be left.
+func TestStoppedWhileTheGroupIsMade(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		later  time.Duration
+		unseen bool // the group, by the run
+		cleans bool // somebody, later
+	}{
+		{"it arrives at once", 0, false, false},
+		{"it arrives late", 45 * time.Second, false, false},
+		{"it arrives when nobody looks any more", 5 * time.Minute, true, true},
+		{"it never arrives", -1, true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1})
+			ctx, stop := context.WithCancelCause(t.Context())
+			defer stop(nil)
+			_, err := c.run(ctx, c.underWay(stop, row.later))
+			if err == nil || !strings.Contains(err.Error(), "stopped: Ctrl-C") {
+				t.Errorf("%s: %v", row.name, err)
+			}
+			left, ok := errors.AsType[*probe.LeftBehind](err)
+			if ok != row.unseen || ok && (!left.Unseen || left.Group != "weir-probe-abc123" || !strings.Contains(err.Error(), "may come to be there yet")) {
+				t.Errorf("%s: %v", row.name, err)
+			}
+			if says := slices.Contains(c.said, "deleted"); says == row.unseen {
+				t.Errorf("%s: it says %q", row.name, c.said)
+			}
+			time.Sleep(10 * time.Minute)
+			if row.cleans {
+				if c.left() == "" {
+					t.Errorf("%s: nothing has arrived", row.name)
+				}
+				if err := c.clean(t.Context()); err != nil {
+					t.Errorf("%s: %v", row.name, err)
+				}
+			}
+			if left := c.left(); left != "" {
+				t.Errorf("%s: left behind: %s", row.name, left)
+			}
+		})
+	}
+}
+
+// An answer of a server that may have passed the write on is none: the group may arrive. A
+// refusal is one, and nobody waits.
+func TestTheGroupIsRefused(t *testing.T) {
+	for _, row := range []struct {
+		status int
+		unseen bool
+	}{{503, true}, {403, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCloud(t, armemu.Options{Seed: 1})
+			if err := c.emu.SetFaults(fmt.Sprintf(`rules: [{match: {method: PUT, path: "resourceGroups/*"}, action: {status: %d, code: Broken}}]`, row.status)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := c.run(t.Context(), nil)
+			left, ok := errors.AsType[*probe.LeftBehind](err)
+			if err == nil || ok != row.unseen || ok && !left.Unseen {
+				t.Errorf("%d: %v", row.status, err)
+			}
+		})
+	}
 }

@@ -12,7 +12,8 @@ import (
 // request again only where no second layer would do so, too.
 type Azure interface {
 	// Send sends one request and returns its answer, whatever its status. It waits first as
-	// long as an earlier answer asks. An error says that no answer came.
+	// long as an earlier answer asks. An error says that no answer came; it carries a
+	// *fault.Fault, which says whether the request may arrive all the same.
 	Send(ctx context.Context, r Request) (Answer, error)
 	// Follow waits until Azure is done with what an answer began. An error says that its end
 	// is not known.
@@ -93,7 +94,9 @@ const (
 
 	statusBadRequest         = 400
 	statusNotFound           = 404
+	statusRequestTimeout     = 408
 	statusConflict           = 409
 	statusPreconditionFailed = 412
 	statusTooManyRequests    = 429
+	statusServerError        = 500
 )

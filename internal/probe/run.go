@@ -26,11 +26,17 @@ type Probe struct {
 // LeftBehind says that a resource group of a probe may still be there.
 type LeftBehind struct {
 	Group string
-	Err   error
+	// Unseen is true if nothing tells whether the write that makes it arrived: it is not there,
+	// and may come to be there, empty.
+	Unseen bool
+	Err    error
 }
 
 // Error names the group and what went wrong.
 func (e *LeftBehind) Error() string {
+	if e.Unseen {
+		return fmt.Sprintf("resource group %s may come to be there yet: %v", e.Group, e.Err)
+	}
 	return fmt.Sprintf("resource group %s could not be deleted: %v", e.Group, e.Err)
 }
 
@@ -46,12 +52,13 @@ type run struct {
 	place
 	tags  Object
 	began time.Time
-	// made is set once the group may be there.
-	made     bool
-	calls    atomic.Int64
-	findings map[string]*Finding
-	samples  []sample
-	spares   int
+	// made is set once the group may be there, and unanswered if nothing tells whether the
+	// write that makes it arrived.
+	made, unanswered bool
+	calls            atomic.Int64
+	findings         map[string]*Finding
+	samples          []sample
+	spares           int
 	// shown is the load balancer with the pool of addresses as it was last read; nil once it
 	// was written.
 	shown Object
@@ -91,9 +98,19 @@ func (r *run) cleanUp(ctx context.Context) error {
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), toDelete)
 	defer cancel()
+	if r.unanswered {
+		r.Say(fmt.Sprintf("nothing tells whether the write of resource group %s arrived: looking for it for %s", r.group, arrivesWithin))
+		there, err := appears(after, r.Azure, r.place)
+		switch {
+		case err != nil:
+			return &LeftBehind{Group: r.group, Err: err}
+		case !there:
+			return &LeftBehind{Group: r.group, Unseen: true, Err: fmt.Errorf("its write had no answer that tells, and %s later it is not there", arrivesWithin)}
+		}
+	}
 	r.Say("deleting resource group " + r.group + ", which takes some minutes")
 	if err := remove(after, r.Azure, r.place); err != nil {
-		return &LeftBehind{r.group, err}
+		return &LeftBehind{Group: r.group, Err: err}
 	}
 	r.Say("deleted")
 	return nil

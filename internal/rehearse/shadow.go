@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package rehearse
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Reader reads what Balancers read of Azure; see Azure.
+// Reader reads what Balancers read of Azure; see balancer.Azure.
 type Reader interface {
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
@@ -105,7 +105,7 @@ func (s *Shadow) ListLoadBalancers(ctx context.Context, subscription, resourceGr
 	var all []lb.LoadBalancer
 	for _, key := range slices.Sorted(maps.Keys(s.balancers)) {
 		b := s.balancers[key].Is
-		if b.Etag != "" && equalFold(b.ID.SubscriptionID, subscription) && equalFold(b.ID.ResourceGroup, resourceGroup) {
+		if b.Etag != "" && strings.EqualFold(b.ID.SubscriptionID, subscription) && strings.EqualFold(b.ID.ResourceGroup, resourceGroup) {
 			all = append(all, b)
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Shadow) ListPublicIPs(ctx context.Context, subscription, resourceGroup 
 	var all []lb.PublicIP
 	for _, key := range slices.Sorted(maps.Keys(s.ips)) {
 		ip := s.ips[key].Is
-		if ip.Etag == "" || !equalFold(ip.ID.SubscriptionID, subscription) || !equalFold(ip.ID.ResourceGroup, resourceGroup) {
+		if ip.Etag == "" || !strings.EqualFold(ip.ID.SubscriptionID, subscription) || !strings.EqualFold(ip.ID.ResourceGroup, resourceGroup) {
 			continue
 		}
 		ip.UsedBy = s.usedBy(ip)
@@ -182,13 +182,13 @@ func (s *Shadow) ListPublicIPs(ctx context.Context, subscription, resourceGroup 
 func (s *Shadow) usedBy(ip lb.PublicIP) string {
 	used := ip.UsedBy
 	for _, b := range s.balancers {
-		if hasPrefixFold(used, b.Is.ID.String()+"/") {
+		if strings.HasPrefix(strings.ToLower(used), strings.ToLower(b.Is.ID.String()+"/")) {
 			used = ""
 		}
 	}
 	for _, b := range s.balancers {
 		for _, f := range b.Is.Frontends {
-			if equalFold(f.PublicIP, ip.ID.String()) {
+			if strings.EqualFold(f.PublicIP, ip.ID.String()) {
 				used = b.Is.ID.String() + "/frontendIPConfigurations/" + f.Name
 			}
 		}
@@ -253,7 +253,7 @@ func (s *Shadow) PutPool(p lb.Pool) {
 	}
 	known.Is.Pools = slices.Clone(known.Is.Pools)
 	for i, is := range known.Is.Pools {
-		if equalFold(is.ID.Name, p.ID.Name) {
+		if strings.EqualFold(is.ID.Name, p.ID.Name) {
 			if !slices.Equal(is.Addresses, p.Addresses) {
 				s.pools++
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planview shows people and machines what would change in Azure. It is pure: what
+// Package view shows people and machines what would change in Azure. It is pure: what
 // was rehearsed goes in, and text comes out.
 //
 //	plan.go      what is shown, and the names that machines read
@@ -8,7 +8,7 @@
 //	fields.go    what is shown of each part
 //	losses.go    addresses that would be taken away
 //	text.go      for people
-package planview
+package view
 
 import (
 	"encoding/json"
@@ -18,8 +18,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/rehearse"
 )
 
 // Plan is what would change in Azure.
@@ -122,7 +122,7 @@ type Pool struct {
 
 // Of makes a plan of what was rehearsed. owners are the Services by the first part of the
 // names of what is theirs.
-func Of(d balancer.Differences, owners map[string]string) Plan {
+func Of(d rehearse.Differences, owners map[string]string) Plan {
 	v := view{owners: owners, given: d.Given}
 	p := Plan{Resources: []Resource{}, Services: []Service{}, PoolWrites: d.Pools}
 	for _, c := range d.Balancers {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package planview
+package view
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/test/referencepage"
 )
 
@@ -39,14 +39,14 @@ func example() Plan {
 		address("n1", "10.0.0.4", lb.Down), address("n2", "10.0.0.5", lb.None), address("n4", "10.0.0.7", lb.Down),
 	}}}
 	next.Rules = nil
-	p := Of(balancer.Differences{
-		Balancers: []balancer.Changed[lb.LoadBalancer]{{Was: before, Is: next}, {Was: lb.LoadBalancer{ID: id, Etag: "2"}, Is: lb.LoadBalancer{ID: id}}},
-		PublicIPs: []balancer.Changed[lb.PublicIP]{
+	p := Of(rehearse.Differences{
+		Balancers: []rehearse.Changed[lb.LoadBalancer]{{Was: before, Is: next}, {Was: lb.LoadBalancer{ID: id, Etag: "2"}, Is: lb.LoadBalancer{ID: id}}},
+		PublicIPs: []rehearse.Changed[lb.PublicIP]{
 			{Was: lb.PublicIP{ID: pip("kubernetes-a1"), Etag: "1", DNSLabel: "web"}, Is: lb.PublicIP{ID: pip("kubernetes-a1")}},
 			{Was: lb.PublicIP{ID: pip("same"), Etag: "1"}, Is: lb.PublicIP{ID: pip("same"), Etag: "1"}},
 			{Was: lb.PublicIP{ID: pip("never")}, Is: lb.PublicIP{ID: pip("never")}},
 		},
-		Groups: []balancer.Changed[lb.SecurityGroup]{{
+		Groups: []rehearse.Changed[lb.SecurityGroup]{{
 			Was: lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.1", "20.0.0.2"}}, {Name: "gone"}}},
 			Is:  lb.SecurityGroup{ID: pip("nsg"), Rules: []lb.SecurityRule{{Name: "kept", Destinations: []string{"20.0.0.2", "240.0.0.1"}}}},
 		}},
@@ -121,7 +121,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	referencepage.Is(t, "testdata/plan.json", string(raw))
-	raw, err = Of(balancer.Differences{}, nil).JSON()
+	raw, err = Of(rehearse.Differences{}, nil).JSON()
 	var none map[string]any
 	if err != nil || json.Unmarshal(raw, &none) != nil || none["resources"] == nil || none["services"] == nil || none["changes"] != 0.0 {
 		t.Errorf("an empty plan is %s, %v", raw, err)

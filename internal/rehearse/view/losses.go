@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package planview
+package view
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
 )
 
 // Loss is an address that would be taken away.
@@ -23,7 +23,7 @@ type Loss struct {
 }
 
 // loses notes the addresses of public IPs that would be deleted.
-func (p *Plan) loses(v view, changes []balancer.Changed[lb.PublicIP]) {
+func (p *Plan) loses(v view, changes []rehearse.Changed[lb.PublicIP]) {
 	for _, c := range changes {
 		if c.Was.Etag != "" && c.Is.Etag == "" && c.Was.Address.IsValid() {
 			p.Losses = append(p.Losses, Loss{Service: v.publicIP(c).Service, Address: c.Was.Address.String(), PublicIP: c.Was.ID.Name})

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package planview
+package view
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/rehearse"
 )
 
 // action is what becomes of a resource; empty if nothing does.
@@ -26,7 +26,7 @@ func action(was, is, differs bool) plan.Action {
 	return plan.Alter
 }
 
-func (v view) balancer(c balancer.Changed[lb.LoadBalancer]) Resource {
+func (v view) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
 	id := cmp.Or(c.Is.ID, c.Was.ID)
 	was, is := c.Was, c.Is
 	if is.Etag == "" {
@@ -165,7 +165,7 @@ func member(of plan.Action, a lb.Address, state string) Member {
 	return m
 }
 
-func (v view) publicIP(c balancer.Changed[lb.PublicIP]) Resource {
+func (v view) publicIP(c rehearse.Changed[lb.PublicIP]) Resource {
 	id := cmp.Or(c.Is.ID, c.Was.ID)
 	r := Resource{Kind: PublicIP, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
 	r.Fields = differing(v.ofPublicIP(c.Was, c.Was.Provisioning), v.ofPublicIP(c.Is, c.Was.Provisioning))
@@ -184,7 +184,7 @@ func cutLast(name string) (before, after string, ok bool) {
 	return name[:at], name[at+1:], true
 }
 
-func (v view) securityGroup(c balancer.Changed[lb.SecurityGroup]) Resource {
+func (v view) securityGroup(c rehearse.Changed[lb.SecurityGroup]) Resource {
 	id := c.Is.ID
 	r := Resource{Kind: SecurityGroup, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
 	for _, ch := range nsg.Diff(c.Was.Rules, c.Is.Rules) {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rehearse finds out what the controller would change in Azure, without changing it: the
+// load balancers' own code works on a shadow of Azure, which is only read and keeps what is written
+// to itself. What the shadow then shows otherwise than Azure is the plan.
+//
+//	shadow.go     the Azure that is only read, and what was written to it
+//	rehearsal.go  Balancers that work on a shadow
+//	readings.go   what rehearsals that come together read once, and their share of Azure's reads
+//
+// Package view shows the differences to people and machines.
+package rehearse
