@@ -84,7 +84,7 @@ func TestReferenceNamesTestsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := slices.Concat(updater, adminState)
-	out, err := exec.CommandContext(t.Context(), "grep", "-rhoE", "--include=*_test.go", `^func (Test|Fuzz|Benchmark)[A-Za-z0-9_]+`, "..", "../../test").Output()
+	out, err := exec.CommandContext(t.Context(), "grep", "-rhoE", "--include=*_test.go", `^func (Test|Fuzz|Benchmark)[A-Za-z0-9_]+`, "..", "../../test", "../../lab").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestReferenceNamesTestsThatExist(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile("scenario `([a-z0-9_]+)`").FindAllStringSubmatch(string(text), -1) {
-		if files, _ := filepath.Glob("../scenario/testdata/*" + m[1] + "*"); len(files) == 0 {
+		if files, _ := filepath.Glob("../../lab/scenario/testdata/*" + m[1] + "*"); len(files) == 0 {
 			t.Errorf("there is no scenario %s", m[1])
 		}
 	}
