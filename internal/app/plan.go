@@ -304,12 +304,11 @@ func (p *planning) fillPool(ctx context.Context, pool kube.Pool) (why string, er
 	if at < 0 {
 		return "load balancer " + on.ID.Name + " has no pool " + pool.ID.Name, nil
 	}
-	wanted := p.cluster.Wanted(pool.Ref)
-	recorded, err := p.cluster.Recorded(ctx, pool.Ref)
+	desired, err := p.cluster.Desired(pool.Ref)
 	if err != nil {
 		return "", err
 	}
-	next, err := poolupdate.Foretell(on.Pools[at], wanted, recorded, p.cfg.SetsAdminState())
+	next, err := poolupdate.Rehearse(on.Pools[at], desired, p.cfg.SetsAdminState())
 	if err != nil {
 		return err.Error(), nil
 	}

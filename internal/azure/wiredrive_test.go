@@ -100,14 +100,13 @@ type service struct {
 
 func (*service) Relevant(poolupdate.Operation) bool { return true }
 
-func (*service) Wanted(poolupdate.Ref) poolupdate.Wanted {
-	return poolupdate.Wanted{Addresses: wantedAddresses(), Ours: func(netip.Addr) bool { return true }}
-}
-
-func (s *service) Recorded(context.Context, poolupdate.Ref) (poolupdate.Recorded, error) {
+func (s *service) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return poolupdate.Recorded{Written: s.written, Taken: s.taken}, nil
+	return poolupdate.Desired{
+		Addresses: wantedAddresses(), Ours: func(netip.Addr) bool { return true },
+		Recorded: poolupdate.Recorded{Written: s.written, Taken: s.taken},
+	}, nil
 }
 
 func (s *service) Record(_ context.Context, _ poolupdate.Ref, in poolupdate.Intent) error {

@@ -67,27 +67,21 @@ func (p pools) Relevant(op poolupdate.Operation) bool {
 	return p.of(op.Ref) != nil
 }
 
-// Wanted implements poolupdate.Cluster.
-func (p pools) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
-	p.stage().mu.Lock()
-	defer p.stage().mu.Unlock()
-	w := poolupdate.Wanted{Ours: func(netip.Addr) bool { return true }, Alone: true}
-	if b := p.of(ref); b != nil && !b.deleting {
-		w.Addresses = p.stage().members(b.pool)
-	}
-	return w
-}
-
 var errNoBackendPool = errors.New("the BackendPool is gone")
 
-// Recorded implements poolupdate.Ledger.
-func (p pools) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Recorded, error) {
+// Desired implements poolupdate.Cluster.
+func (p pools) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
-	if b := p.of(ref); b != nil {
-		return b.recorded, nil
+	b := p.of(ref)
+	if b == nil {
+		return poolupdate.Desired{}, errNoBackendPool
 	}
-	return poolupdate.Recorded{}, errNoBackendPool
+	d := poolupdate.Desired{Ours: func(netip.Addr) bool { return true }, Alone: true, Recorded: b.recorded}
+	if !b.deleting {
+		d.Addresses = p.stage().members(b.pool)
+	}
+	return d, nil
 }
 
 // Record implements poolupdate.Ledger.

@@ -80,8 +80,8 @@ func (p *process) die() {
 // noPools is a cluster without BackendPools.
 type noPools struct{}
 
-func (noPools) Relevant(poolupdate.Operation) bool          { return false }
-func (noPools) Wanted(poolupdate.Ref) (w poolupdate.Wanted) { return w }
+func (noPools) Relevant(poolupdate.Operation) bool                       { return false }
+func (noPools) Desired(poolupdate.Ref) (d poolupdate.Desired, err error) { return d, nil }
 
 // wire is the way of a process to Azure. It is where the process dies in the midst of a
 // call.

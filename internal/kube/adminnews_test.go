@@ -87,7 +87,7 @@ func ipOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250
 func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
 	d.Helper()
 	p := d.snap.poolNamed("shop", pool)
-	d.Wanted(refOf(p))
+	d.desired(d.T, refOf(p))
 	r := poolupdate.Report{Ref: refOf(p), Pool: d.snap.standingOf(p).pool, AdminTried: true, At: time.Unix(1000, 0)}
 	edit(&r)
 	d.Report(d.Context(), r)

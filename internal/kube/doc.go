@@ -15,7 +15,7 @@
 //	                  whose eviction is announced
 //	backendpool.go    the reconciler keyed by BackendPool; release.go its deletion
 //	standing.go       (pure) what a BackendPool is entitled to just now
-//	snapshot.go       poolupdate.Cluster: Relevant and Wanted
+//	snapshot.go       poolupdate.Cluster: Relevant and Desired
 //	status.go         the one status of each BackendPool; ledger.go and report.go
 //	                  write to it as poolupdate.Ledger and poolupdate.Reporter
 //	parked.go         (pure) until when Azure is left alone, and why

@@ -124,19 +124,19 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *rehearse.Rehearsal, s *co
 		return nil
 	}
 	p := c.poolFor(s, on, pool)
-	recorded := poolupdate.Recorded{}
+	desired := poolupdate.Desired{}
 	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil {
 		p = is
 		if e := c.statuses.known(refOf(is)); e != nil {
-			recorded = e.recorded()
+			desired.Recorded = e.recorded()
 		}
 	}
 	set, err := c.snap.members(p)
 	if err != nil {
 		return err
 	}
-	want := poolupdate.Wanted{Addresses: set.Addresses, Ours: c.oursIn(p), Alone: c.snap.made(p)}
-	next, err := poolupdate.Foretell(b.Pools[at], want, recorded, c.opts.Draining != nil)
+	desired.Addresses, desired.Ours, desired.Alone = set.Addresses, c.oursIn(p), c.snap.made(p)
+	next, err := poolupdate.Rehearse(b.Pools[at], desired, c.opts.Draining != nil)
 	if err == nil {
 		r.Shadow.PutPool(next)
 	}

@@ -49,6 +49,16 @@ func nodeAt(name string) *corev1.Node {
 	return n
 }
 
+// desired is what an attempt works with that looks at the cluster now.
+func (c *Cluster) desired(t *testing.T, ref poolupdate.Ref) poolupdate.Desired {
+	t.Helper()
+	d, err := c.Desired(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func (c *Cluster) situationNow(t *testing.T, p *v1alpha1.BackendPool) situation {
 	t.Helper()
 	set, err := c.snap.members(p)
@@ -74,7 +84,7 @@ func TestWhatAnAttemptSawIsWhatCounts(t *testing.T) {
 	if err := c.snap.nodes.Delete(nodeAt("n2")); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(c.Wanted(e.ref).Addresses); got != 1 {
+	if got := len(c.desired(t, e.ref).Addresses); got != 1 {
 		t.Fatalf("the attempt wants %d addresses", got)
 	}
 	if err := c.snap.nodes.Add(nodeAt("n2")); err != nil {
@@ -96,7 +106,7 @@ func TestServiceThatGoesTwiceIsDrainedTwice(t *testing.T) {
 	if err := c.snap.services.Add(svc); err != nil {
 		t.Fatal(err)
 	}
-	c.Wanted(e.ref) // an attempt for the Service
+	c.desired(t, e.ref) // an attempt for the Service
 	if err := c.snap.services.Delete(svc); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +257,7 @@ func TestWhoElseWritesAPool(t *testing.T) {
 			}
 		})
 		c, e := loaded(t, p, nil, "n1")
-		if want := c.Wanted(e.ref); want.Alone != made || len(want.Addresses) != 1 {
+		if want := c.desired(t, e.ref); want.Alone != made || len(want.Addresses) != 1 {
 			t.Errorf("made by Weir: %v; %+v", made, want)
 		}
 	}

@@ -17,25 +17,16 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Recorded implements poolupdate.Ledger. It refuses if the BackendPool is gone, and if
-// Wanted had no answer.
-func (c *Cluster) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Recorded, error) {
-	var none poolupdate.Recorded
-	e := c.statuses.known(ref)
-	if e == nil || c.snap.pool(ref) == nil {
-		return none, errGone
-	}
-	if _, err := e.remembered(); err != nil {
-		return none, err
-	}
+// errAnotherRecorded says that the ledger holds what the attempt has not seen.
+var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
+
+// readRecord is recorded for an attempt, which then knows what another process has recorded.
+func (e *entry) readRecord() poolupdate.Recorded {
 	e.mu.Lock()
 	e.learnt = nil // the status holds it
 	e.mu.Unlock()
-	return e.recorded(), nil
+	return e.recorded()
 }
-
-// errAnotherRecorded says that the ledger holds what the attempt has not seen.
-var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
 
 func (e *entry) recorded() poolupdate.Recorded {
 	e.mu.Lock()

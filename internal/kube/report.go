@@ -37,7 +37,7 @@ func (c *Cluster) Report(ctx context.Context, r poolupdate.Report) {
 		word = e.says(wordOf(r))
 	}
 	c.filled(p, r)
-	set, _ := e.remembered()
+	set := e.remembered()
 	c.hear(p, e, st, set, r)
 	e.schedule(st, r, c.opts)
 	began := len(r.Contested) > 0 && !e.contested()

@@ -194,33 +194,36 @@ func (c *Cluster) Relevant(op poolupdate.Operation) bool {
 // errHeld says that a BackendPool is not entitled to a write any more.
 var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
 
-// Wanted implements poolupdate.Cluster. Where the cluster has no answer, because the
+// Desired implements poolupdate.Cluster. Where the cluster has no answer, because the
 // BackendPool went, was paused or became invalid since Relevant was asked, an empty
-// set would drain the pool: the answer is remembered as unknown, and Written, which
-// every attempt asks next, refuses.
-func (c *Cluster) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
-	want := poolupdate.Wanted{
-		Ours:      func(netip.Addr) bool { return false },
-		AddressOf: func(string) (netip.Addr, bool) { return netip.Addr{}, false },
-	}
-	e := c.statuses.known(ref)
-	p := c.snap.pool(ref)
+// set would drain the pool: it says that it does not know.
+func (c *Cluster) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+	none := poolupdate.Desired{}
+	e, p := c.statuses.known(ref), c.snap.pool(ref)
 	if e == nil || p == nil {
-		return want // Written finds out the same
+		return none, errGone
 	}
-	want.AddressOf = func(machine string) (netip.Addr, bool) { return c.snap.addressOf(machine, lb.Family(p.Spec.IPFamily)) }
+	want := poolupdate.Desired{
+		Ours:      func(netip.Addr) bool { return false },
+		AddressOf: func(machine string) (netip.Addr, bool) { return c.snap.addressOf(machine, lb.Family(p.Spec.IPFamily)) },
+	}
 	st := c.snap.standingOf(p)
 	switch {
 	case !st.works():
-		e.remember(membership.Set{}, errHeld, situation{state: st.state, generation: p.Generation}) // as hold does
+		e.remember(membership.Set{}, situation{state: st.state, generation: p.Generation}) // as hold does
+		return none, errHeld
 	case st.removes():
-		e.remember(membership.Set{}, nil, situationOf(p, st, membership.Set{}))
+		e.remember(membership.Set{}, situationOf(p, st, membership.Set{}))
 	default:
 		set, err := c.snap.members(p)
-		e.remember(set, err, situationOf(p, st, set))
+		e.remember(set, situationOf(p, st, set))
+		if err != nil {
+			return none, err
+		}
 		want.Addresses, want.Ours, want.Alone = set.Addresses, c.oursIn(p), c.snap.made(p)
 	}
-	return want
+	want.Recorded = e.readRecord()
+	return want, nil
 }
 
 // oursIn tells which addresses are ours that stand in a pool when it is first taken.

@@ -62,9 +62,8 @@ type entry struct {
 	// gone refuses every further write: the finalizer is about to be removed.
 	gone bool
 
-	// set and setErr are what Wanted computed last: what an attempt works with.
-	set    membership.Set
-	setErr error
+	// set and setErr are what Desired computed last: what an attempt works with.
+	set membership.Set
 
 	// shownDown are the members of nodes that drain, as they were when the pool was last seen
 	// level, by this process; nil until it was.
@@ -330,14 +329,15 @@ func (e *entry) reason() string {
 
 // remember keeps what an attempt works with, and for which situation that is: if the
 // cluster is another one by the time it is looked at, an operation has to follow.
-func (e *entry) remember(set membership.Set, err error, now situation) {
+func (e *entry) remember(set membership.Set, now situation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.set, e.setErr, e.acted = set, err, now
+	e.set, e.acted = set, now
 }
 
-func (e *entry) remembered() (membership.Set, error) {
+// remembered is what the last attempt works with, or worked with.
+func (e *entry) remembered() membership.Set {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.set, e.setErr
+	return e.set
 }

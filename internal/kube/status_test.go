@@ -75,14 +75,14 @@ var errAPI = errors.New("the API server is away")
 
 func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 	c, api, p := recorded(t)
-	c.Wanted(refOf(p))
+	c.desired(t, refOf(p))
 	intent := poolupdate.Intent{Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Add: 1}
 	api.fail = errAPI
 	if err := c.Record(t.Context(), refOf(p), intent); !errors.Is(err, errAPI) {
 		t.Fatalf("recording while the API is away: %v", err)
 	}
-	if got, err := c.Recorded(t.Context(), refOf(p)); err != nil || got.Taken || len(got.Written) != 0 {
-		t.Errorf("a record that failed stands: %+v %v", got, err)
+	if got := c.desired(t, refOf(p)).Recorded; got.Taken || len(got.Written) != 0 {
+		t.Errorf("a record that failed stands: %+v", got)
 	}
 	api.fail = nil
 	// The API may have taken the record all the same, so the next write replaces it.
@@ -169,14 +169,12 @@ func TestNoAnswerIsNotAnEmptySet(t *testing.T) {
 		"another of its name": func(p *v1alpha1.BackendPool) { p.UID = "other" },
 	} {
 		swap(edit)
-		c.Wanted(ref)
-		if _, err := c.Recorded(t.Context(), ref); err == nil {
+		if _, err := c.Desired(ref); err == nil {
 			t.Errorf("%s: the attempt goes on with an empty set", name)
 		}
 	}
 	swap(func(*v1alpha1.BackendPool) {})
-	c.Wanted(ref)
-	if _, err := c.Recorded(t.Context(), ref); err != nil {
+	if _, err := c.Desired(ref); err != nil {
 		t.Errorf("as before: %v", err)
 	}
 }
@@ -198,15 +196,15 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 		c.Report(t.Context(), poolupdate.Report{Ref: ref, Outcome: poolupdate.Written, Settled: true, Written: ours, Down: down, At: time.Now()})
 		return e.status.Down
 	}
-	e.remember(membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Why: "spot-eviction"}}}, nil, situation{})
+	e.remember(membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Why: "spot-eviction"}}}, situation{})
 	record(one)
 	since := metav1.NewTime(time.Now().Add(-time.Hour))
 	e.status.Down[0].Since = since
 	record(one, two)
-	if got, err := c.Recorded(t.Context(), ref); err != nil || fmt.Sprint(got.Down) != "[10.0.0.1 10.0.0.2]" {
-		t.Errorf("%+v %v", got, err)
+	if got := e.readRecord(); fmt.Sprint(got.Down) != "[10.0.0.1 10.0.0.2]" {
+		t.Errorf("%+v", got)
 	}
-	e.remember(membership.Set{}, nil, situation{}) // the reason is kept while it is Down
+	e.remember(membership.Set{}, situation{}) // the reason is kept while it is Down
 	down := report(one)
 	want := v1alpha1.DownAddress{Address: "10.0.0.1", Node: "n1", Reason: "spot-eviction", Since: since}
 	if len(down) != 1 || down[0] != want || *e.status.DownCount != 1 {

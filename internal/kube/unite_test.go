@@ -86,20 +86,13 @@ func ips(all ...string) []netip.Addr { return parseAddresses(all) }
 
 func (c *Cluster) records(t *testing.T, ref poolupdate.Ref, all ...string) error {
 	t.Helper()
-	c.Wanted(ref)
-	if _, err := c.Recorded(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
+	c.desired(t, ref)
 	return c.Record(t.Context(), ref, poolupdate.Intent{Written: ips(all...)})
 }
 
 func (c *Cluster) knows(t *testing.T, ref poolupdate.Ref) []string {
 	t.Helper()
-	is, err := c.Recorded(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return formatAddresses(is.Written)
+	return formatAddresses(c.desired(t, ref).Recorded.Written)
 }
 
 func settled(ref poolupdate.Ref, all ...string) poolupdate.Report {

@@ -219,7 +219,9 @@ func TestTheEndOfAPauseIsAChange(t *testing.T) {
 	d.reports(poolupdate.Written)
 	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = true; p.Generation++ })
 	d.reconciles()
-	d.Wanted(refOf(d.p))
+	if _, err := d.Desired(refOf(d.p)); err == nil {
+		t.Error("the attempt goes on")
+	}
 	d.lanes.ops = nil
 	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false; p.Generation++ })
 	d.reconciles()

@@ -119,16 +119,15 @@ func (l *lane) Enter(lb.LoadBalancerID) (time.Time, string) {
 }
 
 func (*lane) Relevant(poolupdate.Operation) bool { return true }
-func (l *lane) Wanted(poolupdate.Ref) poolupdate.Wanted {
-	return poolupdate.Wanted{Addresses: l.wants, Ours: func(netip.Addr) bool { return true }}
-}
-
-func (l *lane) Recorded(context.Context, poolupdate.Ref) (poolupdate.Recorded, error) {
+func (l *lane) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
 	var all []netip.Addr
 	for _, a := range l.holds {
 		all = append(all, a.IP)
 	}
-	return poolupdate.Recorded{Written: all, Taken: true}, nil
+	return poolupdate.Desired{
+		Addresses: l.wants, Ours: func(netip.Addr) bool { return true },
+		Recorded: poolupdate.Recorded{Written: all, Taken: true},
+	}, nil
 }
 func (*lane) Record(context.Context, poolupdate.Ref, poolupdate.Intent) error { return nil }
 

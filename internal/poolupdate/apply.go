@@ -185,13 +185,12 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 	return ips
 }
 
-// Foretell returns what an attempt would make of a pool that was read, by what the cluster
-// and the ledger say: the pool itself if nothing is to be written. adminState is that of
-// Config.
-func Foretell(observed lb.Pool, want Wanted, recorded Recorded, adminState bool) (lb.Pool, error) {
+// Rehearse returns what an attempt would make of a pool that was read, by what is desired: the
+// pool itself if nothing is to be written. adminState is that of Config.
+func Rehearse(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 	if observed.NIC {
 		return observed, errInterfaces(observed.ID)
 	}
 	c := Config{AdminState: adminState}
-	return apply(observed, want.Addresses, c.ours(recorded, observed, want)).next, nil
+	return apply(observed, want.Addresses, c.ours(want.Recorded, observed, want)).next, nil
 }

@@ -176,13 +176,12 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 		r.outcome = Refused
 		return todo, false, errInterfaces(observed.ID)
 	}
-	want := c.Cluster.Wanted(ref)
-	r.wanted = want.Addresses
-
-	recorded, err := c.Ledger.Recorded(ctx, ref)
+	want, err := c.desired(ref)
 	if err != nil {
-		return todo, false, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
+		return todo, false, err
 	}
+	recorded := want.Recorded
+	r.wanted = want.Addresses
 	r.reads(recorded)
 	has := c.ours(recorded, observed, want)
 	todo = apply(observed, want.Addresses, has)
@@ -204,10 +203,19 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 	return todo, true, c.record(ctx, ref, r, todo, recorded, has)
 }
 
+// desired asks what a pool has to hold. While that is not known nobody's retry pays for it.
+func (c *Config) desired(ref Ref) (Desired, error) {
+	want, err := c.Cluster.Desired(ref)
+	if err != nil {
+		return Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
+	}
+	return want, nil
+}
+
 // ours is what the ledger holds, or, when Weir first takes the pool, the addresses that the
 // cluster calls ours. What is Down then is somebody else's doing, unless nobody else writes the
 // pool, and the node leaves: the BackendPool that had it on record is gone.
-func (c *Config) ours(recorded Recorded, observed lb.Pool, want Wanted) ours {
+func (c *Config) ours(recorded Recorded, observed lb.Pool, want Desired) ours {
 	has := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
 	for _, ip := range recorded.Written {
 		has.written[ip] = struct{}{}

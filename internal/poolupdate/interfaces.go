@@ -42,11 +42,11 @@ func (r result) reported(pool lb.PoolID) (Outcome, *fault.Fault) {
 // leaves.
 func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r *result) (todo change, write bool, err error) {
 	r.interfaces, r.observed, r.outcome = true, len(observed.Addresses), Unchanged
-	want := c.Cluster.Wanted(ref)
-	recorded, err := c.Ledger.Recorded(ctx, ref)
+	want, err := c.desired(ref)
 	if err != nil {
-		return todo, false, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
+		return todo, false, err
 	}
+	recorded := want.Recorded
 	r.reads(recorded)
 	r.wanted = want.Addresses
 	if len(recorded.Down) == 0 && !slices.ContainsFunc(want.Addresses, isDown) {
@@ -82,7 +82,7 @@ func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 // that leaves, and whatever else was set Down by us is taken back. A node may be gone, or not
 // say yet what its machine is, and come back to it: what is on record stays there as long as an
 // interface is Down that may be its.
-func direct(observed lb.Pool, want Wanted, down []netip.Addr) change {
+func direct(observed lb.Pool, want Desired, down []netip.Addr) change {
 	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
 		states[a.IP] = a.AdminState

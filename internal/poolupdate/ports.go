@@ -53,12 +53,13 @@ type Cluster interface {
 	// BackendPool, not paused, holder of that pool, and its Service still there.
 	// An operation that is not is dropped quietly.
 	Relevant(op Operation) bool
-	// Wanted returns what the pool of a BackendPool has to hold now.
-	Wanted(ref Ref) Wanted
+	// Desired returns what the pool of a BackendPool has to hold now. An error says why that
+	// is not known yet: nothing is written then.
+	Desired(ref Ref) (Desired, error)
 }
 
-// Wanted is the membership of a pool, as the cluster wants it.
-type Wanted struct {
+// Desired is the membership of a pool, as the cluster wants it, and what is on record of it.
+type Desired struct {
 	Addresses []lb.Address
 	// Ours reports whether an address that stands in the pool when Weir first
 	// takes it is one of ours: all of them in a pool that Weir made, those of
@@ -69,13 +70,13 @@ type Wanted struct {
 	// AddressOf returns the address of the node that a machine is, by which it is known in
 	// the ledger; false if it is none of the cluster's.
 	AddressOf func(machine string) (netip.Addr, bool)
+	// Recorded is what the ledger holds of the pool.
+	Recorded Recorded
 }
 
 // Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
 // so that a crash leaves no orphan. It is called under the lane's lock of the pool.
 type Ledger interface {
-	// Recorded returns what is recorded for a BackendPool.
-	Recorded(ctx context.Context, ref Ref) (Recorded, error)
 	// Record replaces what is recorded, and says what is about to be written.
 	Record(ctx context.Context, ref Ref, intent Intent) error
 }

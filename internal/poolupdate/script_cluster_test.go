@@ -83,20 +83,16 @@ func (s *stage) Relevant(op Operation) bool {
 	return relevant
 }
 
-// Wanted implements Cluster. Weir made every pool of the stage, so what it finds there
+// Desired implements Cluster. Weir made every pool of the stage, so what it finds there
 // when it first takes one is ours.
-func (s *stage) Wanted(ref Ref) Wanted {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return Wanted{Addresses: s.wanted[s.poolOf(ref)], Ours: func(netip.Addr) bool { return true }}
-}
-
-// Recorded implements Ledger.
-func (s *stage) Recorded(_ context.Context, ref Ref) (Recorded, error) {
+func (s *stage) Desired(ref Ref) (Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	written, taken := s.ledger[s.poolOf(ref)]
-	return Recorded{Written: written, Taken: taken}, nil
+	return Desired{
+		Addresses: s.wanted[s.poolOf(ref)], Ours: func(netip.Addr) bool { return true },
+		Recorded: Recorded{Written: written, Taken: taken},
+	}, nil
 }
 
 // Record implements Ledger.

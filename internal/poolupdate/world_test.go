@@ -275,22 +275,20 @@ func (w *world) Relevant(op Operation) bool {
 	return !w.gone[op.Ref.Name]
 }
 
-func (w *world) Wanted(ref Ref) Wanted {
+func (w *world) Desired(ref Ref) (Desired, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Wanted{
+	if err := w.fail("READ LEDGER", lb.PoolID{}); err != nil {
+		return Desired{}, err
+	}
+	return Desired{
 		Addresses: w.wanted[ref.Name], Alone: w.alone, Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := w.machines[machine]
 			return ip, ok
 		},
-	}
-}
-
-func (w *world) Recorded(_ context.Context, ref Ref) (Recorded, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return Recorded{w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name]}, w.fail("READ LEDGER", lb.PoolID{})
+		Recorded: Recorded{w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name]},
+	}, nil
 }
 
 func (w *world) Record(_ context.Context, ref Ref, in Intent) error {

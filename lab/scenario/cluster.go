@@ -225,27 +225,25 @@ func (p *process) cares(op poolupdate.Operation) bool {
 	return nobodys || op.Service.Name == b.service
 }
 
-// Wanted implements poolupdate.Cluster.
-func (p *process) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
-	s := p.stage
+// Desired implements poolupdate.Cluster.
+func (p *process) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+	s, none := p.stage, poolupdate.Desired{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
-	if b == nil {
-		return poolupdate.Wanted{Ours: func(netip.Addr) bool { return false }}
+	if p.dead || b == nil {
+		return none, errDead
 	}
-	a := s.pools[b.pool.Key()].attempt
-	if p.former {
-		a = nil
+	if b.paused {
+		return none, errHeld
 	}
-	if a != nil {
-		a.held = b.paused // there is no answer, and Written says so
+	gone := b.deleting || p.seen.gone(b)
+	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former && gone {
+		a.gone = true
 	}
-	if b.paused || b.deleting || p.seen.gone(b) {
-		if a != nil {
-			a.gone = !b.paused
-		}
-		return poolupdate.Wanted{Ours: func(netip.Addr) bool { return false }}
+	want := poolupdate.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
+	if gone {
+		return want, nil
 	}
 	ours := map[netip.Addr]bool{}
 	for _, n := range p.seen.nodes {
@@ -253,5 +251,6 @@ func (p *process) Wanted(ref poolupdate.Ref) poolupdate.Wanted {
 			ours[ip] = true
 		}
 	}
-	return poolupdate.Wanted{Addresses: p.seen.members(b), Ours: func(ip netip.Addr) bool { return ours[ip] }}
+	want.Addresses, want.Ours = p.seen.members(b), func(ip netip.Addr) bool { return ours[ip] }
+	return want, nil
 }

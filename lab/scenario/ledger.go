@@ -20,21 +20,11 @@ var (
 	errHeld   = errors.New("the BackendPool is paused")
 )
 
-// Recorded implements poolupdate.Ledger.
-func (p *process) Recorded(_ context.Context, ref poolupdate.Ref) (poolupdate.Recorded, error) {
-	s, none := p.stage, poolupdate.Recorded{}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.cluster.byRef(ref)
-	if p.dead || b == nil {
-		return none, errDead
-	}
-	if a := s.pools[b.pool.Key()].attempt; a != nil && a.held && !p.former {
-		return none, errHeld
-	}
+// recorded is what the process knows of the ledger. The caller holds s.mu.
+func (p *process) recorded(ref poolupdate.Ref) poolupdate.Recorded {
 	delete(p.learnt, ref) // what is known holds it
 	known := p.ledger[ref]
-	return poolupdate.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}, nil
+	return poolupdate.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
 }
 
 // Record implements poolupdate.Ledger.

@@ -281,7 +281,6 @@ type attempt struct {
 	// overtaken: its first write met 412.
 	overtaken bool
 	gone      bool // the cluster had nothing to want when it was asked what is wanted
-	held      bool // the BackendPool was paused then
 	over      bool // its calls have been made
 	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
 	orphan bool

@@ -281,7 +281,9 @@ func writeForTheGone(t *testing.T, s *Stage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.process.Wanted(b.ref)
+	if _, err := s.process.Desired(b.ref); err != nil {
+		t.Fatal(err)
+	}
 	n := s.cluster.nodes["n1"]
 	held.Addresses = append(held.Addresses, lb.Address{Name: n.Name, IP: n.IPs[0]})
 	if _, err := s.process.Put(t.Context(), held); err != nil {
