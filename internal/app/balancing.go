@@ -5,6 +5,8 @@ package app
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
@@ -39,13 +41,13 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 	for _, c := range cfg.Configurations {
 		conf := service.Configuration{Name: c.Name, PrimaryVMSet: c.PrimaryVMSet, Closed: !c.AllowsPlacement()}
 		for _, sel := range []struct {
-			from *config.LabelSelector
+			from *metav1.LabelSelector
 			to   *service.Selector
 		}{{c.ServiceLabelSelector, &conf.Services}, {c.ServiceNamespaceSelector, &conf.Namespaces}, {c.NodeSelector, &conf.Nodes}} {
 			if sel.from == nil {
 				continue
 			}
-			matches, err := kube.Selector(sel.from.MatchLabels, requirements(sel.from))
+			matches, err := kube.Selector(sel.from)
 			if err != nil {
 				return balancer.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
 			}
@@ -61,14 +63,6 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 		s.Configurations = []service.Configuration{{Name: name}}
 	}
 	return s, nil
-}
-
-func requirements(s *config.LabelSelector) []kube.Requirement {
-	all := make([]kube.Requirement, len(s.MatchExpressions))
-	for i, e := range s.MatchExpressions {
-		all[i] = kube.Requirement{Key: e.Key, Operator: e.Operator, Values: e.Values}
-	}
-	return all
 }
 
 // newBalancers has the cluster's Services get load balancers.

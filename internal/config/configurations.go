@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const configurationsKey = "multipleStandardLoadBalancerConfigurations"
@@ -21,10 +23,10 @@ type LoadBalancerConfiguration struct {
 	// PrimaryVMSet is the scale set or availability set whose nodes are behind it.
 	PrimaryVMSet string `json:"primaryVMSet,omitempty"`
 	// AllowServicePlacement is false if no further Service may come; unset is true.
-	AllowServicePlacement    *bool          `json:"allowServicePlacement,omitempty"`
-	ServiceLabelSelector     *LabelSelector `json:"serviceLabelSelector,omitempty"`
-	ServiceNamespaceSelector *LabelSelector `json:"serviceNamespaceSelector,omitempty"`
-	NodeSelector             *LabelSelector `json:"nodeSelector,omitempty"`
+	AllowServicePlacement    *bool                 `json:"allowServicePlacement,omitempty"`
+	ServiceLabelSelector     *metav1.LabelSelector `json:"serviceLabelSelector,omitempty"`
+	ServiceNamespaceSelector *metav1.LabelSelector `json:"serviceNamespaceSelector,omitempty"`
+	NodeSelector             *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 }
 
 // AllowsPlacement reports whether further Services may come.
@@ -71,9 +73,9 @@ func checkConfigurations(list []LoadBalancerConfiguration) error {
 		}
 		names[name], sets[set] = c.Name, c.Name
 		if err := cmp.Or(
-			c.ServiceLabelSelector.check(key+".serviceLabelSelector"),
-			c.ServiceNamespaceSelector.check(key+".serviceNamespaceSelector"),
-			c.NodeSelector.check(key+".nodeSelector")); err != nil {
+			checkSelector(key+".serviceLabelSelector", c.ServiceLabelSelector),
+			checkSelector(key+".serviceNamespaceSelector", c.ServiceNamespaceSelector),
+			checkSelector(key+".nodeSelector", c.NodeSelector)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/internal/wholewrite"
@@ -80,9 +81,9 @@ func wholeConfig() Config {
 			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", BackendPoolType: "nodeip",
 			Configurations: []LoadBalancerConfiguration{{Name: "kubernetes", AllowServicePlacement: new(true)}, {
 				Name: "lb-2", PrimaryVMSet: "vmss-2", AllowServicePlacement: new(false),
-				ServiceLabelSelector:     &LabelSelector{MatchLabels: map[string]string{"example.com/tier": "front"}},
-				ServiceNamespaceSelector: &LabelSelector{MatchExpressions: []LabelRequirement{{"team", "In", []string{"a", "b"}}}},
-				NodeSelector:             &LabelSelector{},
+				ServiceLabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "front"}},
+				ServiceNamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "In", Values: []string{"a", "b"}}}},
+				NodeSelector:             &metav1.LabelSelector{},
 			}},
 			MaximumRules: new(300), DisableOutboundSNAT: true,
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),

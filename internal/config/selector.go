@@ -3,65 +3,37 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// LabelSelector is a label selector as Kubernetes writes it. An empty one selects
-// everything; a nil one is none.
-type LabelSelector struct {
-	MatchLabels      map[string]string  `json:"matchLabels,omitempty"`
-	MatchExpressions []LabelRequirement `json:"matchExpressions,omitempty"`
-}
-
-// LabelRequirement is one of the expressions of a LabelSelector.
-type LabelRequirement struct {
-	Key string `json:"key,omitempty"`
-	// Operator is In, NotIn, Exists or DoesNotExist.
-	Operator string   `json:"operator,omitempty"`
-	Values   []string `json:"values,omitempty"`
-}
-
-// takesValues are the operators, and whether they need values; the others must have none.
-var takesValues = map[string]bool{"In": true, "NotIn": true, "Exists": false, "DoesNotExist": false}
-
-// Kubernetes's rules for labels:
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
-var (
-	labelPrefixRule = regexp.MustCompile(`^[0-9a-z]([0-9a-z-]*[0-9a-z])?(\.[0-9a-z]([0-9a-z-]*[0-9a-z])?)*$`)
-	labelNameRule   = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$`)
-)
-
-const mostLabelPrefix = 253
-
-// check reports the first part that Kubernetes would not take. key is the selector's path.
-func (s *LabelSelector) check(key string) error {
+// checkSelector reports the first part that Kubernetes would not take. key is the selector's path.
+func checkSelector(key string, s *metav1.LabelSelector) error {
 	if s == nil {
 		return nil
 	}
 	for _, label := range slices.Sorted(maps.Keys(s.MatchLabels)) {
-		if err := checkLabel(key+".matchLabels", label); err != nil {
-			return err
-		}
-		if err := checkLabelValue(key+".matchLabels."+label, s.MatchLabels[label]); err != nil {
+		if err := cmp.Or(checkLabel(key+".matchLabels", label), checkLabelValue(key+".matchLabels."+label, s.MatchLabels[label])); err != nil {
 			return err
 		}
 	}
 	for i, e := range s.MatchExpressions {
-		if err := e.check(fmt.Sprintf("%s.matchExpressions[%d]", key, i)); err != nil {
+		if err := checkRequirement(fmt.Sprintf("%s.matchExpressions[%d]", key, i), e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e LabelRequirement) check(key string) error {
-	takes, known := takesValues[e.Operator]
+func checkRequirement(key string, e metav1.LabelSelectorRequirement) error {
+	takes := e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn
 	switch {
-	case !known:
+	case !takes && e.Operator != metav1.LabelSelectorOpExists && e.Operator != metav1.LabelSelectorOpDoesNotExist:
 		return fmt.Errorf(`key %q is %q: want "In", "NotIn", "Exists" or "DoesNotExist"`, key+".operator", e.Operator)
 	case takes && len(e.Values) == 0:
 		return fmt.Errorf("key %q is empty: operator %s needs at least one value", key+".values", e.Operator)
@@ -76,20 +48,15 @@ func (e LabelRequirement) check(key string) error {
 	return checkLabel(key+".key", e.Key)
 }
 
-// checkLabel checks the key of a label.
 func checkLabel(key, label string) error {
-	prefix, name, prefixed := strings.Cut(label, "/")
-	if !prefixed {
-		prefix, name = "x", label
-	}
-	if len(prefix) > mostLabelPrefix || !labelPrefixRule.MatchString(prefix) || !labelNameRule.MatchString(name) {
+	if len(validation.IsQualifiedName(label)) > 0 {
 		return fmt.Errorf("key %q: %q is no key of a label: want at most 63 letters, digits, '_', '-' or '.', if need be behind a DNS name and '/'", key, label)
 	}
 	return nil
 }
 
 func checkLabelValue(key, value string) error {
-	if value != "" && !labelNameRule.MatchString(value) {
+	if len(validation.IsValidLabelValue(value)) > 0 {
 		return fmt.Errorf("key %q is %q: want the value of a label: at most 63 letters, digits, '_', '-' or '.'", key, value)
 	}
 	return nil

@@ -3,11 +3,11 @@
 package kube
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,54 +28,58 @@ func tainted(uid string, taints ...string) *corev1.Node {
 	return n
 }
 
-// A node drains since the first of the taints that have been there ever since; another of its
-// name begins anew.
-func TestSinceWhenANodeDrains(t *testing.T) {
+// A node drains as long as its taints say so, and is counted once for each reason.
+func TestWhyANodeDrains(t *testing.T) {
 	const spot, out = adminstate.KeyDraining + "=" + adminstate.ValueSpotEviction, adminstate.KeyOutOfService
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		c := stored(t)
-		c.opts = Options{Log: slog.New(slog.DiscardHandler), Draining: &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}}}
-		c.draining.nodes = map[string]Drain{}
-		for _, tt := range []struct {
-			node *corev1.Node // nil: it is gone
-			want string       // UID, reasons, seconds
-		}{
-			{tainted("a"), ""},
-			{tainted("a", spot), "a [spot-eviction] 1"},
-			{tainted("a", spot), "a [spot-eviction] 1"},
-			{tainted("a", spot, out), "a [out-of-service spot-eviction] 1"},
-			{tainted("a", "leaves=x", out), "a [out-of-service leaves] 1"},
-			{tainted("a"), ""},
-			{tainted("a", out), "a [out-of-service] 6"},
-			{tainted("b", out), "b [out-of-service] 7"},
-			{nil, ""},
-			{tainted("b", out), "b [out-of-service] 9"},
-			{tainted("c"), ""},
-		} {
-			if tt.node == nil {
-				if err := c.snap.nodes.Delete(tainted("")); err != nil {
-					t.Fatal(err)
-				}
-			} else if err := c.snap.nodes.Add(tt.node); err != nil {
+	c := stored(t)
+	var log bytes.Buffer
+	c.opts = Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Draining: &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}}}
+	var before any
+	for _, tt := range []struct {
+		node *corev1.Node // nil: it is gone
+		want string
+		says string // the log
+	}{
+		{tainted("a"), "[]", ""},
+		{tainted("a", spot), "[spot-eviction]", "drains"},
+		{tainted("a", spot), "[spot-eviction]", ""},
+		{tainted("a", spot, out), "[out-of-service spot-eviction]", "drains"},
+		{tainted("a", "leaves=x", out), "[out-of-service leaves]", "drains"},
+		{tainted("a"), "[]", "drains no more"},
+		{tainted("a", out), "[out-of-service]", "drains"},
+		{tainted("b", out), "[out-of-service]", ""},
+		{nil, "[]", "drains no more"},
+		{tainted("b", out), "[out-of-service]", "drains"},
+		{tainted("c"), "[]", "drains no more"},
+	} {
+		var after any
+		if tt.node == nil {
+			if err := c.snap.nodes.Delete(tainted("")); err != nil {
 				t.Fatal(err)
 			}
-			got, counted := "", 0
-			if d, ok := c.Draining("n1"); ok {
-				got, counted = fmt.Sprint(d.UID, " ", d.Reasons, " ", time.Since(began).Seconds()-time.Since(d.Since).Seconds()), len(d.Reasons)
-			}
-			if got != tt.want {
-				t.Errorf("%v: %q, want %q", tt.node, got, tt.want)
-			}
-			for _, n := range c.NodesDraining() {
-				counted -= n
-			}
-			if counted != 0 || len(c.NodesDraining()) != 3 {
-				t.Errorf("%v: counted %v", tt.node, c.NodesDraining())
-			}
-			time.Sleep(time.Second)
+		} else if err := c.snap.nodes.Add(tt.node); err != nil {
+			t.Fatal(err)
+		} else {
+			after = tt.node
 		}
-	})
+		reasons := c.Draining("n1")
+		if got := fmt.Sprint(reasons); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.node, got, tt.want)
+		}
+		counted := len(reasons)
+		for _, n := range c.NodesDraining() {
+			counted -= n
+		}
+		if counted != 0 || len(c.NodesDraining()) != 3 {
+			t.Errorf("%v: counted %v", tt.node, c.NodesDraining())
+		}
+		log.Reset()
+		c.logDraining(before, after)
+		if got := log.String(); (got != "") != (tt.says != "") || !strings.Contains(got, tt.says) {
+			t.Errorf("%v: the log says %q, want %q", tt.node, got, tt.says)
+		}
+		before = after
+	}
 }
 
 // What nobody reads of a node is not kept, and nothing of its taints if they are left alone.

@@ -170,7 +170,7 @@ func TestOffNeedsNoRole(t *testing.T) {
 		t.Errorf("not even nodes were listed: %v", r.about)
 	}
 	s.isTainted(1, outTaint)
-	if _, drains := controller.kube.Draining(s.node(1)); drains || len(controller.kube.NodesDraining()) != 0 || s.note(1) != "" {
+	if drains := controller.kube.Draining(s.node(1)); drains != nil || len(controller.kube.NodesDraining()) != 0 || s.note(1) != "" {
 		t.Errorf("drains %v, %v, note %q", drains, controller.kube.NodesDraining(), s.note(1))
 	}
 }

@@ -90,9 +90,8 @@ type Cluster struct {
 	removals removal.Tally
 	places   nodePlaces
 	// failing is the back-off of Services that Azure, or the plan, refuses.
-	failing  workqueue.TypedRateLimiter[reconcile.Request]
-	left     leftovers
-	draining drainingSet
+	failing workqueue.TypedRateLimiter[reconcile.Request]
+	left    leftovers
 	// news gathers what becomes of admin states; nil if they are left alone.
 	news *adminNews
 	// preemptions are nil if the taints of nodes are left alone.

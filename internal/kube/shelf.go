@@ -6,13 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -103,11 +102,11 @@ func (s *shelf) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	if err != nil {
 		return err
 	}
-	var changes map[string]any
-	if err := json.Unmarshal(data, &changes); err != nil {
+	before, err := json.Marshal(is)
+	if err != nil {
 		return err
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
+	after, err := jsonpatch.MergePatch(before, data)
 	if err != nil {
 		return err
 	}
@@ -115,32 +114,8 @@ func (s *shelf) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	if !ok {
 		return fmt.Errorf("patching %s: %T is no object", obj.GetName(), is)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged(fields, changes), next); err != nil {
+	if err := json.Unmarshal(after, next); err != nil {
 		return err
 	}
 	return s.stores[reflect.TypeOf(is)].Update(next)
-}
-
-// merged is a JSON merge patch: https://www.rfc-editor.org/rfc/rfc7386
-func merged(into, changes map[string]any) map[string]any {
-	next := maps.Clone(into)
-	for name, value := range changes {
-		inner, isMap := value.(map[string]any)
-		was, wasMap := next[name].(map[string]any)
-		switch {
-		case value == nil:
-			delete(next, name)
-		case isMap && wasMap:
-			next[name] = merged(was, inner)
-		default:
-			if isMap {
-				value = merged(map[string]any{}, inner)
-			}
-			if next == nil {
-				next = map[string]any{}
-			}
-			next[name] = value
-		}
-	}
-	return next
 }
