@@ -16,7 +16,7 @@ func levelAtRest(s *Stage) []string {
 	}
 	var broken []string
 	for _, k := range s.sorted() {
-		if k.givenUp || k.deleted || k.drifted || !s.kept(k) {
+		if k.givenUp || k.deleted || k.drifted || !s.kept(k) || s.laneAtWork(k) {
 			continue
 		}
 		if how := s.unlevel(k); how != "" {
@@ -24,6 +24,17 @@ func levelAtRest(s *Stage) []string {
 		}
 	}
 	return broken
+}
+
+// laneAtWork reports whether a look is under way at a pool of a lane: it is nobody's change, and
+// may mend what a write has left. The caller holds s.mu.
+func (s *Stage) laneAtWork(k *pool) bool {
+	for _, other := range s.pools {
+		if k.inLane(other) && other.underWay() {
+			return true
+		}
+	}
+	return false
 }
 
 func levelInTime(s *Stage) []string {
