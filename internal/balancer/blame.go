@@ -6,9 +6,9 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
-	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -20,7 +20,7 @@ const (
 	lastRefused  = 5 * time.Minute
 )
 
-// mostTries bounds the writes by which a pass finds out whom Azure refuses: twice the
+// mostTries bounds the writes by which a round finds out whom Azure refuses: twice the
 // depth of a search among a hundred Services, and room for a second culprit.
 const mostTries = 24
 
@@ -28,50 +28,54 @@ const mostTries = 24
 // error is that of all others.
 type trial func(ctx context.Context, jobs []*job) (refused map[*job]error, err error)
 
-// blame writes the jobs, and returns those whose step is done. All others have failed.
-// Those that were refused before are written by themselves, so that their neighbours do
-// not pay again.
-func (w *worker) blame(ctx context.Context, jobs []*job, of contest.In, write trial) (level []*job) {
-	var good, suspects []*job
-	w.Balancers.mu.Lock()
-	for _, j := range jobs {
-		if w.suspects[string(of)+j.Service] != nil {
-			suspects = append(suspects, j)
-		} else {
-			good = append(good, j)
-		}
-	}
-	w.Balancers.mu.Unlock()
-	tries := mostTries
-	level = w.search(ctx, good, of, write, &tries)
-	return append(level, w.search(ctx, suspects, of, write, &tries)...)
+// search is one for the Services that are to blame for what Azure refuses.
+type search struct {
+	refusals *refusals
+	on       lb.LoadBalancerKey
+	write    trial
+	fail     func(ctx context.Context, j *job, err error)
+	// tries are the writes that it may still make.
+	tries int
 }
 
-// search writes the jobs; if Azure refuses that, each half by itself.
-func (w *worker) search(ctx context.Context, jobs []*job, of contest.In, write trial, tries *int) (level []*job) {
+func newSearch(r *refusals, on lb.LoadBalancerKey, write trial, fail func(ctx context.Context, j *job, err error)) *search {
+	return &search{r, on, write, fail, mostTries}
+}
+
+// among writes the jobs, and returns those whose step is done. All others have failed.
+// Those that were refused before are written by themselves, so that their neighbours do
+// not pay again.
+func (s *search) among(ctx context.Context, jobs []*job) (level []*job) {
+	good, suspects := s.refusals.part(jobs)
+	level = s.halve(ctx, good)
+	return append(level, s.halve(ctx, suspects)...)
+}
+
+// halve writes the jobs; if Azure refuses that, each half by itself.
+func (s *search) halve(ctx context.Context, jobs []*job) (level []*job) {
 	if len(jobs) == 0 || ctx.Err() != nil {
 		return nil
 	}
-	*tries--
-	refused, err := write(ctx, jobs)
+	s.tries--
+	refused, err := s.write(ctx, jobs)
 	for _, j := range jobs {
 		if refused[j] != nil {
-			w.fail(ctx, j, refused[j])
+			s.fail(ctx, j, refused[j])
 		}
 	}
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return refused[j] != nil })
 	switch {
 	case err == nil:
 		return jobs
-	case culpable(err) && len(jobs) > 1 && *tries > 0:
+	case culpable(err, time.Now()) && len(jobs) > 1 && s.tries > 0:
 		half := len(jobs) / 2
-		return append(w.search(ctx, jobs[:half], of, write, tries), w.search(ctx, jobs[half:], of, write, tries)...)
+		return append(s.halve(ctx, jobs[:half]), s.halve(ctx, jobs[half:])...)
 	}
 	for _, j := range jobs {
-		if culpable(err) {
-			w.suspect(of, j, err)
+		if culpable(err, time.Now()) {
+			s.refusals.add(j, s.on, err, time.Now())
 		}
-		w.fail(ctx, j, err)
+		s.fail(ctx, j, err)
 	}
 	return nil
 }
@@ -79,10 +83,17 @@ func (w *worker) search(ctx context.Context, jobs []*job, of contest.In, write t
 // culpable reports whether one of several Services may be to blame for an error: Azure
 // looked at the content and refused it. Missing rights are everybody's trouble, and where
 // Azure asks for patience nobody is looked for: that would take more writes.
-func culpable(err error) bool {
+func culpable(err error, now time.Time) bool {
 	f := fault.From(err)
-	return f.Class == fault.Terminal && !f.RetryAt.After(time.Now()) && (f.Reason == "refused" || f.Reason == "operation_failed") &&
+	return f.Class == fault.Terminal && !f.RetryAt.After(now) && (f.Reason == "refused" || f.Reason == "operation_failed") &&
 		f.Code != fault.CodeUnclassified && f.Code != "AuthorizationFailed"
+}
+
+// refusals are the Services that were to blame for a refused write of one kind of resource. The
+// zero value has none.
+type refusals struct {
+	mu sync.Mutex
+	of map[string]*refusal // by Service
 }
 
 // refusal is what Azure would not take of a Service, and until when it is not asked again
@@ -96,35 +107,64 @@ type refusal struct {
 	until   time.Time
 }
 
-func (w *worker) suspect(of contest.In, j *job, err error) {
-	w.Balancers.mu.Lock()
-	defer w.Balancers.mu.Unlock()
-	r := w.suspects[string(of)+j.Service]
-	if r == nil || !r.is(j, w.id) {
-		r = &refusal{desired: j.Desired, on: w.id.Key()}
-		w.suspects[string(of)+j.Service] = r
-	}
-	r.err, r.until = err, time.Now().Add(min(firstRefused<<min(r.times, 10), lastRefused))
-	r.times++
-}
-
 // is reports whether a job is what was refused.
-func (r *refusal) is(j *job, on lb.LoadBalancerID) bool {
-	return r.on == on.Key() && reflect.DeepEqual(r.desired, j.Desired)
+func (r *refusal) is(j *job, on lb.LoadBalancerKey) bool {
+	return r.on == on && reflect.DeepEqual(r.desired, j.Desired)
 }
 
-// refused returns why a job is not tried now; nil if it is.
-func (w *worker) refused(of contest.In, j *job) error {
-	w.Balancers.mu.Lock()
-	defer w.Balancers.mu.Unlock()
-	if r := w.suspects[string(of)+j.Service]; r != nil && r.is(j, w.id) && time.Now().Before(r.until) {
-		return r.err
+// due ends the jobs that Azure refused a while ago, and returns the others.
+func (r *refusals) due(ctx context.Context, jobs []*job, on lb.LoadBalancerKey, fail func(ctx context.Context, j *job, err error)) []*job {
+	return slices.DeleteFunc(jobs, func(j *job) bool {
+		why := r.why(j, on, time.Now())
+		if why != nil {
+			fail(ctx, j, why)
+		}
+		return why != nil
+	})
+}
+
+// why is why a job is not tried now; nil if it is.
+func (r *refusals) why(j *job, on lb.LoadBalancerKey, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if was := r.of[j.Service]; was != nil && was.is(j, on) && now.Before(was.until) {
+		return was.err
 	}
 	return nil
 }
 
-func (b *Balancers) trust(of contest.In, j *job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.suspects, string(of)+j.Service)
+// part parts the jobs that were never refused from those that were.
+func (r *refusals) part(jobs []*job) (good, suspects []*job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, j := range jobs {
+		if r.of[j.Service] != nil {
+			suspects = append(suspects, j)
+		} else {
+			good = append(good, j)
+		}
+	}
+	return good, suspects
+}
+
+func (r *refusals) add(j *job, on lb.LoadBalancerKey, err error, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.of[j.Service]
+	if was == nil || !was.is(j, on) {
+		was = &refusal{desired: j.Desired, on: on}
+		if r.of == nil {
+			r.of = map[string]*refusal{}
+		}
+		r.of[j.Service] = was
+	}
+	was.err, was.until = err, now.Add(min(firstRefused<<min(was.times, 10), lastRefused))
+	was.times++
+}
+
+// forget is for a job that was not refused.
+func (r *refusals) forget(j *job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, j.Service)
 }

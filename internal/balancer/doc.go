@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package balancer makes the cluster's load balancers what its Services want. It gathers
-// what all Services that are due want, by load balancer, prepares their public IPs,
-// plans all of them at once, writes under the lane of the load balancer, and checks what
-// Azure then shows.
+// Package balancer makes the cluster's load balancers what its Services want. Each load balancer
+// has rounds of its own: they gather the Services that are due, have their public IPs ready, plan
+// all of them at once, write under the lane of the load balancer, and check what Azure then shows.
 //
-//	ensure.go     what is asked for, and what came of it
-//	locate.go     on which load balancer a Service belongs
-//	atlas.go      what is known of the cluster's load balancers
-//	worker.go     one loop a load balancer: gather, prepare, write, tidy
-//	write.go      one plan: read, compare, write, check
-//	share.go      what a Service wants of one load balancer
-//	foreign.go    what others have put into the pools that could go
-//	blame.go      who is to blame for a write that Azure refused
-//	contested.go  what somebody else keeps undoing, and what then becomes of a Service
-//	guard.go      the security group: one loop for all Services of the cluster
-//	situation.go  what they ask of it
-//	additional.go whose the further addresses are that Services name
-//	losses.go     what would take addresses away, before it does
-//	leftovers.go  what is named as a Service's of which there is none
+//	Balancers.Ensure ── queue.go  jobs wait, and are gathered
+//	round.go        the whole round of a load balancer, on one page
+//	prepare.go      public IPs before the write; room publicip
+//	read.go         the load balancer, and its turn
+//	plan.go         what the Services of a round want of it; room plan
+//	contested.go    what somebody else keeps undoing stays as it is; room contest
+//	write.go        one write, and what Azure shows after it
+//	note.go         what came of it, on the jobs and in the log
+//	blame.go        whom Azure refuses, if it refuses a write
+//	guard.go        the rounds of the security group; room securitygroup
+//
+// Besides:
+//
+//	ports.go        what is asked of Azure, of the lanes and of the cluster
+//	request.go      what is asked for, and what came of it
+//	balancers.go    who hands which job to whom
+//	job.go          the steps of a request (pure)
+//	locate.go       on which load balancer a Service belongs
+//	placements.go   what is known of the cluster's load balancers
+//	nodeplaces.go   on which of them the nodes are
+//	fill.go         which rules wait until a new pool is filled
+//	foreign.go      what others have put into the pools that could go
+//	losses.go       what would take addresses away, before it does
+//	leftovers.go    what is named as a Service's of which there is none
 //
 // Nothing is retried here: what fails goes back to who asked, with the time before which
 // Azure wants no call. A write whose fate is unknown is settled by the read with which the

@@ -14,25 +14,25 @@ import (
 // new pools by the write of their load balancer. The pool's lane fills it, on record first. What
 // is to be Down is left to the lane in either case: a pool that is being made has no record yet,
 // and a Down that is on no record is nobody's to take back. To new flows it is the same.
-func (w *worker) fresh(j *job, p service.Pool) []lb.Address {
-	if w.cfg.Behaviour.WholeWriteNewPools != behaviour.Filled {
+func (l *loadBalancer) fresh(j *job, p service.Pool) []lb.Address {
+	if l.cfg.Behaviour.WholeWriteNewPools != behaviour.Filled {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(w.cfg.Cluster.Fresh(j.Service, w.id, p)), func(a lb.Address) bool { return a.AdminState == lb.Down })
+	return slices.DeleteFunc(slices.Clone(l.cfg.Cluster.Fresh(j.Service, l.id, p)), func(a lb.Address) bool { return a.AdminState == lb.Down })
 }
 
 // awaited are the pools that a job's rules are to send flows to, and that have no member
 // although some are to be in them: the write that makes a pool does not fill it.
-func (w *worker) awaited(j *job, observed lb.LoadBalancer) []lb.PoolID {
-	if j.steps[0].leaves || j.Desired == nil {
+func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer) []lb.PoolID {
+	if j.leaves() || j.Desired == nil {
 		return nil
 	}
 	var all []lb.PoolID
 	for _, p := range j.Desired.Pools {
 		is, there := poolNamed(observed, p.Name)
-		filled := there && (len(is.Addresses) > 0 || is.NIC) || !there && len(w.fresh(j, p)) > 0
-		if !filled && w.cfg.Cluster.Awaits(j.Service, w.id, p) {
-			all = append(all, lb.PoolID{LoadBalancer: w.id, Name: p.Name})
+		filled := there && (len(is.Addresses) > 0 || is.NIC) || !there && len(l.fresh(j, p)) > 0
+		if !filled && l.cfg.Cluster.Awaits(j.Service, l.id, p) {
+			all = append(all, lb.PoolID{LoadBalancer: l.id, Name: p.Name})
 		}
 	}
 	return all
@@ -70,16 +70,16 @@ func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID) (st
 // hold notes which rules of the jobs stay with the pools that they have, by what was read, and
 // for which pools that is. Whoever moves to another load balancer, and need not leave before he
 // arrives, keeps what he has until the pools there are filled.
-func (w *worker) hold(jobs []*job, observed lb.LoadBalancer) {
+func (l *loadBalancer) hold(jobs []*job, observed lb.LoadBalancer) {
 	for _, j := range jobs {
-		j.rules, j.filling = nil, nil
-		if j.Desired == nil || j.steps[0].leaves {
+		j.rules, j.Filling = nil, nil
+		if j.Desired == nil || j.leaves() {
 			continue
 		}
-		awaited := w.awaited(j, observed)
-		j.rules, j.filling = staying(j.Desired.Rules, observed, awaited)
+		awaited := l.awaited(j, observed)
+		j.rules, j.Filling = staying(j.Desired.Rules, observed, awaited)
 		if slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves }) {
-			j.filling = awaited
+			j.Filling = awaited
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (w *worker) hold(jobs []*job, observed lb.LoadBalancer) {
 // waitsForFill ends what a job cannot do before its pools are filled, and reports whether there
 // is anything.
 func (j *job) waitsForFill() bool {
-	if len(j.filling) == 0 {
+	if len(j.Filling) == 0 {
 		return false
 	}
 	if slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves }) {

@@ -40,31 +40,29 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	// is not the cluster's.
 	where := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return !containsFold(b.cfg.names(), name) })
 	if len(where) == 0 || multiple || p.Desired == nil {
-		if err := b.survey(ctx); err != nil {
+		if err := b.readAll(ctx); err != nil {
 			return "", nil, err
 		}
 	}
 	// Whoever leaves leaves for good: what the record does not tell, because somebody edited
 	// it while nobody watched, would stay for ever.
 	if len(where) == 0 || p.Desired == nil {
-		for _, name := range b.atlas.holding(p.Owner) {
+		for _, name := range b.placements.holding(p.Owner) {
 			if !containsFold(where, name) {
 				where = append(where, name)
 			}
 		}
 	}
 	if p.Desired == nil && len(where) == 0 {
-		b.atlas.remove(p.Service)
+		b.placements.remove(p.Service)
 		return "", nil, nil
 	}
 	if p.Desired == nil {
-		b.atlas.put(p.Service, spot{at: lower(where), owner: p.Owner})
+		b.placements.put(p.Service, placement{at: lower(where), owner: p.Owner})
 		return "", where, nil
 	}
-	for _, unfit := range []func(context.Context, Placing) error{b.mayName, b.unenforced} {
-		if err := unfit(ctx, p); err != nil {
-			return "", nil, err
-		}
+	if err := b.guardable(ctx, p); err != nil {
+		return "", nil, err
 	}
 	configuration := b.cfg.Configurations[0].Name
 	if multiple {
@@ -72,8 +70,8 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		if err != nil {
 			return "", nil, err
 		}
-		b.atlas.mu.Lock()
-		defer b.atlas.mu.Unlock()
+		b.placements.mu.Lock()
+		defer b.placements.mu.Unlock()
 		configuration, err = service.Place(service.Candidate{
 			Labels: p.Labels, NamespaceLabels: p.NamespaceLabels, Desired: *p.Desired,
 			Current: b.current(where), Pinned: pinned,
@@ -82,17 +80,32 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 			return "", nil, err
 		}
 	} else {
-		b.atlas.mu.Lock()
-		defer b.atlas.mu.Unlock()
+		b.placements.mu.Lock()
+		defer b.placements.mu.Unlock()
 	}
 	on = service.LoadBalancerName(configuration, p.Desired.Internal)
-	b.atlas.putLocked(p.Service, spot{at: lower([]string{on}), owner: p.Owner, rules: len(p.Desired.Rules)})
+	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: len(p.Desired.Rules)})
 	for _, name := range where {
 		if !equalFold(name, on) {
 			leave = append(leave, name)
 		}
 	}
 	return on, leave, nil
+}
+
+// guardable returns why the security group would not keep a Service as it says: before anything is
+// made for it. Without a group nothing follows from what it says.
+func (b *Balancers) guardable(ctx context.Context, p Placing) error {
+	if b.group == nil {
+		return nil
+	}
+	err := b.group.MayName(p.Service, p.Desired.Access, func() (map[netip.Addr]string, error) {
+		return b.ips.OfOthers(ctx, p.Service, p.Owner, p.Desired)
+	})
+	if err != nil {
+		return err
+	}
+	return b.group.Unenforced(ctx, p.Desired.Access)
 }
 
 // Reads returns nil if the public IPs of a resource group can be read. One that cannot, say
@@ -116,38 +129,18 @@ func (b *Balancers) ID(name string) lb.LoadBalancerID {
 // Names are those of all load balancers that are the cluster's.
 func (b *Balancers) Names() []string { return b.cfg.names() }
 
-// names are those of all load balancers that are the cluster's.
-func (s Settings) names() []string {
-	var all []string
-	for _, c := range s.Configurations {
-		all = append(all, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
-	}
-	return all
-}
-
-// ids are those of all load balancers that are the cluster's.
-func (s Settings) ids() []lb.LoadBalancerID {
-	var all []lb.LoadBalancerID
-	for _, name := range s.names() {
-		id := s.Place
-		id.Name = name
-		all = append(all, id)
-	}
-	return all
-}
-
-// survey reads all load balancers of the resource group, once. Those of others are not
+// readAll reads all load balancers of the resource group, once. Those of others are not
 // looked at.
-func (b *Balancers) survey(ctx context.Context) error {
+func (b *Balancers) readAll(ctx context.Context) error {
 	select {
-	case b.atlas.reading <- struct{}{}:
-		defer func() { <-b.atlas.reading }()
+	case b.placements.reading <- struct{}{}:
+		defer func() { <-b.placements.reading }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	b.atlas.mu.Lock()
-	read := b.atlas.read
-	b.atlas.mu.Unlock()
+	b.placements.mu.Lock()
+	read := b.placements.read
+	b.placements.mu.Unlock()
 	if read {
 		return nil
 	}
@@ -155,12 +148,12 @@ func (b *Balancers) survey(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load balancers of resource group %s: %w", b.cfg.Place.ResourceGroup, err)
 	}
-	b.atlas.mu.Lock()
-	defer b.atlas.mu.Unlock()
-	b.atlas.read, b.atlas.nodes = true, b.cfg.nodePlaces(all)
+	b.placements.mu.Lock()
+	defer b.placements.mu.Unlock()
+	b.placements.read, b.placements.nodes = true, b.cfg.nodePlaces(all)
 	for _, balancer := range all {
 		if containsFold(b.cfg.names(), balancer.ID.Name) {
-			b.atlas.sawLocked(balancer)
+			b.placements.sawLocked(balancer)
 		}
 	}
 	return nil
@@ -176,12 +169,12 @@ func (b *Balancers) current(where []string) string {
 	return ""
 }
 
-// occupied counts the rules of others on each configuration. The caller holds the atlas.
+// occupied counts the rules of others on each configuration. The caller holds the lock of the placements.
 func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	all := map[string]service.Occupancy{}
 	known := map[string]bool{p.Owner: true}
 	rules := map[string]int{}
-	for key, s := range b.atlas.placed {
+	for key, s := range b.placements.placed {
 		known[s.owner] = true
 		if key != p.Service && len(s.at) > 0 {
 			rules[s.at[0]] += s.rules
@@ -189,7 +182,7 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	}
 	for _, c := range b.cfg.Configurations {
 		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Desired.Internal))
-		shown, exists := b.atlas.shown[name]
+		shown, exists := b.placements.shown[name]
 		o := service.Occupancy{Exists: exists, Rules: rules[name]}
 		for _, r := range shown.Rules {
 			owner, _, _ := strings.Cut(r.Name, "-")
@@ -225,7 +218,7 @@ func (b *Balancers) pinned(ctx context.Context, w service.Spec) (string, error) 
 		if id == "" && !ip.IsValid() {
 			continue
 		}
-		if name := b.atlas.having(id, f.Frontend.Subnet, ip); name != "" {
+		if name := b.placements.having(id, f.Frontend.Subnet, ip); name != "" {
 			return b.current([]string{name}), nil
 		}
 	}

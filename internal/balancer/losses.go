@@ -31,43 +31,43 @@ func (e *RemovalError) Error() string {
 	return "it would lose " + strings.Join(texts, ", ")
 }
 
-// spareAddresses ends the jobs that spare addresses and would take some away, before anything is
+// endLosing ends the jobs that spare addresses and would take some away, before anything is
 // written for them. The load balancer is read only if a status shows an address that its
 // Service is not known to keep.
-func (w *worker) spareAddresses(ctx context.Context, jobs []*job, ips *publicip.Round) {
+func (l *loadBalancer) endLosing(ctx context.Context, jobs []*job, ips *publicip.Round) {
 	var frontends []lb.Frontend
 	var failed error
 	read := false
 	for _, j := range jobs {
-		if !j.Spare || j.Desired == nil || j.ips.Err != nil || !j.steps[0].leaves && len(unkept(j.Shown, w.knownFor(j, ips))) == 0 {
+		if !j.Spare || j.Desired == nil || j.ips.Err != nil || !j.leaves() && len(unkept(j.Shown, j.knownAddresses(ips))) == 0 {
 			continue
 		}
 		if !read {
 			read = true
-			frontends, failed = w.frontends(ctx)
+			frontends, failed = l.frontends(ctx)
 		}
 		if failed != nil {
 			j.ips.Err = failed
-		} else if lost := w.lost(j, ips, frontends); len(lost) > 0 {
+		} else if lost := j.lost(ips, frontends, l.cfg.names()); len(lost) > 0 {
 			j.ips.Err = &RemovalError{Addresses: lost}
 		}
 	}
 }
 
 // frontends are those that Azure shows; none if there is no load balancer.
-func (w *worker) frontends(ctx context.Context) ([]lb.Frontend, error) {
-	if err := w.gate(ctx); err != nil {
+func (l *loadBalancer) frontends(ctx context.Context) ([]lb.Frontend, error) {
+	if err := l.gate(ctx); err != nil {
 		return nil, err
 	}
-	observed, err := w.cfg.Azure.GetLoadBalancer(ctx, w.id)
+	observed, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
 	if f := fault.From(err); f != nil && f.Class != fault.Stale {
-		return nil, fmt.Errorf("load balancer %s: %w", w.id.Name, err)
+		return nil, fmt.Errorf("load balancer %s: %w", l.id.Name, err)
 	}
 	return observed.Frontends, nil
 }
 
-// knownFor are the addresses that a job's Service will have, as far as they are known.
-func (w *worker) knownFor(j *job, ips *publicip.Round) []netip.Addr {
+// knownAddresses are the addresses that a job's Service will have, as far as they are known.
+func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for i, f := range j.Desired.Frontends {
 		switch ip, public := ips.Of(j.ips, i); {
@@ -87,11 +87,11 @@ func unkept(shown, will []netip.Addr) []netip.Addr {
 
 // lost are the addresses that a job's step takes away from its Service: those of its frontends
 // here that it does not want, of public IPs that would be deleted, and all that it showed on a
-// load balancer that is not the cluster's any more. What somebody else has taken away already
+// load balancer that is not the cluster's any more; names are those of the cluster's. What somebody else has taken away already
 // is none of them.
-func (w *worker) lost(j *job, ips *publicip.Round, frontends []lb.Frontend) []netip.Addr {
-	shown := unkept(j.Shown, w.knownFor(j, ips))
-	if !j.steps[0].leaves && slices.ContainsFunc(j.Recorded, func(name string) bool { return !containsFold(w.cfg.names(), name) }) {
+func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string) []netip.Addr {
+	shown := unkept(j.Shown, j.knownAddresses(ips))
+	if !j.leaves() && slices.ContainsFunc(j.Recorded, func(name string) bool { return !containsFold(names, name) }) {
 		return shown
 	}
 	var all []netip.Addr
@@ -127,7 +127,7 @@ func (w *worker) lost(j *job, ips *publicip.Round, frontends []lb.Frontend) []ne
 // keeps reports whether a Service has the address of one of its frontends after the step, here
 // or where it moves.
 func keeps(j *job, f lb.Frontend, ips *publicip.Round) bool {
-	moves := j.steps[0].leaves
+	moves := j.leaves()
 	return slices.ContainsFunc(j.Desired.Frontends, func(want service.Frontend) bool {
 		switch {
 		case f.PublicIP != "":

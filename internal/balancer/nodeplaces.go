@@ -14,12 +14,12 @@ import (
 // first asked: in the shared pools of its load balancers. It asks once; what it returns is
 // not to be changed.
 func (b *Balancers) NodePlaces(ctx context.Context) (map[netip.Addr]string, error) {
-	if err := b.survey(ctx); err != nil {
+	if err := b.readAll(ctx); err != nil {
 		return nil, err
 	}
-	b.atlas.mu.Lock()
-	defer b.atlas.mu.Unlock()
-	return b.atlas.nodes, nil
+	b.placements.mu.Lock()
+	defer b.placements.mu.Unlock()
+	return b.placements.nodes, nil
 }
 
 // nodePlaces reads the shared pools. An address that is on several configurations counts

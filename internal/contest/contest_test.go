@@ -101,7 +101,7 @@ func TestASecondTryIsForWhatWasOvertaken(t *testing.T) {
 	} {
 		var told []bool
 		n := 0
-		_, err := Twice(func() (int, error) { n++; return n, row.errs[n-1] }, func(settled bool) { told = append(told, settled) })
+		err := Twice(func() error { n++; return row.errs[n-1] }, func(settled bool) { told = append(told, settled) })
 		if n != len(row.errs) || len(told) != len(row.told) || len(told) > 0 && told[0] != row.told[0] || !errors.Is(err, row.errs[n-1]) {
 			t.Errorf("%s: %d tries, told %v, %v", name, n, told, err)
 		}

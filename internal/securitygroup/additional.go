@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package securitygroup
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,7 +24,7 @@ type naming struct {
 }
 
 // namingOf gathers what Kubernetes shows of all Services, and what is known of some.
-func namingOf(nodes []netip.Addr, there []Reached, known map[string]guarded, holds map[netip.Addr]string) naming {
+func namingOf(nodes []netip.Addr, there []Reached, known map[string]Demand, holds map[netip.Addr]string) naming {
 	n := naming{nodes: map[netip.Addr]bool{}, served: map[netip.Addr][]string{}, named: map[netip.Addr][]string{}, holds: holds}
 	for _, a := range nodes {
 		n.nodes[a] = true
@@ -41,8 +41,8 @@ func namingOf(nodes []netip.Addr, there []Reached, known map[string]guarded, hol
 		put(n.named, r.Service, r.Additional)
 	}
 	for _, of := range known {
-		put(n.served, of.service, of.addresses)
-		put(n.named, of.service, of.desired.Access.Additional)
+		put(n.served, of.Service, of.Addresses)
+		put(n.named, of.Service, of.Desired.Access.Additional)
 	}
 	for _, all := range n.named {
 		slices.Sort(all)
@@ -85,26 +85,26 @@ func (n naming) opens(of string, a netip.Addr) bool {
 
 // lawful returns what a Service wants, without the additional addresses that are not opened for
 // it. What was found when it was looked at may be otherwise by now: nodes come, and neighbours.
-func (n naming) lawful(of guarded) guarded {
-	if of.desired == nil || !slices.ContainsFunc(of.desired.Access.Additional, func(a netip.Addr) bool { return !n.opens(of.service, a) }) {
+func (n naming) lawful(of Demand) Demand {
+	if of.Desired == nil || !slices.ContainsFunc(of.Desired.Access.Additional, func(a netip.Addr) bool { return !n.opens(of.Service, a) }) {
 		return of
 	}
-	desired := *of.desired
-	desired.Access.Additional = slices.DeleteFunc(slices.Clone(desired.Access.Additional), func(a netip.Addr) bool { return !n.opens(of.service, a) })
-	of.desired = &desired
+	spec := *of.Desired
+	spec.Access.Additional = slices.DeleteFunc(slices.Clone(spec.Access.Additional), func(a netip.Addr) bool { return !n.opens(of.Service, a) })
+	of.Desired = &spec
 	return of
 }
 
 // withheld says which additional addresses are not opened for a Service; empty for none.
-func (n naming) withheld(of guarded) string {
-	if of.desired == nil {
+func (n naming) withheld(of Demand) string {
+	if of.Desired == nil {
 		return ""
 	}
 	var texts []string
-	for _, a := range of.desired.Access.Additional {
-		switch rival := n.rival(of.service, a); {
-		case n.taken(of.service, a) != "":
-			texts = append(texts, fmt.Sprintf("%s is %s", a, n.taken(of.service, a)))
+	for _, a := range of.Desired.Access.Additional {
+		switch rival := n.rival(of.Service, a); {
+		case n.taken(of.Service, a) != "":
+			texts = append(texts, fmt.Sprintf("%s is %s", a, n.taken(of.Service, a)))
 		case rival != "" && n.holds[a] == rival:
 			texts = append(texts, fmt.Sprintf("%s is named by Service %s, which was first", a, rival))
 		case rival != "":
@@ -118,12 +118,12 @@ func (n naming) withheld(of guarded) string {
 }
 
 // holders says of the Services for which the group holds what they want, which of them has which address.
-func (n naming) holders(known map[string]guarded) map[netip.Addr]string {
+func (n naming) holders(known map[string]Demand) map[netip.Addr]string {
 	all := map[netip.Addr]string{}
 	for _, of := range known {
-		if of.desired != nil {
-			for _, a := range n.lawful(of).desired.Access.Additional {
-				all[a] = of.service
+		if of.Desired != nil {
+			for _, a := range n.lawful(of).Desired.Access.Additional {
+				all[a] = of.Service
 			}
 		}
 	}
@@ -134,24 +134,19 @@ func joined(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 }
 
-// mayName returns why a Service must not name one of its additional addresses: before anything
-// is made for it. Without a security group nothing follows from them.
-func (b *Balancers) mayName(ctx context.Context, p Placing) error {
-	access := p.Desired.Access
-	if len(access.Additional) == 0 || access.Unruled || b.cfg.SecurityGroup.Name == "" {
+// MayName returns why a Service must not name one of its additional addresses: before anything
+// is made for it. publicIPs says of public IPs that are not its own whose they are.
+func (g *Group) MayName(key string, access service.Access, publicIPs func() (map[netip.Addr]string, error)) error {
+	if len(access.Additional) == 0 || access.Unruled {
 		return nil
 	}
-	n := namingOf(b.cfg.Cluster.Nodes(), b.cfg.Cluster.Reached(), nil, nil)
-	taken, err := b.ips.OfOthers(ctx, p.Service, p.Owner, p.Desired)
+	n := namingOf(g.cfg.Cluster.Nodes(), g.cfg.Cluster.Reached(), nil, nil)
+	taken, err := publicIPs()
 	if err != nil {
 		return err
 	}
 	for _, a := range access.Additional {
-		whose := n.taken(p.Service, a)
-		if whose == "" {
-			whose = taken[a]
-		}
-		if whose != "" {
+		if whose := cmp.Or(n.taken(key, a), taken[a]); whose != "" {
 			return service.Problem{Field: service.AdditionalIPs, Value: a.String(), Want: "an address that is nobody else's: this is " + whose}
 		}
 	}

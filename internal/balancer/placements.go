@@ -11,59 +11,59 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// atlas is what is known of the cluster's load balancers: what Azure showed last of each,
+// placements are what is known of the cluster's load balancers: what Azure showed last of each,
 // and which Services were placed where since.
-type atlas struct {
+type placements struct {
 	// reading is held across the one list that everything begins with, which takes time.
 	reading chan struct{}
 
 	mu     sync.Mutex // guards all below
 	read   bool
 	shown  map[string]lb.LoadBalancer // by name in lower case
-	placed map[string]spot            // by Service
+	placed map[string]placement       // by Service
 	nodes  map[netip.Addr]string      // the configuration of each node at the start
 }
 
-// spot is where a Service is, by name in lower case, and how many rules it has at the first
+// placement is where a Service is, by name in lower case, and how many rules it has at the first
 // of these.
-type spot struct {
+type placement struct {
 	at    []string
 	owner string
 	rules int
 }
 
 // saw notes what Azure shows of a load balancer.
-func (a *atlas) saw(balancer lb.LoadBalancer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sawLocked(balancer)
+func (p *placements) saw(balancer lb.LoadBalancer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sawLocked(balancer)
 }
 
-func (a *atlas) sawLocked(balancer lb.LoadBalancer) {
-	if a.shown == nil {
-		a.shown = map[string]lb.LoadBalancer{}
+func (p *placements) sawLocked(balancer lb.LoadBalancer) {
+	if p.shown == nil {
+		p.shown = map[string]lb.LoadBalancer{}
 	}
 	name := strings.ToLower(balancer.ID.Name)
 	if balancer.Etag == "" {
-		delete(a.shown, name)
+		delete(p.shown, name)
 		return
 	}
 	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil // not asked for
-	a.shown[name] = balancer
+	p.shown[name] = balancer
 }
 
 // put notes where a Service is.
-func (a *atlas) put(key string, s spot) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.putLocked(key, s)
+func (p *placements) put(key string, s placement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.putLocked(key, s)
 }
 
-func (a *atlas) putLocked(key string, s spot) {
-	if a.placed == nil {
-		a.placed = map[string]spot{}
+func (p *placements) putLocked(key string, s placement) {
+	if p.placed == nil {
+		p.placed = map[string]placement{}
 	}
-	a.placed[key] = s
+	p.placed[key] = s
 }
 
 func lower(names []string) []string {
@@ -75,18 +75,18 @@ func lower(names []string) []string {
 }
 
 // remove forgets where a Service is.
-func (a *atlas) remove(key string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.placed, key)
+func (p *placements) remove(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.placed, key)
 }
 
 // elsewhere are the owners that are known to be on another load balancer than this one.
-func (a *atlas) elsewhere(name string) map[string]bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (p *placements) elsewhere(name string) map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	owners := map[string]bool{}
-	for _, s := range a.placed {
+	for _, s := range p.placed {
 		if !containsFold(s.at, name) {
 			owners[s.owner] = true
 		}
@@ -95,11 +95,11 @@ func (a *atlas) elsewhere(name string) map[string]bool {
 }
 
 // holding are the load balancers that show something of an owner.
-func (a *atlas) holding(owner string) []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (p *placements) holding(owner string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var names []string
-	for _, balancer := range a.shown {
+	for _, balancer := range p.shown {
 		has := slices.ContainsFunc(balancer.Frontends, func(f lb.Frontend) bool { return hasPrefixFold(f.Name, owner) }) ||
 			slices.ContainsFunc(balancer.Rules, func(r lb.Rule) bool { return hasPrefixFold(r.Name, owner) })
 		if has {
@@ -111,10 +111,10 @@ func (a *atlas) holding(owner string) []string {
 }
 
 // having is the load balancer that has a public IP, or a private address of a subnet.
-func (a *atlas) having(publicIP, subnet string, ip netip.Addr) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, balancer := range a.shown {
+func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, balancer := range p.shown {
 		for _, f := range balancer.Frontends {
 			if publicIP != "" && equalFold(f.PublicIP, publicIP) || ip.IsValid() && f.PrivateIP == ip && equalFold(f.Subnet, subnet) {
 				return balancer.ID.Name

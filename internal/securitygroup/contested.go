@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package securitygroup
 
 import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/contest"
@@ -14,13 +15,13 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// fought returns the owners of whose rules of the security group somebody else keeps undoing
-// what Weir wrote. Every write is for all Services that were served, so each pass is a look
+// contested returns the owners of whose rules of the security group somebody else keeps undoing
+// what Weir wrote. Every write is for all Services that were served, so each write is a look
 // at all of them, whoever is due.
-func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
+func (g *Group) contested(due []*Request, s survey, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
 	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c plan.Change) bool { return !g.touched(c, observed) })
 	stay := map[string]bool{}
-	all := g.demands(jobs)
+	all := g.demands(due)
 	for _, owner := range slices.Sorted(maps.Keys(all)) {
 		of := all[owner]
 		if p.Refused[owner] != nil {
@@ -30,30 +31,20 @@ func (g *guard) fought(jobs []*job, s situation, p nsg.Plan, observed []lb.Secur
 		for _, a := range g.admissions(s.naming.lawful(of)) {
 			at = append(at, a.Destinations...)
 		}
-		stay[owner] = g.contests.Leave(contest.SecurityGroup, of.service, of.asked(), g.name(), differingAt(at, touched), time.Now())
+		stay[owner] = g.cfg.Contests.Leave(contest.SecurityGroup, of.Service, of.asked(), g.name(), differingAt(at, touched), time.Now())
 	}
 	maps.DeleteFunc(stay, func(_ string, stays bool) bool { return !stays })
 	return stay
 }
 
-// demands are the Services of which it is known what they want, those that are due included.
-func (g *guard) demands(jobs []*job) map[string]guarded {
-	all := maps.Clone(g.known)
-	for _, j := range jobs {
-		all[j.Owner] = guardedBy(j)
-	}
-	maps.DeleteFunc(all, func(_ string, of guarded) bool { return of.desired == nil })
-	return all
-}
-
-// touched reports whether somebody changed a rule since the last pass that has to change now:
+// touched reports whether somebody changed a rule since the last write that has to change now:
 // nodes that come and go change rules, too.
-func (g *guard) touched(c plan.Change, observed []lb.SecurityRule) bool {
+func (g *Group) touched(c plan.Change, observed []lb.SecurityRule) bool {
 	if g.left == nil {
 		return false
 	}
 	find := func(rules []lb.SecurityRule) int {
-		return slices.IndexFunc(rules, func(r lb.SecurityRule) bool { return equalFold(r.Name, c.Name) })
+		return slices.IndexFunc(rules, func(r lb.SecurityRule) bool { return strings.EqualFold(r.Name, c.Name) })
 	}
 	was, is := find(g.left), find(observed)
 	return (was < 0) != (is < 0) || was >= 0 && !g.left[was].Same(observed[is])
@@ -70,15 +61,15 @@ func differingAt(at []netip.Addr, changes []plan.Change) []contest.Undone {
 	return all
 }
 
-// seen notes for all of them that the group holds what they want, and for those that are due
+// shown notes for all of them that the group holds what they want, and for those that are due
 // which contests there are.
-func (g *guard) seen(jobs []*job, p nsg.Plan) {
+func (g *Group) shown(due []*Request, p nsg.Plan) {
 	for owner, of := range g.demands(nil) {
 		if p.Refused[owner] == nil {
-			g.contests.Shown(contest.SecurityGroup, of.service)
+			g.cfg.Contests.Shown(contest.SecurityGroup, of.Service)
 		}
 	}
-	for _, j := range jobs {
-		j.contested(g.contests.Shown(contest.SecurityGroup, j.Service))
+	for _, r := range due {
+		r.Contest = g.cfg.Contests.Shown(contest.SecurityGroup, r.Service)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package securitygroup
 
 import (
 	"net/netip"
@@ -22,10 +22,10 @@ func TestAnAdditionalAddressIsOneServicesAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.SliceOfN(address, 0, 1).Draw(t, "nodes")
 		var there []Reached
-		known := map[string]guarded{}
+		known := map[string]Demand{}
 		for _, name := range names {
 			if rapid.Bool().Draw(t, name+" is known") {
-				known[name] = guarded{service: name, desired: &service.Spec{Access: service.Access{Additional: several.Draw(t, "names")}}, addresses: rapid.SliceOfN(address, 0, 1).Draw(t, "has")}
+				known[name] = Demand{Service: name, Desired: &service.Spec{Access: service.Access{Additional: several.Draw(t, "names")}}, Addresses: rapid.SliceOfN(address, 0, 1).Draw(t, "has")}
 				continue
 			}
 			there = append(there, Reached{Service: name, Additional: several.Draw(t, "names"), Addresses: rapid.SliceOfN(address, 0, 1).Draw(t, "shows")})

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/securitygroup"
+)
+
+// Balancers bring load balancers level with requests. Its methods may be called from any
+// goroutine, at any time.
+type Balancers struct {
+	cfg        Config
+	placements placements
+	ips        *publicip.Keeper
+	group      *securitygroup.Group // nil without one
+	contests   contest.Contests
+	inProgress contest.InProgress
+	// refusals are those of load balancers.
+	refusals refusals
+
+	mu     sync.Mutex                    // guards what follows
+	queues map[lb.LoadBalancerKey]*queue // that of the security group has no key
+	// start runs a queue in the background; nil before Run and after it.
+	start func(*queue)
+}
+
+// New returns Balancers that take requests at once and work on them during Run.
+func New(cfg Config) *Balancers {
+	b := &Balancers{cfg: cfg, queues: map[lb.LoadBalancerKey]*queue{}}
+	b.placements.reading = make(chan struct{}, 1)
+	b.ips = publicip.New(publicip.Config{
+		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.inProgress, Log: cfg.Log,
+		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, LoadBalancers: cfg.ids(),
+	})
+	if cfg.SecurityGroup.Name != "" {
+		b.group = securitygroup.New(securitygroup.Config{
+			ID: cfg.SecurityGroup, Azure: cfg.Azure, Cluster: cfg.Cluster, Lease: cfg.Lease, Contests: &b.contests,
+			InProgress: &b.inProgress, Overtaken: b.overtaken(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
+		})
+		guard := &guard{id: cfg.SecurityGroup, group: b.group, log: cfg.Log, report: b}
+		b.queues[""] = newQueue(guard.round)
+	}
+	return b
+}
+
+// Run works until the context is done, and returns when nothing is in progress any more.
+// What still waits then is dropped without a word.
+func (b *Balancers) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	b.mu.Lock()
+	b.start = func(q *queue) { running.Go(func() { q.run(ctx) }) }
+	for _, q := range b.queues {
+		b.start(q)
+	}
+	b.mu.Unlock()
+
+	<-ctx.Done()
+	b.mu.Lock()
+	b.start = nil
+	b.mu.Unlock()
+	running.Wait()
+}
+
+// Ensure queues a request. It waits for nothing; Done hears what came of it. A Service
+// has one request at a time.
+func (b *Balancers) Ensure(req Request) { b.next(newJob(req, b.group != nil)) }
+
+// next hands a job to the queue of its next step, or ends it.
+func (b *Balancers) next(j *job) {
+	if len(j.steps) == 0 {
+		b.done(j, nil)
+		return
+	}
+	key := j.steps[0].on.Key()
+	if j.steps[0].secures {
+		key = ""
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[key]
+	if q == nil {
+		q = newQueue(b.loadBalancer(j.steps[0].on).round)
+		b.queues[key] = q
+		if b.start != nil {
+			b.start(q)
+		}
+	}
+	q.add(j)
+}
+
+func (b *Balancers) loadBalancer(id lb.LoadBalancerID) *loadBalancer {
+	return &loadBalancer{
+		id: id, cfg: &b.cfg, placements: &b.placements, ips: b.ips, contests: &b.contests, inProgress: &b.inProgress,
+		refusals: &b.refusals, report: b,
+	}
+}
+
+// reporter hears what became of a job's step.
+type reporter interface {
+	// next is for one that is done.
+	next(j *job)
+	// fail ends a job. One that the end of the process stopped is dropped without a word.
+	fail(ctx context.Context, j *job, err error)
+	// overtaken counts writes of a resource that were tried twice.
+	overtaken(resource string) func(settled bool)
+}
+
+func (b *Balancers) fail(ctx context.Context, j *job, err error) {
+	if ctx.Err() == nil {
+		b.done(j, err)
+	}
+}
+
+// done tells what came of a job.
+func (b *Balancers) done(j *job, err error) {
+	if j.Desired == nil && err == nil {
+		b.placements.remove(j.Service)
+		b.contests.Forget(j.Service, contest.LoadBalancer, contest.PublicIPs, contest.SecurityGroup)
+	}
+	result := j.Result
+	result.Err = err
+	result.Changed = result.Changed || j.ips.Changed
+	result.Gone = slices.DeleteFunc(result.Gone, func(id lb.LoadBalancerID) bool {
+		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
+	})
+	b.cfg.Done(result)
+}
+
+// What a round writes. These are labels of a metric.
+const (
+	resourceBalancer      = "load balancer"
+	resourcePublicIP      = "public IP"
+	resourceSecurityGroup = "security group"
+)
+
+func (b *Balancers) overtaken(resource string) func(settled bool) {
+	return func(settled bool) {
+		if b.cfg.Overtaken != nil {
+			b.cfg.Overtaken(resource, settled)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/service"
+)
+
+// plan plans for the jobs, and returns those that it is for: what others have is contested, and
+// stays as it is.
+func (l *loadBalancer) plan(jobs []*job, seen snapshot) (p plan.Plan, due []*job) {
+	l.hold(jobs, seen.observed)
+	p = plan.Make(l.input(jobs, seen))
+	if due = l.uncontested(jobs, p); len(due) < len(jobs) {
+		p = plan.Make(l.input(due, seen))
+	}
+	return p, due
+}
+
+// split returns the jobs that a plan refuses, and why, and those that it serves.
+func split(jobs []*job, p plan.Plan) (refused map[*job]error, served []*job) {
+	refused = map[*job]error{}
+	for _, j := range jobs {
+		if why := p.Refused[j.Owner]; why != nil {
+			refused[j] = why
+		} else {
+			served = append(served, j)
+		}
+	}
+	return refused, served
+}
+
+// input is what a plan for these jobs is made from.
+func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
+	in := plan.Input{
+		Observed: seen.observed, MostRules: l.cfg.MostRules,
+		SharedPools: l.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
+		Foreign: seen.foreign, ServiceOf: serviceOf(l.cfg.Cluster), AddressAt: seen.ips.AddressAt,
+	}
+	due := map[string]bool{}
+	for _, j := range jobs {
+		in.Shares = append(in.Shares, l.wanted(j, seen.ips))
+		due[j.Owner] = true
+	}
+	for _, owner := range seen.owners {
+		if !due[owner] {
+			in.Others = append(in.Others, owner)
+		}
+	}
+	return in
+}
+
+// wanted is what a job's step wants of the load balancer.
+func (l *loadBalancer) wanted(j *job, ips *publicip.Round) plan.Share {
+	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
+	if j.leaves() {
+		return s
+	}
+	s.Probes, s.Rules = j.Desired.Probes, j.rules
+	for i, f := range j.Desired.Frontends {
+		front := f.Frontend
+		if ip, public := ips.Of(j.ips, i); public {
+			front.PublicIP = ip.ID.String()
+		}
+		s.Frontends = append(s.Frontends, front)
+	}
+	for _, p := range j.Desired.Pools {
+		s.Pools = append(s.Pools, lb.Pool{
+			ID:        lb.PoolID{LoadBalancer: l.id, Name: p.Name},
+			Addresses: l.fresh(j, p),
+		})
+	}
+	return s
+}
+
+// namesOn are the names of those pools that are on a load balancer.
+func namesOn(id lb.LoadBalancerID, pools []lb.PoolID) []string {
+	var names []string
+	for _, p := range pools {
+		if p.LoadBalancer.Key() == id.Key() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// serviceOf names the Service of the cluster that a rule is of. It looks at all of them when it
+// is asked first.
+func serviceOf(cluster Cluster) func(rule string) string {
+	services := sync.OnceValue(func() map[string]string {
+		of := map[string]string{}
+		for _, r := range cluster.Reached() {
+			of[strings.ToLower(r.Owner)] = r.Service
+		}
+		return of
+	})
+	return func(rule string) string {
+		owner, _, _ := strings.Cut(rule, "-")
+		return services()[strings.ToLower(owner)]
+	}
+}
+
+// changesOf are the changes of an owner's parts.
+func changesOf(changes []plan.Change, owner string) []plan.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) })
+}

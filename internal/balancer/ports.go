@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/securitygroup"
+	"weir.dev/weir/internal/service"
+)
+
+// Azure reads and writes load balancers and public IPs. Its errors carry a *fault.Fault.
+// It is called from several goroutines at once.
+type Azure interface {
+	// Enter asks for leave to work on a load balancer; see poolupdate.Azure.
+	Enter(id lb.LoadBalancerID) (until time.Time, why string)
+	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
+	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
+	// PutLoadBalancer writes what was read, or makes what has no etag, waits until Azure
+	// is done and returns what it then shows.
+	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
+	DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error
+	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
+	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
+	DeletePublicIP(ctx context.Context, ip lb.PublicIP) error
+	GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error)
+	PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error)
+}
+
+// Lanes are the lanes of the pools; poolupdate.Lanes are these.
+type Lanes interface {
+	// Lock takes the lane of a load balancer: no pool of it is written until unlock.
+	Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error)
+	// Carry gives the pools that have a change waiting their newest addresses, while the
+	// lane is locked. settled has to be called once: with what Azure shows after the write,
+	// or with nil if it failed; mayLand says that it may land all the same.
+	Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, settled func(shown []lb.Pool, mayLand bool))
+}
+
+// Cluster answers from the newest snapshot of the cluster, without waiting.
+type Cluster interface {
+	// Owners returns the owners of all Services that have a load balancer of Weir's, or
+	// are to have one.
+	Owners() []string
+	// Fresh returns what a pool is to hold that is about to be made for a Service; none for one
+	// that a BackendPool keeps, whose lane fills it.
+	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
+	// Awaits reports whether a pool of a Service is to hold members that are not Down, and
+	// nothing keeps Weir from filling it.
+	Awaits(service string, on lb.LoadBalancerID, pool service.Pool) bool
+	// Foreign returns those addresses of a pool of Services that Weir did not put there.
+	Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error)
+	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
+	// which Azure may hold something.
+	Reached() []securitygroup.Reached
+	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
+	// balancer; false if they are not known yet.
+	Nodes() []netip.Addr
+	NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool)
+}
+
+// Config is what the Balancers work with. All fields but Behaviour and Lease are needed.
+type Config struct {
+	Settings
+	Azure   Azure
+	Lanes   Lanes
+	Cluster Cluster
+	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	Behaviour behaviour.Behaviour
+	// Lease keeps other controllers away during a write; nil is none.
+	Lease contest.Lease
+	// Done is told what came of a request, from several goroutines at once.
+	Done func(Result)
+	// Overtaken is told that a write met 412 and was tried a second time, and whether that went
+	// well, from several goroutines at once; nil is nobody.
+	Overtaken func(resource string, settled bool)
+	Log       *slog.Logger
+}
+
+// Settings are the cluster's.
+type Settings struct {
+	service.Settings
+	// Place is where load balancers are; its Name is not used.
+	Place lb.LoadBalancerID
+	// Location is the region of what is made.
+	Location string
+	// Configurations are the cluster's load balancers, at least one; each has an internal
+	// twin.
+	Configurations []service.Configuration
+	// MostRules is how many rules a load balancer may have.
+	MostRules int
+	// SecurityGroup is the network security group of the nodes; without a name none is
+	// written.
+	SecurityGroup lb.ResourceID
+	// RequireEffectiveRestrictions refuses Services that say who may connect where the group
+	// is not there, or guards nothing.
+	RequireEffectiveRestrictions bool
+}
+
+// names are those of all load balancers that are the cluster's.
+func (s Settings) names() []string {
+	var all []string
+	for _, c := range s.Configurations {
+		all = append(all, service.LoadBalancerName(c.Name, false), service.LoadBalancerName(c.Name, true))
+	}
+	return all
+}
+
+// ids are those of all load balancers that are the cluster's.
+func (s Settings) ids() []lb.LoadBalancerID {
+	var all []lb.LoadBalancerID
+	for _, name := range s.names() {
+		id := s.Place
+		id.Name = name
+		all = append(all, id)
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
+)
+
+// snapshot is what a plan is made from, but for the jobs.
+type snapshot struct {
+	observed lb.LoadBalancer
+	// owners are those of Services that may have something on the load balancer.
+	owners []string
+	// foreign are the addresses of others, by the pools' names in lower case.
+	foreign map[string][]netip.Addr
+	ips     *publicip.Round
+}
+
+// read reads the load balancer, and what the cluster knows of it.
+func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Round) (snapshot, error) {
+	observed, err := l.observe(ctx, jobs)
+	if err != nil {
+		return snapshot{}, err
+	}
+	elsewhere := l.placements.elsewhere(l.id.Name)
+	owners := slices.DeleteFunc(l.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
+	foreign, err := l.foreign(ctx, observed, jobs)
+	return snapshot{observed, owners, foreign, ips}, err
+}
+
+// observe returns the load balancer; where there is none, the one that would be made.
+func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalancer, error) {
+	name := "load balancer " + l.id.Name
+	observed, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
+	f := fault.From(err)
+	switch {
+	case f != nil && f.Class == fault.Stale:
+		needed := slices.ContainsFunc(jobs, func(j *job) bool { return !j.leaves() })
+		if needed && l.cfg.Location == "" {
+			return lb.LoadBalancer{}, fmt.Errorf(`%s has to be made, and azure.json does not say where: set its key "location"`, name)
+		}
+		return lb.LoadBalancer{ID: l.id, Location: l.cfg.Location, SKU: lb.Standard, Tags: maps.Clone(l.cfg.Tags)}, nil
+	case err != nil:
+		return lb.LoadBalancer{}, err
+	case observed.SKU != lb.Standard:
+		return lb.LoadBalancer{}, fmt.Errorf("%s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", name, observed.SKU)
+	case observed.Provisioning == lb.Updating:
+		return lb.LoadBalancer{}, l.inProgress.Found(name, time.Now())
+	}
+	l.inProgress.Free(name)
+	return observed, nil
+}
+
+// gate waits for the load balancer's turn. What is closed is an error: who asked waits,
+// and not the lane.
+func (l *loadBalancer) gate(ctx context.Context) error {
+	for {
+		until, why := l.cfg.Azure.Enter(l.id)
+		switch {
+		case until.IsZero():
+			return nil
+		case why != "":
+			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + why)}
+		case !pause(ctx, time.Until(until)):
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package securitygroup keeps the network security group of the nodes: it admits whom the
+// Services of the cluster say, and nobody else, all Services that are due in one write.
+//
+//	ports.go       what is asked of Azure and of the cluster
+//	request.go     what a Service asks for, and what came of it
+//	write.go       one write: survey, read, plan, write, check
+//	survey.go      what all Services of the cluster ask for, those that are not due included
+//	additional.go  whose the further addresses are that Services name
+//	contested.go   which rules somebody else keeps changing back
+//	unenforced.go  whether the group keeps anybody out at all
+//
+// Nothing is tried again here, but for a write that somebody else overtook.
+package securitygroup

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package securitygroup
+
+import (
+	"net/netip"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/service"
+)
+
+// Demand is what a Service wants of the security group.
+type Demand struct {
+	// Service is its namespace and name, with a slash, and Owner the first part of the names of
+	// all that is the Service's.
+	Service, Owner string
+	Desired        *service.Spec // nil if it leaves
+	// Addresses are those of its frontends, and Shown those that its status showed.
+	Addresses, Shown []netip.Addr
+	// On is the load balancer where it belongs.
+	On lb.LoadBalancerID
+	// Again is what a person wrote who wants a contest to be taken up again.
+	Again string
+}
+
+// Request is the Demand of a Service that is due, and what came of it.
+type Request struct {
+	Demand
+	// Err is why the group holds nothing for it.
+	Err error
+	// Changed is true if somebody was let in at its addresses, or kept out, who was not or was.
+	Changed bool
+	// Note is what people should know although all went well; empty for nothing.
+	Note string
+	// Contest is the one about its rules; nil if there is none.
+	Contest *contest.Contest
+}
+
+func (d Demand) asked() contest.Asked {
+	return contest.Asked{Desired: d.Desired, On: d.On.Key(), Again: d.Again}
+}
+
+// admissions are what a Service asks for.
+func (g *Group) admissions(d Demand) []nsg.Admission {
+	nodes, _ := g.cfg.Cluster.NodesOf(d.On)
+	return d.Desired.Admissions(d.Addresses, nodes)
+}
+
+// demands are the Services of which it is known what they want, those that are due included.
+func (g *Group) demands(due []*Request) map[string]Demand {
+	all := map[string]Demand{}
+	for owner, d := range g.known {
+		all[owner] = d
+	}
+	for _, r := range due {
+		all[r.Owner] = r.Demand
+	}
+	for owner, d := range all {
+		if d.Desired == nil {
+			delete(all, owner)
+		}
+	}
+	return all
+}

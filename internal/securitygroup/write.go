@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package securitygroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/plan"
+)
+
+// Deadline bounds one write of the group. What it leaves behind is settled by the next read.
+const Deadline = 10 * time.Minute
+
+// Write has the group admit what these Services want, in one write. An error is that of all
+// that have none of their own. Where they compete, the first is served first.
+func (g *Group) Write(ctx context.Context, requests []*Request, log *slog.Logger) error {
+	within, cancel := context.WithTimeout(ctx, Deadline)
+	defer cancel()
+	var err error
+	failed := contest.Leased(within, g.cfg.Lease, func(valid func() bool) {
+		err = contest.Twice(func() error { return g.try(within, requests, valid, log) }, g.cfg.Overtaken)
+	})
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return &fault.Fault{
+			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown", Undecided: true,
+			Err: fmt.Errorf("%s: no end within %s: %w", g.name(), Deadline, err),
+		}
+	}
+	return err
+}
+
+// try surveys, reads, plans, writes, checks what Azure then shows, and notes what came of it.
+func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool, log *slog.Logger) error {
+	for _, r := range requests {
+		r.Err = nil
+	}
+	observed, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
+	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+		g.missing(requests)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if observed.Provisioning == lb.Updating {
+		return g.cfg.InProgress.Found(g.name(), time.Now())
+	}
+	g.cfg.InProgress.Free(g.name())
+	s := g.survey(requests, nil)
+	p := nsg.Merge(s.input(observed.Rules))
+	left := p.Next
+	if stay := g.contested(requests, s, p, observed.Rules); len(stay) > 0 {
+		s = g.survey(requests, stay)
+		p = nsg.Merge(s.input(observed.Rules))
+	}
+	if !p.Empty() {
+		if !valid() {
+			return contest.ErrLeaseLost
+		}
+		if err := g.put(ctx, observed, s, p); err != nil {
+			g.refuse(requests, p)
+			return err
+		}
+	}
+	g.left = left
+	logWritten(ctx, log, p)
+	g.refuse(requests, p)
+	g.settle(requests, s, p, observed)
+	return nil
+}
+
+// settle notes that the group holds what Services want, and what became of these requests.
+func (g *Group) settle(requests []*Request, s survey, p nsg.Plan, observed lb.SecurityGroup) {
+	for _, r := range requests {
+		if r.Err != nil {
+			continue
+		}
+		here := s.places(r.Demand)
+		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return concerns(c, here) })
+		g.known[r.Owner] = r.Demand
+		if r.Desired != nil && len(g.admissions(r.Demand)) > 0 {
+			r.Note = joined(g.note(observed), s.naming.withheld(r.Demand))
+		}
+	}
+	g.had = s.ours(g.known)
+	g.holds = s.naming.holders(g.known)
+	g.shown(requests, p)
+}
+
+// note says what keeps the group from guarding the nodes. A group of a network interface
+// is not given to the interfaces of new nodes.
+func (g *Group) note(shown lb.SecurityGroup) string {
+	switch {
+	case shown.Subnets > 0:
+		return ""
+	case shown.Interfaces > 0:
+		return fmt.Sprintf("%s is on %d network interfaces and on no subnet: its rules do not count for nodes whose interfaces do not have it", g.name(), shown.Interfaces)
+	}
+	return g.name() + " is on no subnet and on no network interface: its rules have no effect"
+}
+
+// put writes the group, and checks what Azure then shows.
+func (g *Group) put(ctx context.Context, observed lb.SecurityGroup, s survey, p nsg.Plan) error {
+	observed.Rules = p.Next
+	shown, err := g.cfg.Azure.PutSecurityGroup(ctx, observed)
+	if err != nil {
+		return err
+	}
+	if again := nsg.Merge(s.input(shown.Rules)); !again.Empty() {
+		c := again.Changes[0]
+		return &fault.Fault{
+			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
+			Err: fmt.Errorf("%s: Azure reported success, and shows %d rules otherwise than written: %s %s %s", g.name(), len(again.Changes), c.Action, c.Kind, c.Name),
+		}
+	}
+	return nil
+}
+
+// missing lets those go who leave, or ask for nothing: a group that is not there admits
+// nobody, and keeps nobody out.
+func (g *Group) missing(requests []*Request) {
+	for _, r := range requests {
+		if r.Desired != nil && len(g.admissions(r.Demand)) > 0 {
+			r.Err = fmt.Errorf("%s: resource group %s has none of that name: create it and give it to the nodes' subnet, or correct securityGroupName and securityGroupResourceGroup in azure.json",
+				g.name(), g.cfg.ID.ResourceGroup)
+		}
+	}
+}
+
+// refuse refuses the Services that a plan leaves out, or of whose nodes nothing is known.
+func (g *Group) refuse(requests []*Request, p nsg.Plan) {
+	for _, r := range requests {
+		if why := p.Refused[r.Owner]; why != nil {
+			r.Err = fmt.Errorf("%s: %w", g.name(), why)
+		} else if r.Desired != nil && r.Desired.NodePorts() != nil {
+			if _, ok := g.cfg.Cluster.NodesOf(r.On); !ok {
+				r.Err = errors.New(g.name() + ": the nodes behind load balancer " + r.On.Name + " are not known yet")
+			}
+		}
+	}
+}
+
+// concerns reports whether a change of a rule lets somebody in at these addresses, or keeps
+// him out, who was not or was.
+func concerns(c plan.Change, at []netip.Addr) bool {
+	was, _ := c.Was.(lb.SecurityRule)
+	is, _ := c.Is.(lb.SecurityRule)
+	return slices.ContainsFunc(at, func(a netip.Addr) bool {
+		return slices.Contains(was.Destinations, a.String()) != slices.Contains(is.Destinations, a.String())
+	})
+}
+
+func logWritten(ctx context.Context, log *slog.Logger, p nsg.Plan) {
+	if p.Empty() {
+		log.DebugContext(ctx, "security group level")
+		return
+	}
+	log.InfoContext(ctx, "security group written", "changes", len(p.Changes))
+}
