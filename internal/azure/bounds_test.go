@@ -51,6 +51,9 @@ func hostile() map[string]func(w io.Writer) {
 // Whatever answers, the heap stays below 512 MiB, nothing is asked again, and the error says
 // what was not taken.
 func TestHostileAnswersAreNotTaken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for name, write := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			var wire bytes.Buffer

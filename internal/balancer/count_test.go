@@ -81,6 +81,9 @@ func (s *stage) act(name string, names []string, do func(string)) act {
 
 // Services that appear, change or go together cost a load balancer few writes.
 func TestManyServicesCostFewWrites(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	const services = 300
 	for _, a := range many(t, services) {
 		t.Logf("%s: %d writes of the load balancer, %d of public IPs, %d reads; served after %.0f s (median), %.0f s (last)",

@@ -89,6 +89,9 @@ shop/d: {ports: 80}`, deleted: []string{"shop/a", "shop/b", "shop/c"}},
 // Wherever the process dies, the next one ends where it would have ended: nothing is left
 // over, no address is lost, and nothing of others was touched.
 func TestKilledAtEveryCall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, d := range deeds {
 		t.Run(d.about, func(t *testing.T) {
 			t.Parallel()

@@ -87,6 +87,9 @@ func (c *cloud) dies(t *testing.T, number int, arrives bool, after func()) bool 
 // Killed at any of its requests, polls included, a run leaves nothing that --clean does not
 // find and delete.
 func TestKilledAtEachCall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, arrives := range []bool{true, false} {
 		for number, more := 1, true; more; number++ {
 			synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,9 @@ import (
 // build have built.
 func real(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts kube-apiserver; make test does not leave it out")
+	}
 	bin, err := filepath.Abs("../../bin")
 	if err != nil {
 		t.Fatal(err)

@@ -127,6 +127,9 @@ func day(t *testing.T, lasts time.Duration, neighbours bool) (f figures) {
 // seconds, which changes its etag, while each write takes half a minute and more: nobody is
 // told Failed, for nothing fails. Lag and writes of the same day without them stand beside.
 func TestBusyDay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, neighbours := range []bool{false, true} {
 		f := day(t, *lasts, neighbours)
 		t.Logf("%s, neighbours=%t: %s", *lasts, neighbours, f)

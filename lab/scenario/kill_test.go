@@ -102,6 +102,9 @@ func setUp(t *testing.T, s *Stage, overlap behaviour.Answer) {
 // before and after each write of the ledger, and started again at once or when the
 // story is over: the pools are level in the end, and foreign addresses are all there.
 func TestKilledAtEveryCall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	killed, points := 0, 0
 	for _, w := range workloads() {
 		overlaps := armemu.Overlaps()

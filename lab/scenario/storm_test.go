@@ -15,6 +15,9 @@ import (
 // hour of them under throttling: the queue stays bounded, no address is lost, and
 // people hear at most a word a minute of each pool.
 func TestTwentyHoursWithAStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(20, 4))
 		s := newStage(t)

@@ -37,6 +37,9 @@ func services(from, to int) string {
 // pools hold the same as if each had been written by itself, whatever Azure does with it. The checks of each step see to
 // the rest: what is foreign, budgets, the times that Azure names.
 func TestWholeWritesLoseNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, story := range []struct {
 		name    string
 		ignores bool // Azure leaves pools as they are in a write of their load balancer

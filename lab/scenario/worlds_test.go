@@ -16,6 +16,9 @@ import (
 // says so in its first step, and keeps it. Five worlds are enough for every answer, and for
 // every two to questions with two.
 func TestScriptsInEveryWorld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, world := range behaviour.Worlds() {
 		t.Run("world "+world.String(), func(t *testing.T) {
 			datadriven.Walk(t, "testdata", func(t *testing.T, path string) {

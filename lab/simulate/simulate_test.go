@@ -18,7 +18,13 @@ const steps = 40
 
 // No check fails in any of the seeds. One that does is printed as a scenario; give it a
 // name, and keep it in lab/scenario/testdata when it holds.
+//
+// With -short it plays the first 200.
 func TestSeeds(t *testing.T) {
+	seeds := seeds
+	if testing.Short() {
+		seeds = min(seeds, 200)
+	}
 	tally := Search{First: 1, Seeds: seeds, Steps: steps, Jobs: runtime.GOMAXPROCS(0), Most: 3}.Run(t.Context())
 	for _, f := range tally.Found {
 		o, _ := Shrink(f.Outcome, Effort{Plays: 3000, Time: 30 * time.Second})

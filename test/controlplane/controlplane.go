@@ -43,7 +43,8 @@ type Options struct {
 
 // Main runs the tests of a package beside a control plane, and ends the program. It fails
 // if they leave goroutines behind. Nothing that is fuzzed needs a cluster, so none is
-// started then: fuzz with -run='^$'.
+// started then: fuzz with -run='^$'. Nor is one started for tests that have no way to it; see
+// needed.
 func Main(m *testing.M, o Options) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -61,6 +62,12 @@ func Main(m *testing.M, o Options) {
 
 func run(m *testing.M, o Options) (code int, err error) {
 	if flag.Lookup("test.fuzz").Value.String() != "" {
+		return m.Run(), nil
+	}
+	switch is, err := needed("."); {
+	case err != nil:
+		return 1, fmt.Errorf("which tests need a control plane: %w", err)
+	case !is:
 		return m.Run(), nil
 	}
 	if o.Parallel > 0 {

@@ -113,13 +113,15 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	if err := j.sound(ctx, packages); err != nil {
 		return err
 	}
-	from, err := hash(root, slices.Concat(packages, []string{"lab"}), o.seeds)
-	if err != nil {
-		return err
-	}
-	kept, err := openState(o.state, from)
-	if err != nil {
-		return err
+	kept := map[string]*state{}
+	for _, p := range packages {
+		from, err := hash(root, []string{p, "lab"}, o.seeds)
+		if err == nil {
+			kept[p], err = openState(o.state, from)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	most := o.sample
 	if most == 0 || most > len(all) {
@@ -130,10 +132,10 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 		if r.total().all() == most {
 			break
 		}
-		v, known := kept.known[m.key()]
+		v, known := kept[path.Dir(m.File)].known[m.key()]
 		if !known {
 			if v, err = j.of(ctx, m); err == nil {
-				err = kept.keep(m, v)
+				err = kept[path.Dir(m.File)].keep(m, v)
 			}
 		}
 		if ctx.Err() != nil {
@@ -147,10 +149,7 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 		sum := r.total()
 		fmt.Fprintf(out, "%d of %d, %d killed: %s:%d %s: %s %s (%s)\n", sum.all(), most, sum.killed(), m.File, m.Line, m.Operator, v.Fate, v.By, v.Took.Round(time.Second))
 	}
-	r.drawn = fmt.Sprintf("%d of those that can be made, drawn with seed %d", r.total().all(), o.seed)
-	if r.total().all() < len(all) {
-		r.drawn = fmt.Sprintf("%d of %d that can be made, drawn with seed %d", r.total().all(), len(all), o.seed)
-	}
+	r.drawn = fmt.Sprintf("%d of %d that can be made, drawn with seed %d", r.total().all(), len(all), o.seed)
 	fmt.Fprintf(out, "\n%s", r.text())
 	if o.write && ctx.Err() == nil {
 		return r.write(root)
@@ -186,10 +185,11 @@ func read(ctx context.Context, root string, packages []string) (map[string][]byt
 	return texts, nil
 }
 
-// draw returns all changes in a random order, the same for the same files and seed.
+// draw returns all changes, a random one of each package in turn, the same for the same files and
+// seed. So a sample says as much of a small package as of a large one.
 func draw(texts map[string][]byte, seed uint64) ([]mutant, error) {
-	var all []mutant
-	for _, name := range sorted(texts) {
+	byPackage, n := map[string][]mutant{}, 0
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if bytes.HasPrefix(texts[name], []byte("// Code generated")) {
 			continue
 		}
@@ -197,10 +197,21 @@ func draw(texts map[string][]byte, seed uint64) ([]mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		byPackage[path.Dir(name)] = append(byPackage[path.Dir(name)], some...)
+		n += len(some)
 	}
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nothing secret is drawn
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, some := range byPackage {
+		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nothing secret is drawn
+		random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	}
+	all := make([]mutant, 0, n)
+	for i := 0; len(all) < n; i++ {
+		for _, p := range slices.Sorted(maps.Keys(byPackage)) {
+			if i < len(byPackage[p]) {
+				all = append(all, byPackage[p][i])
+			}
+		}
+	}
 	return all, nil
 }
 
@@ -211,5 +222,3 @@ func packagesOf(all []mutant) []string {
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
-
-func sorted(texts map[string][]byte) []string { return slices.Sorted(maps.Keys(texts)) }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// needed reports whether a test is asked for that may use the control plane: one of the package's
+// external test files, whose package has a name of its own (x_test). The others have no way to it.
+// With -short those that may are skipped.
+func needed(folder string) (bool, error) {
+	if value("test.list") != "" {
+		return false, nil
+	}
+	names, err := external(folder)
+	if err != nil {
+		return true, err
+	}
+	if testing.Short() {
+		return false, skip(names)
+	}
+	for _, name := range names {
+		if chosen(name, value("test.run"), value("test.skip"), value("test.bench")) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func value(name string) string { return flag.Lookup(name).Value.String() }
+
+// skip adds tests to those that -skip names.
+func skip(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	pattern := "^(" + strings.Join(names, "|") + ")$"
+	if already := value("test.skip"); already != "" {
+		pattern = already + "|" + pattern
+	}
+	return flag.Set("test.skip", pattern)
+}
+
+// chosen reports whether the flags ask for a test or benchmark. Of a pattern for subtests the
+// part before the slash counts; what cannot be told is asked for.
+func chosen(name, run, skip, bench string) bool {
+	if strings.HasPrefix(name, "Benchmark") {
+		return bench != "" && matches(bench, name)
+	}
+	if skip != "" && !strings.Contains(skip, "/") && matches(skip, name) {
+		return false
+	}
+	return matches(run, name)
+}
+
+func matches(pattern, name string) bool {
+	for one := range strings.SplitSeq(pattern, "|") {
+		if !strings.Contains(pattern, "/") {
+			one = pattern
+		}
+		head, _, _ := strings.Cut(one, "/")
+		re, err := regexp.Compile(head)
+		if err != nil || re.MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// external returns the names of tests, benchmarks and fuzz targets in external test files.
+func external(folder string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasSuffix(f.Name.Name, "_test") {
+			continue
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if ok && fn.Recv == nil && isTest(fn.Name.Name) {
+				names = append(names, fn.Name.Name)
+			}
+		}
+	}
+	return names, nil
+}
+
+func isTest(name string) bool {
+	for _, prefix := range []string{"Test", "Benchmark", "Fuzz"} {
+		if strings.HasPrefix(name, prefix) && name != "TestMain" {
+			return true
+		}
+	}
+	return false
+}
