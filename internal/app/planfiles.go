@@ -6,11 +6,77 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube"
 )
+
+// gather reads the objects.
+func (p *planning) gather(ctx context.Context) error {
+	if len(p.Files) > 0 {
+		return p.readFiles(ctx)
+	}
+	if p.ServerDryRun {
+		return &UsageError{errors.New("--server-dry-run checks the objects of files: it goes with -f")}
+	}
+	server, host, err := p.apiServer()
+	if err != nil {
+		return err
+	}
+	if p.objects, err = kube.ReadObjects(ctx, server, true); err != nil {
+		return fmt.Errorf("API server %s: %w", host, err)
+	}
+	p.record = readRecord(ctx, server, p.objects)
+	return nil
+}
+
+// apiServer returns a client of the API server, and where that is.
+func (p *planning) apiServer() (server client.Client, host string, err error) {
+	rc, _, err := clusterConfig(p.Kubeconfig)
+	if err != nil {
+		return nil, "", err
+	}
+	rc.QPS, rc.UserAgent = -1, "weir/"+Version
+	server, err = client.New(rc, client.Options{Scheme: kube.Scheme()})
+	if err != nil {
+		return nil, "", fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	return server, rc.Host, nil
+}
+
+func (p *planning) readFiles(ctx context.Context) error {
+	var broken []error
+	for _, name := range p.Files {
+		from, called := p.Stdin, "standard input"
+		if name != "-" {
+			file, err := os.Open(name) //nolint:gosec // whoever calls names the files
+			if err != nil {
+				return &UsageError{fmt.Errorf("-f: %w", err)}
+			}
+			defer file.Close()
+			from, called = file, name
+		}
+		broken = append(broken, p.objects.Decode("-f "+called, from)...)
+	}
+	if len(broken) == 0 {
+		broken = p.objects.Homeless()
+	}
+	if len(broken) == 0 && p.ServerDryRun {
+		var err error
+		if broken, err = p.checkAtServer(ctx); err != nil {
+			return err
+		}
+	}
+	if len(broken) > 0 {
+		return &UsageError{manyErrors(broken)}
+	}
+	if twice := p.objects.Twice(); twice != "" {
+		return &UsageError{fmt.Errorf("-f: %s is there twice: leave one of them out", twice)}
+	}
+	return nil
+}
 
 // mostBroken bounds how many broken objects are told of.
 const mostBroken = 20
@@ -25,17 +91,12 @@ func manyErrors(all []error) error {
 
 // checkAtServer has the API server check the objects of the files, which it does not keep.
 func (p *planning) checkAtServer(ctx context.Context) (refused []error, err error) {
-	rc, _, err := clusterConfig(p.Kubeconfig)
+	server, host, err := p.apiServer()
 	if err != nil {
 		return nil, err
 	}
-	rc.QPS, rc.UserAgent = -1, "weir/"+Version
-	at, err := client.New(rc, client.Options{Scheme: kube.Scheme()})
-	if err != nil {
-		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
-	}
-	if refused, err = p.objects.Checked(ctx, at); err != nil {
-		return nil, fmt.Errorf("--server-dry-run: API server %s: %w", rc.Host, err)
+	if refused, err = p.objects.Checked(ctx, server); err != nil {
+		return nil, fmt.Errorf("--server-dry-run: API server %s: %w", host, err)
 	}
 	return refused, nil
 }

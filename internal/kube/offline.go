@@ -19,8 +19,6 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
-	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -75,7 +73,8 @@ func (o *Offline) Fill(objects Objects) error {
 	return errors.Join(failed...)
 }
 
-// AllowUnseen lets namespaces bind everything whose Namespace is not among the objects.
+// AllowUnseen is for objects that are not all of a cluster: namespaces may bind everything whose
+// Namespace is not among them, and pools whose members they do not tell are left out.
 func (o *Offline) AllowUnseen() { o.allowsUnseen = true }
 
 // PlaceNodes finds out on which load balancer each node belongs, where there are several.
@@ -97,44 +96,6 @@ func (o *Offline) PlaceNodes(ctx context.Context) error {
 	return o.selectPlaced(ctx)
 }
 
-// Ask returns what a Cluster that runs would ask for this Service. A request without load
-// balancers is for one of which Azure holds nothing, and which wants nothing. Why a Service
-// is refused is for people; an error is that of a read.
-func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req balancer.Request, refused string, err error) {
-	wish, namespace, problems, err := o.wished(ctx, s)
-	if err != nil {
-		return req, "", err
-	}
-	if len(problems) > 0 {
-		return req, wrongWith(problems), nil
-	}
-	req, _, err = o.requestBy(ctx, o.balancers, s, o.claims.of(s), wish, namespace)
-	if err == nil {
-		return req, "", nil
-	}
-	if _, ofAzure := errors.AsType[*fault.Fault](err); ofAzure {
-		return req, "", err
-	}
-	return req, textOf(err), nil
-}
-
-// Kept says why a Service of another class keeps what it has; empty if it does not.
-func (o *Offline) Kept(s *corev1.Service) string {
-	if !o.keeps(s) {
-		return ""
-	}
-	return o.whyKept(s)
-}
-
-// Served are the Services that have a load balancer of Weir's, or are to have one, by name.
-func (o *Offline) Served() []*corev1.Service {
-	all := list[corev1.Service](o.snap.services, servicesBalanced, "")
-	slices.SortFunc(all, func(a, b *corev1.Service) int {
-		return strings.Compare(key(a.Namespace, a.Name), key(b.Namespace, b.Name))
-	})
-	return all
-}
-
 // Settle makes and deletes BackendPools as a Cluster that runs does when a request is done.
 func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 	for _, id := range r.Gone {
@@ -154,43 +115,6 @@ func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 		return err
 	}
 	return o.makePools(ctx, s, r)
-}
-
-// Pool is a pool that a BackendPool stands for, or would if Weir ran.
-type Pool struct {
-	BackendPool string
-	ID          lb.PoolID
-	// Service is whose endpoints are the members; empty for a pool of nodes.
-	Service string
-	Ref     poolupdate.Ref
-	// Left says why the pool is left as it is; empty if it has to hold its members.
-	Left string
-}
-
-// Pools are those of all BackendPools, by name.
-func (o *Offline) Pools() []Pool {
-	var all []Pool
-	for _, obj := range o.snap.pools.List() {
-		p, ok := obj.(*v1alpha1.BackendPool)
-		if !ok {
-			continue
-		}
-		st := o.snap.standingOf(p)
-		e := o.entryOf(p)
-		if st.deleting && (!st.removes() || e.isReleased() || o.needed(p)) {
-			continue
-		}
-		pool := Pool{BackendPool: key(p.Namespace, p.Name), ID: st.pool, Ref: e.ref}
-		if p.Spec.ServiceRef != nil {
-			pool.Service = key(p.Namespace, p.Spec.ServiceRef.Name)
-		}
-		if !st.works() {
-			pool.Left = st.why
-		}
-		all = append(all, pool)
-	}
-	slices.SortFunc(all, func(a, b Pool) int { return strings.Compare(a.BackendPool, b.BackendPool) })
-	return all
 }
 
 // entryOf is the entry of a BackendPool, whose status is on the shelf.

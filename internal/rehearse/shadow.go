@@ -24,9 +24,6 @@ type Reader interface {
 	GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error)
 }
 
-// Changed is a resource before and after; one without an etag is not there.
-type Changed[T any] struct{ Was, Is T }
-
 // Shadow is an Azure that keeps what is written to itself: what is read shows it from then
 // on, and the Azure behind it is only read. So whatever would be written is known without
 // a second planner. Each resource is read once.
@@ -281,32 +278,4 @@ func (s *Shadow) give(family lb.Family, to string) netip.Addr {
 			return next
 		}
 	}
-}
-
-// Differences are what was written to a shadow, in the order of the ids. What was read
-// alone is in there, too, with nothing changed.
-type Differences struct {
-	Balancers []Changed[lb.LoadBalancer]
-	PublicIPs []Changed[lb.PublicIP]
-	Groups    []Changed[lb.SecurityGroup]
-	// Pools counts the writes of pools: each takes one of its own.
-	Pools int
-	// Given says for what each address stands that Azure would choose.
-	Given map[netip.Addr]string
-}
-
-// Differences returns what was written so far.
-func (s *Shadow) Differences() Differences {
-	defer s.lock()()
-	return Differences{
-		Balancers: ordered(s.balancers), PublicIPs: ordered(s.ips), Groups: ordered(s.groups), Pools: s.pools, Given: maps.Clone(s.given),
-	}
-}
-
-func ordered[K cmp.Ordered, T any](all map[K]*Changed[T]) []Changed[T] {
-	list := make([]Changed[T], 0, len(all))
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, *all[key])
-	}
-	return list
 }

@@ -4,6 +4,7 @@
 // was rehearsed goes in, and text comes out.
 //
 //	plan.go      what is shown, and the names that machines read
+//	outcome.go   the plan of a whole cluster
 //	compare.go   one resource before and after
 //	fields.go    what is shown of each part
 //	losses.go    addresses that would be taken away

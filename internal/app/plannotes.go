@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/removal"
+)
+
+// readRecord looks for the record where Weir is, or is installed. Whoever plans may have no right
+// to read it, and what it would say is in the plan all the same: new load balancers.
+func readRecord(ctx context.Context, reader client.Reader, objects kube.Objects) kube.Record {
+	r, err := kube.ReadRecord(ctx, reader, kube.NamespaceOfNodePools(objects.Pools, shippedNamespace))
+	if err == nil {
+		return r
+	}
+	return kube.Record{}
+}
+
+// stops say why the controller would not start, or what it would not do by itself.
+func (p *planning) stops(o rehearse.Outcome) []string {
+	var all []string
+	if err := p.record.Contradicts(p.ClusterName, place(p.cfg)); err != nil {
+		all = append(all, "the controller would not start: "+err.Error())
+	}
+	if taken, addressed := o.Losers(), p.cluster.Addressed(); removal.Many(taken, addressed) {
+		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, for nobody has asked for it: each waits for its annotation %s, or all for --allow-removal",
+			taken, addressed, kube.AllowRemovalAnnotation))
+	}
+	return all
+}
+
+// others counts the chosen Services of type LoadBalancer.
+func (p *planning) others() int {
+	n := 0
+	for i := range p.objects.Services {
+		if s := &p.objects.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer && p.scope().Has(s.Namespace, s.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// notes say what the files leave open, and that nothing is served where that may be a slip.
+func (p *planning) notes(o rehearse.Outcome) []string {
+	var notes []string
+	if others := p.others(); o.Empty() && len(p.objects.Pools) == 0 && others > 0 {
+		notes = append(notes, fmt.Sprintf("%s of type LoadBalancer passed over: --load-balancer-class is %q; empty it means those without a class",
+			counted(others, "Service"), p.LoadBalancerClass))
+	}
+	if len(p.Files) == 0 {
+		return notes
+	}
+	switch {
+	case len(p.objects.Nodes) == 0:
+		notes = append(notes, "the files have no Nodes: no pool's members are planned")
+	case len(p.objects.Slices) == 0:
+		notes = append(notes, "the files have no EndpointSlices: the members of the Services' own pools are not planned")
+	}
+	for i := range p.objects.Services {
+		if s := &p.objects.Services[i]; kube.Unborn(s) && p.scope().Has(s.Namespace, s.Name) {
+			notes = append(notes, fmt.Sprintf("Service %s/%s has no UID yet: its names in Azure and its node ports are stand-ins", s.Namespace, s.Name))
+		}
+	}
+	return notes
+}

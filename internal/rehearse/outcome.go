@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
+)
+
+// Outcome is what came of a plan.
+type Outcome struct {
+	// Differences are what would change in Azure.
+	Differences Differences
+	// Owners are the Services by the first part of the names of what is theirs.
+	Owners map[string]string
+	// Unasked are the Services for which nothing was asked.
+	Unasked []Unasked
+	// Results are what came of the others.
+	Results []balancer.Result
+	// NoEffect are the restrictions without effect, by Service.
+	NoEffect map[string]string
+	// Left are the BackendPools whose pool stays as it is, by name.
+	Left []Left
+}
+
+// Unasked is a Service for which nothing was asked: it is refused, held or kept.
+type Unasked struct {
+	Service             string
+	Refused, Held, Kept string
+}
+
+// Left is a BackendPool whose pool stays as it is.
+type Left struct{ BackendPool, Why string }
+
+// Empty reports whether there was nothing to plan for.
+func (o Outcome) Empty() bool { return len(o.Results)+len(o.Unasked) == 0 }
+
+// Losers counts the Services that would lose an address that their status shows.
+func (o Outcome) Losers() int {
+	n := 0
+	for _, r := range o.Results {
+		gone := func(a netip.Addr) bool { return !slices.Contains(r.Addresses, a) }
+		if r.Desired != nil && r.Err == nil && slices.ContainsFunc(r.Shown, gone) {
+			n++
+		}
+	}
+	return n
+}
+
+// Incomplete is an error if something could not be planned because Azure did not show it.
+func (o Outcome) Incomplete() error {
+	var failed []error
+	for _, r := range o.Results {
+		if OfAzure(r) {
+			failed = append(failed, fmt.Errorf("Service %s: %w", r.Service, r.Err)) //nolint:staticcheck // a Service is a name
+		}
+	}
+	switch more := len(failed) - 1; {
+	case more > 0:
+		return fmt.Errorf("the plan is not complete: %w (and %d more)", failed[0], more)
+	case more == 0:
+		return fmt.Errorf("the plan is not complete: %w", failed[0])
+	}
+	return nil
+}
+
+// OfAzure reports whether it is Azure that kept a request from being planned; if not, an error of
+// the result is a refusal.
+func OfAzure(r balancer.Result) bool {
+	_, is := errors.AsType[*fault.Fault](r.Err)
+	return is
+}

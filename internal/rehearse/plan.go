@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/service"
+)
+
+// planning is one plan on its way.
+type planning struct {
+	*Rehearsal
+	cluster Cluster
+	scope   Scope
+	// adminStates is true if Weir sets those of the members.
+	adminStates bool
+	requests    []balancer.Request
+	outcome     Outcome
+}
+
+// Plan does for the Services of a cluster all that the controller would do if it started now. An
+// error says that there is no plan; one that Azure kept from being whole is Outcome.Incomplete.
+func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates bool) (Outcome, error) {
+	p := &planning{Rehearsal: r, cluster: c, scope: scope, adminStates: adminStates}
+	p.outcome.Owners, p.outcome.NoEffect = map[string]string{}, map[string]string{}
+	for _, step := range []func(context.Context) error{c.PlaceNodes, p.ask, p.play, p.fill} {
+		if err := step(ctx); err != nil {
+			return Outcome{}, err
+		}
+	}
+	p.outcome.Differences = r.Shadow.Differences()
+	return p.outcome, nil
+}
+
+// ask collects the requests of the Services in scope.
+func (p *planning) ask(ctx context.Context) error {
+	found := false
+	for _, s := range p.cluster.Services() {
+		p.outcome.Owners[s.Owner] = s.Key()
+		if !p.scope.Has(s.Namespace, s.Name) {
+			continue
+		}
+		found = true
+		if err := p.askFor(ctx, s); err != nil {
+			return fmt.Errorf("Service %s: %w", s.Key(), err) //nolint:staticcheck // a Service is a name
+		}
+	}
+	if p.scope.Service != "" && !found {
+		return p.cluster.NotServed(p.scope.Namespace, p.scope.Service)
+	}
+	return nil
+}
+
+func (p *planning) askFor(ctx context.Context, s Service) error {
+	unasked := func(u Unasked) {
+		u.Service = s.Key()
+		p.outcome.Unasked = append(p.outcome.Unasked, u)
+	}
+	if s.Kept != "" {
+		unasked(Unasked{Kept: s.Kept})
+		return nil
+	}
+	p.outcome.NoEffect[s.Key()] = s.NoEffect
+	if s.Held != "" {
+		unasked(Unasked{Held: s.Held})
+		return nil
+	}
+	req, refused, err := p.cluster.Ask(ctx, s.Key())
+	switch {
+	case err != nil:
+		return err
+	case refused != "":
+		unasked(Unasked{Refused: refused})
+	case req.Service != "":
+		p.requests = append(p.requests, req)
+	}
+	return nil
+}
+
+// play has the load balancers work on all requests, and the cluster note what came of them.
+func (p *planning) play(ctx context.Context) (err error) {
+	if p.outcome.Results, err = p.Play(ctx, p.requests); err != nil {
+		return err
+	}
+	for _, r := range p.outcome.Results {
+		if err := p.cluster.Settle(ctx, r); err != nil {
+			return fmt.Errorf("Service %s: %w", r.Service, err) //nolint:staticcheck // a Service is a name
+		}
+	}
+	return nil
+}
+
+// fill gives the pools their members, and notes those that stay as they are.
+func (p *planning) fill(ctx context.Context) error {
+	for _, pool := range p.cluster.Pools() {
+		if !p.concerns(pool) {
+			continue
+		}
+		why := pool.Left
+		if why == "" {
+			var err error
+			if why, err = p.fillPool(ctx, pool); err != nil {
+				return fmt.Errorf("BackendPool %s: %w", pool.BackendPool, err)
+			}
+		}
+		if why != "" {
+			p.outcome.Left = append(p.outcome.Left, Left{pool.BackendPool, why})
+		}
+	}
+	return nil
+}
+
+// fillPool does what an attempt of a lane would, and says why it would not.
+func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err error) {
+	on, err := p.Shadow.GetLoadBalancer(ctx, pool.ID.LoadBalancer)
+	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+		return "load balancer " + pool.ID.LoadBalancer.Name + " is not there", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(on.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, pool.ID.Name) })
+	if at < 0 {
+		return "load balancer " + on.ID.Name + " has no pool " + pool.ID.Name, nil
+	}
+	desired, err := p.cluster.Desired(pool.Ref)
+	if err != nil {
+		return "", err
+	}
+	next, err := poolupdate.Rehearse(on.Pools[at], desired, p.adminStates)
+	if err != nil {
+		return err.Error(), nil
+	}
+	p.Shadow.PutPool(next)
+	return "", nil
+}
+
+// concerns reports whether a pool is that of a Service in scope, or of the nodes that one sends
+// flows to.
+func (p *planning) concerns(pool Pool) bool {
+	namespace, name, _ := strings.Cut(pool.Service, "/")
+	if pool.Service != "" {
+		return p.scope.Has(namespace, name)
+	}
+	if p.scope.Namespace == "" {
+		return true
+	}
+	return slices.ContainsFunc(p.outcome.Results, func(r balancer.Result) bool {
+		return r.Desired != nil && r.On.Key() == pool.ID.LoadBalancer.Key() &&
+			slices.ContainsFunc(r.Desired.Pools, func(w service.Pool) bool { return strings.EqualFold(w.Name, pool.ID.Name) })
+	})
+}
