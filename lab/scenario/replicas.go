@@ -141,9 +141,10 @@ func (p *process) isFormer() bool {
 	return p.former
 }
 
-// deposed notes a write of one that leads no more. The caller holds s.mu.
+// deposed notes a write of one that leads no more. One that ends sends nothing. The caller holds
+// s.mu.
 func (p *process) deposed(what, where string) {
-	if p.former {
+	if p.former && p.ctx.Err() == nil {
 		s := p.stage
 		s.journal.deposed = append(s.journal.deposed, fmt.Sprintf("%s writes %s of %s at %s, and %s leads", p.name, what, where, s.clock(time.Now()), s.leaderName()))
 	}
