@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // deleted is when an object on a shelf was deleted.
@@ -38,7 +39,7 @@ func NewOffline(opts Options) *Offline {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cluster{
-		opts: opts, statuses: &statuses{byRef: map[poolupdate.Ref]*entry{}},
+		opts: opts, serviceLBs: servicelb.New(servicelb.Config{}), statuses: &statuses{byRef: map[poolupdate.Ref]*entry{}},
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
 			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
@@ -101,16 +102,9 @@ func (o *Offline) PlaceNodes(ctx context.Context) error {
 // balancers is for one of which Azure holds nothing, and which wants nothing. Why a Service
 // is refused is for people; an error is that of a read.
 func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req balancer.Request, refused string, err error) {
-	wish, namespace, problems, err := o.wished(ctx, s)
-	if err != nil {
-		return req, "", err
-	}
-	if len(problems) > 0 {
-		return req, wrongWith(problems), nil
-	}
-	req, _, err = o.requestBy(ctx, o.balancers, s, o.claims.of(s), wish, namespace)
-	if err == nil {
-		return req, "", nil
+	req, problems, err := o.serviceLBs.Request(ctx, o.balancers, viewOf(s))
+	if err == nil || problems != "" {
+		return req, problems, nil
 	}
 	if _, ofAzure := errors.AsType[*fault.Fault](err); ofAzure {
 		return req, "", err
@@ -120,10 +114,7 @@ func (o *Offline) Ask(ctx context.Context, s *corev1.Service) (req balancer.Requ
 
 // Kept says why a Service of another class keeps what it has; empty if it does not.
 func (o *Offline) Kept(s *corev1.Service) string {
-	if !o.keeps(s) {
-		return ""
-	}
-	return o.whyKept(s)
+	return o.serviceLBs.WhyKept(viewOf(s))
 }
 
 // Served are the Services that have a load balancer of Weir's, or are to have one, by name.
@@ -137,23 +128,16 @@ func (o *Offline) Served() []*corev1.Service {
 
 // Settle makes and deletes BackendPools as a Cluster that runs does when a request is done.
 func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
-	for _, id := range r.Gone {
-		if err := o.dropNodePools(ctx, id); err != nil {
-			return err
-		}
+	return o.serviceLBs.WriteDown(ctx, r)
+}
+
+// Unenforced says which restrictions of a Service that has a load balancer of Weir's have no
+// effect, and why; empty if there are none.
+func (o *Offline) Unenforced(s *corev1.Service) string {
+	if !o.ours(s) {
+		return ""
 	}
-	name := namespaced(r.Service)
-	s := get[corev1.Service](o.snap.services, key(name.Namespace, name.Name))
-	switch {
-	case s == nil || r.Err != nil:
-		return nil
-	case r.Desired == nil:
-		return o.dropPools(ctx, s, nil, r.Without)
-	}
-	if err := o.record(ctx, s, o.claims.of(s), []string{r.On.Name}, r.Groups); err != nil {
-		return err
-	}
-	return o.makePools(ctx, s, r)
+	return wishing(s).Unenforced(o.balancing.Guarded)
 }
 
 // Pool is a pool that a BackendPool stands for, or would if Weir ran.
