@@ -32,7 +32,7 @@ const (
 
 var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant"}
-	rooms  = []string{"internal/poolupdate", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup"}
+	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "internal/metrics", "internal/tracing"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate"}

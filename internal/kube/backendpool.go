@@ -70,7 +70,7 @@ func (c *Cluster) reconcilePool(ctx context.Context, req reconcile.Request) (rec
 	switch {
 	case st.deleting:
 		if !e.isReleased() {
-			c.haunted(p)
+			c.leaveFor(p)
 		}
 		err = c.release(ctx, p, e, st)
 	case st.state == stateActive:
@@ -97,7 +97,7 @@ func (c *Cluster) fill(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 	now := situationOf(p, st, set)
 	err = c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
-		settleForetold(s)
+		settlePlanned(s)
 		switch {
 		case slices.Contains(attempted, syncedReason(s.Conditions)):
 		case s.LastOutcome == nil:
@@ -152,7 +152,7 @@ func (c *Cluster) drain(ctx context.Context, p *v1alpha1.BackendPool, e *entry, 
 	}
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p)
-		settleForetold(s)
+		settlePlanned(s)
 		if left && slices.Contains(unlevel, syncedReason(s.Conditions)) {
 			return // what the last attempt met stays in sight until the next
 		}
@@ -189,7 +189,7 @@ func (c *Cluster) hold(ctx context.Context, p *v1alpha1.BackendPool, e *entry, s
 		settleConditions(s, p)
 		rests(s, p.Generation, time.Now())
 		if st.state != stateDryRun {
-			settleForetold(s)
+			settlePlanned(s)
 		}
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, st.reason, st.why)
 	})

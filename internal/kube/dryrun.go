@@ -5,10 +5,8 @@ package kube
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,17 +20,12 @@ import (
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/rehearse/view"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // DryRunAnnotation on a Service keeps all that it has in Azure as it is. What would change
 // is said instead.
 const DryRunAnnotation = "weir.dev/dry-run"
-
-// EventDryRun is the reason of the event that says what would change.
-const EventDryRun = "DryRun"
-
-// rehearsalDeadline bounds the reads of a rehearsal.
-const rehearsalDeadline = time.Minute
 
 // dryRun reports whether all that a Service has in Azure stays as it is. A value that nobody
 // can read may mean that. One that is being deleted goes: to keep it would change nothing.
@@ -52,44 +45,17 @@ func dryRunProblems(s *corev1.Service) []service.Problem {
 	return nil
 }
 
-// foretold is what was said last of a Service that is only rehearsed.
-type foretold struct {
-	wish *service.Spec
-	text string
-	// until is when it is rehearsed again though nothing changed.
-	until time.Time
-}
+// serviceRehearser implements servicelb.Rehearser.
+type serviceRehearser struct{ c *Cluster }
 
-// foretell says what would change in Azure for a Service, and changes nothing.
-func (c *Cluster) foretell(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Spec, namespace map[string]string, now time.Time) error {
-	if f := cl.foretold; f != nil && reflect.DeepEqual(f.wish, wish) && (f.until.IsZero() || now.Before(f.until)) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, rehearsalDeadline)
-	defer cancel()
-	text, err := c.rehearse(ctx, s, cl, wish, namespace)
-	if err != nil {
-		return &unplacedError{err}
-	}
-	if cl.foretold == nil || cl.foretold.text != text {
-		c.events.add(s, corev1.EventTypeNormal, EventDryRun, sentence(text, maxMessage))
-	}
-	cl.level, cl.told = nil, ""
-	cl.foretold = &foretold{wish: wish, text: text}
-	if c.balancing.LookAgainAfter > 0 {
-		cl.foretold.until = now.Add(c.balancing.LookAgainAfter)
-	}
-	return c.writeForetold(ctx, s, text)
-}
-
-// rehearse returns what would change, in a few words.
-func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wish *service.Spec, namespace map[string]string) (string, error) {
-	r := c.balancing.Rehearse()
-	req, places, err := c.requestBy(ctx, r, s, cl, wish, namespace)
+// Rehearse implements servicelb.Rehearser.
+func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (balancer.Request, bool, error)) (string, error) {
+	r := v.c.balancing.Rehearse()
+	req, holds, err := request(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	if len(places) == 0 {
+	if !holds {
 		return view.Plan{}.Brief(), nil
 	}
 	results, err := r.Play(ctx, []balancer.Request{req})
@@ -102,9 +68,9 @@ func (c *Cluster) rehearse(ctx context.Context, s *corev1.Service, cl *claim, wi
 		}
 		return "dry run: the Service would be refused: " + textOf(err), nil
 	}
-	if wish != nil {
-		for _, pool := range wish.Pools {
-			if err := c.rehearsePool(ctx, r, s, req.On, pool); err != nil {
+	if req.Desired != nil {
+		for _, pool := range req.Desired.Pools {
+			if err := v.c.rehearsePool(ctx, r, v.c.serviceObject(s), req.On, pool); err != nil {
 				return "", err
 			}
 		}
@@ -143,9 +109,9 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *rehearse.Rehearsal, s *co
 	return nil //nolint:nilerr // a pool of network interfaces stays as it is
 }
 
-// writeForetold puts what would change on the BackendPools that Weir made for a Service.
-func (c *Cluster) writeForetold(ctx context.Context, s *corev1.Service, text string) error {
-	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
+// writePlanned puts what would change on the BackendPools that Weir made for a Service.
+func (c *Cluster) writePlanned(ctx context.Context, name, text string) error {
+	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, name) {
 		e := c.statuses.known(refOf(p))
 		if e == nil || !c.snap.made(p) {
 			continue
@@ -160,7 +126,7 @@ func (c *Cluster) writeForetold(ctx context.Context, s *corev1.Service, text str
 	return nil
 }
 
-// settleForetold takes away what would have changed, where that is done now.
-func settleForetold(s *v1alpha1.BackendPoolStatus) {
+// settlePlanned takes away what would have changed, where that is done now.
+func settlePlanned(s *v1alpha1.BackendPoolStatus) {
 	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDryRun)
 }

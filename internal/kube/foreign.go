@@ -8,14 +8,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/plan"
 )
-
-// EventPoolKept tells of a pool that stays for the addresses of others in it.
-const EventPoolKept = "BackendPoolKept"
 
 // Foreign implements balancer.Cluster. What is on the record of a BackendPool is Weir's, and in
 // one that was not taken yet what will be on it. In a pool without a BackendPool the nodes are
@@ -74,16 +68,4 @@ func among(ips []netip.Addr) func(netip.Addr) bool {
 		set[ip] = true
 	}
 	return func(ip netip.Addr) bool { return set[ip] }
-}
-
-// tellKeptPools tells of the pools that a Service leaves to others, once of the same.
-func (c *Cluster) tellKeptPools(s *corev1.Service, cl *claim, kept []plan.Kept) {
-	told := map[string]bool{}
-	for _, k := range kept {
-		text := sentence(k.String(), maxMessage)
-		if told[text] = true; !cl.leftTo[text] {
-			c.events.add(s, corev1.EventTypeWarning, EventPoolKept, text)
-		}
-	}
-	cl.leftTo = told
 }

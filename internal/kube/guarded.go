@@ -16,9 +16,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// EventNotGuarded tells that the security group does not do for a Service what it should.
-const EventNotGuarded = "SecurityGroupHasNoEffect"
-
 // Reached implements balancer.Cluster.
 func (c *Cluster) Reached() []balancer.Reached {
 	var all []balancer.Reached
@@ -37,17 +34,6 @@ func (c *Cluster) Reached() []balancer.Reached {
 			}
 		}
 		all = append(all, r)
-	}
-	return all
-}
-
-// shownBy are the addresses that the status of a Service shows.
-func shownBy(s *corev1.Service) []netip.Addr {
-	var all []netip.Addr
-	for _, in := range s.Status.LoadBalancer.Ingress {
-		if ip, err := netip.ParseAddr(in.IP); err == nil {
-			all = append(all, ip)
-		}
 	}
 	return all
 }
@@ -82,26 +68,6 @@ func (c *Cluster) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return all, true
-}
-
-// atNodes are the nodes that the security rules of a Service name; none if they name its
-// own addresses.
-func (c *Cluster) atNodes(wish *service.Spec, on lb.LoadBalancerID) []netip.Addr {
-	if !c.balancing.Guarded || wish == nil || len(wish.NodePorts()) == 0 {
-		return nil
-	}
-	nodes, _ := c.NodesOf(on)
-	return nodes
-}
-
-// nodesDiffer reports whether the security rules of a Service name other nodes than are
-// there now. Nodes that are not known yet make no difference.
-func (c *Cluster) nodesDiffer(cl *claim, wish *service.Spec) bool {
-	if !c.balancing.Guarded || len(wish.NodePorts()) == 0 {
-		return false // of thousands of Services hardly any asks: to look takes all nodes
-	}
-	nodes, known := c.NodesOf(cl.level.On)
-	return known && !slices.Equal(cl.nodes, nodes)
 }
 
 // servicesAtNodes maps a node to the Services whose security rules name nodes.

@@ -41,7 +41,7 @@ func TestWhatIsKeptWhenTheClassIsNotTheFlags(t *testing.T) {
 		if tt.edit != nil {
 			tt.edit(s)
 		}
-		if got := keeps(s, tt.flag); got != tt.keeps {
+		if got := ownership(s).Kept(tt.flag, recordedClass(s)); got != tt.keeps {
 			t.Errorf("%s: kept is %t, want %t", tt.about, got, tt.keeps)
 		}
 	}

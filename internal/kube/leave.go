@@ -18,6 +18,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // Leaving takes out of a cluster what Weir wrote for the Services without a class, so that
@@ -66,7 +67,7 @@ func (l *Leaving) Leave(ctx context.Context) error {
 // service takes the finalizer and the records off a Service, unless it stays Weir's.
 func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	name := "Service " + key(s.Namespace, s.Name)
-	places := listed(s, PlaceAnnotation)
+	places := servicelb.Names(s.Annotations[PlaceAnnotation])
 	if !bound(s) {
 		return nil
 	}

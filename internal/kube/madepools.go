@@ -12,37 +12,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
 )
 
-// errStillGoing asks the work queue for a little patience.
-var errStillGoing = errors.New("an earlier BackendPool of its name is still going")
-
-// errNameTaken says that the Service's pool cannot be filled.
-var errNameTaken = errors.New("somebody made it for another pool, Service or nodes, and Weir needs the name for one of its own: delete it")
-
-// makePools makes the BackendPools of a Service, now that Azure has its pools, and deletes
-// those that it had before.
-func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, r balancer.Result) error {
-	names, err := c.createPools(ctx, s, r)
-	if err != nil {
-		return err
-	}
-	return c.dropPools(ctx, s, names, r.Without)
-}
-
-// createPools makes the BackendPools of a Service, and returns the names of those that are its
+// makePools makes the BackendPools of a Service's pools, and returns the names of those that are its
 // own.
-func (c *Cluster) createPools(ctx context.Context, s *corev1.Service, r balancer.Result) (names []string, err error) {
-	c.holds(s, &served{r.On, r.Desired.Pools})
-	for _, pool := range r.Desired.Pools {
-		p := c.poolFor(s, r.On, pool)
+func (c *Cluster) makePools(ctx context.Context, s *corev1.Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
+	for _, pool := range pools {
+		p := c.poolFor(s, on, pool)
 		if p.Namespace == s.Namespace && p.Spec.ServiceRef != nil {
 			names = append(names, p.Name)
 		}
@@ -51,19 +34,6 @@ func (c *Cluster) createPools(ctx context.Context, s *corev1.Service, r balancer
 		}
 	}
 	return names, nil
-}
-
-// holds notes what Azure holds for a Service. BackendPools that were made for it before wait
-// for that.
-func (c *Cluster) holds(s *corev1.Service, now *served) {
-	cl := c.claims.of(s)
-	before := cl.served.Swap(now)
-	if before != nil && before.on.Key() == now.on.Key() && slices.Equal(before.pools, now.pools) {
-		return
-	}
-	for _, p := range c.snap.poolsOf(poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
-		c.wake.add(refOf(p))
-	}
 }
 
 // poolFor is the BackendPool of a pool that a Service needs.
@@ -125,18 +95,18 @@ func (c *Cluster) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	}
 	switch {
 	case is.DeletionTimestamp != nil:
-		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errStillGoing)
+		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), servicelb.ErrStillGoing)
 	case says(is, p):
 		return nil
 	case c.recordedFor(is) != "" || c.snap.made(is): // of an earlier Service, or edited since
 		if err := c.deletePool(ctx, is); err != nil {
 			return err
 		}
-		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errStillGoing)
+		return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), servicelb.ErrStillGoing)
 	case c.fillsSame(is, p):
 		return nil // somebody has Weir keep this pool already, in his own words
 	}
-	return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), errNameTaken)
+	return fmt.Errorf("BackendPool %s: %w", key(p.Namespace, p.Name), servicelb.ErrNameTaken)
 }
 
 // fillsSame reports whether a BackendPool is for the same Service and pool as another.
@@ -149,9 +119,9 @@ func (c *Cluster) fillsSame(is, shall *v1alpha1.BackendPool) bool {
 
 // dropPools deletes the BackendPools that Weir made for a Service, but for some. Of those
 // whose pools are gone nothing has to be taken out.
-func (c *Cluster) dropPools(ctx context.Context, s *corev1.Service, keep []string, gone []lb.PoolID) error {
-	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, key(s.Namespace, s.Name)) {
-		if !c.snap.made(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) || s.DeletionTimestamp != nil && !ownedBy(p, s.UID) {
+func (c *Cluster) dropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
+	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, s.Name) {
+		if !c.snap.made(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) || s.Deleting && !ownedBy(p, types.UID(s.UID)) {
 			continue
 		}
 		at, err := c.snap.place.of(p)
@@ -186,7 +156,7 @@ func (c *Cluster) needed(p *v1alpha1.BackendPool) bool {
 // belongs reports whether a load balancer is the one where a Service belongs, which may be of
 // another class and keep what it has.
 func (c *Cluster) belongs(s *corev1.Service, balancer string) bool {
-	places := listed(s, PlaceAnnotation)
+	places := servicelb.Names(s.Annotations[PlaceAnnotation])
 	return (c.ours(s) || c.keeps(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
 }
 
@@ -241,8 +211,7 @@ func (c *Cluster) missing(p *v1alpha1.BackendPool) {
 			continue
 		}
 		name := client.ObjectKeyFromObject(s)
-		if cl := c.claims.known(name); cl != nil {
-			cl.poolLost.Store(&p.Spec)
+		if c.serviceLBs.PoolLost(name.String(), lostPool(p)) {
 			c.balanced.addName(name)
 		}
 	}

@@ -4,9 +4,7 @@ package kube
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -15,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
 )
 
-// byNamespace reports whether the labels of namespaces say where Services belong. Otherwise
-// no namespace is read, and Weir needs no right to.
-func (b Balancing) byNamespace() bool {
-	return slices.ContainsFunc(b.Several, func(c service.Configuration) bool { return c.Namespaces != nil })
+// watchesNamespaces reports whether the labels of namespaces say where Services belong. Otherwise Weir
+// needs no right to read them.
+func (c *Cluster) watchesNamespaces() bool {
+	return servicelb.Settings{Several: c.balancing.Several}.ByNamespace()
 }
 
 // watchNamespaces has a change of the labels of a namespace ask its Services again.
 func (c *Cluster) watchNamespaces(to *builder.Builder) *builder.Builder {
-	if !c.balancing.byNamespace() {
+	if !c.watchesNamespaces() {
 		return to
 	}
 	return to.Watches(&corev1.Namespace{}, mapped(c.servicesIn), builder.WithPredicates(namespaceRelabelled()))
@@ -51,39 +49,4 @@ func (c *Cluster) servicesIn(_ context.Context, obj client.Object) []reconcile.R
 		}
 	}
 	return requests
-}
-
-// namespaceLabels returns the labels of a namespace, if they matter. That it is not known yet
-// is an error: to take that for no labels would put a Service where it does not belong.
-func (c *Cluster) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
-	if !c.balancing.byNamespace() {
-		return nil, nil
-	}
-	ns := &corev1.Namespace{}
-	if err := c.cached.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
-		return nil, fmt.Errorf("labels of namespace %s: %w", name, err)
-	}
-	return ns.Labels, nil
-}
-
-// selection is what the selectors of the load balancers say of a Service, a letter each:
-// while that is the same, its labels do not move it.
-func (c *Cluster) selection(labels, namespace map[string]string) string {
-	var said []byte
-	for _, conf := range c.balancing.Several {
-		for _, by := range []struct {
-			selects service.Selector
-			labels  map[string]string
-		}{{conf.Services, labels}, {conf.Namespaces, namespace}} {
-			switch {
-			case by.selects == nil:
-				said = append(said, '-')
-			case by.selects(by.labels):
-				said = append(said, 'y')
-			default:
-				said = append(said, 'n')
-			}
-		}
-	}
-	return string(said)
 }

@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // nodesOf selects the nodes of a load balancer: all of them, unless nodes are placed.
@@ -24,23 +25,12 @@ func (c *Cluster) nodesOf(loadBalancer string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{PlaceLabel: placeValue(conf.Name)}}
 }
 
-// notPlaced says that the nodes of a load balancer are not known yet.
-type notPlaced struct{ node, why string }
-
-func (e notPlaced) Error() string {
-	text := "its nodes are not known before all nodes are placed on load balancers, and " + e.node + " is not"
-	if e.why != "" {
-		text += ": " + e.why
-	}
-	return text
-}
-
-// allPlaced returns a notPlaced unless each node that may take traffic has its label, as
+// allPlaced returns a servicelb.NotPlacedError unless each node that may take traffic has its label, as
 // far as the informer shows, or is known to get none. A pool that selected by the label
 // before would lose the nodes that have none yet.
 func (c *Cluster) allPlaced() error {
 	if name, why := c.places.missing(c.eligible()); name != "" {
-		return notPlaced{name, why}
+		return servicelb.NotPlacedError{Node: name, Why: why}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // deleted is when an object on a shelf was deleted.
@@ -36,7 +37,7 @@ func NewOffline(opts Options) *Offline {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cluster{
-		opts: opts, statuses: &statuses{byRef: map[poolupdate.Ref]*entry{}},
+		opts: opts, serviceLBs: servicelb.New(servicelb.Config{}), statuses: &statuses{byRef: map[poolupdate.Ref]*entry{}},
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
 			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
@@ -98,23 +99,16 @@ func (o *Offline) PlaceNodes(ctx context.Context) error {
 
 // Settle makes and deletes BackendPools as a Cluster that runs does when a request is done.
 func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
-	for _, id := range r.Gone {
-		if err := o.dropNodePools(ctx, id); err != nil {
-			return err
-		}
+	return o.serviceLBs.WriteDown(ctx, r)
+}
+
+// Unenforced says which restrictions of a Service that has a load balancer of Weir's have no
+// effect, and why; empty if there are none.
+func (o *Offline) Unenforced(s *corev1.Service) string {
+	if !o.ours(s) {
+		return ""
 	}
-	name := namespaced(r.Service)
-	s := get[corev1.Service](o.snap.services, key(name.Namespace, name.Name))
-	switch {
-	case s == nil || r.Err != nil:
-		return nil
-	case r.Desired == nil:
-		return o.dropPools(ctx, s, nil, r.Without)
-	}
-	if err := o.record(ctx, s, o.claims.of(s), []string{r.On.Name}, r.Groups); err != nil {
-		return err
-	}
-	return o.makePools(ctx, s, r)
+	return wishing(s).Unenforced(o.balancing.Guarded)
 }
 
 // entryOf is the entry of a BackendPool, whose status is on the shelf.

@@ -48,12 +48,10 @@ func (c *Cluster) poolNames(s *corev1.Service) []string {
 func (c *Cluster) contender(s *corev1.Service) service.Contender {
 	name := key(s.Namespace, s.Name)
 	one := service.Contender{Key: name, Created: s.CreationTimestamp.Time}
-	if cl := c.claims.known(namespaced(name)); cl != nil && cl.uid == s.UID {
-		if now := cl.served.Load(); now != nil {
-			for _, p := range now.pools {
-				if !p.Shared {
-					one.Has = append(one.Has, p.Name)
-				}
+	if now := c.serviceLBs.Served(name, string(s.UID)); now != nil {
+		for _, p := range now.Pools {
+			if !p.Shared {
+				one.Has = append(one.Has, p.Name)
 			}
 		}
 	}

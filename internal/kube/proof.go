@@ -20,18 +20,6 @@ import (
 // BackendPool may write it, so nothing is decided by it.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// served is what Azure holds for a Service, as far as this process knows.
-type served struct {
-	on    lb.LoadBalancerID
-	pools []service.Pool
-}
-
-// has reports whether a pool is among them.
-func (s *served) has(at lb.PoolID) bool {
-	return s != nil && s.on.Key() == at.LoadBalancer.Key() &&
-		slices.ContainsFunc(s.pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, at.Name) })
-}
-
 // says reports whether a BackendPool says what another does, to the letter.
 func says(is, shall *v1alpha1.BackendPool) bool {
 	a, b := is.Spec, shall.Spec
@@ -138,8 +126,7 @@ func (c *Cluster) fills(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID
 	if !containsFold(c.ownPools(s), at.Name) {
 		return false
 	}
-	cl := c.claims.known(namespaced(key(s.Namespace, s.Name)))
-	return cl != nil && cl.uid == s.UID && cl.served.Load().has(at) || c.snap.taken(p)
+	return c.serviceLBs.Served(key(s.Namespace, s.Name), string(s.UID)).Has(at) || c.snap.taken(p)
 }
 
 func containsFold(names []string, name string) bool {

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
 )
 
 const (
@@ -52,7 +53,7 @@ func proving(t *testing.T, pools ...*v1alpha1.BackendPool) *Offline {
 // serves notes that Azure holds the Service shop/web.
 func (o *Offline) serves() {
 	s := get[corev1.Service](o.snap.services, "shop/web")
-	o.holds(s, &served{o.balancers.ID("kubernetes"), []service.Pool{{Name: "shop-web", Family: lb.IPv4}}})
+	o.serviceLBs.Holds(viewOf(s), &servicelb.Served{On: o.balancers.ID("kubernetes"), Pools: []service.Pool{{Name: "shop-web", Family: lb.IPv4}}})
 }
 
 // webPool is the BackendPool that Weir makes for the Service shop/web.
@@ -175,7 +176,7 @@ func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		pool   *v1alpha1.BackendPool
-		haunts bool
+		leaves bool
 	}{
 		{"recorded", lost(recordedAs(goneUID), withOwner(goneUID)), true},
 		{"recorded, its owner edited", lost(recordedAs(goneUID), withOwner("x")), true},
@@ -188,10 +189,10 @@ func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := proving(t, tt.pool)
-			o.haunted(tt.pool)
+			o.leaveFor(tt.pool)
 			name := tt.pool.Namespace + "/lost"
-			if cl := o.claims.known(namespaced(name)); (cl != nil) != tt.haunts || cl != nil && cl.uid != goneUID {
-				t.Errorf("%s leaves its load balancer: %v, want %v", name, cl != nil, tt.haunts)
+			if uid, known := o.serviceLBs.Known(name); known != tt.leaves || known && uid != goneUID {
+				t.Errorf("%s leaves its load balancer: %v, want %v", name, known, tt.leaves)
 			}
 		})
 	}

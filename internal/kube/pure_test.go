@@ -28,6 +28,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // stored is a snapshot of these objects. Pools count as taken, and as made by Weir, by their
@@ -63,7 +64,7 @@ func stored(t *testing.T, objects ...client.Object) *Cluster {
 			t.Fatal(err)
 		}
 	}
-	return &Cluster{snap: s}
+	return &Cluster{snap: s, serviceLBs: servicelb.New(servicelb.Config{})}
 }
 
 // bp is a BackendPool of the Service web, made at minute n.
@@ -422,7 +423,7 @@ func FuzzFailedEvent(f *testing.F) {
 func TestARecordOfResourceGroupsIsBelievedInBounds(t *testing.T) {
 	s := serviceOfType(corev1.ServiceTypeLoadBalancer)
 	s.Annotations = map[string]string{GroupsAnnotation: "a, ../b, c/d, e,1,2,3,4,5,6,7,8,9"}
-	if got := strings.Join(groupsOn(s), " "); got != "a e 1 2 3 4 5 6" {
+	if got := strings.Join(viewOf(s).Record.Groups, " "); got != "a e 1 2 3 4 5 6" {
 		t.Errorf("believed: %s", got)
 	}
 }

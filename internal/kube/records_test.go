@@ -19,10 +19,10 @@ func TestRecordsAreReadOnce(t *testing.T) {
 		PlaceAnnotation:  strings.Repeat("kubernetes, Kubernetes ,kubernetes-internal,", 4000),
 		GroupsAnnotation: strings.Repeat("rg-1,RG-1,", 6000),
 	}}}
-	if got := listed(s, PlaceAnnotation); !slices.Equal(got, []string{"kubernetes", "kubernetes-internal"}) {
+	if got := viewOf(s).Record.Places; !slices.Equal(got, []string{"kubernetes", "kubernetes-internal"}) {
 		t.Errorf("%d places: %.80v", len(got), got)
 	}
-	if got := groupsOn(s); !slices.Equal(got, []string{"rg-1"}) {
+	if got := viewOf(s).Record.Groups; !slices.Equal(got, []string{"rg-1"}) {
 		t.Errorf("groups: %v", got)
 	}
 	many := ""
@@ -30,7 +30,7 @@ func TestRecordsAreReadOnce(t *testing.T) {
 		many += fmt.Sprint("rg-", i, ",")
 	}
 	s.Annotations[GroupsAnnotation] = many
-	if got := groupsOn(s); len(got) != mostGroups {
+	if got := viewOf(s).Record.Groups; len(got) != 8 {
 		t.Errorf("%d groups", len(got))
 	}
 }

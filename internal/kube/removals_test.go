@@ -76,8 +76,7 @@ func newTown(t *testing.T, n int) *town {
 	w := &town{t: t}
 	o := NewOffline(Options{SubscriptionID: "s", ResourceGroup: "rg"})
 	w.kube = o.Cluster
-	w.kube.failing = StandardRequeue().alone()
-	w.kube.Balance(w, Balancing{Class: "weir.dev/azure", Namespace: "default", Settings: service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes"}})
+	w.balance(Balancing{})
 	var objects Objects
 	for i := range n {
 		objects.Services = append(objects.Services, corev1.Service{
@@ -96,6 +95,13 @@ func newTown(t *testing.T, n int) *town {
 		w.all = append(w.all, &objects.Services[i])
 	}
 	return w
+}
+
+// balance serves the town's class.
+func (w *town) balance(o Balancing) {
+	o.Class, o.Namespace = "weir.dev/azure", "default"
+	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes"}
+	w.kube.Balance(w, o)
 }
 
 // passes lets so much time pass, in which every Service is reconciled once a second.
@@ -217,7 +223,8 @@ func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
 func TestTheFlagAllowsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
-		w.loses, w.kube.balancing.AllowRemoval = true, true
+		w.loses = true
+		w.balance(Balancing{AllowRemoval: true})
 		w.passes(3 * time.Second)
 		if w.is() != "10 ready" || len(w.removed) != 10 {
 			t.Errorf("%s, and %v were removed", w.is(), w.removed)
@@ -264,18 +271,4 @@ func TestARemovalThatFailsWaits(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A record is as long as it has to be, whoever wrote it.
-func TestTheRecordOfPlacesIsBounded(t *testing.T) {
-	var many []string
-	for i := range 1000 {
-		many = append(many, fmt.Sprint("lb-", i))
-	}
-	if got := withFormer([]string{"kubernetes", "lb-7"}, many); len(got) != mostFormer || got[0] != "kubernetes" || got[1] != "lb-7" {
-		t.Errorf("got %v", got)
-	}
-	if got := withFormer(many, nil); len(got) != len(many) {
-		t.Errorf("of the cluster's own there are %d left", len(got))
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/backoff"
 )
 
 // Requeue is the back-off of a work queue: how long a request waits whose
@@ -47,10 +49,13 @@ func (r Requeue) Validate() error {
 	return nil
 }
 
-// alone is the part that counts the failures of one request. The bucket that all share would
+// pace is the part that counts the failures of one request. The bucket that all share would
 // have the failures of some delay the next try of others.
-func (r Requeue) alone() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.BaseDelay, r.MaxDelay)
+func (r Requeue) pace() backoff.Doubling {
+	if r == (Requeue{}) {
+		r = StandardRequeue()
+	}
+	return backoff.Doubling{First: r.BaseDelay, Max: r.MaxDelay}
 }
 
 func (r Requeue) limiter() workqueue.TypedRateLimiter[reconcile.Request] {

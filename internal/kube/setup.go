@@ -29,7 +29,7 @@ import (
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/removal"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // Options configure the Kubernetes side.
@@ -86,9 +86,9 @@ type Cluster struct {
 	balanced wake // the load balancers' Services'
 	evicted  wake // that of the events that announce evictions
 	placing  wake // the nodes', where they are placed
-	claims   claims
-	removals removal.Tally
-	places   nodePlaces
+	// serviceLBs decides what happens next to the load balancers of Services.
+	serviceLBs *servicelb.Reconciler
+	places     nodePlaces
 	// failing is the back-off of Services that Azure, or the plan, refuses.
 	failing workqueue.TypedRateLimiter[reconcile.Request]
 	left    leftovers
@@ -134,7 +134,8 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	}
 	c := &Cluster{
 		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), cached: mgr.GetCache(), writer: mgr.GetClient(),
-		statuses: &statuses{reader: mgr.GetAPIReader(), writer: mgr.GetClient().Status(), byRef: map[poolupdate.Ref]*entry{}},
+		serviceLBs: servicelb.New(servicelb.Config{}),
+		statuses:   &statuses{reader: mgr.GetAPIReader(), writer: mgr.GetClient().Status(), byRef: map[poolupdate.Ref]*entry{}},
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
 			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
@@ -214,7 +215,6 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	}
 	runs := []func(context.Context){lanes.Run}
 	if c.balancers != nil {
-		c.failing = c.opts.Requeue.alone()
 		runs = append(runs, c.balancers.Run, c.findLeftovers)
 		if err := c.setupBalancing(); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)

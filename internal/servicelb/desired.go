@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/service"
+)
+
+// Desired is what a Service wants of its load balancer.
+type Desired struct {
+	// Spec is nil if it wants none of Weir's any more.
+	Spec *service.Spec
+	// OwnPools are the names of the pools that it may have for itself.
+	OwnPools []string
+	// NamespaceLabels are those of its namespace, if they matter, and Selection what the selectors
+	// of the load balancers say of it: while that is the same, no label moves it.
+	NamespaceLabels map[string]string
+	Selection       string
+	// Groups are the further resource groups of its public IPs, and Inherited those of what
+	// another service controller may have made for it, which nobody has recorded.
+	Groups, Inherited []string
+	// Problems keep it from being served, Unknown are annotations without effect, and Unenforced
+	// says which restrictions have none.
+	Problems   []service.Problem
+	Unknown    []string
+	Unenforced string
+	// NodesChanged is true if its security rules name other nodes than are there now.
+	NodesChanged bool
+}
+
+// desired returns what a Service wants, as far as it is known: with an error what people are told
+// of it all the same.
+func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
+	o := r.cfg.Settings
+	object := s.Object
+	object.PoolNames = r.cfg.Cluster.PoolNames(s)
+	d := Desired{OwnPools: object.OwnPools(), Problems: s.Problems}
+	if !s.Finalizer && s.Inherited(o.Class) {
+		w, _ := service.Desired(s.Object, o.Service)
+		d.Inherited = o.groupsOf(&w)
+	}
+	if !s.Ours(o.Class) {
+		return d, nil
+	}
+	d.Unknown, d.Unenforced = s.Object.Unknown(), s.Object.Unenforced(o.Guarded)
+	if o.ByNamespace() {
+		namespace, _, _ := strings.Cut(s.Name, "/")
+		labels, err := r.cfg.Cluster.NamespaceLabels(ctx, namespace)
+		if err != nil {
+			return d, err
+		}
+		d.NamespaceLabels = labels
+	}
+	d.Selection = o.selection(s.Object.Labels, d.NamespaceLabels)
+	w, problems := service.Desired(object, o.Service)
+	d.Spec, d.Groups = &w, o.groupsOf(&w)
+	d.Problems = slices.Concat(d.Problems, problems)
+	if d.Unenforced != "" && o.RequireEffectiveRestrictions {
+		d.Problems = append(d.Problems, service.Problem{Field: "requireEffectiveRestrictions of azure.json", Value: "true", Want: "no " + d.Unenforced})
+	}
+	return d, nil
+}
+
+// wrongWith are problems in words.
+func wrongWith(problems []service.Problem) string {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return strings.Join(texts, "; ") + ". Nothing is changed in Azure until that is mended"
+}
+
+// ByNamespace reports whether the labels of namespaces say where Services belong. Otherwise
+// no namespace is read, and Weir needs no right to.
+func (o Settings) ByNamespace() bool {
+	return slices.ContainsFunc(o.Several, func(c service.Configuration) bool { return c.Namespaces != nil })
+}
+
+// selection is what the selectors of the load balancers say of a Service, a letter each.
+func (o Settings) selection(labels, namespace map[string]string) string {
+	var said []byte
+	for _, conf := range o.Several {
+		for _, by := range []struct {
+			selects service.Selector
+			labels  map[string]string
+		}{{conf.Services, labels}, {conf.Namespaces, namespace}} {
+			switch {
+			case by.selects == nil:
+				said = append(said, '-')
+			case by.selects(by.labels):
+				said = append(said, 'y')
+			default:
+				said = append(said, 'n')
+			}
+		}
+	}
+	return string(said)
+}
+
+// groupsOf are the resource groups of the public IPs that a Service wants, but for that where
+// they are unless somebody asks for another.
+func (o Settings) groupsOf(w *service.Spec) []string {
+	var groups []string
+	if w == nil {
+		return nil
+	}
+	for _, f := range w.Frontends {
+		if f.PublicIP != nil && !strings.EqualFold(f.PublicIP.ID.ResourceGroup, o.Service.PublicIPs.ResourceGroup) {
+			groups = union(groups, []string{f.PublicIP.ID.ResourceGroup})
+		}
+	}
+	return groups
+}

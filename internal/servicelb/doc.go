@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package servicelb decides what happens next to the load balancer of one Service: when it is
+// asked for, what is written down before and after, and what people are told. How the load
+// balancer is brought level is balancer's; how Kubernetes is spoken to is kube's.
+//
+//	reconcile.go  all that happens to a Service when it is looked at, from top to bottom
+//	next.go       what follows from its state: Next, and Settle for the result of a request
+//	finish.go     what is written down when a request has ended
+//	ports.go      what the room asks of others
+//	service.go    what the API server holds of a Service, and whose it is
+//	desired.go    what the Service wants of Azure
+//	request.go    what is asked of the Balancers for it
+//	state.go      what is known of its load balancer, each part written by one file:
+//	placement.go  where parts of it may be, as recorded
+//	pending.go    the request under way, and its result
+//	level.go      what Azure is known to hold for it
+//	waiting.go    until when it waits
+//	told.go       what people were told
+//	removal.go    addresses that are not taken away before a person says so
+//	filling.go    pools that have to be filled before it gets the rest
+//	dryrun.go     what would change for one that is only rehearsed
+//	entries.go    the states of all Services, and what others bring and read of them
+//	condition.go  how far a Service is, for the metric
+package servicelb

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/service"
+)
+
+// rehearsalDeadline bounds the reads of a rehearsal.
+const rehearsalDeadline = time.Minute
+
+// Planned is what was said last of a Service that is only rehearsed; the zero value for one that
+// is not.
+type Planned struct {
+	said bool
+	spec *service.Spec
+	text string
+	// until is when it is rehearsed again though nothing changed.
+	until time.Time
+}
+
+// holds reports whether what was said of what is wanted still stands.
+func (p Planned) holds(w *service.Spec, now time.Time) bool {
+	return p.said && reflect.DeepEqual(p.spec, w) && (p.until.IsZero() || now.Before(p.until))
+}
+
+// says takes in what is said of what is wanted, and reports whether that is news.
+func (p *Planned) says(w *service.Spec, text string, now time.Time, lookAgainAfter time.Duration) (news bool) {
+	news = !p.said || p.text != text
+	*p = Planned{said: true, spec: w, text: text}
+	if lookAgainAfter > 0 {
+		p.until = now.Add(lookAgainAfter)
+	}
+	return news
+}
+
+func (p *Planned) ends() { *p = Planned{} }
+
+// rehearse says what would change in Azure for a Service, and changes nothing.
+func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desired, now time.Time) error {
+	if st.Plan.holds(d.Spec, now) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rehearsalDeadline)
+	defer cancel()
+	text, err := r.cfg.Rehearser.Rehearse(ctx, s, func(ctx context.Context, by Locator) (balancer.Request, bool, error) {
+		req, places, err := r.request(ctx, by, s, st.Placement.Record, d)
+		return req, len(places) > 0, err
+	})
+	if err != nil {
+		return &unplacedError{err}
+	}
+	if st.Plan.says(d.Spec, text, now, r.cfg.Settings.LookAgainAfter) {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonDryRun, Text: text})
+	}
+	st.Level.drop()
+	st.Told.last = ""
+	return r.cfg.Ledger.Planned(ctx, s, text)
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// A Service whose pools have to be filled first is not asked for again by every event; it is when
+// one is filled, when what it wants is another thing, and after a while.
+func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
+	now, wish := time.Now(), &service.Spec{Owner: "a1"}
+	waiting := func() *Filling {
+		f := &Filling{}
+		f.begins(balancer.Result{Request: balancer.Request{Desired: wish}, Filling: []lb.PoolID{{Name: "shop-web"}}}, now)
+		return f
+	}
+	filled := waiting()
+	filled.filled(true)
+	for _, row := range []struct {
+		name  string
+		f     *Filling
+		wish  *service.Spec
+		again string
+		now   time.Time
+		over  bool
+	}{
+		{"an event", waiting(), &service.Spec{Owner: "a1"}, "", now.Add(time.Second), false},
+		{"a pool is filled", filled, wish, "", now, true},
+		{"it wants something else", waiting(), &service.Spec{Owner: "a1", Internal: true}, "", now, true},
+		{"it wants nothing any more", waiting(), nil, "", now, true},
+		{"a person asks", waiting(), wish, "please", now, true},
+		{"nobody has said anything", waiting(), wish, "", now.Add(fillsAgainAfter), true},
+	} {
+		if over := !row.f.waits(row.wish, row.again, row.now); over != row.over {
+			t.Errorf("%s: over %t, want %t: %+v", row.name, over, row.over, row.f.asked)
+		}
+	}
+}
+
+// A Service does not wait for a pool whose BackendPool went meanwhile: it is asked for again, which
+// makes it.
+func TestAPoolThatIsLostIsNotWaitedFor(t *testing.T) {
+	web := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}
+	for _, row := range []struct {
+		name, balancer, pool string
+		waits                bool
+	}{
+		{"its pool", "Kubernetes", "Shop-Web", false},
+		{"another pool", "kubernetes", "shop-api", true},
+		{"a pool of that name elsewhere", "kubernetes-internal", "shop-web", true},
+	} {
+		var st State
+		st.Filling.begins(balancer.Result{Filling: []lb.PoolID{web}}, time.Now())
+		st.loses(nil)
+		st.loses(&LostPool{LoadBalancer: row.balancer, Pool: row.pool})
+		if waits := st.Filling.waits(nil, "", time.Now()) && st.Filling.pools != nil; waits != row.waits {
+			t.Errorf("%s is lost: waits %t, want %t", row.name, waits, row.waits)
+		}
+	}
+}

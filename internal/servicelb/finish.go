@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// settle makes what came of a request known, and returns why it has to be asked again, if it has. An
+// error is that of writing it down: the result stays then, and is written down again.
+func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) (failed, err error) {
+	for _, id := range res.Gone {
+		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	st, step := &e.State, Settle(res, s.Ours(r.cfg.Settings.Class))
+	if step == Hold {
+		held, _ := wouldLose(res.Err)
+		st.Pending.settled()
+		st.Level.drop() // a move by labels has the spec that was level
+		r.loses(s, st, res.Desired, held.Addresses, now)
+		return nil, nil
+	}
+	r.tellKeptPools(s, &st.Told, res.Kept)
+	switch step {
+	case Complain, TryAgain:
+		st.Pending.settled()
+		if step == Complain {
+			r.complain(s, &st.Told, troubleOf(res.Err), failedTo(res), res.Err)
+		}
+		r.warn(ctx, &st.Told, "load balancer not as the Service wants it", res.Service, res.Err)
+		return res.Err, nil
+	case Fill:
+		err = r.fillFirst(ctx, s, e, res, now)
+	case Release:
+		st.Told.had = st.Told.had || res.Changed
+		err = r.release(ctx, s, e, res.Without)
+	case Finish:
+		err = r.finish(ctx, s, e, res, now)
+	}
+	if err != nil {
+		r.unwritten(s, st, err)
+		return nil, err
+	}
+	st.Pending.settled()
+	return nil, nil
+}
+
+func failedTo(res balancer.Result) string {
+	if res.Desired == nil {
+		return "failed to delete load balancer: "
+	}
+	return "failed to ensure load balancer: "
+}
+
+// unwritten complains once of what does not pass by itself.
+func (r *Reconciler) unwritten(s Service, st *State, err error) {
+	if errors.Is(err, ErrNameTaken) || !r.cfg.Ledger.Passes(err) && !errors.Is(err, ErrGone) && !errors.Is(err, ErrStillGoing) {
+		r.complainOnce(s, &st.Told, Failed, "", err)
+	}
+}
+
+// finish writes down that Azure holds what a Service wants.
+func (r *Reconciler) finish(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) error {
+	st := &e.State
+	if err := r.MakePools(ctx, s, res); err != nil {
+		// Nodes are usually placed by the next try.
+		if why, ok := errors.AsType[NotPlacedError](err); ok && why.Why != "" {
+			r.complainOnce(s, &st.Told, Failed, err.Error(), nil)
+		}
+		return err
+	}
+	if err := r.record(ctx, s, st, []string{res.On.Name}, r.cfg.Settings.groupsOf(res.Desired)); err != nil {
+		return err
+	}
+	st.Level.shows(res.Addresses)
+	if err := r.cfg.Ledger.Publish(ctx, s, st.Level.addresses); err != nil {
+		return err
+	}
+	if err := r.contested(ctx, s, st, res.Contests); err != nil {
+		return err
+	}
+	r.spared(s, st)
+	r.tellEnsured(s, &st.Told, res)
+	st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
+	return nil
+}
+
+// fillFirst makes the BackendPools of pools that have to be filled before flows are sent there. What
+// the Service has stays as it is meanwhile, its BackendPools and addresses included.
+func (r *Reconciler) fillFirst(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) error {
+	st := &e.State
+	st.Level.drop()
+	st.Filling.begins(res, now)
+	r.showFilling(e) // before there is a lane to tell that one is filled
+	if _, err := r.createPools(ctx, s, res.On, res.Desired.Pools); err != nil {
+		return err
+	}
+	if st.Level.shows(res.Addresses); len(res.Leave) == 0 { // who moves keeps his address until he can leave it
+		return r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
+	}
+	return nil
+}
+
+// release lets a Service go of which nothing is left in Azure.
+func (r *Reconciler) release(ctx context.Context, s Service, e *entry, gone []lb.PoolID) error {
+	st := &e.State
+	if err := r.cfg.Ledger.DropPools(ctx, s, nil, gone); err != nil {
+		return err
+	}
+	if !s.Deleting {
+		if err := r.cfg.Ledger.Publish(ctx, s, nil); err != nil {
+			return err
+		}
+		if err := r.contested(ctx, s, st, nil); err != nil {
+			return err
+		}
+	}
+	r.Holds(s, nil)
+	if err := r.record(ctx, s, st, nil, nil); err != nil {
+		return err
+	}
+	r.tellDeleted(s, &st.Told)
+	r.spared(s, st)
+	st.Level.drop()
+	st.Level.shows(nil)
+	st.Placement.free = true
+	return nil
+}
+
+// MakePools makes the BackendPools of a Service, now that Azure has its pools, and deletes those
+// that it had before.
+func (r *Reconciler) MakePools(ctx context.Context, s Service, res balancer.Result) error {
+	names, err := r.createPools(ctx, s, res.On, res.Desired.Pools)
+	if err != nil {
+		return err
+	}
+	return r.cfg.Ledger.DropPools(ctx, s, names, res.Without)
+}
+
+func (r *Reconciler) createPools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
+	if r.Holds(s, &Served{on, pools}) { // BackendPools that were made for it before wait for that
+		r.cfg.Ledger.Served(s)
+	}
+	return r.cfg.Ledger.MakePools(ctx, s, on, pools)
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A record is as long as it has to be, whoever wrote it.
+func TestTheRecordOfPlacesIsBounded(t *testing.T) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprint("lb-", i))
+	}
+	if got := withFormer([]string{"kubernetes", "lb-7"}, many); len(got) != mostFormer || got[0] != "kubernetes" || got[1] != "lb-7" {
+		t.Errorf("got %v", got)
+	}
+	if got := withFormer(many, nil); len(got) != len(many) {
+		t.Errorf("of the cluster's own there are %d left", len(got))
+	}
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/removal"
+	"weir.dev/weir/internal/service"
+)
+
+// Settings say which Services have a load balancer of Weir's, and what they get.
+type Settings struct {
+	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
+	Class string
+	// AllowRemoval lets addresses be taken away, however many.
+	AllowRemoval bool
+	// Service is what specs are made from.
+	Service service.Settings
+	// Guarded is true if a security group says who may connect, and
+	// RequireEffectiveRestrictions refuses Services whose restrictions have no effect.
+	Guarded, RequireEffectiveRestrictions bool
+	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
+	// never.
+	LookAgainAfter time.Duration
+	// Several are the load balancers on which Services are placed; empty where there is one,
+	// which has all of them.
+	Several []service.Configuration
+}
+
+// Config is what a Reconciler works with. All fields are needed.
+type Config struct {
+	Settings  Settings
+	Cluster   Cluster
+	Ledger    Ledger
+	Reporter  Reporter
+	Balancers Balancers
+	Rehearser Rehearser
+	// Pace is when a Service is tried again that Azure, or the plan, refuses.
+	Pace backoff.Doubling
+	Log  *slog.Logger
+}
+
+// Reconciler brings the load balancers of Services on their way. Its methods may be called from any
+// goroutine.
+type Reconciler struct {
+	cfg      Config
+	removals removal.Tally
+
+	mu  sync.Mutex // held for moments
+	all map[string]*entry
+}
+
+// New returns a Reconciler that knows of no Service yet.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{cfg: cfg, all: map[string]*entry{}}
+}
+
+// Reconcile has Azure hold what a Service wants, and says how far that is. It returns when it has
+// to be called again though nothing changed; 0 for never.
+func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) (again time.Duration, err error) {
+	s, e, leave, err := r.enter(ctx, name)
+	if e == nil || err != nil {
+		return 0, err
+	}
+	defer leave()
+	st := &e.State
+	r.hear(e)
+	defer func() { r.show(e, s, now) }()
+
+	if why := r.WhyKept(s); why != "" {
+		r.tellKept(ctx, s, &st.Told, why)
+		return 0, nil // until it leaves, or another process serves its class
+	}
+	if st.Pending.Running {
+		return 0, nil // its end comes back here
+	}
+	if res := st.Pending.Result; res != nil {
+		if failed, err := r.settle(ctx, s, e, *res, now); err != nil {
+			return 0, err
+		} else if failed != nil {
+			return st.Waiting.fails(failed, r.cfg.Pace, now), nil
+		}
+		st.Waiting.succeeds()
+	}
+	if wait := st.Waiting.left(now); wait > 0 { // an event does not end what Azure asked for
+		return wait, nil
+	}
+	if err := r.next(ctx, s, e, now); err != nil {
+		return r.unasked(ctx, s, st, err, now)
+	}
+	if st.Placement.absent && st.Placement.free {
+		r.forget(name)
+	}
+	return st.wait(now), nil
+}
+
+// next does what follows for a Service that no request is under way for.
+func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Time) error {
+	st := &e.State
+	d, err := r.desired(ctx, s)
+	if s.Ours(r.cfg.Settings.Class) {
+		r.tellDesired(s, &st.Told, d)
+	}
+	if err != nil {
+		return err
+	}
+	d.NodesChanged = r.nodesChanged(st.Level, d.Spec)
+	if d.Spec != nil {
+		st.Placement.shows(s.Finalizer)
+	}
+	switch Next(*st, s, d, now) {
+	case Refuse:
+		st.Level.drop()
+		st.Level.lookAt = time.Time{}
+		st.Plan.ends()
+		r.complainOnce(s, &st.Told, Refused, wrongWith(d.Problems), nil)
+		return nil // until somebody changes it
+	case Publish:
+		return r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
+	case Rehearse:
+		return r.rehearse(ctx, s, st, d, now)
+	case Ask:
+		return r.ask(ctx, s, e, d, now)
+	}
+	return nil
+}
+
+// ask queues a request, after it is written down where that may bring parts of the Service.
+func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, now time.Time) error {
+	st := &e.State
+	r.fillingEnds(e)
+	st.Plan.ends()
+	spare, waits := r.sparing(ctx, s, st, d.Spec, now)
+	if waits {
+		return nil
+	}
+	req, places, err := r.request(ctx, r.cfg.Balancers, s, st.Placement.Record, d)
+	if err != nil {
+		return &unplacedError{err}
+	}
+	if len(places) == 0 {
+		return r.release(ctx, s, e, nil) // Azure holds nothing of it
+	}
+	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
+	if err := r.record(ctx, s, st, req.Recorded, req.Groups); err != nil {
+		return err
+	}
+	r.announce(s, st, req)
+	st.Pending.asks(req, d.Selection, r.nodesAt(d.Spec, req.On))
+	r.cfg.Balancers.Ensure(req)
+	return nil
+}
+
+// record writes down which load balancers may hold parts of a Service, which further resource
+// groups public IPs of it, and under which class it is served.
+func (r *Reconciler) record(ctx context.Context, s Service, st *State, places, groups []string) error {
+	next := st.Placement.next(s, places, groups, r.cfg.Settings.Class)
+	if st.Placement.recorded(s, next, r.cfg.Settings.Class) {
+		return nil
+	}
+	if st.Placement.absent {
+		st.Placement.Places, st.Placement.Groups = next.Places, next.Groups
+		return nil
+	}
+	if err := r.cfg.Ledger.Record(ctx, s, next); err != nil {
+		return err
+	}
+	st.Placement.wrote(next)
+	return nil
+}
+
+// unasked says why nothing was asked for. What is Kubernetes' trouble is the work queue's;
+// why no load balancer can be chosen may be mended by other Services that go.
+func (r *Reconciler) unasked(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
+	unplaced, ok := errors.AsType[*unplacedError](err)
+	if !ok {
+		return 0, err
+	}
+	// A rehearsal that finds no share of the reads is put off, and nobody waits for it.
+	if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Code != rehearse.CodeRehearsed {
+		r.complain(s, &st.Told, troubleOf(err), unplaced.why(), unplaced.error)
+		r.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, unplaced.error)
+	}
+	return st.Waiting.fails(err, r.cfg.Pace, now), nil
+}
+
+// unplacedError says that no load balancer can be chosen, or no public IP be looked for.
+type unplacedError struct{ error }
+
+func (*unplacedError) why() string { return "nothing can be asked of Azure yet: " }
+
+// Error implements error.
+func (e *unplacedError) Error() string { return e.why() + e.error.Error() }
+
+// Unwrap returns why.
+func (e *unplacedError) Unwrap() error { return e.error }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/service"
+)
+
+// AllowRemovalAnnotation on a Service lets its own addresses be taken away, however many others
+// would lose theirs.
+const AllowRemovalAnnotation = "weir.dev/allow-removal"
+
+// looksAgainHeld is how often a Service that waits for a person is asked for again: what would
+// have taken its addresses away may be mended.
+const looksAgainHeld = time.Minute
+
+// Removal is what is known of the addresses that a Service would lose.
+type Removal struct {
+	// losing are these; nil if it would lose none.
+	losing []netip.Addr
+	// spec is what it wanted when that was found out, and again when it is asked for anew.
+	spec  *service.Spec
+	again time.Time
+}
+
+// begins takes in what a Service would lose.
+func (rm *Removal) begins(w *service.Spec, addresses []netip.Addr, now time.Time) {
+	if addresses == nil {
+		addresses = []netip.Addr{}
+	}
+	*rm = Removal{losing: addresses, spec: w, again: now.Add(looksAgainHeld)}
+}
+
+func (rm *Removal) ends() { *rm = Removal{} }
+
+// wouldLose reports whether a request ended because it would have taken addresses away.
+func wouldLose(err error) (*balancer.RemovalError, bool) {
+	return errors.AsType[*balancer.RemovalError](err)
+}
+
+// spares reports whether a request has to spare addresses: no person has asked to give them up.
+// Somebody who deletes a Service, or changes its type or class, has.
+func (o Settings) spares(s Service, p Placement, w *service.Spec) bool {
+	switch {
+	case o.AllowRemoval, s.AllowRemoval:
+		return false
+	case w == nil:
+		return p.absent && !p.deleting // it went without a word
+	}
+	return true
+}
+
+// sparing reports whether a request takes no address away, and whether nothing is asked for now.
+func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (spare, waits bool) {
+	if !r.cfg.Settings.spares(s, st.Placement, w) {
+		r.spared(s, st)
+		return false, false
+	}
+	rm := &st.Removal
+	if rm.losing == nil && w == nil {
+		r.loses(s, st, nil, s.Shown, now)
+	}
+	if rm.losing == nil {
+		return true, false
+	}
+	v := r.removals.Judge(s.Name, r.addressed(), r.allLookedAt(), now)
+	switch {
+	case v.May:
+		return false, false
+	case !v.Again.IsZero():
+		rm.again = v.Again
+		return true, true
+	}
+	r.tellHeld(ctx, s, st, v.Losing)
+	if w == nil { // nobody can mend that but by bringing it back
+		rm.again = now.Add(looksAgainHeld)
+	}
+	return true, now.Before(rm.again) && reflect.DeepEqual(w, rm.spec)
+}
+
+// loses notes that a Service would lose addresses.
+func (r *Reconciler) loses(s Service, st *State, w *service.Spec, addresses []netip.Addr, now time.Time) {
+	st.Removal.begins(w, addresses, now)
+	r.removals.Loses(s.Name, now)
+}
+
+// spared notes that a Service loses nothing, or that a person asked for it.
+func (r *Reconciler) spared(s Service, st *State) {
+	if st.Told.trouble == Held {
+		st.Told.trouble, st.Told.last = "", ""
+	}
+	st.Removal.ends()
+	r.removals.Stays(s.Name)
+}
+
+// tellHeld says once that a person is waited for.
+func (r *Reconciler) tellHeld(ctx context.Context, s Service, st *State, losing int) {
+	if st.Told.trouble == Held {
+		return
+	}
+	texts := make([]string, len(st.Removal.losing))
+	for i, a := range st.Removal.losing {
+		texts[i] = a.String()
+	}
+	what, all := strings.Join(texts, ", "), r.addressed()
+	st.Told.trouble, st.Told.last = Held, what
+	r.cfg.Log.WarnContext(ctx, "addresses are not taken away before a person says so: annotate the Service with "+AllowRemovalAnnotation+"=true, or start with --allow-removal",
+		"service", s.Name, "addresses", what, "losing", losing, "of", all)
+	if !st.Placement.absent {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonRemovalHeld, Warning: true, Text: fmt.Sprintf(
+			"It would lose %s, with other Services that would lose theirs: %d of %d, and nobody has asked for it. Nothing more of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or what takes them away is mended",
+			what, losing, all, AllowRemovalAnnotation)})
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/plan"
+)
+
+// Told is what people were told of a Service.
+type Told struct {
+	// announced is true while people wait for the word that the load balancer is there, and had
+	// once the Service had one.
+	announced, had bool
+	// last is the last complaint; empty once the load balancer is there. trouble says which
+	// condition that is, and warned is the error that the log said last.
+	last, warned string
+	trouble      Condition
+	// note is the last note of a result, left what was told of pools that stay for the
+	// addresses of others, unknown the annotations without effect, and unenforced the
+	// restrictions without.
+	note       string
+	left       map[string]bool
+	unknown    []string
+	unenforced string
+}
+
+// troubleOf says whose an error is: what Azure, or the way there, had no part in is for people
+// to mend.
+func troubleOf(err error) Condition {
+	if _, ok := errors.AsType[*fault.Fault](err); ok {
+		return Failed
+	}
+	return Refused
+}
+
+// announce says that work begins, if the Service wants something new.
+func (r *Reconciler) announce(s Service, st *State, req balancer.Request) {
+	t := &st.Told
+	switch {
+	case st.Pending.same(req):
+		return
+	case req.Desired == nil && !t.had: // it never had one
+	case req.Desired == nil:
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonDeleting, Text: "Deleting load balancer"})
+	case st.Pending.asked == nil && !t.announced:
+		t.trouble = ""
+		return // an earlier process has said so
+	default:
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonEnsuring, Text: "Ensuring load balancer"})
+	}
+	t.announced, t.trouble = true, ""
+}
+
+// complain puts a failure of Azure, or of the plan, on a Service: a text, and the error that
+// follows it.
+func (r *Reconciler) complain(s Service, t *Told, is Condition, text string, err error) {
+	t.last, t.trouble = complaint(text, err), is
+	r.cfg.Reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
+}
+
+// complainOnce is complain for what stays the same until somebody changes the Service.
+func (r *Reconciler) complainOnce(s Service, t *Told, is Condition, text string, err error) {
+	if t.last != complaint(text, err) {
+		r.complain(s, t, is, text, err)
+	}
+}
+
+func complaint(text string, err error) string {
+	if err != nil {
+		text += err.Error()
+	}
+	return text
+}
+
+// tellDesired tells of annotations and of restrictions that have no effect, once of the same. Where
+// Services without effective restrictions are refused, the refusal says it.
+func (r *Reconciler) tellDesired(s Service, t *Told, d Desired) {
+	if len(d.Unknown) > 0 && !slices.Equal(d.Unknown, t.unknown) {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonUnknownAnnotation, Warning: true,
+			Text: "misspelt, or not supported, and without effect: " + strings.Join(d.Unknown, ", ")})
+	}
+	if d.Unenforced != "" && d.Unenforced != t.unenforced && !r.cfg.Settings.RequireEffectiveRestrictions {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonNoEffect, Warning: true, Text: d.Unenforced})
+	}
+	t.unknown, t.unenforced = d.Unknown, d.Unenforced
+}
+
+// tellKeptPools tells of the pools that a Service leaves to others, once of the same.
+func (r *Reconciler) tellKeptPools(s Service, t *Told, kept []plan.Kept) {
+	told := map[string]bool{}
+	for _, k := range kept {
+		text := k.String()
+		if told[text] = true; !t.left[text] {
+			r.cfg.Reporter.Tell(s, Event{Reason: ReasonPoolKept, Warning: true, Text: text})
+		}
+	}
+	t.left = told
+}
+
+// tellEnsured says that the load balancer is there, if that is news.
+func (r *Reconciler) tellEnsured(s Service, t *Told, res balancer.Result) {
+	if res.Changed || t.announced || t.last != "" {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonEnsured, Text: "Ensured load balancer"})
+	}
+	if res.Note != "" && res.Note != t.note {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonNotGuarded, Warning: true, Text: res.Note})
+	}
+	t.last, t.note, t.announced, t.had = "", res.Note, false, true
+	t.trouble, t.warned = "", ""
+}
+
+// tellDeleted says that nothing is left of the load balancer, if there was one.
+func (r *Reconciler) tellDeleted(s Service, t *Told) {
+	if t.had {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
+	}
+	t.last, t.trouble, t.warned, t.announced, t.had = "", "", "", true, false
+}
+
+// contested tells of the fights about what a Service has, once a turn, and keeps the condition
+// as long as there are any.
+func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contests []contest.Contest) error {
+	if st.Placement.absent {
+		return nil
+	}
+	if err := r.cfg.Ledger.Contested(ctx, s, contests); err != nil {
+		return err
+	}
+	for _, c := range contests {
+		told := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
+		if !told && !c.Until.IsZero() {
+			r.cfg.Reporter.Tell(s, Event{Reason: ReasonContested, Warning: true, Contest: &c, Of: len(contests)})
+		}
+	}
+	st.Level.contests = contests
+	return nil
+}
+
+// WhyKept says why a Service of another class keeps what it has, and what people can do; empty if it
+// does not.
+func (r *Reconciler) WhyKept(s Service) string {
+	if !s.Kept(r.cfg.Settings.Class, s.Record.Class) {
+		return ""
+	}
+	return fmt.Sprintf("the class is %q, and --load-balancer-class is %q: what Weir has made stays, endpoints are followed, and nothing else is changed. "+
+		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.class(), r.cfg.Settings.Class)
+}
+
+// tellKept says once that a Service of another class keeps what it has.
+func (r *Reconciler) tellKept(ctx context.Context, s Service, t *Told, why string) {
+	if t.trouble != Kept {
+		r.cfg.Reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + why})
+		r.cfg.Log.WarnContext(ctx, "a Service of another class keeps what Weir made for it", "service", s.Name,
+			"class", s.class(), "served", r.cfg.Settings.Class)
+	}
+	t.trouble, t.last = Kept, why
+}
+
+// warn logs what keeps a Service from its load balancer. What the log said last of it is
+// repeated for those alone who look closely.
+func (r *Reconciler) warn(ctx context.Context, t *Told, what, name string, err error) {
+	log := r.cfg.Log.WarnContext
+	if t.warned == err.Error() {
+		log = r.cfg.Log.DebugContext
+	}
+	t.warned = err.Error()
+	log(ctx, what, "service", name, "err", err)
+}
