@@ -19,9 +19,10 @@
 //	status.go         the one status of each BackendPool; ledger.go and report.go
 //	                  write to it as poolupdate.Ledger and poolupdate.Reporter
 //	parked.go         (pure) until when Azure is left alone, and why
-//	balancing.go      the reconciler of Services that have a load balancer of Weir's:
-//	                  claim.go what is known of each, wishing.go what it wants,
-//	                  ensured.go and madepools.go what is written once Azure has it
+//	balancing.go      the reconciler of Services that have a load balancer of Weir's, which
+//	                  servicelb decides: serviceview.go what it sees of a Service,
+//	                  serviceledger.go and madepools.go what is written for it,
+//	                  serviceevents.go what people are told
 //	nodeplace.go      the reconciler that labels nodes where there are several load
 //	                  balancers: nodeplaces.go what is known of each, placelabel.go the
 //	                  label, nodeselect.go the BackendPools that select it

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// What follows for a Service that no request is under way for.
+func TestNext(t *testing.T) {
+	now := time.Unix(1000, 0)
+	wants := func(edits ...func(*Desired)) Desired {
+		d := Desired{Spec: &service.Spec{Owner: "a1"}, Selection: "y"}
+		for _, edit := range edits {
+			edit(&d)
+		}
+		return d
+	}
+	nothing := func(d *Desired) { d.Spec = nil }
+	wrong := func(d *Desired) { d.Problems = []service.Problem{{Field: "f"}} }
+	level := func(st *State) {
+		st.Placement.bound = true
+		st.Level.reached(balancer.Result{Request: balancer.Request{Desired: wants().Spec, On: lb.LoadBalancerID{Name: "kubernetes"}}}, Pending{selection: "y"}, now, 0)
+	}
+	lookAt := func(at time.Time) func(*State) { return func(st *State) { level(st); st.Level.lookAt = at } }
+	filling := func(st *State) {
+		st.Filling.begins(balancer.Result{Request: balancer.Request{Desired: wants().Spec}, Filling: []lb.PoolID{{Name: "p"}}}, now)
+	}
+	filled := func(st *State) { filling(st); st.Filling.filled(true) }
+	bound := Service{Ownership: Ownership{Finalizer: true}}
+	dry := Service{Ownership: Ownership{Finalizer: true}, DryRun: true}
+	for _, tt := range []struct {
+		about string
+		state func(*State)
+		s     Service
+		d     Desired
+		want  Step
+	}{
+		{"it is new", nil, Service{}, wants(), Ask},
+		{"something is wrong with it", nil, Service{}, wants(wrong), Refuse},
+		{"something is wrong with one that is level", level, bound, wants(wrong), Refuse},
+		{"it has what it wants", level, bound, wants(), Publish},
+		{"it wants something else", level, bound, wants(func(d *Desired) { d.Spec = &service.Spec{Owner: "a1", Internal: true} }), Ask},
+		{"its labels move it", level, bound, wants(func(d *Desired) { d.Selection = "n" }), Ask},
+		{"its security rules name other nodes", level, bound, wants(func(d *Desired) { d.NodesChanged = true }), Ask},
+		{"a person wants it written again", level, Service{Ownership: Ownership{Finalizer: true}, WriteAgain: "please"}, wants(), Ask},
+		{"somebody took the finalizer away", level, Service{}, wants(), Ask},
+		{"the informer has not shown the finalizer yet", func(st *State) { level(st); st.Placement.bound = false }, Service{}, wants(), Publish},
+		{"it is not time to look again", lookAt(now.Add(time.Second)), bound, wants(), Publish},
+		{"it is time to look again", lookAt(now), bound, wants(), Ask},
+		{"it leaves", level, bound, wants(nothing), Ask},
+		{"it has left", func(st *State) { st.Placement.free = true }, bound, wants(nothing), Rest},
+		{"it has left, and comes back", func(st *State) { st.Placement.free = true }, bound, wants(), Ask},
+		{"a pool has to be filled first", filling, bound, wants(), Rest},
+		{"a pool is filled", filled, bound, wants(), Ask},
+		{"it leaves while a pool is filled", filling, bound, wants(nothing), Ask},
+		{"a dry run", nil, dry, wants(), Rehearse},
+		{"a dry run of one that is level", level, dry, wants(), Rehearse},
+		{"a dry run while a pool is filled", filling, dry, wants(), Rehearse},
+		{"a dry run with something wrong", level, dry, wants(wrong), Refuse},
+	} {
+		var st State
+		if tt.state != nil {
+			tt.state(&st)
+		}
+		if got := Next(st, tt.s, tt.d, now); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
+		}
+	}
+}
+
+// What follows from the result of a request.
+func TestSettle(t *testing.T) {
+	wants := balancer.Request{Desired: &service.Spec{}}
+	failed := func(err error) balancer.Result { return balancer.Result{Request: wants, Err: err} }
+	pools := []lb.PoolID{{Name: "p"}}
+	for _, tt := range []struct {
+		about string
+		r     balancer.Result
+		ours  bool
+		want  Step
+	}{
+		{"it has what it wants", balancer.Result{Request: wants}, true, Finish},
+		{"it leaves meanwhile", balancer.Result{Request: wants}, false, Drop},
+		{"pools have to be filled", balancer.Result{Request: wants, Filling: pools}, true, Fill},
+		{"pools have to be filled, and it leaves", balancer.Result{Request: wants, Filling: pools}, false, Drop},
+		{"nothing is left of it", balancer.Result{}, false, Release},
+		{"nothing is left of it, and it comes back", balancer.Result{}, true, Release},
+		{"it would lose addresses", failed(&balancer.RemovalError{}), true, Hold},
+		{"Azure refuses it", failed(&fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("full")}), true, Complain},
+		{"the plan refuses it", failed(errors.New("no room")), true, Complain},
+		{"somebody is just writing there", failed(fmt.Errorf("pool: %w", &fault.Fault{Code: contest.CodeUpdating, Err: errors.New("busy")})), true, TryAgain},
+		{"an error goes before what has to be filled", balancer.Result{Request: wants, Filling: pools, Err: errors.New("no")}, true, Complain},
+	} {
+		if got := Settle(tt.r, tt.ours); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
+		}
+	}
+}
+
+// Which wait counts where there are several: what is under way needs none, for its end comes back.
+func TestUntilWhenAServiceWaits(t *testing.T) {
+	now := time.Unix(1000, 0)
+	in := func(s time.Duration) time.Time { return now.Add(s * time.Second) }
+	level := Level{request: &balancer.Request{}, lookAt: in(600)}
+	for _, tt := range []struct {
+		about string
+		st    State
+		want  time.Duration
+	}{
+		{"nothing is known", State{}, 0},
+		{"a look", State{Level: level}, 600 * time.Second},
+		{"never", State{Level: Level{request: &balancer.Request{}}}, 0},
+		{"a look that is due", State{Level: Level{request: &balancer.Request{}, lookAt: now}}, time.Millisecond},
+		{"it is under way", State{Level: level, Pending: Pending{Running: true}}, 0},
+		{"pools are filled", State{Level: level, Filling: Filling{asked: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"a person is waited for", State{Level: level, Removal: Removal{losing: lost, again: in(60)}}, 60 * time.Second},
+		{"a dry run", State{Level: level, Plan: Planned{said: true, until: in(5)}}, 5 * time.Second},
+	} {
+		if got := tt.st.wait(now); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// served has a Service that has what it wants.
+func served(t *testing.T, edits ...func(*Settings)) *world {
+	t.Helper()
+	w := newWorld(t, edits...)
+	w.looks()
+	w.ends()
+	w.looks()
+	w.log = nil
+	w.counts(Ready)
+	return w
+}
+
+// A Service comes and goes: what Azure may hold of it is on record before it is asked for, and until
+// nothing is left.
+func TestAServiceComesAndGoes(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.looks()
+		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
+		w.counts(Waits)
+		w.looks() // an event
+		w.is()
+		w.ends()
+		w.looks()
+		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
+		w.counts(Ready)
+		w.looks()
+		w.is()
+		w.s.Deleting = true
+		w.looks()
+		w.is("DeletingLoadBalancer: Deleting load balancer", "asked to leave")
+		w.counts(Leaving)
+		w.ends()
+		w.looks()
+		w.is("recorded ", "DeletedLoadBalancer: Deleted load balancer")
+		w.gone = true
+		w.looks()
+		w.is()
+		if _, known := w.r.Known("shop/web"); known {
+			t.Error("it is gone, and still known")
+		}
+	})
+}
+
+// Nothing is asked of Azure that is not on record, and a result stays until it is written down.
+func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.unwritable = errors.New("no API server")
+		w.looks()
+		w.is("error: no API server")
+		w.unwritable = nil
+		w.looks()
+		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
+		w.unwritable = errors.New("no API server")
+		w.ends()
+		w.looks()
+		w.is("pools made on kubernetes", "error: no API server")
+		w.unwritable = errForbidden
+		for range 2 {
+			w.looks()
+		}
+		w.is("pools made on kubernetes", "SyncLoadBalancerFailed: Error syncing load balancer: forbidden", "error: forbidden",
+			"pools made on kubernetes", "error: forbidden")
+		w.counts(Failed)
+		w.unwritable = nil
+		w.looks()
+		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
+		w.counts(Ready)
+	})
+}
+
+// Azure refuses, each time a little longer is waited; what it asks for itself counts, and no event
+// shortens that.
+func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		full := &fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("full")}
+		w.answers = []error{full, full, full}
+		for _, want := range []time.Duration{1, 2, 4} {
+			w.looks()
+			w.ends()
+			if again := w.looks(); again != want*time.Second {
+				t.Errorf("tried again after %s, want %d s", again, want)
+			}
+			w.counts(Failed)
+		}
+		w.answers = []error{&fault.Fault{Class: fault.Retriable, Code: "TooManyRequests", RetryAt: time.Now().Add(time.Minute), Err: errors.New("slowly")}}
+		w.looks()
+		w.ends()
+		if again := w.looks(); again != time.Minute {
+			t.Errorf("Azure asked for a minute, and gets %s", again)
+		}
+		w.counts(Waits)
+		time.Sleep(30 * time.Second)
+		if again := w.looks(); again != 30*time.Second || w.asked != nil {
+			t.Errorf("an event: looked at again after %s, asked %v", again, w.asked)
+		}
+		time.Sleep(30 * time.Second)
+		w.looks()
+		w.ends()
+		w.looks()
+		w.counts(Ready)
+		w.answers = []error{full}
+		w.r.PoolLost("shop/web", LostPool{LoadBalancer: "kubernetes", Pool: "kubernetes"})
+		w.looks()
+		w.ends()
+		if again := w.looks(); again != time.Second {
+			t.Errorf("after a success it waits %s", again)
+		}
+	})
+}
+
+// A label moves a Service to another load balancer, and Azure refuses that once. It is tried again,
+// and not taken for done because Azure holds what the Service wants elsewhere.
+func TestAMoveThatFailedIsTriedAgain(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t, func(o *Settings) {
+			o.Several = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}
+		})
+		w.s.Object.Labels = map[string]string{"tier": "front"}
+		w.answers = []error{&fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}}
+		w.looks()
+		w.ends()
+		time.Sleep(w.looks())
+		w.looks()
+		if w.asked == nil || w.asked.On.Name != "lb-2" {
+			t.Fatalf("asked for %v", w.asked)
+		}
+		w.ends()
+		w.looks()
+		w.counts(Ready)
+		w.looks()
+		if w.asked != nil {
+			t.Error("asked for what is done")
+		}
+	})
+}
+
+// A node comes that a security rule has to name, and Azure refuses the rule once.
+func TestARuleOfNodesThatFailedIsTriedAgain(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Settings) { o.Guarded = true })
+		w.s.Object.Annotations[service.DisableFloatingIP] = "true"
+		w.nodes = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.nodes = append(w.nodes, netip.MustParseAddr("10.0.0.2"))
+		w.answers = []error{errors.New("no room for another rule")}
+		w.looks()
+		w.ends()
+		time.Sleep(w.looks())
+		w.looks()
+		if w.asked == nil {
+			t.Fatal("the rule is taken for written")
+		}
+		w.ends()
+		w.looks()
+		w.looks()
+		if w.asked != nil {
+			t.Error("asked for what is done")
+		}
+	})
+}
+
+// Somebody takes the finalizer of a Service away and it is gone: what it has goes as well, after a
+// while in which nothing else is lost. One that is back after that gets a load balancer again.
+func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.gone = true
+		for w.asked == nil {
+			time.Sleep(max(w.looks(), time.Second))
+		}
+		w.is("DeletingLoadBalancer: Deleting load balancer", "asked to leave")
+		w.ends()
+		w.looks()
+		w.is("DeletedLoadBalancer: Deleted load balancer")
+		if _, known := w.r.Known("shop/web"); known {
+			t.Error("it is still known")
+		}
+
+		w = served(t)
+		w.gone = true
+		w.looks() // one of so few may go at once
+		w.gone = false
+		w.ends()
+		w.looks()
+		w.is("DeletingLoadBalancer: Deleting load balancer", "asked to leave", "published []", "recorded ", "DeletedLoadBalancer: Deleted load balancer",
+			"recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
+		w.ends()
+		w.looks()
+		w.counts(Ready)
+	})
+}
+
+// Pools have to be filled first: the Service is asked for again when one is, or when its BackendPool
+// went, and not by any event.
+func TestAServiceWaitsForItsPools(t *testing.T) {
+	pool := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}, Name: "shop-web"}
+	for about, comes := range map[string]func(*world){
+		"it is filled": func(w *world) {
+			other := pool
+			other.Name = "shop-api"
+			if w.r.PoolFilled("shop/web", other) || !w.r.PoolFilled("shop/web", pool) {
+				t.Error("waits for another pool")
+			}
+		},
+		"its BackendPool went": func(w *world) { w.r.PoolLost("shop/web", LostPool{"kubernetes", "shop-web"}) },
+		"a while has passed":   func(*world) { time.Sleep(fillsAgainAfter) },
+	} {
+		t.Run(about, func(t *testing.T) {
+			inTime(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.fills = []lb.PoolID{pool}
+				w.looks()
+				w.ends()
+				if again := w.looks(); again != fillsAgainAfter || w.asked != nil {
+					t.Errorf("looked at again after %s, asked %v", again, w.asked)
+				}
+				w.looks()
+				if w.asked != nil {
+					t.Error("an event has it asked for again")
+				}
+				comes(w)
+				w.looks()
+				if w.asked == nil {
+					t.Fatal("not asked for again")
+				}
+				w.fills = nil
+				w.ends()
+				w.looks()
+				w.counts(Ready)
+			})
+		})
+	}
+}
+
+// A dry run changes nothing, and says once what would change.
+func TestADryRunAsksForNothing(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.s.DryRun = true
+		w.looks()
+		w.looks()
+		w.is("DryRun: would be on kubernetes")
+		if w.planned != "would be on kubernetes" {
+			t.Errorf("planned %q", w.planned)
+		}
+		w.s.DryRun = false
+		w.looks()
+		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
+	})
+}
+
+// No load balancer has room, until another Service has gone.
+func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.declines = errors.New("no load balancer has room")
+		if again := w.looks(); again != time.Second {
+			t.Errorf("tried again after %s", again)
+		}
+		w.is("SyncLoadBalancerFailed: Error syncing load balancer: nothing can be asked of Azure yet: no load balancer has room")
+		w.counts(Refused)
+		w.declines = nil
+		w.looks()
+		if w.asked == nil {
+			t.Error("there is room, and nothing is asked for")
+		}
+	})
+}
+
+// Two look at a Service at once: the second waits for its turn and finds the request of the first,
+// though a write takes its time. Virtual time goes on meanwhile.
+func TestOneAtATimeLooksAtAService(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.slow = 10 * time.Second
+		began := time.Now()
+		for range 2 {
+			go func() {
+				if _, err := w.r.Reconcile(t.Context(), "shop/web", time.Now()); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		w.is()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
+		if took := time.Since(began); took != 15*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// A Service of another class keeps what it has, and people are told once.
+func TestAServiceOfAnotherClassKeepsWhatItHas(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.s.Finalizer, w.s.Class = true, new("weir.dev/azrue")
+		w.s.Record = Record{Places: []string{"kubernetes"}, Class: new("weir.dev/azrue")}
+		w.looks()
+		w.looks()
+		if len(w.log) != 1 || w.asked != nil {
+			t.Errorf("%v, asked %v", w.log, w.asked)
+		}
+		w.counts(Kept)
+	})
+}
+
+// The next Service of a name has no part in the result of the last one.
+func TestAResultIsThatOfOneService(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.looks()
+		before := *w.asked
+		w.asked, w.log = nil, nil
+		w.s.UID, w.s.Object.UID, w.s.Record, w.s.Finalizer = "0002-0000", "0002-0000", Record{}, false
+		w.looks()
+		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
+		now := *w.asked
+		w.asked = &before
+		w.ends()
+		w.looks()
+		w.is()
+		w.asked = &now
+		w.ends()
+		w.looks()
+		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
+		if uid, _ := w.r.Known("shop/web"); uid != "0002-0000" {
+			t.Errorf("known: %s", uid)
+		}
+	})
+}

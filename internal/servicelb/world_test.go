@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+const class = "weir.dev/azure"
+
+var lost = []netip.Addr{netip.MustParseAddr("198.18.0.1")}
+
+// world is a cluster in memory with one Service, shop/web, and an Azure that answers as the story
+// says. Its log is what happened, in order.
+type world struct {
+	t    *testing.T
+	r    *Reconciler
+	s    Service
+	gone bool
+	log  []string
+	// answers are what Azure says to the next requests; without any all goes well.
+	answers []error
+	// asked is the request that is under way.
+	asked *balancer.Request
+	// unwritable fails the writes of the ledger.
+	unwritable error
+	// slow is how long a write of the ledger takes.
+	slow     time.Duration
+	nodes    []netip.Addr
+	fills    []lb.PoolID
+	planned  string
+	declines error
+}
+
+// newWorld has a Service that wants a load balancer.
+func newWorld(t *testing.T, edits ...func(*Settings)) *world {
+	t.Helper()
+	w := &world{t: t, s: Service{
+		Name: "shop/web", UID: "0001-0000", Ownership: Ownership{LoadBalancer: true, Class: new(class)},
+		Object: service.Service{
+			Namespace: "shop", Name: "web", UID: "0001-0000", Families: []lb.Family{lb.IPv4}, Labels: map[string]string{}, Annotations: map[string]string{},
+			Ports: []service.Port{{Port: 80, NodePort: 30080, Protocol: "TCP"}},
+		},
+	}}
+	set := Settings{Class: class, Service: service.Settings{
+		ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes",
+	}}
+	for _, edit := range edits {
+		edit(&set)
+	}
+	w.r = New(Config{
+		Settings: set, Cluster: w, Ledger: w, Reporter: w, Balancers: w, Rehearser: w,
+		Pace: backoff.Doubling{First: time.Second, Max: time.Minute}, Log: slog.New(slog.DiscardHandler),
+	})
+	return w
+}
+
+func (w *world) says(text string, args ...any) { w.log = append(w.log, fmt.Sprintf(text, args...)) }
+
+// looks reconciles the Service, and returns when it wants to be looked at again.
+func (w *world) looks() time.Duration {
+	w.t.Helper()
+	again, err := w.r.Reconcile(w.t.Context(), "shop/web", time.Now())
+	if err != nil {
+		w.says("error: %v", err)
+	}
+	return again
+}
+
+// ends brings the result of the request that is under way.
+func (w *world) ends() {
+	w.t.Helper()
+	if w.asked == nil {
+		w.t.Fatal("nothing is asked for")
+	}
+	res := balancer.Result{Request: *w.asked, Changed: true, Filling: w.fills}
+	if w.asked.Desired != nil {
+		res.Addresses = lost
+	}
+	if len(w.answers) > 0 {
+		res.Err, w.answers = w.answers[0], w.answers[1:]
+	}
+	w.asked = nil
+	if !w.r.Ensured(res) {
+		w.t.Error("nobody waits for the result")
+	}
+}
+
+// is compares what happened since the last time.
+func (w *world) is(want ...string) {
+	w.t.Helper()
+	if !slices.Equal(w.log, want) {
+		w.t.Errorf("it happened\n  %s\nwant\n  %s", strings.Join(w.log, "\n  "), strings.Join(want, "\n  "))
+	}
+	w.log = nil
+}
+
+// counts compares the metric.
+func (w *world) counts(want Condition) {
+	w.t.Helper()
+	for is, n := range w.r.Count() {
+		if (n == 1) != (is == want) {
+			w.t.Errorf("%d are %s, want one that is %s", n, is, want)
+		}
+	}
+}
+
+func (w *world) Service(string) (Service, bool) { return w.s, !w.gone }
+func (w *world) NamespaceLabels(context.Context, string) (map[string]string, error) {
+	return map[string]string{}, nil
+}
+func (w *world) PoolNames(Service) []string { return nil }
+func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []lb.PoolID) {
+	return nil, nil
+}
+func (w *world) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
+func (w *world) Addressed() []string {
+	if len(w.s.Shown) > 0 && !w.gone {
+		return []string{w.s.Name}
+	}
+	return nil
+}
+
+func (w *world) Record(ctx context.Context, s Service, r Record) error {
+	if w.slow > 0 {
+		select {
+		case <-time.After(w.slow):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if w.unwritable != nil {
+		return w.unwritable
+	}
+	w.says("recorded %s", strings.Join(r.Places, " "))
+	w.s.Record, w.s.Finalizer = r, len(r.Places) > 0
+	return nil
+}
+
+func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) error {
+	if slices.Equal(w.s.Shown, addresses) {
+		return nil
+	}
+	if w.unwritable != nil {
+		return w.unwritable
+	}
+	w.says("published %v", addresses)
+	w.s.Shown = addresses
+	return nil
+}
+
+func (w *world) Contested(context.Context, Service, []contest.Contest) error { return nil }
+func (w *world) Served(Service)                                              {}
+func (w *world) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, pools []service.Pool) ([]string, error) {
+	w.says("pools made on %s", on.Name)
+	return nil, w.unwritable
+}
+func (w *world) DropPools(_ context.Context, _ Service, keep []string, _ []lb.PoolID) error {
+	return w.unwritable
+}
+func (w *world) DropNodePools(context.Context, lb.LoadBalancerID) error { return nil }
+func (w *world) Planned(_ context.Context, _ Service, text string) error {
+	w.planned = text
+	return nil
+}
+func (w *world) Passes(err error) bool { return !errors.Is(err, errForbidden) }
+
+var errForbidden = errors.New("forbidden")
+
+func (w *world) Tell(_ Service, e Event) {
+	text := e.Reason + ": " + e.Text
+	if e.Err != nil {
+		text += e.Err.Error()
+	}
+	w.says("%s", text)
+}
+
+func (w *world) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
+	switch {
+	case w.declines != nil:
+		return "", nil, w.declines
+	case p.Desired == nil:
+		return "", p.Recorded, nil
+	case p.Labels["tier"] == "front":
+		return "lb-2", []string{"kubernetes"}, nil
+	}
+	return "kubernetes", nil, nil
+}
+
+func (w *world) ID(name string) lb.LoadBalancerID {
+	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
+}
+func (w *world) Reads(context.Context, string) error { return nil }
+
+func (w *world) Ensure(req balancer.Request) {
+	if w.asked != nil {
+		w.t.Error("asked while a request is under way")
+	}
+	for _, id := range append(slices.Clone(req.Leave), req.On) {
+		if id.Name != "" && !slices.Contains(w.s.Record.Places, id.Name) && !w.gone {
+			w.t.Errorf("asked for %s, and on record are %v", id.Name, w.s.Record.Places)
+		}
+	}
+	w.asked = &req
+	what := "all for " + req.On.Name
+	if req.Desired == nil {
+		what = "to leave"
+	}
+	w.says("asked %s", what)
+}
+
+func (w *world) Rehearse(ctx context.Context, _ Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error) {
+	req, _, err := request(ctx, w)
+	return "would be on " + req.On.Name, err
+}
+
+// inTime plays a story in virtual time.
+func inTime(t *testing.T, story func(t *testing.T)) { synctest.Test(t, story) }
