@@ -25,7 +25,7 @@ func (c *Cluster) leaveFor(p *v1alpha1.BackendPool) {
 		slices.ContainsFunc(c.Reached(), func(r balancer.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
 		return // it is there, or another has its name now
 	}
-	if c.serviceLBs.Absent(name.String(), string(uid), p.Spec.LoadBalancer.Name) {
+	if c.serviceLBs.States.Absent(name.String(), string(uid), p.Spec.LoadBalancer.Name) {
 		c.balanced.addName(name)
 	}
 }

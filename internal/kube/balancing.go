@@ -109,7 +109,7 @@ func (c *Cluster) reconcileBalanced(ctx context.Context, req reconcile.Request) 
 
 // Ensured is told what came of a request. It may be called from any goroutine.
 func (c *Cluster) Ensured(r balancer.Result) {
-	if c.serviceLBs.Ensured(r) {
+	if c.serviceLBs.States.Ensured(r) {
 		c.balanced.addName(namespaced(r.Service))
 	}
 }
@@ -118,7 +118,7 @@ func (c *Cluster) Ensured(r balancer.Result) {
 func (c *Cluster) balancedService(_ context.Context, obj client.Object) []reconcile.Request {
 	name := client.ObjectKeyFromObject(obj)
 	s, ok := obj.(*corev1.Service)
-	_, known := c.serviceLBs.Known(name.String())
+	_, known := c.serviceLBs.States.Known(name.String())
 	if !ok || !c.ours(s) && !c.held(s) && !known {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (c *Cluster) serviceOfPool(_ context.Context, obj client.Object) []reconcil
 		return nil
 	}
 	name := client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
-	c.serviceLBs.PoolLost(name.String(), lostPool(p))
+	c.serviceLBs.States.PoolLost(name.String(), lostPool(p))
 	return []reconcile.Request{{NamespacedName: name}}
 }
 

@@ -28,7 +28,7 @@ func (c *Cluster) Contested() map[string]int {
 // by state.
 func (c *Cluster) ServiceStates() map[string]int {
 	count := map[string]int{}
-	for is, n := range c.serviceLBs.Count() {
+	for is, n := range c.serviceLBs.States.Count() {
 		count[string(is)] = n
 	}
 	return count

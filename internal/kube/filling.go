@@ -18,7 +18,7 @@ func (c *Cluster) filled(p *v1alpha1.BackendPool, r poolupdate.Report) {
 	}
 	for _, s := range c.servedBy(p.Spec.LoadBalancer.Name) {
 		name := client.ObjectKeyFromObject(s)
-		if c.serviceLBs.PoolFilled(name.String(), r.Pool) {
+		if c.serviceLBs.States.PoolFilled(name.String(), r.Pool) {
 			c.balanced.addName(name)
 		}
 	}

@@ -211,7 +211,7 @@ func (c *Cluster) missing(p *v1alpha1.BackendPool) {
 			continue
 		}
 		name := client.ObjectKeyFromObject(s)
-		if c.serviceLBs.PoolLost(name.String(), lostPool(p)) {
+		if c.serviceLBs.States.PoolLost(name.String(), lostPool(p)) {
 			c.balanced.addName(name)
 		}
 	}

@@ -48,7 +48,7 @@ func (c *Cluster) poolNames(s *corev1.Service) []string {
 func (c *Cluster) contender(s *corev1.Service) service.Contender {
 	name := key(s.Namespace, s.Name)
 	one := service.Contender{Key: name, Created: s.CreationTimestamp.Time}
-	if now := c.serviceLBs.Served(name, string(s.UID)); now != nil {
+	if now := c.serviceLBs.States.Served(name, string(s.UID)); now != nil {
 		for _, p := range now.Pools {
 			if !p.Shared {
 				one.Has = append(one.Has, p.Name)

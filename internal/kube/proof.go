@@ -126,7 +126,7 @@ func (c *Cluster) fills(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID
 	if !containsFold(c.ownPools(s), at.Name) {
 		return false
 	}
-	return c.serviceLBs.Served(key(s.Namespace, s.Name), string(s.UID)).Has(at) || c.snap.taken(p)
+	return c.serviceLBs.States.Served(key(s.Namespace, s.Name), string(s.UID)).Has(at) || c.snap.taken(p)
 }
 
 func containsFold(names []string, name string) bool {

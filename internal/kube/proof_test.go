@@ -53,7 +53,7 @@ func proving(t *testing.T, pools ...*v1alpha1.BackendPool) *Offline {
 // serves notes that Azure holds the Service shop/web.
 func (o *Offline) serves() {
 	s := get[corev1.Service](o.snap.services, "shop/web")
-	o.serviceLBs.Holds(viewOf(s), &servicelb.Served{On: o.balancers.ID("kubernetes"), Pools: []service.Pool{{Name: "shop-web", Family: lb.IPv4}}})
+	o.serviceLBs.States.Holds(viewOf(s), &servicelb.Served{On: o.balancers.ID("kubernetes"), Pools: []service.Pool{{Name: "shop-web", Family: lb.IPv4}}})
 }
 
 // webPool is the BackendPool that Weir makes for the Service shop/web.
@@ -191,7 +191,7 @@ func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 			o := proving(t, tt.pool)
 			o.leaveFor(tt.pool)
 			name := tt.pool.Namespace + "/lost"
-			if uid, known := o.serviceLBs.Known(name); known != tt.leaves || known && uid != goneUID {
+			if uid, known := o.serviceLBs.States.Known(name); known != tt.leaves || known && uid != goneUID {
 				t.Errorf("%s leaves its load balancer: %v, want %v", name, known, tt.leaves)
 			}
 		})

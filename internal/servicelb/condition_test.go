@@ -41,23 +41,23 @@ func TestServicesAreCountedByState(t *testing.T) {
 		{"it would lose its address", trouble(Held), true, Held},
 		{"it cannot go", trouble(Failed), false, Failed},
 	} {
-		before := r.Count()
+		before := r.States.Count()
 		s := Service{Name: "shop/" + tt.about, UID: tt.about}
 		if tt.ours {
 			s.Ownership = Ownership{LoadBalancer: true, Class: new("weir.dev/azure")}
 		}
-		e := r.of(s)
-		if r.Count()[tt.want] != before[tt.want] {
+		e := r.States.of(s)
+		if r.States.Count()[tt.want] != before[tt.want] {
 			t.Errorf("%s: counted before it was looked at", tt.about)
 		}
 		tt.state(&e.State)
-		r.show(e, s, now)
-		after := r.Count()
+		r.States.show(e, tt.ours, now)
+		after := r.States.Count()
 		if is := e.shown.condition; is != tt.want || after[tt.want] != before[tt.want]+1 {
 			t.Errorf("%s: %s, want %s; %v, then %v", tt.about, is, tt.want, before, after)
 		}
 	}
-	if n := len(r.Count()); n != 8 {
+	if n := len(r.States.Count()); n != 8 {
 		t.Errorf("%d states, and a series of each has to be there from the start", n)
 	}
 }
@@ -67,7 +67,7 @@ func TestTheLogDoesNotRepeatItself(t *testing.T) {
 	var log bytes.Buffer
 	r, told := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}), &Told{}
 	for _, text := range []string{"full", "full", "full", "gone", "full"} {
-		r.warn(t.Context(), told, "not as it wants it", "shop/web", errors.New(text))
+		r.tell.warn(t.Context(), told, "not as it wants it", "shop/web", errors.New(text))
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
 		t.Errorf("%d warnings, want 3:\n%s", n, log.String())

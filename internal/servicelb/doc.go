@@ -20,6 +20,7 @@
 //	removal.go    addresses that are not taken away before a person says so
 //	filling.go    pools that have to be filled before it gets the rest
 //	dryrun.go     what would change for one that is only rehearsed
-//	entries.go    the states of all Services, and what others bring and read of them
+//	rehearsed.go  what weir plan asks and writes down
+//	states.go     the states of all Services, and what others bring and read of them
 //	condition.go  how far a Service is, for the metric
 package servicelb

@@ -5,9 +5,11 @@ package servicelb
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -28,14 +30,14 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 		r.loses(s, st, res.Desired, held.Addresses, now)
 		return nil, nil
 	}
-	r.tellKeptPools(s, &st.Told, res.Kept)
+	r.tell.keptPools(s, &st.Told, res.Kept)
 	switch step {
 	case Complain, TryAgain:
 		st.Pending.settled()
 		if step == Complain {
-			r.complain(s, &st.Told, troubleOf(res.Err), failedTo(res), res.Err)
+			r.tell.complain(s, &st.Told, troubleOf(res.Err), failedTo(res), res.Err)
 		}
-		r.warn(ctx, &st.Told, "load balancer not as the Service wants it", res.Service, res.Err)
+		r.tell.warn(ctx, &st.Told, "load balancer not as the Service wants it", res.Service, res.Err)
 		return res.Err, nil
 	case Fill:
 		err = r.fillFirst(ctx, s, e, res, now)
@@ -63,7 +65,7 @@ func failedTo(res balancer.Result) string {
 // unwritten complains once of what does not pass by itself.
 func (r *Reconciler) unwritten(s Service, st *State, err error) {
 	if errors.Is(err, ErrNameTaken) || !r.cfg.Ledger.Passes(err) && !errors.Is(err, ErrGone) && !errors.Is(err, ErrStillGoing) {
-		r.complainOnce(s, &st.Told, Failed, "", err)
+		r.tell.complainOnce(s, &st.Told, Failed, "", err)
 	}
 }
 
@@ -73,7 +75,7 @@ func (r *Reconciler) finish(ctx context.Context, s Service, e *entry, res balanc
 	if err := r.MakePools(ctx, s, res); err != nil {
 		// Nodes are usually placed by the next try.
 		if why, ok := errors.AsType[NotPlacedError](err); ok && why.Why != "" {
-			r.complainOnce(s, &st.Told, Failed, err.Error(), nil)
+			r.tell.complainOnce(s, &st.Told, Failed, err.Error(), nil)
 		}
 		return err
 	}
@@ -88,7 +90,7 @@ func (r *Reconciler) finish(ctx context.Context, s Service, e *entry, res balanc
 		return err
 	}
 	r.spared(s, st)
-	r.tellEnsured(s, &st.Told, res)
+	r.tell.ensured(s, &st.Told, res)
 	st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
 	return nil
 }
@@ -99,7 +101,7 @@ func (r *Reconciler) fillFirst(ctx context.Context, s Service, e *entry, res bal
 	st := &e.State
 	st.Level.drop()
 	st.Filling.begins(res, now)
-	r.showFilling(e) // before there is a lane to tell that one is filled
+	r.States.showFilling(e) // before there is a lane to tell that one is filled
 	if _, err := r.createPools(ctx, s, res.On, res.Desired.Pools); err != nil {
 		return err
 	}
@@ -123,11 +125,11 @@ func (r *Reconciler) release(ctx context.Context, s Service, e *entry, gone []lb
 			return err
 		}
 	}
-	r.Holds(s, nil)
+	r.States.Holds(s, nil)
 	if err := r.record(ctx, s, st, nil, nil); err != nil {
 		return err
 	}
-	r.tellDeleted(s, &st.Told)
+	r.tell.deleted(s, &st.Told)
 	r.spared(s, st)
 	st.Level.drop()
 	st.Level.shows(nil)
@@ -146,8 +148,27 @@ func (r *Reconciler) MakePools(ctx context.Context, s Service, res balancer.Resu
 }
 
 func (r *Reconciler) createPools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
-	if r.Holds(s, &Served{on, pools}) { // BackendPools that were made for it before wait for that
+	if r.States.Holds(s, &Served{on, pools}) { // BackendPools that were made for it before wait for that
 		r.cfg.Ledger.Served(s)
 	}
 	return r.cfg.Ledger.MakePools(ctx, s, on, pools)
+}
+
+// contested tells of the fights about what a Service has, once a turn, and keeps the condition
+// as long as there are any.
+func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contests []contest.Contest) error {
+	if st.Placement.absent {
+		return nil
+	}
+	if err := r.cfg.Ledger.Contested(ctx, s, contests); err != nil {
+		return err
+	}
+	for _, c := range contests {
+		told := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
+		if !told && !c.Until.IsZero() {
+			r.cfg.Reporter.Tell(s, Event{Reason: ReasonContested, Warning: true, Contest: &c, Of: len(contests)})
+		}
+	}
+	st.Level.contests = contests
+	return nil
 }

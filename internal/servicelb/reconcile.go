@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"weir.dev/weir/internal/backoff"
@@ -52,15 +51,14 @@ type Config struct {
 // goroutine.
 type Reconciler struct {
 	cfg      Config
+	tell     teller
 	removals removal.Tally
-
-	mu  sync.Mutex // held for moments
-	all map[string]*entry
+	States   *States
 }
 
 // New returns a Reconciler that knows of no Service yet.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{cfg: cfg, all: map[string]*entry{}}
+	return &Reconciler{cfg: cfg, tell: teller{cfg.Reporter, cfg.Log, cfg.Settings}, States: &States{byName: map[string]*entry{}}}
 }
 
 // Reconcile has Azure hold what a Service wants, and says how far that is. It returns when it has
@@ -72,11 +70,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	}
 	defer leave()
 	st := &e.State
-	r.hear(e)
-	defer func() { r.show(e, s, now) }()
+	r.States.hear(e)
+	defer func() { r.States.show(e, s.Ours(r.cfg.Settings.Class), now) }()
 
-	if why := r.WhyKept(s); why != "" {
-		r.tellKept(ctx, s, &st.Told, why)
+	if why := r.cfg.Settings.whyKept(s); why != "" {
+		r.tell.kept(ctx, s, &st.Told, why)
 		return 0, nil // until it leaves, or another process serves its class
 	}
 	if st.Pending.Running {
@@ -102,12 +100,55 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	return st.wait(now), nil
 }
 
+// enter returns a Service, or what stands in for one that is gone, with its entry and the turn to
+// work on it; no entry if there is nothing to do.
+func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, leave func(), err error) {
+	class := r.cfg.Settings.Class
+	s, there := r.cfg.Cluster.Service(name)
+	switch {
+	case !there:
+		e = r.States.known(name)
+	case s.Ours(class) || s.Held(class):
+		e = r.States.of(s)
+	}
+	if e == nil {
+		r.forget(name)
+		return s, nil, nil, nil
+	}
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return s, nil, nil, nil
+	}
+	leave = func() { <-e.turn }
+	if there {
+		if e.Placement.absent { // a list that was empty had us take it for gone
+			e.Level.drop()
+		}
+		e.Placement.absent, e.Placement.deleting = false, s.Deleting
+		return s, e, leave, nil
+	}
+	if !e.Placement.leaves() {
+		leave()
+		r.forget(name)
+		return s, nil, nil, nil
+	}
+	e.Placement.absent = true
+	return e.absent(name), e, leave, nil
+}
+
+// forget drops what is known of a Service.
+func (r *Reconciler) forget(name string) {
+	r.States.forget(name)
+	r.removals.Stays(name)
+}
+
 // next does what follows for a Service that no request is under way for.
 func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Time) error {
 	st := &e.State
 	d, err := r.desired(ctx, s)
 	if s.Ours(r.cfg.Settings.Class) {
-		r.tellDesired(s, &st.Told, d)
+		r.tell.desired(s, &st.Told, d)
 	}
 	if err != nil {
 		return err
@@ -121,7 +162,7 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 		st.Level.drop()
 		st.Level.lookAt = time.Time{}
 		st.Plan.ends()
-		r.complainOnce(s, &st.Told, Refused, wrongWith(d.Problems), nil)
+		r.tell.complainOnce(s, &st.Told, Refused, wrongWith(d.Problems), nil)
 		return nil // until somebody changes it
 	case Publish:
 		return r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
@@ -136,7 +177,8 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 // ask queues a request, after it is written down where that may bring parts of the Service.
 func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, now time.Time) error {
 	st := &e.State
-	r.fillingEnds(e)
+	e.Filling.ends()
+	r.States.showFilling(e)
 	st.Plan.ends()
 	spare, waits := r.sparing(ctx, s, st, d.Spec, now)
 	if waits {
@@ -153,7 +195,7 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	if err := r.record(ctx, s, st, req.Recorded, req.Groups); err != nil {
 		return err
 	}
-	r.announce(s, st, req)
+	r.tell.announce(s, st, req)
 	st.Pending.asks(req, d.Selection, r.nodesAt(d.Spec, req.On))
 	r.cfg.Balancers.Ensure(req)
 	return nil
@@ -186,8 +228,8 @@ func (r *Reconciler) unasked(ctx context.Context, s Service, st *State, err erro
 	}
 	// A rehearsal that finds no share of the reads is put off, and nobody waits for it.
 	if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Code != rehearse.CodeRehearsed {
-		r.complain(s, &st.Told, troubleOf(err), unplaced.why(), unplaced.error)
-		r.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, unplaced.error)
+		r.tell.complain(s, &st.Told, troubleOf(err), unplaced.why(), unplaced.error)
+		r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, unplaced.error)
 	}
 	return st.Waiting.fails(err, r.cfg.Pace, now), nil
 }

@@ -52,7 +52,7 @@ func TestAServiceComesAndGoes(t *testing.T) {
 		w.gone = true
 		w.looks()
 		w.is()
-		if _, known := w.r.Known("shop/web"); known {
+		if _, known := w.r.States.Known("shop/web"); known {
 			t.Error("it is gone, and still known")
 		}
 	})
@@ -118,7 +118,7 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 		w.looks()
 		w.counts(Ready)
 		w.answers = []error{full}
-		w.r.PoolLost("shop/web", LostPool{LoadBalancer: "kubernetes", Pool: "kubernetes"})
+		w.r.States.PoolLost("shop/web", LostPool{LoadBalancer: "kubernetes", Pool: "kubernetes"})
 		w.looks()
 		w.ends()
 		if again := w.looks(); again != time.Second {
@@ -193,7 +193,7 @@ func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.is("DeletedLoadBalancer: Deleted load balancer")
-		if _, known := w.r.Known("shop/web"); known {
+		if _, known := w.r.States.Known("shop/web"); known {
 			t.Error("it is still known")
 		}
 
@@ -219,11 +219,11 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 		"it is filled": func(w *world) {
 			other := pool
 			other.Name = "shop-api"
-			if w.r.PoolFilled("shop/web", other) || !w.r.PoolFilled("shop/web", pool) {
+			if w.r.States.PoolFilled("shop/web", other) || !w.r.States.PoolFilled("shop/web", pool) {
 				t.Error("waits for another pool")
 			}
 		},
-		"its BackendPool went": func(w *world) { w.r.PoolLost("shop/web", LostPool{"kubernetes", "shop-web"}) },
+		"its BackendPool went": func(w *world) { w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "shop-web"}) },
 		"a while has passed":   func(*world) { time.Sleep(fillsAgainAfter) },
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -348,7 +348,7 @@ func TestAResultIsThatOfOneService(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
-		if uid, _ := w.r.Known("shop/web"); uid != "0002-0000" {
+		if uid, _ := w.r.States.Known("shop/web"); uid != "0002-0000" {
 			t.Errorf("known: %s", uid)
 		}
 	})

@@ -5,10 +5,8 @@ package servicelb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"reflect"
-	"strings"
 	"time"
 
 	"weir.dev/weir/internal/balancer"
@@ -72,7 +70,9 @@ func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *servi
 	if rm.losing == nil {
 		return true, false
 	}
-	v := r.removals.Judge(s.Name, r.addressed(), r.allLookedAt(), now)
+	shown := r.cfg.Cluster.Addressed()
+	all := r.States.addressed(shown)
+	v := r.removals.Judge(s.Name, all, r.States.looked(shown), now)
 	switch {
 	case v.May:
 		return false, false
@@ -80,7 +80,7 @@ func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *servi
 		rm.again = v.Again
 		return true, true
 	}
-	r.tellHeld(ctx, s, st, v.Losing)
+	r.tell.held(ctx, s, st, v.Losing, all)
 	if w == nil { // nobody can mend that but by bringing it back
 		rm.again = now.Add(looksAgainHeld)
 	}
@@ -100,24 +100,4 @@ func (r *Reconciler) spared(s Service, st *State) {
 	}
 	st.Removal.ends()
 	r.removals.Stays(s.Name)
-}
-
-// tellHeld says once that a person is waited for.
-func (r *Reconciler) tellHeld(ctx context.Context, s Service, st *State, losing int) {
-	if st.Told.trouble == Held {
-		return
-	}
-	texts := make([]string, len(st.Removal.losing))
-	for i, a := range st.Removal.losing {
-		texts[i] = a.String()
-	}
-	what, all := strings.Join(texts, ", "), r.addressed()
-	st.Told.trouble, st.Told.last = Held, what
-	r.cfg.Log.WarnContext(ctx, "addresses are not taken away before a person says so: annotate the Service with "+AllowRemovalAnnotation+"=true, or start with --allow-removal",
-		"service", s.Name, "addresses", what, "losing", losing, "of", all)
-	if !st.Placement.absent {
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonRemovalHeld, Warning: true, Text: fmt.Sprintf(
-			"It would lose %s, with other Services that would lose theirs: %d of %d, and nobody has asked for it. Nothing more of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or what takes them away is mended",
-			what, losing, all, AllowRemovalAnnotation)})
-	}
 }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/balancer"
-	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/plan"
 )
@@ -42,33 +42,40 @@ func troubleOf(err error) Condition {
 	return Refused
 }
 
+// teller tells people, each thing once.
+type teller struct {
+	reporter Reporter
+	log      *slog.Logger
+	settings Settings
+}
+
 // announce says that work begins, if the Service wants something new.
-func (r *Reconciler) announce(s Service, st *State, req balancer.Request) {
+func (r teller) announce(s Service, st *State, req balancer.Request) {
 	t := &st.Told
 	switch {
 	case st.Pending.same(req):
 		return
 	case req.Desired == nil && !t.had: // it never had one
 	case req.Desired == nil:
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonDeleting, Text: "Deleting load balancer"})
+		r.reporter.Tell(s, Event{Reason: ReasonDeleting, Text: "Deleting load balancer"})
 	case st.Pending.asked == nil && !t.announced:
 		t.trouble = ""
 		return // an earlier process has said so
 	default:
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonEnsuring, Text: "Ensuring load balancer"})
+		r.reporter.Tell(s, Event{Reason: ReasonEnsuring, Text: "Ensuring load balancer"})
 	}
 	t.announced, t.trouble = true, ""
 }
 
 // complain puts a failure of Azure, or of the plan, on a Service: a text, and the error that
 // follows it.
-func (r *Reconciler) complain(s Service, t *Told, is Condition, text string, err error) {
+func (r teller) complain(s Service, t *Told, is Condition, text string, err error) {
 	t.last, t.trouble = complaint(text, err), is
-	r.cfg.Reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
+	r.reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
 }
 
 // complainOnce is complain for what stays the same until somebody changes the Service.
-func (r *Reconciler) complainOnce(s Service, t *Told, is Condition, text string, err error) {
+func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err error) {
 	if t.last != complaint(text, err) {
 		r.complain(s, t, is, text, err)
 	}
@@ -81,97 +88,98 @@ func complaint(text string, err error) string {
 	return text
 }
 
-// tellDesired tells of annotations and of restrictions that have no effect, once of the same. Where
+// desired tells of annotations and of restrictions that have no effect, once of the same. Where
 // Services without effective restrictions are refused, the refusal says it.
-func (r *Reconciler) tellDesired(s Service, t *Told, d Desired) {
+func (r teller) desired(s Service, t *Told, d Desired) {
 	if len(d.Unknown) > 0 && !slices.Equal(d.Unknown, t.unknown) {
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonUnknownAnnotation, Warning: true,
+		r.reporter.Tell(s, Event{Reason: ReasonUnknownAnnotation, Warning: true,
 			Text: "misspelt, or not supported, and without effect: " + strings.Join(d.Unknown, ", ")})
 	}
-	if d.Unenforced != "" && d.Unenforced != t.unenforced && !r.cfg.Settings.RequireEffectiveRestrictions {
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonNoEffect, Warning: true, Text: d.Unenforced})
+	if d.Unenforced != "" && d.Unenforced != t.unenforced && !r.settings.RequireEffectiveRestrictions {
+		r.reporter.Tell(s, Event{Reason: ReasonNoEffect, Warning: true, Text: d.Unenforced})
 	}
 	t.unknown, t.unenforced = d.Unknown, d.Unenforced
 }
 
-// tellKeptPools tells of the pools that a Service leaves to others, once of the same.
-func (r *Reconciler) tellKeptPools(s Service, t *Told, kept []plan.Kept) {
+// keptPools tells of the pools that a Service leaves to others, once of the same.
+func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
 	told := map[string]bool{}
 	for _, k := range kept {
 		text := k.String()
 		if told[text] = true; !t.left[text] {
-			r.cfg.Reporter.Tell(s, Event{Reason: ReasonPoolKept, Warning: true, Text: text})
+			r.reporter.Tell(s, Event{Reason: ReasonPoolKept, Warning: true, Text: text})
 		}
 	}
 	t.left = told
 }
 
-// tellEnsured says that the load balancer is there, if that is news.
-func (r *Reconciler) tellEnsured(s Service, t *Told, res balancer.Result) {
+// ensured says that the load balancer is there, if that is news.
+func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	if res.Changed || t.announced || t.last != "" {
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonEnsured, Text: "Ensured load balancer"})
+		r.reporter.Tell(s, Event{Reason: ReasonEnsured, Text: "Ensured load balancer"})
 	}
 	if res.Note != "" && res.Note != t.note {
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonNotGuarded, Warning: true, Text: res.Note})
+		r.reporter.Tell(s, Event{Reason: ReasonNotGuarded, Warning: true, Text: res.Note})
 	}
 	t.last, t.note, t.announced, t.had = "", res.Note, false, true
 	t.trouble, t.warned = "", ""
 }
 
-// tellDeleted says that nothing is left of the load balancer, if there was one.
-func (r *Reconciler) tellDeleted(s Service, t *Told) {
+// deleted says that nothing is left of the load balancer, if there was one.
+func (r teller) deleted(s Service, t *Told) {
 	if t.had {
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
+		r.reporter.Tell(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
 	}
 	t.last, t.trouble, t.warned, t.announced, t.had = "", "", "", true, false
 }
 
-// contested tells of the fights about what a Service has, once a turn, and keeps the condition
-// as long as there are any.
-func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contests []contest.Contest) error {
-	if st.Placement.absent {
-		return nil
-	}
-	if err := r.cfg.Ledger.Contested(ctx, s, contests); err != nil {
-		return err
-	}
-	for _, c := range contests {
-		told := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
-		if !told && !c.Until.IsZero() {
-			r.cfg.Reporter.Tell(s, Event{Reason: ReasonContested, Warning: true, Contest: &c, Of: len(contests)})
-		}
-	}
-	st.Level.contests = contests
-	return nil
-}
-
-// WhyKept says why a Service of another class keeps what it has, and what people can do; empty if it
+// whyKept says why a Service of another class keeps what it has, and what people can do; empty if it
 // does not.
-func (r *Reconciler) WhyKept(s Service) string {
-	if !s.Kept(r.cfg.Settings.Class, s.Record.Class) {
+func (o Settings) whyKept(s Service) string {
+	if !s.Kept(o.Class, s.Record.Class) {
 		return ""
 	}
 	return fmt.Sprintf("the class is %q, and --load-balancer-class is %q: what Weir has made stays, endpoints are followed, and nothing else is changed. "+
-		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.class(), r.cfg.Settings.Class)
+		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.class(), o.Class)
 }
 
-// tellKept says once that a Service of another class keeps what it has.
-func (r *Reconciler) tellKept(ctx context.Context, s Service, t *Told, why string) {
+// kept says once that a Service of another class keeps what it has.
+func (r teller) kept(ctx context.Context, s Service, t *Told, why string) {
 	if t.trouble != Kept {
-		r.cfg.Reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + why})
-		r.cfg.Log.WarnContext(ctx, "a Service of another class keeps what Weir made for it", "service", s.Name,
-			"class", s.class(), "served", r.cfg.Settings.Class)
+		r.reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + why})
+		r.log.WarnContext(ctx, "a Service of another class keeps what Weir made for it", "service", s.Name,
+			"class", s.class(), "served", r.settings.Class)
 	}
 	t.trouble, t.last = Kept, why
 }
 
 // warn logs what keeps a Service from its load balancer. What the log said last of it is
 // repeated for those alone who look closely.
-func (r *Reconciler) warn(ctx context.Context, t *Told, what, name string, err error) {
-	log := r.cfg.Log.WarnContext
+func (r teller) warn(ctx context.Context, t *Told, what, name string, err error) {
+	log := r.log.WarnContext
 	if t.warned == err.Error() {
-		log = r.cfg.Log.DebugContext
+		log = r.log.DebugContext
 	}
 	t.warned = err.Error()
 	log(ctx, what, "service", name, "err", err)
+}
+
+// held says once that a person is waited for.
+func (r teller) held(ctx context.Context, s Service, st *State, losing, all int) {
+	if st.Told.trouble == Held {
+		return
+	}
+	texts := make([]string, len(st.Removal.losing))
+	for i, a := range st.Removal.losing {
+		texts[i] = a.String()
+	}
+	what := strings.Join(texts, ", ")
+	st.Told.trouble, st.Told.last = Held, what
+	r.log.WarnContext(ctx, "addresses are not taken away before a person says so: annotate the Service with "+AllowRemovalAnnotation+"=true, or start with --allow-removal",
+		"service", s.Name, "addresses", what, "losing", losing, "of", all)
+	if !st.Placement.absent {
+		r.reporter.Tell(s, Event{Reason: ReasonRemovalHeld, Warning: true, Text: fmt.Sprintf(
+			"It would lose %s, with other Services that would lose theirs: %d of %d, and nobody has asked for it. Nothing more of it is changed until its annotation %s is \"true\", the controller is started with --allow-removal, or what takes them away is mended",
+			what, losing, all, AllowRemovalAnnotation)})
+	}
 }

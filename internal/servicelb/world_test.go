@@ -96,7 +96,7 @@ func (w *world) ends() {
 		res.Err, w.answers = w.answers[0], w.answers[1:]
 	}
 	w.asked = nil
-	if !w.r.Ensured(res) {
+	if !w.r.States.Ensured(res) {
 		w.t.Error("nobody waits for the result")
 	}
 }
@@ -113,7 +113,7 @@ func (w *world) is(want ...string) {
 // counts compares the metric.
 func (w *world) counts(want Condition) {
 	w.t.Helper()
-	for is, n := range w.r.Count() {
+	for is, n := range w.r.States.Count() {
 		if (n == 1) != (is == want) {
 			w.t.Errorf("%d are %s, want one that is %s", n, is, want)
 		}

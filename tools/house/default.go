@@ -4,7 +4,7 @@ package main
 
 // houseLoops run by themselves, or only rehearse: a walk enters none that is not its entry.
 func houseLoops() []string {
-	return []string{"poolupdate.(*lane).run", "balancer.(*worker).run", "balancer.(*Rehearsal).Play"}
+	return []string{"poolupdate.(*lane).run", "balancer.(*worker).run", "rehearse.(*Rehearsal).Play"}
 }
 
 // houseWalks are the three walks of this house. Whoever renames an entry or an end renames it
@@ -22,7 +22,7 @@ func houseWalks() []walk {
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
 			}},
 			{[]string{"balancer.(*Balancers).done"}, []string{"kube.(*wake).addName"}},
-			{[]string{"kube.(*Cluster).settleResult"}, []string{"kube.(*Cluster).publish"}},
+			{[]string{"servicelb.(*Reconciler).settle"}, []string{"kube.serviceLedger.Publish"}},
 		}},
 		{"a Node's taint, up to the lane's queue", []leg{
 			{[]string{"kube.(*Cluster).servicesOnNode", "kube.(*Cluster).nodeDiffers"}, []string{"kube.(*Cluster).ifBound", "kube.(*snapshot).nodeOf"}},

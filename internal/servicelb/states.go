@@ -3,15 +3,22 @@
 package servicelb
 
 import (
-	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
+
+// States are those of the load balancers of all Services, what others bring of them, and what others
+// read. Its methods may be called from any goroutine.
+type States struct {
+	mu     sync.Mutex // held for moments
+	byName map[string]*entry
+}
 
 // entry is what is known of the load balancer of one Service; a later Service of its name has
 // another.
@@ -22,7 +29,7 @@ type entry struct {
 	// State is that of who has the turn.
 	State
 
-	// What follows is guarded by the Reconciler's mu.
+	// What follows is guarded by the mu of States.
 	brought brought
 	shown   shown
 }
@@ -71,43 +78,6 @@ func newEntry(uid string, st State) *entry {
 	return &entry{uid: uid, owner: service.Owner(uid), turn: make(chan struct{}, 1), State: st}
 }
 
-// enter returns a Service, or what stands in for one that is gone, with its entry and the turn to
-// work on it; no entry if there is nothing to do.
-func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, leave func(), err error) {
-	class := r.cfg.Settings.Class
-	s, there := r.cfg.Cluster.Service(name)
-	switch {
-	case !there:
-		e = r.known(name)
-	case s.Ours(class) || s.Held(class):
-		e = r.of(s)
-	}
-	if e == nil {
-		r.forget(name)
-		return s, nil, nil, nil
-	}
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return s, nil, nil, nil
-	}
-	leave = func() { <-e.turn }
-	if there {
-		if e.Placement.absent { // a list that was empty had us take it for gone
-			e.Level.drop()
-		}
-		e.Placement.absent, e.Placement.deleting = false, s.Deleting
-		return s, e, leave, nil
-	}
-	if !e.Placement.leaves() {
-		leave()
-		r.forget(name)
-		return s, nil, nil, nil
-	}
-	e.Placement.absent = true
-	return e.absent(name), e, leave, nil
-}
-
 // absent stands in for a Service that is gone although Azure may hold something of it, because
 // somebody took its finalizer away: it leaves as one that is being deleted does. What this process
 // recorded for it is surely Weir's.
@@ -121,33 +91,32 @@ func (e *entry) absent(name string) Service {
 }
 
 // of returns the entry of a Service.
-func (r *Reconciler) of(s Service) *entry {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.all[s.Name]
+func (all *States) of(s Service) *entry {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[s.Name]
 	if e == nil || e.uid != s.UID {
 		e = newEntry(s.UID, newState(s))
-		r.all[s.Name] = e
+		all.byName[s.Name] = e
 	}
 	return e
 }
 
-func (r *Reconciler) known(name string) *entry {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all[name]
+func (all *States) known(name string) *entry {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.byName[name]
 }
 
-func (r *Reconciler) forget(name string) {
-	r.mu.Lock()
-	delete(r.all, name)
-	r.mu.Unlock()
-	r.removals.Stays(name)
+func (all *States) forget(name string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.byName, name)
 }
 
 // Known reports whether a Service of a name is known, with its UID.
-func (r *Reconciler) Known(name string) (uid string, is bool) {
-	if e := r.known(name); e != nil {
+func (all *States) Known(name string) (uid string, is bool) {
+	if e := all.known(name); e != nil {
 		return e.uid, true
 	}
 	return "", false
@@ -155,22 +124,22 @@ func (r *Reconciler) Known(name string) (uid string, is bool) {
 
 // Absent has a Service that is gone leave a load balancer, unless one of its name is known, and
 // reports whether it has to be reconciled for that.
-func (r *Reconciler) Absent(name, uid, balancer string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.all[name] != nil {
+func (all *States) Absent(name, uid, balancer string) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.byName[name] != nil {
 		return false
 	}
-	r.all[name] = newEntry(uid, absentState(balancer))
+	all.byName[name] = newEntry(uid, absentState(balancer))
 	return true
 }
 
 // Ensured brings what came of a request, and reports whether its Service has to be reconciled for
 // that.
-func (r *Reconciler) Ensured(res balancer.Result) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.all[res.Service]
+func (all *States) Ensured(res balancer.Result) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[res.Service]
 	if e != nil && e.owner == res.Owner {
 		e.brought.result = &res
 	}
@@ -179,10 +148,10 @@ func (r *Reconciler) Ensured(res balancer.Result) bool {
 
 // PoolLost brings that a BackendPool of a Service is gone, or its pool, and reports whether the
 // Service is known.
-func (r *Reconciler) PoolLost(name string, p LostPool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.all[name]
+func (all *States) PoolLost(name string, p LostPool) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[name]
 	if e != nil {
 		e.brought.lost = &p
 	}
@@ -190,10 +159,10 @@ func (r *Reconciler) PoolLost(name string, p LostPool) bool {
 }
 
 // PoolFilled brings that a pool holds its members, and reports whether a Service waits for that.
-func (r *Reconciler) PoolFilled(name string, pool lb.PoolID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.all[name]
+func (all *States) PoolFilled(name string, pool lb.PoolID) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e := all.byName[name]
 	if e == nil || !slices.ContainsFunc(e.shown.filling, func(id lb.PoolID) bool { return id.Key() == pool.Key() }) {
 		return false
 	}
@@ -202,67 +171,62 @@ func (r *Reconciler) PoolFilled(name string, pool lb.PoolID) bool {
 }
 
 // hear takes in what others have brought.
-func (r *Reconciler) hear(e *entry) {
-	r.mu.Lock()
+func (all *States) hear(e *entry) {
+	all.mu.Lock()
 	b := e.brought
 	e.brought = brought{}
-	r.mu.Unlock()
+	all.mu.Unlock()
 	e.Pending.ended(b.result)
 	e.Filling.filled(b.filled)
 	e.loses(b.lost)
-	r.showFilling(e)
+	all.showFilling(e)
 }
 
 // show has others read what a look has come to.
-func (r *Reconciler) show(e *entry, s Service, now time.Time) {
-	is := e.condition(s.Ours(r.cfg.Settings.Class), now)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (all *States) show(e *entry, ours bool, now time.Time) {
+	is := e.condition(ours, now)
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	e.shown.condition, e.shown.addressed = is, len(e.Placement.Places) > 0 && e.Told.had
 	e.shown.looked = e.shown.looked || !e.Pending.Running
 }
 
 // showFilling has others read which pools a Service waits for.
-func (r *Reconciler) showFilling(e *entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (all *States) showFilling(e *entry) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	e.shown.filling = e.Filling.pools
 }
 
-func (r *Reconciler) fillingEnds(e *entry) {
-	e.Filling.ends()
-	r.showFilling(e)
-}
-
 // Holds notes what Azure holds for a Service, and reports whether that has changed.
-func (r *Reconciler) Holds(s Service, now *Served) bool {
-	e := r.of(s)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (all *States) Holds(s Service, now *Served) bool {
+	e := all.of(s)
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	before := e.shown.served
 	e.shown.served = now
 	return !before.same(now)
 }
 
 // Served returns what Azure holds for a Service of this UID; nil if that is not known, or nothing.
-func (r *Reconciler) Served(name, uid string) *Served {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e := r.all[name]; e != nil && e.uid == uid {
+func (all *States) Served(name, uid string) *Served {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if e := all.byName[name]; e != nil && e.uid == uid {
 		return e.shown.served
 	}
 	return nil
 }
 
 // Count counts the Services that have a load balancer of Weir's, or are to have one, by condition.
-func (r *Reconciler) Count() map[Condition]int {
+func (all *States) Count() map[Condition]int {
 	count := map[Condition]int{}
 	for _, is := range Conditions() {
 		count[is] = 0
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.all {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, e := range all.byName {
 		if e.shown.condition != "" {
 			count[e.shown.condition]++
 		}
@@ -271,15 +235,15 @@ func (r *Reconciler) Count() map[Condition]int {
 }
 
 // addressed counts the Services that have an address of Weir's, those included that are gone
-// without a word.
-func (r *Reconciler) addressed() int {
+// without a word. shown are those whose status shows one.
+func (all *States) addressed(shown []string) int {
 	names := map[string]bool{}
-	for _, name := range r.cfg.Cluster.Addressed() {
+	for _, name := range shown {
 		names[name] = true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name, e := range r.all {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for name, e := range all.byName {
 		if e.shown.addressed {
 			names[name] = true
 		}
@@ -287,49 +251,13 @@ func (r *Reconciler) addressed() int {
 	return len(names)
 }
 
-// allLookedAt reports whether it is known of every Service that shows an address what becomes of
+// looked reports whether it is known of every Service that shows an address what becomes of
 // it: it was looked at, and asked for if it had to be.
-func (r *Reconciler) allLookedAt() bool {
-	all := r.cfg.Cluster.Addressed()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !slices.ContainsFunc(all, func(name string) bool {
-		e := r.all[name]
+func (all *States) looked(shown []string) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return !slices.ContainsFunc(shown, func(name string) bool {
+		e := all.byName[name]
 		return e == nil || !e.shown.looked
 	})
-}
-
-// Request returns what would be asked of a Locator for a Service, or why it is refused. A request
-// without load balancers is for one of which Azure holds nothing, and which wants nothing.
-func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req balancer.Request, problems string, err error) {
-	d, err := r.desired(ctx, s)
-	if err != nil {
-		return req, "", err
-	}
-	if len(d.Problems) > 0 {
-		return req, wrongWith(d.Problems), nil
-	}
-	req, _, err = r.request(ctx, by, s, r.of(s).Placement.Record, d)
-	return req, "", err
-}
-
-// WriteDown makes and deletes the BackendPools of a request that was rehearsed, as Reconcile does when
-// one is done, and its record.
-func (r *Reconciler) WriteDown(ctx context.Context, res balancer.Result) error {
-	for _, id := range res.Gone {
-		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {
-			return err
-		}
-	}
-	s, there := r.cfg.Cluster.Service(res.Service)
-	switch {
-	case !there || res.Err != nil:
-		return nil
-	case res.Desired == nil:
-		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)
-	}
-	if err := r.record(ctx, s, &r.of(s).State, []string{res.On.Name}, res.Groups); err != nil {
-		return err
-	}
-	return r.MakePools(ctx, s, res)
 }

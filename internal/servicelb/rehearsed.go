@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+
+	"weir.dev/weir/internal/balancer"
+)
+
+// Request returns what would be asked of a Locator for a Service, or why it is refused. A request
+// without load balancers is for one of which Azure holds nothing, and which wants nothing.
+func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req balancer.Request, problems string, err error) {
+	d, err := r.desired(ctx, s)
+	if err != nil {
+		return req, "", err
+	}
+	if len(d.Problems) > 0 {
+		return req, wrongWith(d.Problems), nil
+	}
+	req, _, err = r.request(ctx, by, s, r.States.of(s).Placement.Record, d)
+	return req, "", err
+}
+
+// WriteDown makes and deletes the BackendPools of a request that was rehearsed, as Reconcile does when
+// one is done, and its record.
+func (r *Reconciler) WriteDown(ctx context.Context, res balancer.Result) error {
+	for _, id := range res.Gone {
+		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {
+			return err
+		}
+	}
+	s, there := r.cfg.Cluster.Service(res.Service)
+	switch {
+	case !there || res.Err != nil:
+		return nil
+	case res.Desired == nil:
+		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)
+	}
+	if err := r.record(ctx, s, &r.States.of(s).State, []string{res.On.Name}, res.Groups); err != nil {
+		return err
+	}
+	return r.MakePools(ctx, s, res)
+}
+
+// WhyKept says why a Service of another class keeps what it has, and what people can do; empty if it
+// does not.
+func (r *Reconciler) WhyKept(s Service) string { return r.cfg.Settings.whyKept(s) }
