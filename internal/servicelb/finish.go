@@ -34,6 +34,7 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 	switch step {
 	case Complain, TryAgain:
 		st.Pending.settled()
+		st.Level.drop() // half of it may be done
 		if step == Complain {
 			r.tell.complain(s, &st.Told, troubleOf(res.Err), failedTo(res), res.Err)
 		}

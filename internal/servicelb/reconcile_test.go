@@ -153,6 +153,26 @@ func TestAMoveThatFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
+// Azure refuses a change, though half of it is done, and somebody takes the change back: what is left
+// of it is removed, and not taken for what was there before.
+func TestAChangeThatFailedAndIsTakenBackIsUndone(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.s.Object.Labels = map[string]string{"tier": "front"}
+		w.s.Object.Annotations = map[string]string{service.Internal: "true"}
+		w.answers = []error{&fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}}
+		w.looks()
+		w.ends()
+		again := w.looks()
+		w.s.Object.Labels, w.s.Object.Annotations = nil, nil
+		time.Sleep(again)
+		w.looks()
+		if w.asked == nil || w.asked.On.Name != "kubernetes" || len(w.asked.Leave) != 1 {
+			t.Fatalf("asked for %+v", w.asked)
+		}
+	})
+}
+
 // A node comes that a security rule has to name, and Azure refuses the rule once.
 func TestARuleOfNodesThatFailedIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {

@@ -40,7 +40,9 @@ type world struct {
 	// unwritable fails the writes of the ledger.
 	unwritable error
 	// slow is how long a write of the ledger takes.
-	slow     time.Duration
+	slow time.Duration
+	// later is how much later than the clock it is.
+	later    time.Duration
 	nodes    []netip.Addr
 	fills    []lb.PoolID
 	planned  string
@@ -75,7 +77,7 @@ func (w *world) says(text string, args ...any) { w.log = append(w.log, fmt.Sprin
 // looks reconciles the Service, and returns when it wants to be looked at again.
 func (w *world) looks() time.Duration {
 	w.t.Helper()
-	again, err := w.r.Reconcile(w.t.Context(), "shop/web", time.Now())
+	again, err := w.r.Reconcile(w.t.Context(), "shop/web", time.Now().Add(w.later))
 	if err != nil {
 		w.says("error: %v", err)
 	}
@@ -196,10 +198,12 @@ func (w *world) Locate(_ context.Context, p balancer.Placing) (string, []string,
 		return "", nil, w.declines
 	case p.Desired == nil:
 		return "", p.Recorded, nil
-	case p.Labels["tier"] == "front":
-		return "lb-2", []string{"kubernetes"}, nil
 	}
-	return "kubernetes", nil, nil
+	on := "kubernetes"
+	if p.Labels["tier"] == "front" {
+		on = "lb-2"
+	}
+	return on, slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on }), nil
 }
 
 func (w *world) ID(name string) lb.LoadBalancerID {

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/service"
+)
+
+// history is a Service to which anything happens, and the load balancers that hold parts of it.
+type history struct {
+	*world
+	holds map[string]bool
+	uid   int
+}
+
+// carriesOut does what a request asks for, or a part of it, and brings the result.
+func (h *history) carriesOut(err error, half bool) {
+	req := *h.asked
+	if err == nil || half {
+		if req.Desired != nil {
+			h.holds[req.On.Name] = true
+		}
+	}
+	if err == nil {
+		for _, id := range req.Leave {
+			delete(h.holds, id.Name)
+		}
+	}
+	h.asked = nil
+	res := balancer.Result{Request: req, Err: err, Changed: true}
+	if req.Desired != nil && err == nil {
+		res.Addresses = lost
+	}
+	h.r.States.Ensured(res)
+}
+
+// goes takes the Service away, as the API server does once no finalizer is left.
+func (h *history) goes() {
+	if h.s.Deleting && !h.s.Finalizer {
+		h.gone = true
+	}
+}
+
+// isOnRecord checks that what Azure holds of a Service that is there is written down on it.
+func (h *history) isOnRecord(t *rapid.T) {
+	for name := range h.holds {
+		if !h.gone && !slices.Contains(h.s.Record.Places, name) {
+			t.Fatalf("load balancer %s holds parts of it, and on record are %v", name, h.s.Record.Places)
+		}
+	}
+}
+
+// happens does one thing to the Service, or to who serves it.
+func (h *history) happens(t *rapid.T) {
+	switch what := rapid.SampledFrom([]string{"look", "look", "end", "end", "fail", "label", "delete", "again", "API", "pool", "dry run", "time", "write again"}).Draw(t, "what"); what {
+	case "end", "fail":
+		if h.asked == nil {
+			return
+		}
+		var err error
+		if what == "fail" {
+			err = &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
+		}
+		h.carriesOut(err, rapid.Bool().Draw(t, "half of it is done"))
+	case "label":
+		h.s.Object.Labels = map[string]string{"tier": rapid.SampledFrom([]string{"front", "back"}).Draw(t, "tier")}
+	case "delete":
+		h.s.Deleting, h.s.DryRun = true, false
+	case "again":
+		if h.gone && h.asked == nil && len(h.holds) == 0 {
+			h.comes()
+		}
+	case "API":
+		h.unwritable = nil
+		if rapid.Bool().Draw(t, "ill") {
+			h.unwritable = errors.New("no API server")
+		}
+	case "pool":
+		h.r.States.PoolLost("shop/web", LostPool{"kubernetes", "kubernetes"})
+	case "dry run":
+		h.s.DryRun = !h.s.DryRun && !h.s.Deleting
+	case "time":
+		h.later += time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second
+	case "write again":
+		h.s.WriteAgain += "!"
+	}
+	h.looks()
+	h.goes()
+}
+
+// comes makes the next Service of the name.
+func (h *history) comes() {
+	h.uid++
+	uid := fmt.Sprintf("%04d-0000", h.uid)
+	h.gone, h.s.Deleting, h.s.Finalizer, h.s.Shown, h.s.Record = false, false, false, nil, Record{}
+	h.s.UID, h.s.Object.UID = uid, uid
+}
+
+// Whatever happens to a Service, in whatever order: it has one request at a time, what Azure holds of
+// it is on record, and once nothing more happens it has what it wants where it belongs, or nothing.
+func TestWhateverHappensAServiceGetsWhatItWants(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := &history{world: newWorld(t, func(o *Settings) {
+			o.Several = []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2", Services: func(on map[string]string) bool { return on["tier"] == "front" }}}
+		}), holds: map[string]bool{}}
+		h.comes()
+		for range rapid.IntRange(1, 40).Draw(rt, "things that happen") {
+			h.happens(rt)
+			h.isOnRecord(rt)
+		}
+		h.unwritable, h.s.DryRun = nil, false
+		for range 50 {
+			h.looks()
+			h.goes()
+			if h.asked != nil {
+				h.carriesOut(nil, false)
+			}
+			h.isOnRecord(rt)
+			h.later += 10 * time.Second
+		}
+		h.ended(rt)
+	})
+}
+
+// ended checks what is left when nothing more happens.
+func (h *history) ended(t *rapid.T) {
+	want := "kubernetes"
+	if h.s.Object.Labels["tier"] == "front" {
+		want = "lb-2"
+	}
+	_, known := h.r.States.Known("shop/web")
+	switch {
+	case h.gone && (known || len(h.holds) > 0):
+		t.Fatalf("it is gone; known: %t, and %v hold parts of it", known, h.holds)
+	case h.gone:
+	case h.s.Deleting:
+		t.Fatalf("it is being deleted, and stays: %v", h.log)
+	case len(h.holds) != 1 || !h.holds[want] || !slices.Equal(h.s.Record.Places, []string{want}) || !slices.Equal(h.s.Shown, lost):
+		t.Fatalf("it belongs on %s; %v hold parts of it, recorded are %v, its status shows %v", want, h.holds, h.s.Record.Places, h.s.Shown)
+	case h.r.States.Count()[Ready] != 1:
+		t.Fatalf("it has what it wants, and is counted as %v", h.r.States.Count())
+	}
+}
