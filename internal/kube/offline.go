@@ -102,15 +102,6 @@ func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 	return o.serviceLBs.WriteDown(ctx, r)
 }
 
-// Unenforced says which restrictions of a Service that has a load balancer of Weir's have no
-// effect, and why; empty if there are none.
-func (o *Offline) Unenforced(s *corev1.Service) string {
-	if !o.ours(s) {
-		return ""
-	}
-	return wishing(s).Unenforced(o.balancing.Guarded)
-}
-
 // entryOf is the entry of a BackendPool, whose status is on the shelf.
 func (o *Offline) entryOf(p *v1alpha1.BackendPool) *entry {
 	ref := refOf(p)

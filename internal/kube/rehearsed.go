@@ -43,7 +43,10 @@ func (o *Offline) Addressed() int {
 func (o *Offline) Services() []rehearse.Service {
 	var all []rehearse.Service
 	for _, s := range o.served() {
-		is := rehearse.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.Owner(string(s.UID)), NoEffect: o.Unenforced(s), Kept: o.serviceLBs.WhyKept(viewOf(s))}
+		is := rehearse.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.Owner(string(s.UID)), Kept: o.serviceLBs.WhyKept(viewOf(s))}
+		if o.ours(s) {
+			is.NoEffect = wishing(s).Unenforced(o.balancing.Guarded)
+		}
 		if IsDryRun(s) {
 			is.Held = DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"
 		}
@@ -74,9 +77,9 @@ func (o *Offline) Ask(ctx context.Context, name string) (req balancer.Request, r
 	if s == nil {
 		return req, "", nil
 	}
-	req, problems, err := o.serviceLBs.Request(ctx, o.balancers, viewOf(s))
-	if err == nil || problems != "" {
-		return req, problems, nil
+	req, refused, err = o.serviceLBs.Request(ctx, o.balancers, viewOf(s))
+	if err == nil {
+		return req, refused, nil
 	}
 	if _, ofAzure := errors.AsType[*fault.Fault](err); ofAzure {
 		return req, "", err
