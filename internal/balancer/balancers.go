@@ -44,8 +44,7 @@ func New(cfg Config) *Balancers {
 			ID: cfg.SecurityGroup, Azure: cfg.Azure, Cluster: cfg.Cluster, Lease: cfg.Lease, Contests: &b.contests,
 			InProgress: &b.inProgress, Overtaken: b.overtaken(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
 		})
-		guard := &guard{id: cfg.SecurityGroup, group: b.group, log: cfg.Log, report: b}
-		b.queues[""] = newQueue(guard.round)
+		b.queues[""] = newQueue(&guard{id: cfg.SecurityGroup, group: b.group, log: cfg.Log, report: b})
 	}
 	return b
 }
@@ -86,7 +85,7 @@ func (b *Balancers) next(j *job) {
 	defer b.mu.Unlock()
 	q := b.queues[key]
 	if q == nil {
-		q = newQueue(b.loadBalancer(j.steps[0].on).round)
+		q = newQueue(b.loadBalancer(j.steps[0].on))
 		b.queues[key] = q
 		if b.start != nil {
 			b.start(q)
@@ -100,16 +99,6 @@ func (b *Balancers) loadBalancer(id lb.LoadBalancerID) *loadBalancer {
 		id: id, cfg: &b.cfg, placements: &b.placements, ips: b.ips, contests: &b.contests, inProgress: &b.inProgress,
 		refusals: &b.refusals, report: b,
 	}
-}
-
-// reporter hears what became of a job's step.
-type reporter interface {
-	// next is for one that is done.
-	next(j *job)
-	// fail ends a job. One that the end of the process stopped is dropped without a word.
-	fail(ctx context.Context, j *job, err error)
-	// overtaken counts writes of a resource that were tried twice.
-	overtaken(resource string) func(settled bool)
 }
 
 func (b *Balancers) fail(ctx context.Context, j *job, err error) {
@@ -132,13 +121,6 @@ func (b *Balancers) done(j *job, err error) {
 	})
 	b.cfg.Done(result)
 }
-
-// What a round writes. These are labels of a metric.
-const (
-	resourceBalancer      = "load balancer"
-	resourcePublicIP      = "public IP"
-	resourceSecurityGroup = "security group"
-)
 
 func (b *Balancers) overtaken(resource string) func(settled bool) {
 	return func(settled bool) {

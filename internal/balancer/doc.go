@@ -5,6 +5,7 @@
 // all of them at once, write under the lane of the load balancer, and check what Azure then shows.
 //
 //	Balancers.Ensure ── queue.go  jobs wait, and are gathered
+//	loadbalancer.go what a load balancer works with
 //	round.go        the whole round of a load balancer, on one page
 //	prepare.go      public IPs before the write; room publicip
 //	read.go         the load balancer, and its turn

@@ -36,6 +36,11 @@ func (l *loadBalancer) note(served []*job, shown lb.LoadBalancer, p plan.Plan, i
 	}
 }
 
+// changesOf are the changes of an owner's parts.
+func changesOf(changes []plan.Change, owner string) []plan.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) })
+}
+
 // noteAddresses notes the addresses of a job's frontends.
 func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 	if j.leaves() {

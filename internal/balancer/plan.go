@@ -3,7 +3,6 @@
 package balancer
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -105,9 +104,4 @@ func serviceOf(cluster Cluster) func(rule string) string {
 		owner, _, _ := strings.Cut(rule, "-")
 		return services()[strings.ToLower(owner)]
 	}
-}
-
-// changesOf are the changes of an owner's parts.
-func changesOf(changes []plan.Change, owner string) []plan.Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) })
 }

@@ -20,18 +20,23 @@ const (
 	mostAtOnce = 100
 )
 
+// resource is what the next steps of jobs are on: a load balancer, or the security group.
+type resource interface {
+	// round makes the next step of some jobs.
+	round(ctx context.Context, jobs []*job)
+}
+
 // queue holds the jobs whose next step is on one resource.
 type queue struct {
-	// round makes the next step of some jobs.
-	round func(ctx context.Context, jobs []*job)
+	of    resource
 	added chan struct{}
 
 	mu      sync.Mutex
 	waiting []*job
 }
 
-func newQueue(round func(ctx context.Context, jobs []*job)) *queue {
-	return &queue{round: round, added: make(chan struct{}, 1)}
+func newQueue(of resource) *queue {
+	return &queue{of: of, added: make(chan struct{}, 1)}
 }
 
 func (q *queue) add(j *job) {
@@ -70,7 +75,7 @@ func (q *queue) run(ctx context.Context) {
 			return
 		}
 		for jobs := q.take(); len(jobs) > 0 && ctx.Err() == nil; jobs = q.take() {
-			q.round(ctx, jobs)
+			q.of.round(ctx, jobs)
 		}
 	}
 }

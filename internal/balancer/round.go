@@ -13,18 +13,6 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// loadBalancer is one load balancer, and what it takes to bring it level. It is of one goroutine.
-type loadBalancer struct {
-	id         lb.LoadBalancerID
-	cfg        *Config
-	placements *placements
-	ips        *publicip.Keeper
-	contests   *contest.Contests
-	inProgress *contest.InProgress
-	refusals   *refusals
-	report     reporter
-}
-
 // writeDeadline bounds one write of a load balancer. What it leaves behind is settled by
 // the next read.
 const writeDeadline = 10 * time.Minute

@@ -4,7 +4,7 @@ package main
 
 // houseLoops run by themselves, or only rehearse: a walk enters none that is not its entry.
 func houseLoops() []string {
-	return []string{"poolupdate.(*lane).run", "balancer.(*worker).run", "rehearse.(*Rehearsal).Play"}
+	return []string{"poolupdate.(*lane).run", "balancer.(*queue).run", "rehearse.(*Rehearsal).Play"}
 }
 
 // houseWalks are the three walks of this house. Whoever renames an entry or an end renames it
@@ -16,13 +16,13 @@ func houseWalks() []walk {
 			{[]string{"kube.(*Cluster).reconcileService"}, []string{"poolupdate.(*queue).add"}},
 		}},
 		{"a Service, to Azure and back", []leg{
-			{[]string{"kube.(*Cluster).reconcileBalanced"}, []string{"balancer.(*worker).add"}},
-			{[]string{"balancer.(*worker).run"}, []string{
+			{[]string{"kube.(*Cluster).reconcileBalanced"}, []string{"balancer.(*queue).add"}},
+			{[]string{"balancer.(*queue).run"}, []string{
 				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
 			}},
 			{[]string{"balancer.(*Balancers).done"}, []string{"kube.(*wake).addName"}},
-			{[]string{"servicelb.(*Reconciler).settle"}, []string{"kube.(serviceLedger).Publish"}},
+			{[]string{"kube.(*Cluster).settleResult"}, []string{"kube.(*Cluster).publish"}},
 		}},
 		{"a Node's taint, up to the lane's queue", []leg{
 			{[]string{"kube.(*Cluster).servicesOnNode", "kube.(*Cluster).nodeDiffers"}, []string{"kube.(*Cluster).ifBound", "kube.(*snapshot).nodeOf"}},

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// Owners implements balancer.Cluster.
+func (p *process) Owners() []string {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	var owners []string
+	for _, r := range p.stage.services {
+		owners = append(owners, r.Owner())
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// Fresh implements balancer.Cluster: two nodes for all, of which a Service for itself has
+// the first. A pool that has a BackendPool is filled by its lane.
+func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	if p.stage.backends[on.Name+"/"+pool.Name] != nil {
+		return nil
+	}
+	return p.stage.members(pool)
+}
+
+// Awaits implements balancer.Cluster. Where the pools are nobody's to fill nobody waits for that.
+func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool) bool {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	up := func(a lb.Address) bool { return a.AdminState != lb.Down }
+	return p.stage.backends != nil && slices.ContainsFunc(p.stage.members(pool), up)
+}
+
+// Reached implements balancer.Cluster.
+func (p *process) Reached() []balancer.Reached {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	var all []balancer.Reached
+	for name, r := range p.stage.services {
+		reached := balancer.Reached{Owner: r.Owner(), Service: name, Addresses: r.status, Additional: service.AdditionalOf(r.Annotations[service.AdditionalIPs])}
+		for _, port := range r.Ports {
+			reached.NodePorts = append(reached.NodePorts, port.NodePort)
+		}
+		all = append(all, reached)
+	}
+	return all
+}
+
+// Nodes implements balancer.Cluster.
+func (p *process) Nodes() []netip.Addr {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return p.stage.nodes
+}
+
+// NodesOf implements balancer.Cluster.
+func (p *process) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) {
+	nodes := p.Nodes()
+	return nodes, nodes != nil
+}

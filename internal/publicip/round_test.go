@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publicip
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/service"
+)
+
+// cloud is an Azure that keeps public IPs in memory.
+type cloud struct {
+	mu   sync.Mutex
+	ips  map[string]lb.PublicIP
+	said []string
+}
+
+func (c *cloud) ListPublicIPs(_ context.Context, _, group string) ([]lb.PublicIP, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []lb.PublicIP
+	for _, key := range slices.Sorted(maps.Keys(c.ips)) {
+		if c.ips[key].ID.ResourceGroup == group {
+			all = append(all, c.ips[key])
+		}
+	}
+	return all, nil
+}
+
+func (c *cloud) PutPublicIP(_ context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ip.Etag == "" {
+		ip.Etag, ip.Address, ip.Provisioning = "1", netip.MustParseAddr("20.0.0.9"), lb.Succeeded
+	}
+	c.ips[ip.ID.Key()] = ip
+	c.said = append(c.said, "put "+ip.ID.Name+" for "+ip.Tags[service.TagService]+" as "+ip.DNSLabel)
+	return ip, nil
+}
+
+func (c *cloud) DeletePublicIP(_ context.Context, ip lb.PublicIP) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ips, ip.ID.Key())
+	c.said = append(c.said, "delete "+ip.ID.Name)
+	return nil
+}
+
+var (
+	kubernetes = lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}
+	resources  = lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePublicIP}
+)
+
+func named(name string) lb.ResourceID {
+	id := resources
+	id.Name = name
+	return id
+}
+
+// exists is a public IP with an address, as made for a Service.
+func exists(name, of, address string) lb.PublicIP {
+	return lb.PublicIP{
+		ID: named(name), Etag: "1", SKU: lb.Standard, Static: true, Family: lb.IPv4, Provisioning: lb.Succeeded,
+		Address: netip.MustParseAddr(address), Tags: map[string]string{service.TagService: of, service.TagCluster: "c"},
+	}
+}
+
+func keeperOf(ips ...lb.PublicIP) (*Keeper, *cloud) {
+	azure := &cloud{ips: map[string]lb.PublicIP{}}
+	for _, ip := range ips {
+		azure.ips[ip.ID.Key()] = ip
+	}
+	return New(Config{
+		Azure: azure, Contests: &contest.Contests{}, InProgress: &contest.InProgress{}, Log: slog.New(slog.DiscardHandler),
+		ClusterName: "c", Group: resources, Location: "eastus", LoadBalancers: []lb.LoadBalancerID{kubernetes},
+	}), azure
+}
+
+// requestOf is that of shop/web, whose owner is a1, which wants these public IPs.
+func requestOf(wants ...service.PublicIP) *Request {
+	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{Owner: "a1"}}
+	for i := range wants {
+		req.Desired.Frontends = append(req.Desired.Frontends, service.Frontend{PublicIP: &wants[i]})
+	}
+	return req
+}
+
+func own(label string) service.PublicIP {
+	tags := map[string]string{service.TagService: "shop/web", service.TagCluster: "c"}
+	if label != "" {
+		tags[service.TagDNSLabel] = "shop/web"
+	}
+	return service.PublicIP{ID: named("c-a1"), Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != "", Tags: tags}
+}
+
+func brought(name, label string) service.PublicIP {
+	return service.PublicIP{ID: named(name), Named: true, Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != ""}
+}
+
+// One that is made is there before the load balancer is written; one that people brought gets
+// its label after that, and what is wanted no more goes last.
+func TestTheOrderOfARound(t *testing.T) {
+	keeper, azure := keeperOf(exists("theirs", "", "20.0.0.1"))
+	ctx := t.Context()
+	made := requestOf(own("web"))
+	round := keeper.Begin(ctx, kubernetes, []*Request{made})
+	if len(azure.said) > 0 {
+		t.Fatalf("written before Write: %v", azure.said)
+	}
+	round.Write(ctx)
+	if ip, public := round.Of(made, 0); !public || !ip.Address.IsValid() || made.Err != nil || !made.Changed {
+		t.Fatalf("made %v, %+v", ip, made)
+	}
+
+	moves := requestOf(brought("theirs", "web"))
+	round = keeper.Begin(ctx, kubernetes, []*Request{moves})
+	round.Write(ctx)
+	round.Retire([]plan.Change{{Was: lb.Frontend{PublicIP: named("c-a1").String()}}})
+	round.Label(ctx, []*Request{moves})
+	round.Remove(ctx, []*Request{moves})
+	want := []string{"put c-a1 for shop/web as web", "put c-a1 for shop/web as ", "put theirs for  as web", "delete c-a1"}
+	if moves.Err != nil || !slices.Equal(azure.said, want) {
+		t.Errorf("%v: %q, want %q", moves.Err, azure.said, want)
+	}
+}
+
+// What cannot be had is said with a way out, and nothing is written.
+func TestWhatCannotBeHad(t *testing.T) {
+	basic := exists("basic", "", "20.0.0.2")
+	basic.SKU = "Basic"
+	taken := exists("taken", "", "20.0.0.3")
+	taken.UsedBy = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/networkInterfaces/vm/ipConfigurations/a"
+	writing := exists("writing", "", "20.0.0.4")
+	writing.Provisioning = lb.Updating
+	other := exists("c-a1", "shop/other", "20.0.0.5")
+	for name, row := range map[string]struct {
+		want service.PublicIP
+		says string
+	}{
+		"no such name":     {brought("nobody", ""), "has no public IP nobody: create it"},
+		"no such address":  {service.PublicIP{ID: named("x"), Address: netip.MustParseAddr("20.9.9.9"), Family: lb.IPv4}, "has no public IP with address 20.9.9.9"},
+		"a Basic one":      {brought("basic", ""), "upgrade it"},
+		"a machine has it": {brought("taken", ""), "free it"},
+		"of IPv6":          {service.PublicIP{ID: named("taken"), Named: true, Family: lb.IPv6}, "one of IPv6 is needed"},
+		"another Service":  {own(""), "tagged as one of Service shop/other"},
+		"in progress":      {brought("writing", ""), "another write to it is under way"},
+	} {
+		keeper, azure := keeperOf(basic, taken, writing, other)
+		req := requestOf(row.want)
+		round := keeper.Begin(t.Context(), kubernetes, []*Request{req})
+		round.Write(t.Context())
+		if req.Err == nil || !strings.Contains(req.Err.Error(), row.says) || len(azure.said) > 0 {
+			t.Errorf("%s: %v, %q", name, req.Err, azure.said)
+		}
+	}
+}
+
+// One that a load balancer still has stays, marked as nobody's; the next round that finds it free
+// deletes it, whoever it is for. What another cluster has is not touched.
+func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
+	shared, foreign := exists("c-a1", "shop/web", "20.0.0.1"), exists("d-a1", "shop/web", "20.0.0.2")
+	shared.UsedBy = kubernetes.String() + "/frontendIPConfigurations/a2"
+	foreign.Tags[service.TagCluster] = "d"
+	keeper, azure := keeperOf(shared, foreign)
+	leaves := &Request{Service: "shop/web", Owner: "a1", Leaves: true}
+	keeper.Begin(t.Context(), kubernetes, []*Request{leaves}).Remove(t.Context(), []*Request{leaves})
+	free := azure.ips[shared.ID.Key()]
+	free.UsedBy = ""
+	azure.ips[shared.ID.Key()] = free
+	another := &Request{Service: "shop/other", Owner: "a2"}
+	keeper.Begin(t.Context(), kubernetes, []*Request{another}).Remove(t.Context(), []*Request{another})
+	if want := []string{"put c-a1 for  as ", "delete c-a1"}; !slices.Equal(azure.said, want) || leaves.Err != nil || another.Err != nil {
+		t.Errorf("%q, want %q; %v, %v", azure.said, want, leaves.Err, another.Err)
+	}
+}
