@@ -32,13 +32,13 @@ func TestLawARehearsalIsWhatHappens(t *testing.T) {
 			next.name, next.spec = lawNames[0], drawSpec(rt, lawNames[0])
 		}
 		knows := rapid.SampledFrom([]behaviour.Behaviour{{}, {WholeWriteNewPools: behaviour.Filled}}).Draw(rt, "knows")
-		if err := foretell(t, knows, before, next); err != nil {
+		if err := rehearsed(t, knows, before, next); err != nil {
 			rt.Fatal(err)
 		}
 	})
 }
 
-func foretell(t *testing.T, knows behaviour.Behaviour, before []edit, next edit) (err error) {
+func rehearsed(t *testing.T, knows behaviour.Behaviour, before []edit, next edit) (err error) {
 	synctest.Test(t, func(*testing.T) {
 		s := newStage(func(set *balancer.Settings) {
 			set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
@@ -71,9 +71,9 @@ func foretell(t *testing.T, knows behaviour.Behaviour, before []edit, next edit)
 		if len(results) == 0 {
 			return
 		}
-		foretold, is := s.showing(r.Shadow), s.showing(rehearse.NewShadow(s.process.client))
-		if d := diff.Diff(is, foretold, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
-			err = fmt.Errorf("%s was foretold otherwise than it came (-came +foretold)\n%s", next.name, d)
+		planned, is := s.showing(r.Shadow), s.showing(rehearse.NewShadow(s.process.client))
+		if d := diff.Diff(is, planned, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
+			err = fmt.Errorf("%s was planned otherwise than it came (-came +planned)\n%s", next.name, d)
 		}
 	})
 	return err

@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// deleted is when an object on a shelf was deleted.
+// deleted is when an object in memory was deleted.
 var deleted = metav1.NewTime(time.Unix(0, 0).UTC())
 
 // Offline is a Cluster without an API server: it works on objects in memory, and what it
@@ -102,7 +102,7 @@ func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 	return o.serviceLBs.WriteDown(ctx, r)
 }
 
-// entryOf is the entry of a BackendPool, whose status is on the shelf.
+// entryOf is the entry of a BackendPool, whose status is in memory.
 func (o *Offline) entryOf(p *v1alpha1.BackendPool) *entry {
 	ref := refOf(p)
 	o.statuses.mu.Lock()

@@ -197,9 +197,9 @@ func TestGroupsOfOthersStay(t *testing.T) {
 	})
 }
 
-// underWay carries all requests at once but the one that makes the group, which is under way until
-// the run is stopped, and arrives that much later; less than nothing is never.
-func (c *cloud) underWay(stop context.CancelCauseFunc, later time.Duration) transport {
+// stoppedWith carries all requests at once but the one that makes the group: it stops the run, and
+// arrives that much later; less than nothing is never.
+func (c *cloud) stoppedWith(stop context.CancelCauseFunc, later time.Duration) transport {
 	return func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/resourceGroups/weir-probe-abc123") {
 			return c.emu.Transport().Do(r)
@@ -240,7 +240,7 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 			c := newCloud(t, armemu.Options{Seed: 1, LatencyScale: 0.1})
 			ctx, stop := context.WithCancelCause(t.Context())
 			defer stop(nil)
-			_, err := c.run(ctx, c.underWay(stop, row.later))
+			_, err := c.run(ctx, c.stoppedWith(stop, row.later))
 			if err == nil || !strings.Contains(err.Error(), "stopped: Ctrl-C") {
 				t.Errorf("%s: %v", row.name, err)
 			}

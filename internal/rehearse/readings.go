@@ -18,7 +18,7 @@ const (
 	// those that come together read once.
 	readingLasts = 5 * time.Second
 	// rehearsalsPerSecond and rehearsalsSaved are the reads that rehearsals may make: a tenth of
-	// what Azure Resource Manager takes. What is served goes before what is only foretold.
+	// what Azure Resource Manager takes. What is served goes before what is only rehearsed.
 	rehearsalsPerSecond = 2.5
 	rehearsalsSaved     = 25
 )

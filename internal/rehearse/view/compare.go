@@ -26,7 +26,7 @@ func action(was, is, differs bool) plan.Action {
 	return plan.Alter
 }
 
-func (v view) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
+func (v speller) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
 	id := cmp.Or(c.Is.ID, c.Was.ID)
 	was, is := c.Was, c.Is
 	if is.Etag == "" {
@@ -57,7 +57,7 @@ func (v view) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
 }
 
 // part shows a change of a part.
-func (v view) part(c plan.Change) Part {
+func (v speller) part(c plan.Change) Part {
 	p := Part{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
 	if c.Kind == nsg.Kind {
 		p.Kind = "securityRule"
@@ -66,7 +66,7 @@ func (v view) part(c plan.Change) Part {
 	return p
 }
 
-func (v view) valuesOf(part any) []value {
+func (v speller) valuesOf(part any) []value {
 	switch p := part.(type) {
 	case lb.Frontend:
 		return v.frontend(p)
@@ -165,7 +165,7 @@ func member(of plan.Action, a lb.Address, state string) Member {
 	return m
 }
 
-func (v view) publicIP(c rehearse.Changed[lb.PublicIP]) Resource {
+func (v speller) publicIP(c rehearse.Changed[lb.PublicIP]) Resource {
 	id := cmp.Or(c.Is.ID, c.Was.ID)
 	r := Resource{Kind: PublicIP, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
 	r.Fields = differing(v.ofPublicIP(c.Was, c.Was.Provisioning), v.ofPublicIP(c.Is, c.Was.Provisioning))
@@ -184,7 +184,7 @@ func cutLast(name string) (before, after string, ok bool) {
 	return name[:at], name[at+1:], true
 }
 
-func (v view) securityGroup(c rehearse.Changed[lb.SecurityGroup]) Resource {
+func (v speller) securityGroup(c rehearse.Changed[lb.SecurityGroup]) Resource {
 	id := c.Is.ID
 	r := Resource{Kind: SecurityGroup, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
 	for _, ch := range nsg.Diff(c.Was.Rules, c.Is.Rules) {

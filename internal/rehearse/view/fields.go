@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// view spells values.
-type view struct {
+// speller spells values.
+type speller struct {
 	owners map[string]string
 	given  map[netip.Addr]string
 }
@@ -22,14 +22,14 @@ type view struct {
 const chosen = "(chosen by Azure)"
 
 // address spells an address; one that Azure has yet to choose by what it is for.
-func (v view) address(text string) string {
+func (v speller) address(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil && v.given[a] != "" {
 		return "(the address of " + v.given[a] + ")"
 	}
 	return text
 }
 
-func (v view) addresses(all []string) []string {
+func (v speller) addresses(all []string) []string {
 	texts := make([]string, len(all))
 	for i, a := range all {
 		texts[i] = v.address(a)
@@ -38,7 +38,7 @@ func (v view) addresses(all []string) []string {
 }
 
 // serviceOf is whose a part is, by its name.
-func (v view) serviceOf(name string) string {
+func (v speller) serviceOf(name string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(name), "-")
 	return v.owners[owner]
 }
@@ -75,7 +75,7 @@ func yes(is bool) string {
 	return ""
 }
 
-func (v view) frontend(f lb.Frontend) []value {
+func (v speller) frontend(f lb.Frontend) []value {
 	private := ""
 	switch {
 	case f.PublicIP != "":
@@ -112,7 +112,7 @@ func rule(r lb.Rule) []value {
 	}
 }
 
-func (v view) securityRule(r lb.SecurityRule) []value {
+func (v speller) securityRule(r lb.SecurityRule) []value {
 	return []value{
 		{name: "priority", text: number(r.Priority)}, {name: "access", text: string(r.Access)},
 		{name: "protocol", text: r.Protocol}, {name: "sources", list: r.Sources},
@@ -120,7 +120,7 @@ func (v view) securityRule(r lb.SecurityRule) []value {
 	}
 }
 
-func (v view) ofPublicIP(ip lb.PublicIP, was lb.Provisioning) []value {
+func (v speller) ofPublicIP(ip lb.PublicIP, was lb.Provisioning) []value {
 	if ip.Etag == "" {
 		return nil
 	}

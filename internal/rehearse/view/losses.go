@@ -23,7 +23,7 @@ type Loss struct {
 }
 
 // loses notes the addresses of public IPs that would be deleted.
-func (p *Plan) loses(v view, changes []rehearse.Changed[lb.PublicIP]) {
+func (p *Plan) loses(v speller, changes []rehearse.Changed[lb.PublicIP]) {
 	for _, c := range changes {
 		if c.Was.Etag != "" && c.Is.Etag == "" && c.Was.Address.IsValid() {
 			p.Losses = append(p.Losses, Loss{Service: v.publicIP(c).Service, Address: c.Was.Address.String(), PublicIP: c.Was.ID.Name})

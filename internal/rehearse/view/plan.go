@@ -124,7 +124,7 @@ type Pool struct {
 // Of makes a plan of what was rehearsed. owners are the Services by the first part of the
 // names of what is theirs.
 func Of(d rehearse.Differences, owners map[string]string) Plan {
-	v := view{owners: owners, given: d.Given}
+	v := speller{owners: owners, given: d.Given}
 	p := Plan{Resources: []Resource{}, Services: []Service{}, PoolWrites: d.Pools}
 	for _, c := range d.Balancers {
 		p.add(v.balancer(c))
@@ -148,7 +148,7 @@ func (p *Plan) add(r Resource) {
 
 // Serve adds a Service, with its addresses, some of which Azure has yet to choose.
 func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]string) {
-	v := view{given: given}
+	v := speller{given: given}
 	for _, a := range addresses {
 		if a.IsValid() {
 			s.Addresses = append(s.Addresses, v.address(a.String()))

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/service"
+)
+
+var place = lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg"}
+
+// azure is an Azure with one load balancer, which has a pool of a Service and one of nodes.
+type azure struct{ balancer.Azure }
+
+func (azure) GetLoadBalancer(_ context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	if id.Name != "kubernetes" {
+		return lb.LoadBalancer{}, &fault.Fault{Class: fault.Stale, Err: errors.New("it is not there")}
+	}
+	return lb.LoadBalancer{ID: id, Etag: "1", Pools: []lb.Pool{{ID: lb.PoolID{LoadBalancer: id, Name: "shop-web"}, Etag: "1"}, {ID: lb.PoolID{LoadBalancer: id, Name: "nodes"}, Etag: "1"}}}, nil
+}
+
+// cluster is one of four Services, none of which wants anything.
+type cluster struct{ balancer.Cluster }
+
+func (*cluster) PlaceNodes(context.Context) error { return nil }
+func (*cluster) Services() []rehearse.Service {
+	return []rehearse.Service{
+		{Namespace: "shop", Name: "held", Owner: "a1", Held: "held", NoEffect: "none"},
+		{Namespace: "shop", Name: "kept", Owner: "a2", Kept: "kept"},
+		{Namespace: "shop", Name: "web", Owner: "a3"},
+		{Namespace: "team", Name: "bad", Owner: "a4", NoEffect: "none"},
+	}
+}
+
+func (*cluster) NotServed(namespace, name string) error {
+	return fmt.Errorf("%s/%s is not served", namespace, name)
+}
+
+func (*cluster) Ask(_ context.Context, name string) (req balancer.Request, refused string, err error) {
+	if name == "team/bad" {
+		return req, "it is refused", nil
+	}
+	return req, "", nil
+}
+
+func (*cluster) Settle(context.Context, balancer.Result) error { return nil }
+
+func (*cluster) Pools() []rehearse.Pool {
+	pool := func(name, service, on, left string) rehearse.Pool {
+		id := place
+		id.Name = on
+		return rehearse.Pool{BackendPool: name, Service: service, ID: lb.PoolID{LoadBalancer: id, Name: strings.ReplaceAll(name, "/", "-")}, Ref: poolupdate.Ref{Name: name}, Left: left}
+	}
+	return []rehearse.Pool{
+		pool("nodes", "", "kubernetes", ""), pool("other/gone", "other/gone", "elsewhere", ""), pool("shop/lost", "shop/web", "kubernetes", ""),
+		pool("shop/paused", "shop/web", "kubernetes", "it is paused"), pool("shop/web", "shop/web", "kubernetes", ""),
+	}
+}
+
+func (*cluster) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
+	return poolupdate.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
+}
+
+// A plan has the Services and pools of its scope, and each that is left as it is with the reason.
+func TestThePlanOfAScope(t *testing.T) {
+	tests := []struct {
+		scope   rehearse.Scope
+		unasked string
+		pools   int // that are written
+		left    string
+	}{
+		{rehearse.Scope{}, "[{shop/held  held } {shop/kept   kept} {team/bad it is refused  }]", 2,
+			"[{other/gone load balancer elsewhere is not there} {shop/lost load balancer kubernetes has no pool shop-lost} {shop/paused it is paused}]"},
+		{rehearse.Scope{Namespace: "shop"}, "[{shop/held  held } {shop/kept   kept}]", 1,
+			"[{shop/lost load balancer kubernetes has no pool shop-lost} {shop/paused it is paused}]"},
+		{rehearse.Scope{Namespace: "shop", Service: "kept"}, "[{shop/kept   kept}]", 0, "[]"},
+		{rehearse.Scope{Namespace: "team"}, "[{team/bad it is refused  }]", 0, "[]"},
+	}
+	for _, tt := range tests {
+		c := &cluster{}
+		o, err := rehearse.Plan(t.Context(), newRehearsal(c), c, tt.scope, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(o.Unasked); got != tt.unasked {
+			t.Errorf("%+v: unasked %s, want %s", tt.scope, got, tt.unasked)
+		}
+		if got := fmt.Sprint(o.Left); got != tt.left || o.Differences.Pools != tt.pools {
+			t.Errorf("%+v: %d pools are written, left are %s", tt.scope, o.Differences.Pools, got)
+		}
+		if o.Owners["a3"] != "shop/web" || o.NoEffect["shop/web"] != "" || o.Empty() {
+			t.Errorf("%+v: %+v", tt.scope, o)
+		}
+	}
+	c := &cluster{}
+	if _, err := rehearse.Plan(t.Context(), newRehearsal(c), c, rehearse.Scope{Namespace: "shop", Service: "none"}, true); err == nil || err.Error() != "shop/none is not served" {
+		t.Errorf("a Service that is not there: %v", err)
+	}
+}
+
+func newRehearsal(c balancer.Cluster) *rehearse.Rehearsal {
+	return rehearse.New(balancer.Config{
+		Settings: balancer.Settings{Place: place, Configurations: []service.Configuration{{Name: "kubernetes"}}}, Cluster: c,
+	}, azure{})
+}
+
+// Who would lose an address is counted; a refusal makes a plan no less whole, an answer that Azure
+// owes does.
+func TestOutcome(t *testing.T) {
+	one, two := netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("20.0.0.2")
+	result := func(name string, desired bool, err error, shown, is []netip.Addr) balancer.Result {
+		r := balancer.Result{Request: balancer.Request{Service: name, Shown: shown}, Err: err, Addresses: is}
+		if desired {
+			r.Desired = &service.Spec{}
+		}
+		return r
+	}
+	throttled := &fault.Fault{Class: fault.Retriable, Err: errors.New("429")}
+	o := rehearse.Outcome{Results: []balancer.Result{
+		result("keeps", true, nil, []netip.Addr{one}, []netip.Addr{one, two}),
+		result("loses", true, nil, []netip.Addr{one, two}, []netip.Addr{two}),
+		result("goes", false, nil, []netip.Addr{one}, nil),
+		result("refused", true, errors.New("no such public IP"), []netip.Addr{one}, nil),
+	}}
+	if n, err := o.Losers(), o.Incomplete(); n != 1 || err != nil {
+		t.Errorf("%d lose an address, want 1; %v", n, err)
+	}
+	o.Results = append(o.Results, result("a", true, throttled, nil, nil))
+	if err := o.Incomplete(); err == nil || err.Error() != "the plan is not complete: Service a: 429" {
+		t.Errorf("got %v", err)
+	}
+	o.Results = append(o.Results, result("b", true, throttled, nil, nil))
+	if err := o.Incomplete(); err == nil || err.Error() != "the plan is not complete: Service a: 429 (and 1 more)" {
+		t.Errorf("got %v", err)
+	}
+}
