@@ -64,13 +64,23 @@ const (
 	CodeParentFailed = "ParentResourceIsInFailedState"
 )
 
-// reasonOvertaken is the reason of a 412.
-const reasonOvertaken = "precondition_failed"
+// The reasons of a 412, and of requests that never left.
+const (
+	reasonOvertaken  = "precondition_failed"
+	reasonGateClosed = "gate_closed"
+	reasonResting    = "retry_after"
+)
 
 // Overtaken reports whether a write was refused because what it was to change was written since
 // it was read: whatever is guarded by that etag has landed by then, or never will. It may be
 // called on nil.
 func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
+
+// Unsent reports whether the request never left, and none of the same call did before. It may be
+// called on nil.
+func (f *Fault) Unsent() bool {
+	return f != nil && !f.Undecided && (f.Reason == reasonGateClosed || f.Reason == reasonResting)
+}
 
 // Error returns the message of what came back.
 func (f *Fault) Error() string {

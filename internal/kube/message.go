@@ -91,7 +91,7 @@ func levelMessage(set membership.Set) string {
 }
 
 // mayLandMessage says why the record holds more than the pool.
-const mayLandMessage = "a write whose answer was lost may land yet, for the pool has kept its etag: what it would bring stays on record, and is taken out when it lands"
+const mayLandMessage = "a write whose answer was lost may land yet, for the pool's etag does not keep it out: what it would bring stays on record, and is taken out when it lands"
 
 // updatingMessage says what is about to be written.
 func updatingMessage(i poolupdate.Intent) string {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -22,6 +23,12 @@ const attemptDeadline = 10 * time.Minute
 // errNotReady marks what kept an attempt from starting or from going on before
 // anything was written, and is not Azure's: nobody's budget pays for it.
 var errNotReady = errors.New("waiting")
+
+// Why a write is not made.
+var (
+	errLeaseEnds = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", errNotReady)
+	errUnneeded  = fmt.Errorf("%w: nobody is left to write it for", errNotReady)
+)
 
 // result is what an attempt found out.
 type result struct {
@@ -39,17 +46,21 @@ type result struct {
 	// ledger is what the ledger held; nil if nobody asked it.
 	ledger *Recorded
 	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
-	// is none.
-	lost string
+	// is none. wrote is true once the attempt has sent a write itself.
+	lost  string
+	wrote bool
 	// kept is an etag that stayed when the pool was written as it was; empty if none did.
 	kept string
 	// held is what the ledger holds while the attempt writes.
 	held Recorded
 	// open is true of a pool that shows what it has to while a lost write may land yet: it
-	// has the etag that the write is guarded by, and writing it once more has not changed that.
+	// has the etag that the write is guarded by, and writing it once more has not changed that, or
+	// no write is guarded at all.
 	open bool
-	// suspects is true if the attempt writes a pool as it is because a lost write may land.
+	// suspects is true if a lost write may land while the attempt writes.
 	suspects bool
+	// unguarded is true of an Azure that heeds no If-Match in writes of pools.
+	unguarded bool
 	// overtaken is true if somebody else wrote between the read and the write.
 	overtaken bool
 	// interfaces is true for a pool of network interfaces: the outcome speaks of its admin
@@ -80,6 +91,17 @@ type try struct {
 	valid, needed func() bool
 }
 
+// mayWrite asks once more, right before a write: reads and records have taken their time.
+func (t try) mayWrite() error {
+	switch {
+	case !t.valid():
+		return errLeaseEnds
+	case !t.needed():
+		return errUnneeded
+	}
+	return nil
+}
+
 // attempt brings one pool level: it reads the pool, computes what it has to become
 // from the newest membership, records what it is about to write, and writes if the
 // lease is still valid then.
@@ -88,13 +110,15 @@ type try struct {
 func (c *Config) attempt(ctx context.Context, t try, h history) result {
 	within, cancel := context.WithTimeout(ctx, attemptDeadline)
 	defer cancel()
-	r := h.begin()
+	r := c.begin(h)
 	err := c.bringLevel(within, t, &r)
 	return r.end(ctx, within, err, h.lost)
 }
 
 // begin returns the result of an attempt that has found out nothing yet.
-func (h history) begin() result { return result{observed: -1, lost: h.lost, kept: h.kept} }
+func (c *Config) begin(h history) result {
+	return result{observed: -1, lost: h.lost, kept: h.kept, unguarded: c.Behaviour.PoolIfMatch == behaviour.Ignored}
+}
 
 // end returns the result of an attempt that ended with err, which was made within a context
 // of its own. lost is the etag that guarded a write of the attempt before.
@@ -130,12 +154,13 @@ func (r result) end(ctx, within context.Context, err error, lost string) result 
 }
 
 func (c *Config) bringLevel(ctx context.Context, t try, r *result) error {
+	before := *r
 	observed, err := c.Azure.Get(ctx, t.pool)
 	if err != nil {
 		return err
 	}
 	if err = c.writeRead(ctx, t, observed, r); err != nil {
-		return c.secondTry(ctx, t, r, err)
+		return c.secondTry(ctx, t, before, r, err)
 	}
 	return nil
 }
@@ -150,10 +175,10 @@ func (c *Config) writeRead(ctx context.Context, t try, observed lb.Pool, r *resu
 	if err != nil || !write {
 		return err
 	}
-	if !t.valid() {
-		return errLeaseEnds
+	if err = t.mayWrite(); err != nil {
+		return err
 	}
-	r.lost = todo.next.Etag
+	r.lost, r.wrote = todo.next.Etag, true
 	shown, err := c.Azure.Put(ctx, todo.next)
 	if err != nil {
 		return err
@@ -198,7 +223,7 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 			return todo, false, err
 		}
 	} else {
-		r.outcome = Written
+		r.outcome, r.suspects = Written, r.unguarded && r.lost != ""
 	}
 	return todo, true, c.record(ctx, ref, r, todo, recorded, has)
 }

@@ -81,7 +81,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 		isNew := p.Etag == ""
 		switch {
 		case p.Provisioning == lb.Updating: // what it shows may be taken back
-		case !l.cfg.brings(p):
+		case !l.brings(p):
 			if isNew {
 				c.pools[i] = empty(p)
 				c.made = append(c.made, l.key(p))
@@ -110,9 +110,9 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return parcel{}, false
 	}
-	r := t.history.begin()
+	r := l.cfg.begin(t.history)
 	todo, write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, &r)
-	if err != nil {
+	if err != nil || observed.Etag != "" && !l.bringsStates(todo) {
 		l.queue.back(t, ops)
 		return parcel{}, false
 	}
@@ -135,7 +135,7 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			c.back(p, true)
 			continue
 		}
-		p.r.observed = len(s.Addresses)
+		p.shows(s)
 		if !p.r.open {
 			p.r.lost = ""
 		}
@@ -178,6 +178,13 @@ func (c *carried) unpack() []parcel {
 func (p parcel) arrived(shown lb.Pool) bool {
 	return p.todo.shownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
 		(!p.write || shown.Etag != p.todo.next.Etag)
+}
+
+// shows takes in what Azure shows of a pool that has arrived.
+func (p *parcel) shows(shown lb.Pool) {
+	if p.r.observed = len(shown.Addresses); p.write {
+		p.r.fenced(p.todo, shown.Etag)
+	}
 }
 
 // back gives back what was not settled, but for what has nobody left to serve.
@@ -233,5 +240,5 @@ func (q *queue) back(t taken, ops []Operation) {
 func (q *queue) suspect(t taken, etag string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.lost, t.of.level = etag, nil
+	t.of.history.lost, t.of.history.openSince, t.of.level = etag, time.Time{}, nil
 }

@@ -39,7 +39,8 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	if !r.directed() && ctx.Err() != nil {
 		return // stopped since the answer came: as quiet as one that was stopped before
 	}
-	if !r.directed() && len(ops) == 0 { // nobody is left to hear of it
+	if !r.directed() && len(ops) == 0 { // nobody is left to hear of it, or to be held up
+		h.postponed, h.holdUntil = 0, time.Time{}
 		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
@@ -72,7 +73,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 
 // lookAt returns when the pool is looked at next for drift; zero is never.
 func (l *lane) lookAt(pool lb.PoolKey, h history, now time.Time) time.Time {
-	at := lookAfter(pool, now, l.cfg.DriftPeriod, h.trouble)
+	at := h.lookAt(pool, now, l.cfg.DriftPeriod)
 	if at.IsZero() {
 		return at
 	}
@@ -127,7 +128,7 @@ func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
 	case r.fault != nil:
 		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
 	case r.open:
-		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool has kept its etag", attrs...)
+		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
 	case r.outcome == Written:
 		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
 	default:

@@ -47,6 +47,16 @@ func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble tim
 	return own
 }
 
+// lookAt returns when a pool is looked at next, after now. A pool into which a lost write may land
+// is looked at once although none is ever: when no request of the attempt can be on its way any more.
+func (h history) lookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+	last := h.openSince.Add(recordOutlives)
+	if period <= 0 && !h.openSince.IsZero() && last.After(now) {
+		return last
+	}
+	return lookAfter(pool, now, period, h.trouble)
+}
+
 // troubleSince returns since when a pool is in trouble: its change was given up, or a lost write
 // may land yet. A change that is given up begins anew, and what was no attempt does not count.
 func troubleSince(before time.Time, outcome Outcome, trouble, look bool, now time.Time) time.Time {
@@ -61,7 +71,7 @@ func troubleSince(before time.Time, outcome Outcome, trouble, look bool, now tim
 
 // watch makes a pool one that is looked at. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
-	w.driftAt = lookAfter(key, now, q.driftPeriod, w.history.trouble)
+	w.driftAt = w.history.lookAt(key, now, q.driftPeriod)
 	q.nextDrift = earlier(q.nextDrift, w.driftAt)
 }
 
@@ -73,7 +83,7 @@ func (q *queue) look(now time.Time) {
 	}
 	q.nextDrift = time.Time{}
 	for key, w := range q.pools {
-		if !w.driftAt.After(now) {
+		if !w.driftAt.IsZero() && !w.driftAt.After(now) {
 			w.driftDue = !w.inFlight
 			w.driftSince = now
 			q.hold(key, w, w.ops)

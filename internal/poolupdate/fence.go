@@ -31,7 +31,7 @@ func (r *result) reads(recorded Recorded) {
 // that kept its etag before is not written again: nothing has changed since.
 func (r *result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 	sameEtag := r.lost != "" && r.lost == observed.Etag
-	open := sameEtag || unseen && r.lost == ""
+	open := sameEtag || unseen && (r.lost == "" || r.unguarded)
 	switch {
 	case observed.Provisioning == lb.Updating:
 		return false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, observed.ID.Name)
@@ -46,12 +46,16 @@ func (r *result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 	return true, nil
 }
 
-// fenced learns from the etag that the pool has after a write whether lost ones can still land.
+// fenced learns from the etag that the pool has after a write whether lost ones can still land. Where
+// Azure heeds no etag no write keeps another out.
 func (r *result) fenced(todo change, etag string) {
-	if etag == "" || etag != todo.next.Etag {
-		return
+	switch {
+	case etag == "":
+	case r.unguarded && r.suspects:
+		r.kept, r.open = etag, true
+	case etag == todo.next.Etag:
+		r.kept, r.open = etag, r.suspects || !todo.none()
 	}
-	r.kept, r.open = etag, r.suspects || !todo.none()
 }
 
 // record is what the ledger is to hold once the pool is level: what is ours, and as long as a
@@ -65,14 +69,17 @@ func (r result) record() Recorded {
 }
 
 // opened returns since when a lost write may land, zero if none may, and ends that where nothing
-// is wanted any more.
+// is wanted any more, or no etag would ever end it. An attempt that came to nothing changes
+// nothing, unless a write of its own may land.
 func (r *result) opened(since, now time.Time) time.Time {
 	switch {
+	case !r.directed() && r.outcome != Stale && (!r.wrote || r.lost == ""):
+		return since
 	case !r.open:
 		return time.Time{}
 	case since.IsZero():
 		return now
-	case len(r.wanted) == 0 && now.Sub(since) >= recordOutlives:
+	case (len(r.wanted) == 0 || r.unguarded) && now.Sub(since) >= recordOutlives:
 		r.open, r.lost = false, ""
 	}
 	return since

@@ -35,10 +35,15 @@ func (w *world) recorded(id lb.PoolID) string {
 
 // loseAWrite has a write get lost that was to add n2, and then nobody wants n2 any more.
 func (w *world) loseAWrite(id lb.PoolID) {
+	w.loses(id, "n1=10.0.0.1 n2=10.0.0.2", "n1=10.0.0.1")
+}
+
+// loses has a write get lost that was to bring these members, and then others are wanted.
+func (w *world) loses(id lb.PoolID, members, then string) {
 	w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
-	w.change(id, "n1=10.0.0.1 n2=10.0.0.2")
+	w.change(id, members)
 	w.wait(time.Second)
-	w.change(id, "n1=10.0.0.1")
+	w.change(id, then)
 	w.wait(interval + 5*time.Second)
 }
 

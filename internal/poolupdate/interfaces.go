@@ -58,7 +58,7 @@ func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r
 	todo = direct(observed, want, recorded.Down)
 	r.down, r.downed, r.restored = sorted(todo.down), todo.downed, todo.restored
 	if !todo.none() {
-		r.outcome = Written
+		r.outcome, r.suspects = Written, r.unguarded && r.lost != ""
 	} else if write, err = r.fence(observed, todo.unseen); err != nil || !write {
 		return todo, false, err
 	}

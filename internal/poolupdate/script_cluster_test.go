@@ -75,7 +75,7 @@ func (s *stage) poolOf(ref Ref) lb.PoolKey {
 func (s *stage) Relevant(op Operation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopAtRecheck && !s.stopped && s.laws.underWay(op.Pool) {
+	if s.stopAtRecheck && !s.stopped && s.laws.wrote(op.Pool) {
 		s.stopNow()
 	}
 	relevant := s.services[op.Service] == op.Pool.Key()

@@ -32,8 +32,8 @@ func newLaws(maxRetries int) laws {
 	}
 }
 
-// underWay reports whether a pool is being attempted.
-func (l *laws) underWay(pool lb.PoolID) bool { return l.begun[pool.Key()] }
+// wrote reports whether a pool is being attempted, and was written by that.
+func (l *laws) wrote(pool lb.PoolID) bool { return l.begun[pool.Key()] && l.writes[pool.Key()] > 0 }
 
 // asked notes whether an operation was found relevant. Before an attempt that may be
 // asked more than once; after it, what nobody needs any more is dropped, and where that

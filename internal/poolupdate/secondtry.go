@@ -22,33 +22,48 @@ const echoPatience = 3
 
 // secondTry makes good within the attempt what a fresh read can make good: that somebody else
 // wrote since the first read, that an interface has joined, or that the load balancer has to be
-// written before. Whatever comes of it is the attempt's end: there is no third try.
-func (c *Config) secondTry(ctx context.Context, t try, r *result, met error) error {
+// written before. Whatever comes of it is the attempt's end: there is no third try, and none before
+// a time that Azure has named. before is what was known before the first.
+func (c *Config) secondTry(ctx context.Context, t try, before result, r *result, met error) error {
 	f := fault.From(met)
+	named := !f.RetryAt.IsZero()
 	switch {
-	case f.Overtaken() && f.RetryAt.IsZero():
-		return c.tryAgain(ctx, t, r, met)
+	case f.Code == codeInterfaceMember && !r.interfaces && named:
+		return interfaceMoves(t.pool, met)
+	case named:
+		return met
+	case f.Overtaken():
+		return c.tryAgain(ctx, t, before, r, met)
 	case f.Code == codeInterfaceMember && !r.interfaces:
-		return c.readAsInterfaces(ctx, t, r, met)
+		return c.readAsInterfaces(ctx, t, before, r, met)
 	case f.Code == fault.CodeParentFailed && c.Whole != nil:
-		if err := c.mend(ctx, t.pool.LoadBalancer, t.valid); err != nil {
+		if err := c.mend(ctx, t); err != nil {
 			c.Log.WarnContext(ctx, "load balancer is Failed, and could not be written as it is", "loadBalancer", t.pool.LoadBalancer.Name, "err", err)
 			return met
 		}
-		return c.tryAgain(ctx, t, r, met)
+		return c.tryAgain(ctx, t, before, r, met)
 	}
 	return met
 }
 
+// anew forgets what the first try has computed, and what it has written unless that may land.
+func (r *result) anew(before result, met *fault.Fault) {
+	before.observed, before.wanted, before.ledger, before.overtaken = r.observed, r.wanted, r.ledger, met.Overtaken()
+	if met.Undecided {
+		before.lost, before.wrote = r.lost, true
+	}
+	*r = before
+}
+
 // tryAgain reads and writes a pool once more. The first write may have landed although it was
 // refused: the SDK sent it twice, and the second met what the first had changed.
-func (c *Config) tryAgain(ctx context.Context, t try, r *result, met error) error {
+func (c *Config) tryAgain(ctx context.Context, t try, before result, r *result, met error) error {
 	f, patience := fault.From(met), c.Interval
 	landed := f.Overtaken() && f.Undecided
 	if landed { // it may be our own write that is under way
 		patience = echoPatience * c.Interval
 	}
-	*r = result{observed: r.observed, wanted: r.wanted, ledger: r.ledger, lost: r.lost, kept: r.kept, overtaken: f.Overtaken()}
+	r.anew(before, f)
 	observed, err := c.readAtRest(ctx, t.pool, patience)
 	if err != nil {
 		return err
@@ -86,28 +101,34 @@ func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.D
 
 // readAsInterfaces looks what a pool has become that Azure calls one of network interfaces: if
 // the read shows no more than an address beside them, or nothing of them, the next attempt tells.
-func (c *Config) readAsInterfaces(ctx context.Context, t try, r *result, met error) error {
+func (c *Config) readAsInterfaces(ctx context.Context, t try, before result, r *result, met error) error {
+	r.anew(before, fault.From(met))
 	observed, err := c.Azure.Get(ctx, t.pool)
 	switch {
 	case err != nil:
 		return err
 	case !observed.NIC:
-		return &fault.Fault{
-			Class: fault.Retriable, Code: codeInterfaceMember, Reason: "interface_member",
-			Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", t.pool.Name, met),
-		}
+		return interfaceMoves(t.pool, met)
 	}
 	return c.writeRead(ctx, t, observed, r)
 }
 
+// interfaceMoves is for an interface that the next attempt will see.
+func interfaceMoves(pool lb.PoolID, met error) error {
+	return &fault.Fault{
+		Class: fault.Retriable, Code: codeInterfaceMember, Reason: "interface_member", RetryAt: fault.From(met).RetryAt,
+		Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, met),
+	}
+}
+
 // mend writes a load balancer that is Failed as it was read. That changes none of its pools.
-func (c *Config) mend(ctx context.Context, id lb.LoadBalancerID, valid func() bool) error {
-	b, err := c.Whole.GetLoadBalancer(ctx, id)
+func (c *Config) mend(ctx context.Context, t try) error {
+	b, err := c.Whole.GetLoadBalancer(ctx, t.pool.LoadBalancer)
 	if err != nil || b.Provisioning != lb.Failed {
 		return err
 	}
-	if !valid() {
-		return errLeaseEnds
+	if err = t.mayWrite(); err != nil {
+		return err
 	}
 	_, err = c.Whole.PutLoadBalancer(ctx, b)
 	return err

@@ -18,8 +18,12 @@ type leaves struct{ addresses, states wholewrite.Leave }
 // none reports whether there is no leave at all.
 func (may leaves) none() bool { return may.addresses == wholewrite.No && may.states == wholewrite.No }
 
-// lets reports whether a group may take part, as far as its operations tell.
+// lets reports whether a group may take part, as far as its operations tell. What fails for reasons
+// of its own would only keep a trial from a verdict.
 func (may leaves) lets(g group) bool {
+	if g.failing() && (g.changes() && may.addresses == wholewrite.Try || g.admin != nil && may.states == wholewrite.Try) {
+		return false
+	}
 	return (!g.changes() || may.addresses != wholewrite.No) && (g.admin == nil || may.states != wholewrite.No)
 }
 
@@ -86,13 +90,15 @@ func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 
 func (g group) unrest(now time.Time, c wholewrite.Change) string {
 	switch {
+	case g.earliest().After(now):
+		return "a pool waits for a Retry-After"
+	case g.failing():
+		return ""
 	case g.admin != nil && g.admin.Stake.Leaves > 0:
 		return "nodes drain"
 	case g.admin != nil && c != wholewrite.AdminStates:
 		return "nodes return"
-	case g.earliest().After(now):
-		return "a pool waits for a Retry-After"
-	case g.retry, g.admin != nil && g.admin.tries > 0, g.history.gaveUp != "":
+	case g.retry, g.admin != nil && g.admin.tries > 0:
 		return "a pool fails"
 	case g.history.lost != "":
 		return "the fate of a write is not known"
@@ -100,6 +106,21 @@ func (g group) unrest(now time.Time, c wholewrite.Change) string {
 		return "something of Weir's own is not ready"
 	}
 	return ""
+}
+
+// failsForGood is how often in a row a pool has to fail, or to be put off, without a budget that ends
+// that, to be one that fails for reasons of its own.
+const failsForGood = 5
+
+// failing reports whether the pool fails, and no end is to be seen: its last change was given up, or
+// it was refused by itself, or it has been tried time and again. Such a pool has no part in a trial,
+// and forbids none.
+func (g group) failing() bool {
+	tries := 0
+	if g.admin != nil {
+		tries = g.admin.tries
+	}
+	return g.history.gaveUp != "" || g.history.apart && (g.retry || tries > 0) || tries >= failsForGood || g.history.postponed >= failsForGood
 }
 
 // showed is what a load balancer that is read after a write says of how Azure takes it: empty

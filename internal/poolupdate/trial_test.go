@@ -24,8 +24,9 @@ type shelf struct {
 	mu    sync.Mutex
 	holds map[string]wholewrite.Record
 	away  bool // it does not answer
-	// kept says what was put there, in order.
+	// kept says what was put there, in order, and then happens after each time.
 	kept []string
+	then func()
 }
 
 func (s *shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
@@ -49,6 +50,9 @@ func (s *shelf) Keep(_ context.Context, subscription string, r wholewrite.Record
 	s.holds[subscription] = r
 	s.kept = append(s.kept, fmt.Sprintf("%s: addresses %q after %d, admin states %q after %d", r.Version,
 		r.Addresses.Answer, r.Addresses.Trials, r.AdminStates.Answer, r.AdminStates.Trials))
+	if s.then != nil {
+		s.then()
+	}
 	return nil
 }
 
@@ -326,7 +330,11 @@ func TestUnrest(t *testing.T) {
 		{"a node returns", group{admin: returns}, "nodes return", ""},
 		{"a retry", group{retry: true}, "a pool fails", "a pool fails"},
 		{"admin states that failed", group{admin: &Operation{Admin: true, tries: 1}}, "nodes return", "a pool fails"},
-		{"given up", group{history: history{gaveUp: "Terminal Poison"}}, "a pool fails", "a pool fails"},
+		{"given up, which can last for ever", group{history: history{gaveUp: "Terminal Poison"}}, "", ""},
+		{"a change of a pool that is refused by itself", group{retry: true, history: history{apart: true}}, "", ""},
+		{"admin states that fail time and again", group{admin: &Operation{Admin: true, tries: failsForGood, Stake: Stake{Leaves: 1}}}, "", ""},
+		{"no record, time and again", group{history: history{postponed: failsForGood}}, "", ""},
+		{"given up, and parked", group{history: history{gaveUp: "x", notBefore: at.Add(time.Second)}}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
 		{"one that goes by itself, as of interfaces", group{history: history{apart: true}}, "", ""},
 		{"a change that is parked", group{fresh: true, parkedUntil: at.Add(time.Second)}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
 		{"a pool that is", group{history: history{notBefore: at.Add(time.Second)}}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},

@@ -14,8 +14,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// recordPatience bounds one call for the record: a lane waits for it before a trial.
-const recordPatience = 10 * time.Second
+const (
+	// recordPatience bounds one call for the record: a lane waits for it before a trial.
+	recordPatience = 10 * time.Second
+	// recordRest is how long no trial begins after one that could not be put on record.
+	recordRest = time.Hour
+)
 
 // verdicts is what is known of writes of whole load balancers, by subscription. All lanes share
 // it.
@@ -26,8 +30,10 @@ type verdicts struct {
 	unread  string // why the record is not known; empty if it is
 	records map[string]wholewrite.Record
 	seen    map[string]behaviour.Behaviour
-	trying  map[string]bool // a trial is under way
-	unkept  map[string]bool // the record is to be written
+	trying  map[string]trial // those under way
+	unkept  map[string]bool  // the record is to be written
+	// rests is when the next trial may begin after one that could not be put on record.
+	rests map[string]time.Time
 	// wake has room for one token: something is to be written. writing is held by who writes; it
 	// is a channel because that takes time.
 	wake, writing chan struct{}
@@ -36,7 +42,7 @@ type verdicts struct {
 func newVerdicts(cfg *Config) *verdicts {
 	v := &verdicts{
 		cfg: cfg, records: map[string]wholewrite.Record{}, seen: map[string]behaviour.Behaviour{},
-		trying: map[string]bool{}, unkept: map[string]bool{},
+		trying: map[string]trial{}, unkept: map[string]bool{}, rests: map[string]time.Time{},
 		wake: make(chan struct{}, 1), writing: make(chan struct{}, 1),
 	}
 	if v.keeps() {
@@ -60,7 +66,9 @@ func (v *verdicts) known(subscription string) wholewrite.Known {
 func (v *verdicts) may(subscription string, now time.Time, unrest func(wholewrite.Change) string) leaves {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
-	known, trying := v.known(subscription), v.trying[subscription]
+	known := v.known(subscription)
+	_, trying := v.trying[subscription]
+	trying = trying || v.rests[subscription].After(now)
 	v.mu.Unlock()
 	decide := func(c wholewrite.Change) wholewrite.Leave {
 		d := known.May(c, now, "")
@@ -78,15 +86,22 @@ func (v *verdicts) may(subscription string, now time.Time, unrest func(wholewrit
 // errNoTrial is why a trial is not made.
 var errNoTrial = errors.New("another load balancer of the subscription is on trial")
 
+// trial is one that is under way: what is tried, and what was on record before it.
+type trial struct {
+	changes []wholewrite.Change
+	before  wholewrite.Record
+}
+
 // begin puts a trial on record, before it is made: one that ends the process was one, too. end
 // has to be called after it, unless there is an error.
 func (v *verdicts) begin(ctx context.Context, subscription string, tries []wholewrite.Change) error {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	v.mu.Lock()
 	known := v.known(subscription)
-	free := !v.trying[subscription] && !slices.ContainsFunc(tries, func(c wholewrite.Change) bool { return known.May(c, now, "").Leave != wholewrite.Try })
+	_, trying := v.trying[subscription]
+	free := !trying && !slices.ContainsFunc(tries, func(c wholewrite.Change) bool { return known.May(c, now, "").Leave != wholewrite.Try })
 	if free {
-		v.trying[subscription] = true
+		v.trying[subscription] = trial{tries, v.records[subscription]}
 		for _, c := range tries {
 			v.records[subscription] = v.records[subscription].Tried(c, v.cfg.Version, now)
 		}
@@ -96,17 +111,32 @@ func (v *verdicts) begin(ctx context.Context, subscription string, tries []whole
 		return errNoTrial
 	}
 	if err := v.write(ctx, subscription); err != nil {
-		v.end(subscription)
+		v.mu.Lock()
+		v.rests[subscription] = now.Add(recordRest)
+		v.mu.Unlock()
+		v.end(subscription, false)
 		return err
 	}
 	return nil
 }
 
-// end ends a trial, whatever came of it.
-func (v *verdicts) end(subscription string) {
+// end ends a trial, whatever came of it. One that was not sent is taken off the record again.
+func (v *verdicts) end(subscription string, sent bool) {
+	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.trying, wholewrite.Key(subscription))
+	t := v.trying[subscription]
+	delete(v.trying, subscription)
+	if sent {
+		return
+	}
+	for _, c := range t.changes {
+		v.records[subscription] = v.records[subscription].Untried(c, t.before)
+	}
+	if v.keeps() {
+		v.unkept[subscription] = true
+		v.signal()
+	}
 }
 
 // proven reports whether this process has seen Azure take changes.
@@ -120,6 +150,16 @@ func (v *verdicts) proven(subscription string, changes []wholewrite.Change) bool
 		}
 	}
 	return true
+}
+
+// answer is what is known of a change, whoever has found it out: taken, ignored, or else. What
+// somebody has set is no knowledge.
+func (v *verdicts) answer(subscription string, c wholewrite.Change, now time.Time) behaviour.Answer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known := v.known(wholewrite.Key(subscription))
+	known.Setting = wholewrite.Auto
+	return behaviour.Answer(known.Verdict(c, now))
 }
 
 // learn takes in what Azure did with a write, and says so once.

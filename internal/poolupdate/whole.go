@@ -36,7 +36,7 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may leaves, valid fu
 		j.attempt(parcels)
 	}
 	if len(j.trial) > 0 {
-		l.verdicts.end(l.id.SubscriptionID)
+		l.verdicts.end(l.id.SubscriptionID, j.sent)
 	}
 }
 
@@ -46,10 +46,10 @@ type joint struct {
 	ctx, within context.Context //nolint:containedctx // it lives as long as the attempt
 	may         leaves
 	valid       func() bool
-	// trial are the changes that are tried; last is true where a write that another was faster
-	// than is not made again.
-	trial []wholewrite.Change
-	last  bool
+	// trial are the changes that are tried, and sent is true once a write has left: before that
+	// nothing was tried. last is true where a write that another was faster than is not made again.
+	trial      []wholewrite.Change
+	sent, last bool
 }
 
 // attempt returns the pools of a write that somebody else was faster than; all others are
@@ -75,16 +75,16 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 	if len(writes) == 0 || !j.begin(writes) {
 		return nil
 	}
-	if !j.valid() {
-		l.unmade(j.ctx, j.within, writes, errLeaseEnds)
+	if writes = j.due(writes); len(writes) == 0 {
 		return nil
 	}
 	index := l.index(b)
 	for i := range writes {
-		writes[i].r.lost = writes[i].todo.next.Etag
+		writes[i].r.lost, writes[i].r.wrote = writes[i].todo.next.Etag, true
 		b.Pools[index[writes[i].taken.pool]] = writes[i].todo.next
 	}
 	shown, err := l.cfg.Whole.PutLoadBalancer(j.within, b)
+	j.sent = j.sent || !fault.From(err).Unsent()
 	if err != nil {
 		return j.failed(writes, err)
 	}
@@ -158,6 +158,32 @@ func (j *joint) begin(writes []parcel) bool {
 	return true
 }
 
+// due asks once more, right before the write, for reads and records have taken their time: whether
+// the lease still holds, and whom the pools serve. It returns those that are written; a trial whose
+// change is among them no more is not made.
+func (j *joint) due(writes []parcel) []parcel {
+	l := j.lane
+	if !j.valid() {
+		l.unmade(j.ctx, j.within, writes, errLeaseEnds)
+		return nil
+	}
+	var due []parcel
+	for _, p := range writes {
+		if p.ops = l.relevant(p.ops); len(p.ops) > 0 {
+			due = append(due, p)
+		} else {
+			l.queue.done(p.taken, nil, p.taken.history, nil, nil)
+		}
+	}
+	if len(due) < wholeFrom && len(j.trial) > 0 || !slices.Equal(j.may.tries(due), j.may.tries(writes)) {
+		for _, p := range due {
+			l.alone(p, false)
+		}
+		return nil
+	}
+	return due
+}
+
 // takeAll moves the operations of pools out of the queue.
 func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	var all []parcel
@@ -169,7 +195,7 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 			l.queue.done(t, nil, t.history, nil, nil)
 			continue
 		}
-		all = append(all, parcel{taken: t, ops: ops, start: start, r: t.history.begin()})
+		all = append(all, parcel{taken: t, ops: ops, start: start, r: l.cfg.begin(t.history)})
 	}
 	return all
 }
@@ -221,6 +247,3 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 	}
 	return writes
 }
-
-// errLeaseEnds is why a write is not made.
-var errLeaseEnds = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", errNotReady)

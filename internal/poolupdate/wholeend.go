@@ -16,13 +16,13 @@ import (
 const wholeRest = 10 * time.Minute
 
 // failed is for a write that failed. It returns the pools if somebody else was faster, for the
-// first time. A trial that fails is nobody's attempt, whatever it has met: each pool goes by
+// first time, and Azure names no time before which it wants no call. A trial that fails is nobody's attempt, whatever it has met: each pool goes by
 // itself, but for the time that Azure has asked for.
 func (j *joint) failed(writes []parcel, err error) []parcel {
 	l, f := j.lane, fault.From(err)
-	if f.Overtaken() && !j.last {
+	if f.Overtaken() && f.RetryAt.IsZero() && !j.last {
 		for i, p := range writes {
-			writes[i] = p.again(f.Undecided)
+			writes[i] = p.again(l.cfg, f.Undecided)
 		}
 		return writes
 	}
@@ -44,8 +44,8 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 
 // again returns the parcel as it was taken, for another read. landed is true if the write that
 // was refused may have been sent before, and have landed.
-func (p parcel) again(landed bool) parcel {
-	r := p.taken.history.begin()
+func (p parcel) again(cfg *Config, landed bool) parcel {
+	r := cfg.begin(p.taken.history)
 	r.ledger, r.lost, r.overtaken = p.r.ledger, p.r.lost, true
 	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: r}
 }
@@ -73,6 +73,7 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 	l.cfg.Log.WarnContext(ctx, "load balancer not written whole, each pool is written by itself",
 		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.fault.Code, "err", r.fault.Error())
 	for _, p := range parcels {
+		l.queue.wait(p.taken, r.fault.RetryAt)
 		l.alone(p, r.fault.Undecided)
 	}
 }
@@ -112,7 +113,7 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 			l.alone(p, true)
 			continue
 		}
-		p.r.observed = len(s.Addresses)
+		p.shows(s)
 		l.ends(j.ctx, j.within, p, nil)
 	}
 }

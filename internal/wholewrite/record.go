@@ -58,6 +58,15 @@ func (r Record) Tried(c Change, version string, now time.Time) Record {
 	return r.with(c, v)
 }
 
+// Untried returns the record without the last trial, which was not made; before is the record from
+// before it. What was seen since counts more.
+func (r Record) Untried(c Change, before Record) Record {
+	if r.Of(c).Answer != "" {
+		return r
+	}
+	return r.with(c, before.of(r.Version).Of(c))
+}
+
 // Saw returns the record with what Azure was seen to do just now, and whether it says anything
 // that it did not say before, but for the hour.
 func (r Record) Saw(c Change, a behaviour.Answer, version string, now time.Time) (Record, bool) {

@@ -197,7 +197,7 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 		return p.cares(op)
 	}
 	relevant := p.cares(op)
-	if k.underWay() && (!k.attempt.between() || !relevant) { // lanes ask before an attempt, and after it
+	if k.underWay() && (!k.between() || !relevant) { // lanes ask before an attempt, and after it
 		k.attempt.over, k.ended = true, time.Now()
 		if p.kill.hit(call{kind: settling, pool: op.Pool}) {
 			p.strike("when " + op.Pool.Name + " was settled")

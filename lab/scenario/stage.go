@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -292,8 +293,11 @@ type attempt struct {
 	passed string
 }
 
-// between reports whether an attempt is between its two writes, where the lane asks as well.
-func (a *attempt) between() bool { return a.overtaken && a.phase == "get" }
+// between reports whether an attempt may be between a read and a write, where the lane asks as well.
+// The caller holds s.mu.
+func (k *pool) between() bool {
+	return k.attempt.phase == "get" && (k.attempt.overtaken || k.last.status == http.StatusOK)
+}
 
 // underWay reports whether an attempt makes calls. The caller holds s.mu.
 func (k *pool) underWay() bool { return k.attempt != nil && !k.attempt.over }

@@ -76,6 +76,9 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	j.pools = slices.DeleteFunc(j.pools, func(k *pool) bool { // one that was not found goes by itself
 		return !slices.ContainsFunc(b.Pools, func(held lb.Pool) bool { return held.ID.Key() == k.id.Key() })
 	})
+	for _, k := range s.about(call{joint: j}) {
+		k.attempt.phase = "put"
+	}
 	if p.writing[b.ID.Key()]++; p.writing[b.ID.Key()] > 1 {
 		s.journal.overlaps = append(s.journal.overlaps, b.ID.Name+", whole")
 	}
