@@ -22,7 +22,7 @@ func houseWalks() []walk {
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
 			}},
 			{[]string{"balancer.(*Balancers).done"}, []string{"kube.(*wake).addName"}},
-			{[]string{"kube.(*Cluster).settleResult"}, []string{"kube.(*Cluster).publish"}},
+			{[]string{"servicelb.(*Reconciler).settle"}, []string{"kube.(serviceLedger).Publish"}},
 		}},
 		{"a Node's taint, up to the lane's queue", []leg{
 			{[]string{"kube.(*Cluster).servicesOnNode", "kube.(*Cluster).nodeDiffers"}, []string{"kube.(*Cluster).ifBound", "kube.(*snapshot).nodeOf"}},
