@@ -52,7 +52,7 @@ type Balancing struct {
 	Class string
 	// AllowRemoval lets addresses be taken away, however many.
 	AllowRemoval bool
-	// Settings are what wishes are made from.
+	// Settings are what load balancers are made from.
 	Settings service.Settings
 	// Namespace is where the BackendPools of all nodes are.
 	Namespace string

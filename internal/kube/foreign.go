@@ -38,7 +38,7 @@ func (c *Cluster) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, erro
 	return foreignIn(pool, ours...), nil
 }
 
-// Foreign implements balancer.Cluster, with the statuses that are on the shelf.
+// Foreign implements balancer.Cluster, with the statuses that are in memory.
 func (o *Offline) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
 	for _, p := range o.snap.poolsAt(pool.ID.Key()) {
 		o.entryOf(p)

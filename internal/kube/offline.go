@@ -53,7 +53,7 @@ func (o *Offline) Fill(objects Objects) error {
 	for _, k := range o.kinds() {
 		*k.store = toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, k.indexers)
 	}
-	all := newShelf(o.snap)
+	all := newMemory(o.snap)
 	o.reader, o.cached, o.writer = all, all, all
 	var failed []error
 	for i := range objects.Slices {

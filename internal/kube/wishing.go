@@ -45,14 +45,14 @@ func wishing(s *corev1.Service) service.Service {
 	return out
 }
 
-// kept are the annotations of ours that a Service keeps.
-var kept = []string{PlaceAnnotation, GroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}
+// ownAnnotations are those of Weir that stay in the cache.
+var ownAnnotations = []string{PlaceAnnotation, GroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}
 
-// stripBalanced keeps of a Service of type LoadBalancer what a wish is made of.
+// stripBalanced keeps of a Service of type LoadBalancer what its load balancer is made from.
 func stripBalanced(s *corev1.Service) {
 	annotations := map[string]string{}
 	for name, value := range s.Annotations {
-		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(kept, name) {
+		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(ownAnnotations, name) {
 			annotations[name] = value
 		}
 	}

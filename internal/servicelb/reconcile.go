@@ -81,9 +81,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 		return 0, nil // its end comes back here
 	}
 	if res := st.Pending.Result; res != nil {
-		if failed, err := r.settle(ctx, s, e, *res, now); err != nil {
+		failed, err := r.settle(ctx, s, e, *res, now)
+		switch {
+		case err != nil:
 			return 0, err
-		} else if failed != nil {
+		case failed != nil:
 			return st.Waiting.fails(failed, r.cfg.Pace, now), nil
 		}
 		st.Waiting.succeeds()

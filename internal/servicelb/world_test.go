@@ -168,11 +168,11 @@ func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) er
 
 func (w *world) Contested(context.Context, Service, []contest.Contest) error { return nil }
 func (w *world) Served(Service)                                              {}
-func (w *world) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, pools []service.Pool) ([]string, error) {
+func (w *world) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, _ []service.Pool) ([]string, error) {
 	w.says("pools made on %s", on.Name)
 	return nil, w.unwritable
 }
-func (w *world) DropPools(_ context.Context, _ Service, keep []string, _ []lb.PoolID) error {
+func (w *world) DropPools(context.Context, Service, []string, []lb.PoolID) error {
 	return w.unwritable
 }
 func (w *world) DropNodePools(context.Context, lb.LoadBalancerID) error { return nil }

@@ -20,9 +20,9 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// shelf reads and writes objects in memory, in the place of an API server. Deletions are
+// memory reads and writes objects that it holds, in the place of an API server. Deletions are
 // marked, as those of objects with a finalizer are.
-type shelf struct {
+type memory struct {
 	client.Reader // lists nothing
 	client.Writer // replaces nothing
 	stores        map[reflect.Type]toolscache.Indexer
@@ -30,8 +30,8 @@ type shelf struct {
 	made int
 }
 
-func newShelf(snap *snapshot) *shelf {
-	return &shelf{stores: map[reflect.Type]toolscache.Indexer{
+func newMemory(snap *snapshot) *memory {
+	return &memory{stores: map[reflect.Type]toolscache.Indexer{
 		reflect.TypeFor[*discoveryv1.EndpointSlice](): snap.slices,
 		reflect.TypeFor[*corev1.Service]():            snap.services,
 		reflect.TypeFor[*corev1.Node]():               snap.nodes,
@@ -41,7 +41,7 @@ func newShelf(snap *snapshot) *shelf {
 }
 
 // find returns the object of the same kind and name, or the error of an API server.
-func (s *shelf) find(like client.Object) (is client.Object, err error) {
+func (s *memory) find(like client.Object) (is client.Object, err error) {
 	name, err := toolscache.MetaNamespaceKeyFunc(like)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *shelf) find(like client.Object) (is client.Object, err error) {
 }
 
 // Get implements client.Reader.
-func (s *shelf) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(name.Namespace)
 	into.SetName(name.Name)
 	is, err := s.find(into)
@@ -69,7 +69,7 @@ func (s *shelf) Get(_ context.Context, name client.ObjectKey, into client.Object
 }
 
 // Create implements client.Writer.
-func (s *shelf) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+func (s *memory) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	if _, err := s.find(obj); err == nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: reflect.TypeOf(obj).Elem().Name()}, obj.GetName())
 	}
@@ -79,7 +79,7 @@ func (s *shelf) Create(_ context.Context, obj client.Object, _ ...client.CreateO
 }
 
 // Delete implements client.Writer.
-func (s *shelf) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
+func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
 	is, err := s.find(obj)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *shelf) Delete(_ context.Context, obj client.Object, _ ...client.DeleteO
 }
 
 // Patch implements client.Writer for merge patches.
-func (s *shelf) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	is, err := s.find(obj)
 	if err != nil {
 		return err
