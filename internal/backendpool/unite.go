@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"encoding/json"
@@ -60,7 +60,7 @@ func unite(s, other *v1alpha1.BackendPoolStatus) {
 
 // learn keeps what another process has recorded, until an attempt has seen it: no report of
 // one that had not takes it out of the ledger. The caller holds e.mu.
-func (e *entry) learn(other *v1alpha1.BackendPoolStatus) {
+func (e *Entry) learn(other *v1alpha1.BackendPoolStatus) {
 	if e.learnt == nil {
 		e.learnt = &v1alpha1.BackendPoolStatus{}
 	}
@@ -69,7 +69,7 @@ func (e *entry) learn(other *v1alpha1.BackendPoolStatus) {
 }
 
 // learned reports whether another has recorded something that no attempt has seen.
-func (e *entry) learned() bool {
+func (e *Entry) learned() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.learnt != nil
