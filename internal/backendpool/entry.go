@@ -73,9 +73,6 @@ func newEntry(ref poolupdate.Ref, p *v1alpha1.BackendPool) *Entry {
 	}
 }
 
-// Ref names the BackendPool.
-func (e *Entry) Ref() poolupdate.Ref { return e.ref }
-
 // amend changes the status in memory. The caller holds e.mu.
 func (e *Entry) amend(change func(*v1alpha1.BackendPoolStatus)) {
 	next := e.status.DeepCopy()
@@ -152,16 +149,4 @@ func (e *Entry) beginsToSpare(spares bool) bool {
 	begins := spares && !e.spares
 	e.spares = spares
 	return begins
-}
-
-func (e *Entry) pointsAt(pool lb.PoolID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.pool = pool
-}
-
-func (e *Entry) pointed() lb.PoolID {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.pool
 }

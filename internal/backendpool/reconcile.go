@@ -78,8 +78,7 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 		return Result{}, err
 	}
 	is := c.Entitlement(p)
-	e.pointsAt(is.Pool)
-	c.recordMade(p, e)
+	c.recordMade(p, e, is.Pool)
 	err = c.bring(ctx, p, e, is, now)
 	return Result{e.wait(now)}, err
 }
@@ -103,17 +102,15 @@ func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 }
 
 // recordMade notes for whom Weir made a BackendPool. The next write of the status writes it:
-// what rests on it comes after that.
-func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry) {
-	if c.statuses.MadeFor(p) != "" {
-		return
-	}
-	owner := c.Owner.MadeFor(p)
+// what rests on it comes after that. It remembers where the BackendPool points, too.
+func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolID) {
+	owner := c.statuses.MadeFor(p)
 	if owner == "" {
-		return
+		owner = c.Owner.MadeFor(p)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.pool = pool
 	e.amend(func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
 }
 
@@ -239,7 +236,10 @@ func (c *Controller) LookAgain(p *v1alpha1.BackendPool, now time.Time) {
 
 // forgetUnnamed drops what the lanes remember of a pool that nobody names any more.
 func (c *Controller) forgetUnnamed(e *Entry) {
-	if pool := e.pointed(); pool != (lb.PoolID{}) && len(c.Cluster.PoolsAt(pool.Key())) == 0 {
+	e.mu.Lock()
+	pool := e.pool
+	e.mu.Unlock()
+	if pool != (lb.PoolID{}) && len(c.Cluster.PoolsAt(pool.Key())) == 0 {
 		c.Lanes.Forget(pool)
 	}
 }

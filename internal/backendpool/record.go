@@ -48,7 +48,7 @@ func (c *Controller) Record(ctx context.Context, ref poolupdate.Ref, intent pool
 	}
 	pool := c.Entitlement(p).Pool
 	e.writing <- struct{}{}
-	defer e.written()
+	defer func() { <-e.writing }()
 	before, set := e.beforeRecord()
 	err := c.statuses.updateInTurn(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		if !intent.States {
@@ -59,11 +59,7 @@ func (c *Controller) Record(ctx context.Context, ref poolupdate.Ref, intent pool
 		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})
-	if err == nil && e.learned() {
-		err = errAnotherRecorded
-	}
-	if err != nil {
-		e.takeBack(before)
+	if err = e.judgeRecord(before, err); err != nil {
 		return fmt.Errorf("recording what is about to be written: %w", err)
 	}
 	return nil
@@ -76,12 +72,20 @@ func (e *Entry) beforeRecord() (v1alpha1.BackendPoolStatus, membership.Set) {
 	return *e.status.DeepCopy(), e.set
 }
 
-// takeBack has the status be as it was, and written once more.
-func (e *Entry) takeBack(before v1alpha1.BackendPoolStatus) {
+// judgeRecord has the status be as it was, and written once more, if recording failed, or another
+// has recorded something that no attempt has seen.
+func (e *Entry) judgeRecord(before v1alpha1.BackendPoolStatus, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err == nil && e.learnt == nil {
+		return nil
+	}
+	if err == nil {
+		err = errAnotherRecorded
+	}
 	e.amend(func(s *v1alpha1.BackendPoolStatus) { *s = before })
 	e.revision++
+	return err
 }
 
 // downIn returns the addresses that a status says are Down by us.

@@ -47,7 +47,7 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *En
 // attempt under way must not write for a BackendPool that goes without a release.
 func (e *Entry) abandon() bool {
 	e.writing <- struct{}{}
-	defer e.written()
+	defer func() { <-e.writing }()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if takes(&e.status) {

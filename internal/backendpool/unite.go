@@ -67,10 +67,3 @@ func (e *Entry) learn(other *v1alpha1.BackendPoolStatus) {
 	unite(e.learnt, other)
 	e.amend(func(*v1alpha1.BackendPoolStatus) {})
 }
-
-// learned reports whether another has recorded something that no attempt has seen.
-func (e *Entry) learned() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.learnt != nil
-}

@@ -25,11 +25,9 @@ func isGone(err error) bool { return errors.Is(err, ErrGone) }
 // writes it, or flush does. It returns ErrGone if the object is not there any more.
 func (s *Statuses) update(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
 	e.writing <- struct{}{}
-	defer e.written()
+	defer func() { <-e.writing }()
 	return s.updateInTurn(ctx, e, change)
 }
-
-func (e *Entry) written() { <-e.writing }
 
 // updateInTurn is update for who has taken e.writing.
 func (s *Statuses) updateInTurn(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {

@@ -100,7 +100,7 @@ func (o *Offline) Pools() []rehearse.Pool {
 		if is.Deleting && (!is.Removes() || e.Released() || o.needed(p)) {
 			continue
 		}
-		pool := rehearse.Pool{BackendPool: key(p.Namespace, p.Name), ID: is.Pool, Ref: e.Ref()}
+		pool := rehearse.Pool{BackendPool: key(p.Namespace, p.Name), ID: is.Pool, Ref: refOf(p)}
 		if p.Spec.ServiceRef != nil {
 			pool.Service = key(p.Namespace, p.Spec.ServiceRef.Name)
 		}
