@@ -31,12 +31,21 @@ const (
 )
 
 var (
-	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant"}
-	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup"}
+	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words"}
+	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup", "internal/backendpool"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "internal/metrics", "internal/tracing"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate"}
 )
+
+// values are what rooms may import of Kubernetes: types whose values they judge and write, and
+// that reach for nothing. A status is the API's own type, or it would be written down twice.
+var values = map[string][]string{
+	"internal/backendpool": {
+		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/api/equality",
+		"k8s.io/apimachinery/pkg/types", "k8s.io/apimachinery/pkg/labels",
+	},
+}
 
 func rules() []rule {
 	var all []rule
@@ -48,7 +57,7 @@ func rules() []rule {
 	}
 	for _, pkg := range rooms {
 		all = append(all,
-			rule{pkg, []string{"."}, []string{"golang.org/x/sync/errgroup"}, "rooms reach the outside only through interfaces of their own; calls side by side are none"},
+			rule{pkg, []string{"."}, append(values[pkg], "golang.org/x/sync/errgroup"), "rooms reach the outside only through interfaces of their own; calls side by side are none"},
 			rule{pkg, within(slices.Concat(adapters, roof)), nil, "rooms do not know who serves them"},
 			rule{pkg, []string{"net", "net/http", "os", "os/exec"}, nil, "rooms do no I/O"})
 	}

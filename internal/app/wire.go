@@ -97,8 +97,8 @@ func Run(ctx context.Context, o Options) error {
 		Whole: client, WholeWrites: cfg.WholeWrites(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
 		AdminState: cfg.SetsAdminState(),
 		Lease:      locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
-		Azure: client, Cluster: cluster, Ledger: cluster,
-		Reporter: measured{cluster, updates}, Log: o.Log,
+		Azure: client, Cluster: cluster.BackendPools(), Ledger: cluster.BackendPools(),
+		Reporter: measured{cluster.BackendPools(), updates}, Log: o.Log,
 	})
 	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
 	metrics.RegisterWholeWrites(ctrlmetrics.Registry, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
@@ -201,18 +201,18 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence)
 
 // measured measures every attempt that it reports.
 type measured struct {
-	*kube.Cluster
+	poolupdate.Reporter
 	updates *metrics.PoolUpdates
 }
 
 // Report implements poolupdate.Reporter.
 func (m measured) Report(ctx context.Context, r poolupdate.Report) {
 	m.updates.Report(r)
-	m.Cluster.Report(ctx, r)
+	m.Reporter.Report(ctx, r)
 }
 
 // Wait implements poolupdate.Reporter.
 func (m measured) Wait(w poolupdate.Waiting) {
 	m.updates.Wait(w)
-	m.Cluster.Wait(w)
+	m.Reporter.Wait(w)
 }

@@ -4,13 +4,11 @@ package kube
 
 import (
 	"context"
-	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -29,9 +27,9 @@ type whom struct{ kind, namespace, name string }
 func aboutNode(name string) whom { return whom{kind: "Node", name: name} }
 
 // aboutPool is whose events speak of a pool.
-func aboutPool(p *v1alpha1.BackendPool, st standing) whom {
-	if st.service != (poolupdate.ServiceName{}) {
-		return whom{"Service", st.service.Namespace, st.service.Name}
+func aboutPool(p *v1alpha1.BackendPool, is backendpool.Entitlement) whom {
+	if is.Service != (poolupdate.ServiceName{}) {
+		return whom{"Service", is.Service.Namespace, is.Service.Name}
 	}
 	return whom{"BackendPool", p.Namespace, p.Name}
 }
@@ -91,23 +89,20 @@ func (n *adminNews) waits(drains func(node string) bool) bool {
 	return false
 }
 
-// turned are the nodes that an attempt turned in one pool.
-type turned struct{ down, back, owed []string }
-
 // hear takes what an attempt at a pool says of admin states. It waits for nothing.
-func (n *adminNews) hear(about whom, r poolupdate.Report, t turned) {
-	news := len(t.down)+len(t.back) > 0
+func (n *adminNews) hear(about whom, r poolupdate.Report, t backendpool.Turned) {
+	news := len(t.Down)+len(t.Back) > 0
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, name := range t.down {
+	for _, name := range t.Down {
 		n.of(about).down[name], n.of(aboutNode(name)).down[name] = struct{}{}, struct{}{}
 	}
-	for _, name := range t.back {
+	for _, name := range t.Back {
 		n.of(about).back[name], n.of(aboutNode(name)).back[name] = struct{}{}, struct{}{}
 	}
-	if adminFails(r) {
+	if backendpool.AdminFails(r) {
 		news = n.of(about).fails(r) || news
-		for _, name := range t.owed {
+		for _, name := range t.Owed {
 			news = n.of(aboutNode(name)).fails(r) || news
 		}
 	}
@@ -129,11 +124,6 @@ func (n *adminNews) hear(about whom, r poolupdate.Report, t turned) {
 	case n.wake <- struct{}{}:
 	default:
 	}
-}
-
-// adminFails reports whether an attempt failed to set admin states.
-func adminFails(r poolupdate.Report) bool {
-	return r.AdminTried && (r.Outcome == poolupdate.Retriable || r.Outcome == poolupdate.Terminal)
 }
 
 // fails notes a pool in which admin states could not be set, and reports whether that is news.
@@ -171,71 +161,4 @@ func (c *Cluster) tellNews(ctx context.Context) {
 		c.tellAdminNews()
 		timer.Reset(newsAgain)
 	}
-}
-
-// turnedBy returns which nodes an attempt turned, and which it should have.
-func (e *entry) turnedBy(r poolupdate.Report, set membership.Set) turned {
-	var t turned
-	for _, a := range set.Addresses {
-		switch {
-		case slices.Contains(r.Downed, a.IP):
-			t.down = append(t.down, a.Name)
-		case slices.Contains(r.Restored, a.IP):
-			t.back = append(t.back, a.Name)
-		}
-	}
-	if adminFails(r) {
-		down, back := e.owes(set)
-		t.owed = slices.Concat(down, back)
-	}
-	return t
-}
-
-// owes returns the members whose admin state in the pool is another than it has to be, as far
-// as is known: those that have to be Down, and those that are Down by us and need not.
-func (e *entry) owes(set membership.Set) (down, back []string) {
-	e.mu.Lock()
-	shown := e.shownDown // replaced, never changed
-	are := shown
-	if shown == nil {
-		are = setOf(downIn(e.status.Down))
-	}
-	e.mu.Unlock()
-	drain := drainingIn(set)
-	for _, a := range set.Addresses {
-		_, drains := drain[a.IP]
-		_, isShown := shown[a.IP]
-		_, isDown := are[a.IP]
-		switch {
-		case drains && !isShown:
-			down = append(down, a.Name)
-		case !drains && isDown:
-			back = append(back, a.Name)
-		}
-	}
-	return down, back
-}
-
-// shows keeps which members are Down, whoever set them so, once a pool is level.
-func (e *entry) shows(set membership.Set) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.shownDown = drainingIn(set)
-}
-
-// drainingIn returns the addresses that are to be Down; never nil.
-func drainingIn(set membership.Set) map[netip.Addr]struct{} {
-	ips := make([]netip.Addr, len(set.Draining))
-	for i, d := range set.Draining {
-		ips[i] = d.IP
-	}
-	return setOf(ips)
-}
-
-func setOf(ips []netip.Addr) map[netip.Addr]struct{} {
-	set := make(map[netip.Addr]struct{}, len(ips))
-	for _, ip := range ips {
-		set[ip] = struct{}{}
-	}
-	return set
 }

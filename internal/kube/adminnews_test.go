@@ -25,6 +25,12 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
+var errAPI = errors.New("the API server is away")
+
+func ofNodes(p *v1alpha1.BackendPool) {
+	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
+}
+
 // newsDesk is a Cluster with pools that a test attempts by hand.
 type newsDesk struct {
 	*testing.T
@@ -56,19 +62,32 @@ func atNewsDesk(t *testing.T, nodes int) *newsDesk {
 	}
 	c := stored(t, objects...)
 	c.snap.draining = &adminstate.Signals{}
-	c.opts = Options{Log: slog.New(slog.DiscardHandler), Draining: c.snap.draining}
-	api := &statusAPI{}
-	c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
-	c.events, c.news = newEventQueue(Scheme(), nil, slog.Default()), newAdminNews()
+	c.opts.Draining, c.news = c.snap.draining, newAdminNews()
 	d := &newsDesk{t, c}
 	for n := range nodes {
 		d.taints(n + 1)
 	}
 	for _, p := range pools {
-		c.statuses.byRef[refOf(p)] = &entry{ref: refOf(p)}
+		c.statuses.Adopt(p)
 		d.settles(p.Name)
 	}
 	return d
+}
+
+// startsAnew has another process take over, with this address Down in all pools.
+func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
+	d.Helper()
+	made, right := d.snap.made, d.snap.right
+	d.connectPools(noAPI{})
+	d.snap.made, d.snap.right = made, right
+	for _, p := range d.sortedPools() {
+		p = p.DeepCopy()
+		p.Status.Down = []v1alpha1.DownAddress{down}
+		if err := d.snap.pools.Update(p); err != nil {
+			d.Fatal(err)
+		}
+		d.statuses.Adopt(p)
+	}
 }
 
 // taints replaces the taints of a node.
@@ -87,10 +106,12 @@ func ipOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250
 func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
 	d.Helper()
 	p := d.snap.poolNamed("shop", pool)
-	d.desired(d.T, refOf(p))
-	r := poolupdate.Report{Ref: refOf(p), Pool: d.snap.standingOf(p).pool, AdminTried: true, At: time.Unix(1000, 0)}
+	if _, err := d.pools.Desired(refOf(p)); err != nil {
+		d.Fatal(err)
+	}
+	r := poolupdate.Report{Ref: refOf(p), Pool: d.pools.Entitlement(p).Pool, AdminTried: true, At: time.Unix(1000, 0)}
 	edit(&r)
-	d.Report(d.Context(), r)
+	d.pools.Report(d.Context(), r)
 }
 
 // settles is an attempt after which the pool is level; nodes above 0 became Down, those below
@@ -288,10 +309,7 @@ func TestAdminStatesThatFailAreToldOnce(t *testing.T) {
 // them is told when it has seen them all.
 func TestAfterARestartAdminStatesAreToldWhenAllPoolsWereSeen(t *testing.T) {
 	d := atNewsDesk(t, 1)
-	for _, e := range d.statuses.byRef {
-		e.shownDown = nil
-		e.status.Down = []v1alpha1.DownAddress{{Address: ipOf(1).String(), Node: "n1", Reason: "out-of-service"}}
-	}
+	d.startsAnew(v1alpha1.DownAddress{Address: ipOf(1).String(), Node: "n1", Reason: "out-of-service"})
 	d.settles("web", -1)
 	d.hears()
 	d.settles("web-2", -1)

@@ -11,21 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/poolupdate"
 )
-
-// hear gathers what an attempt says of admin states.
-func (c *Cluster) hear(p *v1alpha1.BackendPool, e *entry, st standing, set membership.Set, r poolupdate.Report) {
-	if c.news == nil {
-		return
-	}
-	t := e.turnedBy(r, set)
-	if r.Settled || r.States {
-		e.shows(set)
-	}
-	c.news.hear(aboutPool(p, st), r, t)
-}
 
 // adminView is how the admin states of nodes stand in all pools at one moment.
 type adminView struct {
@@ -48,8 +36,8 @@ func (c *Cluster) adminView() adminView {
 		if !ok {
 			continue
 		}
-		e, st := c.statuses.known(refOf(p)), c.snap.standingOf(p)
-		if e == nil || st.state != stateActive || st.deleting || e.lacksPool() {
+		e, is := c.statuses.Known(refOf(p)), c.pools.Entitlement(p)
+		if e == nil || is.State != backendpool.Active || is.Deleting || e.LacksPool() {
 			continue
 		}
 		set, err := c.snap.members(p)
@@ -57,9 +45,9 @@ func (c *Cluster) adminView() adminView {
 			continue
 		}
 		v.refs[refOf(p)] = struct{}{}
-		down, back := e.owes(set)
+		down, back := e.Owes(set)
 		for _, name := range slices.Concat(down, back) {
-			v.owed[name] = append(v.owed[name], aboutPool(p, st))
+			v.owed[name] = append(v.owed[name], aboutPool(p, is))
 		}
 		for _, d := range set.Draining {
 			v.pools[d.Node]++

@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
@@ -66,28 +66,7 @@ func internalIPs(n *corev1.Node) []netip.Addr {
 }
 
 // refOf names a BackendPool.
-func refOf(p *v1alpha1.BackendPool) poolupdate.Ref {
-	return poolupdate.Ref{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
-}
-
-// parseAddresses reads a status; what is no address was not written by Weir.
-func parseAddresses(written []string) []netip.Addr {
-	ips := make([]netip.Addr, 0, len(written))
-	for _, s := range written {
-		if ip, err := netip.ParseAddr(s); err == nil {
-			ips = append(ips, ip)
-		}
-	}
-	return ips
-}
-
-func formatAddresses(ips []netip.Addr) []string {
-	out := make([]string, len(ips))
-	for i, ip := range ips {
-		out[i] = ip.String()
-	}
-	return out
-}
+func refOf(p *v1alpha1.BackendPool) poolupdate.Ref { return backendpool.RefOf(p) }
 
 // placement resolves which pool a BackendPool means.
 type placement struct {
@@ -127,10 +106,6 @@ func parsePoolID(s string) (lb.PoolID, bool) {
 	}
 	id := lb.PoolID{Name: part[10], LoadBalancer: lb.LoadBalancerID{SubscriptionID: part[2], ResourceGroup: part[4], Name: part[8]}}
 	return id, strings.EqualFold(id.String(), s) && id.Validate() == nil
-}
-
-func describePool(id lb.PoolID) string {
-	return fmt.Sprintf("pool %s of load balancer %s", id.Name, id.LoadBalancer.Name)
 }
 
 func orElse[T any](p *T, otherwise T) T {

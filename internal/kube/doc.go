@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kube is the Kubernetes side of Weir. It watches what decides the members
-// of a backend pool, hands operations to the pool lanes, answers the lanes' questions
-// about the cluster, and writes status and events.
+// of a backend pool, has package backendpool decide about it, and writes status and events.
 //
 //	setup.go          New and Setup: options, informers, controllers
 //	cache.go          which kinds are cached, and what is stripped from them
@@ -13,12 +12,11 @@
 //	node.go           node events → Services and BackendPools
 //	draining.go       which nodes are to take no new flows; preemption.go taints those
 //	                  whose eviction is announced
-//	backendpool.go    the reconciler keyed by BackendPool; release.go its deletion
-//	standing.go       (pure) what a BackendPool is entitled to just now
-//	snapshot.go       poolupdate.Cluster: Relevant and Desired
-//	status.go         the one status of each BackendPool; ledger.go and report.go
-//	                  write to it as poolupdate.Ledger and poolupdate.Reporter
-//	parked.go         (pure) until when Azure is left alone, and why
+//	backendpool.go    the reconciler keyed by BackendPool
+//	poolports.go      the cluster, the owner and the events of package backendpool
+//	poolapi.go        its API server: reads, server-side apply of statuses, finalizers
+//	right.go          which right a BackendPool has to its pool; proof.go whose it is
+//	snapshot.go       what the informers' stores hold
 //	balancing.go      the reconciler of Services that have a load balancer of Weir's, which
 //	                  servicelb decides: serviceview.go what it sees of a Service,
 //	                  serviceledger.go and madepools.go what is written for it,
@@ -28,7 +26,7 @@
 //	                  label, nodeselect.go the BackendPools that select it
 //	namespace.go      the labels of namespaces, where they place Services
 //	wake.go           work queues, as seen from outside of them
-//	message.go        (pure) sentences for people
+//	message.go        (pure) sentences for people, by package words
 //	events.go         Kubernetes events; eventqueue.go writes them
 //	leading.go        what the leader runs: the lanes, and the writer of their events
 //	lease.go          lease.Holder: the lock that other controllers take, too

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
@@ -93,15 +91,15 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *rehearse.Rehearsal, s *co
 	desired := poolupdate.Desired{}
 	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil {
 		p = is
-		if e := c.statuses.known(refOf(is)); e != nil {
-			desired.Recorded = e.recorded()
+		if e := c.statuses.Known(refOf(is)); e != nil {
+			desired.Recorded = e.Recorded()
 		}
 	}
 	set, err := c.snap.members(p)
 	if err != nil {
 		return err
 	}
-	desired.Addresses, desired.Ours, desired.Alone = set.Addresses, c.oursIn(p), c.snap.made(p)
+	desired.Addresses, desired.Ours, desired.Alone = set.Addresses, c.pools.OursIn(p), c.snap.made(p)
 	next, err := poolupdate.Rehearse(b.Pools[at], desired, c.opts.Draining != nil)
 	if err == nil {
 		r.Shadow.PutPool(next)
@@ -112,21 +110,12 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *rehearse.Rehearsal, s *co
 // writePlanned puts what would change on the BackendPools that Weir made for a Service.
 func (c *Cluster) writePlanned(ctx context.Context, name, text string) error {
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsByService, name) {
-		e := c.statuses.known(refOf(p))
-		if e == nil || !c.snap.made(p) {
+		if !c.snap.made(p) {
 			continue
 		}
-		err := c.change(ctx, p, e, func(st *v1alpha1.BackendPoolStatus) {
-			setCondition(st, p.Generation, v1alpha1.ConditionDryRun, metav1.ConditionTrue, "Planned", text)
-		})
-		if err != nil && !errors.Is(err, errGone) {
+		if err := c.pools.Rehearsed(ctx, p, text); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// settlePlanned takes away what would have changed, where that is done now.
-func settlePlanned(s *v1alpha1.BackendPoolStatus) {
-	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDryRun)
 }

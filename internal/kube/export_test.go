@@ -7,11 +7,11 @@ import (
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -20,7 +20,7 @@ var ErrGone = errGone
 
 // ApplyStatus writes a status to a real API server that showed this version last.
 func ApplyStatus(ctx context.Context, api client.Client, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
-	_, _, err := (&statuses{reader: api, writer: api.Status()}).apply(ctx, ref, version, status, nil)
+	_, _, err := backendpool.NewStatuses(poolAPI{api, api.Status(), api}).Apply(ctx, ref, version, status, nil)
 	return err
 }
 

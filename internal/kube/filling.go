@@ -24,16 +24,6 @@ func (c *Cluster) filled(p *v1alpha1.BackendPool, r poolupdate.Report) {
 	}
 }
 
-// isNew reports whether a pool has just been made by Weir, and holds nothing of it yet.
-func (c *Cluster) isNew(p *v1alpha1.BackendPool, e *entry, st standing) bool {
-	return c.snap.made(p) && (!st.taken || e.lacksPool())
-}
-
 // found has a pool looked at again that was missing when it was seen last: its load balancer is
 // known to be there now.
-func (c *Cluster) found(p *v1alpha1.BackendPool) {
-	if e := c.statuses.known(refOf(p)); e != nil && e.lacksPool() {
-		e.again(time.Now())
-		c.wake.add(e.ref)
-	}
-}
+func (c *Cluster) found(p *v1alpha1.BackendPool) { c.pools.LookAgain(p, time.Now()) }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -21,7 +22,7 @@ func (c *Cluster) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, erro
 	}
 	var ours []func(netip.Addr) bool
 	for _, p := range holders {
-		e, err := c.statuses.load(ctx, refOf(p))
+		e, err := c.statuses.Load(ctx, refOf(p), time.Now())
 		if errors.Is(err, errGone) {
 			ours = append(ours, c.snap.ofThisCluster)
 			continue
@@ -29,10 +30,10 @@ func (c *Cluster) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, erro
 		if err != nil {
 			return nil, fmt.Errorf("what others have put into pool %s: %w", pool.ID.Name, err)
 		}
-		if has := e.recorded(); has.Taken {
+		if has := e.Recorded(); has.Taken {
 			ours = append(ours, among(has.Written))
 		} else {
-			ours = append(ours, c.oursIn(p))
+			ours = append(ours, c.pools.OursIn(p))
 		}
 	}
 	return foreignIn(pool, ours...), nil
@@ -41,7 +42,7 @@ func (c *Cluster) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, erro
 // Foreign implements balancer.Cluster, with the statuses that are in memory.
 func (o *Offline) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
 	for _, p := range o.snap.poolsAt(pool.ID.Key()) {
-		o.entryOf(p)
+		o.statuses.Adopt(p)
 	}
 	return o.Cluster.Foreign(ctx, pool)
 }

@@ -30,7 +30,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 		{"without a BackendPool", "other", nil, "[10.0.0.8 10.0.7.7]"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
-			c, _ := loaded(t, bp("a", 0, tt.edits...), nil, "n1", "n2")
+			c := loaded(t, bp("a", 0, tt.edits...), nodeAt("n1"), nodeAt("n2"))
 			pool := lb.Pool{ID: lb.PoolID{LoadBalancer: at, Name: tt.pool}}
 			for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.8", "10.0.7.7"} {
 				pool.Addresses = append(pool.Addresses, lb.Address{Name: ip, IP: netip.MustParseAddr(ip)})

@@ -16,14 +16,16 @@ import (
 // log, both of bounded length.
 func TestWhatWasLeftDownIsSaidAtStart(t *testing.T) {
 	var log bytes.Buffer
-	d := atDesk(t)
+	d := stored(t, bp("a", 0))
 	d.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 	d.tellLeftDown(t.Context())
-	if log.Len() > 0 || d.said() != "" {
+	if log.Len() > 0 || len(d.events.waiting) > 0 {
 		t.Errorf("nothing was left Down: %s", &log)
 	}
 	down := []v1alpha1.DownAddress{{Address: "10.0.0.1", Node: "n1"}, {Address: "10.0.0.2"}}
-	d.becomes(func(p *v1alpha1.BackendPool) { p.Status.Down = down })
+	if err := d.snap.pools.Update(bp("a", 0, func(p *v1alpha1.BackendPool) { p.Status.Down = down })); err != nil {
+		t.Fatal(err)
+	}
 	d.tellLeftDown(t.Context())
 	e, _ := d.events.next()
 	if want := "enableNodeAdminState is false, and Weir has left Down: n1 (10.0.0.1), 10.0.0.2. No new flows"; e.Event == nil ||

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
@@ -140,7 +141,7 @@ func (c *Cluster) dropPools(ctx context.Context, s servicelb.Service, keep []str
 // pool takes them over. A dry run leaves them there, whatever its Service wants by now.
 func (c *Cluster) needed(p *v1alpha1.BackendPool) bool {
 	at, err := c.snap.place.of(p)
-	if has, _ := c.snap.right(p, at); err != nil || has < rightOwn {
+	if has, _ := c.snap.right(p, at); err != nil || has < backendpool.Own {
 		return false
 	}
 	if ref := p.Spec.ServiceRef; ref != nil {
@@ -180,7 +181,7 @@ func (c *Cluster) heldPools(s *corev1.Service, names []string, on []lb.LoadBalan
 			}
 			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
 				taken := c.snap.taken(p)
-				return its(p) && (taken || c.snap.made(p)) || taken && c.nothingForeign(p)
+				return its(p) && (taken || c.snap.made(p)) || taken && c.statuses.NothingForeign(p)
 			}) {
 				held = append(held, at)
 			}
@@ -190,17 +191,6 @@ func (c *Cluster) heldPools(s *corev1.Service, names []string, on []lb.LoadBalan
 		}
 	}
 	return held, made
-}
-
-// nothingForeign reports whether an attempt has seen none but Weir's addresses in a pool.
-func (c *Cluster) nothingForeign(p *v1alpha1.BackendPool) bool {
-	e := c.statuses.known(refOf(p))
-	if e == nil {
-		return orElse(p.Status.Foreign, 1) == 0
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return orElse(e.status.Foreign, 1) == 0
 }
 
 // missing has the load balancer of a BackendPool that Weir made compared at once: Azure does
@@ -219,10 +209,8 @@ func (c *Cluster) missing(p *v1alpha1.BackendPool) {
 
 // emptied notes that a pool is gone, and with it what Weir wrote there.
 func (c *Cluster) emptied(p *v1alpha1.BackendPool) {
-	if e := c.statuses.known(refOf(p)); e != nil {
-		e.mu.Lock()
-		e.released = true
-		e.mu.Unlock()
+	if e := c.statuses.Known(refOf(p)); e != nil {
+		e.Emptied()
 	}
 }
 
@@ -255,7 +243,7 @@ func (c *Cluster) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 // that what Weir wrote stays on record; in one that has none all is Weir's when it gets one.
 func (c *Cluster) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	at := lb.PoolID{LoadBalancer: on, Name: pool.Name}
-	if c.snap.holder(at) != nil {
+	if c.pools.Holder(at) != nil {
 		return nil
 	}
 	s := get[corev1.Service](c.snap.services, name)
@@ -276,8 +264,8 @@ func (c *Cluster) Awaits(name string, on lb.LoadBalancerID, pool service.Pool) b
 		return false
 	}
 	p := c.poolFor(s, on, pool)
-	if holder := c.snap.holder(lb.PoolID{LoadBalancer: on, Name: pool.Name}); holder != nil {
-		if st := c.snap.standingOf(holder); !st.works() || st.removes() {
+	if holder := c.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name}); holder != nil {
+		if is := c.pools.Entitlement(holder); !is.Works() || is.Removes() {
 			return false
 		}
 		p = holder

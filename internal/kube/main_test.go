@@ -122,7 +122,8 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 		return nil, err
 	}
 	r.lanes = poolupdate.New(poolupdate.Config{
-		Interval: time.Second, MaxRetries: 1, AdminState: draining != nil, Lease: lease, Azure: arm, Cluster: r.kube, Ledger: r.kube, Reporter: r.kube, Log: log,
+		Interval: time.Second, MaxRetries: 1, AdminState: draining != nil, Lease: lease, Azure: arm, Log: log,
+		Cluster: r.kube.BackendPools(), Ledger: r.kube.BackendPools(), Reporter: r.kube.BackendPools(),
 	})
 	balancers.done = r.kube.Ensured
 	r.kube.Balance(balancers, balancing())

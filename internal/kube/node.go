@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -39,7 +40,7 @@ func (c *Cluster) servicesOnNode(_ context.Context, obj client.Object) []reconci
 func (c *Cluster) poolsOfNode(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, p := range list[v1alpha1.BackendPool](c.snap.pools, poolsOfNodes, "") {
-		selector, err := selectorOf(p)
+		selector, err := backendpool.Selector(p)
 		if err == nil && selector != nil && selector.Matches(labels.Set(obj.GetLabels())) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 		}

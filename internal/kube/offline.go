@@ -37,14 +37,14 @@ func NewOffline(opts Options) *Offline {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cluster{
-		opts: opts, serviceLBs: servicelb.New(servicelb.Config{}), statuses: &statuses{byRef: map[poolupdate.Ref]*entry{}},
+		opts: opts, serviceLBs: servicelb.New(servicelb.Config{}),
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
 			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
 		},
 		events: newEventQueue(Scheme(), nil, opts.Log),
 	}
-	c.snap.taken, c.snap.made, c.snap.right = c.taken, c.made, c.rightOf
+	c.connectPools(nil)
 	return &Offline{c}
 }
 
@@ -102,15 +102,9 @@ func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 	return o.serviceLBs.WriteDown(ctx, r)
 }
 
-// entryOf is the entry of a BackendPool, whose status is in memory.
-func (o *Offline) entryOf(p *v1alpha1.BackendPool) *entry {
-	ref := refOf(p)
-	o.statuses.mu.Lock()
-	defer o.statuses.mu.Unlock()
-	if o.statuses.byRef[ref] == nil {
-		o.statuses.byRef[ref] = &entry{ref: ref, status: p.Status}
-	}
-	return o.statuses.byRef[ref]
+// Desired implements rehearse.Cluster.
+func (o *Offline) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+	return o.pools.Desired(ref)
 }
 
 // Objects are those that a Cluster works on.

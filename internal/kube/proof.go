@@ -59,34 +59,21 @@ func (c *Cluster) made(p *v1alpha1.BackendPool) bool {
 }
 
 // recordedFor is for whom Weir made a BackendPool, as recorded; empty if it did not.
-func (c *Cluster) recordedFor(p *v1alpha1.BackendPool) string {
-	if c.statuses != nil {
-		if e := c.statuses.known(refOf(p)); e != nil {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			return e.status.MadeFor
-		}
-	}
-	return p.Status.MadeFor
-}
+func (c *Cluster) recordedFor(p *v1alpha1.BackendPool) string { return c.statuses.MadeFor(p) }
 
-// recordMade notes for whom Weir made a BackendPool. The next write of the status writes it:
-// what rests on it comes after that.
-func (c *Cluster) recordMade(p *v1alpha1.BackendPool, e *entry) {
-	if c.recordedFor(p) != "" || !c.snap.made(p) {
-		return
+// madeFor is for whom Weir made a BackendPool, to be recorded; empty if it did not.
+func (c *Cluster) madeFor(p *v1alpha1.BackendPool) string {
+	if !c.snap.made(p) {
+		return ""
 	}
-	record := v1alpha1.MadeForNodes
-	if p.Spec.ServiceRef != nil {
-		s := c.servedService(p)
-		if s == nil { // it went this moment
-			return
-		}
-		record = string(s.UID)
+	if p.Spec.ServiceRef == nil {
+		return v1alpha1.MadeForNodes
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.amend(func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = record })
+	s := c.servedService(p)
+	if s == nil { // it went this moment
+		return ""
+	}
+	return string(s.UID)
 }
 
 // owns reports whether a load balancer is one of those that Weir makes for Services.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/lb"
@@ -124,31 +125,31 @@ func TestWhatWeirMade(t *testing.T) {
 		pool   *v1alpha1.BackendPool
 		served bool
 		made   bool
-		right  right
+		right  backendpool.Right
 		reason string
 	}{
-		{"to the letter, of a Service that Azure holds", webPool(), true, true, rightOwn, ""},
-		{"to the letter, before Azure was asked", webPool(), false, false, rightNone, v1alpha1.ReasonPending},
-		{"the same, made by an earlier release that filled it", webPool(tookItsPool), false, true, rightOwn, ""},
-		{"recorded", webPool(recordedAs(webUID)), false, true, rightOwn, ""},
-		{"recorded, its label and owner edited", webPool(recordedAs(webUID), withOwner(goneUID)), false, true, rightOwn, ""},
-		{"recorded for a Service that is gone", webPool(recordedAs(goneUID), withName("gone.kubernetes"), ofService("gone"), ofPool("shop-gone")), false, true, rightOwn, ""},
-		{"recorded, and edited to name another Service", webPool(recordedAs(webUID), ofService("other")), true, false, rightNone, v1alpha1.ReasonNotAllowed},
-		{"a label", webPool(labelled, withOwner(goneUID), ofService("gone"), withName("gone.kubernetes")), true, false, rightNone, v1alpha1.ReasonNotAllowed},
-		{"of the same Service, in another's words", webPool(withName("mine"), withOwner("x")), true, false, rightOwn, ""},
-		{"of the same Service, for another pool", webPool(withName("mine"), ofPool("shop-db")), true, false, rightNone, v1alpha1.ReasonNotAllowed},
-		{"a copy in another namespace", webPool(inNamespaceOf("team")), true, false, rightNone, v1alpha1.ReasonDuplicate},
-		{"a copy in a namespace that nobody knows", webPool(inNamespaceOf("new")), true, false, rightNone, v1alpha1.ReasonPending},
-		{"on a load balancer of somebody else", webPool(onLoadBalancer("terraform", "")), true, false, rightNone, v1alpha1.ReasonNotAllowed},
-		{"on one of the same name in another resource group", webPool(onLoadBalancer("kubernetes", "other")), true, false, rightNone, v1alpha1.ReasonNotAllowed},
-		{"a record there", webPool(onLoadBalancer("kubernetes", "other"), recordedAs(webUID)), true, false, rightNone, v1alpha1.ReasonNotAllowed},
-		{"allowed, of a pool that nobody needs", webPool(inNamespaceOf("team"), ofPool("team-db")), true, false, rightGranted, ""},
-		{"allowed, and it took the Service's pool", webPool(inNamespaceOf("team"), tookItsPool), true, false, rightNone, v1alpha1.ReasonDuplicate},
-		{"the same, being deleted", webPool(inNamespaceOf("team"), tookItsPool, deleting), true, false, rightGranted, ""},
-		{"of nodes, in Weir's namespace", nodesPool(), false, true, rightOwn, ""},
-		{"of some nodes of the shared pool, in Weir's namespace", nodesPool(withName("mine")), false, false, rightGranted, ""},
-		{"of nodes, elsewhere", nodesPool(inNamespaceOf("team")), false, false, rightNone, v1alpha1.ReasonDuplicate},
-		{"of nodes, elsewhere, recorded", nodesPool(inNamespaceOf("team"), recordedAs(v1alpha1.MadeForNodes)), false, false, rightNone, v1alpha1.ReasonDuplicate},
+		{"to the letter, of a Service that Azure holds", webPool(), true, true, backendpool.Own, ""},
+		{"to the letter, before Azure was asked", webPool(), false, false, backendpool.NoRight, v1alpha1.ReasonPending},
+		{"the same, made by an earlier release that filled it", webPool(tookItsPool), false, true, backendpool.Own, ""},
+		{"recorded", webPool(recordedAs(webUID)), false, true, backendpool.Own, ""},
+		{"recorded, its label and owner edited", webPool(recordedAs(webUID), withOwner(goneUID)), false, true, backendpool.Own, ""},
+		{"recorded for a Service that is gone", webPool(recordedAs(goneUID), withName("gone.kubernetes"), ofService("gone"), ofPool("shop-gone")), false, true, backendpool.Own, ""},
+		{"recorded, and edited to name another Service", webPool(recordedAs(webUID), ofService("other")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"a label", webPool(labelled, withOwner(goneUID), ofService("gone"), withName("gone.kubernetes")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"of the same Service, in another's words", webPool(withName("mine"), withOwner("x")), true, false, backendpool.Own, ""},
+		{"of the same Service, for another pool", webPool(withName("mine"), ofPool("shop-db")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"a copy in another namespace", webPool(inNamespaceOf("team")), true, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
+		{"a copy in a namespace that nobody knows", webPool(inNamespaceOf("new")), true, false, backendpool.NoRight, v1alpha1.ReasonPending},
+		{"on a load balancer of somebody else", webPool(onLoadBalancer("terraform", "")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"on one of the same name in another resource group", webPool(onLoadBalancer("kubernetes", "other")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"a record there", webPool(onLoadBalancer("kubernetes", "other"), recordedAs(webUID)), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"allowed, of a pool that nobody needs", webPool(inNamespaceOf("team"), ofPool("team-db")), true, false, backendpool.Granted, ""},
+		{"allowed, and it took the Service's pool", webPool(inNamespaceOf("team"), tookItsPool), true, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
+		{"the same, being deleted", webPool(inNamespaceOf("team"), tookItsPool, deleting), true, false, backendpool.Granted, ""},
+		{"of nodes, in Weir's namespace", nodesPool(), false, true, backendpool.Own, ""},
+		{"of some nodes of the shared pool, in Weir's namespace", nodesPool(withName("mine")), false, false, backendpool.Granted, ""},
+		{"of nodes, elsewhere", nodesPool(inNamespaceOf("team")), false, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
+		{"of nodes, elsewhere, recorded", nodesPool(inNamespaceOf("team"), recordedAs(v1alpha1.MadeForNodes)), false, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := proving(t, tt.pool)
@@ -160,8 +161,8 @@ func TestWhatWeirMade(t *testing.T) {
 				t.Fatal(err)
 			}
 			has, not := o.rightOf(tt.pool, at)
-			if made := o.made(tt.pool); made != tt.made || has != tt.right || not.reason != tt.reason {
-				t.Errorf("made by Weir %v, right %d %s %q; want %v, %d %s", made, has, not.reason, not.why, tt.made, tt.right, tt.reason)
+			if made := o.made(tt.pool); made != tt.made || has != tt.right || not.Reason != tt.reason {
+				t.Errorf("made by Weir %v, right %d %s %q; want %v, %d %s", made, has, not.Reason, not.Why, tt.made, tt.right, tt.reason)
 			}
 		})
 	}

@@ -95,17 +95,17 @@ func (o *Offline) Pools() []rehearse.Pool {
 		if !ok || o.allowsUnseen && o.unseenMembers(p) {
 			continue
 		}
-		st := o.snap.standingOf(p)
-		e := o.entryOf(p)
-		if st.deleting && (!st.removes() || e.isReleased() || o.needed(p)) {
+		is := o.pools.Entitlement(p)
+		e := o.statuses.Adopt(p)
+		if is.Deleting && (!is.Removes() || e.Released() || o.needed(p)) {
 			continue
 		}
-		pool := rehearse.Pool{BackendPool: key(p.Namespace, p.Name), ID: st.pool, Ref: e.ref}
+		pool := rehearse.Pool{BackendPool: key(p.Namespace, p.Name), ID: is.Pool, Ref: refOf(p)}
 		if p.Spec.ServiceRef != nil {
 			pool.Service = key(p.Namespace, p.Spec.ServiceRef.Name)
 		}
-		if !st.works() {
-			pool.Left = st.why
+		if !is.Works() {
+			pool.Left = is.Why
 		}
 		all = append(all, pool)
 	}

@@ -14,49 +14,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/lb"
 )
 
-// right is what a BackendPool has to its pool. Who has more holds it.
-type right int
-
-const (
-	rightNone    right = iota // nothing is read or written for it
-	rightGranted              // an administrator allows the load balancer to its namespace
-	rightOwn                  // Weir made it, or it is for the Service whose pool that is
-)
-
-// refusal says why a BackendPool has no right to its pool: reason and why of its condition.
-type refusal struct{ reason, why string }
-
 // rightOf says which right a BackendPool has to its pool, and why it has none.
-func (c *Cluster) rightOf(p *v1alpha1.BackendPool, at lb.PoolID) (right, refusal) {
+func (c *Cluster) rightOf(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right, backendpool.Refusal) {
 	if c.snap.made(p) {
-		return rightOwn, refusal{}
+		return backendpool.Own, backendpool.Refusal{}
 	}
 	own := c.owns(at.LoadBalancer)
 	s := c.servedService(p)
 	its := own && s != nil && containsFold(c.ownPools(s), at.Name)
 	if its && c.fills(s, p, at) {
-		return rightOwn, refusal{}
+		return backendpool.Own, backendpool.Refusal{}
 	}
 	allowed, known := c.allowed(p.Namespace, at.LoadBalancer)
 	switch {
 	case !known:
-		return rightNone, refusal{v1alpha1.ReasonPending, "whether its namespace may bind the pool is not known: Namespace " + p.Namespace + " has not been seen yet"}
+		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonPending, Why: "whether its namespace may bind the pool is not known: Namespace " + p.Namespace + " has not been seen yet"}
 	case !allowed && its:
-		return rightNone, refusal{v1alpha1.ReasonPending, fmt.Sprintf("Service %s has no rules on load balancer %s yet", key(s.Namespace, s.Name), at.LoadBalancer.Name)}
+		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonPending, Why: fmt.Sprintf("Service %s has no rules on load balancer %s yet", key(s.Namespace, s.Name), at.LoadBalancer.Name)}
 	case !allowed:
-		return rightNone, refusal{v1alpha1.ReasonNotAllowed, notAllowed(p.Namespace, at)}
+		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonNotAllowed, Why: notAllowed(p.Namespace, at)}
 	}
 	// One that goes takes its addresses out, while nobody has more right to the pool.
 	if own && p.DeletionTimestamp == nil {
 		if whose := c.neededBy(p, at); whose != "" {
-			return rightNone, refusal{v1alpha1.ReasonDuplicate, fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", describePool(at), whose)}
+			return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonDuplicate, Why: fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", backendpool.DescribePool(at), whose)}
 		}
 	}
-	return rightGranted, refusal{}
+	return backendpool.Granted, backendpool.Refusal{}
 }
 
 func notAllowed(namespace string, at lb.PoolID) string {

@@ -27,6 +27,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/servicelb"
@@ -70,13 +71,13 @@ type Lanes interface {
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool
 }
 
-// Cluster is the Kubernetes side. It implements poolupdate's Cluster, Ledger and
-// Reporter; these, and Synced, may be called from any goroutine.
+// Cluster is the Kubernetes side. Synced may be called from any goroutine.
 type Cluster struct {
 	opts     Options
 	mgr      manager.Manager
 	snap     *snapshot
-	statuses *statuses
+	statuses *backendpool.Statuses
+	pools    *backendpool.Controller
 	events   *eventQueue
 	reader   client.Reader // of the API server itself
 	cached   client.Reader // of the manager's cache
@@ -106,12 +107,6 @@ type Cluster struct {
 	allowsUnseen bool
 }
 
-var (
-	_ poolupdate.Cluster  = (*Cluster)(nil)
-	_ poolupdate.Ledger   = (*Cluster)(nil)
-	_ poolupdate.Reporter = (*Cluster)(nil)
-)
-
 // New registers the informers with the manager, whose cache has to have CacheOptions
 // and whose scheme Scheme. It asks the API server which kinds it knows.
 //
@@ -135,13 +130,12 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	c := &Cluster{
 		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), cached: mgr.GetCache(), writer: mgr.GetClient(),
 		serviceLBs: servicelb.New(servicelb.Config{}),
-		statuses:   &statuses{reader: mgr.GetAPIReader(), writer: mgr.GetClient().Status(), byRef: map[poolupdate.Ref]*entry{}},
 		snap: &snapshot{
 			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
 			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
 		},
 	}
-	c.snap.taken, c.snap.made, c.snap.right = c.taken, c.made, c.rightOf
+	c.connectPools(poolAPI{mgr.GetAPIReader(), mgr.GetClient().Status(), mgr.GetClient()})
 	for _, k := range c.kinds() {
 		if err := c.inform(ctx, k.object, k.store, k.indexers); err != nil {
 			return nil, err
@@ -209,7 +203,7 @@ func (c *Cluster) Synced(*http.Request) error {
 
 // Setup adds the controllers, the lanes and the writer of events to the manager.
 func (c *Cluster) Setup(lanes Lanes) error {
-	c.lanes = lanes
+	c.lanes, c.pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {
 		c.opts.Reach.tells(c.reachable, c.well)
 	}
@@ -270,7 +264,7 @@ func (c *Cluster) Setup(lanes Lanes) error {
 // that could not be recorded. Their back-off has grown with the time for which the API
 // server was away.
 func (c *Cluster) reachable() {
-	for _, ref := range c.statuses.kept() {
+	for _, ref := range c.statuses.Unsaved() {
 		c.wake.add(ref)
 	}
 	time.AfterFunc(afterLists, c.lanes.Resume)
@@ -301,10 +295,6 @@ func live() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-// taken asks the status store, and the informer's copy where that has not loaded.
-func (c *Cluster) taken(p *v1alpha1.BackendPool) bool {
-	if e := c.statuses.known(refOf(p)); e != nil {
-		return e.taken()
-	}
-	return takes(&p.Status)
-}
+// States counts the BackendPools by the reason of their Synced condition, as kubectl
+// shows it. Its cost grows with their number.
+func (c *Cluster) States() map[string]int { return c.statuses.Reasons() }

@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -13,10 +12,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
@@ -37,7 +36,7 @@ type snapshot struct {
 	// made reports whether a BackendPool is provably Weir's own, and right which right one
 	// has to its pool.
 	made  func(*v1alpha1.BackendPool) bool
-	right func(*v1alpha1.BackendPool, lb.PoolID) (right, refusal)
+	right func(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Right, backendpool.Refusal)
 }
 
 // get returns what a store has under a key, or nil.
@@ -63,15 +62,6 @@ func list[T any](store toolscache.Indexer, index, name string) []*T {
 		}
 	}
 	return out
-}
-
-// pool returns a BackendPool, if it is still the same.
-func (s *snapshot) pool(ref poolupdate.Ref) *v1alpha1.BackendPool {
-	p := s.poolNamed(ref.Namespace, ref.Name)
-	if p == nil || string(p.UID) != ref.UID {
-		return nil
-	}
-	return p
 }
 
 func (s *snapshot) poolNamed(namespace, name string) *v1alpha1.BackendPool {
@@ -161,7 +151,7 @@ func (s *snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
 
 // selected are the nodes that match a pool's selector.
 func (s *snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {
-	selector, err := selectorOf(p)
+	selector, err := backendpool.Selector(p)
 	if err != nil {
 		return nil, err
 	}
@@ -176,60 +166,4 @@ func (s *snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node],
 			}
 		}
 	}, nil
-}
-
-// Relevant implements poolupdate.Cluster.
-func (c *Cluster) Relevant(op poolupdate.Operation) bool {
-	p := c.snap.pool(op.Ref)
-	if p == nil || !controllerutil.ContainsFinalizer(p, v1alpha1.Finalizer) {
-		return false
-	}
-	st := c.snap.standingOf(p)
-	if !st.works() || st.pool.Key() != op.Pool.Key() {
-		return false
-	}
-	return op.Service == (poolupdate.ServiceName{}) || !st.removes() && op.Service == st.service
-}
-
-// errHeld says that a BackendPool is not entitled to a write any more.
-var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
-
-// Desired implements poolupdate.Cluster. Where the cluster has no answer, because the
-// BackendPool went, was paused or became invalid since Relevant was asked, an empty
-// set would drain the pool: it says that it does not know.
-func (c *Cluster) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
-	none := poolupdate.Desired{}
-	e, p := c.statuses.known(ref), c.snap.pool(ref)
-	if e == nil || p == nil {
-		return none, errGone
-	}
-	want := poolupdate.Desired{
-		Ours:      func(netip.Addr) bool { return false },
-		AddressOf: func(machine string) (netip.Addr, bool) { return c.snap.addressOf(machine, lb.Family(p.Spec.IPFamily)) },
-	}
-	st := c.snap.standingOf(p)
-	switch {
-	case !st.works():
-		e.remember(membership.Set{}, situation{state: st.state, generation: p.Generation}) // as hold does
-		return none, errHeld
-	case st.removes():
-		e.remember(membership.Set{}, situationOf(p, st, membership.Set{}))
-	default:
-		set, err := c.snap.members(p)
-		e.remember(set, situationOf(p, st, set))
-		if err != nil {
-			return none, err
-		}
-		want.Addresses, want.Ours, want.Alone = set.Addresses, c.oursIn(p), c.snap.made(p)
-	}
-	want.Recorded = e.readRecord()
-	return want, nil
-}
-
-// oursIn tells which addresses are ours that stand in a pool when it is first taken.
-func (c *Cluster) oursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool {
-	if c.snap.made(p) {
-		return func(netip.Addr) bool { return true } // nobody else writes it
-	}
-	return c.snap.ofThisCluster
 }

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/fault"
@@ -68,3 +69,11 @@ func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
 		t.Errorf("%s is tried again, and it did not fail again", got)
 	}
 }
+
+// addOnly is a work queue that takes and never gives.
+type addOnly struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added []reconcile.Request
+}
+
+func (q *addOnly) Add(r reconcile.Request) { q.added = append(q.added, r) }

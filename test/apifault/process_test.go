@@ -39,7 +39,7 @@ func (s *stage) beforeNextReport(first func()) {
 
 // counting counts what is told.
 type counting struct {
-	*kube.Cluster
+	poolupdate.Reporter
 
 	s *stage
 }
@@ -60,7 +60,7 @@ func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 	if first != nil {
 		first()
 	}
-	c.Cluster.Report(ctx, r)
+	c.Reporter.Report(ctx, r)
 }
 
 // running is a controller. err is what its manager returned, once ended is closed.
@@ -110,7 +110,7 @@ func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*runn
 		return nil, err
 	}
 	lanes := poolupdate.New(poolupdate.Config{
-		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k, Ledger: k, Reporter: counting{k, s}, Log: log,
+		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k.BackendPools(), Ledger: k.BackendPools(), Reporter: counting{k.BackendPools(), s}, Log: log,
 	})
 	if err := k.Setup(lanes); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
 )
 
 // told has the Service of the desk hear of an attempt.
@@ -33,8 +34,8 @@ func (d *desk) startsAnew() poolupdate.Told {
 	stored := d.p.DeepCopy()
 	d.status().DeepCopyInto(&stored.Status)
 	d.api.stored = stored
-	d.statuses = &statuses{reader: d.api, writer: d.api, byRef: map[poolupdate.Ref]*entry{}}
-	d.events = newEventQueue(Scheme(), nil, d.opts.Log)
+	d.cluster.startsAnew(d.api)
+	d.world.told = nil
 	d.lanes.ops = nil
 	d.reconciles()
 	if len(d.lanes.ops) == 0 {
@@ -76,7 +77,7 @@ func TestTheLastWordIsReadBack(t *testing.T) {
 		{"an attempt that was put off", func() { d.reports(poolupdate.Postponed) }, failed},
 		{"gone: nobody is told, and nothing is given up", func() { d.reports(poolupdate.Stale) }, poolupdate.Told{Failure: true}},
 		{"Failed, for a very long code", func() { d.told(poolupdate.Terminal, "Terminal "+strings.Repeat("x", 500)) },
-			poolupdate.Told{Failure: true, GivenUpFor: "Terminal " + strings.Repeat("x", maxCode-len("Terminal …")) + "…"}},
+			poolupdate.Told{Failure: true, GivenUpFor: "Terminal " + strings.Repeat("x", words.MaxCode-len("Terminal …")) + "…"}},
 		{"Updated", func() { d.told(poolupdate.Written, "", addressesOfOurs) }, poolupdate.Told{}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestTheLastWordIsReadBack(t *testing.T) {
 
 func (d *desk) records() {
 	d.Helper()
-	if err := d.Record(d.Context(), refOf(d.p), poolupdate.Intent{Written: ours, Add: 1}); err != nil {
+	if err := d.Record(d.Context(), RefOf(d.p), poolupdate.Intent{Written: ours, Add: 1}); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -101,8 +102,8 @@ func TestTheLastWordIsThatOfItsService(t *testing.T) {
 	if got := *d.status().Told; got != (v1alpha1.Told{Word: EventFailed, Service: "web", GivenUpFor: "Terminal Bad", Problem: v1alpha1.ReasonFailed}) {
 		t.Errorf("%+v", got)
 	}
-	e := d.statuses.known(refOf(d.p))
-	if got := e.recalled("another"); got != (poolupdate.Told{}) {
+	e := d.statuses.Known(RefOf(d.p))
+	if got := e.lastTold("another"); got != (poolupdate.Told{}) {
 		t.Errorf("another Service: %+v", got)
 	}
 }
@@ -135,7 +136,7 @@ func TestAProblemIsToldOnceByWhicheverProcess(t *testing.T) {
 func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
 	d := atDesk(t)
 	waiting := 0
-	d.api.applied = func() { waiting = len(d.events.waiting) }
+	d.api.applied = func() { waiting = len(d.world.told) }
 	d.told(poolupdate.Terminal, "Terminal Bad")
 	if waiting != 0 {
 		t.Errorf("%d events were on their way before the status was written", waiting)

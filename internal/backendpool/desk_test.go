@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"errors"
@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
@@ -23,7 +21,7 @@ import (
 // desk is a Cluster with one BackendPool, whose reconcilers are called by hand.
 type desk struct {
 	*testing.T
-	*Cluster
+	*cluster
 	api   *statusAPI
 	lanes *queued
 	p     *v1alpha1.BackendPool
@@ -33,8 +31,8 @@ type desk struct {
 func atDesk(t *testing.T, edit ...func(*v1alpha1.BackendPool)) *desk {
 	t.Helper()
 	c, api, p := recorded(t)
-	d := &desk{T: t, Cluster: c, api: api, lanes: &queued{}, p: p}
-	c.lanes = d.lanes
+	d := &desk{T: t, cluster: c, api: api, lanes: &queued{}, p: p}
+	c.Lanes = d.lanes
 	d.becomes(edit...)
 	return d
 }
@@ -47,29 +45,25 @@ func (d *desk) becomes(edit ...func(*v1alpha1.BackendPool)) {
 		f(p)
 	}
 	d.p = p
-	if err := d.snap.pools.Update(p); err != nil {
-		d.Fatal(err)
-	}
+	d.world.add(p)
 }
 
 func (d *desk) serviceGoes() {
 	d.Helper()
-	if err := d.snap.services.Delete(serviceOfType(corev1.ServiceTypeLoadBalancer)); err != nil {
-		d.Fatal(err)
-	}
+	d.world.deletes(serviceOfType(corev1.ServiceTypeLoadBalancer))
 }
 
 // reconciles returns when to look again; 0 for never.
 func (d *desk) reconciles() time.Duration {
 	d.Helper()
-	result, err := d.reconcilePool(d.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d.p)})
+	result, err := d.reconciled(d.T, d.p)
 	if err != nil {
 		d.Fatal(err)
 	}
-	return result.RequeueAfter
+	return result.After
 }
 
-func (d *desk) status() *v1alpha1.BackendPoolStatus { return &d.statuses.known(refOf(d.p)).status }
+func (d *desk) status() *v1alpha1.BackendPoolStatus { return &d.statuses.Known(RefOf(d.p)).status }
 
 func (d *desk) condition(kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(d.status().Conditions, kind); c != nil {
@@ -96,7 +90,7 @@ func (d *desk) parked(want bool) {
 // reports tells of an attempt at the pool.
 func (d *desk) reports(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
 	d.Helper()
-	r := poolupdate.Report{Ref: refOf(d.p), Pool: d.snap.standingOf(d.p).pool, Outcome: o, At: time.Unix(1000, 0)}
+	r := poolupdate.Report{Ref: RefOf(d.p), Pool: d.Entitlement(d.p).Pool, Outcome: o, At: time.Unix(1000, 0)}
 	r.Settled = o == poolupdate.Written || o == poolupdate.Unchanged
 	if !r.Settled {
 		r.Observed = -1
@@ -111,15 +105,15 @@ func (d *desk) reports(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
 // said returns the reasons of the events that wait to be written.
 func (d *desk) said() string {
 	var reasons []string
-	for e, waits := d.events.next(); waits; e, waits = d.events.next() {
-		reasons = append(reasons, e.InvolvedObject.Kind+" "+e.Reason)
+	for e, waits := d.world.next(); waits; e, waits = d.world.next() {
+		reasons = append(reasons, e.about+" "+e.Reason)
 	}
 	return strings.Join(reasons, ", ")
 }
 
 func (d *desk) waits(edit ...func(*poolupdate.Waiting)) {
 	w := poolupdate.Waiting{
-		Ref: refOf(d.p), Pool: d.snap.standingOf(d.p).pool, Cause: poolupdate.CauseGate,
+		Ref: RefOf(d.p), Pool: d.Entitlement(d.p).Pool, Cause: poolupdate.CauseGate,
 		Until: time.Now().Add(time.Minute), Why: "writes are closed",
 	}
 	for _, f := range edit {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"fmt"
@@ -10,36 +10,43 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
 )
 
 // Wait implements poolupdate.Reporter. It waits for nobody: the status is changed in
 // memory, and the work queue writes it.
-func (c *Cluster) Wait(w poolupdate.Waiting) {
-	e := c.statuses.known(w.Ref)
-	p := c.snap.pool(w.Ref)
-	if e == nil || p == nil {
+func (c *Controller) Wait(w poolupdate.Waiting) {
+	e, p := c.known(w.Ref)
+	if p == nil {
 		return
 	}
-	st := c.snap.standingOf(p)
-	if !st.works() || st.pool.Key() != w.Pool.Key() {
+	is := c.Entitlement(p)
+	if !is.Works() || is.Pool.Key() != w.Pool.Key() {
 		return
 	}
 	desired := 0
-	if !st.removes() {
-		set, err := c.snap.members(p)
+	if !is.Removes() {
+		set, err := c.Cluster.Members(p)
 		if err != nil {
 			return // the reconciler says so
 		}
 		desired = len(set.Addresses)
 	}
-	e.mu.Lock()
-	if e.reportedAt.After(w.Since) { // an attempt has ended meanwhile, and said what it found
-		e.mu.Unlock()
-		return
+	if e.waits(p.Generation, w, desired, time.Now()) {
+		c.Queue(w.Ref)
 	}
-	e.amend(func(s *v1alpha1.BackendPoolStatus) { wait(s, p.Generation, w, desired, time.Now()) })
-	e.mu.Unlock()
-	c.wake.add(w.Ref)
+}
+
+// waits takes over what a change waits for, unless an attempt has ended meanwhile, and said
+// what it found.
+func (e *Entry) waits(generation int64, w poolupdate.Waiting, desired int, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reportedAt.After(w.Since) {
+		return false
+	}
+	e.amend(func(s *v1alpha1.BackendPoolStatus) { wait(s, generation, w, desired, now) })
+	return true
 }
 
 // wait says what a change waits for. What the last attempt met stays in sight.
@@ -68,7 +75,7 @@ func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting,
 	case poolupdate.CauseRetryAfter:
 		why = ", because " + patience(w.Until)
 	case poolupdate.CausePace:
-		why = ", because requests are kept to a pace; it is due at " + stamp(w.Until)
+		why = ", because requests are kept to a pace; it is due at " + words.Stamp(w.Until)
 	case poolupdate.CauseBehind:
 		why = ": something else on its load balancer goes first"
 	}

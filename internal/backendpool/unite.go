@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"encoding/json"
@@ -60,17 +60,10 @@ func unite(s, other *v1alpha1.BackendPoolStatus) {
 
 // learn keeps what another process has recorded, until an attempt has seen it: no report of
 // one that had not takes it out of the ledger. The caller holds e.mu.
-func (e *entry) learn(other *v1alpha1.BackendPoolStatus) {
+func (e *Entry) learn(other *v1alpha1.BackendPoolStatus) {
 	if e.learnt == nil {
 		e.learnt = &v1alpha1.BackendPoolStatus{}
 	}
 	unite(e.learnt, other)
 	e.amend(func(*v1alpha1.BackendPoolStatus) {})
-}
-
-// learned reports whether another has recorded something that no attempt has seen.
-func (e *entry) learned() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.learnt != nil
 }

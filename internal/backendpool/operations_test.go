@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func TestWhatIsQueuedForAPool(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: strings.Fields(tt.recorded)}}
+			e := &Entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: strings.Fields(tt.recorded)}}
 			for ip := range strings.FieldsSeq(tt.down) {
 				e.status.Down = append(e.status.Down, v1alpha1.DownAddress{Address: ip})
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"time"
@@ -10,11 +10,12 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/words"
 )
 
 // park says until when the pool is left alone, and why.
 func park(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reason, why string) {
-	s.NextEligibleAt = new(metav1.NewTime(whole(until)))
+	s.NextEligibleAt = new(metav1.NewTime(words.WholeSecond(until)))
 	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
 }
 
@@ -67,8 +68,8 @@ func restsUntil(s *v1alpha1.BackendPoolStatus) time.Time {
 	return s.NextEligibleAt.Time
 }
 
-// wakes ends the rest of a pool whose time has come.
-func (e *entry) wakes(generation int64, now time.Time) {
+// endsRest ends the rest of a pool whose time has come.
+func (e *Entry) endsRest(generation int64, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if until := restsUntil(&e.status); !until.IsZero() && !until.After(now) {
@@ -78,12 +79,12 @@ func (e *entry) wakes(generation int64, now time.Time) {
 
 // believe takes over what an earlier process was asked for, but no more than a server can
 // ask for: a status can be edited, and clocks can be wrong.
-func (e *entry) believe(generation int64, now time.Time) {
+func (e *Entry) believe(generation int64, now time.Time) {
 	if e.status.NextEligibleAt == nil {
 		return
 	}
 	e.notBefore = e.status.NextEligibleAt.Time
-	if latest := whole(now.Add(backoff.MaxRetryAfter)); e.notBefore.After(latest) {
+	if latest := words.WholeSecond(now.Add(backoff.MaxRetryAfter)); e.notBefore.After(latest) {
 		e.notBefore = latest
 		// Written, too, or each restart would add as much again.
 		e.amend(func(s *v1alpha1.BackendPoolStatus) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"strings"
@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
@@ -26,7 +24,7 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	for range 3 {
 		d.reports(poolupdate.Terminal)
 		d.says(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way")
-		d.statuses.known(refOf(d.p)).again(time.Unix(1, 0)) // it is time
+		d.statuses.Known(RefOf(d.p)).again(time.Unix(1, 0)) // it is time
 		d.reconciles()
 		d.says(v1alpha1.ReasonFailed, "out of the pool")
 	}
@@ -118,7 +116,7 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 	d := atDesk(t)
 	reconciles := func() {
 		t.Helper()
-		if _, err := d.reconcileService(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "web"}}); err != nil {
+		if err := d.EndpointsChanged(t.Context(), poolupdate.ServiceName{Namespace: "shop", Name: "web"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,9 +126,7 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 	}
 	leaving := serviceOfType(corev1.ServiceTypeLoadBalancer)
 	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/keeper"}
-	if err := d.snap.services.Update(leaving); err != nil {
-		t.Fatal(err)
-	}
+	d.world.add(leaving)
 	reconciles()
 	d.serviceGoes()
 	reconciles()

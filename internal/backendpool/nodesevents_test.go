@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,16 +21,16 @@ func ofNodes(p *v1alpha1.BackendPool) {
 func (d *desk) words() string {
 	d.Helper()
 	var said []string
-	for e, waits := d.events.next(); waits; e, waits = d.events.next() {
+	for e, waits := d.world.next(); waits; e, waits = d.world.next() {
 		word, attempt := strings.CutPrefix(e.Reason, EventUpdated[:len(EventUpdated)-len("Updated")])
 		if !attempt {
 			continue
 		}
-		if e.InvolvedObject.Kind != "BackendPool" || (e.Type == corev1.EventTypeNormal) != (e.Reason == EventUpdated) {
-			d.Errorf("event %s %s on %s", e.Type, e.Reason, e.InvolvedObject.Kind)
+		if e.about != "BackendPool" || (e.Kind == corev1.EventTypeNormal) != (e.Reason == EventUpdated) {
+			d.Errorf("event %s %s on %s", e.Kind, e.Reason, e.about)
 		}
-		if e.Reason == EventFailed && !strings.HasSuffix(e.Message, "Bad: no way. To retrigger, set and unset spec.paused.") {
-			d.Errorf("event %q", e.Message)
+		if e.Reason == EventFailed && !strings.HasSuffix(e.Text, "Bad: no way. To retrigger, set and unset spec.paused.") {
+			d.Errorf("event %q", e.Text)
 		}
 		said = append(said, word)
 	}
@@ -101,7 +102,7 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 		d.becomes(func(p *v1alpha1.BackendPool) { p.Status = status })
 		d.api.stored = d.p
 		d.statuses.drop(d.p.Namespace, d.p.Name, "")
-		if _, err := d.statuses.load(t.Context(), refOf(d.p)); err != nil {
+		if _, err := d.statuses.Load(t.Context(), RefOf(d.p), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		tell(tt.after, tt.again)

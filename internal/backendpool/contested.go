@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func contestedText(ips []netip.Addr) string {
 }
 
 // contested reports whether the BackendPool says so.
-func (e *entry) contested() bool {
+func (e *Entry) contested() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return meta.IsStatusConditionTrue(e.status.Conditions, v1alpha1.ConditionContested)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"net/netip"
@@ -32,11 +32,11 @@ func TestAContestedPool(t *testing.T) {
 	if got := d.said(); got != "BackendPool BackendPoolContested, BackendPool Failed" {
 		t.Errorf("events: %s", got)
 	}
-	if n := d.Contested()["BackendPool"]; n != 1 {
+	if n := d.statuses.Contested(); n != 1 {
 		t.Errorf("%d are counted", n)
 	}
 	d.reports(poolupdate.Unchanged, addressesOfOurs)
-	if c := meta.FindStatusCondition(d.status().Conditions, v1alpha1.ConditionContested); c != nil || d.Contested()["BackendPool"] != 0 {
+	if c := meta.FindStatusCondition(d.status().Conditions, v1alpha1.ConditionContested); c != nil || d.statuses.Contested() != 0 {
 		t.Errorf("after the end: %+v", c)
 	}
 	d.reports(poolupdate.Written, fought)

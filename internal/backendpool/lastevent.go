@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"slices"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
 )
 
-// hearsOf keeps the last word of an attempt in a status: to the Service of a BackendPool, or
+// notesEvents keeps the last word of an attempt in a status: to the Service of a BackendPool, or
 // own, which is that on a BackendPool of nodes.
-func hearsOf(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own string, r poolupdate.Report) {
-	t := toldIn(s)
+func notesEvents(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own string, r poolupdate.Report) {
+	t := lastEvent(s)
 	if p.Spec.ServiceRef == nil {
 		if own != "" {
 			t.Word, t.Service = own, ""
@@ -25,41 +26,41 @@ func hearsOf(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own string,
 			}
 		}
 	}
-	t.GivenUpFor = sentence(r.GivenUpFor, maxCode)
-	setTold(s, t)
+	t.GivenUpFor = words.Sentence(r.GivenUpFor, words.MaxCode)
+	setLastEvent(s, t)
 }
 
-// hearsOfProblem keeps which problem of a BackendPool its last warning speaks of.
-func hearsOfProblem(s *v1alpha1.BackendPoolStatus) {
-	t := toldIn(s)
+// notesProblem keeps which problem of a BackendPool its last warning speaks of.
+func notesProblem(s *v1alpha1.BackendPoolStatus) {
+	t := lastEvent(s)
 	if is := problem(s.Conditions); is != "" {
 		t.Problem = is
 	} else if slices.Contains(noProblem, syncedReason(s.Conditions)) {
 		t.Problem = ""
 	}
-	setTold(s, t)
+	setLastEvent(s, t)
 }
 
-// recalled is what an earlier process has said to a Service, or to nobody but the
+// lastTold is what an earlier process has said to a Service, or to nobody but the
 // BackendPool. What was said to another Service is not known to this one.
-func (e *entry) recalled(service string) poolupdate.Told {
+func (e *Entry) lastTold(service string) poolupdate.Told {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := toldIn(&e.status)
+	t := lastEvent(&e.status)
 	if t.Service != service {
 		return poolupdate.Told{}
 	}
 	return poolupdate.Told{Failure: t.Word == EventRetrying || t.Word == EventFailed, GivenUpFor: t.GivenUpFor}
 }
 
-func toldIn(s *v1alpha1.BackendPoolStatus) v1alpha1.Told {
+func lastEvent(s *v1alpha1.BackendPoolStatus) v1alpha1.Told {
 	if s.Told == nil {
 		return v1alpha1.Told{}
 	}
 	return *s.Told
 }
 
-func setTold(s *v1alpha1.BackendPoolStatus, t v1alpha1.Told) {
+func setLastEvent(s *v1alpha1.BackendPoolStatus, t v1alpha1.Told) {
 	if s.Told = nil; t != (v1alpha1.Told{}) {
 		s.Told = &t
 	}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -14,12 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
@@ -27,38 +22,29 @@ import (
 
 // versioned is the API server as far as one status is concerned that two processes write:
 // a write with another version than it holds is refused.
-type versioned struct {
-	client.SubResourceWriter
-	client.Reader
-	stored *v1alpha1.BackendPool
+type versioned struct{ stored *v1alpha1.BackendPool }
+
+func (a *versioned) Load(context.Context, poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+	return a.stored.DeepCopy(), nil
 }
 
-func (a *versioned) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	a.stored.DeepCopyInto(obj.(*v1alpha1.BackendPool))
-	return nil
-}
-
-func (a *versioned) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
-	is := obj.(interface {
-		UnstructuredContent() map[string]any
-		GetResourceVersion() string
-		SetResourceVersion(string)
-	})
-	if is.GetResourceVersion() != a.stored.ResourceVersion {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "backendpools"}, a.stored.Name, errors.New("the object has been modified"))
+func (a *versioned) Apply(_ context.Context, _ poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	if version != a.stored.ResourceVersion {
+		return "", ErrConflict
 	}
-	text, err := json.Marshal(is.UnstructuredContent()["status"])
+	text, err := json.Marshal(status)
 	if err != nil {
-		return err
+		return "", err
 	}
 	a.stored.Status = v1alpha1.BackendPoolStatus{}
 	if err := json.Unmarshal(text, &a.stored.Status); err != nil {
-		return err
+		return "", err
 	}
 	a.moves()
-	is.SetResourceVersion(a.stored.ResourceVersion)
-	return nil
+	return a.stored.ResourceVersion, nil
 }
+
+func (a *versioned) SetFinalizer(context.Context, poolupdate.Ref, bool) error { return nil }
 
 // moves changes something else of the object.
 func (a *versioned) moves() {
@@ -69,14 +55,11 @@ func (a *versioned) moves() {
 func (a *versioned) written() []string { return a.stored.Status.WrittenAddresses }
 
 // replica is one of the processes, which has loaded the BackendPool.
-func replica(t *testing.T, api *versioned) *Cluster {
+func replica(t *testing.T, api *versioned) *cluster {
 	t.Helper()
 	c := stored(t, api.stored.DeepCopy(), serviceOfType(corev1.ServiceTypeLoadBalancer))
-	c.opts = Options{Log: slog.New(slog.DiscardHandler)}
-	c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
-	c.snap.taken = c.taken
-	c.events = newEventQueue(Scheme(), nil, slog.Default())
-	if _, err := c.statuses.load(t.Context(), refOf(api.stored)); err != nil {
+	c.startsAnew(api)
+	if _, err := c.statuses.Load(t.Context(), RefOf(api.stored), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -84,13 +67,13 @@ func replica(t *testing.T, api *versioned) *Cluster {
 
 func ips(all ...string) []netip.Addr { return parseAddresses(all) }
 
-func (c *Cluster) records(t *testing.T, ref poolupdate.Ref, all ...string) error {
+func (c *cluster) records(t *testing.T, ref poolupdate.Ref, all ...string) error {
 	t.Helper()
 	c.desired(t, ref)
 	return c.Record(t.Context(), ref, poolupdate.Intent{Written: ips(all...)})
 }
 
-func (c *Cluster) knows(t *testing.T, ref poolupdate.Ref) []string {
+func (c *cluster) knows(t *testing.T, ref poolupdate.Ref) []string {
 	t.Helper()
 	return formatAddresses(c.desired(t, ref).Recorded.Written)
 }
@@ -105,7 +88,7 @@ func settled(ref poolupdate.Ref, all ...string) poolupdate.Report {
 func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 	api := &versioned{stored: bp("a", 0)}
 	api.stored.ResourceVersion = "1"
-	ref := refOf(api.stored)
+	ref := RefOf(api.stored)
 	older, newer := replica(t, api), replica(t, api)
 	if err := newer.records(t, ref, "10.0.0.1"); err != nil {
 		t.Fatal(err)
@@ -120,7 +103,7 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("after the report the ledger holds %v", got)
 	}
-	if e := newer.statuses.known(ref); e.recheckAt.IsZero() || e.status.PoolID == "" {
+	if e := newer.statuses.Known(ref); e.recheckAt.IsZero() || e.status.PoolID == "" {
 		t.Errorf("nobody looks at the pool again: %v, %q", e.recheckAt, e.status.PoolID)
 	}
 	if got := newer.knows(t, ref); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
@@ -139,14 +122,14 @@ func TestTheLateRecordOfAnotherLeaderErasesNothing(t *testing.T) {
 func TestAnObjectThatMovesOnKeepsItsLedger(t *testing.T) {
 	api := &versioned{stored: bp("a", 0)}
 	api.stored.ResourceVersion = "1"
-	ref := refOf(api.stored)
+	ref := RefOf(api.stored)
 	c := replica(t, api)
 	if err := c.records(t, ref, "10.0.0.1", "10.0.0.2"); err != nil {
 		t.Fatal(err)
 	}
 	api.moves()
 	c.Report(t.Context(), settled(ref, "10.0.0.1"))
-	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1"}) || !c.statuses.known(ref).recheckAt.IsZero() {
+	if got := api.written(); !slices.Equal(got, []string{"10.0.0.1"}) || !c.statuses.Known(ref).recheckAt.IsZero() {
 		t.Errorf("the ledger holds %v", got)
 	}
 }
@@ -157,22 +140,22 @@ type lostAnswer struct {
 	lose bool
 }
 
-func (a *lostAnswer) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-	err := a.versioned.Apply(ctx, obj, opts...)
+func (a *lostAnswer) Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	version, err := a.versioned.Apply(ctx, ref, version, status)
 	if a.lose {
 		a.lose = false
-		return errAPI
+		return "", errAPI
 	}
-	return err
+	return version, err
 }
 
 // A write of ours whose answer was lost is not another's.
 func TestALostAnswerIsNobodyElse(t *testing.T) {
 	api := &lostAnswer{versioned: &versioned{stored: bp("a", 0)}}
 	api.stored.ResourceVersion = "1"
-	ref := refOf(api.stored)
+	ref := RefOf(api.stored)
 	c := replica(t, api.versioned)
-	c.statuses.writer = api
+	c.statuses.api = api
 	api.lose = true
 	if err := c.records(t, ref, "10.0.0.1", "10.0.0.2"); !errors.Is(err, errAPI) {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"context"
@@ -15,20 +15,22 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
 )
 
 // errAnotherRecorded says that the ledger holds what the attempt has not seen.
 var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
 
-// readRecord is recorded for an attempt, which then knows what another process has recorded.
-func (e *entry) readRecord() poolupdate.Recorded {
+// readRecord is Recorded for an attempt, which then knows what another process has recorded.
+func (e *Entry) readRecord() poolupdate.Recorded {
 	e.mu.Lock()
 	e.learnt = nil // the status holds it
 	e.mu.Unlock()
-	return e.recorded()
+	return e.Recorded()
 }
 
-func (e *entry) recorded() poolupdate.Recorded {
+// Recorded is what is on record of the pool.
+func (e *Entry) Recorded() poolupdate.Recorded {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return poolupdate.Recorded{
@@ -39,38 +41,51 @@ func (e *entry) recorded() poolupdate.Recorded {
 // Record implements poolupdate.Ledger. On an error nothing was recorded, as far as
 // the next attempt is concerned; if the API has taken it all the same, the next write
 // of the status replaces it.
-func (c *Cluster) Record(ctx context.Context, ref poolupdate.Ref, intent poolupdate.Intent) error {
-	e := c.statuses.known(ref)
-	p := c.snap.pool(ref)
-	if e == nil || p == nil {
-		return errGone
+func (c *Controller) Record(ctx context.Context, ref poolupdate.Ref, intent poolupdate.Intent) error {
+	e, p := c.known(ref)
+	if p == nil {
+		return ErrGone
 	}
-	st := c.snap.standingOf(p)
-	e.writing.Lock()
-	defer e.writing.Unlock()
-	e.mu.Lock()
-	before, set := *e.status.DeepCopy(), e.set
-	e.mu.Unlock()
-	err := c.statuses.updateLocked(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
+	pool := c.Entitlement(p).Pool
+	e.writing <- struct{}{}
+	defer func() { <-e.writing }()
+	before, set := e.beforeRecord()
+	err := c.statuses.updateInTurn(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
 		if !intent.States {
-			s.PoolID = st.pool.String()
+			s.PoolID = pool.String()
 		}
 		s.WrittenAddresses = formatAddresses(intent.Written)
 		setDown(s, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
 		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))
 	})
-	if err == nil && e.learned() {
-		err = errAnotherRecorded
-	}
-	if err != nil {
-		e.mu.Lock()
-		e.amend(func(s *v1alpha1.BackendPoolStatus) { *s = before })
-		e.revision++
-		e.mu.Unlock()
+	if err = e.judgeRecord(before, err); err != nil {
 		return fmt.Errorf("recording what is about to be written: %w", err)
 	}
 	return nil
+}
+
+// beforeRecord returns the status as it is, and what the attempt works with.
+func (e *Entry) beforeRecord() (v1alpha1.BackendPoolStatus, membership.Set) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return *e.status.DeepCopy(), e.set
+}
+
+// judgeRecord has the status be as it was, and written once more, if recording failed, or another
+// has recorded something that no attempt has seen.
+func (e *Entry) judgeRecord(before v1alpha1.BackendPoolStatus, err error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil && e.learnt == nil {
+		return nil
+	}
+	if err == nil {
+		err = errAnotherRecorded
+	}
+	e.amend(func(s *v1alpha1.BackendPoolStatus) { *s = before })
+	e.revision++
+	return err
 }
 
 // downIn returns the addresses that a status says are Down by us.
@@ -100,9 +115,28 @@ func downNow(before []v1alpha1.DownAddress, ips []netip.Addr, set membership.Set
 			d = before[i]
 		}
 		if i := slices.IndexFunc(set.Draining, func(m membership.Drain) bool { return m.IP == ip }); i >= 0 {
-			d.Node, d.Reason = set.Draining[i].Node, sentence(set.Draining[i].Why, maxCode)
+			d.Node, d.Reason = set.Draining[i].Node, words.Sentence(set.Draining[i].Why, words.MaxCode)
 		}
 		down = append(down, d)
 	}
 	return down
+}
+
+// parseAddresses reads a status; what is no address was not written by Weir.
+func parseAddresses(written []string) []netip.Addr {
+	ips := make([]netip.Addr, 0, len(written))
+	for _, s := range written {
+		if ip, err := netip.ParseAddr(s); err == nil {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+func formatAddresses(ips []netip.Addr) []string {
+	out := make([]string, len(ips))
+	for i, ip := range ips {
+		out[i] = ip.String()
+	}
+	return out
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
 )
 
 // The words, types and reasons of the three events are a contract with people and tools: they
@@ -32,14 +36,14 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := atDesk(t)
-			tt.r.Ref, tt.r.Pool, tt.r.At = refOf(d.p), d.snap.standingOf(d.p).pool, time.Unix(1000, 0)
+			tt.r.Ref, tt.r.Pool, tt.r.At = RefOf(d.p), d.Entitlement(d.p).Pool, time.Unix(1000, 0)
 			d.Report(t.Context(), tt.r)
 			var got []string
-			for e, waits := d.events.next(); waits; e, waits = d.events.next() {
-				if e.InvolvedObject.Kind == "Service" {
-					got = append(got, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
-					if e.InvolvedObject.Namespace != "shop" || e.InvolvedObject.Name != "web" || e.Source.Component != "weir" || e.ReportingController != "weir" {
-						t.Errorf("about %+v, by %+v %s", e.InvolvedObject, e.Source, e.ReportingController)
+			for e, waits := d.world.next(); waits; e, waits = d.world.next() {
+				if e.about == "Service" {
+					got = append(got, fmt.Sprintf("%s %s: %s", e.Kind, e.Reason, e.Text))
+					if e.name != "shop/web" {
+						t.Errorf("about %s", e.name)
 					}
 				}
 			}
@@ -48,4 +52,38 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of admin states other events speak; a pool of nodes hears only that a bad word is over.
+func TestNoWordIsSaidOfAdminStates(t *testing.T) {
+	e := &Entry{}
+	written := poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Admin: true}
+	for _, outcome := range []poolupdate.Outcome{poolupdate.Retriable, poolupdate.Terminal} {
+		if word, _ := reasonOf(poolupdate.Report{Outcome: outcome, Admin: true, Requeued: true}); word != "" {
+			t.Errorf("%s: %s", outcome, word)
+		}
+	}
+	if word := e.tells(reasonOf(written)); word != "" {
+		t.Errorf("a change of admin states says %s", word)
+	}
+	e.lastEvent = EventFailed
+	if word := e.tells(reasonOf(written)); word != EventUpdated {
+		t.Errorf("after a failure: %q", word)
+	}
+}
+
+// Whatever Azure sends, an event holds one line, the code and the advice.
+func FuzzFailedEvent(f *testing.F) {
+	f.Add("Code", "message")
+	f.Add("InvalidRequestFormat", strings.Repeat("ä", 2000))
+	f.Add("", "a\x00b\r\n\u202ec\xff")
+	f.Fuzz(func(t *testing.T, code, text string) {
+		got := failedEvent(poolupdate.Report{Fault: &fault.Fault{Code: code, Err: fmt.Errorf("%s", text)}})
+		if len(got) > words.MaxMessage || !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+		if !strings.HasSuffix(got, failedAdvice) || !strings.Contains(got, words.Sentence(code, words.MaxCode)) {
+			t.Errorf("advice or code is missing: %q", got)
+		}
+	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package backendpool
 
 import (
 	"strings"
@@ -9,8 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
@@ -95,15 +93,15 @@ func TestWhatAnEarlierProcessWasAskedForIsBelieved(t *testing.T) {
 			p.Status.NextEligibleAt = new(metav1.NewTime(time.Now().Add(tt.asked)))
 			api.stored = p
 			lanes := &queued{}
-			c.lanes = lanes
-			c.statuses = &statuses{reader: api, writer: api, byRef: map[poolupdate.Ref]*entry{}}
-			if _, err := c.reconcilePool(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)}); err != nil {
+			c.Lanes = lanes
+			c.startsAnew(api)
+			if _, err := c.reconciled(t, p); err != nil {
 				t.Fatal(err)
 			}
 			if len(lanes.ops) != 1 || time.Until(lanes.ops[0].NotBefore) != tt.believed {
 				t.Errorf("asked for %s: %d operations, not before %s", tt.asked, len(lanes.ops), time.Until(lanes.ops[0].NotBefore))
 			}
-			at := c.statuses.known(refOf(p)).status.NextEligibleAt
+			at := c.statuses.Known(RefOf(p)).status.NextEligibleAt
 			if tt.believed > 0 && (at == nil || time.Until(at.Time) != tt.believed) || tt.believed < 0 && at != nil {
 				t.Errorf("asked for %s: the status says %s", tt.asked, at)
 			}
@@ -116,7 +114,7 @@ func TestNothingStaysParkedThatIsTried(t *testing.T) {
 	t.Run("an attempt begins", func(t *testing.T) {
 		d := atDesk(t)
 		d.waits()
-		if err := d.Record(t.Context(), refOf(d.p), poolupdate.Intent{Written: ours, Add: 1}); err != nil {
+		if err := d.Record(t.Context(), RefOf(d.p), poolupdate.Intent{Written: ours, Add: 1}); err != nil {
 			t.Fatal(err)
 		}
 		d.parked(false)
@@ -166,9 +164,7 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 	})
 	t.Run("a removal wants nobody", func(t *testing.T) {
 		d := atDesk(t)
-		if err := d.snap.nodes.Add(nodeAt("n1")); err != nil {
-			t.Fatal(err)
-		}
+		d.world.nodes["n1"] = nodeAt("n1")
 		d.becomes(took, func(p *v1alpha1.BackendPool) { p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{} })
 		d.status().PoolID = d.p.Status.PoolID
 		d.waits()
@@ -219,7 +215,7 @@ func TestTheEndOfAPauseIsAChange(t *testing.T) {
 	d.reports(poolupdate.Written)
 	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = true; p.Generation++ })
 	d.reconciles()
-	if _, err := d.Desired(refOf(d.p)); err == nil {
+	if _, err := d.Desired(RefOf(d.p)); err == nil {
 		t.Error("the attempt goes on")
 	}
 	d.lanes.ops = nil

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
+)
+
+// note keeps what an attempt found out, whatever the BackendPool is entitled to by now.
+func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report) {
+	at := metav1.NewTime(r.At).Rfc3339Copy()
+	if r.Observed >= 0 && r.Outcome != poolupdate.Refused {
+		s.Desired, s.Observed, s.Foreign = new(int32(r.Desired)), new(int32(r.Observed)), new(int32(r.Foreign)) //nolint:gosec // a pool has at most some thousands
+	}
+	if r.Outcome == poolupdate.Written {
+		s.LastWrite = &at
+	}
+	if r.Settled {
+		s.PoolID = r.Pool.String()
+		s.WrittenAddresses = formatAddresses(r.Written)
+		setDown(s, r.Down, set, at)
+	}
+	if r.States {
+		setDown(s, r.Down, set, at)
+	}
+	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
+	if r.Fault != nil {
+		outcome.Code = words.Sentence(r.Fault.Code, words.MaxCode)
+	}
+	if s.LastOutcome == nil || s.LastOutcome.Class != outcome.Class || s.LastOutcome.Code != outcome.Code {
+		s.LastOutcome = &outcome
+	}
+	s.RetriesUsed = new(int32(r.RetriesUsed)) //nolint:gosec // bounded by the budget
+	s.RetryBudget = new(int32(r.Budget))      //nolint:gosec // as above
+	if r.Settled {
+		s.RetriesUsed = new(int32(0))
+	}
+}
+
+// judge sets the conditions after an attempt. A BackendPool that was paused or lost its
+// right meanwhile keeps saying so.
+func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r poolupdate.Report, generation int64) {
+	if r.NextEligibleAt.After(r.At) {
+		park(s, generation, r.NextEligibleAt, v1alpha1.ReasonRetryAfter, patience(r.NextEligibleAt))
+	} else {
+		unpark(s, generation)
+	}
+	if !r.Requeued && r.AdminRetryAt.IsZero() {
+		rests(s, generation, r.At)
+	}
+	if !is.Works() {
+		return
+	}
+	status, reason, why := metav1.ConditionFalse, "", ""
+	switch {
+	case r.Settled && is.Removes():
+		reason, why = removed(is, len(s.WrittenAddresses) > 0)
+	case r.Settled:
+		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set)
+	case r.Outcome == poolupdate.Stale:
+		reason, why = missingPool(r)
+	case r.Outcome == poolupdate.Refused:
+		reason, why = v1alpha1.ReasonNICPool, DescribePool(r.Pool)+" holds network interfaces, which Weir does not write: name a pool of IP addresses"
+		if r.States {
+			why += ". Nodes that leave are Down in it all the same"
+		}
+	case r.Admin && !r.AdminRetryAt.IsZero(), !r.Requeued && !r.AdminRetryAt.IsZero():
+		reason, why = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
+	case r.Requeued:
+		reason, why = v1alpha1.ReasonRetrying, retryingMessage(r)
+	case is.Removes():
+		reason, why = v1alpha1.ReasonFailed, removalFailedMessage(r)
+	default:
+		reason, why = v1alpha1.ReasonFailed, failedMessage(r)
+	}
+	if r.Settled && r.MayLand {
+		why += "; " + mayLandMessage
+	}
+	setCondition(s, generation, v1alpha1.ConditionSynced, status, reason, why)
+}
+
+func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: words.Sentence(why, words.MaxMessage), ObservedGeneration: generation,
+	})
+}
+
+func syncedReason(conditions []metav1.Condition) string {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionSynced); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// problems are the reasons that a person has to do something about.
+var problems = []string{
+	v1alpha1.ReasonFailed, v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound,
+	v1alpha1.ReasonNICPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
+	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
+}
+
+// noProblem are those with which a problem is over: if it comes back, that is news.
+var noProblem = []string{v1alpha1.ReasonLevel, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
+
+// problem returns the reason of the Synced condition if it is a problem, else "".
+func problem(conditions []metav1.Condition) string {
+	if reason := syncedReason(conditions); slices.Contains(problems, reason) {
+		return reason
+	}
+	return ""
+}
+
+// attempted are the reasons that come from attempts: they stand until the next one.
+var attempted = []string{
+	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
+	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool,
+}
+
+// unlevel are those of them that say that an attempt failed.
+var unlevel = []string{v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed}
+
+// settleConditions sets the conditions that no attempt decides.
+func settleConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, now time.Time) {
+	if parkedFor(s) == "" {
+		rests(s, p.Generation, now)
+	}
+	if p.Spec.Paused {
+		setCondition(s, p.Generation, v1alpha1.ConditionPaused, metav1.ConditionTrue, "Paused", "spec.paused is set")
+	} else {
+		setCondition(s, p.Generation, v1alpha1.ConditionPaused, metav1.ConditionFalse, "NotPaused", "")
+	}
+}
+
+// setRehearsed says what would change in Azure, were it not for a dry run.
+func setRehearsed(s *v1alpha1.BackendPoolStatus, generation int64, text string) {
+	setCondition(s, generation, v1alpha1.ConditionDryRun, metav1.ConditionTrue, "Planned", text)
+}
+
+// settleRehearsed takes away what would have changed, where that is done now.
+func settleRehearsed(s *v1alpha1.BackendPoolStatus) {
+	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDryRun)
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+func TestJudge(t *testing.T) {
+	active := Entitlement{State: Active, Taken: true}
+	gone := Entitlement{State: ServiceGone, Taken: true, Reason: v1alpha1.ReasonServiceNotFound, Why: "Service shop/web does not exist"}
+	broken := &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: fmt.Errorf("no\nway")}
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name string
+		st   Entitlement
+		r    poolupdate.Report
+		want string
+	}{
+		{"level", active, poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true}, "True Level level with no nodes"},
+		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
+			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
+		{"what Azure asked for is over", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at.Add(-time.Hour), At: at.Add(-time.Hour)},
+			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
+		{"when Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at},
+			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z, as Azure asked"},
+		{"the budget is spent", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3},
+			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another"},
+		{"the budget is spent, and drift repair is on", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, LookAt: at},
+			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, and Weir tries again at 2026-11-21T03:00:00Z"},
+		{"the budget is spent, and Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, NextEligibleAt: at},
+			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, though not before 2026-11-21T03:00:00Z, as Azure asked"},
+		{"admin states alone failed", active, poolupdate.Report{Outcome: poolupdate.Terminal, Fault: broken, Admin: true, AdminRetryAt: at, Requeued: true},
+			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z"},
+		{"the budget is spent, and admin states are tried on", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, AdminRetryAt: at, NextEligibleAt: at},
+			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z, as Azure asked"},
+		{"a removal failed", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken},
+			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows within a minute"},
+		{"a removal failed, and Azure asked for patience", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, NextEligibleAt: at},
+			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows after 2026-11-21T03:00:00Z, as Azure asked"},
+		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true},
+			"False ServiceNotFound Service shop/web does not exist; its addresses were removed from the pool"},
+		{"an attempt from before that", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+			"False ServiceNotFound Service shop/web does not exist; its addresses are being removed from the pool"},
+		{"paused meanwhile", Entitlement{State: Paused, Taken: true}, poolupdate.Report{Outcome: poolupdate.Written, Settled: true}, "Unknown Paused"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s v1alpha1.BackendPoolStatus
+			setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionUnknown, v1alpha1.ReasonPaused, "")
+			note(&s, membership.Set{}, tt.r)
+			judge(&s, tt.st, membership.Set{}, tt.r, 1)
+			i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })
+			got := s.Conditions[i]
+			if text := strings.TrimSpace(fmt.Sprintf("%s %s %s", got.Status, got.Reason, got.Message)); text != tt.want {
+				t.Errorf("got  %s\nwant %s", text, tt.want)
+			}
+		})
+	}
+}
+
+func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
+	var s v1alpha1.BackendPoolStatus
+	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CausePace, Until: until}, 7, until.Add(-time.Minute))
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonUpdating || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 2 || *s.Desired != 7 {
+		t.Errorf("%+v", s)
+	}
+	s.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: "Conflict"}
+	s.RetriesUsed, s.RetryBudget = new(int32(2)), new(int32(3))
+	setCondition(&s, 1, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonRetrying, "")
+	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CauseGate, Until: until, Why: "reads are closed"}, 7, until.Add(-time.Minute))
+	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced)
+	if c.Reason != v1alpha1.ReasonRetrying || c.Message != "the last attempt failed: Conflict; retry 2 of 3 waits: reads are closed" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
+	set := membership.Set{Addresses: make([]lb.Address, 1)}
+	for i := range 17 {
+		set.Absent = append(set.Absent, membership.Absence{Node: fmt.Sprintf("n%d", i), Why: "it is gone"})
+	}
+	if got := levelMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
+		t.Error(got)
+	}
+}

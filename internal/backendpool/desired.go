@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"errors"
+	"net/netip"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Relevant implements poolupdate.Cluster.
+func (c *Controller) Relevant(op poolupdate.Operation) bool {
+	p := c.Cluster.Pool(op.Ref.Namespace, op.Ref.Name)
+	if p == nil || string(p.UID) != op.Ref.UID || !hasFinalizer(p) {
+		return false
+	}
+	is := c.Entitlement(p)
+	if !is.Works() || is.Pool.Key() != op.Pool.Key() {
+		return false
+	}
+	return op.Service == (poolupdate.ServiceName{}) || !is.Removes() && op.Service == is.Service
+}
+
+// errHeld says that a BackendPool is not entitled to a write any more.
+var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
+
+// Desired implements poolupdate.Cluster. Where the cluster has no answer, because the
+// BackendPool went, was paused or became invalid since Relevant was asked, an empty
+// set would drain the pool: it says that it does not know.
+func (c *Controller) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+	none := poolupdate.Desired{}
+	e, p := c.known(ref)
+	if p == nil {
+		return none, ErrGone
+	}
+	want := poolupdate.Desired{
+		Ours: func(netip.Addr) bool { return false },
+		AddressOf: func(machine string) (netip.Addr, bool) {
+			return c.Cluster.AddressOf(machine, lb.Family(p.Spec.IPFamily))
+		},
+	}
+	is := c.Entitlement(p)
+	switch {
+	case !is.Works():
+		e.remember(membership.Set{}, situation{state: is.State, generation: p.Generation}) // as hold does
+		return none, errHeld
+	case is.Removes():
+		e.remember(membership.Set{}, situationOf(p, is, membership.Set{}))
+	default:
+		set, err := c.Cluster.Members(p)
+		e.remember(set, situationOf(p, is, set))
+		if err != nil {
+			return none, err
+		}
+		want.Addresses, want.Ours, want.Alone = set.Addresses, c.OursIn(p), c.Owner.Made(p)
+	}
+	want.Recorded = e.readRecord()
+	return want, nil
+}
+
+// OursIn tells which addresses are ours that stand in a pool when it is first taken.
+func (c *Controller) OursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool {
+	if c.Owner.Made(p) {
+		return func(netip.Addr) bool { return true } // nobody else writes it
+	}
+	return c.Cluster.OfThisCluster
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
+)
+
+// Reasons of the events on Services, and on BackendPools that have none. The names are a
+// contract: users and tools of the Azure cloud provider know them.
+const (
+	EventUpdated  = "LoadBalancerBackendPoolUpdated"
+	EventRetrying = "LoadBalancerBackendPoolUpdateRetrying"
+	EventFailed   = "LoadBalancerBackendPoolUpdateFailed"
+)
+
+// EventLeftInPlace is the reason of the event on a BackendPool that was deleted while
+// it was paused.
+const EventLeftInPlace = "LeftInPlace"
+
+const (
+	updatedMessage = "Load balancer backend pool updated successfully"
+	failedPrefix   = "Backend pool update failed: "
+	failedAdvice   = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
+	// ofNodesAdvice is for who has no Service with endpoints to change.
+	ofNodesAdvice  = ". To retrigger, set and unset spec.paused."
+	retryingAdvice = ". Another attempt follows"
+)
+
+// warn puts an event on a BackendPool.
+func (c *Controller) warn(p *v1alpha1.BackendPool, reason, why string) {
+	c.Events.OnPool(p, Event{Warning, reason, words.Sentence(why, words.MaxMessage)})
+}
+
+// said is one word of an attempt, and whom it is for.
+type said struct {
+	to           []poolupdate.ServiceName
+	kind, reason string
+	text         func(poolupdate.Report) string
+}
+
+// saidOf are the words of an attempt, the last word last.
+func saidOf(r poolupdate.Report) []said {
+	return []said{
+		{r.Updated, Normal, EventUpdated, func(poolupdate.Report) string { return updatedMessage }},
+		{r.Retrying, Warning, EventRetrying, retryingEvent},
+		{r.Failed, Warning, EventFailed, failedEvent},
+	}
+}
+
+// tellServices puts the events of an attempt on its Services.
+func (c *Controller) tellServices(r poolupdate.Report) {
+	for _, say := range saidOf(r) {
+		for _, name := range say.to {
+			c.Events.OnService(name, Event{say.kind, say.reason, say.text(r)})
+		}
+	}
+}
+
+func retryingEvent(r poolupdate.Report) string {
+	advice := retryingAdvice + " at " + words.Stamp(r.RetryAt) + "."
+	return failedPrefix + words.OfFault(r.Fault, words.MaxMessage-len(failedPrefix)-len(advice)) + advice
+}
+
+func failedEvent(r poolupdate.Report) string { return failedWith(failedAdvice)(r) }
+
+func failedWith(advice string) func(poolupdate.Report) string {
+	return func(r poolupdate.Report) string {
+		return failedPrefix + words.OfFault(r.Fault, words.MaxMessage-len(failedPrefix)-len(advice)) + advice
+	}
+}
+
+// tellOfNodes puts an event on a pool of nodes, which has no Service whose event it could
+// be.
+func (c *Controller) tellOfNodes(p *v1alpha1.BackendPool, reason string, r poolupdate.Report) {
+	switch reason {
+	case EventRetrying:
+		c.Events.OnPool(p, Event{Warning, reason, retryingEvent(r)})
+	case EventFailed:
+		c.Events.OnPool(p, Event{Warning, reason, failedWith(ofNodesAdvice)(r)})
+	case EventUpdated:
+		c.Events.OnPool(p, Event{Normal, reason, updatedMessage})
+	}
+}
+
+// tells returns the reason of an event if it is another than the last one's, else "". That the
+// pool was level already is news only after a failure.
+func (e *Entry) tells(reason string, unchanged bool) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if reason == "" || reason == e.lastEvent || unchanged && e.lastEvent == "" {
+		return ""
+	}
+	e.lastEvent = reason
+	return reason
+}
+
+// reasonOf is what a Service would be told of an attempt.
+func reasonOf(r poolupdate.Report) (reason string, unchanged bool) {
+	if r.Admin && !r.Settled { // other events speak of admin states
+		return "", false
+	}
+	switch r.Outcome {
+	case poolupdate.Written, poolupdate.Unchanged:
+		return EventUpdated, r.Outcome == poolupdate.Unchanged || r.Admin
+	case poolupdate.Retriable:
+		if r.Requeued {
+			return EventRetrying, false
+		}
+		return EventFailed, false
+	case poolupdate.Terminal:
+		return EventFailed, false
+	}
+	return "", false
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// EndpointsChanged queues an operation for each pool of a Service that is not known to
+// be level. It calls nobody but the lanes, and writes no more than a message.
+func (c *Controller) EndpointsChanged(ctx context.Context, name poolupdate.ServiceName, now time.Time) error {
+	log := c.Log.With("service", key(name.Namespace, name.Name))
+	if s, there := c.Cluster.Service(name); !there || s.Deleting {
+		if n := c.Lanes.RemoveService(name); n > 0 {
+			log.DebugContext(ctx, "operations of a Service that is gone were dropped", "operations", n)
+		}
+	}
+	var failed []error
+	for _, p := range c.Cluster.PoolsOf(name) {
+		// A BackendPool that was not reconciled yet gets its first operation then.
+		e := c.statuses.Known(RefOf(p))
+		if e == nil || !hasFinalizer(p) {
+			continue
+		}
+		is := c.Entitlement(p)
+		if is.State != Active || is.Deleting {
+			log.DebugContext(ctx, "endpoints change nothing", "backendPool", p.Name, "why", is.Why)
+			continue
+		}
+		if err := c.bringLevel(ctx, p, e, is, true, now); err != nil && !isGone(err) {
+			failed = append(failed, fmt.Errorf("BackendPool %s: %w", p.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// bringLevel queues an operation, unless the pool is known to hold its members.
+func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, changed bool, now time.Time) error {
+	set, err := c.Cluster.Members(p)
+	if err != nil {
+		return err
+	}
+	c.tellSpared(p, e, is, set)
+	log := c.Log.With("backendPool", key(p.Namespace, p.Name), "members", len(set.Addresses))
+	if set.Homeless > 0 || set.Unfit > 0 {
+		log.DebugContext(ctx, "some endpoints make no node a member", "withoutNode", set.Homeless, "slicesWithoutIPs", set.Unfit)
+	}
+	// The lanes may know the pool from before a pause or from another BackendPool, so
+	// they are believed only where the status says the same.
+	if e.reason() == v1alpha1.ReasonLevel && c.Lanes.LevelAs(is.Pool, membership.Fingerprint(set.Addresses)) {
+		log.DebugContext(ctx, "level already")
+		return c.relevel(ctx, p, e, set)
+	}
+	op := poolupdate.Operation{
+		Ref: e.ref, Pool: is.Pool, Service: is.Service, NotBefore: e.notBefore,
+		Told: e.lastTold(is.Service.Name), New: c.isNew(p, e, is),
+	}
+	if changed {
+		op.ChangedAt = now
+	}
+	c.Lanes.Add(e.operations(op, set)...)
+	if e.wants(len(set.Addresses)) {
+		c.Queue(e.ref)
+	}
+	return nil
+}
+
+// isNew reports whether a pool has just been made by Weir, and holds nothing of it yet.
+func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Entitlement) bool {
+	return c.Owner.Made(p) && (!is.Taken || e.LacksPool())
+}
+
+// operations returns what has to be queued: the operation, and ahead of it one for the admin
+// states if others are to be Down than are on record. Where nothing else differs that one
+// does all.
+func (e *Entry) operations(op poolupdate.Operation, set membership.Set) []poolupdate.Operation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var shall, are []string
+	for _, d := range set.Draining {
+		shall = append(shall, d.IP.String())
+	}
+	for _, d := range e.status.Down {
+		are = append(are, d.Address)
+	}
+	slices.Sort(shall)
+	slices.Sort(are)
+	if slices.Equal(shall, are) {
+		return []poolupdate.Operation{op}
+	}
+	admin := op
+	admin.Admin, admin.Stake = true, stakeOf(set, shall, are)
+	if op.ChangedAt.IsZero() { // they left, or came back, while nobody looked: the members may have changed, too
+		return []poolupdate.Operation{admin, op}
+	}
+	members := make([]string, len(set.Addresses))
+	for i, a := range set.Addresses {
+		members[i] = a.IP.String()
+	}
+	slices.Sort(members)
+	if slices.Equal(members, slices.Sorted(slices.Values(e.status.WrittenAddresses))) {
+		return []poolupdate.Operation{admin}
+	}
+	return []poolupdate.Operation{admin, op}
+}
+
+// stakeOf counts what a change of admin states is about: shall are the members that are to be
+// Down, are those on record as Down. Both are sorted.
+func stakeOf(set membership.Set, shall, are []string) poolupdate.Stake {
+	var stake poolupdate.Stake
+	for _, a := range set.Addresses {
+		ip := a.IP.String()
+		_, leaves := slices.BinarySearch(shall, ip)
+		_, down := slices.BinarySearch(are, ip)
+		switch {
+		case leaves && !down:
+			stake.Leaves++
+		case down && !leaves:
+			stake.Returns++
+		case !leaves:
+			stake.Stays++
+		}
+	}
+	return stake
+}
+
+// wants keeps the wanted number of members current while a pool is not level, and reports
+// whether it is another one. For one that was, the attempt that follows says it.
+func (e *Entry) wants(members int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
+		return false
+	}
+	before := e.revision
+	e.amend(func(s *v1alpha1.BackendPoolStatus) {
+		s.Desired = new(int32(members)) //nolint:gosec // a pool has at most some thousands
+	})
+	return e.revision != before
+}
+
+// relevel corrects what a level pool says about nodes that are left out, and about why those
+// are Down that are.
+func (c *Controller) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
+	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set))
+			setDown(s, downIn(s.Down), set, metav1.Now())
+		}
+	})
+}

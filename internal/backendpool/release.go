@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
+)
+
+// release lets a BackendPool go that is being deleted: once none of our addresses is
+// left in the pool, or at once where none of them is to be taken out.
+func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
+	if !hasFinalizer(p) {
+		return nil // somebody else's finalizer keeps it
+	}
+	if is.Removes() && !e.Released() && !c.Owner.Needed(p) {
+		if !e.due(situationOf(p, is, membership.Set{}), now) {
+			return nil
+		}
+		c.remove(e, is, now)
+		return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+			reason, why := removed(is, true)
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, reason, why)
+		})
+	}
+	if !is.Works() && !is.Taken && !e.abandon() {
+		c.Queue(e.ref) // it was taken this moment: judge it again
+		return nil
+	}
+	if why := map[State]string{Paused: "deleted while paused", NotAllowed: "deleted while its namespace may not bind the pool"}[is.State]; why != "" && is.Taken {
+		c.warn(p, EventLeftInPlace, why+": "+DescribePool(is.Pool)+" was left as it is, with the addresses that Weir wrote")
+	}
+	// The holder forgets before it lets go, so that nothing of the next holder is
+	// forgotten with it.
+	if is.State != Duplicate && is.State != Invalid && is.State != NotAllowed {
+		c.Lanes.Forget(is.Pool)
+	}
+	return c.statuses.api.SetFinalizer(ctx, e.ref, false)
+}
+
+// abandon refuses every further record, unless the pool was taken meanwhile: an
+// attempt under way must not write for a BackendPool that goes without a release.
+func (e *Entry) abandon() bool {
+	e.writing <- struct{}{}
+	defer func() { <-e.writing }()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if takes(&e.status) {
+		return false
+	}
+	e.gone = true
+	return true
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Report implements poolupdate.Reporter: the status, then events on the Services, so that
+// whoever comes next knows of each that was said. A status that cannot be written is kept,
+// and written through the work queue.
+func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
+	defer c.tellServices(r)
+	e, p := c.known(r.Ref)
+	if p == nil || r.Outcome == poolupdate.Shutdown {
+		return
+	}
+	is := c.Entitlement(p)
+	if r.Outcome == poolupdate.Postponed {
+		c.postponed(ctx, p, e, is, r)
+		return
+	}
+	event := ""
+	if p.Spec.Nodes != nil && is.Works() && !is.Removes() {
+		event = e.tells(reasonOf(r))
+	}
+	c.Owner.Filled(p, r)
+	set := e.remembered()
+	turned := e.turnedBy(r, set)
+	if r.Settled || r.States {
+		e.shows(set)
+	}
+	c.Events.AdminStates(p, is, r, turned)
+	e.schedule(is, r, c.Config)
+	began := len(r.Contested) > 0 && !e.contested()
+	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		note(s, set, r)
+		notesEvents(s, p, event, r)
+		contest(s, r, p.Generation)
+		judge(s, is, set, r, p.Generation)
+	})
+	c.tellOfNodes(p, event, r)
+	if began && !isGone(err) {
+		c.warn(p, EventPoolContested, contestedText(r.Contested))
+	}
+	if err != nil && !isGone(err) && ctx.Err() == nil {
+		c.Log.WarnContext(ctx, "status not written, trying again", "backendPool", key(p.Namespace, p.Name), "err", err)
+	}
+	// The work queue writes what could not be written, and knows when to look again.
+	c.Queue(r.Ref)
+}
+
+// postponed says what a pool waits for that nobody's retry pays for. If the API server
+// does not take it, it is that which the pool waits for: the log has it.
+func (c *Controller) postponed(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, r poolupdate.Report) {
+	if !is.Works() {
+		return
+	}
+	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+		unpark(s, p.Generation)
+		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, r.Fault.Error())
+	})
+	if err != nil && !isGone(err) {
+		c.Log.DebugContext(ctx, "status not written", "backendPool", key(p.Namespace, p.Name), "err", err)
+	}
+}
+
+// Rehearsed puts on a BackendPool what would change in Azure, were it not for a dry run.
+func (c *Controller) Rehearsed(ctx context.Context, p *v1alpha1.BackendPool, text string) error {
+	e := c.statuses.Known(RefOf(p))
+	if e == nil {
+		return nil
+	}
+	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) { setRehearsed(s, p.Generation, text) })
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// change updates the status of a BackendPool, and puts an event on it when that turned
+// it into a problem.
+func (c *Controller) change(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, fn func(*v1alpha1.BackendPoolStatus)) error {
+	err := c.statuses.update(ctx, e, func(s *v1alpha1.BackendPoolStatus) {
+		fn(s)
+		notesProblem(s)
+	})
+	if isGone(err) {
+		return err
+	}
+	reason, why, turned := e.turned()
+	switch {
+	case !turned:
+	case c.Owner.Made(p) && slices.Contains(missingReasons, reason):
+		c.Owner.Missing(p) // nobody's trouble: it has just gone with its rules, or is made again
+	default:
+		c.warn(p, reason, why)
+	}
+	return err
+}
+
+// missingReasons are those of a pool that Azure does not have.
+var missingReasons = []string{v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonLoadBalancerNotFound}
+
+// turned reports a problem that no event spoke of yet.
+func (e *Entry) turned() (reason, why string, turned bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	reason = syncedReason(e.status.Conditions)
+	if slices.Contains(noProblem, reason) {
+		e.lastProblem = ""
+	}
+	if problem(e.status.Conditions) == "" || reason == e.lastProblem {
+		return "", "", false
+	}
+	e.lastProblem = reason
+	return reason, meta.FindStatusCondition(e.status.Conditions, v1alpha1.ConditionSynced).Message, true
+}

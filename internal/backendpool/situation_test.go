@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// desired is what an attempt works with that looks at the cluster now.
+func (c *cluster) desired(t *testing.T, ref poolupdate.Ref) poolupdate.Desired {
+	t.Helper()
+	d, err := c.Desired(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (c *cluster) situationNow(t *testing.T, p *v1alpha1.BackendPool) situation {
+	t.Helper()
+	set, err := c.Cluster.Members(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return situationOf(p, c.Entitlement(p), set)
+}
+
+// A node goes, an attempt looks, and the node is back before anybody has reconciled:
+// what was queued for before is what holds again, and still an operation has to follow.
+func TestWhatAnAttemptSawIsWhatCounts(t *testing.T) {
+	p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {
+		p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
+	})
+	c, e := loaded(t, p, nil, "n1", "n2")
+	if !e.due(c.situationNow(t, p), time.Now()) {
+		t.Fatal("the first situation is a new one")
+	}
+	if e.due(c.situationNow(t, p), time.Now()) {
+		t.Error("the same situation queues twice")
+	}
+	delete(c.world.nodes, "n2")
+	if got := len(c.desired(t, e.ref).Addresses); got != 1 {
+		t.Fatalf("the attempt wants %d addresses", got)
+	}
+	c.world.nodes["n2"] = nodeAt("n2")
+	if !e.due(c.situationNow(t, p), time.Now()) {
+		t.Error("n2 is back, the attempt left it out, and nothing follows")
+	}
+}
+
+// The same with a Service that goes, comes back and goes again.
+func TestServiceThatGoesTwiceIsDrainedTwice(t *testing.T) {
+	p := bp("a", 0, took)
+	c, e := loaded(t, p, nil)
+	if !e.due(c.situationNow(t, p), time.Now()) {
+		t.Fatal("the first situation is a new one")
+	}
+	svc := serviceOfType(corev1.ServiceTypeLoadBalancer)
+	c.world.add(svc)
+	c.desired(t, e.ref) // an attempt for the Service
+	c.world.deletes(svc)
+	if !e.due(c.situationNow(t, p), time.Now()) {
+		t.Error("the Service is gone again, and nothing removes what the attempt wrote")
+	}
+}
+
+func TestWhenToLookAgain(t *testing.T) {
+	opts := Config{RecheckAfter: 5 * time.Minute, ReleaseAgainAfter: time.Minute}
+	filling := Entitlement{State: Active}
+	draining := Entitlement{State: ServiceGone, Taken: true}
+	leaving := Entitlement{State: Active, Taken: true, Deleting: true}
+	ended := func(o poolupdate.Outcome) poolupdate.Report {
+		return poolupdate.Report{Outcome: o, At: time.Unix(0, 0)}
+	}
+	level := poolupdate.Report{Outcome: poolupdate.Written, Settled: true, At: time.Unix(0, 0)}
+	missing := func(code string) poolupdate.Report {
+		return poolupdate.Report{Outcome: poolupdate.Stale, At: time.Unix(0, 0), Fault: &fault.Fault{Class: fault.Stale, Code: code}}
+	}
+	nameless, named := missing(fault.CodeNotFound), missing("ResourceNotFound")
+	tests := []struct {
+		name     string
+		standing Entitlement
+		attempts []poolupdate.Report
+		after    time.Duration // 0 for never
+		released bool
+	}{
+		{"level", filling, []poolupdate.Report{level}, 0, false},
+		{"failed", filling, []poolupdate.Report{ended(poolupdate.Terminal)}, 0, false},
+		{"no pool", filling, []poolupdate.Report{ended(poolupdate.Stale)}, 5 * time.Minute, false},
+		{"interfaces", filling, []poolupdate.Report{ended(poolupdate.Refused)}, 5 * time.Minute, false},
+		{"no pool, then Azure fails", filling, []poolupdate.Report{ended(poolupdate.Stale), ended(poolupdate.Terminal), ended(poolupdate.Terminal)}, 5 * time.Minute, false},
+		{"no pool, then level, then failed", filling, []poolupdate.Report{ended(poolupdate.Stale), level, ended(poolupdate.Terminal)}, 0, false},
+		{"drained", draining, []poolupdate.Report{level}, 0, false},
+		{"draining fails", draining, []poolupdate.Report{ended(poolupdate.Terminal)}, time.Minute, false},
+		{"draining finds no pool", draining, []poolupdate.Report{ended(poolupdate.Stale)}, 5 * time.Minute, false},
+		{"leaving", leaving, []poolupdate.Report{level}, 0, true},
+		{"leaving fails", leaving, []poolupdate.Report{ended(poolupdate.Terminal)}, time.Minute, false},
+		{"leaving a pool that is gone", leaving, []poolupdate.Report{ended(poolupdate.Stale)}, 0, true},
+		{"leaving a pool that Azure names as gone", leaving, []poolupdate.Report{named}, 0, true},
+		{"leaving, and a 404 names nothing", leaving, []poolupdate.Report{nameless}, time.Minute, false},
+		{"leaving, and two in a row do", leaving, []poolupdate.Report{nameless, nameless}, 0, true},
+		{"leaving, and two do that are not in a row", leaving, []poolupdate.Report{nameless, ended(poolupdate.Terminal), nameless}, time.Minute, false},
+		{"filling, and a 404 names nothing", filling, []poolupdate.Report{nameless}, 5 * time.Minute, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := &Entry{}
+			for _, r := range tt.attempts {
+				e.recheckAt = time.Time{} // the time had come
+				e.schedule(tt.standing, r, opts)
+			}
+			var after time.Duration
+			if !e.recheckAt.IsZero() {
+				after = e.recheckAt.Sub(time.Unix(0, 0))
+			}
+			if after != tt.after || e.released != tt.released {
+				t.Errorf("again after %s, released %v; want %s, %v", after, e.released, tt.after, tt.released)
+			}
+		})
+	}
+}
+
+// A pool that was read before says so while it waits to be read again, and one that
+// is being deleted never says that it is level.
+func TestWhatAQueuedPoolSays(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before func(*v1alpha1.BackendPool)
+		reason string
+		says   string
+	}{
+		{"new", func(*v1alpha1.BackendPool) {}, v1alpha1.ReasonPending, "nothing has been read"},
+		{"read before a pause", func(p *v1alpha1.BackendPool) { took(p); p.Status.LastOutcome = &v1alpha1.AttemptOutcome{} }, v1alpha1.ReasonUpdating, "read again"},
+		{"being deleted", func(p *v1alpha1.BackendPool) { took(p); deleting(p) }, v1alpha1.ReasonUpdating, "being deleted; its addresses are being removed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, api, p := recorded(t)
+			lanes := &queued{}
+			c.Lanes = lanes
+			tt.before(p)
+			c.startsAnew(api)
+			if _, err := c.reconciled(t, p); err != nil {
+				t.Fatal(err)
+			}
+			got := meta.FindStatusCondition(c.statuses.Known(RefOf(p)).status.Conditions, v1alpha1.ConditionSynced)
+			if len(lanes.ops) != 1 || got == nil || got.Reason != tt.reason || !strings.Contains(got.Message, tt.says) {
+				t.Errorf("%d operations, %+v; want one, %s and %q", len(lanes.ops), got, tt.reason, tt.says)
+			}
+		})
+	}
+}
+
+// The attempt that set an interface Down reports when the BackendPool is already being deleted:
+// it has taken nothing back, so the BackendPool has to wait for one that does.
+func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
+	st := Entitlement{State: Active, Deleting: true, Taken: true}
+	for wanted, released := range map[int]bool{1: false, 0: true} {
+		e := &Entry{}
+		e.schedule(st, poolupdate.Report{Outcome: poolupdate.Refused, States: true, Desired: wanted}, Config{})
+		if e.Released() != released {
+			t.Errorf("%d members wanted: released %v", wanted, !released)
+		}
+	}
+}

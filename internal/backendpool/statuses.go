@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Statuses holds the status of each BackendPool. What is in memory is authoritative:
+// it is read once, with a quorum read, and from then on only written. Its methods may
+// be called from any goroutine.
+type Statuses struct {
+	api   API
+	mu    sync.Mutex                // guards byRef
+	byRef map[poolupdate.Ref]*Entry // those that were loaded
+}
+
+// NewStatuses returns one that knows none yet.
+func NewStatuses(api API) *Statuses {
+	return &Statuses{api: api, byRef: map[poolupdate.Ref]*Entry{}}
+}
+
+// Known returns the entry of a BackendPool that was loaded, or nil.
+func (s *Statuses) Known(ref poolupdate.Ref) *Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byRef[ref]
+}
+
+// Load returns the entry of a BackendPool, reading its status if this is the first
+// that is heard of it. It returns ErrGone if there is no such object.
+func (s *Statuses) Load(ctx context.Context, ref poolupdate.Ref, now time.Time) (*Entry, error) {
+	if e := s.Known(ref); e != nil {
+		return e, nil
+	}
+	p, err := s.read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	e := newEntry(ref, p)
+	e.believe(p.Generation, now)
+	return s.keep(e), nil
+}
+
+// Adopt returns the entry of a BackendPool, whose status is believed as it is.
+func (s *Statuses) Adopt(p *v1alpha1.BackendPool) *Entry {
+	if e := s.Known(RefOf(p)); e != nil {
+		return e
+	}
+	return s.keep(newEntry(RefOf(p), p))
+}
+
+// keep returns the entry that is kept, which may have come first.
+func (s *Statuses) keep(e *Entry) *Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.byRef[e.ref]; other != nil {
+		return other
+	}
+	s.byRef[e.ref] = e
+	return e
+}
+
+func (s *Statuses) read(ctx context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
+	defer cancel()
+	p, err := s.api.Load(ctx, ref)
+	switch {
+	case isGone(err):
+		return nil, ErrGone
+	case err != nil:
+		return nil, fmt.Errorf("reading BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+	}
+	return p, nil
+}
+
+// drop forgets the entries of a name but for the one of this UID, and returns them.
+func (s *Statuses) drop(namespace, name, exceptUID string) []*Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var dropped []*Entry
+	for ref, e := range s.byRef {
+		if ref.Namespace == namespace && ref.Name == name && ref.UID != exceptUID {
+			delete(s.byRef, ref)
+			dropped = append(dropped, e)
+		}
+	}
+	return dropped
+}
+
+func (s *Statuses) entries() []*Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.byRef))
+}
+
+// Unsaved returns whose status is not what the API holds.
+func (s *Statuses) Unsaved() []poolupdate.Ref {
+	var refs []poolupdate.Ref
+	for _, e := range s.entries() {
+		if e.unsaved() {
+			refs = append(refs, e.ref)
+		}
+	}
+	return refs
+}
+
+// Reasons counts the BackendPools by the reason of their Synced condition, as kubectl
+// shows it. Its cost grows with their number.
+func (s *Statuses) Reasons() map[string]int {
+	count := map[string]int{}
+	for _, reason := range v1alpha1.SyncedReasons {
+		count[reason] = 0
+	}
+	for _, e := range s.entries() {
+		if reason := e.reason(); reason != "" {
+			count[reason]++
+		}
+	}
+	return count
+}
+
+// Contested counts those that somebody else keeps undoing. Its cost grows with their number.
+func (s *Statuses) Contested() (n int) {
+	for _, e := range s.entries() {
+		if e.contested() {
+			n++
+		}
+	}
+	return n
+}
+
+// statusOf is what is known of the status of a BackendPool: the cluster's copy learns of our own
+// writes late.
+func (s *Statuses) statusOf(p *v1alpha1.BackendPool, read func(*v1alpha1.BackendPoolStatus)) {
+	if e := s.Known(RefOf(p)); e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		read(&e.status)
+		return
+	}
+	read(&p.Status)
+}
+
+// Taken reports whether something of the pool of a BackendPool is ours.
+func (s *Statuses) Taken(p *v1alpha1.BackendPool) (taken bool) {
+	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { taken = takes(is) })
+	return taken
+}
+
+// MadeFor is for whom Weir made a BackendPool, as recorded; empty if it did not.
+func (s *Statuses) MadeFor(p *v1alpha1.BackendPool) (owner string) {
+	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { owner = is.MadeFor })
+	return owner
+}
+
+// NothingForeign reports whether an attempt has seen none but Weir's addresses in a pool.
+func (s *Statuses) NothingForeign(p *v1alpha1.BackendPool) (none bool) {
+	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { none = is.Foreign != nil && *is.Foreign == 0 })
+	return none
+}
+
+// takes reports whether a pool was ever taken, or is one of network interfaces with admin
+// states of ours.
+func takes(s *v1alpha1.BackendPoolStatus) bool { return s.PoolID != "" || len(s.Down) > 0 }

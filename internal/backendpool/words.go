@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
+)
+
+// leftOut is how many of the nodes that are left out a message names, and nodesNamed how many of
+// those that are spared.
+const (
+	leftOut    = 5
+	nodesNamed = 12
+)
+
+// DescribePool names a pool for people.
+func DescribePool(id lb.PoolID) string {
+	return fmt.Sprintf("pool %s of load balancer %s", id.Name, id.LoadBalancer.Name)
+}
+
+// SparedMessage says which members stay up though their eviction is announced, and why.
+func SparedMessage(set membership.Set) string {
+	announced := len(set.Spared)
+	for _, d := range set.Draining {
+		if d.Announced {
+			announced++
+		}
+	}
+	names := make([]string, len(set.Spared))
+	for i, d := range set.Spared {
+		names[i] = d.Node
+	}
+	return fmt.Sprintf("kept in the pool: %d of %s are announced to be evicted at once, so that these stay up: %s",
+		announced, words.Count(len(set.Addresses), "member"), words.List(names, nodesNamed))
+}
+
+// levelMessage says that a pool is level, how many of its nodes leave, and which are left out.
+func levelMessage(set membership.Set) string {
+	text := "level with " + words.Count(len(set.Addresses), "node")
+	if len(set.Addresses) == 0 {
+		text = "level with no nodes"
+	}
+	if n := len(set.Draining); n > 0 {
+		text += fmt.Sprintf(", %d of them Down", n)
+	}
+	if len(set.Spared) > 0 {
+		text += "; " + SparedMessage(set)
+	}
+	var out []string
+	for _, a := range set.Absent[:min(len(set.Absent), leftOut)] {
+		out = append(out, words.Sentence(a.String(), words.MaxMessage/8))
+	}
+	if n := len(set.Absent) - leftOut; n > 0 {
+		out[len(out)-1] += fmt.Sprintf(" and %d more", n)
+	}
+	if set.Homeless > 0 {
+		out = append(out, words.Count(set.Homeless, "endpoint")+" without a node name")
+	}
+	if set.Unfit > 0 {
+		out = append(out, words.Count(set.Unfit, "slice")+" without IP addresses (address type FQDN)")
+	}
+	if len(out) > 0 {
+		text += "; left out: " + strings.Join(out, "; ")
+	}
+	return text
+}
+
+// mayLandMessage says why the record holds more than the pool.
+const mayLandMessage = "a write whose answer was lost may land yet, for the pool's etag does not keep it out: what it would bring stays on record, and is taken out when it lands"
+
+// updatingMessage says what is about to be written.
+func updatingMessage(i poolupdate.Intent) string {
+	var doing []string
+	if i.Add > 0 {
+		doing = append(doing, fmt.Sprintf("adding %d", i.Add))
+	}
+	if i.Remove > 0 {
+		doing = append(doing, fmt.Sprintf("removing %d", i.Remove))
+	}
+	if i.Alter > 0 {
+		doing = append(doing, "changing the admin state of "+fmt.Sprint(i.Alter))
+	}
+	return strings.Join(doing, ", ") + fmt.Sprintf("; the pool held %s", words.Count(i.Observed, "address"))
+}
+
+func retryingMessage(r poolupdate.Report) string {
+	text := "the last attempt failed: " + words.OfFault(r.Fault, words.MaxMessage-160) + "; " +
+		fmt.Sprintf("retry %d of %d follows at %s", r.RetriesUsed, r.Budget, words.Stamp(r.RetryAt))
+	if r.NextEligibleAt.After(r.At) {
+		text += ", as Azure asked"
+	}
+	return text
+}
+
+// adminRetryingMessage is for a pool of which admin states are tried again, whatever else is.
+func adminRetryingMessage(r poolupdate.Report) string {
+	text := "the last attempt failed: " + words.OfFault(r.Fault, words.MaxMessage-160) + "; another to set the admin states follows at " + words.Stamp(r.AdminRetryAt)
+	if r.NextEligibleAt.After(r.At) {
+		text += ", as Azure asked"
+	}
+	return text
+}
+
+// patience says what Azure asked for.
+func patience(until time.Time) string { return "Azure asked for no call before " + words.Stamp(until) }
+
+func failedMessage(r poolupdate.Report) string {
+	text := "the last attempt failed: " + words.OfFault(r.Fault, words.MaxMessage-220) + "; the next change of the members starts another"
+	if r.NextEligibleAt.After(r.At) {
+		text += ", though not before " + words.Stamp(r.NextEligibleAt) + ", as Azure asked"
+	}
+	if !r.LookAt.IsZero() {
+		text += ", and Weir tries again at " + words.Stamp(r.LookAt)
+	}
+	return text
+}
+
+func removalFailedMessage(r poolupdate.Report) string {
+	text := "the last attempt to take its addresses out of the pool failed: " + words.OfFault(r.Fault, words.MaxMessage-160) + "; another follows "
+	if r.NextEligibleAt.After(r.At) {
+		return text + "after " + words.Stamp(r.NextEligibleAt) + ", as Azure asked"
+	}
+	return text + "within a minute"
+}
+
+// missingPool says what a stale attempt found missing.
+func missingPool(r poolupdate.Report) (reason, why string) {
+	where := r.Pool.LoadBalancer
+	if r.Fault != nil && (r.Fault.Code == "ResourceNotFound" || r.Fault.Code == "ResourceGroupNotFound") {
+		return v1alpha1.ReasonLoadBalancerNotFound,
+			fmt.Sprintf("Azure has no load balancer %s in resource group %s of subscription %s", where.Name, where.ResourceGroup, where.SubscriptionID)
+	}
+	return v1alpha1.ReasonPoolNotFound, fmt.Sprintf("load balancer %s in resource group %s has no backend pool %s", where.Name, where.ResourceGroup, r.Pool.Name)
+}
+
+// removed says what became of our addresses now that nothing wants them.
+func removed(is Entitlement, left bool) (reason, why string) {
+	reason, why = is.Reason, is.Why
+	if reason == "" { // an active one that is being deleted
+		reason, why = v1alpha1.ReasonUpdating, "this BackendPool is being deleted"
+	}
+	switch {
+	case !is.Taken:
+		return reason, why + "; Weir wrote nothing to the pool"
+	case left:
+		return reason, why + "; its addresses are being removed from the pool"
+	}
+	return reason, why + "; its addresses were removed from the pool"
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// world is a cluster in memory. It implements Cluster, Owner and Events.
+type world struct {
+	pools    map[string]*v1alpha1.BackendPool
+	services map[poolupdate.ServiceName]Service
+	nodes    map[string]netip.Addr
+	told     []told
+	queued   []poolupdate.Ref
+}
+
+// told is an event, and what it is about.
+type told struct {
+	about, name string
+	Event
+}
+
+func (w *world) Pool(namespace, name string) *v1alpha1.BackendPool {
+	return w.pools[key(namespace, name)]
+}
+
+func (w *world) those(are func(*v1alpha1.BackendPool) bool) (all []*v1alpha1.BackendPool) {
+	for _, name := range slices.Sorted(maps.Keys(w.pools)) {
+		if are(w.pools[name]) {
+			all = append(all, w.pools[name])
+		}
+	}
+	return all
+}
+
+func (w *world) PoolsOf(s poolupdate.ServiceName) []*v1alpha1.BackendPool {
+	return w.those(func(p *v1alpha1.BackendPool) bool {
+		return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+	})
+}
+
+func (w *world) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
+	return w.those(func(p *v1alpha1.BackendPool) bool {
+		id, err := w.Target(p)
+		return err == nil && id.Key() == pool
+	})
+}
+
+func (w *world) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) {
+	id := lb.PoolID{Name: p.Spec.PoolName, LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: p.Spec.LoadBalancer.Name}}
+	return id, id.Validate()
+}
+
+func (w *world) Service(name poolupdate.ServiceName) (Service, bool) {
+	s, there := w.services[name]
+	return s, there
+}
+
+func (w *world) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
+	if p.Spec.Nodes == nil {
+		return membership.Set{}, nil
+	}
+	if _, err := Selector(p); err != nil {
+		return membership.Set{}, err
+	}
+	var nodes []membership.Node
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		nodes = append(nodes, membership.Node{Name: name, IPs: []netip.Addr{w.nodes[name]}})
+	}
+	return membership.OfNodes(slices.Values(nodes), lb.Family(p.Spec.IPFamily)), nil
+}
+
+func (w *world) OfThisCluster(ip netip.Addr) bool {
+	return slices.Contains(slices.Collect(maps.Values(w.nodes)), ip)
+}
+
+func (w *world) AddressOf(string, lb.Family) (netip.Addr, bool) { return netip.Addr{}, false }
+
+func (w *world) Right(p *v1alpha1.BackendPool, _ lb.PoolID) (Right, Refusal) {
+	if w.Made(p) {
+		return Own, Refusal{}
+	}
+	return Granted, Refusal{}
+}
+
+func (w *world) Made(p *v1alpha1.BackendPool) bool               { return p.Status.MadeFor != "" }
+func (w *world) MadeFor(p *v1alpha1.BackendPool) string          { return p.Status.MadeFor }
+func (w *world) Needed(*v1alpha1.BackendPool) bool               { return false }
+func (w *world) Goes(*v1alpha1.BackendPool)                      {}
+func (w *world) Missing(*v1alpha1.BackendPool)                   {}
+func (w *world) Filled(*v1alpha1.BackendPool, poolupdate.Report) {}
+
+func (w *world) OnPool(p *v1alpha1.BackendPool, e Event) {
+	w.told = append(w.told, told{"BackendPool", key(p.Namespace, p.Name), e})
+}
+
+func (w *world) OnService(name poolupdate.ServiceName, e Event) {
+	if _, there := w.services[name]; there {
+		w.told = append(w.told, told{"Service", key(name.Namespace, name.Name), e})
+	}
+}
+
+func (w *world) Spares(*v1alpha1.BackendPool, Entitlement, membership.Set) {}
+
+func (w *world) AdminStates(*v1alpha1.BackendPool, Entitlement, poolupdate.Report, Turned) {}
+
+// next returns the first event that was not looked at.
+func (w *world) next() (told, bool) {
+	if len(w.told) == 0 {
+		return told{}, false
+	}
+	first := w.told[0]
+	w.told = w.told[1:]
+	return first, true
+}
+
+func (w *world) add(objects ...any) {
+	for _, obj := range objects {
+		switch is := obj.(type) {
+		case *v1alpha1.BackendPool:
+			w.pools[key(is.Namespace, is.Name)] = is
+		case *corev1.Service:
+			w.services[poolupdate.ServiceName{Namespace: is.Namespace, Name: is.Name}] = Service{
+				UID: is.UID, Deleting: is.DeletionTimestamp != nil, Type: string(is.Spec.Type),
+			}
+		}
+	}
+}
+
+func (w *world) deletes(s *corev1.Service) {
+	delete(w.services, poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Name})
+}
+
+// cluster is a Controller in a world.
+type cluster struct {
+	*Controller
+	world *world
+}
+
+// stored is a world of these objects. Pools count as taken, and as made by Weir, by their
+// status, and every namespace may bind every pool.
+func stored(t *testing.T, objects ...any) *cluster {
+	t.Helper()
+	w := &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolupdate.ServiceName]Service{}, nodes: map[string]netip.Addr{}}
+	w.add(objects...)
+	return &cluster{New(Config{
+		Cluster: w, Owner: w, Events: w, Lanes: &queued{}, Queue: func(ref poolupdate.Ref) { w.queued = append(w.queued, ref) },
+		Log: slog.New(slog.DiscardHandler),
+	}, NewStatuses(nil)), w}
+}
+
+// statusAPI is the API server as far as a status is concerned.
+type statusAPI struct {
+	stored *v1alpha1.BackendPool
+	fail   error
+	writes []*v1alpha1.BackendPoolStatus
+	// applied is called before a write, if it is there.
+	applied func()
+}
+
+func (a *statusAPI) Load(_ context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+	if a.fail == nil && string(a.stored.UID) != ref.UID {
+		return nil, ErrGone
+	}
+	return a.stored.DeepCopy(), a.fail
+}
+
+func (a *statusAPI) Apply(_ context.Context, _ poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	if a.applied != nil {
+		a.applied()
+	}
+	if a.fail != nil {
+		return "", a.fail
+	}
+	a.writes = append(a.writes, status.DeepCopy())
+	return version, nil
+}
+
+func (a *statusAPI) SetFinalizer(context.Context, poolupdate.Ref, bool) error { return a.fail }
+
+// recorded is a world with one BackendPool, active and loaded.
+func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
+	t.Helper()
+	p := bp("a", 0)
+	c := stored(t, p, serviceOfType(corev1.ServiceTypeLoadBalancer))
+	api := &statusAPI{stored: p}
+	c.startsAnew(api)
+	if _, err := c.statuses.Load(t.Context(), RefOf(p), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return c, api, p
+}
+
+// startsAnew has another process take over, with nothing but what the API server holds.
+func (c *cluster) startsAnew(api API) { c.statuses = NewStatuses(api) }
+
+// reconcilesAll has the BackendPool reconciled.
+func (c *cluster) reconciled(t *testing.T, p *v1alpha1.BackendPool) (Result, error) {
+	t.Helper()
+	return c.Reconcile(t.Context(), p.Namespace, p.Name, time.Now())
+}
+
+// loaded is a world whose status store knows the BackendPool.
+func loaded(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, nodes ...string) (*cluster, *Entry) {
+	t.Helper()
+	c := stored(t, p)
+	if service != nil {
+		c.world.add(service)
+	}
+	for _, name := range nodes {
+		c.world.nodes[name] = nodeAt(name)
+	}
+	return c, c.statuses.Adopt(p)
+}
+
+func nodeAt(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + name[1:]) }
+
+// queued is a Lanes that keeps what it is given.
+type queued struct {
+	ops     []poolupdate.Operation
+	removed []poolupdate.ServiceName
+}
+
+func (q *queued) Run(context.Context)             {}
+func (q *queued) Add(ops ...poolupdate.Operation) { q.ops = append(q.ops, ops...) }
+func (q *queued) RemoveService(name poolupdate.ServiceName) int {
+	q.removed = append(q.removed, name)
+	return 0
+}
+func (q *queued) Forget(lb.PoolID)               {}
+func (q *queued) Drop(poolupdate.Ref)            {}
+func (q *queued) LevelAs(lb.PoolID, uint64) bool { return false }
+func (q *queued) Resume()                        {}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// statusDeadline bounds one read or write of a status: it happens under a lane's lock.
+const statusDeadline = 10 * time.Second
+
+// errMovesOn says that an object changes faster than it can be read.
+var errMovesOn = errors.New("others keep writing the object")
+
+func isGone(err error) bool { return errors.Is(err, ErrGone) }
+
+// update changes a status and writes it, if that changed anything or an earlier write
+// did not succeed. After an error the change stands in memory and the next update
+// writes it, or flush does. It returns ErrGone if the object is not there any more.
+func (s *Statuses) update(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
+	e.writing <- struct{}{}
+	defer func() { <-e.writing }()
+	return s.updateInTurn(ctx, e, change)
+}
+
+// updateInTurn is update for who has taken e.writing.
+func (s *Statuses) updateInTurn(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
+	next, revision, err := e.toWrite(change)
+	if next == nil {
+		return err
+	}
+	e.own = e.own.with(next)
+	version, anothers, err := s.Apply(ctx, e.ref, e.version, next, e.own)
+	e.version = version
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if anothers != nil {
+		e.learn(anothers)
+		revision, e.recheckAt = e.revision, time.Now()
+		e.own = e.own.with(next)
+	}
+	if err == nil {
+		e.saved, e.own = revision, own{}.with(next)
+	}
+	return err
+}
+
+// toWrite changes the status in memory, and returns it if the API does not hold it.
+func (e *Entry) toWrite(change func(*v1alpha1.BackendPoolStatus)) (next *v1alpha1.BackendPoolStatus, revision int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return nil, 0, ErrGone
+	}
+	e.amend(change)
+	if e.revision == e.saved {
+		return nil, 0, nil
+	}
+	return e.status.DeepCopy(), e.revision, nil
+}
+
+// flush writes what an earlier update could not.
+func (s *Statuses) flush(ctx context.Context, e *Entry) error {
+	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})
+}
+
+// Apply writes a whole status, and returns the object's new resource version. It names the
+// version that it knows, because the API server does not compare UIDs when a status is written:
+// without, a BackendPool that was made anew under the name would get the status of the old one.
+// Where the object has moved on, it is read again, and written if it is still the same. Where the
+// status that stands is not of our own, another process has written it: what that one has
+// recorded is kept, and its status returned.
+func (s *Statuses) Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus, ours own) (is string, anothers *v1alpha1.BackendPoolStatus, err error) {
+	for range 5 {
+		now, err := s.applyOnce(ctx, ref, version, status)
+		switch {
+		case err == nil:
+			return now, anothers, nil
+		case isGone(err):
+			return version, anothers, ErrGone
+		case !errors.Is(err, ErrConflict):
+			return version, anothers, notWritten(ref, err)
+		}
+		p, err := s.read(ctx, ref)
+		if err != nil {
+			return version, anothers, err
+		}
+		version = p.ResourceVersion
+		if !ours.has(&p.Status) {
+			unite(status, &p.Status)
+			anothers = p.Status.DeepCopy()
+			ours = ours.with(&p.Status).with(status)
+		}
+	}
+	return version, anothers, notWritten(ref, errMovesOn)
+}
+
+func notWritten(ref poolupdate.Ref, err error) error {
+	return fmt.Errorf("writing the status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
+}
+
+func (s *Statuses) applyOnce(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
+	defer cancel()
+	return s.api.Apply(ctx, ref, version, status)
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package words makes text fit for people, wherever it comes from: bounded, on one line, without
+// control characters.
+package words
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// Limits of texts, in bytes. Kubernetes cuts or refuses longer events.
+const (
+	MaxMessage = 1024
+	MaxCode    = 128
+)
+
+// Sentence makes text fit for an event or a condition: one line, no control
+// characters, at most limit bytes.
+func Sentence(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= limit {
+		return text
+	}
+	const more = "…"
+	cut := limit - len(more)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + more
+}
+
+// OfFault is an error of Azure in at most limit bytes. Azure's code is what people search for, so
+// it survives the cut.
+func OfFault(f *fault.Fault, limit int) string {
+	if f == nil {
+		return "no reason was given"
+	}
+	text := strings.TrimRight(Sentence(f.Error(), limit), ". ")
+	code := Sentence(f.Code, MaxCode)
+	if code == "" || strings.Contains(text, code) {
+		return text
+	}
+	return Sentence(code+": "+text, limit)
+}
+
+// Count is a number of things.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "s") {
+		return fmt.Sprintf("%d %ses", n, thing)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// List names at most so many of them, and counts the others.
+func List(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// Stamp is how times to come are written.
+func Stamp(t time.Time) string { return WholeSecond(t).UTC().Format(time.RFC3339) }
+
+// WholeSecond rounds up to the seconds that a status has: who goes by it is never early.
+func WholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
