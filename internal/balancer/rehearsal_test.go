@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
@@ -192,4 +194,46 @@ func (s *stage) showing(a *rehearse.Shadow) shown {
 		}
 	}
 	return all
+}
+
+// A dry run of one Service fills the pool that it would make, and says why it would be refused; it
+// writes nothing.
+func TestADryRunOfOneService(t *testing.T) {
+	member := lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.9.1")}
+	for _, row := range []struct {
+		name    string
+		edit    func(*service.Service)
+		refused string
+		pools   int // that are written
+	}{
+		{"served", func(*service.Service) {}, "", 1},
+		{"refused", func(spec *service.Service) { annotate(spec, service.PIPName, "mine") }, "mine", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage()
+			defer s.close()
+			spec := simple()
+			spec.Namespace, spec.Name, spec.UID = "shop", "web", fmt.Sprintf("%032d", 1)
+			row.edit(&spec)
+			desired, problems := service.Desired(spec, s.settings.Settings)
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			r := rehearse.New(balancer.Config{Settings: s.settings, Cluster: s.process, Log: s.log}, s.process.client)
+			req := balancer.Request{Service: spec.Key(), Owner: spec.Owner(), Desired: &desired, On: r.ID(clusterName)}
+			refused, err := r.DryRun(t.Context(), req, func(service.Pool) (poolupdate.Desired, error) {
+				return poolupdate.Desired{Addresses: []lb.Address{member}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
+			}, true)
+			if err != nil || (refused != nil) != (row.refused != "") || refused != nil && !strings.Contains(refused.Error(), row.refused) {
+				t.Fatalf("%s: refused: %v, %v", row.name, refused, err)
+			}
+			d := r.Shadow.Differences()
+			if d.Pools != row.pools || row.pools > 0 && !slices.Equal(d.Balancers[0].Is.Pools[0].Addresses, []lb.Address{member}) {
+				t.Errorf("%s: %d pools are written: %+v", row.name, d.Pools, d.Balancers)
+			}
+			if n := s.emu.Stats().Writes; n > 0 {
+				t.Errorf("%s: %d writes", row.name, n)
+			}
+		})
+	}
 }

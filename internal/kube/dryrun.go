@@ -5,17 +5,14 @@ package kube
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/rehearse/view"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
@@ -56,37 +53,20 @@ func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, req
 	if !holds {
 		return view.Plan{}.Brief(), nil
 	}
-	results, err := r.Play(ctx, []balancer.Request{req})
-	if err != nil {
+	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (poolupdate.Desired, error) {
+		return v.c.desiredOf(v.c.serviceObject(s), req.On, pool)
+	}, v.c.opts.Draining != nil)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if err := results[0].Err; err != nil {
-		if _, ofAzure := errors.AsType[*fault.Fault](err); ofAzure {
-			return "", err
-		}
-		return "dry run: the Service would be refused: " + textOf(err), nil
-	}
-	if req.Desired != nil {
-		for _, pool := range req.Desired.Pools {
-			if err := v.c.rehearsePool(ctx, r, v.c.serviceObject(s), req.On, pool); err != nil {
-				return "", err
-			}
-		}
+	case refused != nil:
+		return "dry run: the Service would be refused: " + textOf(refused), nil
 	}
 	return view.Of(r.Shadow.Differences(), nil).Brief(), nil
 }
 
-// rehearsePool gives a Service's own pool its members in the shadow, and the pool of all nodes if
-// it would be made.
-func (c *Cluster) rehearsePool(ctx context.Context, r *rehearse.Rehearsal, s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) error {
-	b, err := r.Shadow.GetLoadBalancer(ctx, on)
-	if err != nil {
-		return err
-	}
-	at := slices.IndexFunc(b.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, pool.Name) })
-	if at < 0 || pool.Shared && len(b.Pools[at].Addresses) > 0 {
-		return nil
-	}
+// desiredOf is what a pool of a Service has to hold, which may have no BackendPool yet.
+func (c *Cluster) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (poolupdate.Desired, error) {
 	p := c.poolFor(s, on, pool)
 	desired := poolupdate.Desired{}
 	if is := c.snap.poolNamed(p.Namespace, p.Name); is != nil {
@@ -97,14 +77,10 @@ func (c *Cluster) rehearsePool(ctx context.Context, r *rehearse.Rehearsal, s *co
 	}
 	set, err := c.snap.members(p)
 	if err != nil {
-		return err
+		return desired, err
 	}
 	desired.Addresses, desired.Ours, desired.Alone = set.Addresses, c.pools.OursIn(p), c.snap.made(p)
-	next, err := poolupdate.Rehearse(b.Pools[at], desired, c.opts.Draining != nil)
-	if err == nil {
-		r.Shadow.PutPool(next)
-	}
-	return nil //nolint:nilerr // a pool of network interfaces stays as it is
+	return desired, nil
 }
 
 // writePlanned puts what would change on the BackendPools that Weir made for a Service.

@@ -5,6 +5,7 @@
 // to itself. What the shadow then shows otherwise than Azure is the plan.
 //
 //	plan.go         the plan of a whole cluster: ask, play, fill
+//	dryrun.go       that of one Service, for its annotation
 //	cluster.go      what is asked of the cluster that is planned, and the scope
 //	outcome.go      what came of it
 //	shadow.go       the Azure that is only read

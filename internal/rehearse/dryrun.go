@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/service"
+)
+
+// DryRun does for one Service what the controller would do, its pools included: those of its own, and
+// the pool of all nodes if it would be made. desired is what one of them has to hold. Why the
+// Service is refused is for people; an error is that of a read.
+func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired func(service.Pool) (poolupdate.Desired, error), adminStates bool) (refused, err error) {
+	results, err := r.Play(ctx, []balancer.Request{req})
+	switch {
+	case err != nil:
+		return nil, err
+	case OfAzure(results[0]):
+		return nil, results[0].Err
+	case results[0].Err != nil:
+		return results[0].Err, nil
+	case req.Desired == nil:
+		return nil, nil
+	}
+	for _, pool := range req.Desired.Pools {
+		on, err := r.Shadow.GetLoadBalancer(ctx, req.On)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(on.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, pool.Name) })
+		if at < 0 || pool.Shared && len(on.Pools[at].Addresses) > 0 {
+			continue
+		}
+		wants, err := desired(pool)
+		if err != nil {
+			return nil, err
+		}
+		if next, err := poolupdate.Rehearse(on.Pools[at], wants, adminStates); err == nil { // one of network interfaces stays as it is
+			r.Shadow.PutPool(next)
+		}
+	}
+	return nil, nil
+}
