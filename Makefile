@@ -44,6 +44,21 @@ busyday: ## A day in virtual time with others at the same load balancer; prints 
 test: check generated kubelab build unit ## Everything that CI runs
 	@echo "weir: all green"
 
+# What has changed since the branch left main, or since the last commit on main itself.
+BASE ?= $(shell git merge-base HEAD main 2>/dev/null || echo HEAD)
+
+.PHONY: quick
+quick: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## In a minute, without kube-apiserver: all rooms, scripts, 200 seeds, lint of what changed (BASE=main)
+	@begun=$$(date +%s); \
+	  changed=$$( { git diff --name-only --diff-filter=d $(BASE) -- '*.go'; git ls-files -o --exclude-standard -- '*.go'; } | sort -u); \
+	  if [ -n "$$changed" ]; then unformatted=$$(gofmt -l $$changed); fi; \
+	  if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi; \
+	  echo "weir: tests, but those that need a control plane or take long"; \
+	  set -o pipefail; $(GO) test -short ./... | sed -e '/no test files/d' -e '/(cached)/d' || exit 1; \
+	  folders=$$(for f in $$changed; do dirname "./$$f"; done | grep -v -e /testdata -e '^./tools/kubelab' | sort -u); \
+	  if [ -n "$$folders" ]; then echo "weir: lint of" $$folders; $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run --new-from-rev=$(BASE) $$folders || exit 1; fi; \
+	  echo "weir: quick took $$(( $$(date +%s) - begun )) s"
+
 .PHONY: check
 check: ## gofmt, vet, golangci-lint
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -69,10 +84,16 @@ generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 	  diff -u config/crd/weir.dev_backendpools.yaml $$tmp/weir.dev_backendpools.yaml || \
 	  { echo "weir: generated files are behind api/: run make generate"; exit 1; }
 
+# Tests that wait for a control plane more than they compute, the longest first: they go beside
+# the others, which leave them the processor when they want it.
+WAITING := ./test/e2e ./internal/kube/... ./lab/demo ./test/...
+
 .PHONY: unit
 unit: kubelab build
-	@echo "weir: tests with the race detector, those against the real kube-apiserver included"
-	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -race -timeout 20m ./...
+	@echo "weir: tests with the race detector, those against the real kube-apiserver beside the others"
+	@( trap - INT; KUBEBUILDER_ASSETS=$(BIN) exec $(GO) test -race -timeout 20m $(WAITING) ) & waiting=$$!; \
+	  nice $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vxFf <($(GO) list $(WAITING))); computing=$$?; \
+	  wait $$waiting && exit $$computing
 	@echo "weir: 2000 seeds of the simulator, which the race detector makes too slow; it has seen 200 of them"
 	@$(GO) test -timeout 10m ./lab/simulate
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"

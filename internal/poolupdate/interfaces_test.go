@@ -199,3 +199,15 @@ func TestStatesThatAzureForgets(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is none of the cluster's does not keep those after it from being directed.
+func TestAnInterfaceOfNobodyHidesNoneBehindIt(t *testing.T) {
+	ours := netip.MustParseAddr("10.0.0.1")
+	c := direct(lb.Pool{Addresses: []lb.Address{{Machine: "somebody-elses"}, {Machine: "ours"}}}, Desired{
+		Addresses: []lb.Address{{IP: ours, AdminState: lb.Down}},
+		AddressOf: func(machine string) (netip.Addr, bool) { return ours, machine == "ours" },
+	}, nil)
+	if got := c.next.Addresses; got[0].AdminState != "" || got[1].AdminState != lb.Down {
+		t.Errorf("got %+v", got)
+	}
+}

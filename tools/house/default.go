@@ -4,7 +4,7 @@ package main
 
 // houseLoops run by themselves, or only rehearse: a walk enters none that is not its entry.
 func houseLoops() []string {
-	return []string{"poolupdate.(*lane).run", "balancer.(*queue).run", "rehearse.(*Rehearsal).Play"}
+	return []string{"poolupdate.(*lane).run", "balancer.(*queue).run", "servicelb.(*Reconciler).rehearse"}
 }
 
 // houseWalks are the three walks of this house. Whoever renames an entry or an end renames it

@@ -38,7 +38,8 @@
 //   - a method of an interface leads to that method of each type of the shipped packages that
 //     implements it, unless the interface is the standard library's;
 //   - a field or a package's variable of function type leads to what is assigned to it
-//     anywhere, and a function literal that is assigned there is a function of its own;
+//     anywhere, a parameter to what is handed to it, and a function literal that is assigned
+//     is a function of its own;
 //   - a loop (-loop) is entered where a leg begins with it, and nowhere else.
 //
 // The stays of a walk are the functions on the way; files and packages are where they are

@@ -129,6 +129,8 @@ func (g *graph) walk(p *pkg, from *node, code ast.Node) {
 			from.returns++
 		case *ast.AssignStmt:
 			return !g.assigns(p, from, x)
+		case *ast.CallExpr:
+			g.hands(p, x)
 		case *ast.KeyValueExpr:
 			if id, ok := x.Key.(*ast.Ident); ok && g.holds(p, p.info.Uses[id], x.Value) {
 				return false
@@ -164,14 +166,42 @@ func (g *graph) assigns(p *pkg, from *node, s *ast.AssignStmt) bool {
 	return some
 }
 
+// hands has the parameters of function type of a function lead to what a call hands to them.
+func (g *graph) hands(p *pkg, call *ast.CallExpr) {
+	var id *ast.Ident
+	switch fun := call.Fun.(type) {
+	case *ast.Ident:
+		id = fun
+	case *ast.SelectorExpr:
+		id = fun.Sel
+	default:
+		return
+	}
+	fn, ok := p.info.Uses[id].(*types.Func)
+	if !ok || fn.Pkg() == nil || !g.own(fn.Pkg()) {
+		return
+	}
+	params := fn.Origin().Signature().Params()
+	for i, arg := range call.Args {
+		at := min(i, params.Len()-1)
+		if _, literal := arg.(*ast.FuncLit); at >= 0 && !literal && callable(params.At(at)) {
+			g.walk(p, g.of(params.At(at), params.At(at).Name()), arg)
+		}
+	}
+}
+
+func callable(v *types.Var) bool {
+	_, is := v.Type().Underlying().(*types.Signature)
+	return is
+}
+
 // holder reports a field, or a variable of a package, of function type.
 func holder(o types.Object) bool {
 	v, ok := o.(*types.Var)
 	if !ok || !v.IsField() && (v.Pkg() == nil || v.Parent() != v.Pkg().Scope()) {
 		return false
 	}
-	_, is := v.Type().Underlying().(*types.Signature)
-	return is
+	return callable(v)
 }
 
 // holds has a holder lead to a value; false if it is none.
@@ -202,7 +232,7 @@ func (g *graph) mention(p *pkg, from *node, o types.Object) {
 		}
 		from.to[g.of(fn, g.name(fn))] = true
 	case *types.Var:
-		if o.Pkg() != nil && g.own(o.Pkg()) && (holder(o) || !o.IsField() && o.Parent() == o.Pkg().Scope()) {
+		if o.Pkg() != nil && g.own(o.Pkg()) && (callable(o) || !o.IsField() && o.Parent() == o.Pkg().Scope()) {
 			from.to[g.of(origin(o), o.Name())] = true
 		}
 	}

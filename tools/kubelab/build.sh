@@ -40,10 +40,9 @@ if [ -x "$bin/kubelab" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$hash" ]; then
 	exit 0
 fi
 
-echo "kubelab: building etcd, kube-apiserver and controllers from source, once; about 3 minutes on 2 cores"
 mkdir -p "$bin"
 new=$bin/.kubelab.$$
-trap 'rm -f "$new"' EXIT
+trap 'rm -f "$new" "$new.failed"' EXIT
 trap 'exit 130' INT TERM
 
 minor=${version#*.}
@@ -52,9 +51,19 @@ set -- \
 	-X "k8s.io/component-base/version.gitMajor=1" \
 	-X "k8s.io/component-base/version.gitMinor=${minor%%.*}" \
 	-X "k8s.io/client-go/pkg/version.gitVersion=$version"
-# No debug information and a lazier garbage collector: a quarter less work.
-GOFLAGS='' GOWORK=off CGO_ENABLED=0 GOGC=400 go build -trimpath -buildvcs=false \
-	-gcflags=all=-dwarf=false -ldflags="-s -w $*" -o "$new" .
+packages=$(GOFLAGS='' GOWORK=off CGO_ENABLED=0 go list -deps . | wc -l)
+echo "kubelab: building etcd, kube-apiserver and controllers from source, once: $((packages)) packages, about 3 minutes on 2 cores"
+
+# No debug information and a lazier garbage collector: a quarter less work. Of what the compiler
+# says the names of packages are counted, and the rest is shown.
+{
+	GOFLAGS='' GOWORK=off CGO_ENABLED=0 GOGC=400 go build -v -trimpath -buildvcs=false \
+		-gcflags=all=-dwarf=false -ldflags="-s -w $*" -o "$new" . 2>&1 || touch "$new.failed"
+} | awk -v all="$((packages))" '
+	/^[A-Za-z0-9][^ :]*$/ { if (++n % 300 == 0) { print "kubelab: " n " of " all " packages are compiled"; fflush() } next }
+	{ print > "/dev/stderr" }'
+[ ! -e "$new.failed" ]
+echo "kubelab: all packages are compiled and linked"
 rm -f "$stamp" # a binary never stands beside another one's stamp
 mv -f "$new" "$bin/kubelab"
 link
