@@ -27,6 +27,12 @@ func causeOf(ops []Operation, settled bool) cause {
 	return c
 }
 
+// onlyCarried reports whether what was due is gone, and only what it was to take along is left: that
+// waits for its own time.
+func onlyCarried(ops []Operation) bool {
+	return !slices.ContainsFunc(ops, func(op Operation) bool { return !op.carried })
+}
+
 // oldestChange returns when the oldest change of the membership was seen.
 func oldestChange(ops []Operation) time.Time {
 	var oldest time.Time

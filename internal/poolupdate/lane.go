@@ -184,6 +184,10 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return
 	}
+	if onlyCarried(ops) {
+		l.queue.back(t, ops)
+		return
+	}
 	needed := func() bool { return len(l.relevant(slices.Clone(ops))) > 0 }
 	r := l.cfg.attempt(ctx, try{ops[0].Ref, ops[0].Pool, valid, needed}, t.history)
 	if r.outcome != Shutdown {

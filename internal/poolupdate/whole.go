@@ -195,6 +195,10 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 			l.queue.done(t, nil, t.history, nil, nil)
 			continue
 		}
+		if onlyCarried(ops) {
+			l.queue.back(t, ops)
+			continue
+		}
 		all = append(all, parcel{taken: t, ops: ops, start: start, r: l.cfg.begin(t.history)})
 	}
 	return all

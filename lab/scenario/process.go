@@ -269,13 +269,14 @@ func (p *process) phase(id lb.PoolID, phase string) {
 const betweenReads = 11 * time.Second
 
 // readsAgain reports whether a read belongs to the attempt that is under way: its first write met
-// 412, and until the second it may be read more than once. The caller holds the stage's mu.
+// 412, or a load balancer that is Failed, and until the second it may be read more than once. The
+// caller holds the stage's mu.
 func (k *pool) readsAgain() bool {
 	a := k.attempt
 	if a == nil {
 		return false
 	}
-	again := a.phase == "put" && !a.overtaken && k.last.kind == http.MethodPut && k.last.status == http.StatusPreconditionFailed ||
+	again := a.phase == "put" && !a.overtaken && k.last.kind == http.MethodPut && (k.last.status == http.StatusPreconditionFailed || k.last.parent) ||
 		a.phase == "get" && a.overtaken && time.Since(k.last.at) <= betweenReads
 	a.overtaken = a.overtaken || again
 	return again

@@ -272,6 +272,8 @@ type answer struct {
 	status int    // 0 for an answer that was lost
 	forged bool   // a fault answered, not Azure's state
 	at     time.Time
+	// parent is true of a write that was refused because its load balancer is Failed.
+	parent bool
 }
 
 // attempt is from the first read of a pool to the report.
@@ -279,7 +281,7 @@ type attempt struct {
 	added int    // operations queued until it began
 	phase string // "get" or "put"
 	sent  int    // requests of this phase so far
-	// overtaken: its first write met 412.
+	// overtaken: its first write met 412, or a load balancer that was written before the second.
 	overtaken bool
 	gone      bool // the cluster had nothing to want when it was asked what is wanted
 	over      bool // its calls have been made

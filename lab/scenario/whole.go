@@ -41,13 +41,22 @@ func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb
 	}
 	s.mu.Lock()
 	j := s.jointOf(id)
-	if len(j.asked) > 0 && !p.dead {
+	switch {
+	case len(j.asked) > 0 && !p.dead:
 		s.beginTogether(j)
-	} else {
+	case s.mends(id):
+		j.pools, j.phase, j.sent = nil, "check", 0
+	default:
 		j.phase, j.sent = "check", 0
 	}
 	s.mu.Unlock()
 	return p.client.GetLoadBalancer(ctx, id)
+}
+
+// mends reports whether an attempt of one pool reads its load balancer because that is Failed: what
+// it meets there is no answer to any pool. The caller holds s.mu.
+func (s *Stage) mends(id lb.LoadBalancerID) bool {
+	return slices.ContainsFunc(s.lane(id), func(k *pool) bool { return k.underWay() && k.attempt.phase == "put" && k.last.parent })
 }
 
 // beginTogether begins an attempt of all pools that were asked for. The caller holds s.mu.

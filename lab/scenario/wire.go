@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/lab/armemu"
 )
@@ -326,7 +327,10 @@ func (w *wire) answered(c call, resp *http.Response) {
 
 // heard notes what Azure's answer says of a pool. The caller holds s.mu.
 func (s *Stage) heard(k *pool, c call, entry armemu.Call) {
-	k.last = answer{c.kind, entry.Status, entry.Fault != "", time.Now()}
+	k.last = answer{
+		kind: c.kind, status: entry.Status, forged: entry.Fault != "", at: time.Now(),
+		parent: c.kind == http.MethodPut && entry.ErrorCode == fault.CodeParentFailed,
+	}
 	if entry.Dropped {
 		k.last.status = 0
 	}
