@@ -98,7 +98,6 @@ func took(p *v1alpha1.BackendPool) {
 	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
 }
 func deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
-func paused(p *v1alpha1.BackendPool)   { p.Spec.Paused = true }
 
 // A BackendPool that took a pool keeps it when the defaults change under it.
 func TestPlacement(t *testing.T) {

@@ -65,9 +65,9 @@ func (o *Offline) NotServed(namespace, name string) error {
 	case s == nil:
 		return fmt.Errorf("there is no Service %s", called)
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
-		return fmt.Errorf("Service %s has type %s: a load balancer is planned for type LoadBalancer", called, s.Spec.Type) //nolint:staticcheck // a Service is a name
+		return fmt.Errorf("Service %s has type %s: a load balancer is planned for type LoadBalancer", called, s.Spec.Type)
 	}
-	return fmt.Errorf("Service %s has the load balancer class %s, and --load-balancer-class is %q: the controller serves that one alone", //nolint:staticcheck // a Service is a name
+	return fmt.Errorf("Service %s has the load balancer class %s, and --load-balancer-class is %q: the controller serves that one alone",
 		called, orElse(s.Spec.LoadBalancerClass, "none"), o.balancing.Class)
 }
 

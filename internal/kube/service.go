@@ -50,8 +50,3 @@ func serviceChanged() predicate.Predicate {
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || dryRun(before) != dryRun(after))
 	}}
 }
-
-// leaving reports whether a Service needs no load balancer any more.
-func leaving(s *corev1.Service) bool {
-	return s.DeletionTimestamp != nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer
-}

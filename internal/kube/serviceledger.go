@@ -37,7 +37,7 @@ type serviceLedger struct{ c *Cluster }
 func (l serviceLedger) Record(ctx context.Context, s servicelb.Service, r servicelb.Record) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		fresh := &corev1.Service{}
-		if err := l.c.reader.Get(ctx, client.ObjectKey(namespaced(s.Name)), fresh); err != nil {
+		if err := l.c.reader.Get(ctx, namespaced(s.Name), fresh); err != nil {
 			return err
 		}
 		if string(fresh.UID) != s.UID || len(r.Places) > 0 && fresh.DeletionTimestamp != nil && !l.c.held(fresh) {

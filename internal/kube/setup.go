@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -23,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
@@ -90,9 +88,7 @@ type Cluster struct {
 	// serviceLBs decides what happens next to the load balancers of Services.
 	serviceLBs *servicelb.Reconciler
 	places     nodePlaces
-	// failing is the back-off of Services that Azure, or the plan, refuses.
-	failing workqueue.TypedRateLimiter[reconcile.Request]
-	left    leftovers
+	left       leftovers
 	// news gathers what becomes of admin states; nil if they are left alone.
 	news *adminNews
 	// preemptions are nil if the taints of nodes are left alone.

@@ -48,7 +48,7 @@ func TestCarryKnowsWhatWholeWritesHaveLearned(t *testing.T) {
 				w.restart("v1")
 				unlock := w.hold()
 				w.change(pools[0], tt.wants)
-				c := w.lanes.carry(w.t.Context(), pools[0].LoadBalancer, w.world.whole(pools[0]))
+				c := w.lanes.carry(w.t.Context(), pools[0].LoadBalancer, w.whole(pools[0]))
 				want := "vm=10.9.9.9"
 				if tt.carried {
 					want += " " + tt.wants

@@ -57,7 +57,7 @@ func (o Outcome) Incomplete() error {
 	var failed []error
 	for _, r := range o.Results {
 		if OfAzure(r) {
-			failed = append(failed, fmt.Errorf("Service %s: %w", r.Service, r.Err)) //nolint:staticcheck // a Service is a name
+			failed = append(failed, fmt.Errorf("Service %s: %w", r.Service, r.Err))
 		}
 	}
 	switch more := len(failed) - 1; {

@@ -50,7 +50,7 @@ func (p *planning) ask(ctx context.Context) error {
 		}
 		found = true
 		if err := p.askFor(ctx, s); err != nil {
-			return fmt.Errorf("Service %s: %w", s.Key(), err) //nolint:staticcheck // a Service is a name
+			return fmt.Errorf("Service %s: %w", s.Key(), err)
 		}
 	}
 	if p.scope.Service != "" && !found {
@@ -92,7 +92,7 @@ func (p *planning) play(ctx context.Context) (err error) {
 	}
 	for _, r := range p.outcome.Results {
 		if err := p.cluster.Settle(ctx, r); err != nil {
-			return fmt.Errorf("Service %s: %w", r.Service, err) //nolint:staticcheck // a Service is a name
+			return fmt.Errorf("Service %s: %w", r.Service, err)
 		}
 	}
 	return nil
