@@ -157,6 +157,15 @@ func (s *Stage) leaderName() string {
 	return s.process.name
 }
 
+// mayLeave refuses a write of one whose lease has run out, as the connections of the real one do:
+// they ask for every byte (internal/azure/fencedtransport.go).
+func (p *process) mayLeave(req *http.Request) error {
+	if p.fence == nil || req.Method == http.MethodGet {
+		return nil
+	}
+	return p.fence.MayWrite()
+}
+
 // callOfFormer says what a request of one is that leads no more: of its attempts the stage
 // keeps no account. The caller holds s.mu.
 func (p *process) callOfFormer(req *http.Request) call {

@@ -59,6 +59,9 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		return nil, errNoCanary
 	}
 	w.process.awakeFor(req)
+	if err := w.process.mayLeave(req); err != nil {
+		return nil, err
+	}
 	c, end := w.leave(req)
 	if end == nil {
 		return nil, context.Canceled
