@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,7 @@ var lost = []netip.Addr{netip.MustParseAddr("198.18.0.1")}
 // says. Its log is what happened, in order.
 type world struct {
 	t    *testing.T
+	mu   sync.Mutex // guards s and log: two may look at once
 	r    *Reconciler
 	s    Service
 	gone bool
@@ -72,7 +74,11 @@ func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 	return w
 }
 
-func (w *world) says(text string, args ...any) { w.log = append(w.log, fmt.Sprintf(text, args...)) }
+func (w *world) says(text string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, fmt.Sprintf(text, args...))
+}
 
 // looks reconciles the Service, and returns when it wants to be looked at again.
 func (w *world) looks() time.Duration {
@@ -106,6 +112,8 @@ func (w *world) ends() {
 // is compares what happened since the last time.
 func (w *world) is(want ...string) {
 	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !slices.Equal(w.log, want) {
 		w.t.Errorf("it happened\n  %s\nwant\n  %s", strings.Join(w.log, "\n  "), strings.Join(want, "\n  "))
 	}
@@ -122,7 +130,11 @@ func (w *world) counts(want Condition) {
 	}
 }
 
-func (w *world) Service(string) (Service, bool) { return w.s, !w.gone }
+func (w *world) Service(string) (Service, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.s, !w.gone
+}
 func (w *world) NamespaceLabels(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
 }
@@ -150,6 +162,8 @@ func (w *world) Record(ctx context.Context, s Service, r Record) error {
 		return w.unwritable
 	}
 	w.says("recorded %s", strings.Join(r.Places, " "))
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.s.Record, w.s.Finalizer = r, len(r.Places) > 0
 	return nil
 }
