@@ -60,5 +60,9 @@ func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desir
 	}
 	st.Level.drop()
 	st.Told.last = ""
-	return r.cfg.Ledger.Planned(ctx, s, text)
+	if err := r.cfg.Ledger.Planned(ctx, s, text); err != nil {
+		st.Plan.until = now // it is told, and not written down yet
+		return err
+	}
+	return nil
 }

@@ -45,6 +45,8 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 	case Release:
 		st.Told.had = st.Told.had || res.Changed
 		err = r.release(ctx, s, e, res.Without)
+	case Drop:
+		st.Level.drop() // Azure holds something else now
 	case Finish:
 		err = r.finish(ctx, s, e, res, now)
 	}
@@ -90,8 +92,8 @@ func (r *Reconciler) finish(ctx context.Context, s Service, e *entry, res balanc
 	if err := r.contested(ctx, s, st, res.Contests); err != nil {
 		return err
 	}
+	r.tell.ensured(s, &st.Told, res) // before it is forgotten that addresses were held back
 	r.spared(s, st)
-	r.tell.ensured(s, &st.Told, res)
 	st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
 	return nil
 }

@@ -120,7 +120,7 @@ func TestUntilWhenAServiceWaits(t *testing.T) {
 		{"nothing is known", State{}, 0},
 		{"a look", State{Level: level}, 600 * time.Second},
 		{"never", State{Level: Level{request: &balancer.Request{}}}, 0},
-		{"a look that is due", State{Level: Level{request: &balancer.Request{}, lookAt: now}}, time.Millisecond},
+		{"a look that is due, and nothing followed", State{Level: Level{request: &balancer.Request{}, lookAt: now}}, 0},
 		{"it is under way", State{Level: level, Pending: Pending{Running: true}}, 0},
 		{"pools are filled", State{Level: level, Filling: Filling{asked: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
 		{"a person is waited for", State{Level: level, Removal: Removal{losing: lost, again: in(60)}}, 60 * time.Second},

@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	if err := r.next(ctx, s, e, now); err != nil {
 		return r.unasked(ctx, s, st, err, now)
 	}
-	if st.Placement.absent && st.Placement.free {
+	if st.Placement.free && (st.Placement.absent || !s.Ours(r.cfg.Settings.Class) && !s.Held(r.cfg.Settings.Class)) {
 		r.forget(name)
 	}
 	return st.wait(now), nil
@@ -107,11 +107,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, leave func(), err error) {
 	class := r.cfg.Settings.Class
 	s, there := r.cfg.Cluster.Service(name)
+	bare := false // it leaves, and somebody took its finalizer away: what is left is known here alone
 	switch {
 	case !there:
 		e = r.States.known(name)
 	case s.Ours(class) || s.Held(class):
 		e = r.States.of(s)
+	case s.Deleting || !s.LoadBalancer:
+		if e = r.States.known(name); e != nil && e.uid != s.UID {
+			e = nil
+		}
+		bare = true
 	}
 	if e == nil {
 		r.forget(name)
@@ -123,17 +129,17 @@ func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entr
 		return s, nil, nil, nil
 	}
 	leave = func() { <-e.turn }
+	if (!there || bare) && !e.Placement.leaves() {
+		leave()
+		r.forget(name)
+		return s, nil, nil, nil
+	}
 	if there {
 		if e.Placement.absent { // a list that was empty had us take it for gone
 			e.Level.drop()
 		}
 		e.Placement.absent, e.Placement.deleting = false, s.Deleting
 		return s, e, leave, nil
-	}
-	if !e.Placement.leaves() {
-		leave()
-		r.forget(name)
-		return s, nil, nil, nil
 	}
 	e.Placement.absent = true
 	return e.absent(name), e, leave, nil
@@ -159,6 +165,9 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 	if d.Spec != nil {
 		st.Placement.shows(s.Finalizer)
 	}
+	if !s.DryRun {
+		st.Plan.ends()
+	}
 	switch Next(*st, s, d, now) {
 	case Refuse:
 		st.Level.drop()
@@ -181,7 +190,6 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	st := &e.State
 	e.Filling.ends()
 	r.States.showFilling(e)
-	st.Plan.ends()
 	spare, waits := r.sparing(ctx, s, st, d.Spec, now)
 	if waits {
 		return nil
@@ -230,6 +238,7 @@ func (r *Reconciler) unasked(ctx context.Context, s Service, st *State, err erro
 	}
 	// A rehearsal that finds no share of the reads is put off, and nobody waits for it.
 	if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Code != rehearse.CodeRehearsed {
+		st.Level.drop() // one that is taken back has to end the complaint
 		r.tell.complain(s, &st.Told, troubleOf(err), unplaced.why(), unplaced.error)
 		r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, unplaced.error)
 	}

@@ -55,7 +55,7 @@ func (st *State) wait(now time.Time) time.Duration {
 	case st.Level.request != nil:
 		until = st.Level.lookAt
 	}
-	if until.IsZero() {
+	if !until.After(now) { // it waits for somebody to change it
 		return 0
 	}
 	return max(until.Sub(now), time.Millisecond)

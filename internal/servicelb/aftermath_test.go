@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// What was held back and then mended by itself is told as over.
+func TestThatNothingIsHeldBackAnyMoreIsTold(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t, func(o *Settings) { o.LookAgainAfter = time.Hour })
+		w.s.Shown = lost
+		for _, n := range []string{"a/1", "a/2", "a/3", "a/4", "a/5"} {
+			w.r.removals.Loses(n, time.Now())
+			w.r.States.byName[n] = newEntry(n, State{})
+			w.r.States.byName[n].shown = shown{addressed: true, looked: true}
+		}
+		many := &manyShown{world: w}
+		w.r.cfg.Cluster = many
+		w.answers = []error{&balancer.RemovalError{Addresses: lost}}
+		w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "kubernetes"})
+		time.Sleep(2 * time.Hour)
+		w.looks()
+		w.ends()
+		for i := 0; i < 20 && w.asked == nil; i++ {
+			time.Sleep(max(w.looks(), time.Second))
+		}
+		w.log = nil
+		if w.asked == nil {
+			t.Fatal("not asked again")
+		}
+		res := balancer.Result{Request: *w.asked, Changed: false, Addresses: lost}
+		w.asked = nil
+		w.r.States.Ensured(res)
+		w.looks()
+		if !slices.Contains(w.log, "EnsuredLoadBalancer: Ensured load balancer") {
+			t.Error("people were told that it is held, and not that it is over")
+		}
+	})
+}
+
+// manyShown has six Services with addresses.
+type manyShown struct{ *world }
+
+func (m *manyShown) Addressed() []string {
+	return []string{"shop/web", "a/1", "a/2", "a/3", "a/4", "a/5"}
+}
+
+// rests fails when a Service is looked at without end.
+func rests(t *testing.T, w *world) {
+	t.Helper()
+	n := 0
+	for range 1000 {
+		again := w.looks()
+		if again > 0 && again <= time.Millisecond {
+			n++
+		}
+		if again == 0 {
+			break
+		}
+		time.Sleep(again)
+	}
+	if n > 10 {
+		t.Errorf("looked at every ms, %d times", n)
+	}
+}
+
+func TestARefusalWhilePoolsAreFilledRests(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fills = []lb.PoolID{{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}, Name: "shop-web"}}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.s.Problems = []service.Problem{{Field: "weir.dev/dry-run", Value: "maybe"}}
+		w.looks()
+		rests(t, w)
+	})
+}
+
+func TestARefusalWhileARemovalIsHeldRests(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.answers = []error{&balancer.RemovalError{Addresses: lost}}
+		w.s.WriteAgain = "x"
+		w.looks()
+		w.ends()
+		w.s.Problems = []service.Problem{{Field: "weir.dev/dry-run", Value: "maybe"}}
+		w.looks()
+		rests(t, w)
+	})
+}
+
+func TestADryRunWhilePoolsAreFilledRests(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t) // LookAgainAfter: 0
+		w.fills = []lb.PoolID{{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}, Name: "shop-web"}}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.s.DryRun = true
+		w.looks()
+		rests(t, w)
+	})
+}
+
+// W1 is level, W2 is asked for and done while the Service leaves, nothing can be asked, and it comes back with W1.
+func TestOneThatComesBackIsNotTakenForLevel(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.s.Object.Annotations = map[string]string{service.Internal: "true"}
+		w.looks()
+		if w.asked == nil {
+			t.Fatal("W2 not asked")
+		}
+		w.s.LoadBalancer = false // type ClusterIP
+		w.declines = errors.New("not now")
+		w.ends()
+		w.looks()
+		w.declines = nil
+		w.s.LoadBalancer, w.s.Object.Annotations = true, map[string]string{}
+		w.looks()
+		if w.asked == nil {
+			t.Error("Azure holds an internal load balancer, wanted is another one, and nothing is asked for")
+		}
+	})
+}
+
+// badPlan is a ledger that cannot write plans down for a while.
+type badPlan struct {
+	*world
+	fail    bool
+	written int
+}
+
+func (b *badPlan) Planned(context.Context, Service, string) error {
+	if b.fail {
+		return errors.New("no API server")
+	}
+	b.written++
+	return nil
+}
+
+func TestAPlanThatCouldNotBeWrittenIsWrittenAgain(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := &badPlan{world: w, fail: true}
+		w.r.cfg.Ledger = b
+		w.s.DryRun = true
+		w.looks()
+		b.fail = false
+		w.looks()
+		if b.written == 0 {
+			t.Error("what would change is never put on the BackendPools")
+		}
+	})
+}
+
+// A dry run in between takes the 30 s of a pool that is being filled away.
+func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Settings) { o.LookAgainAfter = 6 * time.Hour })
+		w.fills = []lb.PoolID{{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}, Name: "shop-web"}}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.s.DryRun = true
+		w.looks()
+		time.Sleep(time.Second)
+		w.s.DryRun = false
+		if again := w.looks(); again > fillsAgainAfter {
+			t.Errorf("looked at again after %s, the pool is asked for again after %s", again, fillsAgainAfter)
+		}
+	})
+}
+
+// A change that no load balancer has room for is taken back: the complaint has to end.
+func TestAComplaintEndsWithItsCause(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.s.Object.Annotations = map[string]string{service.Internal: "true"}
+		w.declines = errors.New("no room")
+		time.Sleep(w.looks())
+		w.s.Object.Annotations, w.declines = map[string]string{}, nil
+		w.looks()
+		if w.asked != nil {
+			w.ends()
+			w.looks()
+		}
+		w.counts(Ready)
+	})
+}
+
+// kubectl replace of a manifest of type ClusterIP takes the finalizer and the record along.
+func TestOneReplacedByAnotherTypeLeavesNothing(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.s.LoadBalancer, w.s.Finalizer, w.s.Record = false, false, Record{}
+		w.looks()
+		if w.asked == nil {
+			_, known := w.r.States.Known("shop/web")
+			t.Fatalf("its load balancer and public IP stay in Azure, known: %t", known)
+		}
+		w.ends()
+		w.looks()
+		w.looks()
+		if _, known := w.r.States.Known("shop/web"); known || w.s.Finalizer || w.s.Shown != nil {
+			t.Error("still known", w.s)
+		}
+	})
+}
+
+// Somebody takes Weir's finalizer off a Service that is being deleted and that a finalizer of others keeps a while.
+func TestOneStrippedOfItsFinalizerWhileItGoesLeavesNothing(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.r.cfg.Ledger = &tooLate{w}
+		w.s.Deleting, w.s.Finalizer = true, false
+		w.looks()
+		w.gone = true // the others let go
+		w.looks()
+		if w.asked == nil {
+			t.Fatal("its load balancer and public IP stay in Azure")
+		}
+		w.ends()
+		w.looks()
+		if _, known := w.r.States.Known("shop/web"); known {
+			t.Error("still known")
+		}
+	})
+}
+
+// tooLate is what kube's ledger says of a Service that is being deleted without the finalizer.
+type tooLate struct{ *world }
+
+func (l *tooLate) Record(ctx context.Context, s Service, r Record) error {
+	if len(r.Places) > 0 && l.s.Deleting && !l.s.Finalizer {
+		return ErrGone
+	}
+	return l.world.Record(ctx, s, r)
+}
+
+// The kept of another class without a finalizer stays as it is.
+func TestOneOfAnotherClassWithoutFinalizerStays(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.s.Finalizer, w.s.Class = true, new("weir.dev/azrue")
+		w.s.Record = Record{Places: []string{"kubernetes"}, Class: new("weir.dev/azrue")}
+		w.looks()
+		w.s.Finalizer = false
+		w.looks()
+		if w.asked != nil {
+			t.Error("asked")
+		}
+	})
+}
