@@ -19,7 +19,13 @@ func (c *Controller) Relevant(op poolupdate.Operation) bool {
 		return false
 	}
 	is := c.Entitlement(p)
-	if !is.Works() || is.Pool.Key() != op.Pool.Key() {
+	if !is.Works() {
+		if e := c.statuses.Known(op.Ref); e != nil { // the operation is dropped: as hold does
+			e.idle(situation{state: is.State, generation: p.Generation})
+		}
+		return false
+	}
+	if is.Pool.Key() != op.Pool.Key() {
 		return false
 	}
 	return op.Service == (poolupdate.ServiceName{}) || !is.Removes() && op.Service == is.Service

@@ -56,3 +56,10 @@ func (e *Entry) abandon() bool {
 	e.gone = true
 	return true
 }
+
+// abandoned reports whether the finalizer is on its way out.
+func (e *Entry) abandoned() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.gone
+}

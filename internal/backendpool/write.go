@@ -65,8 +65,12 @@ func (e *Entry) toWrite(change func(*v1alpha1.BackendPoolStatus)) (next *v1alpha
 	return e.status.DeepCopy(), e.revision, nil
 }
 
-// flush writes what an earlier update could not.
+// flush writes what an earlier update could not. Of one that was abandoned nothing is written, and its
+// finalizer has still to go.
 func (s *Statuses) flush(ctx context.Context, e *Entry) error {
+	if e.abandoned() {
+		return nil
+	}
 	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})
 }
 

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,10 +68,15 @@ func (a poolAPI) Apply(ctx context.Context, ref poolupdate.Ref, version string, 
 	return u.GetResourceVersion(), nil
 }
 
+// finalizerDeadline bounds one try to set a finalizer.
+const finalizerDeadline = 10 * time.Second
+
 // SetFinalizer implements backendpool.API. It works on a fresh copy: the cache is
 // stripped, and our own status writes make it old.
 func (a poolAPI) SetFinalizer(ctx context.Context, ref poolupdate.Ref, want bool) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		ctx, cancel := context.WithTimeout(ctx, finalizerDeadline) // one that cannot be reached holds up no other pool
+		defer cancel()
 		fresh, err := a.Load(ctx, ref)
 		if err != nil {
 			return err

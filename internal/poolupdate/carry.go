@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // carried is what a write of a whole load balancer carries along for its pools. settle or
@@ -95,7 +97,22 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 			}
 		}
 	}
+	c.unneeded(pools)
 	return c
+}
+
+// unneeded hands back as they are the pools that serve nobody any more: the records of the others
+// have taken their time.
+func (c *carried) unneeded(pools []lb.Pool) {
+	c.parcels = slices.DeleteFunc(c.parcels, func(p parcel) bool {
+		if len(c.lane.relevant(slices.Clone(p.ops))) > 0 {
+			return false
+		}
+		i := slices.IndexFunc(pools, func(is lb.Pool) bool { return c.lane.key(is) == p.taken.pool })
+		c.pools[i] = pools[i]
+		c.lane.queue.done(p.taken, nil, p.taken.history, nil, nil)
+		return true
+	})
 }
 
 // pack takes a pool's operations, and computes what has to be written for them.
@@ -135,6 +152,10 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			c.back(p, true)
 			continue
 		}
+		if p.write && p.todo.next.Etag != "" && !c.lane.seesTaken(p) {
+			c.lane.alone(p, true) // nobody has read it back, and the answer may repeat what was sent
+			continue
+		}
 		p.shows(s)
 		if !p.r.open {
 			p.r.lost = ""
@@ -163,6 +184,14 @@ func (c *carried) fail(mayLand bool) {
 		c.lane.queue.fillUnknown(c.made, time.Now())
 	}
 	c.made = nil
+}
+
+// seesTaken reports whether this process has seen Azure take what a write brings a pool, or the
+// operator says that it does.
+func (l *lane) seesTaken(p parcel) bool {
+	return !slices.ContainsFunc(changesIn([]parcel{p}), func(ch wholewrite.Change) bool {
+		return wholewrite.Answer(l.cfg.Behaviour, ch) != behaviour.Taken && !l.verdicts.proven(l.id.SubscriptionID, []wholewrite.Change{ch})
+	})
 }
 
 func (c *carried) unpack() []parcel {

@@ -116,7 +116,7 @@ func (c *Config) readAsInterfaces(ctx context.Context, t try, before result, r *
 // interfaceMoves is for an interface that the next attempt will see.
 func interfaceMoves(pool lb.PoolID, met error) error {
 	return &fault.Fault{
-		Class: fault.Retriable, Code: codeInterfaceMember, Reason: "interface_member", RetryAt: fault.From(met).RetryAt,
+		Class: fault.Retriable, Code: codeInterfaceMember, Reason: "interface_member", RetryAt: fault.From(met).RetryAt, Undecided: fault.From(met).Undecided,
 		Err: fmt.Errorf("pool %s: a network interface joins it or leaves it: %w", pool.Name, met),
 	}
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// A write that Azure called one of interfaces, after a gateway had lost it once, may land yet.
+func TestALostWriteOfAnInterfaceMemberStaysOpen(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "vm=10.9.9.9")
+		w.beforePut(func() error {
+			return fault.Classify(fault.Answer{Status: 400, Codes: []string{codeInterfaceMember}, MayLand: true}, errors.New("x"))
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(debounce + 5*time.Second)
+		if lost := w.standing(web).history.lost; lost != "1" {
+			t.Errorf("the lost write is not feared: %q", lost)
+		}
+	})
+}
+
+// The same for a 4xx without a second try: what one attempt keeps.
+func TestALostWriteStaysOpen(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "vm=10.9.9.9")
+		w.beforePut(func() error {
+			return fault.Classify(fault.Answer{Status: 400, Codes: []string{"Other"}, MayLand: true}, errors.New("x"))
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(debounce + 5*time.Second)
+		if lost := w.standing(web).history.lost; lost != "1" {
+			t.Errorf("the lost write is not feared: %q", lost)
+		}
+	})
+}
+
+// Carry: a BackendPool is paused while the record of another one is written.
+func TestAPoolThatIsPausedIsNotCarried(t *testing.T) {
+	inTakingWorld(t, 3, func(w *world) {
+		w.pool(web, "vm=10.9.9.9")
+		w.pool(api, "")
+		unlock := w.hold()
+		w.change(web, "n1=10.0.0.1")
+		w.change(api, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.fail = func(call string, id lb.PoolID) error {
+			if call == "RECORD" && id.Name == "api" {
+				w.gone["web"] = true // paused
+			}
+			return nil
+		}
+		next, written := w.lanes.Carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
+		if spell(next[0].Addresses) != "vm=10.9.9.9" {
+			t.Error("the paused pool is written")
+		}
+		written(nil, false)
+		unlock()
+	})
+}
+
+// The same, to the end: the lost write lands after the change was taken back, and takes an
+// endpoint out that nobody puts back.
+func TestALostWriteOfAnInterfaceMemberThatLandsIsMended(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(10 * time.Second)
+		etag := w.pools[web.Key()].Etag
+		w.beforePut(func() error {
+			return fault.Classify(fault.Answer{Status: 400, Codes: []string{codeInterfaceMember}, MayLand: true}, errors.New("x"))
+		})
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(2 * interval)
+		if p := w.pools[web.Key()]; p.Etag == etag { // it lands
+			p.Addresses, p.Etag = addresses("n1=10.0.0.1"), nextEtag(etag)
+		}
+		w.wait(time.Hour)
+		w.expectPool(web, "n1=10.0.0.1 n2=10.0.0.2")
+	})
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// Weeks ago a process saw Azure take addresses. It does not any more, and its answer repeats what
+// was sent: a write of the lanes reads it back, one that carries does not.
+func TestACarriedChangeIsReadBackWhereOnlyTheRecordSaysItIsTaken(t *testing.T) {
+	s := shelf{holds: map[string]wholewrite.Record{}}
+	r, _ := wholewrite.Record{}.Saw(wholewrite.Addresses, behaviour.Taken, "v1", time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
+	s.holds["s"] = r
+	inWholeWorldOf(t, 1, func(c *Config) { c.WholeWrites, c.Verdicts = wholewrite.Auto, &s }, func(w *whole, pools []lb.PoolID) {
+		time.Sleep(20 * 24 * time.Hour)
+		w.wait(time.Second)
+		unlock, err := w.lanes.Lock(w.t.Context(), pools[0].LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.change(pools[0], "n1=10.0.0.1")
+		next, written := w.lanes.Carry(w.t.Context(), pools[0].LoadBalancer, w.world.whole(pools...))
+		w.set(func() { p := w.pools[pools[0].Key()]; p.Etag = nextEtag(p.Etag); next[0].Etag = p.Etag }) // ignored
+		written(next, false)
+		unlock()
+		w.wait(time.Hour)
+		w.expectPool(pools[0], "vm=10.9.9.9 n1=10.0.0.1")
+	})
+}
