@@ -25,7 +25,7 @@ func TestACarriedChangeIsReadBackWhereOnlyTheRecordSaysItIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.change(pools[0], "n1=10.0.0.1")
-		next, written := w.lanes.Carry(w.t.Context(), pools[0].LoadBalancer, w.world.whole(pools...))
+		next, written := w.lanes.Carry(w.t.Context(), pools[0].LoadBalancer, w.whole(pools...))
 		w.set(func() { p := w.pools[pools[0].Key()]; p.Etag = nextEtag(p.Etag); next[0].Etag = p.Etag }) // ignored
 		written(next, false)
 		unlock()

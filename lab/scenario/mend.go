@@ -25,6 +25,9 @@ func (s *Stage) mend() error {
 		if err := s.putByOthers(id.String(), body); err != nil {
 			return err
 		}
+		s.mu.Lock()
+		s.touch()
+		s.mu.Unlock()
 	}
 	return nil
 }
