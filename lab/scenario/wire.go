@@ -392,7 +392,11 @@ func (w *wire) arrived(c call, resp *http.Response) {
 	if w.process.former {
 		return
 	}
-	for _, k := range s.about(c) {
+	about := s.about(c)
+	if lane := s.lane(c.pool.LoadBalancer); len(about) == 0 && len(lane) > 0 && resp.StatusCode == http.StatusTooManyRequests {
+		s.closes(lane[0], c, codes, until, false) // somebody mends the load balancer: no answer to a pool, but a gate
+	}
+	for _, k := range about {
 		if named {
 			k.excuse = later(k.excuse, until)
 		}
