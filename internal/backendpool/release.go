@@ -58,7 +58,7 @@ func (e *Entry) abandon() bool {
 }
 
 // abandoned reports whether the finalizer is on its way out.
-func (e *Entry) abandoned() bool {
+func abandoned(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.gone

@@ -68,7 +68,7 @@ func (e *Entry) toWrite(change func(*v1alpha1.BackendPoolStatus)) (next *v1alpha
 // flush writes what an earlier update could not. Of one that was abandoned nothing is written, and its
 // finalizer has still to go.
 func (s *Statuses) flush(ctx context.Context, e *Entry) error {
-	if e.abandoned() {
+	if abandoned(e) {
 		return nil
 	}
 	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})

@@ -191,7 +191,12 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 			return 0, nil
 		}
 	}
+	several := len(s.settings.Configurations) > 1
 	s.mu.Unlock() // time may pass
+	if several { // whoever waits for the first list goes on in the same instant, and the first has the place
+		_, _ = p.balancers.NodePlaces(p.ctx)
+		_ = pause(p.ctx, apart(r.rank))
+	}
 	on, leave, err := p.balancers.Locate(p.ctx, balancer.Placing{
 		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, Recorded: places,
 	})
