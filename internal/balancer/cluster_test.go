@@ -153,6 +153,13 @@ func (p *process) later(name string, cl *claim, d time.Duration) {
 	})
 }
 
+// inTurn has Services go on in their order: who waits for the first list goes on in one instant,
+// and the first has the place.
+func (p *process) inTurn(r *record) {
+	_, _ = p.balancers.NodePlaces(p.ctx) // Locate meets the same error
+	_ = pause(p.ctx, apart(r.rank))
+}
+
 // reconcile does what kube's reconcileBalanced does.
 func (p *process) reconcile(name string, r *record, cl *claim) (again time.Duration, err error) {
 	s := p.stage
@@ -193,9 +200,8 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	}
 	several := len(s.settings.Configurations) > 1
 	s.mu.Unlock() // time may pass
-	if several { // whoever waits for the first list goes on in the same instant, and the first has the place
-		_, _ = p.balancers.NodePlaces(p.ctx)
-		_ = pause(p.ctx, apart(r.rank))
+	if several {
+		p.inTurn(r)
 	}
 	on, leave, err := p.balancers.Locate(p.ctx, balancer.Placing{
 		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, Recorded: places,
