@@ -32,10 +32,13 @@ const (
 
 var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words"}
-	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup", "internal/backendpool"}
+	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup", "internal/backendpool", "internal/verdicts"}
 	// adapters know the outside; only the roof knows them.
-	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "internal/metrics", "internal/tracing"}
-	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate"}
+	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
+	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process"}
+	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
+	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes")
+	kubeLeaves = []string{"internal/kube/apiserver", "internal/kube/workqueue", "internal/kube/events", "internal/kube/leases"}
 )
 
 // values are what rooms may import of Kubernetes: types whose values they judge and write, and
@@ -65,12 +68,16 @@ func rules() []rule {
 		others := slices.DeleteFunc(slices.Clone(adapters), func(a string) bool { return a == pkg })
 		all = append(all, rule{pkg, within(slices.Concat(others, roof)), nil, "adapters never import each other, nor the roof"})
 	}
+	for _, pkg := range kubeLeaves {
+		others := slices.DeleteFunc(slices.Clone(kubeRooms), func(k string) bool { return k == pkg || k == "internal/kube/apiserver" })
+		all = append(all, rule{pkg, within(others), nil, "it knows no controller, and of the other rooms only the way to the API server"})
+	}
 	for _, pkg := range []string{"api", "cmd", "config", "internal"} {
 		all = append(all, rule{pkg, within([]string{"test"}), nil, "what is in test/ serves tests alone"})
 	}
 	all = append(all, rule{"tools/mutants", append(within(slices.Concat(rooms, adapters)), "."), nil, "it changes the rooms, and holds none but what the simulator plays"})
 	all = append(all, rule{"tools/house", []string{".", module}, nil, "it measures any tree, and is part of none"})
-	for _, pkg := range []string{"test/controlplane", "test/referencepage"} {
+	for _, pkg := range []string{"test/controlplane", "test/referencepage", "test/transcript"} {
 		all = append(all, rule{pkg, []string{module}, nil, "tests of any room use it, those inside of a package too"})
 	}
 	return append(all,
@@ -78,10 +85,16 @@ func rules() []rule {
 		rule{"internal/rehearse/view", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
 		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},
+		rule{"internal/kube/pools", within([]string{"internal/kube/services", "internal/kube/ownership"}), nil, "whose a pool is, and who of its Services hears of it, are ports of package backendpool"},
+		rule{"internal/kube/services", within([]string{"internal/kube/pools"}), nil, "each has a port of its own for the other"},
+		rule{"internal/kube/ownership", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/events", "internal/kube/workqueue"}), nil, "whose a pool is is decided by who writes nothing"},
+		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},
 		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
+		rule{"lab/apiserver", []string{module, azure}, nil, "the API server knows Kubernetes, and nothing of who uses it"},
 		rule{"internal/tracing", []string{azure, k8s}, nil, "spans leave here, whoever makes them"},
 		rule{"internal/azure", []string{"go.opentelemetry.io/otel/sdk/", "go.opentelemetry.io/otel/exporters/"}, nil, "who makes spans does not know where they go"},
 		rule{"internal/config", []string{azure, k8s}, []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/util/validation"}, "a setting is a value; a label selector is Kubernetes'"},
+		rule{"lab/process", []string{".", module}, nil, "it runs programs, and knows none"},
 		rule{"lab/demo", within([]string{"internal/membership", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
 		rule{"config/crd", []string{".", module}, nil, "files to embed, and nothing else"},
 		rule{"api", within([]string{"internal"}), nil, "the API is for others to import"},

@@ -163,7 +163,7 @@ const (
 	// ReasonNotAllowed: the namespace may not bind pools of the load balancer.
 	ReasonNotAllowed = "NotAllowed"
 	// ReasonLeaving: the Service gives up the load balancer that Weir made for it, and the
-	// pool goes with its rules.
+	// pool goes with its rules, unless others have addresses there.
 	ReasonLeaving = "Leaving"
 	// ReasonServiceNotFound: the Service does not exist and never filled the pool.
 	ReasonServiceNotFound = "ServiceNotFound"

@@ -10,7 +10,8 @@ import (
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/workqueue"
 )
 
 func newController() *cobra.Command {
@@ -54,14 +55,14 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weir probe-azure: what Azure does, in place of what is assumed of it")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
 	f.StringVar(&opts.LeaderElectNamespace, "leader-elect-namespace", "", "namespace of the leader's lease and of the record of the cluster's name; empty: the pod's own, outside a cluster kube-system")
-	election := kube.StandardElection()
+	election := leases.DefaultElection()
 	f.DurationVar(&opts.Election.LeaseDuration, "leader-elect-lease-duration", election.LeaseDuration, "how long others wait for the leader's next renewal before they lead; whole seconds")
 	f.DurationVar(&opts.Election.RenewDeadline, "leader-elect-renew-deadline", election.RenewDeadline, "how long the leader writes after its last renewal; shorter than the lease by what a request may take")
 	f.DurationVar(&opts.Election.RetryPeriod, "leader-elect-retry-period", election.RetryPeriod, "how often the leader renews its lease, and others try for it")
 	f.StringVar(&opts.MetricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address of /metrics; 0 is off; one that others reach needs --metrics-secure")
 	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, to those alone whom the API server lets get it")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
-	requeue := kube.StandardRequeue()
+	requeue := workqueue.DefaultBackoff()
 	f.DurationVar(&opts.Requeue.BaseDelay, "requeue-base-delay", requeue.BaseDelay, "how long an object waits after the first error of its reconciliation; each further one doubles it")
 	f.DurationVar(&opts.Requeue.MaxDelay, "requeue-max-delay", requeue.MaxDelay, "the longest such wait; an event ends it at once")
 	f.Float64Var(&opts.Requeue.QPS, "requeue-qps", requeue.QPS, "how many objects a second come back after an error, over all")

@@ -77,6 +77,7 @@ Ctrl-C ends the search, and what was played by then counts.`,
 	flags.DurationVar(&f.search.For, "for", 0, "play seeds for this long instead, e.g. 10m")
 	flags.IntVar(&f.search.Steps, "steps", 40, "how many things happen in a schedule")
 	flags.IntVar(&f.search.Jobs, "jobs", runtime.NumCPU(), "how many seeds are played at once")
+	flags.BoolVar(&f.search.Whole, "whole", false, "play all of Weir, as it is wired, against an API server and an Azure in memory")
 	flags.StringVar(&f.replay, "replay", "", "play the steps of this scenario file instead")
 	flags.BoolVar(&f.verbose, "verbose", false, "print every step of one seed, or of a file, with what happened")
 	flags.StringVarP(&f.output, "output", "o", "text", "how to print the result: text, or json for one line")
@@ -85,7 +86,7 @@ Ctrl-C ends the search, and what was played by then counts.`,
 
 func (f *simulateFlags) validate(asked func(flag string) bool) error {
 	if f.replay != "" {
-		for _, flag := range []string{"seed", "seeds", "for", "steps", "jobs"} {
+		for _, flag := range []string{"seed", "seeds", "for", "steps", "jobs", "whole"} {
 			if asked(flag) {
 				return fmt.Errorf("--%s has no effect on a file: leave it out with --replay", flag)
 			}
@@ -151,6 +152,9 @@ func (f *simulateFlags) run(ctx context.Context) error {
 	tally := f.search.Run(ctx)
 	shown.clear()
 	result := simulateResult{First: f.search.First, Seeds: tally.Done, Steps: tally.Steps, Interrupted: ctx.Err() != nil, Found: []finding{}}
+	if f.search.Whole {
+		return f.sayWhole(tally, time.Since(start))
+	}
 	for _, found := range tally.Found[:min(1, len(tally.Found))] {
 		fmt.Fprintf(f.err, "seed %d fails; looking for a shorter script\n", found.Seed)
 		shortest, plays := simulate.Shrink(found.Outcome, shrinkEffort)

@@ -16,14 +16,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/workqueue"
 )
 
 func valid() Options {
 	return Options{
 		ClusterName: "kubernetes", MetricsAddress: "0", HealthAddress: "127.0.0.1:0",
-		Requeue: kube.StandardRequeue(), Election: kube.StandardElection(), Log: slog.New(slog.DiscardHandler),
+		Requeue: workqueue.DefaultBackoff(), Election: leases.DefaultElection(), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -61,7 +62,7 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.Election.LeaseDuration = 10 * time.Second }, "--leader-elect-lease-duration 10s: want more than the renew deadline, 10s"},
 		{func(o *Options) { o.Election.LeaseDuration = 15500 * time.Millisecond }, "--leader-elect-lease-duration 15.5s: want whole seconds"},
 		{func(o *Options) {
-			o.Election = kube.Election{LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
+			o.Election = leases.Election{LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
 		}, ""},
 		{func(o *Options) { o.Requeue.Burst = 0 }, "--requeue-burst 0: want at least 1"},
 	}
@@ -120,7 +121,7 @@ func TestWhereTheLeaseLives(t *testing.T) {
 // Without the setting there is no lease at all, not one that holds nothing: the lanes
 // would ask it.
 func TestNoResourceLeaseUnlessAskedFor(t *testing.T) {
-	if l, err := newLease(valid(), config.Config{}, nil, nil); l != nil || err != nil {
+	if l, err := newLease(valid(), config.Config{}, nil, nil, prometheus.NewRegistry()); l != nil || err != nil {
 		t.Errorf("got %v, %v", l, err)
 	}
 }
@@ -133,10 +134,11 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	if err := os.WriteFile(o.Kubeconfig, []byte(kc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rc, inCluster, err := o.restConfig(kube.NewReach(t.Context(), o.Log))
+	rc, inCluster, err := clusterConfig(o.Kubeconfig)
 	if err != nil || inCluster {
 		t.Fatalf("in a cluster: %v, %v", inCluster, err)
 	}
+	rc = asWeir(apiserver.NewReach(t.Context(), o.Log), rc)
 	if rc.QPS != -1 || !strings.Contains(rc.UserAgent, "weir/") {
 		t.Errorf("QPS %v, user agent %q", rc.QPS, rc.UserAgent)
 	}
@@ -173,7 +175,7 @@ func TestWhichAzure(t *testing.T) {
 			t.Setenv(config.EnvironmentVariable, tt.environment)
 			o := valid()
 			o.AzureEndpoint = tt.emulator
-			_, err := newAzure(o, tt.cfg, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
+			_, err := newAzure(o, tt.cfg)
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}

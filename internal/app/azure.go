@@ -7,44 +7,56 @@ import (
 	"os"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"weir.dev/weir/internal/azure"
+	azurecloud "weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/metrics"
 )
 
-// newAzure returns the client for the Azure that azure.json means, or for the
-// emulator that the flag names. It sends nothing yet. Without spans it traces nothing.
-func newAzure(o Options, cfg config.Config, arm *metrics.ARM, fence *lead.Fence, spans trace.TracerProvider) (*azure.Client, error) {
-	opts := azure.Options{
-		TracerProvider:   spans,
-		UserAgent:        "weir/" + Version,
-		VirtualNetworkID: cfg.VirtualNetworkID(),
-		Observe:          arm.Observe,
-		Fence:            fence,
-		Closed: func(why string, until time.Time) {
-			o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
-		},
+// newAzure returns a client that nobody watches, for the Azure that azure.json means, or for the
+// emulator that the flag names. It sends nothing yet.
+func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
+	opts, err := azureOptions(o, cfg)
+	if err != nil {
+		return nil, err
 	}
-	var err error
+	return connect(o, cfg, opts, metrics.NewARM(prometheus.NewRegistry()), nil)
+}
+
+// connect returns a client that tells what it meets.
+func connect(o Options, cfg config.Config, opts azure.Options, arm *metrics.ARM, fence *lead.Fence) (*azure.Client, error) {
+	opts.UserAgent = "weir/" + Version
+	opts.VirtualNetworkID = cfg.VirtualNetworkID()
+	opts.Observe = arm.Observe
+	opts.Fence = fence
+	opts.Closed = func(why string, until time.Time) {
+		o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
+	}
+	return azure.New(opts)
+}
+
+// azureOptions say which Azure azure.json means, or that it is the emulator that the flag names,
+// and who asks it.
+func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) {
 	if o.AzureEndpoint != "" {
 		opts.Endpoint, opts.Credential, err = azure.Emulator(o.AzureEndpoint)
 		if err != nil {
-			return nil, &UsageError{fmt.Errorf("--azure-endpoint: %w", err)}
+			return opts, &UsageError{fmt.Errorf("--azure-endpoint: %w", err)}
 		}
-		return azure.New(opts)
+		return opts, nil
 	}
 	env, err := config.LoadEnvironment(os.Getenv(config.EnvironmentVariable))
 	if err != nil {
-		return nil, &UsageError{err}
+		return opts, &UsageError{err}
 	}
-	opts.Endpoint, err = azure.EndpointOf(cfg.Name, azure.Overrides{
+	opts.Endpoint, err = azurecloud.EndpointOf(cfg.Name, azurecloud.Overrides{
 		ResourceManager: cfg.Endpoint(env), Audience: env.TokenAudience, Authority: env.ActiveDirectoryEndpoint,
 	})
 	if err != nil {
-		return nil, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return opts, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	opts.Credential, err = azure.Credentials{
 		TenantID: cfg.TenantID, ClientID: cfg.AADClientID,
@@ -54,7 +66,7 @@ func newAzure(o Options, cfg config.Config, arm *metrics.ARM, fence *lead.Fence,
 		CertificatePath: cfg.AADClientCertPath, CertificatePassword: cfg.AADClientCertPassword.Reveal(),
 	}.Token(opts.Endpoint, nil)
 	if err != nil {
-		return nil, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return opts, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
-	return azure.New(opts)
+	return opts, nil
 }

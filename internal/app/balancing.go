@@ -11,6 +11,8 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/rehearse"
@@ -47,7 +49,7 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 			if sel.from == nil {
 				continue
 			}
-			matches, err := kube.Selector(sel.from)
+			matches, err := view.Selector(sel.from)
 			if err != nil {
 				return balancer.Settings{}, fmt.Errorf("multipleStandardLoadBalancerConfigurations: %s: %w", c.Name, err)
 			}
@@ -72,8 +74,8 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := balancer.Config{
-		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster, Behaviour: o.known,
-		Done: cluster.Ensured, Overtaken: overtaken, Log: o.Log,
+		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster.LoadBalancers(), Behaviour: o.known,
+		Done: cluster.LoadBalancers().Ensured, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker
@@ -88,8 +90,8 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 }
 
 // balancingOf says which Services have a load balancer of Weir's.
-func balancingOf(o Options, cfg config.Config, settings balancer.Settings, client *azure.Client, namespace string) kube.Balancing {
-	b := kube.Balancing{
+func balancingOf(o Options, cfg config.Config, settings balancer.Settings, client *azure.Client, namespace string) services.Options {
+	b := services.Options{
 		Class: o.LoadBalancerClass, AllowRemoval: o.AllowRemoval, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),
 		AvailabilitySet: client.AvailabilitySet, Guarded: settings.SecurityGroup.Name != "",
 		RequireEffectiveRestrictions: settings.RequireEffectiveRestrictions,

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/lead"
 )
 
@@ -30,7 +30,7 @@ func newLock(ctx context.Context, o Options, rc *rest.Config, namespace string, 
 	if !o.LeaderElect {
 		return nil, nil
 	}
-	return kube.NewLeaderLock(ctx, rc, namespace, leaseName, o.Election, fence, first)
+	return leases.NewLeaderLock(ctx, rc, namespace, leaseName, o.Election, fence, first)
 }
 
 // lostLead is the end of a process that does not lead any more.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/lead"
 )
 
@@ -78,7 +78,7 @@ func TestALeaderThatCannotBegin(t *testing.T) {
 }
 
 func TestWithoutAnElectionNothingIsFenced(t *testing.T) {
-	if f := newFence(Options{Election: kube.StandardElection()}); f != nil {
+	if f := newFence(Options{Election: leases.DefaultElection()}); f != nil {
 		t.Error("there is a fence")
 	}
 	ctx, giveUp := context.WithCancelCause(t.Context())

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/view"
 )
 
 // LeaveOptions say which cluster is left.
@@ -29,7 +30,7 @@ func Leave(ctx context.Context, o LeaveOptions) error {
 		return err
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+Version
-	scheme := kube.Scheme()
+	scheme := view.Scheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
 		return err
 	}

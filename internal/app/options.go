@@ -17,7 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/workqueue"
 )
 
 // Options are the flags of the controller.
@@ -38,7 +40,7 @@ type Options struct {
 	LeaderElect          bool
 	LeaderElectNamespace string
 	// Election is the pace of the leader's election.
-	Election kube.Election
+	Election leases.Election
 	// MetricsAddress and HealthAddress are host:port; "0" is off.
 	MetricsAddress, HealthAddress string
 	// MetricsSecure serves metrics over HTTPS, and to those alone whom the API server lets
@@ -53,7 +55,7 @@ type Options struct {
 	AllowRemoval bool
 
 	// Requeue is the back-off of the work queues.
-	Requeue kube.Requeue
+	Requeue workqueue.Backoff
 
 	Log *slog.Logger
 }
@@ -116,15 +118,7 @@ func (o Options) checkNames() error {
 	return nil
 }
 
-// restConfig returns how to reach the API server, and whether this is a pod of it.
-func (o Options) restConfig(reach *kube.Reach) (*rest.Config, bool, error) {
-	cfg, inCluster, err := clusterConfig(o.Kubeconfig)
-	if err != nil {
-		return nil, false, err
-	}
-	return asWeir(reach, cfg), inCluster, nil
-}
-
+// clusterConfig returns how to reach the API server, and whether this is a pod of it.
 func clusterConfig(kubeconfig string) (cfg *rest.Config, inCluster bool, err error) {
 	if kubeconfig == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
@@ -140,7 +134,7 @@ func clusterConfig(kubeconfig string) (cfg *rest.Config, inCluster bool, err err
 	return cfg, false, nil
 }
 
-func asWeir(reach *kube.Reach, cfg *rest.Config) *rest.Config {
+func asWeir(reach *apiserver.Reach, cfg *rest.Config) *rest.Config {
 	return reach.Config(cfg, "weir/"+Version)
 }
 

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/metrics"
+	kubeview "weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/rehearse/view"
 )
@@ -55,7 +54,7 @@ func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	if err != nil {
 		return view.Plan{}, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
-	client, err := newAzure(o.Options, cfg, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
+	client, err := newAzure(o.Options, cfg)
 	if err != nil {
 		return view.Plan{}, err
 	}
@@ -83,12 +82,12 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: p.cluster, Behaviour: p.known}, p.client)
+	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: p.cluster.LoadBalancers(), Behaviour: p.known}, p.client)
 	namespace := kube.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change
-		if s := &p.objects.Services[i]; p.Service != "" && p.scope().Has(s.Namespace, s.Name) && kube.IsDryRun(s) {
-			delete(s.Annotations, kube.DryRunAnnotation)
+		if s := &p.objects.Services[i]; p.Service != "" && p.scope().Has(s.Namespace, s.Name) && kubeview.DryRunValid(s) {
+			delete(s.Annotations, kubeview.DryRunAnnotation)
 		}
 	}
 	if len(p.Files) > 0 {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/view"
 )
 
 // gather reads the objects.
@@ -39,7 +40,7 @@ func (p *planning) apiServer() (server client.Client, host string, err error) {
 		return nil, "", err
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+Version
-	server, err = client.New(rc, client.Options{Scheme: kube.Scheme()})
+	server, err = client.New(rc, client.Options{Scheme: view.Scheme()})
 	if err != nil {
 		return nil, "", fmt.Errorf("API server %s: %w", rc.Host, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/removal"
 )
@@ -32,7 +33,7 @@ func (p *planning) stops(o rehearse.Outcome) []string {
 	}
 	if taken, addressed := o.Losers(), p.cluster.Addressed(); removal.Many(taken, addressed) {
 		all = append(all, fmt.Sprintf("the controller would wait before it takes addresses from %d of %d Services, for nobody has asked for it: each waits for its annotation %s, or all for --allow-removal",
-			taken, addressed, kube.AllowRemovalAnnotation))
+			taken, addressed, view.AllowRemovalAnnotation))
 	}
 	return all
 }
@@ -65,7 +66,7 @@ func (p *planning) notes(o rehearse.Outcome) []string {
 		notes = append(notes, "the files have no EndpointSlices: the members of the Services' own pools are not planned")
 	}
 	for i := range p.objects.Services {
-		if s := &p.objects.Services[i]; kube.Unborn(s) && p.scope().Has(s.Namespace, s.Name) {
+		if s := &p.objects.Services[i]; view.NotCreated(s) && p.scope().Has(s.Namespace, s.Name) {
 			notes = append(notes, fmt.Sprintf("Service %s/%s has no UID yet: its names in Azure and its node ports are stand-ins", s.Namespace, s.Name))
 		}
 	}

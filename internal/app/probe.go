@@ -14,11 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/probe"
 )
 
@@ -112,7 +109,7 @@ func (o ProbeOptions) open() (config.Config, *azure.Raw, error) {
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	client, err := newAzure(Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
+	client, err := newAzure(Options{ConfigFile: o.ConfigFile, AzureEndpoint: o.AzureEndpoint, Log: o.Log}, cfg)
 	if err != nil {
 		return cfg, nil, err
 	}

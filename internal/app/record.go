@@ -13,8 +13,10 @@ import (
 
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/verdicts"
 )
 
 // record has a cluster keep its name and its place in Azure.
@@ -24,7 +26,7 @@ type record struct {
 }
 
 func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (record, error) {
-	api, err := client.New(kube.Fenced(rc, fence), client.Options{Scheme: kube.Scheme()})
+	api, err := client.New(leases.Fenced(rc, fence), client.Options{Scheme: view.Scheme()})
 	if err != nil {
 		return record{}, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
@@ -53,7 +55,7 @@ func (r record) kept(giveUp context.CancelCauseFunc) func(context.Context) error
 }
 
 // wholeWrites is where it is kept what Azure does with writes of whole load balancers.
-func (r record) wholeWrites(o Options) poolupdate.Verdicts {
+func (r record) wholeWrites(o Options) verdicts.Store {
 	return kube.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
 }
 

@@ -10,16 +10,23 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
@@ -47,36 +54,69 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return &UsageError{fmt.Errorf("--config: %w", err)}
 	}
-	if o.known, err = behaviourOf(o); err != nil {
-		return err
-	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	fence := newFence(o)
-	arm := metrics.NewARM(ctrlmetrics.Registry)
-	spans := tracing.Start(ctx, Version, o.Log)
-	defer spans.End(tracesEndWithin)
-	client, err := newAzure(o, cfg, arm, fence, spans.Provider)
+	known, err := behaviourOf(o)
 	if err != nil {
 		return err
 	}
-	reach := kube.NewReach(ctx, o.Log)
-	rc, inCluster, err := o.restConfig(reach)
+	spans := tracing.Start(ctx, Version, o.Log)
+	defer spans.End(tracesEndWithin)
+	ways, err := azureOptions(o, cfg)
+	if err != nil {
+		return err
+	}
+	ways.TracerProvider = spans.Provider
+	rc, inCluster, err := clusterConfig(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	log := logr.FromSlogHandler(calmStop{o.Log.Handler(), ctx})
+	log := logr.FromSlogHandler(o.Log.Handler())
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	return RunIn(ctx, o, Surroundings{
+		Config: cfg, Behaviour: known, API: rc, InCluster: inCluster, Azure: ways, Metrics: ctrlmetrics.Registry,
+	})
+}
 
-	record, err := newRecord(o, cfg, rc, o.leaseNamespace(inCluster), fence)
+// Surroundings are what a controller finds in its process. Nothing else that is shared there
+// is changed by RunIn, so that several controllers may follow each other, or run side by side.
+type Surroundings struct {
+	// Config is azure.json.
+	Config config.Config
+	// Behaviour is what is known of Azure; empty where nothing is.
+	Behaviour behaviour.Behaviour
+	// API is how the API server is reached, InCluster whether this is a pod of its cluster.
+	API       *rest.Config
+	InCluster bool
+	// Azure is how Azure is reached: the endpoint, the credential and the transport of it.
+	Azure azure.Options
+	// Metrics gets the series.
+	Metrics prometheus.Registerer
+}
+
+// RunIn is Run in surroundings that are there: no file is read, and no variable.
+func RunIn(ctx context.Context, o Options, in Surroundings) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	cfg := in.Config
+	o.known = in.Behaviour
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	fence := newFence(o)
+	client, err := connect(o, cfg, in.Azure, metrics.NewARM(in.Metrics), fence)
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(ctx, o, cfg, rc, o.leaseNamespace(inCluster), fence, record.kept(giveUp))
+	reach := apiserver.NewReach(ctx, o.Log)
+	rc, namespace := asWeir(reach, in.API), o.leaseNamespace(in.InCluster)
+	record, err := newRecord(o, cfg, rc, namespace, fence)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.kept(giveUp))
 	if err != nil {
 		return err
 	}
@@ -87,12 +127,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	locker, err := newLease(o, cfg, mgr, fence)
+	locker, err := newLease(o, cfg, mgr, fence, in.Metrics)
 	if err != nil {
 		return err
 	}
 	place := lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
-	updates := metrics.NewPoolUpdates(ctrlmetrics.Registry, place)
+	updates := metrics.NewPoolUpdates(in.Metrics, place)
 	lanes := poolupdate.New(poolupdate.Config{
 		Whole: client, WholeWrites: cfg.WholeWrites(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
 		AdminState: cfg.SetsAdminState(),
@@ -100,16 +140,10 @@ func Run(ctx context.Context, o Options) error {
 		Azure: client, Cluster: cluster.BackendPools(), Ledger: cluster.BackendPools(),
 		Reporter: measured{cluster.BackendPools(), updates}, Log: o.Log,
 	})
-	metrics.RegisterLanes(ctrlmetrics.Registry, lanes)
-	metrics.RegisterWholeWrites(ctrlmetrics.Registry, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
-	metrics.RegisterStates(ctrlmetrics.Registry, cluster.States)
-	metrics.RegisterServices(ctrlmetrics.Registry, cluster.ServiceStates)
-	metrics.RegisterContested(ctrlmetrics.Registry, cluster.Contested)
-	metrics.RegisterLeftovers(ctrlmetrics.Registry, cluster.Leftovers)
-	metrics.RegisterDraining(ctrlmetrics.Registry, cluster.NodesDraining)
-	if err := newBalancers(o, cfg, client, cluster, lanes, locker, updates.Overtaken, o.leaseNamespace(inCluster)); err != nil {
+	if err := newBalancers(o, cfg, client, cluster, lanes, locker, updates.Overtaken, namespace); err != nil {
 		return err
 	}
+	register(in.Metrics, cfg, cluster, lanes)
 	if err := cluster.Setup(lanes); err != nil {
 		return err
 	}
@@ -121,14 +155,28 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
+// register has the metrics ask the rooms when somebody looks.
+func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Lanes) {
+	metrics.RegisterLanes(reg, lanes)
+	metrics.RegisterWholeWrites(reg, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
+	metrics.RegisterStates(reg, cluster.States)
+	metrics.RegisterServices(reg, cluster.LoadBalancers().States)
+	metrics.RegisterContested(reg, cluster.Contested)
+	metrics.RegisterLeftovers(reg, cluster.LoadBalancers().Leftovers)
+	metrics.RegisterDraining(reg, cluster.Draining().Count)
+}
+
 func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {
 	lock, err := newLock(ctx, o, rc, leaseNamespace, fence, first)
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(kube.Fenced(rc, fence), ctrl.Options{
-		Scheme:                              kube.Scheme(),
-		Cache:                               kube.CacheOptions(cfg.Signals()),
+	mgr, err := ctrl.NewManager(leases.Fenced(rc, fence), ctrl.Options{
+		Logger:                              logr.FromSlogHandler(calmStop{o.Log.Handler(), ctx}),
+		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // another may have run in this process
+		Scheme:                              view.Scheme(),
+		Cache:                               view.CacheOptions(cfg.Signals()),
+		NewCache:                            newCache(ctx),
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.HealthAddress,
 		LeaderElection:                      o.LeaderElect,
@@ -162,12 +210,12 @@ func metricsOptions(o Options) metricsserver.Options {
 		return metricsserver.Options{BindAddress: o.MetricsAddress}
 	}
 	return metricsserver.Options{
-		BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: kube.MetricsAccess,
+		BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: apiserver.MetricsAccess,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.NextProtos = tls.VersionTLS12, []string{"http/1.1"} }},
 	}
 }
 
-func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *kube.Reach) (*kube.Cluster, error) {
+func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *apiserver.Reach) (*kube.Cluster, error) {
 	cluster, err := kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
 		ExcludeControlPlane: cfg.ExcludesMaster(), Draining: cfg.Signals(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
@@ -186,16 +234,16 @@ func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Mana
 
 // newLease returns the lock that other controllers of the load balancers take, or nil,
 // which sends no request for it, if azure.json does not ask for it.
-func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence) (poolupdate.Lease, error) {
+func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence, reg prometheus.Registerer) (poolupdate.Lease, error) {
 	if !cfg.TakesResourceLease() {
 		return nil, nil
 	}
-	holder, err := kube.NewResourceLease(mgr.GetConfig(), mgr.GetHTTPClient(), fence)
+	holder, err := leases.NewResource(mgr.GetConfig(), mgr.GetHTTPClient(), fence)
 	if err != nil {
 		return nil, err
 	}
-	shared := lease.NewShared(holder, kube.ResourceLeaseTerm, o.Log)
-	metrics.RegisterLease(ctrlmetrics.Registry, shared)
+	shared := lease.NewShared(holder, leases.ResourceTerm, o.Log)
+	metrics.RegisterLease(reg, shared)
 	return shared, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -34,7 +35,7 @@ func decodedBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) (lb.L
 	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
 		return lb.LoadBalancer{}, notThat(ofBalancer(id))
 	}
-	return decodeBalancer(id, shown), nil
+	return codec.DecodeLoadBalancer(id, shown), nil
 }
 
 // ListLoadBalancers reads all load balancers of a resource group. An error carries a
@@ -70,8 +71,8 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	if err := c.checkRead(this.target, opPut, read, b.Etag); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	body, err := encodeBalancer(b, origin, c.opts.VirtualNetworkID)
-	if errors.Is(err, errNoVirtualNetwork) {
+	body, err := codec.EncodeLoadBalancer(b, origin, c.opts.VirtualNetworkID)
+	if errors.Is(err, codec.ErrNoVirtualNetwork) {
 		return lb.LoadBalancer{}, refusal(codeNoVirtualNetwork, fmt.Errorf("write load balancer %s: %w", b.ID.Name, err))
 	}
 	if err != nil {

@@ -16,6 +16,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"weir.dev/weir/internal/azure/cloud"
+	"weir.dev/weir/internal/azure/redact"
 )
 
 // Credentials are the identities that azure.json can name. It holds secrets: it
@@ -52,8 +55,8 @@ func (c Credentials) GoString() string { return c.String() }
 // Token returns the credential for the first identity that is configured: workload
 // identity, managed identity, client secret, certificate. It sends nothing.
 // A nil transport is an HTTP client that follows no redirect.
-func (c Credentials) Token(e Endpoint, transport Transport) (azcore.TokenCredential, error) {
-	options := azcore.ClientOptions{Cloud: e.configuration(), Transport: sparing{direct(transport, nil)}}
+func (c Credentials) Token(e cloud.Endpoint, transport Transport) (azcore.TokenCredential, error) {
+	options := azcore.ClientOptions{Cloud: e.Configuration(), Transport: sparing{direct(transport, nil)}}
 	switch {
 	case c.WorkloadIdentity:
 		cred, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
@@ -95,7 +98,7 @@ func (c Credentials) managedID() azidentity.ManagedIDKind {
 	return azidentity.ClientID(c.UserAssignedIdentityID)
 }
 
-func (c Credentials) certificate(e Endpoint, options azcore.ClientOptions) (azcore.TokenCredential, error) {
+func (c Credentials) certificate(e cloud.Endpoint, options azcore.ClientOptions) (azcore.TokenCredential, error) {
 	certs, key, err := readCertificate(c.CertificatePath, c.CertificatePassword)
 	if err != nil {
 		return nil, fmt.Errorf("aadClientCertPath: %w", err)
@@ -126,9 +129,9 @@ func readCertificate(path, password string) ([]*x509.Certificate, crypto.Private
 // Emulator returns the endpoint and credential for an emulator on this host. Its
 // static token would be nothing to anyone else, and is refused to anyone else:
 // the address must be http or https, a loopback IP or localhost, and a port.
-func Emulator(raw string) (Endpoint, azcore.TokenCredential, error) {
-	want := func(problem string) (Endpoint, azcore.TokenCredential, error) {
-		return Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redact(raw), problem)
+func Emulator(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
+	want := func(problem string) (cloud.Endpoint, azcore.TokenCredential, error) {
+		return cloud.Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redact.Text(raw), problem)
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -138,7 +141,7 @@ func Emulator(raw string) (Endpoint, azcore.TokenCredential, error) {
 		return want("is neither http nor https")
 	case u.User != nil:
 		return want("holds a user name")
-	case !loopback(u.Hostname()):
+	case !cloud.Loopback(u.Hostname()):
 		return want("is not a loopback address, and a static token goes nowhere else")
 	case u.Port() == "" || u.Port() == "0":
 		return want("has no port")
@@ -146,7 +149,7 @@ func Emulator(raw string) (Endpoint, azcore.TokenCredential, error) {
 		return want("has a path, a query or a fragment")
 	}
 	base := u.Scheme + "://" + u.Host
-	return Endpoint{ResourceManager: base, Audience: base}, staticToken{}, nil
+	return cloud.Endpoint{ResourceManager: base, Audience: base}, staticToken{}, nil
 }
 
 // staticToken authorizes requests to an emulator.

@@ -8,48 +8,9 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-)
 
-func TestEndpointOf(t *testing.T) {
-	tests := []struct {
-		name, cloud string
-		o           Overrides
-		want        Endpoint
-		problem     string
-	}{
-		{"no name", "", Overrides{}, Endpoint{"https://management.azure.com", "https://management.core.windows.net", "https://login.microsoftonline.com/", false}, ""},
-		{"public", "AZUREPUBLICCLOUD", Overrides{}, Endpoint{"https://management.azure.com", "https://management.core.windows.net", "https://login.microsoftonline.com/", false}, ""},
-		{"China", "AzureChinaCloud", Overrides{}, Endpoint{"https://management.chinacloudapi.cn", "https://management.core.chinacloudapi.cn", "https://login.chinacloudapi.cn/", false}, ""},
-		{"US Government", "AzureUSGovernmentCloud", Overrides{}, Endpoint{"https://management.usgovcloudapi.net", "https://management.core.usgovcloudapi.net", "https://login.microsoftonline.us/", false}, ""},
-		{"US Government, short", "azureusgovernment", Overrides{}, Endpoint{"https://management.usgovcloudapi.net", "https://management.core.usgovcloudapi.net", "https://login.microsoftonline.us/", false}, ""},
-		{"unknown", "AzureGermanCloud", Overrides{}, Endpoint{}, `cloud "AzureGermanCloud" is unknown: use AzurePublicCloud, AzureChinaCloud or AzureUSGovernmentCloud`},
-		{"endpoint is audience", "", Overrides{ResourceManager: "https://arm.example/"}, Endpoint{"https://arm.example/", "https://arm.example", "https://login.microsoftonline.com/", false}, ""},
-		{"audience of its own", "", Overrides{ResourceManager: "https://arm.example", Audience: "https://aud.example"}, Endpoint{"https://arm.example", "https://aud.example", "https://login.microsoftonline.com/", false}, ""},
-		{"authority of its own", "", Overrides{Authority: "https://adfs.example/"}, Endpoint{"https://management.azure.com", "https://management.core.windows.net", "https://adfs.example/", true}, ""},
-		{"loopback over plain HTTP", "", Overrides{ResourceManager: "http://[::1]:8080"}, Endpoint{"http://[::1]:8080", "http://[::1]:8080", "https://login.microsoftonline.com/", false}, ""},
-		{"plain HTTP elsewhere", "", Overrides{ResourceManager: "http://10.0.0.1:8080"}, Endpoint{}, "plain HTTP would show the token"},
-		{"a name that sounds local", "", Overrides{ResourceManager: "http://localhost.example"}, Endpoint{}, "plain HTTP would show the token"},
-		{"another scheme", "", Overrides{ResourceManager: "ftp://arm.example"}, Endpoint{}, "want https"},
-		{"no URL", "", Overrides{ResourceManager: "arm.example"}, Endpoint{}, "want a URL such as"},
-		{"a password", "", Overrides{ResourceManager: "https://u:" + canary + "@arm.example"}, Endpoint{}, "holds a user name"},
-		{"a query", "", Overrides{ResourceManager: "https://arm.example?a=b"}, Endpoint{}, "a query or a fragment"},
-		{"authority over plain HTTP", "", Overrides{Authority: "http://adfs.example"}, Endpoint{}, "activeDirectoryEndpoint"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := EndpointOf(tt.cloud, tt.o)
-			if tt.problem != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.problem) || strings.Contains(err.Error(), canary) {
-					t.Errorf("got %v, want an error with %q and no secret", err, tt.problem)
-				}
-				return
-			}
-			if err != nil || got != tt.want {
-				t.Errorf("got %+v, %v\nwant %+v", got, err, tt.want)
-			}
-		})
-	}
-}
+	"weir.dev/weir/internal/azure/cloud"
+)
 
 func TestEmulator(t *testing.T) {
 	for _, raw := range []string{"http://127.0.0.1:8080", "http://127.0.0.1:8080/", "http://localhost:1", "https://[::1]:8443", "http://127.9.9.9:80"} {
@@ -95,7 +56,7 @@ func TestNewRefuses(t *testing.T) {
 	for problem, change := range map[string]func(*Options){
 		"no credential":      func(o *Options) { o.Credential = nil },
 		"plain HTTP":         func(o *Options) { o.Endpoint.ResourceManager = "http://arm.example" },
-		"want a URL":         func(o *Options) { o.Endpoint = Endpoint{} },
+		"want a URL":         func(o *Options) { o.Endpoint = cloud.Endpoint{} },
 		"token audience":     func(o *Options) { o.Endpoint.Audience = "" },
 		"virtual network id": func(o *Options) { o.VirtualNetworkID = "/subscriptions/s/resourceGroups/g" },
 	} {
@@ -112,7 +73,7 @@ func TestNewRefuses(t *testing.T) {
 
 // An audience must reach the credential as it was configured.
 func TestTheTokenIsForTheAudience(t *testing.T) {
-	e, err := EndpointOf("", Overrides{ResourceManager: "https://arm.example", Audience: "https://aud.example/"})
+	e, err := cloud.EndpointOf("", cloud.Overrides{ResourceManager: "https://arm.example", Audience: "https://aud.example/"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.uber.org/goleak"
 
+	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -128,9 +129,9 @@ func (t tokenOf) GetToken(context.Context, policy.TokenRequestOptions) (azcore.A
 	return azcore.AccessToken{Token: string(t), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-func publicEndpoint(t *testing.T) Endpoint {
+func publicEndpoint(t *testing.T) cloud.Endpoint {
 	t.Helper()
-	e, err := EndpointOf("", Overrides{})
+	e, err := cloud.EndpointOf("", cloud.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -55,7 +56,7 @@ func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup s
 		if err != nil || item.Properties == nil {
 			return attachment{}, err
 		}
-		return attachment{strings.ToLower(id.Name), lb.MachineKey(subResourceID(item.Properties.VirtualMachine))}, nil
+		return attachment{strings.ToLower(id.Name), lb.MachineKey(codec.SubResourceID(item.Properties.VirtualMachine))}, nil
 	})
 	machines := make(map[string]string, len(found))
 	for _, a := range found {
@@ -65,18 +66,4 @@ func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup s
 		return machines, nil
 	}
 	return machines, err
-}
-
-// sameInterfaces reports whether addresses are just the interfaces that a pool was read with.
-func sameInterfaces(read *armnetwork.BackendAddressPool, addresses []lb.Address) bool {
-	if read.Properties == nil || len(read.Properties.LoadBalancerBackendAddresses) != len(addresses) {
-		return false
-	}
-	entries := index(read.Properties.LoadBalancerBackendAddresses)
-	for _, a := range addresses {
-		if a.Interface == "" || entries.take(a) == nil {
-			return false
-		}
-	}
-	return true
 }

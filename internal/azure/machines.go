@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -45,7 +46,7 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 	if vm.Properties == nil || !shows(id.String(), vm.ID, nil) {
 		return "", notThat(this.target)
 	}
-	return part(vm.Properties.AvailabilitySet), nil
+	return codec.NameIn(vm.Properties.AvailabilitySet), nil
 }
 
 // machine reads a virtual machine through the pipeline that all requests take.

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/fault"
 )
 
@@ -164,7 +165,7 @@ func lacks(message string) string {
 // oneLine makes a text fit for an event or a log line: no secrets, no line breaks,
 // nothing that a terminal acts upon, and not endless.
 func oneLine(text string) string {
-	text = redact(strings.Map(func(r rune) rune { // first, or they hide a secret's form
+	text = redact.Text(strings.Map(func(r rune) rune { // first, or they hide a secret's form
 		switch {
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			return ' '

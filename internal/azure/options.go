@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"go.opentelemetry.io/otel/trace"
 
+	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/lead"
 )
 
@@ -32,7 +33,7 @@ type Transport interface {
 // Options configure a Client. Endpoint and Credential are required.
 type Options struct {
 	// Endpoint is where Azure Resource Manager answers.
-	Endpoint Endpoint
+	Endpoint cloud.Endpoint
 	// Credential authorizes requests; see Credentials and Emulator.
 	Credential azcore.TokenCredential
 	// Transport sends the requests; nil is an HTTP client that follows no redirect.
@@ -90,7 +91,7 @@ func New(opts Options) (*Client, error) {
 	if opts.Credential == nil {
 		return nil, errors.New("azure: no credential: use Credentials.Token, or Emulator for a loopback endpoint")
 	}
-	if err := opts.Endpoint.validate(); err != nil {
+	if err := opts.Endpoint.Validate(); err != nil {
 		return nil, fmt.Errorf("azure: %w", err)
 	}
 	if opts.VirtualNetworkID != "" {
@@ -103,8 +104,8 @@ func New(opts Options) (*Client, error) {
 	c.arm = &arm.ClientOptions{
 		DisableRPRegistration: true, // Weir registers nothing
 		ClientOptions: policy.ClientOptions{
-			Cloud:                           opts.Endpoint.configuration(),
-			InsecureAllowCredentialWithHTTP: opts.Endpoint.cleartext(),
+			Cloud:                           opts.Endpoint.Configuration(),
+			InsecureAllowCredentialWithHTTP: opts.Endpoint.Cleartext(),
 			Retry:                           retryOptions(opts.Retry),
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),

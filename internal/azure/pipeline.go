@@ -15,6 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
+	"weir.dev/weir/internal/azure/cloud"
+	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/backoff"
 )
 
@@ -130,7 +132,7 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		status = resp.StatusCode
 		// The error that the SDK makes of an answer holds its request for all to
 		// print; none of the SDK's readers needs the headers of it.
-		resp.Request = withoutSecrets(req.Raw())
+		resp.Request = redact.Request(req.Raw())
 	}
 	if w.observe != nil {
 		w.observe(op, status, time.Since(start))
@@ -156,11 +158,11 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 
 // pinned keeps the token with Azure Resource Manager. The endpoint was checked at the
 // start; this is for the addresses that answers name for polling, and for the next page.
-type pinned struct{ endpoint Endpoint }
+type pinned struct{ endpoint cloud.Endpoint }
 
 // Do implements policy.Policy.
 func (p pinned) Do(req *policy.Request) (*http.Response, error) {
-	if err := p.endpoint.admits(req.Raw().URL); err != nil {
+	if err := p.endpoint.Admits(req.Raw().URL); err != nil {
 		return nil, &refused{err}
 	}
 	if c := callOf(req.Raw().Context()); c != nil && c.op == opList {
@@ -179,3 +181,11 @@ func (r *refused) Unwrap() error { return r.error }
 
 // NonRetriable tells the SDK's retry policy to stop.
 func (*refused) NonRetriable() {}
+
+// without takes the token of the call's last request out of a text, however it is quoted.
+func (c *call) without(text string) string {
+	if token := c.token.Load(); token != nil && *token != "" {
+		return strings.ReplaceAll(text, *token, redact.Mark)
+	}
+	return text
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -34,7 +35,7 @@ func decoded(id lb.PoolID, shown *armnetwork.BackendAddressPool) (lb.Pool, error
 	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
 		return lb.Pool{}, notThat(ofPool(id))
 	}
-	return decode(id, shown), nil
+	return codec.DecodePool(id, shown), nil
 }
 
 // Put writes a pool that came from Get with other Addresses, or of network interfaces with
@@ -71,13 +72,13 @@ func (c *Client) encode(pool lb.Pool) (armnetwork.BackendAddressPool, error) {
 	switch {
 	case !ok || origin == nil:
 		return none, refusal(codeNotRead, fmt.Errorf("write pool %s: it was not read before, so what else it holds would be lost", name))
-	case pool.NIC && !sameInterfaces(origin, pool.Addresses):
+	case pool.NIC && !codec.SameInterfaces(origin, pool.Addresses):
 		return none, refusal(codeNetworkInterface, fmt.Errorf("write pool %s: it holds network interfaces, which join and leave by themselves, and Azure does not mix them with IP addresses: use a pool of IP addresses", name))
 	case pool.Etag == "" && !c.opts.WithoutIfMatch:
 		return none, refusal(codeNoEtag, fmt.Errorf("write pool %s: Azure showed no etag to guard the write with", name))
 	}
-	body, err := encode(origin, pool.Addresses, c.opts.VirtualNetworkID)
-	if errors.Is(err, errNoVirtualNetwork) {
+	body, err := codec.EncodePool(origin, pool.Addresses, c.opts.VirtualNetworkID)
+	if errors.Is(err, codec.ErrNoVirtualNetwork) {
 		return none, refusal(codeNoVirtualNetwork, fmt.Errorf("write pool %s: %w", name, err))
 	}
 	return body, err

@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -29,7 +30,7 @@ func decodedPublicIP(id lb.ResourceID, shown *armnetwork.PublicIPAddress) (lb.Pu
 	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
 		return lb.PublicIP{}, notThat(target{id: id})
 	}
-	return decodePublicIP(id, shown), nil
+	return codec.DecodePublicIP(id, shown), nil
 }
 
 // ListPublicIPs reads all public IPs of a resource group, but those of scale sets'
@@ -60,7 +61,7 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 	if err := c.checkRead(this.target, opPut, read, ip.Etag); err != nil {
 		return lb.PublicIP{}, err
 	}
-	body := encodePublicIP(ip, origin)
+	body := codec.EncodePublicIP(ip, origin)
 	resp, err := carryOut(ctx, c, this, ip.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.PublicIPAddressesClientCreateOrUpdateResponse], error) {
 		return clients.NewPublicIPAddressesClient().BeginCreateOrUpdate(ctx, ip.ID.ResourceGroup, ip.ID.Name, body, nil)
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -68,7 +69,7 @@ func list[P, A, T any](ctx context.Context, c *Client, all target,
 // listed returns the id of what a list shows, spelled as the list was asked for: what
 // belongs elsewhere is not what then is looked for.
 func listed(all target, shown *string) (lb.ResourceID, error) {
-	id, err := lb.ParseResourceID(value(shown), all.id.Type)
+	id, err := lb.ParseResourceID(codec.Value(shown), all.id.Type)
 	if err != nil {
 		return lb.ResourceID{}, notThat(all)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/fault"
 )
 
@@ -74,7 +75,7 @@ func TestRedactTokenAnswers(t *testing.T) {
 		`AccessToken: CANARY, next`,
 		`{"access_token":"CANARY`,
 	} {
-		if got := redact(text); strings.Contains(got, "CANARY") || !strings.Contains(got, redacted) {
+		if got := redact.Text(text); strings.Contains(got, "CANARY") || !strings.Contains(got, redact.Mark) {
 			t.Errorf("%s\nbecomes %s", text, got)
 		}
 	}

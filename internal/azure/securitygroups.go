@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -31,7 +32,7 @@ func decodedSecurityGroup(id lb.ResourceID, shown *armnetwork.SecurityGroup) (lb
 	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
 		return lb.SecurityGroup{}, notThat(target{id: id})
 	}
-	return decodeSecurityGroup(id, shown), nil
+	return codec.DecodeSecurityGroup(id, shown), nil
 }
 
 // PutSecurityGroup writes a security group that came from a read, as PutLoadBalancer
@@ -48,7 +49,7 @@ func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.S
 	if err := c.checkRead(this.target, opPut, read, g.Etag); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	body := encodeSecurityGroup(g, origin)
+	body := codec.EncodeSecurityGroup(g, origin)
 	resp, err := carryOut(ctx, c, this, g.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.SecurityGroupsClientCreateOrUpdateResponse], error) {
 		return clients.NewSecurityGroupsClient().BeginCreateOrUpdate(ctx, g.ID.ResourceGroup, g.ID.Name, body, nil)
 	})

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -64,7 +65,7 @@ func shows(id string, shownID, shownName *string) bool {
 	if shownID != nil {
 		return strings.EqualFold(*shownID, id)
 	}
-	return strings.EqualFold(value(shownName), path.Base(id))
+	return strings.EqualFold(codec.Value(shownName), path.Base(id))
 }
 
 // notThat is the fault of an answer that is not what was asked for.

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"weir.dev/weir/internal/azure/redact"
 )
 
 // tracingProvider lets the SDK speak to OpenTelemetry. Only client spans pass:
@@ -77,7 +79,7 @@ func attributes(as []tracing.Attribute) []attribute.KeyValue {
 		case bool:
 			kvs = append(kvs, attribute.Bool(a.Key, v))
 		default:
-			kvs = append(kvs, attribute.String(a.Key, redact(fmt.Sprint(v))))
+			kvs = append(kvs, attribute.String(a.Key, redact.Text(fmt.Sprint(v))))
 		}
 	}
 	return kvs

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/netip"
 
-	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
@@ -66,12 +65,4 @@ func (c *Controller) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 	}
 	want.Recorded = e.readRecord()
 	return want, nil
-}
-
-// OursIn tells which addresses are ours that stand in a pool when it is first taken.
-func (c *Controller) OursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool {
-	if c.Owner.Made(p) {
-		return func(netip.Addr) bool { return true } // nobody else writes it
-	}
-	return c.Cluster.OfThisCluster
 }

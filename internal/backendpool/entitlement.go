@@ -27,7 +27,7 @@ const (
 	DryRun      State = "dryRun"      // the pool stays as it is, as all that its Service has
 	Invalid     State = "invalid"     // there is no telling which pool or members are meant
 	NotAllowed  State = "notAllowed"  // its namespace may not bind the pool, which stays as it is
-	Leaving     State = "leaving"     // the pool goes with its load balancer's rules
+	Leaving     State = "leaving"     // the pool goes with its load balancer's rules, or stays for others
 )
 
 // Entitlement is what a BackendPool is entitled to at one moment.
@@ -114,7 +114,7 @@ func (c *Controller) entitledBy(name poolupdate.ServiceName, p *v1alpha1.Backend
 	}
 	if there && service.HasLoadBalancer && service.leaves() && c.Owner.Made(p) {
 		return is.as(Leaving, v1alpha1.ReasonLeaving,
-			"Service "+key(name.Namespace, name.Name)+" gives up its load balancer, and the pool goes with it")
+			"Service "+key(name.Namespace, name.Name)+" gives up its load balancer, and the pool goes with it, unless others have addresses there")
 	}
 	if reason, why := unfit(name, service, there); reason != "" {
 		return is.as(ServiceGone, reason, why)

@@ -37,7 +37,8 @@ type Config struct {
 // poolupdate's Cluster, Ledger and Reporter; these may be called from any goroutine.
 type Controller struct {
 	Config
-	statuses *Statuses
+	statuses   *Statuses
+	unrecorded unrecorded
 }
 
 var (
@@ -47,7 +48,9 @@ var (
 )
 
 // New returns a Controller of these statuses.
-func New(cfg Config, statuses *Statuses) *Controller { return &Controller{cfg, statuses} }
+func New(cfg Config, statuses *Statuses) *Controller {
+	return &Controller{Config: cfg, statuses: statuses}
+}
 
 // Result is what follows a reconciliation.
 type Result struct {

@@ -13,10 +13,14 @@ import (
 )
 
 // release lets a BackendPool go that is being deleted: once none of our addresses is
-// left in the pool, or at once where none of them is to be taken out.
+// left in the pool, or at once where none of them is to be taken out. While its Service gives up
+// the load balancer, which may take the pool along, it waits.
 func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	if !hasFinalizer(p) {
 		return nil // somebody else's finalizer keeps it
+	}
+	if is.State == Leaving && is.Taken && !e.Released() {
+		return c.hold(ctx, p, e, is, now) // others may keep the pool: the record stays until that is known
 	}
 	if is.Removes() && !e.Released() && !c.Owner.Needed(p) {
 		if !e.due(situationOf(p, is, membership.Set{}), now) {
@@ -40,6 +44,7 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *En
 	if is.State != Duplicate && is.State != Invalid && is.State != NotAllowed {
 		c.Lanes.Forget(is.Pool)
 	}
+	c.handOver(p, e, is)
 	return c.statuses.api.SetFinalizer(ctx, e.ref, false)
 }
 

@@ -50,6 +50,9 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	if began && !isGone(err) {
 		c.warn(p, EventPoolContested, contestedText(r.Contested))
 	}
+	if !isGone(err) {
+		c.unrecorded.forget(r)
+	}
 	if err != nil && !isGone(err) && ctx.Err() == nil {
 		c.Log.WarnContext(ctx, "status not written, trying again", "backendPool", key(p.Namespace, p.Name), "err", err)
 	}

@@ -77,7 +77,8 @@ func (p pools) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 	if b == nil {
 		return poolupdate.Desired{}, errNoBackendPool
 	}
-	d := poolupdate.Desired{Ours: func(netip.Addr) bool { return true }, Alone: true, Recorded: b.recorded}
+	known := p.process.had[ref.Name]
+	d := poolupdate.Desired{Ours: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, Alone: true, Recorded: b.recorded}
 	if !b.deleting {
 		d.Addresses = p.stage().members(b.pool)
 	}
@@ -108,6 +109,7 @@ func (p pools) Report(_ context.Context, r poolupdate.Report) {
 	switch {
 	case b == nil:
 	case forget:
+		p.process.had[r.Ref.Name] = true
 		delete(s.backends, r.Ref.Name)
 	case r.Settled:
 		b.recorded = poolupdate.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
@@ -207,6 +209,7 @@ func (p *process) keepPools(res balancer.Result) {
 		switch {
 		case b.service == res.Service && slices.ContainsFunc(res.Without, func(id lb.PoolID) bool { return id.Key() == b.id.Key() }),
 			b.service == "" && slices.ContainsFunc(res.Gone, func(id lb.LoadBalancerID) bool { return id.Key() == b.id.LoadBalancer.Key() }):
+			p.had[name] = true
 			delete(s.backends, name)
 			p.running.Go(func() { p.lanes.Forget(b.id) })
 		case b.service == res.Service && !needed[name]:
@@ -250,12 +253,13 @@ func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error)
 	if s.backends == nil {
 		return nil, nil
 	}
-	b := s.backends[pool.ID.LoadBalancer.Name+"/"+pool.ID.Name]
+	name := pool.ID.LoadBalancer.Name + "/" + pool.ID.Name
+	b := s.backends[name]
 	ours := s.nodes
 	switch {
 	case b != nil && b.recorded.Taken:
 		ours = b.recorded.Written
-	case b != nil:
+	case b != nil && !p.had[name]:
 		return nil, nil // all are ours when it is taken
 	}
 	var foreign []netip.Addr

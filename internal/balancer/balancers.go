@@ -24,6 +24,8 @@ type Balancers struct {
 	inProgress contest.InProgress
 	// refusals are those of load balancers.
 	refusals refusals
+	// former are addresses that the security group may still know; nil without one.
+	former *former
 
 	mu     sync.Mutex                    // guards what follows
 	queues map[lb.LoadBalancerKey]*queue // that of the security group has no key
@@ -44,7 +46,10 @@ func New(cfg Config) *Balancers {
 			ID: cfg.SecurityGroup, Azure: cfg.Azure, Cluster: cfg.Cluster, Lease: cfg.Lease, Contests: &b.contests,
 			InProgress: &b.inProgress, Overtaken: b.overtaken(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
 		})
-		b.queues[""] = newQueue(&guard{id: cfg.SecurityGroup, group: b.group, log: cfg.Log, report: b})
+		b.former = &former{}
+		b.queues[""] = newQueue(&guard{
+			id: cfg.SecurityGroup, group: b.group, log: cfg.Log, ips: b.ips, placements: &b.placements, former: b.former, report: b,
+		})
 	}
 	return b
 }
@@ -52,6 +57,9 @@ func New(cfg Config) *Balancers {
 // Run works until the context is done, and returns when nothing is in progress any more.
 // What still waits then is dropped without a word.
 func (b *Balancers) Run(ctx context.Context) {
+	if b.group != nil {
+		b.group.Begin()
+	}
 	var running sync.WaitGroup
 	b.mu.Lock()
 	b.start = func(q *queue) { running.Go(func() { q.run(ctx) }) }
@@ -97,7 +105,7 @@ func (b *Balancers) next(j *job) {
 func (b *Balancers) loadBalancer(id lb.LoadBalancerID) *loadBalancer {
 	return &loadBalancer{
 		id: id, cfg: &b.cfg, placements: &b.placements, ips: b.ips, contests: &b.contests, inProgress: &b.inProgress,
-		refusals: &b.refusals, report: b,
+		refusals: &b.refusals, former: b.former, report: b,
 	}
 }
 

@@ -15,6 +15,7 @@
 //	note.go         what came of it, on the jobs and in the log
 //	blame.go        whom Azure refuses, if it refuses a write
 //	guard.go        the rounds of the security group; room securitygroup
+//	former.go       addresses that Services had, until the group is closed there
 //
 // Besides:
 //

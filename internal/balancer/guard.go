@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
 )
 
@@ -18,6 +19,10 @@ type guard struct {
 	id    lb.ResourceID
 	group *securitygroup.Group
 	log   *slog.Logger
+	// ips and placements say what Services have that leave, and former what they had.
+	ips        *publicip.Keeper
+	placements *placements
+	former     *former
 	// refusals are those of the group.
 	refusals refusals
 	report   reporter
@@ -27,10 +32,11 @@ type guard struct {
 func (g *guard) round(ctx context.Context, jobs []*job) {
 	// In which order load balancers are ready is chance: priorities are not to depend on it.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
-	jobs = g.refusals.due(ctx, jobs, "", g.report.fail)
+	jobs = g.lookUp(ctx, g.refusals.due(ctx, jobs, "", g.report.fail))
 	for _, j := range newSearch(&g.refusals, "", g.write, g.report.fail).among(ctx, jobs) {
 		j.steps = j.steps[1:]
 		g.refusals.forget(j)
+		g.former.forget(j.Owner)
 		g.report.next(j)
 	}
 }
@@ -39,8 +45,10 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 func (g *guard) write(ctx context.Context, jobs []*job) (map[*job]error, error) {
 	all := make([]*securitygroup.Request, len(jobs))
 	for i, j := range jobs {
+		g.former.note(j.Owner, j.Addresses) // should the outcome stay unknown
 		all[i] = &securitygroup.Request{Demand: securitygroup.Demand{
-			Service: j.Service, Owner: j.Owner, Desired: j.Desired, Addresses: j.Addresses, Shown: j.Shown, On: j.On, Again: j.Again,
+			Service: j.Service, Owner: j.Owner, Desired: j.Desired, Addresses: j.Addresses, Shown: j.Shown,
+			Had: g.former.addresses(j.Owner), On: j.On, Again: j.Again,
 		}}
 	}
 	err := g.group.Write(ctx, all, logFor(g.log, "securityGroup", g.id.Name, jobs))

@@ -3,6 +3,8 @@
 package balancer_test
 
 import (
+	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,4 +42,110 @@ shop/direct: {ports: 82, azure-load-balancer-internal: "true"}`)
 			t.Errorf("left\n%s\nwant\n%s", group, want)
 		}
 	})
+}
+
+// A Service leaves whose status shows nothing: its type changed while no process ran, or the last
+// process died before it told the address. What was let in there is shut out, what others wrote
+// into the group stays, and so does a neighbour's address.
+func TestWhatNoStatusShowsIsClosed(t *testing.T) {
+	for about, change := range map[string]string{
+		"a public address":        `{ports: 80}`,
+		"one of both families":    `{ports: 80, families: IPv4 IPv6}`,
+		"one in another group":    `{ports: 80, azure-load-balancer-resource-group: net}`,
+		"one that people made":    `{ports: 80, azure-pip-name: mine}`,
+		"an internal Service's":   `{ports: 80, azure-load-balancer-internal: "true", ranges: 192.0.2.0/24}`,
+		"that of a moved Service": "moves",
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(func(set *balancer.Settings) {
+					set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+				})
+				defer func() { s.close() }()
+				const theirs = `{name: %s, properties: {priority: %d, direction: Inbound, access: Allow, protocol: Tcp, sourcePortRange: "*", sourceAddressPrefix: Internet, destinationPortRange: "22", destinationAddressPrefix: 203.0.113.9}}`
+				s.put("networkSecurityGroups/nsg", fmt.Sprintf(`{location: eastus, properties: {securityRules: [`+theirs+`, `+theirs+`]}}`, "ssh", 400, "k8s-azure-lb_allow_IPv4_of-another-cluster", 700))
+				s.put("publicIPAddresses/mine", `{location: eastus, sku: {name: Standard}, properties: {publicIPAllocationMethod: Static}}`)
+				s.applyAll("shop/stays: {ports: 80}")
+				s.settle(time.Hour)
+				before := secured(s)
+				moves := change == "moves"
+				if moves {
+					change = `{ports: 80}`
+				}
+				s.applyAll("shop/goes: " + change)
+				s.settle(time.Hour)
+				s.stop()
+				s.services["shop/goes"].status = nil
+				if !moves {
+					s.services["shop/goes"].deleted = true
+				}
+				s.launch()
+				if moves {
+					s.applyAll(`shop/goes: {ports: 80, azure-load-balancer-internal: "true"}`)
+				}
+				s.kickAll()
+				s.settle(time.Hour)
+				if after := secured(s); after != before {
+					t.Errorf("left\n%s\nwant\n%s", after, before)
+				}
+			})
+		})
+	}
+}
+
+// secured is what the security group says.
+func secured(s *stage) string {
+	_, group, _ := strings.Cut(s.cloud().spell(), "networkSecurityGroups/nsg\n")
+	return group
+}
+
+// A node leaves while a process runs that does not know yet what a Service wants. As long as that is
+// so the rules stay as they are, the former node in them included; then it is closed.
+func TestANodeThatLeftIsClosedOnceItsServicesAreKnown(t *testing.T) {
+	for about, writesBefore := range map[string]bool{"before the first write": false, "after a write": true} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(func(set *balancer.Settings) {
+					set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+				})
+				defer func() { s.close() }()
+				s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
+				stays, leaves := netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("10.0.0.5")
+				has := func(nodes ...netip.Addr) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.nodes = nodes
+				}
+				rulesAre := func(when, at string) {
+					t.Helper()
+					for _, line := range strings.Split(secured(s), "\n") {
+						if strings.Contains(line, "10.0.0.") && !strings.Contains(line, "to "+at+" at") {
+							t.Errorf("%s: %s, want %s", when, line, at)
+						}
+					}
+				}
+				has(stays, leaves)
+				s.applyAll("shop/direct: {ports: 82, azure-disable-load-balancer-floating-ip: \"true\"}\nshop/web: {ports: 80}")
+				s.settle(time.Hour)
+				rulesAre("at first", "10.0.0.4,10.0.0.5")
+				s.stop()
+				s.launch()
+				synctest.Wait()
+				for _, ports := range []string{"80 81", "80 443"} {
+					if writesBefore {
+						s.applyAll("shop/web: {ports: " + ports + "}")
+						s.settle(time.Hour)
+					}
+					has(stays)
+				}
+				rulesAre("while nothing is known", "10.0.0.4,10.0.0.5")
+				s.process.kick("shop/direct")
+				s.settle(time.Hour)
+				rulesAre("once it is known", "10.0.0.4")
+				if !strings.Contains(secured(s), "10.0.0.4") {
+					t.Errorf("nobody is let in: %s", secured(s))
+				}
+			})
+		})
+	}
 }

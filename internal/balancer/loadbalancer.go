@@ -19,6 +19,7 @@ type loadBalancer struct {
 	contests   *contest.Contests
 	inProgress *contest.InProgress
 	refusals   *refusals
+	former     *former // nil without a security group
 	report     reporter
 }
 

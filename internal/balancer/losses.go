@@ -104,11 +104,7 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 		if !hasPrefixFold(f.Name, j.Owner) || keeps(j, f, ips) {
 			continue
 		}
-		address := f.PrivateIP
-		if f.PublicIP != "" {
-			ip, _ := ips.ByID(f.PublicIP)
-			address = ip.Address
-		}
+		address := addressOf(f, ips)
 		if lose(address); !address.IsValid() { // of a resource group that is not looked at
 			for _, a := range shown {
 				lose(a)

@@ -31,6 +31,9 @@ func (l *loadBalancer) note(served []*job, shown lb.LoadBalancer, p plan.Plan, i
 				j.Without = append(j.Without, lb.PoolID{LoadBalancer: l.id, Name: name})
 			}
 		}
+		if l.former != nil && j.Desired != nil { // one that goes has been closed
+			l.former.note(j.Owner, taken(its, ips))
+		}
 		j.ips.Lost = append(j.ips.Lost, publicip.Lost(its)...)
 		j.noteAddresses(shown, ips)
 	}

@@ -65,12 +65,12 @@ func drawTurn(t *rapid.T) turn {
 			at.what, change = "part "+pool+" "+ip, leaves
 		}
 		at.do = func(s *stage) {
-			if s.taken(pool) {
+			if s.tellable(pool) {
 				s.others(pool, ip, change)
 			}
 		}
 	case 7:
-		at.what, at.do = "restart", func(s *stage) { s.restart() }
+		at.what, at.do = "restart", func(s *stage) { s.othersLeave(); s.restart() }
 	case 8:
 		nth, after := rapid.IntRange(1, 8).Draw(t, "nth"), rapid.Bool().Draw(t, "after")
 		at.what, at.do = fmt.Sprintf("kill at %d, after it %t", nth, after), func(s *stage) { s.arm([]killPoint{{nth, after}}) }
@@ -88,13 +88,31 @@ func (s *stage) leaving(name string) bool {
 	return s.services[name] != nil && s.services[name].deleted
 }
 
-// taken reports whether a pool is there, and its BackendPool has taken it: before, all that
-// is in it is Weir's.
-func (s *stage) taken(pool string) bool {
+// tellable reports whether a pool is there, and Weir can tell its addresses from others': its BackendPool
+// has taken it, or the process knows what the one before had on record.
+func (s *stage) tellable(pool string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, there := s.emu.Get(network + "/loadBalancers/" + strings.Replace(pool, "/", "/backendAddressPools/", 1))
-	return there && s.backends[pool] != nil && s.backends[pool].recorded.Taken
+	return there && (s.process.had[pool] || s.backends[pool] != nil && s.backends[pool].recorded.Taken)
+}
+
+// othersLeave takes out what others have put into pools that have no record: the next process takes
+// all in them for Weir's.
+func (s *stage) othersLeave() {
+	s.stop()
+	for _, pool := range lawPools {
+		s.mu.Lock()
+		b := s.backends[pool]
+		recorded := b != nil && b.recorded.Taken
+		s.mu.Unlock()
+		for _, ip := range []string{"10.0.7.7", "10.0.7.8"} {
+			key := strings.ToLower(network+"/loadBalancers/"+strings.Replace(pool, "/", "/backendAddressPools/", 1)) + " " + ip
+			if !recorded && s.theirs[key] {
+				s.others(pool, ip, leaves)
+			}
+		}
+	}
 }
 
 // revive has a process run, if none does.
@@ -104,6 +122,7 @@ func (s *stage) revive() {
 	s.mu.Unlock()
 	if dead {
 		s.arm(nil)
+		s.othersLeave()
 		s.restart()
 	}
 }

@@ -110,6 +110,21 @@ func (p *placements) holding(owner string) []string {
 	return names
 }
 
+// frontends are those of an owner, on all load balancers.
+func (p *placements) frontends(owner string) []lb.Frontend {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []lb.Frontend
+	for _, balancer := range p.shown {
+		for _, f := range balancer.Frontends {
+			if hasPrefixFold(f.Name, owner) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
 // having is the load balancer that has a public IP, or a private address of a subnet.
 func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	p.mu.Lock()

@@ -24,7 +24,9 @@ type process struct {
 	running   sync.WaitGroup
 	balancers *balancer.Balancers
 	lanes     *poolupdate.Lanes
-	client    *azure.Client
+	// had are the BackendPools that it let go: of their pools it knows what is whose.
+	had    map[string]bool
+	client *azure.Client
 	// dead, missing and claims are guarded by the stage's mu.
 	dead bool
 	// missing counts the pools that were not there and are looked for again.
@@ -38,7 +40,7 @@ func (s *stage) launch() {
 	if err != nil {
 		panic(err)
 	}
-	p := &process{stage: s, claims: map[string]*claim{}}
+	p := &process{stage: s, claims: map[string]*claim{}, had: map[string]bool{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.client, err = azure.New(azure.Options{
 		Endpoint: endpoint, Credential: credential, Transport: &wire{p},

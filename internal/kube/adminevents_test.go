@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/nodes"
 )
 
 // With the shipped roles: a node that drains is Down in the pools of its Service, one of them
@@ -63,8 +64,8 @@ func TestADrainingNodeIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pool := range []string{"web", "web-2"} {
-		s.wasTold("BackendPool", pool, kube.EventLeftDown, 1)
-		if text := s.messages("BackendPool", pool, kube.EventLeftDown)[0]; !strings.Contains(text, fmt.Sprintf("%s (%s)", s.node(2), s.ip(2))) {
+		s.wasTold("BackendPool", pool, nodes.EventLeftDown, 1)
+		if text := s.messages("BackendPool", pool, nodes.EventLeftDown)[0]; !strings.Contains(text, fmt.Sprintf("%s (%s)", s.node(2), s.ip(2))) {
 			t.Error(text)
 		}
 	}

@@ -162,3 +162,13 @@ func (c *Cluster) tellNews(ctx context.Context) {
 		timer.Reset(newsAgain)
 	}
 }
+
+// pause waits, or until the context is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

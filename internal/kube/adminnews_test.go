@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,11 +20,12 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/poolupdate"
 )
-
-var errAPI = errors.New("the API server is away")
 
 func ofNodes(p *v1alpha1.BackendPool) {
 	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
@@ -35,6 +35,7 @@ func ofNodes(p *v1alpha1.BackendPool) {
 type newsDesk struct {
 	*testing.T
 	*Cluster
+	seen int // of the events that wait
 }
 
 // atNewsDesk has the Service web with two pools, api with one, and a pool of all nodes; each
@@ -61,14 +62,14 @@ func atNewsDesk(t *testing.T, nodes int) *newsDesk {
 		objects = append(objects, s, es)
 	}
 	c := stored(t, objects...)
-	c.snap.draining = &adminstate.Signals{}
-	c.opts.Draining, c.news = c.snap.draining, newAdminNews()
-	d := &newsDesk{t, c}
+	c.snap.Draining = &adminstate.Signals{}
+	c.opts.Draining, c.news = c.snap.Draining, newAdminNews()
+	d := &newsDesk{T: t, Cluster: c}
 	for n := range nodes {
 		d.taints(n + 1)
 	}
 	for _, p := range pools {
-		c.statuses.Adopt(p)
+		c.own.Statuses.Adopt(p)
 		d.settles(p.Name)
 	}
 	return d
@@ -77,26 +78,28 @@ func atNewsDesk(t *testing.T, nodes int) *newsDesk {
 // startsAnew has another process take over, with this address Down in all pools.
 func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
 	d.Helper()
-	made, right := d.snap.made, d.snap.right
-	d.connectPools(noAPI{})
-	d.snap.made, d.snap.right = made, right
-	for _, p := range d.sortedPools() {
+	d.connect(noAPI{}, services.API{})
+	d.connectPools(byStatus{poolOwner{d.own, d.services}})
+	for _, p := range view.All[v1alpha1.BackendPool](d.snap.Pools) {
 		p = p.DeepCopy()
 		p.Status.Down = []v1alpha1.DownAddress{down}
-		if err := d.snap.pools.Update(p); err != nil {
+		if err := d.snap.Pools.Update(p); err != nil {
 			d.Fatal(err)
 		}
-		d.statuses.Adopt(p)
+		d.own.Statuses.Adopt(p)
 	}
 }
 
 // taints replaces the taints of a node.
 func (d *newsDesk) taints(n int, taints ...string) {
 	d.Helper()
-	node := tainted("uid", taints...)
-	node.Name = fmt.Sprintf("n%d", n)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n), UID: "uid"}}
+	for _, text := range taints {
+		key, value, _ := strings.Cut(text, "=")
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute})
+	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ipOf(n).String()}}
-	if err := d.snap.nodes.Update(node); err != nil {
+	if err := d.snap.Nodes.Update(node); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -105,11 +108,11 @@ func ipOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250
 
 func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
 	d.Helper()
-	p := d.snap.poolNamed("shop", pool)
-	if _, err := d.pools.Desired(refOf(p)); err != nil {
+	p := d.snap.Pool("shop", pool)
+	if _, err := d.pools.Desired(backendpool.RefOf(p)); err != nil {
 		d.Fatal(err)
 	}
-	r := poolupdate.Report{Ref: refOf(p), Pool: d.pools.Entitlement(p).Pool, AdminTried: true, At: time.Unix(1000, 0)}
+	r := poolupdate.Report{Ref: backendpool.RefOf(p), Pool: d.pools.Entitlement(p).Pool, AdminTried: true, At: time.Unix(1000, 0)}
 	edit(&r)
 	d.pools.Report(d.Context(), r)
 }
@@ -137,12 +140,20 @@ func (d *newsDesk) fails(pool string) {
 	})
 }
 
+// taken are the events that have come since it was asked last.
+func (d *newsDesk) taken() []*corev1.Event {
+	all := d.events.Waiting()
+	since := all[d.seen:]
+	d.seen = len(all)
+	return since
+}
+
 // hears tells the news, and checks which events that makes.
 func (d *newsDesk) hears(want ...string) {
 	d.Helper()
 	d.tellAdminNews()
 	var got []string
-	for e, waits := d.events.next(); waits; e, waits = d.events.next() {
+	for _, e := range d.taken() {
 		if word, admin := strings.CutPrefix(e.Reason, "LoadBalancerAdminState"); admin {
 			got = append(got, e.InvolvedObject.Kind+" "+e.InvolvedObject.Name+" "+word+": "+e.Message)
 		}
@@ -214,15 +225,15 @@ func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 		"Service web Down: 1 node drains (out-of-service): n1: Down, so no new flows go there")
 	d.taints(2, out)
 	everywhere(2)
-	if err := d.snap.nodes.Delete(get[corev1.Node](d.snap.nodes, "n2")); err != nil {
+	if err := d.snap.Nodes.Delete(view.Get[corev1.Node](d.snap.Nodes, "n2")); err != nil {
 		t.Fatal(err)
 	}
-	d.events = newEventQueue(Scheme(), nil, slog.Default())
+	d.taken()
 	d.hears()
 	if len(d.news.bulletins) != 1 {
 		t.Errorf("%d bulletins are kept, want that of the node that is Down", len(d.news.bulletins))
 	}
-	if err := d.snap.nodes.Delete(get[corev1.Node](d.snap.nodes, "n1")); err != nil {
+	if err := d.snap.Nodes.Delete(view.Get[corev1.Node](d.snap.Nodes, "n1")); err != nil {
 		t.Fatal(err)
 	}
 	d.hears()
@@ -235,14 +246,14 @@ func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 	for name, goes := range map[string]func(d *newsDesk){
 		"paused": func(d *newsDesk) {
-			p := d.snap.poolNamed("shop", "web-2").DeepCopy()
+			p := d.snap.Pool("shop", "web-2").DeepCopy()
 			p.Spec.Paused = true
-			if err := d.snap.pools.Update(p); err != nil {
+			if err := d.snap.Pools.Update(p); err != nil {
 				d.Fatal(err)
 			}
 		},
 		"deleted": func(d *newsDesk) {
-			if err := d.snap.pools.Delete(d.snap.poolNamed("shop", "web-2")); err != nil {
+			if err := d.snap.Pools.Delete(d.snap.Pool("shop", "web-2")); err != nil {
 				d.Fatal(err)
 			}
 		},
@@ -262,7 +273,7 @@ func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 			goes(d)
 			d.tellAdminNews()
 			said := map[string]int{}
-			for e, waits := d.events.next(); waits; e, waits = d.events.next() {
+			for _, e := range d.taken() {
 				said[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
 			}
 			if said["n1 Down"] != 1 || said["web Down"] != 1 || said["web UpdateFailed"]+said["web Updated"]+said["n1 Updated"] != 0 {
@@ -336,11 +347,7 @@ func TestAWaveIsOneEventAService(t *testing.T) {
 	d.hears("Service api Down: "+names, "Service web Down: "+names)
 	d.settles("all", all...)
 	d.tellAdminNews()
-	events := 0
-	for _, waits := d.events.next(); waits; _, waits = d.events.next() {
-		events++
-	}
-	if events != 201 {
+	if events := len(d.taken()); events != 201 {
 		t.Errorf("%d events, want one on each node and one on the pool of nodes", events)
 	}
 }
@@ -350,7 +357,7 @@ func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := atNewsDesk(t, 2)
 		said := func() (n int) {
-			for e, waits := d.events.next(); waits; e, waits = d.events.next() {
+			for _, e := range d.taken() {
 				if strings.HasPrefix(e.Reason, "LoadBalancerAdminState") {
 					n++
 				}
@@ -375,14 +382,14 @@ func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 		if n := said(); n != 3 {
 			t.Errorf("%d events of a failure, want one on the Service and on each node", n)
 		}
-		p := d.snap.poolNamed("shop", "web").DeepCopy()
+		p := d.snap.Pool("shop", "web").DeepCopy()
 		d.settles("web-2", 1, 2)
 		time.Sleep(newsGather + time.Millisecond)
 		if n := said(); n != 0 {
 			t.Errorf("%d events while another pool of the Service is not done", n)
 		}
 		p.Spec.Paused = true
-		if err := d.snap.pools.Update(p); err != nil {
+		if err := d.snap.Pools.Update(p); err != nil {
 			t.Fatal(err)
 		}
 		if time.Sleep(newsAgain); said() != 1 {

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -31,20 +32,20 @@ type adminView struct {
 // adminView looks at all pools. Its cost grows with their members.
 func (c *Cluster) adminView() adminView {
 	v := adminView{owed: map[string][]whom{}, pools: map[string]int{}, drains: map[string]string{}, refs: map[poolupdate.Ref]struct{}{}}
-	for _, obj := range c.snap.pools.List() {
+	for _, obj := range c.snap.Pools.List() {
 		p, ok := obj.(*v1alpha1.BackendPool)
 		if !ok {
 			continue
 		}
-		e, is := c.statuses.Known(refOf(p)), c.pools.Entitlement(p)
+		e, is := c.own.Statuses.Known(backendpool.RefOf(p)), c.pools.Entitlement(p)
 		if e == nil || is.State != backendpool.Active || is.Deleting || e.LacksPool() {
 			continue
 		}
-		set, err := c.snap.members(p)
+		set, err := c.snap.Members(p)
 		if err != nil {
 			continue
 		}
-		v.refs[refOf(p)] = struct{}{}
+		v.refs[backendpool.RefOf(p)] = struct{}{}
 		down, back := e.Owes(set)
 		for _, name := range slices.Concat(down, back) {
 			v.owed[name] = append(v.owed[name], aboutPool(p, is))
@@ -53,9 +54,9 @@ func (c *Cluster) adminView() adminView {
 			v.pools[d.Node]++
 		}
 	}
-	for _, obj := range c.snap.nodes.List() {
+	for _, obj := range c.snap.Nodes.List() {
 		if n, ok := obj.(*corev1.Node); ok {
-			v.drains[n.Name] = c.snap.nodeOf(n).Draining
+			v.drains[n.Name] = c.snap.NodeOf(n).Draining
 		}
 	}
 	return v
@@ -143,7 +144,7 @@ func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains 
 // tellAdminNews puts the events of what is to be told now.
 func (c *Cluster) tellAdminNews() {
 	drains := func(node string) bool {
-		n, there := c.snap.node(node)
+		n, there := c.snap.Node(node)
 		return there && n.Draining != ""
 	}
 	if !c.news.waits(drains) {
@@ -161,15 +162,15 @@ func (c *Cluster) tellAdminNews() {
 func (c *Cluster) objectOf(w whom) client.Object {
 	switch w.kind {
 	case "Node":
-		if n := get[corev1.Node](c.snap.nodes, w.name); n != nil {
+		if n := view.Get[corev1.Node](c.snap.Nodes, w.name); n != nil {
 			return n
 		}
 	case "Service":
-		if s := c.snap.service(poolupdate.ServiceName{Namespace: w.namespace, Name: w.name}); s != nil {
+		if s := c.snap.Service(poolupdate.ServiceName{Namespace: w.namespace, Name: w.name}); s != nil {
 			return s
 		}
 	default:
-		if p := c.snap.poolNamed(w.namespace, w.name); p != nil {
+		if p := c.snap.Pool(w.namespace, w.name); p != nil {
 			return p
 		}
 	}

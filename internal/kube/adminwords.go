@@ -26,7 +26,7 @@ const nodesNamed = 12
 
 // tellAdmin puts the events of one whom news are about.
 func (c *Cluster) tellAdmin(about client.Object, n news, v adminView) {
-	add := func(kind, reason, text string) { c.events.add(about, kind, reason, sentence(text, maxMessage)) }
+	add := func(kind, reason, text string) { c.events.Add(about, kind, reason, sentence(text, maxMessage)) }
 	if n.failed != "" {
 		add(corev1.EventTypeWarning, EventAdminFailed, adminFailedText(n))
 	}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/lab/armemu"
@@ -48,7 +49,7 @@ func TestNothingChangesNothingIsSaid(t *testing.T) {
 	s := web(t)
 	s.hasSlice("a", "web", s.on(1))
 	s.holds("web", s.ip(1))
-	s.wasTold("Service", "web", kube.EventUpdated, 1)
+	s.wasTold("Service", "web", backendpool.EventUpdated, 1)
 	calls, version := s.calls(armemu.KindGet, armemu.KindPut), get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion
 
 	// A second endpoint on the node, a heartbeat, a label that excludes nobody.
@@ -72,7 +73,7 @@ func TestNothingChangesNothingIsSaid(t *testing.T) {
 	if now := get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion; now != version {
 		t.Errorf("the status was written though nothing changed: %s", s.says("web"))
 	}
-	s.wasTold("Service", "web", kube.EventUpdated, 1)
+	s.wasTold("Service", "web", backendpool.EventUpdated, 1)
 }
 
 func TestSecondBackendPoolOfOnePool(t *testing.T) {
@@ -136,7 +137,7 @@ func TestPause(t *testing.T) {
 	s.comesToSay("web", v1alpha1.ReasonPaused, "")
 	s.delete(&v1alpha1.BackendPool{}, "web")
 	s.goes("web")
-	s.wasTold("BackendPool", "web", kube.EventLeftInPlace, 1)
+	s.wasTold("BackendPool", "web", backendpool.EventLeftInPlace, 1)
 	if got := s.held("web"); len(got) != 1 {
 		t.Errorf("deleted while paused: the pool holds %v, want it as it was", got)
 	}
@@ -207,7 +208,7 @@ func TestWhatAzureDoesNotHave(t *testing.T) {
 	for name, reason := range map[string]string{"web": "PoolNotFound", "lost": "LoadBalancerNotFound", "nics": "NICPool"} {
 		s.wasTold("BackendPool", name, reason, 1) // looked at more often
 	}
-	if got := s.events("Service", "web"); got[kube.EventFailed]+got[kube.EventRetrying] != 0 {
+	if got := s.events("Service", "web"); got[backendpool.EventFailed]+got[backendpool.EventRetrying] != 0 {
 		t.Errorf("a pool that is missing is no event on the Service: %v", got)
 	}
 	// A taken pool whose load balancer goes with it holds its BackendPool no longer.
@@ -228,13 +229,13 @@ func TestRefusedWriteIsToldToTheService(t *testing.T) {
 	s.meets("bad", refused)
 	s.changeSlice("a", s.on(1), s.on(2))
 	s.comesToSay("bad", v1alpha1.ReasonFailed, "InvalidRequestFormat")
-	s.wasTold("Service", "web", kube.EventFailed, 1)
+	s.wasTold("Service", "web", backendpool.EventFailed, 1)
 	s.wasTold("BackendPool", "bad", v1alpha1.ReasonFailed, 1)
 	s.holds("web", s.ip(1), s.ip(2)) // its neighbour
 	if got := s.status("bad").LastOutcome; got.Class != "Terminal" || got.Code != "InvalidRequestFormat" {
 		t.Errorf("last outcome %+v", got)
 	}
-	said := s.messages("Service", "web", kube.EventFailed)[0]
+	said := s.messages("Service", "web", backendpool.EventFailed)[0]
 	if !strings.HasPrefix(said, "Backend pool update failed: ") ||
 		!strings.HasSuffix(said, ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod).") {
 		t.Errorf("event %q", said)
@@ -255,8 +256,8 @@ func TestThrottledPoolIsParked(t *testing.T) {
 		t.Errorf("status of a parked pool: %+v", st)
 	}
 	s.holds("busy", s.ip(1))
-	s.wasTold("Service", "web", kube.EventRetrying, 1)
-	s.wasTold("Service", "web", kube.EventUpdated, 2) // for web and for busy
+	s.wasTold("Service", "web", backendpool.EventRetrying, 1)
+	s.wasTold("Service", "web", backendpool.EventUpdated, 2) // for web and for busy
 	st = s.status("busy")
 	if !meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil || *st.RetriesUsed != 0 {
 		t.Errorf("status after the park: %+v", st)
@@ -294,7 +295,7 @@ func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
 	if meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil {
 		t.Errorf("status after the wait: %+v", st)
 	}
-	s.wasTold("Service", "web", kube.EventRetrying, 0)
+	s.wasTold("Service", "web", backendpool.EventRetrying, 0)
 }
 
 // A BackendPool stays until its addresses are out of the pool.
@@ -346,8 +347,8 @@ func TestEventsAreNotAggregated(t *testing.T) {
 		s.meets(pool, refused)
 		s.binds(pool, "web")
 	}
-	s.wasTold("Service", "web", kube.EventFailed, 30)
-	for _, said := range s.messages("Service", "web", kube.EventFailed) {
+	s.wasTold("Service", "web", backendpool.EventFailed, 30)
+	for _, said := range s.messages("Service", "web", backendpool.EventFailed) {
 		if strings.Contains(said, "combined from similar events") || strings.Contains(said, "\n") {
 			t.Errorf("event %q", said)
 		}

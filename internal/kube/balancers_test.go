@@ -17,7 +17,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
@@ -25,8 +25,8 @@ import (
 
 const class = "weir.dev/azure"
 
-func balancing() kube.Balancing {
-	return kube.Balancing{
+func balancing() services.Options {
+	return services.Options{
 		Class: class, Namespace: "default", Guarded: true, Rehearse: balancers.Rehearsal,
 		Settings: service.Settings{
 			ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: subscription, ResourceGroup: "rg"},

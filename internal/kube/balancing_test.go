@@ -18,7 +18,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/lab/armemu"
@@ -42,7 +43,7 @@ func TestAServiceIsServed(t *testing.T) {
 	s.azureHas("web")
 	s.wants("web")
 	svc := s.balanced("web", 1)
-	if svc.Annotations[kube.PlaceAnnotation] != "kubernetes" || len(svc.Finalizers) != 1 || svc.Finalizers[0] != kube.ServiceFinalizer {
+	if svc.Annotations[view.PlaceAnnotation] != "kubernetes" || len(svc.Finalizers) != 1 || svc.Finalizers[0] != view.ServiceFinalizer {
 		t.Errorf("recorded: %v %v", svc.Annotations, svc.Finalizers)
 	}
 	if got, want := s.madePools(), "web.kubernetes (kubernetes "+s.ns+"-web IPv4)"; got != want {
@@ -52,8 +53,8 @@ func TestAServiceIsServed(t *testing.T) {
 	if !metav1.IsControlledBy(pool, svc) {
 		t.Errorf("owners of the BackendPool: %v", pool.OwnerReferences)
 	}
-	s.wasTold("Service", "web", kube.EventEnsuring, 1)
-	s.wasTold("Service", "web", kube.EventEnsured, 1)
+	s.wasTold("Service", "web", services.EventEnsuring, 1)
+	s.wasTold("Service", "web", services.EventEnsured, 1)
 
 	// Somebody clears the status: it comes back, and Azure is not asked.
 	svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
@@ -82,8 +83,8 @@ func TestAServiceIsServed(t *testing.T) {
 	if last := s.asked("web", 2)[1]; last.Desired != nil || len(last.Leave) != 1 || last.Leave[0].Name != "kubernetes" {
 		t.Errorf("the last request: %+v", last)
 	}
-	s.wasTold("Service", "web", kube.EventDeleting, 1)
-	s.wasTold("Service", "web", kube.EventDeleted, 1)
+	s.wasTold("Service", "web", services.EventDeleting, 1)
+	s.wasTold("Service", "web", services.EventDeleted, 1)
 	s.until(s.noMadePools)
 	// The pool has gone with its rules: nobody looks for it, and nobody complains.
 	if after := len(cloud.Calls(ofPool(s.ns + "-web"))); after != before {
@@ -117,12 +118,12 @@ func TestAServiceThatNeedsNoLoadBalancerAnyMore(t *testing.T) {
 	})
 	s.until(func() string {
 		svc := get[corev1.Service](s, s.ns, "web")
-		if len(svc.Finalizers) > 0 || svc.Annotations[kube.PlaceAnnotation] != "" || len(svc.Status.LoadBalancer.Ingress) > 0 {
+		if len(svc.Finalizers) > 0 || svc.Annotations[view.PlaceAnnotation] != "" || len(svc.Status.LoadBalancer.Ingress) > 0 {
 			return "still served"
 		}
 		return s.noMadePools()
 	})
-	s.wasTold("Service", "web", kube.EventDeleted, 1)
+	s.wasTold("Service", "web", services.EventDeleted, 1)
 }
 
 // Services of other classes, and of none, are nobody's business here.
@@ -146,14 +147,14 @@ func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 	})
 	s.wants("web")
 	s.balanced("web", 1)
-	s.wasTold("Service", "web", kube.EventEnsured, 1)
-	s.wasTold("Service", "web", kube.EventPoolKept, 1)
+	s.wasTold("Service", "web", services.EventEnsured, 1)
+	s.wasTold("Service", "web", services.EventPoolKept, 1)
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result { return kept(req, "another", nil) })
 	if err := api.Delete(t.Context(), get[corev1.Service](s, s.ns, "web")); err != nil {
 		t.Fatal(err)
 	}
-	s.wasTold("Service", "web", kube.EventDeleted, 1)
-	s.wasTold("Service", "web", kube.EventPoolKept, 2)
+	s.wasTold("Service", "web", services.EventDeleted, 1)
+	s.wasTold("Service", "web", services.EventPoolKept, 2)
 }
 
 func TestOthersServicesAreLeftAlone(t *testing.T) {
@@ -175,8 +176,8 @@ func TestOthersServicesAreLeftAlone(t *testing.T) {
 func TestABadAnnotationIsToldOnce(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-tcp-idle-timeout", "400"))
-	s.wasTold("Service", "web", kube.EventSyncFailed, 1)
-	said := s.messages("Service", "web", kube.EventSyncFailed)[0]
+	s.wasTold("Service", "web", services.EventSyncFailed, 1)
+	said := s.messages("Service", "web", services.EventSyncFailed)[0]
 	for _, part := range []string{"azure-load-balancer-tcp-idle-timeout", `"400"`, "from 4 to 100"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not say %q", said, part)
@@ -184,14 +185,14 @@ func TestABadAnnotationIsToldOnce(t *testing.T) {
 	}
 	s.edits("web", func(svc *corev1.Service) { svc.Labels = map[string]string{"a": "b"} }) // no news
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "500"))               // another bad one
-	s.wasTold("Service", "web", kube.EventSyncFailed, 2)
+	s.wasTold("Service", "web", services.EventSyncFailed, 2)
 	s.asked("web", 0)
 	if svc := get[corev1.Service](s, s.ns, "web"); len(svc.Finalizers) > 0 {
 		t.Error("a Service without a load balancer is held")
 	}
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
 	s.balanced("web", 1)
-	s.wasTold("Service", "web", kube.EventEnsured, 1)
+	s.wasTold("Service", "web", services.EventEnsured, 1)
 }
 
 // One that becomes bad keeps what it has, and can still go.
@@ -201,7 +202,7 @@ func TestABadAnnotationHoldsNobody(t *testing.T) {
 	s.wants("web")
 	s.balanced("web", 1)
 	s.edits("web", annotated("azure-load-balancer-internal", "perhaps"))
-	s.wasTold("Service", "web", kube.EventSyncFailed, 1)
+	s.wasTold("Service", "web", services.EventSyncFailed, 1)
 	s.balanced("web", 1)
 	s.asked("web", 1)
 	s.delete(&corev1.Service{}, "web")
@@ -223,12 +224,12 @@ func TestAFailureIsToldAndTriedAgain(t *testing.T) {
 	})
 	s.wants("web")
 	s.balanced("web", 1)
-	s.wasTold("Service", "web", kube.EventSyncFailed, 2)
-	if said := s.messages("Service", "web", kube.EventSyncFailed)[0]; !strings.Contains(said, "SubnetIsFull") || strings.Contains(said, "\n") {
+	s.wasTold("Service", "web", services.EventSyncFailed, 2)
+	if said := s.messages("Service", "web", services.EventSyncFailed)[0]; !strings.Contains(said, "SubnetIsFull") || strings.Contains(said, "\n") {
 		t.Errorf("said %q", said)
 	}
-	s.wasTold("Service", "web", kube.EventEnsuring, 1)
-	s.wasTold("Service", "web", kube.EventEnsured, 1)
+	s.wasTold("Service", "web", services.EventEnsuring, 1)
+	s.wasTold("Service", "web", services.EventEnsured, 1)
 }
 
 // What Azure asked for is kept, whatever happens to the Service meanwhile.
@@ -264,12 +265,12 @@ func TestAServiceMoves(t *testing.T) {
 	var during string
 	t.Cleanup(func() { balancers.answers(s.ns+"/web", nil) }) // a controller that starts later asks again
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
-		during = get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]
+		during = get[corev1.Service](s, s.ns, "web").Annotations[view.PlaceAnnotation]
 		return balancers.succeeds(req)
 	})
 	s.edits("web", annotated("azure-load-balancer-internal", "true"))
 	s.until(func() string {
-		if got := get[corev1.Service](s, s.ns, "web").Annotations[kube.PlaceAnnotation]; got != "kubernetes-internal" {
+		if got := get[corev1.Service](s, s.ns, "web").Annotations[view.PlaceAnnotation]; got != "kubernetes-internal" {
 			return "recorded " + got
 		}
 		return ""
@@ -326,7 +327,7 @@ func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-resource-group", "addresses"))
 	svc := s.balanced("web", 1)
-	if got := svc.Annotations[kube.GroupsAnnotation]; got != "addresses" {
+	if got := svc.Annotations[view.GroupsAnnotation]; got != "addresses" {
 		t.Errorf("on record: %q", got)
 	}
 	s.edits("web", annotated("azure-load-balancer-resource-group", "others"))
@@ -334,7 +335,7 @@ func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 		t.Errorf("asked for the groups %v", all[1].Groups)
 	}
 	s.until(func() string {
-		if got := get[corev1.Service](s, s.ns, "web").Annotations[kube.GroupsAnnotation]; got != "others" {
+		if got := get[corev1.Service](s, s.ns, "web").Annotations[view.GroupsAnnotation]; got != "others" {
 			return "on record: " + got
 		}
 		return ""
@@ -350,14 +351,14 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-resource-group", "mistyped"))
 	s.until(func() string {
-		for _, said := range s.messages("Service", "web", kube.EventSyncFailed) {
+		for _, said := range s.messages("Service", "web", services.EventSyncFailed) {
 			if strings.Contains(said, "AuthorizationFailed") {
 				return ""
 			}
 		}
 		return "nothing is said"
 	})
-	if svc := get[corev1.Service](s, s.ns, "web"); len(svc.Finalizers) > 0 || svc.Annotations[kube.GroupsAnnotation] != "" {
+	if svc := get[corev1.Service](s, s.ns, "web"); len(svc.Finalizers) > 0 || svc.Annotations[view.GroupsAnnotation] != "" {
 		t.Errorf("held by %v %v", svc.Finalizers, svc.Annotations)
 	}
 	s.edits("web", annotated("azure-load-balancer-resource-group", ""))
@@ -367,11 +368,11 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 // What else keeps a Service is not touched.
 func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s := newScene(t)
-	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", kube.CleanupFinalizer} })
+	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", view.CleanupFinalizer} })
 	s.balanced("web", 1)
 	s.delete(&corev1.Service{}, "web")
 	s.until(func() string {
-		if got := get[corev1.Service](s, s.ns, "web").Finalizers; len(got) != 2 || got[0] != "example.com/other" || got[1] != kube.CleanupFinalizer {
+		if got := get[corev1.Service](s, s.ns, "web").Finalizers; len(got) != 2 || got[0] != "example.com/other" || got[1] != view.CleanupFinalizer {
 			return "finalizers " + strings.Join(got, " ")
 		}
 		return ""
@@ -399,14 +400,14 @@ func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-intenal", "true"), annotated("azure-pls-create", "true"))
 	s.balanced("web", 1)
-	s.wasTold("Service", "web", kube.EventUnknownAnnotation, 1)
-	said := s.messages("Service", "web", kube.EventUnknownAnnotation)[0]
+	s.wasTold("Service", "web", services.EventUnknownAnnotation, 1)
+	said := s.messages("Service", "web", services.EventUnknownAnnotation)[0]
 	if !strings.Contains(said, prefix+"azure-load-balancer-intenal, "+prefix+"azure-pls-create") {
 		t.Errorf("said %q", said)
 	}
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))
 	s.asked("web", 2)
-	s.wasTold("Service", "web", kube.EventUnknownAnnotation, 1)
+	s.wasTold("Service", "web", services.EventUnknownAnnotation, 1)
 }
 
 // Of a Service that never had a load balancer none is deleted.
@@ -421,7 +422,7 @@ func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
 	})
 	s.wants("web")
 	s.until(func() string {
-		if s.events("Service", "web")[kube.EventSyncFailed] == 0 {
+		if s.events("Service", "web")[services.EventSyncFailed] == 0 {
 			return "no complaint"
 		}
 		return ""
@@ -435,8 +436,8 @@ func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
 	})
 	s.wants("later") // its events come after those of the other
 	s.balanced("later", 1)
-	s.wasTold("Service", "later", kube.EventEnsured, 1)
-	if said := s.events("Service", "web"); said[kube.EventDeleting]+said[kube.EventDeleted] > 0 {
+	s.wasTold("Service", "later", services.EventEnsured, 1)
+	if said := s.events("Service", "web"); said[services.EventDeleting]+said[services.EventDeleted] > 0 {
 		t.Errorf("said %v", said)
 	}
 }

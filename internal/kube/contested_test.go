@@ -13,18 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/balancer"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 )
 
 // contested waits until a Service has the condition of a fight that says this, or none for "".
 func (s *scene) contested(name, part string) {
 	s.Helper()
 	s.until(func() string {
-		c := meta.FindStatusCondition(get[corev1.Service](s, s.ns, name).Status.Conditions, kube.ConditionContested)
+		c := meta.FindStatusCondition(get[corev1.Service](s, s.ns, name).Status.Conditions, view.ConditionContested)
 		switch {
 		case part == "" && c != nil:
 			return "still contested: " + c.Message
-		case part != "" && (c == nil || c.Status != metav1.ConditionTrue || c.Reason != kube.EventContested || !strings.Contains(c.Message, part)):
+		case part != "" && (c == nil || c.Status != metav1.ConditionTrue || c.Reason != services.EventContested || !strings.Contains(c.Message, part)):
 			return "not contested as wanted"
 		}
 		return ""
@@ -60,23 +61,23 @@ func TestAFightIsTold(t *testing.T) {
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "10"))
 	s.asked("web", 2)
 	s.contested("web", "idleTimeoutInMinutes 4, Weir wants 10")
-	s.wasTold("Service", "web", kube.EventContested, 1)
-	if got := s.messages("Service", "web", kube.EventContested)[0]; !strings.Contains(got, "load balancer kubernetes") || !strings.Contains(got, "until "+later.UTC().Format("2006-01-02T15:04")[:13]) {
+	s.wasTold("Service", "web", services.EventContested, 1)
+	if got := s.messages("Service", "web", services.EventContested)[0]; !strings.Contains(got, "load balancer kubernetes") || !strings.Contains(got, "until "+later.UTC().Format("2006-01-02T15:04")[:13]) {
 		t.Errorf("said: %s", got)
 	}
 
 	// The same turn is not told again, though a person asked; another one is. This one ends soon,
 	// and then Azure is asked again.
-	s.edits("web", func(svc *corev1.Service) { svc.Annotations[kube.WriteAgainAnnotation] = "1" })
+	s.edits("web", func(svc *corev1.Service) { svc.Annotations[view.WriteAgainAnnotation] = "1" })
 	if last := s.asked("web", 3)[2]; last.Again != "1" {
 		t.Errorf("the request: %+v", last)
 	}
 	balancers.answers(name, fought(time.Now().Add(1500*time.Millisecond)))
-	s.edits("web", func(svc *corev1.Service) { svc.Annotations[kube.WriteAgainAnnotation] = "2" })
-	s.wasTold("Service", "web", kube.EventContested, 2)
+	s.edits("web", func(svc *corev1.Service) { svc.Annotations[view.WriteAgainAnnotation] = "2" })
+	s.wasTold("Service", "web", services.EventContested, 2)
 	balancers.answers(name, fought(time.Time{}))
 	s.contested("web", "looks whether it stays")
-	s.wasTold("Service", "web", kube.EventContested, 2)
+	s.wasTold("Service", "web", services.EventContested, 2)
 
 	balancers.answers(name, nil)
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "20"))

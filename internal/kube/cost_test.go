@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -29,14 +30,14 @@ func crowded(tb testing.TB) *Cluster {
 		})
 	}
 	c := stored(new(testing.T), objects...)
-	c.balancing.Settings = service.Settings{ClusterName: "kubernetes"}
+	c.services.Balance(nil, services.Options{Settings: service.Settings{ClusterName: "kubernetes"}})
 	return c
 }
 
 func BenchmarkNodesOf(b *testing.B) {
 	c := crowded(b)
 	for b.Loop() {
-		c.NodesOf(lb.LoadBalancerID{Name: "kubernetes"})
+		c.services.NodesOf(lb.LoadBalancerID{Name: "kubernetes"})
 	}
 }
 
@@ -46,7 +47,7 @@ func TestAllNodesAreFound(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range 10 {
-			if nodes, ok := c.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}); !ok || len(nodes) != 5000 {
+			if nodes, ok := c.services.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}); !ok || len(nodes) != 5000 {
 				t.Errorf("%d nodes", len(nodes))
 			}
 		}

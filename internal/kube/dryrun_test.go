@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 )
 
 func dryRun(value string) func(*corev1.Service) {
@@ -20,7 +21,7 @@ func dryRun(value string) func(*corev1.Service) {
 		if s.Annotations == nil {
 			s.Annotations = map[string]string{}
 		}
-		s.Annotations[kube.DryRunAnnotation] = value
+		s.Annotations[view.DryRunAnnotation] = value
 	}
 }
 
@@ -30,7 +31,7 @@ func TestADryRunOfANewService(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", dryRun("true"))
 	s.until(func() string {
-		if len(s.messages("Service", "web", kube.EventDryRun)) == 0 {
+		if len(s.messages("Service", "web", services.EventDryRun)) == 0 {
 			return "nobody says what would change"
 		}
 		return ""
@@ -38,22 +39,22 @@ func TestADryRunOfANewService(t *testing.T) {
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
 	s.edits("web", annotated("azure-pip-name", "nobodys"))
 	s.until(func() string {
-		if m := s.messages("Service", "web", kube.EventDryRun); len(m) != 2 || !strings.Contains(strings.Join(m, " "), "would be refused: resource group rg has no public IP nobodys") {
+		if m := s.messages("Service", "web", services.EventDryRun); len(m) != 2 || !strings.Contains(strings.Join(m, " "), "would be refused: resource group rg has no public IP nobodys") {
 			return "the events: " + strings.Join(m, " | ")
 		}
 		return ""
 	})
-	if m := strings.Join(s.messages("Service", "web", kube.EventDryRun), " "); !strings.Contains(m, "it would add load balancer kubernetes, add public IP kubernetes-a") {
+	if m := strings.Join(s.messages("Service", "web", services.EventDryRun), " "); !strings.Contains(m, "it would add load balancer kubernetes, add public IP kubernetes-a") {
 		t.Errorf("it says %s", m)
 	}
 	s.asked("web", 0)
 	svc := get[corev1.Service](s, s.ns, "web")
-	if len(svc.Finalizers) > 0 || svc.Annotations[kube.PlaceAnnotation] != "" {
+	if len(svc.Finalizers) > 0 || svc.Annotations[view.PlaceAnnotation] != "" {
 		t.Errorf("recorded: %v %v", svc.Annotations, svc.Finalizers)
 	}
 	s.edits("web", func(svc *corev1.Service) {
 		delete(svc.Annotations, prefix+"azure-pip-name")
-		svc.Annotations[kube.DryRunAnnotation] = " False"
+		svc.Annotations[view.DryRunAnnotation] = " False"
 	})
 	s.balanced("web", 1)
 	s.asked("web", 1)
@@ -82,7 +83,7 @@ func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "9"))
 	s.edits("web", dryRun("perhaps"))
 	s.until(func() string {
-		if m := strings.Join(s.messages("Service", "web", kube.EventSyncFailed), " "); !strings.Contains(m, `weir.dev/dry-run is "perhaps": want "true" or "false"`) {
+		if m := strings.Join(s.messages("Service", "web", services.EventSyncFailed), " "); !strings.Contains(m, `weir.dev/dry-run is "perhaps": want "true" or "false"`) {
 			return "the value is not refused: " + m
 		}
 		return ""
@@ -92,7 +93,7 @@ func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 	}
 	s.asked("web", 1)
 
-	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, kube.DryRunAnnotation) })
+	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, view.DryRunAnnotation) })
 	s.asked("web", 2)
 	s.until(func() string {
 		if c := s.status("web.kubernetes").Conditions; meta.FindStatusCondition(c, v1alpha1.ConditionDryRun) != nil {
@@ -135,6 +136,6 @@ func TestADryRunOfABoundPool(t *testing.T) {
 	if got := s.held("web"); len(got) != 1 || got[0] != s.ip(1) || s.writes() != writes+1 {
 		t.Errorf("the pool was written: %v", got)
 	}
-	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, kube.DryRunAnnotation) })
+	s.edits("web", func(svc *corev1.Service) { delete(svc.Annotations, view.DryRunAnnotation) })
 	s.holds("web", s.ip(2))
 }

@@ -17,10 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/manifest"
+	"weir.dev/weir/internal/kube/view"
 )
 
 // unknownKind reports whether an API server does not know what was asked for.
@@ -110,7 +112,7 @@ func called(m metav1.ObjectMeta) string {
 	if m.Namespace == "" {
 		return m.Name
 	}
-	return key(m.Namespace, m.Name)
+	return view.Key(m.Namespace, m.Name)
 }
 
 // decodeInto adds an object, and says what an API server would refuse about it.
@@ -146,14 +148,10 @@ func withUID(m *metav1.ObjectMeta, kind string) bool {
 	if m.UID != "" {
 		return false
 	}
-	sum := sha256.Sum256([]byte(kind + " " + key(m.Namespace, m.Name)))
+	sum := sha256.Sum256([]byte(kind + " " + view.Key(m.Namespace, m.Name)))
 	m.UID = types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 	return true
 }
-
-// UnbornAnnotation is on a Service of a file that no API server has seen: its UID and its
-// node ports are stand-ins.
-const UnbornAnnotation = "weir.dev/not-created-yet"
 
 // firstStandIn is the first node port that stands for one that an API server would choose.
 const firstStandIn = 30000
@@ -168,7 +166,7 @@ func complete(s *corev1.Service, before int) {
 	if !withUID(&s.ObjectMeta, "Service") || s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return
 	}
-	metav1.SetMetaDataAnnotation(&s.ObjectMeta, UnbornAnnotation, "true")
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, view.NotCreatedAnnotation, "true")
 	next := int32(firstStandIn + before*16%2000) //nolint:gosec // a port
 	give := func(port *int32) {
 		if *port == 0 {
@@ -176,7 +174,7 @@ func complete(s *corev1.Service, before int) {
 		}
 		next++
 	}
-	if orElse(s.Spec.AllocateLoadBalancerNodePorts, true) {
+	if ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
 		for i := range s.Spec.Ports {
 			give(&s.Spec.Ports[i].NodePort)
 		}
@@ -185,9 +183,6 @@ func complete(s *corev1.Service, before int) {
 		give(&s.Spec.HealthCheckNodePort)
 	}
 }
-
-// Unborn reports whether no API server has seen a Service yet.
-func Unborn(s *corev1.Service) bool { return s.Annotations[UnbornAnnotation] != "" }
 
 // Twice returns the first object of a kind that is there twice, by its kind and name; empty
 // if there is none.

@@ -41,11 +41,11 @@ func TestWhichPoolsAreWaitedFor(t *testing.T) {
 		}
 		o := proving(t, pools...)
 		if row.nodes {
-			if err := o.snap.nodes.Add(node); err != nil {
+			if err := o.snap.Nodes.Add(node); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := o.Awaits(row.service, o.balancers.ID("kubernetes"), row.pool); got != row.want {
+		if got := o.services.Awaits(row.service, o.own.Balancers.ID("kubernetes"), row.pool); got != row.want {
 			t.Errorf("%s: waited for: %t, want %t", row.name, got, row.want)
 		}
 	}

@@ -36,7 +36,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 				pool.Addresses = append(pool.Addresses, lb.Address{Name: ip, IP: netip.MustParseAddr(ip)})
 			}
 			pool.Addresses = append(pool.Addresses, lb.Address{Name: "an interface"})
-			got, err := c.Foreign(t.Context(), pool)
+			got, err := c.services.Foreign(t.Context(), pool)
 			if fmt.Sprint(got) != tt.want || err != nil {
 				t.Errorf("%v (%v), want %s", got, err, tt.want)
 			}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/balancer"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
 )
 
 // Where security rules name nodes, a node that comes has the Service asked for again; what
@@ -50,9 +50,9 @@ func TestANoteIsTold(t *testing.T) {
 	s.azureHas("web")
 	s.wants("web")
 	s.balanced("web", 1)
-	s.wasTold("Service", "web", kube.EventNotGuarded, 1)
+	s.wasTold("Service", "web", services.EventNotGuarded, 1)
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "10"))
 	s.asked("web", 2)
-	s.wasTold("Service", "web", kube.EventEnsured, 2)
-	s.wasTold("Service", "web", kube.EventNotGuarded, 1)
+	s.wasTold("Service", "web", services.EventEnsured, 2)
+	s.wasTold("Service", "web", services.EventNotGuarded, 1)
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube"
 )
 
@@ -83,7 +84,7 @@ func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 	s.taint(1)
 	s.areDown("nics")
 	s.wasToldOfNode(1, kube.EventAdminRestored, 1)
-	if got := s.events("Service", "web"); got[kube.EventUpdated]+got[kube.EventFailed]+got[kube.EventRetrying] != 0 {
+	if got := s.events("Service", "web"); got[backendpool.EventUpdated]+got[backendpool.EventFailed]+got[backendpool.EventRetrying] != 0 {
 		t.Errorf("told of its members, which are not Weir's: %v", got)
 	}
 

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lease"
 )
 
@@ -211,7 +211,7 @@ func (l *locker) applyRoles(path string) {
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
 	l.must(yaml.UnmarshalStrict([]byte(parts[0]), role))
 	l.must(yaml.UnmarshalStrict([]byte(parts[1]), binding))
-	scheme := kube.Scheme()
+	scheme := view.Scheme()
 	l.must(rbacv1.AddToScheme(scheme))
 	admin, err := client.New(cluster.Config, client.Options{Scheme: scheme})
 	l.must(err)

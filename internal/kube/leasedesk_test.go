@@ -18,7 +18,7 @@ import (
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
 )
@@ -115,7 +115,7 @@ func (l *locker) change(fn func(*coordinationv1.Lease)) {
 
 // counted is the API server for one of our processes, which counts its requests.
 type counted struct {
-	*kube.ResourceLease
+	*leases.Resource
 	requests atomic.Int64
 	// before is called before each request is sent, on its way.
 	before func(method string)
@@ -156,7 +156,7 @@ func newResourceLeaseIn(t *testing.T, cfg *rest.Config, fence *lead.Fence) *coun
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	if c.ResourceLease, err = kube.NewResourceLease(cfg, client, fence); err != nil {
+	if c.Resource, err = leases.NewResource(cfg, client, fence); err != nil {
 		t.Fatal(err)
 	}
 	return c

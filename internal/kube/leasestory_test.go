@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/lease"
 )
 
@@ -89,7 +89,7 @@ func (s *rivalry) bothPools(ips ...string) {
 func (s *rivalry) takesTurnsFromHere() {
 	s.Helper()
 	s.l.must(controller.stop())
-	s.shared = lease.NewShared(newResourceLease(s.T, cluster.Config), kube.ResourceLeaseTerm, slog.New(slog.NewTextHandler(s.log, nil)))
+	s.shared = lease.NewShared(newResourceLease(s.T, cluster.Config), leases.ResourceTerm, slog.New(slog.NewTextHandler(s.log, nil)))
 	var err error
 	controller, err = startWith(s.shared)
 	s.l.must(err)

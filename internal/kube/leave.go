@@ -13,10 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/ownership"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/servicelb"
 )
@@ -66,29 +70,29 @@ func (l *Leaving) Leave(ctx context.Context) error {
 
 // service takes the finalizer and the records off a Service, unless it stays Weir's.
 func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
-	name := "Service " + key(s.Namespace, s.Name)
-	places := servicelb.Names(s.Annotations[PlaceAnnotation])
-	if !bound(s) {
+	name := "Service " + view.Key(s.Namespace, s.Name)
+	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
+	if !view.HasFinalizer(s) {
 		return nil
 	}
 	if l.served == nil {
 		l.served = map[string]types.UID{}
 	}
-	l.served[key(s.Namespace, s.Name)] = s.UID
+	l.served[view.Key(s.Namespace, s.Name)] = s.UID
 	switch {
 	case s.Spec.LoadBalancerClass != nil:
 		l.Say(name + " stays: it has the class " + *s.Spec.LoadBalancerClass + ", which no other controller takes, and which cannot be changed")
-		l.stay, l.stays = append(l.stay, key(s.Namespace, s.Name)), append(l.stays, places...)
+		l.stay, l.stays = append(l.stay, view.Key(s.Namespace, s.Name)), append(l.stays, places...)
 		return nil
-	case s.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(s, CleanupFinalizer):
+	case s.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(s, view.CleanupFinalizer):
 		l.Kept++
 		l.Say(name + " stays: it is being deleted, and nobody else would remove from Azure what it has: let Weir finish that first")
-		l.stay, l.stays = append(l.stay, key(s.Namespace, s.Name)), append(l.stays, places...)
+		l.stay, l.stays = append(l.stay, view.Key(s.Namespace, s.Name)), append(l.stays, places...)
 		return nil
 	}
 	before := s.DeepCopy()
-	controllerutil.RemoveFinalizer(s, ServiceFinalizer)
-	for _, record := range []string{PlaceAnnotation, GroupsAnnotation, ClassAnnotation} {
+	controllerutil.RemoveFinalizer(s, view.ServiceFinalizer)
+	for _, record := range []string{view.PlaceAnnotation, view.GroupsAnnotation, view.ClassAnnotation} {
 		delete(s.Annotations, record)
 	}
 	l.Services++
@@ -98,7 +102,7 @@ func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 
 // pool deletes a BackendPool that Weir made, and leaves its pool as it is.
 func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
-	name := "BackendPool " + key(p.Namespace, p.Name)
+	name := "BackendPool " + view.Key(p.Namespace, p.Name)
 	if !l.made(p) {
 		l.Say(name + " stays: people made it; no other controller keeps its pool")
 		return nil
@@ -130,14 +134,14 @@ func (l *Leaving) made(p *v1alpha1.BackendPool) bool {
 	if p.Status.MadeFor != "" || ref == nil {
 		return p.Status.MadeFor != ""
 	}
-	uid, served := l.served[key(p.Namespace, ref.Name)]
-	return served && p.Status.PoolID != "" && ownedBy(p, uid) && p.Name == madeName(ref.Name, p.Spec.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
+	uid, served := l.served[view.Key(p.Namespace, ref.Name)]
+	return served && p.Status.PoolID != "" && ownership.OwnedBy(p, uid) && p.Name == view.PoolObjectName(ref.Name, p.Spec.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
 }
 
 // needs reports whether a Service that stays Weir's has the pool of a BackendPool.
 func (l *Leaving) needs(p *v1alpha1.BackendPool) bool {
 	if ref := p.Spec.ServiceRef; ref != nil {
-		return slices.Contains(l.stay, key(p.Namespace, ref.Name))
+		return slices.Contains(l.stay, view.Key(p.Namespace, ref.Name))
 	}
 	return slices.ContainsFunc(l.stays, func(place string) bool { return strings.EqualFold(place, p.Spec.LoadBalancer.Name) })
 }
@@ -145,16 +149,16 @@ func (l *Leaving) needs(p *v1alpha1.BackendPool) bool {
 // node takes the label off a node that says on which load balancer it belongs.
 func (l *Leaving) node(ctx context.Context, n *corev1.Node) error {
 	name := "Node " + n.Name
-	if _, announced := n.Annotations[PreemptionAnnotation]; announced {
+	if _, announced := n.Annotations[view.PreemptionAnnotation]; announced {
 		l.Say(name + ": an eviction was announced, and Weir tainted it; if the eviction does not come, nobody takes the taint off")
 	}
-	if _, placed := n.Labels[PlaceLabel]; !placed || len(l.stays) > 0 {
+	if _, placed := n.Labels[view.PlaceLabel]; !placed || len(l.stays) > 0 {
 		return nil
 	}
 	before := n.DeepCopy()
-	delete(n.Labels, PlaceLabel)
+	delete(n.Labels, view.PlaceLabel)
 	l.Nodes++
-	l.Say(name + ": label " + PlaceLabel + " taken off")
+	l.Say(name + ": label " + view.PlaceLabel + " taken off")
 	return l.patch(ctx, name, before, n)
 }
 
@@ -163,7 +167,7 @@ func (l *Leaving) patch(ctx context.Context, name string, before, after client.O
 	if l.DryRun {
 		return nil
 	}
-	err := l.API.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
+	err := l.API.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -178,11 +182,11 @@ func Leads(ctx context.Context, api client.Reader, name string, now time.Time) (
 		return "", "", fmt.Errorf("reading Leases: %w", err)
 	}
 	for _, l := range leases.Items {
-		holder := orElse(l.Spec.HolderIdentity, "")
+		holder := ptr.Deref(l.Spec.HolderIdentity, "")
 		if l.Name != name || holder == "" || l.Spec.RenewTime == nil {
 			continue
 		}
-		if term := time.Duration(orElse(l.Spec.LeaseDurationSeconds, 0)) * time.Second; now.Before(l.Spec.RenewTime.Add(term)) {
+		if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; now.Before(l.Spec.RenewTime.Add(term)) {
 			return holder, l.Namespace, nil
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/controlplane"
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 
 func setUp(env *envtest.Environment) (tearDown func() error, err error) {
 	cluster = env
-	if api, err = client.New(cluster.Config, client.Options{Scheme: kube.Scheme()}); err != nil {
+	if api, err = client.New(cluster.Config, client.Options{Scheme: view.Scheme()}); err != nil {
 		return nil, err
 	}
 	cloud = armemu.New(armemu.Options{Seed: 1})
@@ -92,7 +93,7 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: kube.Scheme(), Cache: kube.CacheOptions(draining), Logger: logr.FromSlogHandler(log.Handler()),
+		Scheme: view.Scheme(), Cache: view.CacheOptions(draining), Logger: logr.FromSlogHandler(log.Handler()),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
@@ -125,7 +126,7 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 		Interval: time.Second, MaxRetries: 1, AdminState: draining != nil, Lease: lease, Azure: arm, Log: log,
 		Cluster: r.kube.BackendPools(), Ledger: r.kube.BackendPools(), Reporter: r.kube.BackendPools(),
 	})
-	balancers.done = r.kube.Ensured
+	balancers.done = r.kube.LoadBalancers().Ensured
 	r.kube.Balance(balancers, balancing())
 	for _, more := range with {
 		more(r, arm, log)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
 )
 
 // memory reads and writes objects that it holds, in the place of an API server. Deletions are
@@ -30,13 +31,13 @@ type memory struct {
 	made int
 }
 
-func newMemory(snap *snapshot) *memory {
+func newMemory(snap *view.Snapshot) *memory {
 	return &memory{stores: map[reflect.Type]toolscache.Indexer{
-		reflect.TypeFor[*discoveryv1.EndpointSlice](): snap.slices,
-		reflect.TypeFor[*corev1.Service]():            snap.services,
-		reflect.TypeFor[*corev1.Node]():               snap.nodes,
-		reflect.TypeFor[*v1alpha1.BackendPool]():      snap.pools,
-		reflect.TypeFor[*corev1.Namespace]():          snap.namespaces,
+		reflect.TypeFor[*discoveryv1.EndpointSlice](): snap.Slices,
+		reflect.TypeFor[*corev1.Service]():            snap.Services,
+		reflect.TypeFor[*corev1.Node]():               snap.Nodes,
+		reflect.TypeFor[*v1alpha1.BackendPool]():      snap.Pools,
+		reflect.TypeFor[*corev1.Namespace]():          snap.Namespaces,
 	}}
 }
 

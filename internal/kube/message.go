@@ -3,8 +3,6 @@
 package kube
 
 import (
-	"time"
-
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/words"
 )
@@ -20,5 +18,3 @@ func sentence(text string, limit int) string { return words.Sentence(text, limit
 func faultText(f *fault.Fault, limit int) string { return words.OfFault(f, limit) }
 
 func count(n int, thing string) string { return words.Count(n, thing) }
-
-func stamp(t time.Time) string { return words.Stamp(t) }

@@ -22,9 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/words"
 )
 
 // EventNotPlaced is the reason of the event on a node that is on no load balancer yet.
@@ -37,9 +41,9 @@ const providerPatience = time.Minute
 func (c *Cluster) setupPlacing() error {
 	return builder.ControllerManagedBy(c.mgr).Named("nodeplace").
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(placeChanged())).
-		WatchesRawSource(c.placing.source()).
-		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.limiter(), MaxConcurrentReconciles: 4}).
-		Complete(c.placing.noting(c.reconcilePlace))
+		WatchesRawSource(c.placing.Source()).
+		WithOptions(controller.Options{RateLimiter: c.opts.Requeue.RateLimiter(), MaxConcurrentReconciles: 4}).
+		Complete(c.placing.Reconciler(c.reconcilePlace))
 }
 
 // placeChanged drops updates that say nothing about where a node belongs.
@@ -54,25 +58,25 @@ func placeChanged() predicate.Predicate {
 
 // reconcilePlace labels a node with the load balancer where it belongs.
 func (c *Cluster) reconcilePlace(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	n := get[corev1.Node](c.snap.nodes, req.Name)
-	if n == nil || c.excluded(n) { // what an excluded node has as a label, it keeps
+	n := view.Get[corev1.Node](c.snap.Nodes, req.Name)
+	if n == nil || c.snap.Excluded(n) { // what an excluded node has as a label, it keeps
 		c.places.forget(req.Name)
-		return outcome(ctx, c.selectPlaced(ctx), 0)
+		return workqueue.Result(ctx, c.services.SelectPlaced(ctx), 0)
 	}
 	now := time.Now()
 	wait, err := c.placeNode(ctx, n, now)
 	if err == nil && wait == 0 {
 		c.places.tell(n, "", "")
-		return outcome(ctx, c.selectPlaced(ctx), 0)
+		return workqueue.Result(ctx, c.services.SelectPlaced(ctx), 0)
 	}
-	if err != nil && !errors.Is(err, errGone) {
+	if err != nil && !errors.Is(err, backendpool.ErrGone) {
 		c.complainOfNode(n, err)
 	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok && f.RetryAt.After(now) {
 		c.places.rest(f.RetryAt)
 		wait, err = f.RetryAt.Sub(now), nil
 	}
-	return outcome(ctx, err, wait)
+	return workqueue.Result(ctx, err, wait)
 }
 
 // placeNode finds out where a node belongs, and labels it. If there is something to wait
@@ -117,7 +121,7 @@ func (c *Cluster) vmSet(ctx context.Context, n *corev1.Node, now time.Time) (str
 	if err := c.places.open(now); err != nil {
 		return "", err
 	}
-	set, err := c.balancing.AvailabilitySet(ctx, n.Spec.ProviderID)
+	set, err := c.places.availabilitySet(ctx, n.Spec.ProviderID)
 	c.places.note(n, func(p *nodePlace) { p.nowhere = err != nil && fault.From(err).Class == fault.Stale })
 	return set, err
 }
@@ -129,25 +133,25 @@ func (c *Cluster) label(ctx context.Context, n *corev1.Node, now time.Time) erro
 		if err := c.places.open(now); err != nil {
 			return err
 		}
-		shown, err := c.balancers.NodePlaces(ctx)
+		shown, err := c.places.shown(ctx)
 		if err != nil {
 			return err
 		}
 		if on = c.places.standing(n, shown); on == "" {
-			on = c.places.choose(n, c.eligible(), shown)
+			on = c.places.choose(n, c.snap.Eligible(), shown)
 		}
 	}
 	value := ""
 	if on != "" {
-		value = placeValue(on)
+		value = view.PlaceValue(on)
 	}
-	if n.Labels[PlaceLabel] == value {
+	if n.Labels[view.PlaceLabel] == value {
 		return nil
 	}
 	if err := c.writeLabel(ctx, n, value); err != nil {
 		return err
 	}
-	c.opts.Log.InfoContext(ctx, "node placed", "node", n.Name, "loadBalancer", on, "before", n.Labels[PlaceLabel])
+	c.opts.Log.InfoContext(ctx, "node placed", "node", n.Name, "loadBalancer", on, "before", n.Labels[view.PlaceLabel])
 	return nil
 }
 
@@ -157,15 +161,15 @@ func (c *Cluster) writeLabel(ctx context.Context, n *corev1.Node, value string) 
 	if value == "" {
 		label = nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "labels": map[string]*string{PlaceLabel: label}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "labels": map[string]*string{view.PlaceLabel: label}}})
 	if err != nil {
 		return err
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-	err = c.writer.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+	err = c.writer.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(apiserver.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err):
-		return errGone
+		return backendpool.ErrGone
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("label of node %s: apply the role of config/several-load-balancers: %w", n.Name, err)
 	case err != nil:
@@ -174,25 +178,10 @@ func (c *Cluster) writeLabel(ctx context.Context, n *corev1.Node, value string) 
 	return nil
 }
 
-func (c *Cluster) excluded(n *corev1.Node) bool {
-	return membership.Excluded(n.Labels, c.snap.excludeControlPlane) != ""
-}
-
-// eligible are the nodes that may take traffic.
-func (c *Cluster) eligible() []*corev1.Node {
-	var nodes []*corev1.Node
-	for _, obj := range c.snap.nodes.List() {
-		if n, ok := obj.(*corev1.Node); ok && !c.excluded(n) {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
-}
-
 // complainOfNode says why a node is not placed. What was not even asked, because Azure wants
 // patience, is worth no event on each node.
 func (c *Cluster) complainOfNode(n *corev1.Node, err error) {
-	word, why := err.Error(), textOf(err)
+	word, why := err.Error(), words.OfError(err, time.Now())
 	f, ok := errors.AsType[*fault.Fault](err)
 	switch {
 	case ok && (f.Code == fault.CodeGateClosed || f.Code == fault.CodeResting):
@@ -212,6 +201,6 @@ func (c *Cluster) notPlaced(n *corev1.Node, word, why string) {
 		text = "It is not known whether this node still belongs on load balancer " + on + ": "
 	}
 	if c.places.tell(n, word, why) {
-		c.events.add(n, corev1.EventTypeWarning, EventNotPlaced, sentence(text+why, maxMessage))
+		c.events.Add(n, corev1.EventTypeWarning, EventNotPlaced, sentence(text+why, maxMessage))
 	}
 }

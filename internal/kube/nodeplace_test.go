@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/service"
 )
 
@@ -42,8 +43,8 @@ func TestNodesArePlacedOnSeveralLoadBalancers(t *testing.T) {
 	s.restartsUnchanged(first, second)
 
 	// By hand a node moves where no set says otherwise; and it stays there.
-	change(s.scene, "", s.node(4), func(n *corev1.Node) { n.Labels[kube.PlaceLabel] = s.second })
-	change(s.scene, "", s.node(1), func(n *corev1.Node) { n.Labels[kube.PlaceLabel] = s.second })
+	change(s.scene, "", s.node(4), func(n *corev1.Node) { n.Labels[view.PlaceLabel] = s.second })
+	change(s.scene, "", s.node(1), func(n *corev1.Node) { n.Labels[view.PlaceLabel] = s.second })
 	s.has(s.second, 3, 4, 5)
 	s.labels(map[int]string{1: s.ns, 4: s.second})
 
@@ -156,18 +157,18 @@ func TestNodesThatCannotBePlaced(t *testing.T) {
 	s.labels(map[int]string{1: s.ns, 2: "", 3: ""})
 	s.toldOfNode(2, "InvalidRequestFormat")
 	s.until(func() string {
-		for _, m := range s.messages("Service", "all", kube.EventSyncFailed) {
+		for _, m := range s.messages("Service", "all", services.EventSyncFailed) {
 			if strings.Contains(m, "and "+s.node(2)+" is not: read virtual machine") {
 				return ""
 			}
 		}
-		return fmt.Sprintf("the Service does not say why: %v", s.messages("Service", "all", kube.EventSyncFailed))
+		return fmt.Sprintf("the Service does not say why: %v", s.messages("Service", "all", services.EventSyncFailed))
 	})
 	if err := api.Get(t.Context(), client.ObjectKey{Namespace: s.ns, Name: "nodes." + s.ns}, &v1alpha1.BackendPool{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a pool of nodes before the nodes are placed: %v", err)
 	}
 	// A label by hand, or exclusion, is a way out.
-	change(s.scene, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{kube.PlaceLabel: s.ns} })
+	change(s.scene, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{view.PlaceLabel: s.ns} })
 	change(s.scene, "", s.node(3), func(n *corev1.Node) {
 		n.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": ""}
 	})

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/service"
 )
 
@@ -38,6 +40,10 @@ type nodePlaces struct {
 	// several are the configurations, and names theirs by the value of the label.
 	several []service.Configuration
 	names   map[string]string
+	// shown says on which configurations Azure shows nodes, and availabilitySet in which one a
+	// machine is.
+	shown           func(context.Context) (map[netip.Addr]string, error)
+	availabilitySet func(ctx context.Context, providerID string) (string, error)
 
 	mu  sync.Mutex
 	all map[string]*nodePlace
@@ -123,7 +129,7 @@ func (p *nodePlaces) open(now time.Time) error {
 // on returns the configuration of a node: that which it was given just now, or that of its
 // label; empty for none.
 func (p *nodePlaces) on(n *corev1.Node) (on string) {
-	p.note(n, func(place *nodePlace) { on = place.at(p.names[n.Labels[PlaceLabel]]) })
+	p.note(n, func(place *nodePlace) { on = place.at(p.names[n.Labels[view.PlaceLabel]]) })
 	return on
 }
 
@@ -166,19 +172,19 @@ func (p *nodePlaces) choose(n *corev1.Node, nodes []*corev1.Node, shown shownPla
 
 func (p *nodePlaces) give(n *corev1.Node, on string) {
 	place := p.of(n)
-	place.given, place.on, place.nowhere = on != p.names[n.Labels[PlaceLabel]], on, on == ""
+	place.given, place.on, place.nowhere = on != p.names[n.Labels[view.PlaceLabel]], on, on == ""
 }
 
 // candidate is a node as the choice sees it; false for one that nothing is known of. One
 // that an earlier process placed is where its set says as long as nobody knows better.
 func (p *nodePlaces) candidate(n *corev1.Node, shown shownPlaces) (service.Node, bool) {
 	place := p.of(n)
-	c := service.Node{Name: n.Name, Labels: n.Labels, VMSet: place.set, Placed: place.at(p.names[n.Labels[PlaceLabel]])}
+	c := service.Node{Name: n.Name, Labels: n.Labels, VMSet: place.set, Placed: place.at(p.names[n.Labels[view.PlaceLabel]])}
 	if conf, ok := service.ConfigurationOf(c.Placed, p.several); ok && !place.known {
 		c.VMSet = conf.PrimaryVMSet
 		return c, true
 	}
-	for _, ip := range internalIPs(n) {
+	for _, ip := range view.InternalIPs(n) {
 		if c.Placed == "" {
 			c.Placed = shown[ip]
 		}
@@ -192,7 +198,7 @@ func (p *nodePlaces) missing(nodes []*corev1.Node) (name, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
-		if p.names[n.Labels[PlaceLabel]] != "" || name != "" && n.Name > name {
+		if p.names[n.Labels[view.PlaceLabel]] != "" || name != "" && n.Name > name {
 			continue
 		}
 		if place := p.of(n); !place.nowhere {

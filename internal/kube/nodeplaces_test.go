@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube/events"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/service"
 )
 
@@ -28,15 +30,15 @@ func TestPlaceValue(t *testing.T) {
 		long + "b": strings.Repeat("a", 54) + "-d66f0acc",
 		strings.Repeat("a", 53) + "-" + long[:26]: strings.Repeat("a", 53) + "-34159fa9",
 	} {
-		got := placeValue(name)
+		got := view.PlaceValue(name)
 		if got != want || len(validation.IsValidLabelValue(got)) > 0 {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
-		if strings.ToUpper(name) != name && placeValue(strings.ToUpper(name)) != got {
+		if strings.ToUpper(name) != name && view.PlaceValue(strings.ToUpper(name)) != got {
 			t.Errorf("%s: capitals make a difference", name)
 		}
 	}
-	if placeValue(long+"b") == placeValue(long+"c") {
+	if view.PlaceValue(long+"b") == view.PlaceValue(long+"c") {
 		t.Error("two names have one value")
 	}
 }
@@ -44,7 +46,7 @@ func TestPlaceValue(t *testing.T) {
 func worker(n int, label string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n), UID: types.UID(fmt.Sprint("u", n)), Labels: map[string]string{}}}
 	if label != "" {
-		node.Labels[PlaceLabel] = label
+		node.Labels[view.PlaceLabel] = label
 	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", n)}}
 	return node
@@ -52,7 +54,7 @@ func worker(n int, label string) *corev1.Node {
 
 func twoPlaces() *nodePlaces {
 	several := []service.Configuration{{Name: "One", PrimaryVMSet: "set-1"}, {Name: "two"}}
-	return &nodePlaces{several: several, names: placeNames(several)}
+	return &nodePlaces{several: several, names: view.PlaceNames(several)}
 }
 
 // What was chosen counts from then on, though the informer does not show it yet; what a
@@ -74,11 +76,11 @@ func TestAChoiceCountsAtOnce(t *testing.T) {
 	if on == "" {
 		t.Fatal("the choice is forgotten before it shows")
 	}
-	if is := p.standing(worker(1, placeValue(on)), nil); is != on {
+	if is := p.standing(worker(1, view.PlaceValue(on)), nil); is != on {
 		t.Errorf("it shows on %s, and is on %q", on, is)
 	}
 	other := map[string]string{"One": "two", "two": "One"}[on]
-	if is := p.standing(worker(1, placeValue(other)), nil); is != other {
+	if is := p.standing(worker(1, view.PlaceValue(other)), nil); is != other {
 		t.Errorf("a person moved it to %s, and it is on %q", other, is)
 	}
 	again := worker(1, "")
@@ -120,7 +122,7 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 	p.several = []service.Configuration{
 		{Name: "One"}, {Name: "two", PrimaryVMSet: "set-2", Nodes: func(map[string]string) bool { return false }}, {Name: "three"},
 	}
-	p.names = placeNames(p.several)
+	p.names = view.PlaceNames(p.several)
 	nodes = []*corev1.Node{fresh, worker(1, "one"), worker(5, "two")}
 	if on := p.choose(fresh, nodes, nil); on != "three" {
 		t.Errorf("on %q, and three has no node", on)
@@ -130,11 +132,11 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 func TestAllPlaced(t *testing.T) {
 	c := stored(t, worker(3, ""), worker(1, "one"), worker(2, "other"))
 	c.places.several = twoPlaces().several
-	c.places.names = placeNames(c.places.several)
+	c.places.names = view.PlaceNames(c.places.several)
 	says := func(want string) {
 		t.Helper()
 		got := "all placed"
-		if err := c.allPlaced(); err != nil {
+		if err := c.services.AllPlaced(); err != nil {
 			got = err.Error()
 		}
 		if !strings.HasSuffix(got, want) {
@@ -148,7 +150,7 @@ func TestAllPlaced(t *testing.T) {
 	says("n3 is not")
 	excluded := worker(3, "")
 	excluded.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
-	_ = c.snap.nodes.Update(excluded)
+	_ = c.snap.Nodes.Update(excluded)
 	says("all placed")
 }
 
@@ -169,7 +171,7 @@ func TestPatienceWithAzure(t *testing.T) {
 func TestWithoutAProviderID(t *testing.T) {
 	c := stored(t)
 	c.places = nodePlaces{several: twoPlaces().several, names: twoPlaces().names}
-	c.events = newEventQueue(Scheme(), nil, slog.New(slog.DiscardHandler))
+	c.events = events.New(view.Scheme(), nil, slog.New(slog.DiscardHandler))
 	n, now := worker(1, ""), time.Unix(1000, 0)
 	n.CreationTimestamp = metav1.NewTime(now)
 	for _, tt := range []struct {
@@ -177,23 +179,23 @@ func TestWithoutAProviderID(t *testing.T) {
 		events      int
 	}{{0, time.Minute, 0}, {50 * time.Second, 10 * time.Second, 0}, {time.Minute, time.Minute, 1}, {2 * time.Minute, time.Minute, 1}} {
 		wait, err := c.placeNode(t.Context(), n, now.Add(tt.after))
-		if err != nil || wait != tt.wait || len(c.events.waiting) != tt.events {
-			t.Errorf("after %s: waits %s, %d events, %v", tt.after, wait, len(c.events.waiting), err)
+		if err != nil || wait != tt.wait || len(c.events.Waiting()) != tt.events {
+			t.Errorf("after %s: waits %s, %d events, %v", tt.after, wait, len(c.events.Waiting()), err)
 		}
 	}
-	if e := c.events.waiting[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.Reason != EventNotPlaced {
+	if e := c.events.Waiting()[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.Reason != EventNotPlaced {
 		t.Errorf("event %s about %s in namespace %q", e.Reason, e.InvolvedObject.Kind, e.Namespace)
 	}
 }
 
 func TestNodesOf(t *testing.T) {
 	c := stored(t)
-	if got := c.nodesOf("One"); len(got.MatchLabels) != 0 {
+	if got := view.NodesOn("One", c.places.several); len(got.MatchLabels) != 0 {
 		t.Errorf("one load balancer selects %v", got)
 	}
 	c.places.several = twoPlaces().several
 	for name, want := range map[string]string{"one-internal": "one", "TWO": "two", "three": ""} {
-		if got := c.nodesOf(name).MatchLabels[PlaceLabel]; got != want {
+		if got := view.NodesOn(name, c.places.several).MatchLabels[view.PlaceLabel]; got != want {
 			t.Errorf("%s selects %q, want %q", name, got, want)
 		}
 	}

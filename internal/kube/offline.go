@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +15,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/kube/events"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/servicelb"
 )
 
 // deleted is when an object in memory was deleted.
@@ -37,53 +40,51 @@ func NewOffline(opts Options) *Offline {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cluster{
-		opts: opts, serviceLBs: servicelb.New(servicelb.Config{}),
-		snap: &snapshot{
-			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
-			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
+		opts: opts, events: events.New(view.Scheme(), nil, opts.Log),
+		snap: &view.Snapshot{
+			Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
+			ExcludeControlPlane: opts.ExcludeControlPlane, Draining: opts.Draining,
 		},
-		events: newEventQueue(Scheme(), nil, opts.Log),
 	}
-	c.connectPools(nil)
+	c.connect(nil, services.API{})
 	return &Offline{c}
 }
 
 // Fill gives the cluster its objects, after Balance.
 func (o *Offline) Fill(objects Objects) error {
-	for _, k := range o.kinds() {
-		*k.store = toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, k.indexers)
-	}
+	o.snap.InMemory()
 	all := newMemory(o.snap)
-	o.reader, o.cached, o.writer = all, all, all
+	o.reader, o.writer = all, all
+	o.services.Work(services.API{Reader: all, Cached: all, Writer: all})
 	var failed []error
 	for i := range objects.Slices {
-		failed = append(failed, o.snap.slices.Add(&objects.Slices[i]))
+		failed = append(failed, o.snap.Add(&objects.Slices[i]))
 	}
 	for i := range objects.Services {
-		failed = append(failed, o.snap.services.Add(&objects.Services[i]))
+		failed = append(failed, o.snap.Add(&objects.Services[i]))
 	}
 	for i := range objects.Nodes {
-		failed = append(failed, o.snap.nodes.Add(&objects.Nodes[i]))
+		failed = append(failed, o.snap.Add(&objects.Nodes[i]))
 	}
 	for i := range objects.Pools {
-		failed = append(failed, o.snap.pools.Add(&objects.Pools[i]))
+		failed = append(failed, o.snap.Add(&objects.Pools[i]))
 	}
 	for i := range objects.Namespaces {
-		failed = append(failed, o.snap.namespaces.Add(&objects.Namespaces[i]))
+		failed = append(failed, o.snap.Add(&objects.Namespaces[i]))
 	}
 	return errors.Join(failed...)
 }
 
 // AllowUnseen is for objects that are not all of a cluster: namespaces may bind everything whose
 // Namespace is not among them, and pools whose members they do not tell are left out.
-func (o *Offline) AllowUnseen() { o.allowsUnseen = true }
+func (o *Offline) AllowUnseen() { o.own.AllowUnseen = true }
 
 // PlaceNodes finds out on which load balancer each node belongs, where there are several.
 func (o *Offline) PlaceNodes(ctx context.Context) error {
 	if len(o.places.several) == 0 {
 		return nil
 	}
-	nodes := o.eligible()
+	nodes := o.snap.Eligible()
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range nodes {
 		wait, err := o.placeNode(ctx, n, time.Now())
@@ -94,17 +95,33 @@ func (o *Offline) PlaceNodes(ctx context.Context) error {
 			return fmt.Errorf("on which load balancer node %s belongs is not known: %w", n.Name, err)
 		}
 	}
-	return o.selectPlaced(ctx)
+	return o.services.SelectPlaced(ctx)
 }
 
 // Settle makes and deletes BackendPools as a Cluster that runs does when a request is done.
 func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
-	return o.serviceLBs.WriteDown(ctx, r)
+	return o.services.WriteDown(ctx, r)
 }
 
 // Desired implements rehearse.Cluster.
 func (o *Offline) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 	return o.pools.Desired(ref)
+}
+
+// LoadBalancers implements balancer.Cluster, with the statuses that are in memory.
+func (o *Offline) LoadBalancers() balancer.Cluster { return offlineServices{o.services, o} }
+
+type offlineServices struct {
+	*services.Reconciler
+	o *Offline
+}
+
+// Foreign implements balancer.Cluster.
+func (s offlineServices) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
+	for _, p := range s.o.snap.PoolsAt(pool.ID.Key()) {
+		s.o.own.Statuses.Adopt(p)
+	}
+	return s.Reconciler.Foreign(ctx, pool)
 }
 
 // Objects are those that a Cluster works on.

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/service"
 )
 
@@ -46,5 +46,5 @@ func TestTwoServicesWhoseNamesMakeOnePool(t *testing.T) {
 	if last := other.asked("web", 2)[1]; last.Desired.Pools[0].Name != hashed || last.OwnPools[0] != hashed {
 		t.Errorf("who stays is given pool %s of %v", last.Desired.Pools[0].Name, last.OwnPools)
 	}
-	other.wasTold("Service", "web", kube.EventSyncFailed, 0)
+	other.wasTold("Service", "web", services.EventSyncFailed, 0)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -162,10 +162,10 @@ func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 	s.holds("web", s.ip(1))
 	s.meets("web", refused, refused)
 	pod("192.0.2.10")
-	s.wasTold("Service", "web", kube.EventFailed, 1)
+	s.wasTold("Service", "web", backendpool.EventFailed, 1)
 	s.comesToSay("web", v1alpha1.ReasonFailed, "the next change of the members starts another")
 	pod("192.0.2.11")
-	s.wasTold("Service", "web", kube.EventFailed, 2)
+	s.wasTold("Service", "web", backendpool.EventFailed, 2)
 	pod("192.0.2.12")
 	s.holds("web", s.ip(2))
 
@@ -181,7 +181,7 @@ func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 	if n := len(s.sent("web")) - sent; n > 4 { // the one change: a read, a write, and what it shows
 		t.Errorf("%d requests, want those of the node that came", n)
 	}
-	for _, said := range s.messages("Service", "web", kube.EventUpdated) {
+	for _, said := range s.messages("Service", "web", backendpool.EventUpdated) {
 		if said != "Load balancer backend pool updated successfully" {
 			t.Errorf("event %q", said)
 		}

@@ -22,6 +22,8 @@ import (
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
@@ -66,8 +68,8 @@ func (s *placing) runs(several ...service.Configuration) {
 	var err error
 	controller, err = startAs(cluster.Config, nil, nil, func(r *running, arm *azure.Client, log *slog.Logger) {
 		r.kube.Balance(balancer.New(balancer.Config{
-			Settings: settings, Azure: arm, Lanes: r.lanes, Cluster: r.kube, Done: r.kube.Ensured, Log: log,
-		}), kube.Balancing{
+			Settings: settings, Azure: arm, Lanes: r.lanes, Cluster: r.kube.LoadBalancers(), Done: r.kube.LoadBalancers().Ensured, Log: log,
+		}), services.Options{
 			Class: "example.com/" + s.ns, Settings: settings.Settings, Namespace: s.ns,
 			Several: several, AvailabilitySet: arm.AvailabilitySet,
 		})
@@ -135,7 +137,7 @@ func (s *placing) balances(name string, configurations string) {
 // label is what a node's label says.
 func (s *placing) label(n int) string {
 	s.Helper()
-	return get[corev1.Node](s.scene, "", s.node(n)).Labels[kube.PlaceLabel]
+	return get[corev1.Node](s.scene, "", s.node(n)).Labels[view.PlaceLabel]
 }
 
 func (s *placing) labels(want map[int]string) {
@@ -189,8 +191,8 @@ func (s *placing) isOn(name, balancer string) {
 	s.Helper()
 	s.until(func() string {
 		svc := get[corev1.Service](s.scene, s.ns, name)
-		if svc.Annotations[kube.PlaceAnnotation] != balancer || len(svc.Status.LoadBalancer.Ingress) == 0 {
-			return fmt.Sprintf("%s is on %q, want %s; events %v", name, svc.Annotations[kube.PlaceAnnotation], balancer, s.messages("Service", name, kube.EventSyncFailed))
+		if svc.Annotations[view.PlaceAnnotation] != balancer || len(svc.Status.LoadBalancer.Ingress) == 0 {
+			return fmt.Sprintf("%s is on %q, want %s; events %v", name, svc.Annotations[view.PlaceAnnotation], balancer, s.messages("Service", name, services.EventSyncFailed))
 		}
 		return ""
 	})
@@ -199,7 +201,7 @@ func (s *placing) isOn(name, balancer string) {
 func (s *placing) selector(balancer string) string {
 	s.Helper()
 	p := get[v1alpha1.BackendPool](s.scene, s.ns, "nodes."+balancer)
-	return p.Spec.Nodes.Selector.MatchLabels[kube.PlaceLabel]
+	return p.Spec.Nodes.Selector.MatchLabels[view.PlaceLabel]
 }
 
 func (s *placing) selects(balancer, want string) {

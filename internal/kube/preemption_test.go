@@ -20,6 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/nodes"
+	"weir.dev/weir/internal/kube/pools"
+	"weir.dev/weir/internal/kube/view"
 )
 
 const (
@@ -96,7 +99,7 @@ func (s *scene) isTainted(n int, want string) {
 func (s *scene) drains(n int, why string) {
 	s.Helper()
 	s.until(func() string {
-		if got := strings.Join(controller.kube.Draining(s.node(n)), " "); got != why {
+		if got := strings.Join(controller.kube.Draining().Why(s.node(n)), " "); got != why {
 			return fmt.Sprintf("node %d drains for %q, want %q", n, got, why)
 		}
 		return ""
@@ -116,7 +119,7 @@ func (s *scene) settles() {
 
 func (s *scene) note(n int) string {
 	s.Helper()
-	return get[corev1.Node](s, "", s.node(n)).Annotations[kube.PreemptionAnnotation]
+	return get[corev1.Node](s, "", s.node(n)).Annotations[view.PreemptionAnnotation]
 }
 
 // isNoted waits until the record on the n-th node says this.
@@ -145,7 +148,7 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	}
 	s.isNoted(1, `"count":1`)
 	s.drains(1, "spot-eviction")
-	s.wasToldOfNode(1, kube.EventTainted, 1)
+	s.wasToldOfNode(1, nodes.EventTainted, 1)
 
 	// While the taint stands, more of the same does nothing, and the node is not written.
 	before := get[corev1.Node](s, "", s.node(1)).ResourceVersion
@@ -168,7 +171,7 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	s.isTainted(1, "")
 	s.announcesAgain("evicts")
 	s.isTainted(1, spotTaint)
-	s.wasToldOfNode(1, kube.EventTainted, 2)
+	s.wasToldOfNode(1, nodes.EventTainted, 2)
 }
 
 // By whomever the taint was put there, it says the same, with any effect.
@@ -322,8 +325,8 @@ func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
 		s.announces(n, fmt.Sprintf("evicts-%d", n))
 		s.isTainted(n, spotTaint)
 	}
-	s.wasTold("Service", "web", kube.EventHeldBack, 1)
-	s.wasTold("Service", "one", kube.EventHeldBack, 1)
+	s.wasTold("Service", "web", pools.EventHeldBack, 1)
+	s.wasTold("Service", "one", pools.EventHeldBack, 1)
 	s.until(func() string {
 		text := kubectl(t, "get", "bp", "-n", s.ns, "web", "-o", "jsonpath={.status.downCount} {.status.conditions[?(@.type=='Synced')].message}")
 		if !strings.HasPrefix(text, "2 level with 4 nodes, 2 of them Down; kept in the pool: 4 of 4 members are announced to be evicted at once, so that these stay up: ") {
@@ -338,7 +341,7 @@ func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
 		}
 		return ""
 	})
-	s.wasTold("Service", "web", kube.EventHeldBack, 1)
+	s.wasTold("Service", "web", pools.EventHeldBack, 1)
 }
 
 // busy is a reader after whose answer somebody else writes the node first.

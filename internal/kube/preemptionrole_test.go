@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/internal/adminstate"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/nodes"
+	"weir.dev/weir/internal/kube/view"
 )
 
 // replaced puts another controller in the place of the shared one until the test ends; the
@@ -121,7 +122,7 @@ func (s *scene) applies(path string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	scheme := kube.Scheme()
+	scheme := view.Scheme()
 	if err := rbacv1.AddToScheme(scheme); err != nil {
 		s.Fatal(err)
 	}
@@ -170,8 +171,8 @@ func TestOffNeedsNoRole(t *testing.T) {
 		t.Errorf("not even nodes were listed: %v", r.about)
 	}
 	s.isTainted(1, outTaint)
-	if drains := controller.kube.Draining(s.node(1)); drains != nil || len(controller.kube.NodesDraining()) != 0 || s.note(1) != "" {
-		t.Errorf("drains %v, %v, note %q", drains, controller.kube.NodesDraining(), s.note(1))
+	if drains := controller.kube.Draining().Why(s.node(1)); drains != nil || len(controller.kube.Draining().Count()) != 0 || s.note(1) != "" {
+		t.Errorf("drains %v, %v, note %q", drains, controller.kube.Draining().Count(), s.note(1))
 	}
 }
 
@@ -199,13 +200,13 @@ func TestOnWithoutTheRole(t *testing.T) {
 	s.applies("../../config/admin-state/cluster-role.yaml")
 	s.applies("../../config/admin-state/role.yaml")
 	s.isTainted(1, spotTaint)
-	s.wasToldOfNode(1, kube.EventTainted, 1)
+	s.wasToldOfNode(1, nodes.EventTainted, 1)
 	began := time.Now()
 	s.announces(2, "evicts-2")
 	s.isTainted(2, outTaint+" "+spotTaint)
 	t.Logf("from the event to the taint: at most %s", time.Since(began).Round(time.Millisecond))
 	s.until(func() string { // the API server knows first
-		if got := controller.kube.NodesDraining(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
+		if got := controller.kube.Draining().Count(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
 			return fmt.Sprintf("counted %v", got)
 		}
 		return ""

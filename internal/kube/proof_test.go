@@ -13,6 +13,9 @@ import (
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
@@ -29,7 +32,7 @@ const (
 // load balancer kubernetes, shop nothing.
 func proving(t *testing.T, pools ...*v1alpha1.BackendPool) *Offline {
 	t.Helper()
-	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: webUID, Finalizers: []string{ServiceFinalizer}}}
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: webUID, Finalizers: []string{view.ServiceFinalizer}}}
 	web.Spec = corev1.ServiceSpec{
 		Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("weir.dev/azure"), ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
 	}
@@ -44,7 +47,7 @@ func proving(t *testing.T, pools ...*v1alpha1.BackendPool) *Offline {
 	o := NewOffline(Options{SubscriptionID: "s0", ResourceGroup: "rg0"})
 	o.Balance(rehearse.New(balancer.Config{Settings: balancer.Settings{
 		Settings: settings, Place: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0"}, Configurations: []service.Configuration{{Name: "kubernetes"}},
-	}}, nil), Balancing{Class: "weir.dev/azure", Namespace: "weir-system", Settings: settings})
+	}}, nil), services.Options{Class: "weir.dev/azure", Namespace: "weir-system", Settings: settings})
 	if err := o.Fill(objects); err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +56,12 @@ func proving(t *testing.T, pools ...*v1alpha1.BackendPool) *Offline {
 
 // serves notes that Azure holds the Service shop/web.
 func (o *Offline) serves() {
-	s := get[corev1.Service](o.snap.services, "shop/web")
-	o.serviceLBs.States.Holds(viewOf(s), &servicelb.Served{On: o.balancers.ID("kubernetes"), Pools: []service.Pool{{Name: "shop-web", Family: lb.IPv4}}})
+	o.own.Served = func(name, _ string) *servicelb.Served {
+		if name != "shop/web" {
+			return nil
+		}
+		return &servicelb.Served{On: o.own.Balancers.ID("kubernetes"), Pools: []service.Pool{{Name: "shop-web", Family: lb.IPv4}}}
+	}
 }
 
 // webPool is the BackendPool that Weir makes for the Service shop/web.
@@ -116,7 +123,9 @@ func tookItsPool(p *v1alpha1.BackendPool) {
 	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/" + p.Spec.LoadBalancer.Name + "/backendAddressPools/" + p.Spec.PoolName
 }
 
-func labelled(p *v1alpha1.BackendPool) { p.Labels = map[string]string{managedBy: fieldOwner} }
+func labelled(p *v1alpha1.BackendPool) {
+	p.Labels = map[string]string{view.ManagedBy: apiserver.FieldOwner}
+}
 
 // What counts as made by Weir, what holds a pool, and what of either somebody else may write.
 func TestWhatWeirMade(t *testing.T) {
@@ -156,12 +165,12 @@ func TestWhatWeirMade(t *testing.T) {
 			if tt.served {
 				o.serves()
 			}
-			at, err := o.snap.place.of(tt.pool)
+			at, err := o.snap.Target(tt.pool)
 			if err != nil {
 				t.Fatal(err)
 			}
-			has, not := o.rightOf(tt.pool, at)
-			if made := o.made(tt.pool); made != tt.made || has != tt.right || not.Reason != tt.reason {
+			has, not := o.own.Right(tt.pool, at)
+			if made := o.own.Made(tt.pool); made != tt.made || has != tt.right || not.Reason != tt.reason {
 				t.Errorf("made by Weir %v, right %d %s %q; want %v, %d %s", made, has, not.Reason, not.Why, tt.made, tt.right, tt.reason)
 			}
 		})
@@ -190,9 +199,9 @@ func TestTheRecordOfAServiceThatIsGoneNamesIt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := proving(t, tt.pool)
-			o.leaveFor(tt.pool)
+			o.services.Goes(tt.pool)
 			name := tt.pool.Namespace + "/lost"
-			if uid, known := o.serviceLBs.States.Known(name); known != tt.leaves || known && uid != goneUID {
+			if uid, known := o.services.Known(name); known != tt.leaves || known && uid != goneUID {
 				t.Errorf("%s leaves its load balancer: %v, want %v", name, known, tt.leaves)
 			}
 		})
@@ -219,9 +228,9 @@ func TestHeldPools(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := proving(t, tt.pool)
-			s := get[corev1.Service](o.snap.services, "shop/web")
-			on := []lb.LoadBalancerID{o.balancers.ID("kubernetes")}
-			got, made := o.heldPools(s, []string{"shop-web", "shop-web-ipv6"}, on)
+			s := view.Get[corev1.Service](o.snap.Services, "shop/web")
+			on := []lb.LoadBalancerID{o.own.Balancers.ID("kubernetes")}
+			got, made := o.own.Held(s, []string{"shop-web", "shop-web-ipv6"}, on)
 			if (len(got) == 1) != tt.held || (len(made) == 1) != tt.made {
 				t.Errorf("held: %v, want %v; made: %v, want %v", got, tt.held, made, tt.made)
 			}

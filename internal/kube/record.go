@@ -14,6 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/view"
 )
 
 // RecordName is the ConfigMap, in Weir's own namespace, that says under which name the cluster
@@ -45,7 +48,7 @@ func ReadRecord(ctx context.Context, from client.Reader, namespace string) (Reco
 		return Record{Namespace: namespace}, nil
 	}
 	if err != nil {
-		return Record{}, fmt.Errorf("ConfigMap %s: %w", key(namespace, RecordName), err)
+		return Record{}, fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, RecordName), err)
 	}
 	return Record{Namespace: namespace, ClusterName: m.Data[recordedCluster], Place: m.Data[recordedPlace], object: m}, nil
 }
@@ -66,7 +69,7 @@ func (r Record) Contradicts(cluster, place string) error {
 	}
 	return &ContradictionError{fmt.Sprintf("%s (ConfigMap %s). Weir would make new ones, with new addresses, and leave the old ones without endpoints. "+
 		"%s; to give up what is there, delete its Services first, or delete the ConfigMap to start all the same",
-		says, key(r.Namespace, RecordName), back)}
+		says, view.Key(r.Namespace, RecordName), back)}
 }
 
 // ContradictionError says that something is on record otherwise.
@@ -96,13 +99,13 @@ func KeepRecord(ctx context.Context, reader client.Reader, writer client.Writer,
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("ConfigMap %s: %w", key(namespace, RecordName), err)
+			return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, RecordName), err)
 		}
 		if r, err = ReadRecord(ctx, reader, namespace); err == nil { // somebody else has written meanwhile: his counts
 			err = r.Contradicts(cluster, place)
 		}
 	}
-	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", key(namespace, RecordName))
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, RecordName))
 }
 
 // recordTries is how often the record is written where others keep something in it, too.
@@ -135,7 +138,7 @@ func holds(ctx context.Context, reader client.Reader) (bool, error) {
 		return false, fmt.Errorf("reading Services: %w", err)
 	}
 	return slices.ContainsFunc(services.Items, func(s metav1.PartialObjectMetadata) bool {
-		return slices.Contains(s.Finalizers, ServiceFinalizer)
+		return slices.Contains(s.Finalizers, view.ServiceFinalizer)
 	}), nil
 }
 
@@ -155,7 +158,7 @@ func (r Record) set(ctx context.Context, writer client.Writer, data map[string]s
 	}
 	maps.Copy(m.Data, data)
 	if r.object != nil {
-		return writer.Update(ctx, m, client.FieldOwner(fieldOwner))
+		return writer.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
 	}
-	return writer.Create(ctx, m, client.FieldOwner(fieldOwner))
+	return writer.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
 }

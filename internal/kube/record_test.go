@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/internal/kube/view"
 )
 
 func TestWhatContradictsTheRecord(t *testing.T) {
@@ -56,7 +58,7 @@ func recordHolding(data map[string]string) *corev1.ConfigMap {
 // A leader writes its record beside what others keep there. Whoever only looks writes nothing.
 func TestKeepingTheRecord(t *testing.T) {
 	const rg = "/subscriptions/s/resourceGroups/rg"
-	held := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", Finalizers: []string{ServiceFinalizer}}}
+	held := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", Finalizers: []string{view.ServiceFinalizer}}}
 	for _, tt := range []struct {
 		about  string
 		stands []client.Object
@@ -72,7 +74,7 @@ func TestKeepingTheRecord(t *testing.T) {
 		{"another name, and a Service bound", []client.Object{recordHolding(map[string]string{"cluster-name": "old", "load-balancers": rg}), held},
 			map[string]string{"cluster-name": "old", "load-balancers": rg}, map[string]string{"cluster-name": "old", "load-balancers": rg}, true},
 	} {
-		api := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(tt.stands...).Build()
+		api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(tt.stands...).Build()
 		for _, do := range []struct {
 			what string
 			run  func() error
@@ -95,7 +97,7 @@ func TestKeepingARecordThatChangesMeanwhile(t *testing.T) {
 	const rg = "/subscriptions/s/resourceGroups/rg"
 	for meanwhile, want := range map[string]string{"else": "", "cluster-name": `under the name "x"`} {
 		moved := false
-		api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(recordHolding(nil)).Build(), interceptor.Funcs{
+		api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(nil)).Build(), interceptor.Funcs{
 			Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 				if !moved {
 					moved = true

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/backendpool"
 )
 
 // level is a scene whose pool holds node 1.
@@ -97,7 +97,7 @@ func TestAServiceThatIsBeingDeletedTakesNoTraffic(t *testing.T) {
 	if got := s.held("web"); len(got) != 0 {
 		t.Errorf("the pool holds %v", got)
 	}
-	s.wasTold("Service", "web", kube.EventUpdated, 1) // when it was filled
+	s.wasTold("Service", "web", backendpool.EventUpdated, 1) // when it was filled
 	keep()
 	s.hasService("web", corev1.ServiceTypeLoadBalancer)
 	s.holds("web", s.ip(1))

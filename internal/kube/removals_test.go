@@ -20,6 +20,8 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -67,7 +69,7 @@ func (w *town) Ensure(req balancer.Request) {
 	case w.loses:
 		w.removed = append(w.removed, req.Service)
 	}
-	go w.kube.Ensured(r)
+	go w.kube.services.Ensured(r)
 }
 
 // newTown has n Services that are served, and level.
@@ -76,13 +78,13 @@ func newTown(t *testing.T, n int) *town {
 	w := &town{t: t}
 	o := NewOffline(Options{SubscriptionID: "s", ResourceGroup: "rg"})
 	w.kube = o.Cluster
-	w.balance(Balancing{})
+	w.balance(services.Options{})
 	var objects Objects
 	for i := range n {
 		objects.Services = append(objects.Services, corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprintf("%08x-0000-4000-8000-000000000000", i)),
-				Finalizers: []string{ServiceFinalizer}, Annotations: map[string]string{PlaceAnnotation: "kubernetes"},
+				Finalizers: []string{view.ServiceFinalizer}, Annotations: map[string]string{view.PlaceAnnotation: "kubernetes"},
 			},
 			Spec:   corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("weir.dev/azure"), Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: "TCP"}}},
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: fmt.Sprint("198.18.0.", i+1)}}}},
@@ -98,7 +100,7 @@ func newTown(t *testing.T, n int) *town {
 }
 
 // balance serves the town's class.
-func (w *town) balance(o Balancing) {
+func (w *town) balance(o services.Options) {
 	o.Class, o.Namespace = "weir.dev/azure", "default"
 	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes"}
 	w.kube.Balance(w, o)
@@ -111,7 +113,7 @@ func (w *town) passes(d time.Duration) {
 		for _, s := range w.all {
 			for range 3 { // a request, its result, and what follows from that
 				req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
-				if _, err := w.kube.reconcileBalanced(w.t.Context(), req); err != nil {
+				if _, err := w.kube.services.Reconcile(w.t.Context(), req); err != nil {
 					w.t.Fatal(err)
 				}
 				synctest.Wait()
@@ -123,7 +125,7 @@ func (w *town) passes(d time.Duration) {
 // is returns what the metric counts, without zeros.
 func (w *town) is() string {
 	var texts []string
-	for state, n := range w.kube.ServiceStates() {
+	for state, n := range w.kube.services.States() {
 		if n > 0 {
 			texts = append(texts, fmt.Sprint(n, " ", state))
 		}
@@ -134,9 +136,9 @@ func (w *town) is() string {
 
 func (w *town) change(i int, edit func(*corev1.Service)) {
 	w.t.Helper()
-	is := get[corev1.Service](w.kube.snap.services, key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
+	is := view.Get[corev1.Service](w.kube.snap.Services, view.Key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
 	edit(is)
-	if err := w.kube.snap.services.Update(is); err != nil {
+	if err := w.kube.snap.Services.Update(is); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -150,15 +152,15 @@ func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 		if w.is() != "10 ready" || w.asked != 10 {
 			t.Fatalf("at first: %s, after %d requests", w.is(), w.asked)
 		}
-		kept := w.kube.snap.services.List()
-		if err := w.kube.snap.services.Replace(nil, ""); err != nil {
+		kept := w.kube.snap.Services.List()
+		if err := w.kube.snap.Services.Replace(nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		w.passes(10 * time.Minute)
 		if w.is() != "10 held" || len(w.removed) > 0 {
 			t.Errorf("while the list is empty: %s, and %v were removed", w.is(), w.removed)
 		}
-		if err := w.kube.snap.services.Replace(kept, ""); err != nil {
+		if err := w.kube.snap.Services.Replace(kept, ""); err != nil {
 			t.Fatal(err)
 		}
 		w.passes(time.Minute)
@@ -173,7 +175,7 @@ func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
 		w.passes(10 * time.Second)
-		if err := w.kube.snap.services.Delete(w.all[3]); err != nil {
+		if err := w.kube.snap.Services.Delete(w.all[3]); err != nil {
 			t.Fatal(err)
 		}
 		w.passes(4 * time.Second)
@@ -200,12 +202,12 @@ func TestASettingTakesNoAddressAwayBeforeAPersonSaysSo(t *testing.T) {
 		if w.asked > 10*5 {
 			t.Errorf("%d requests in three minutes", w.asked)
 		}
-		w.change(1, func(s *corev1.Service) { s.Annotations[AllowRemovalAnnotation] = "true" })
+		w.change(1, func(s *corev1.Service) { s.Annotations[view.AllowRemovalAnnotation] = "true" })
 		w.change(2, func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) })
 		w.change(3, func(s *corev1.Service) {
 			s.Spec.Type, s.Status = corev1.ServiceTypeClusterIP, corev1.ServiceStatus{}
 		})
-		w.change(4, func(s *corev1.Service) { s.Annotations[AllowRemovalAnnotation] = "false" })
+		w.change(4, func(s *corev1.Service) { s.Annotations[view.AllowRemovalAnnotation] = "false" })
 		w.passes(3 * time.Minute)
 		slices.Sort(w.removed)
 		if got := strings.Join(slices.Compact(w.removed), " "); !strings.Contains(w.is(), "7 held") || got != "shop/web-1 shop/web-2 shop/web-3" {
@@ -224,7 +226,7 @@ func TestTheFlagAllowsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
 		w.loses = true
-		w.balance(Balancing{AllowRemoval: true})
+		w.balance(services.Options{AllowRemoval: true})
 		w.passes(3 * time.Second)
 		if w.is() != "10 ready" || len(w.removed) != 10 {
 			t.Errorf("%s, and %v were removed", w.is(), w.removed)
@@ -264,7 +266,7 @@ func TestARemovalThatFailsWaits(t *testing.T) {
 		w.loses, w.refuses = true, true
 		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
 		for i, asked := range []int{1, 2, 2} { // sparing; few may go; refused
-			r, err := w.kube.reconcileBalanced(t.Context(), req)
+			r, err := w.kube.services.Reconcile(t.Context(), req)
 			synctest.Wait()
 			if err != nil || w.asked != asked || (r.RequeueAfter > 0) != (i == 2) {
 				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.asked, asked, r, err)

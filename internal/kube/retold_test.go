@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/backendpool"
 )
 
 var overtaken = verdict{status: http.StatusConflict, code: "AnotherOperationInProgress"}
@@ -44,11 +44,11 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 	about := func(name string) string {
 		return fmt.Sprintf("Service %v, BackendPool %v", s.events("Service", name), s.events("BackendPool", name))
 	}
-	s.wasTold("Service", "refused", kube.EventFailed, 1)
-	s.wasTold("Service", "spent", kube.EventFailed, 1)
-	s.wasTold("Service", "mended", kube.EventFailed, 1)
-	s.wasTold("Service", "landed", kube.EventRetrying, 1)
-	s.wasTold("BackendPool", "nodes", kube.EventFailed, 1)
+	s.wasTold("Service", "refused", backendpool.EventFailed, 1)
+	s.wasTold("Service", "spent", backendpool.EventFailed, 1)
+	s.wasTold("Service", "mended", backendpool.EventFailed, 1)
+	s.wasTold("Service", "landed", backendpool.EventRetrying, 1)
+	s.wasTold("BackendPool", "nodes", backendpool.EventFailed, 1)
 	if err := controller.stop(); err != nil { // which says all that it has to say
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"mended", "landed"} {
-		s.wasTold("Service", name, kube.EventUpdated, 1)
+		s.wasTold("Service", name, backendpool.EventUpdated, 1)
 		s.holds(name, s.ip(1))
 	}
 	for _, name := range []string{"refused", "spent", "nodes"} {
@@ -79,7 +79,7 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 	s.hasService("fence", corev1.ServiceTypeLoadBalancer)
 	s.hasSlice("fence", "fence", s.on(1))
 	s.binds("fence", "fence")
-	s.wasTold("Service", "fence", kube.EventUpdated, 1) // of events, the last one
+	s.wasTold("Service", "fence", backendpool.EventUpdated, 1) // of events, the last one
 	for _, name := range []string{"refused", "spent", "nodes"} {
 		if now := about(name); now != said[name] {
 			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], now)
@@ -90,5 +90,5 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 	}
 	// A change is told of, whatever was said before.
 	s.changeSlice("refused", s.on(1), s.on(2))
-	s.wasTold("Service", "refused", kube.EventFailed, 2)
+	s.wasTold("Service", "refused", backendpool.EventFailed, 2)
 }

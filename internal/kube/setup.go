@@ -10,25 +10,23 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
-	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/events"
+	"weir.dev/weir/internal/kube/nodes"
+	"weir.dev/weir/internal/kube/ownership"
+	"weir.dev/weir/internal/kube/pools"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/servicelb"
 )
 
 // Options configure the Kubernetes side.
@@ -49,9 +47,9 @@ type Options struct {
 	// Reach is the way to the API server that the manager's configuration was completed
 	// by. Through it, statuses that could not be written are written once it is back; nil
 	// leaves that to the work queue's back-off alone.
-	Reach *Reach
-	// Requeue is the back-off of the work queues; zero is StandardRequeue.
-	Requeue Requeue
+	Reach *apiserver.Reach
+	// Requeue is the back-off of the work queues; zero is the default.
+	Requeue workqueue.Backoff
 	// Draining says which nodes leave, as CacheOptions got it; nil leaves the taints of nodes
 	// and the events about them alone.
 	Draining *adminstate.Signals
@@ -73,34 +71,22 @@ type Lanes interface {
 type Cluster struct {
 	opts     Options
 	mgr      manager.Manager
-	snap     *snapshot
-	statuses *backendpool.Statuses
-	pools    *backendpool.Controller
-	events   *eventQueue
+	snap     *view.Snapshot
+	own      *ownership.Pools
+	pools    *pools.Reconciler
+	services *services.Reconciler
+	events   *events.Queue
 	reader   client.Reader // of the API server itself
-	cached   client.Reader // of the manager's cache
 	writer   client.Writer
-	wake     wake // the BackendPools' work queue
-	services wake // the Services'
-	balanced wake // the load balancers' Services'
-	evicted  wake // that of the events that announce evictions
-	placing  wake // the nodes', where they are placed
-	// serviceLBs decides what happens next to the load balancers of Services.
-	serviceLBs *servicelb.Reconciler
-	places     nodePlaces
-	left       leftovers
+	placing  workqueue.Queue // the nodes', where they are placed
+	places   nodePlaces
 	// news gathers what becomes of admin states; nil if they are left alone.
 	news *adminNews
-	// preemptions are nil if the taints of nodes are left alone.
-	preemptions toolscache.SharedIndexInformer
-	heard       heard // of them
-	// balancers are nil if Weir makes no load balancers.
-	balancers Balancers
-	balancing Balancing
+	// draining says which nodes drain; evictions are nil if the taints of nodes are left alone.
+	draining  nodes.Draining
+	evictions *nodes.Evictions
 	lanes     Lanes
 	synced    []toolscache.InformerSynced
-	// allowsUnseen lets namespaces bind everything of which nothing is known.
-	allowsUnseen bool
 }
 
 // New registers the informers with the manager, whose cache has to have CacheOptions
@@ -117,53 +103,40 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if opts.ReleaseAgainAfter == 0 {
 		opts.ReleaseAgainAfter = time.Minute
 	}
-	if opts.Requeue == (Requeue{}) {
-		opts.Requeue = StandardRequeue()
+	if opts.Requeue == (workqueue.Backoff{}) {
+		opts.Requeue = workqueue.DefaultBackoff()
 	}
 	if err := opts.Requeue.Validate(); err != nil {
 		return nil, fmt.Errorf("back-off of the work queues: %w", err)
-	}
-	c := &Cluster{
-		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), cached: mgr.GetCache(), writer: mgr.GetClient(),
-		serviceLBs: servicelb.New(servicelb.Config{}),
-		snap: &snapshot{
-			place:               placement{subscriptionID: opts.SubscriptionID, resourceGroup: opts.ResourceGroup},
-			excludeControlPlane: opts.ExcludeControlPlane, draining: opts.Draining,
-		},
-	}
-	c.connectPools(poolAPI{mgr.GetAPIReader(), mgr.GetClient().Status(), mgr.GetClient()})
-	for _, k := range c.kinds() {
-		if err := c.inform(ctx, k.object, k.store, k.indexers); err != nil {
-			return nil, err
-		}
 	}
 	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	c.events = newEventQueue(mgr.GetScheme(), core.Events(""), opts.Log)
+	c := &Cluster{
+		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), writer: mgr.GetClient(),
+		events: events.New(mgr.GetScheme(), core.Events(""), opts.Log),
+		snap: &view.Snapshot{
+			Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
+			ExcludeControlPlane: opts.ExcludeControlPlane, Draining: opts.Draining,
+		},
+	}
+	c.connect(pools.API{Reader: c.reader, Status: mgr.GetClient().Status(), Writer: c.writer},
+		services.API{Reader: c.reader, Cached: mgr.GetCache(), Writer: c.writer, Status: mgr.GetClient().Status()})
+	for _, k := range c.snap.Kinds() {
+		if err := c.inform(ctx, k.Object, k.Store, k.Indexers); err != nil {
+			return nil, err
+		}
+	}
+	c.draining = nodes.Draining{Nodes: c.snap, Signals: opts.Draining, Log: opts.Log}
 	if opts.Draining != nil {
 		c.news = newAdminNews()
-		return c, errors.Join(c.watchDraining(ctx), c.watchPreemptions(core.RESTClient()))
+		c.evictions = &nodes.Evictions{
+			Nodes: c.snap, Signals: opts.Draining, Reader: c.reader, Writer: c.writer, Events: c.events, Log: opts.Log,
+		}
+		return c, errors.Join(c.draining.Watch(ctx, mgr.GetCache()), c.evictions.Watch(core.RESTClient()))
 	}
 	return c, nil
-}
-
-// kind is a kind of objects that is watched, and where its objects are kept.
-type kind struct {
-	object   client.Object
-	store    *toolscache.Indexer
-	indexers toolscache.Indexers
-}
-
-func (c *Cluster) kinds() []kind {
-	return []kind{
-		{&discoveryv1.EndpointSlice{}, &c.snap.slices, sliceIndexers()},
-		{&corev1.Service{}, &c.snap.services, c.serviceIndexers()},
-		{&corev1.Node{}, &c.snap.nodes, nodeIndexers()},
-		{&v1alpha1.BackendPool{}, &c.snap.pools, poolIndexers(c.snap.place)},
-		{&corev1.Namespace{}, &c.snap.namespaces, toolscache.Indexers{}},
-	}
 }
 
 // inform starts to watch a kind once the manager runs.
@@ -201,15 +174,15 @@ func (c *Cluster) Synced(*http.Request) error {
 func (c *Cluster) Setup(lanes Lanes) error {
 	c.lanes, c.pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {
-		c.opts.Reach.tells(c.reachable, c.well)
+		c.opts.Reach.Notify(c.reachable, c.well)
 	}
 	runs := []func(context.Context){lanes.Run}
-	if c.balancers != nil {
-		runs = append(runs, c.balancers.Run, c.findLeftovers)
-		if err := c.setupBalancing(); err != nil {
+	if c.services.Balances() {
+		runs = append(runs, c.services.Run, c.services.FindLeftovers)
+		if err := c.services.Setup(c.mgr); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)
 		}
-		if len(c.balancing.Several) > 0 {
+		if len(c.places.several) > 0 {
 			if err := c.setupPlacing(); err != nil {
 				return fmt.Errorf("controller of the places of nodes: %w", err)
 			}
@@ -219,50 +192,24 @@ func (c *Cluster) Setup(lanes Lanes) error {
 	if c.news != nil {
 		runs, last = append(runs, c.tellNews), c.tellAdminNews
 	} else {
-		runs = append(runs, c.tellLeftDown)
+		runs = append(runs, func(ctx context.Context) { nodes.TellLeftDown(ctx, c.snap, c.events, c.opts.Log) })
 	}
-	if err := c.mgr.Add(leading{runs, last, c.events}); err != nil {
+	if err := c.mgr.Add(events.Runnable{Runs: runs, Last: last, Events: c.events}); err != nil {
 		return err
 	}
-	if c.preemptions != nil {
-		if err := c.setupPreemption(); err != nil {
+	if c.evictions != nil {
+		if err := c.evictions.Setup(c.mgr, c.opts.Requeue); err != nil {
 			return fmt.Errorf("controller of announced evictions: %w", err)
 		}
 	}
-	options := func() controller.Options {
-		return controller.Options{RateLimiter: c.opts.Requeue.limiter(), NewQueue: newFairQueue}
-	}
-	err := builder.ControllerManagedBy(c.mgr).Named("service").
-		Watches(&discoveryv1.EndpointSlice{}, mapped(c.servicesOfSlice), builder.WithPredicates(sliceChanged(), live())).
-		Watches(&corev1.Service{}, mapped(c.boundService), builder.WithPredicates(serviceChanged(), live())).
-		Watches(&corev1.Node{}, mapped(c.servicesOnNode), builder.WithPredicates(c.nodeChanged(), live())).
-		WatchesRawSource(c.services.source()).
-		WithOptions(options()).
-		Complete(c.services.noting(c.reconcileService))
-	if err != nil {
-		return fmt.Errorf("controller of Services: %w", err)
-	}
-	err = builder.ControllerManagedBy(c.mgr).Named("backendpool").
-		Watches(&v1alpha1.BackendPool{}, mapped(c.poolAndRivals), builder.WithPredicates(poolChanged())).
-		Watches(&corev1.Service{}, mapped(c.poolsOfService), builder.WithPredicates(serviceChanged())).
-		Watches(&corev1.Node{}, mapped(c.poolsOfNode), builder.WithPredicates(c.nodeOrLabelsChanged())).
-		Watches(&corev1.Namespace{}, mapped(c.poolsIn), builder.WithPredicates(grantChanged())).
-		WatchesRawSource(c.wake.source()).
-		WithOptions(options()).
-		Complete(c.wake.noting(c.reconcilePool))
-	if err != nil {
-		return fmt.Errorf("controller of BackendPools: %w", err)
-	}
-	return nil
+	return c.pools.Setup(c.mgr, c.opts.Requeue)
 }
 
 // reachable has the statuses written now that could not be written before, and the pools
 // that could not be recorded. Their back-off has grown with the time for which the API
 // server was away.
 func (c *Cluster) reachable() {
-	for _, ref := range c.statuses.Unsaved() {
-		c.wake.add(ref)
-	}
+	c.pools.RetryStatuses()
 	time.AfterFunc(afterLists, c.lanes.Resume)
 }
 
@@ -274,23 +221,10 @@ const afterLists = time.Second
 // well has those tried again that failed because of the API server, which does answer.
 func (c *Cluster) well() {
 	now := time.Now()
-	c.services.retry(now)
-	c.wake.retry(now)
-	c.balanced.retry(now)
-	c.evicted.retry(now)
-	c.placing.retry(now)
+	c.pools.Retry(now)
+	c.services.Retry(now)
+	if c.evictions != nil {
+		c.evictions.Retry(now)
+	}
+	c.placing.Retry(now)
 }
-
-// mapped is the handler of all events. It queues what the initial list of objects
-// brings with low priority, so that a live change goes first however long that list is.
-func mapped(to handler.MapFunc) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(to) }
-
-// live drops what the initial list brings: it is no change, and each BackendPool is
-// reconciled then for itself.
-func live() predicate.Predicate {
-	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
-}
-
-// States counts the BackendPools by the reason of their Synced condition, as kubectl
-// shows it. Its cost grows with their number.
-func (c *Cluster) States() map[string]int { return c.statuses.Reasons() }

@@ -16,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/grant"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -50,7 +52,7 @@ func (s *scene) tenant() client.Client {
 	}
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Impersonate.UserName = "system:serviceaccount:" + s.ns + ":tenant"
-	tenant, err := client.New(cfg, client.Options{Scheme: kube.Scheme()})
+	tenant, err := client.New(cfg, client.Options{Scheme: view.Scheme()})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -159,7 +161,7 @@ func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 	writes := s.writes()
 	s.delete(&v1alpha1.BackendPool{}, "web")
 	s.goes("web")
-	s.wasTold("BackendPool", "web", kube.EventLeftInPlace, 1)
+	s.wasTold("BackendPool", "web", backendpool.EventLeftInPlace, 1)
 	if got := strings.Join(s.held("web"), " "); got != s.ip(1) || s.writes() != writes {
 		t.Errorf("the pool holds %s after %d writes", got, s.writes()-writes)
 	}
@@ -204,18 +206,18 @@ func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
 	}
 	s.wants("web")
 	s.until(func() string {
-		for _, said := range s.messages("Service", "web", kube.EventSyncFailed) {
+		for _, said := range s.messages("Service", "web", services.EventSyncFailed) {
 			if strings.Contains(said, "BackendPool "+s.ns+"/web.kubernetes") && strings.Contains(said, "delete it") {
 				return ""
 			}
 		}
 		return "nothing is said"
 	})
-	if said := s.events("Service", "web"); said[kube.EventEnsured] > 0 {
+	if said := s.events("Service", "web"); said[services.EventEnsured] > 0 {
 		t.Errorf("said %v", said)
 	}
 	s.delete(&v1alpha1.BackendPool{}, "web.kubernetes")
-	s.wasTold("Service", "web", kube.EventEnsured, 1)
+	s.wasTold("Service", "web", services.EventEnsured, 1)
 }
 
 // What Weir made is copied, relabelled, and loses its owner: it stays what it was, and the

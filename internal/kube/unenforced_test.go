@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/services"
 )
 
 // A restriction without effect is told once, and again when it is another one; the Service is
@@ -16,14 +16,14 @@ func TestARestrictionWithoutEffectIsTold(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-deny-all-except-load-balancer-source-ranges", "true"))
 	s.balanced("web", 1)
-	s.wasTold("Service", "web", kube.EventNoEffect, 1)
+	s.wasTold("Service", "web", services.EventNoEffect, 1)
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "10"))
 	s.asked("web", 2)
-	s.wasTold("Service", "web", kube.EventEnsured, 2)
-	s.wasTold("Service", "web", kube.EventNoEffect, 1)
+	s.wasTold("Service", "web", services.EventEnsured, 2)
+	s.wasTold("Service", "web", services.EventNoEffect, 1)
 	s.edits("web", func(svc *corev1.Service) {
 		annotated("azure-disable-load-balancer-nsg-rule", "true")(svc)
 		svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
 	})
-	s.wasTold("Service", "web", kube.EventNoEffect, 2)
+	s.wasTold("Service", "web", services.EventNoEffect, 2)
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -19,7 +20,7 @@ const recordedWholeWrites = "whole-writes"
 
 // WholeWrites keeps what Azure was seen to do with writes of whole load balancers in the
 // ConfigMap RecordName, where the next process and the next leader find it and no tenant can
-// write. It implements poolupdate.Verdicts.
+// write. It implements verdicts.Store.
 type WholeWrites struct {
 	Reader client.Reader
 	// Writer has to be one of the leader alone.
@@ -30,7 +31,7 @@ type WholeWrites struct {
 	Log     *slog.Logger
 }
 
-// Read implements poolupdate.Verdicts. What nobody can read is as good as nothing: it is found out
+// Read implements verdicts.Store. What nobody can read is as good as nothing: it is found out
 // again.
 func (w WholeWrites) Read(ctx context.Context) (map[string]wholewrite.Record, error) {
 	r, err := ReadRecord(ctx, w.Reader, w.Namespace)
@@ -47,13 +48,13 @@ func (w WholeWrites) parse(r Record) map[string]wholewrite.Record {
 	all, err := wholewrite.Parse(r.object.Data[recordedWholeWrites])
 	if err != nil {
 		w.Log.Warn("what Azure does with writes of whole load balancers is found out again: delete the key if it is yours",
-			"configMap", key(w.Namespace, RecordName), "key", recordedWholeWrites, "err", err)
+			"configMap", view.Key(w.Namespace, RecordName), "key", recordedWholeWrites, "err", err)
 		return map[string]wholewrite.Record{}
 	}
 	return all
 }
 
-// Keep implements poolupdate.Verdicts. What else is on record stays.
+// Keep implements verdicts.Store. What else is on record stays.
 func (w WholeWrites) Keep(ctx context.Context, subscription string, seen wholewrite.Record) error {
 	for range recordTries {
 		r, err := ReadRecord(ctx, w.Reader, w.Namespace)
@@ -67,5 +68,5 @@ func (w WholeWrites) Keep(ctx context.Context, subscription string, seen wholewr
 			return err
 		}
 	}
-	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", key(w.Namespace, RecordName))
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(w.Namespace, RecordName))
 }

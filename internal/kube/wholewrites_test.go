@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -40,7 +41,7 @@ func TestWholeWritesAreOnRecord(t *testing.T) {
 		{"another subscription", []client.Object{recordHolding(map[string]string{"whole-writes": beside, "else": "x"})}, "third", "else whole-writes", "s1 third", false},
 		{"nonsense", []client.Object{recordHolding(map[string]string{"whole-writes": "yes", "else": "x"})}, "", "else whole-writes", "s1", true},
 	} {
-		api := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(tt.stands...).Build()
+		api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(tt.stands...).Build()
 		var log strings.Builder
 		w := WholeWrites{Reader: api, Writer: api, Namespace: "weir-system", Version: "v2", Log: slog.New(slog.NewTextHandler(&log, nil))}
 		names := func() string {
@@ -74,7 +75,7 @@ func TestWholeWritesAreOnRecord(t *testing.T) {
 // Somebody else writes the record between a read and the write: neither is lost.
 func TestWholeWritesAreKeptBesideAnotherWriter(t *testing.T) {
 	moved := false
-	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(recordHolding(nil)).Build(), interceptor.Funcs{
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(nil)).Build(), interceptor.Funcs{
 		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 			if !moved {
 				moved = true

@@ -29,7 +29,7 @@ const (
 type rules struct {
 	fence bool // lead.Fence: a write asks it before it leaves
 	union bool // kube.unite: who meets another's ledger keeps what that holds
-	lease int8 // kube.Election.LeaseDuration
+	lease int8 // leases.Election.LeaseDuration
 }
 
 // set is a set of addresses, by bits: 1 is that of replica 0, 2 that of replica 1. Each wants

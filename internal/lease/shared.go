@@ -26,7 +26,7 @@ const (
 	patience = 10 * time.Second
 )
 
-// Holder acquires and releases the Lease; see kube.ResourceLease. It is called by one
+// Holder acquires and releases the Lease; see leases.Resource. It is called by one
 // goroutine at a time.
 type Holder interface {
 	// Acquire takes the Lease for a term from now on, or renews it. It returns a
@@ -61,7 +61,7 @@ type Shared struct {
 
 	mu    sync.Mutex // guards all below; held for moments
 	held  *hold      // nil while no lane is in
-	began time.Time  // of the turn: its first acquisition
+	began time.Time  // of the turn: when its first acquisition was asked for
 	freed time.Time  // when it was last released
 	// refusal is why the Lease was last refused or lost, nil once it was acquired
 	// again; the next request may be made at askAt.
@@ -159,6 +159,9 @@ func (s *Shared) acquire(ctx context.Context) (*hold, error) {
 	}
 	if now.Sub(s.freed) >= breath {
 		s.began = now
+		if now.Before(end) { // the machine may have slept before it had the answer
+			s.began = end.Add(-s.term)
+		}
 	}
 	renewal, stop := context.WithCancel(context.Background())
 	s.held = &hold{lanes: 1, end: end, left: make(chan struct{}), stop: stop}

@@ -169,6 +169,23 @@ func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 	})
 }
 
+// A turn begins when the Lease is asked for: the machine may sleep before it has the answer.
+func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
+	tell(t, func(s *story) {
+		asleep := &sleeper{s.api.as("weir"), turn}
+		s.weir = NewShared(asleep, term, s.weir.log)
+		first := s.enters(s.weir)
+		asleep.sleeps = 0
+		first.leave()
+		s.requests("acquire weir", "release weir")
+		again := time.Now()
+		s.enters(s.weir).leave()
+		if waited := time.Since(again); waited != breath {
+			s.Errorf("after a turn that was slept through it is taken again after %s, want %s", waited, breath)
+		}
+	})
+}
+
 // A lane does not stand for minutes behind another's pass without saying why.
 func TestWhoWaitsForAWholeTurnHearsWhy(t *testing.T) {
 	tell(t, func(s *story) {

@@ -91,6 +91,18 @@ func (h *holder) request(ctx context.Context, request string, serve func() error
 	return nil
 }
 
+// sleeper is a holder on a machine that sleeps before it has the answer.
+type sleeper struct {
+	*holder
+	sleeps time.Duration
+}
+
+func (h *sleeper) Acquire(ctx context.Context) error {
+	err := h.holder.Acquire(ctx)
+	time.Sleep(h.sleeps)
+	return err
+}
+
 // set changes the Lease while requests may be under way.
 func (a *apiLease) set(change func()) {
 	a.mu.Lock()

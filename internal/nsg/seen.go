@@ -60,6 +60,22 @@ func see(in Input) *sight {
 	return s
 }
 
+// Hosts are the single addresses that managed rules name, whosever they are.
+func Hosts(rules []lb.SecurityRule) map[netip.Addr]bool {
+	hosts := map[netip.Addr]bool{}
+	for _, r := range rules {
+		if !managed(r) {
+			continue
+		}
+		for _, text := range r.Destinations {
+			if a, host := address(text); host {
+				hosts[a] = true
+			}
+		}
+	}
+	return hosts
+}
+
 func (s *sight) anyHere(addresses []netip.Addr) bool {
 	return slices.ContainsFunc(addresses, func(a netip.Addr) bool { return s.here[a] })
 }

@@ -43,12 +43,16 @@ type result struct {
 	down, downed, restored []netip.Addr
 	// added are the addresses that were not there.
 	added []netip.Addr
+	// members is true if the write changes which addresses the pool has.
+	members bool
 	// ledger is what the ledger held; nil if nobody asked it.
 	ledger *Recorded
 	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
 	// is none. wrote is true once the attempt has sent a write itself.
 	lost  string
 	wrote bool
+	// earlier is lost as it was before the last write: after the attempt before, or the first write of this one.
+	earlier string
 	// kept is an etag that stayed when the pool was written as it was; empty if none did.
 	kept string
 	// held is what the ledger holds while the attempt writes.
@@ -112,20 +116,19 @@ func (c *Config) attempt(ctx context.Context, t try, h history) result {
 	defer cancel()
 	r := c.begin(h)
 	err := c.bringLevel(within, t, &r)
-	return r.end(ctx, within, err, h.lost)
+	return r.end(ctx, within, err)
 }
 
 // begin returns the result of an attempt that has found out nothing yet.
 func (c *Config) begin(h history) result {
-	return result{observed: -1, lost: h.lost, kept: h.kept, unguarded: c.Behaviour.PoolIfMatch == behaviour.Ignored}
+	return result{observed: -1, lost: h.lost, earlier: h.lost, kept: h.kept, unguarded: c.Behaviour.PoolIfMatch == behaviour.Ignored}
 }
 
-// end returns the result of an attempt that ended with err, which was made within a context
-// of its own. lost is the etag that guarded a write of the attempt before.
-func (r result) end(ctx, within context.Context, err error, lost string) result {
+// end returns the result of an attempt that ended with err, made within a context of its own.
+func (r result) end(ctx, within context.Context, err error) result {
 	decided := !r.open
 	if err != nil {
-		decided = r.lost != lost && !fault.From(err).Undecided && within.Err() == nil
+		decided = r.lost != r.earlier && !fault.From(err).Undecided && within.Err() == nil
 	}
 	if decided {
 		r.lost = "" // it has landed, or never will
@@ -216,7 +219,7 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, r *resu
 		r.down = leftDown(recorded.Down, want.Addresses, observed)
 		todo.unseen = todo.unseen || len(r.down) < len(recorded.Down)
 	}
-	r.downed, r.restored, r.added = todo.downed, todo.restored, todo.added
+	r.downed, r.restored, r.added, r.members = todo.downed, todo.restored, todo.added, todo.add+todo.remove > 0
 	if todo.none() {
 		r.outcome = Unchanged
 		if write, err = r.fence(observed, todo.unseen); err != nil || !write {

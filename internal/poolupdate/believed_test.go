@@ -5,9 +5,7 @@ package poolupdate
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"weir.dev/weir/internal/fault"
@@ -58,35 +56,8 @@ func TestAnAnswerThatNobodyReadBackIsNotBelieved(t *testing.T) {
 				t.Errorf("%s holds %q", id.Name, got)
 			}
 		}
-		if w.lanes.verdicts.proven(pools[0].LoadBalancer.SubscriptionID, []wholewrite.Change{wholewrite.Addresses}) {
+		if w.lanes.verdicts.Proven(pools[0].LoadBalancer.SubscriptionID, []wholewrite.Change{wholewrite.Addresses}) {
 			t.Error("Azure is taken for one that takes whole writes")
-		}
-	})
-}
-
-// hung is a record that answers nobody.
-type hung struct{}
-
-func (hung) Read(context.Context) (map[string]wholewrite.Record, error) { return nil, nil }
-
-func (hung) Keep(ctx context.Context, _ string, _ wholewrite.Record) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// A trial waits for the record no longer than its patience, whoever else is writing it.
-func TestARecordThatHangsKeepsNoLane(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := newVerdicts(&Config{WholeWrites: wholewrite.Auto, Verdicts: hung{}, Version: "v", Log: slog.New(slog.DiscardHandler)})
-		v.read(t.Context())
-		go func() { _ = v.write(t.Context(), "a") }()
-		synctest.Wait()
-		start := time.Now()
-		if err := v.begin(t.Context(), "b", []wholewrite.Change{wholewrite.Addresses}); err == nil {
-			t.Error("a trial that is not on record")
-		}
-		if took := time.Since(start); took > 2*recordPatience {
-			t.Errorf("the lane waited %s", took)
 		}
 	})
 }

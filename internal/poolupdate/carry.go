@@ -190,7 +190,7 @@ func (c *carried) fail(mayLand bool) {
 // operator says that it does.
 func (l *lane) seesTaken(p parcel) bool {
 	return !slices.ContainsFunc(changesIn([]parcel{p}), func(ch wholewrite.Change) bool {
-		return wholewrite.Answer(l.cfg.Behaviour, ch) != behaviour.Taken && !l.verdicts.proven(l.id.SubscriptionID, []wholewrite.Change{ch})
+		return wholewrite.Answer(l.cfg.Behaviour, ch) != behaviour.Taken && !l.verdicts.Proven(l.id.SubscriptionID, []wholewrite.Change{ch})
 	})
 }
 

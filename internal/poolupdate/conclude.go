@@ -21,8 +21,8 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
 	h.openSince = r.opened(h.openSince, now)
 	h.lost, h.kept = r.lost, r.kept
-	if h.owed && r.outcome == Unchanged {
-		r.outcome = Written
+	if h.owed && r.directed() {
+		r.outcome, r.members = Written, true
 	}
 	h.owed = h.owed && !r.directed()
 	cause := causeOf(ops, r.settled())
@@ -45,7 +45,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 		return
 	}
 	v := settle(r.outcome, r.interfaces, retryAt, ops, l.cfg.MaxRetries, past{
-		told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp, now: now, longest: l.cfg.Interval,
+		told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp, states: !r.members, now: now, longest: l.cfg.Interval,
 	})
 	requeued := slices.ContainsFunc(v.requeue, Operation.member)
 	if !requeued && (cause.member || r.settled()) {

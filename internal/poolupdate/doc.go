@@ -21,8 +21,7 @@
 //	fill.go       whether a write of the load balancer fills a pool (pure)
 //	together.go   which pools are due together (pure)
 //	whole.go, wholeend.go  several pools by one write of their load balancer, and its end
-//	trial.go, verdicts.go  whether Azure takes such writes
-//	verdictrecord.go       keeps that on record
+//	trial.go      whether Azure takes such writes
 //	carry.go      what a write of the whole load balancer does for its pools
 //	contest.go    somebody else who changes a pool back (pure)
 //	drift.go      when a pool is looked at though nothing changed (pure)

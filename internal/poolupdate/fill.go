@@ -28,7 +28,7 @@ func (l *lane) bringsStates(todo change) bool {
 }
 
 func (l *lane) answer(c wholewrite.Change) behaviour.Answer {
-	return l.verdicts.answer(l.id.SubscriptionID, c, time.Now())
+	return l.verdicts.Answer(l.id.SubscriptionID, c, time.Now())
 }
 
 // empty returns a pool that is to be made as the write of its load balancer has to make it:

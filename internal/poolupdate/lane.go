@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/verdicts"
 )
 
 // lane is the one path by which a load balancer's pools are written: one goroutine,
@@ -28,13 +29,13 @@ type lane struct {
 	// holds the lane.
 	wholeAfter time.Time
 	// verdicts say whether Azure takes that.
-	verdicts *verdicts
+	verdicts *verdicts.Verdicts
 }
 
 // errEnded says that the lane is no more; there may be a new one.
 var errEnded = errors.New("the lane has ended")
 
-func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts) *lane {
+func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
 	return &lane{id: id, cfg: cfg, verdicts: verdicts, queue: newQueue(cfg.DriftPeriod), slot: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/verdicts"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -38,7 +39,7 @@ type Config struct {
 	WholeWrites wholewrite.Setting
 	// Verdicts keeps what is found out about that, with the Version of Weir that did; nil is
 	// until the process ends.
-	Verdicts Verdicts
+	Verdicts verdicts.Store
 	Version  string
 	Cluster  Cluster
 	Ledger   Ledger
@@ -55,7 +56,7 @@ type Lanes struct {
 
 	coalesced, known atomic.Uint64
 
-	verdicts *verdicts
+	verdicts *verdicts.Verdicts
 
 	mu    sync.Mutex
 	lanes map[lb.LoadBalancerKey]*lane
@@ -66,7 +67,9 @@ type Lanes struct {
 // New returns Lanes that take operations at once and work on them during Run.
 func New(cfg Config) *Lanes {
 	ls := &Lanes{cfg: cfg, lanes: map[lb.LoadBalancerKey]*lane{}}
-	ls.verdicts = newVerdicts(&ls.cfg)
+	ls.verdicts = verdicts.New(verdicts.Config{
+		Setting: cfg.WholeWrites, Probed: cfg.Behaviour, Store: cfg.Verdicts, Version: cfg.Version, Interval: cfg.Interval, Log: cfg.Log,
+	})
 	return ls
 }
 
@@ -74,7 +77,7 @@ func New(cfg Config) *Lanes {
 // any more. What is still queued then is dropped without a word.
 func (ls *Lanes) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { ls.verdicts.run(ctx) })
+	running.Go(func() { ls.verdicts.Run(ctx) })
 	ls.mu.Lock()
 	ls.start = func(l *lane) { running.Go(func() { l.run(ctx) }) }
 	for _, l := range ls.lanes {
@@ -89,27 +92,26 @@ func (ls *Lanes) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Add queues operations and wakes their lanes. It does not wait for anything. A lane that
-// sleeps finds all of them when it wakes.
+// Add queues operations and wakes their lanes, each of which finds all at once. It waits for nothing.
 func (ls *Lanes) Add(ops ...Operation) {
-	now, woken := time.Now(), map[*lane]struct{}{}
+	now, of := time.Now(), map[*lane][]Operation{}
 	var behind []lb.PoolID // their lanes are at work
 	ls.mu.Lock()           // held across, so that no lane ends in between
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
-		if l.queue.add(op, now) {
-			woken[l] = struct{}{}
-		} else {
-			ls.coalesced.Add(1)
-		}
+		of[l] = append(of[l], op)
 		if l.busy() {
 			behind = append(behind, op.Pool)
 		}
 	}
-	ls.mu.Unlock()
-	for l := range woken {
-		l.queue.signal()
+	for l, its := range of {
+		queued := l.queue.add(now, its...)
+		ls.coalesced.Add(uint64(len(its) - queued))
+		if queued > 0 {
+			l.queue.signal()
+		}
 	}
+	ls.mu.Unlock()
 	for _, pool := range behind {
 		ls.tellBehind(pool)
 	}
@@ -240,7 +242,7 @@ func (ls *Lanes) Avoided() (coalesced, known uint64) {
 
 // WholeWrites counts subscriptions by change and by what is known of writes of whole load
 // balancers, once it is known what is on record; own is the cluster's.
-func (ls *Lanes) WholeWrites(own string) map[[2]string]int { return ls.verdicts.count(own) }
+func (ls *Lanes) WholeWrites(own string) map[[2]string]int { return ls.verdicts.Count(own) }
 
 // lane returns the lane of a load balancer, and starts it if it is new. The caller
 // holds ls.mu.

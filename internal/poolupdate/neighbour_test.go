@@ -63,7 +63,7 @@ func TestLawNeighbours(t *testing.T) {
 				op.ChangedAt = now
 			}
 			op.retryCount = rapid.IntRange(0, 1).Draw(t, "retries")
-			q.add(op, now)
+			q.add(now, op)
 		}
 		spaces := []string{"a", "b", "c"}
 		for i := range rapid.IntRange(0, 40).Draw(t, "others") {
@@ -71,7 +71,7 @@ func TestLawNeighbours(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "pause")) * time.Second)
 		}
 		mine := poolID("kubernetes", "mine")
-		q.add(Operation{Ref: Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now}, now)
+		q.add(now, Operation{Ref: Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now})
 		now = now.Add(debounce)
 		for turn := range len(spaces) + 1 {
 			pick, ok, _ := q.next(now, interval)
@@ -96,13 +96,13 @@ func TestAWholeWriteIsShared(t *testing.T) {
 	q, now := newQueue(0), start
 	for i := range 1500 {
 		id := poolID("kubernetes", fmt.Sprint("crowd-", i))
-		q.add(Operation{Ref: Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now}, now)
+		q.add(now, Operation{Ref: Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	var mine []lb.PoolKey
 	for i := range mostTogether / 2 {
 		id := poolID("kubernetes", fmt.Sprint("mine-", i))
 		mine = append(mine, id.Key())
-		q.add(Operation{Ref: Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now}, now)
+		q.add(now, Operation{Ref: Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	together := map[lb.PoolKey]bool{}
 	for _, key := range q.together(now.Add(debounce), interval, leaves{wholewrite.Yes, wholewrite.Yes}) {

@@ -9,7 +9,6 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/wholewrite"
 )
 
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
@@ -39,14 +38,6 @@ type Balancers interface {
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
 }
 
-// Verdicts keeps, durably, what Azure was seen to do with writes of whole load balancers.
-type Verdicts interface {
-	// Read returns what is on record, by subscription.
-	Read(ctx context.Context) (map[string]wholewrite.Record, error)
-	// Keep replaces what is on record of a subscription.
-	Keep(ctx context.Context, subscription string, r wholewrite.Record) error
-}
-
 // Cluster answers from the newest snapshot of the cluster, without waiting.
 type Cluster interface {
 	// Relevant reports whether an operation still has anyone to serve: the same
@@ -62,10 +53,10 @@ type Cluster interface {
 type Desired struct {
 	Addresses []lb.Address
 	// Ours reports whether an address that stands in the pool when Weir first
-	// takes it is one of ours: all of them in a pool that Weir made, those of
-	// this cluster's nodes in a pool that somebody else did.
+	// takes it is one of ours: those of this cluster's nodes, and in a pool that Weir
+	// made all, unless it knows what it has put there.
 	Ours func(netip.Addr) bool
-	// Alone is true for a pool that Weir made, and nobody else writes.
+	// Alone is true for a pool that Weir made: nobody else sets nodes of this cluster Down there.
 	Alone bool
 	// AddressOf returns the address of the node that a machine is, by which it is known in
 	// the ledger; false if it is none of the cluster's.

@@ -59,28 +59,29 @@ func newQueue(driftPeriod time.Duration) *queue {
 	return &queue{driftPeriod: driftPeriod, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
 }
 
-// add queues an operation, or lets a queued one that says the same stand for it; it
-// reports which. Whoever adds signals when all is added that came together.
-func (q *queue) add(op Operation, now time.Time) (queued bool) {
-	op.queuedAt = now
-	key := op.Pool.Key()
+// add queues operations, or lets a queued one that says the same stand for one of them; it
+// counts the first. A lane sees all of them or none, and is signalled by whoever adds.
+func (q *queue) add(now time.Time, ops ...Operation) (queued int) {
 	q.mu.Lock()
-	w, known := q.pools[key]
-	if !known {
-		w = &waiting{told: map[ServiceName]word{}}
-		q.pools[key] = w
-		q.watch(key, w, now)
-	}
-	w.recalls(op, !known)
-	if !op.Admin || w.subject.Ref != op.Ref {
-		w.subject = op
-	}
-	w.history.notBefore = later(w.history.notBefore, op.NotBefore)
+	defer q.mu.Unlock()
 	before := q.depth
-	q.hold(key, w, coalesce(w.ops, op))
-	queued = q.depth > before
-	q.mu.Unlock()
-	return queued
+	for _, op := range ops {
+		op.queuedAt = now
+		key := op.Pool.Key()
+		w, known := q.pools[key]
+		if !known {
+			w = &waiting{told: map[ServiceName]word{}}
+			q.pools[key] = w
+			q.watch(key, w, now)
+		}
+		w.recalls(op, !known)
+		if !op.Admin || w.subject.Ref != op.Ref {
+			w.subject = op
+		}
+		w.history.notBefore = later(w.history.notBefore, op.NotBefore)
+		q.hold(key, w, coalesce(w.ops, op))
+	}
+	return q.depth - before
 }
 
 // hold replaces a pool's operations. The caller holds q.mu.

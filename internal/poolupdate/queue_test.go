@@ -53,8 +53,8 @@ func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
 // Nothing of a pool that is forgotten is left to be picked, not even a look for drift.
 func TestForgettingLeavesNothingToPick(t *testing.T) {
 	q := newQueue(period)
-	q.add(Operation{Ref: Ref{Name: "web"}, Pool: web}, start)
-	q.add(Operation{Ref: Ref{Name: "api"}, Pool: api}, start)
+	q.add(start, Operation{Ref: Ref{Name: "web"}, Pool: web})
+	q.add(start, Operation{Ref: Ref{Name: "api"}, Pool: api})
 	q.look(start.Add(period))
 	if len(q.busy) != 2 || q.depth != 2 {
 		t.Fatalf("%d pools with %d operations", len(q.busy), q.depth)

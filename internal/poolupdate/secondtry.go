@@ -50,7 +50,7 @@ func (c *Config) secondTry(ctx context.Context, t try, before result, r *result,
 func (r *result) anew(before result, met *fault.Fault) {
 	before.observed, before.wanted, before.ledger, before.overtaken = r.observed, r.wanted, r.ledger, met.Overtaken()
 	if met.Undecided {
-		before.lost, before.wrote = r.lost, true
+		before.lost, before.earlier, before.wrote = r.lost, r.lost, true
 	}
 	*r = before
 }
@@ -59,7 +59,7 @@ func (r *result) anew(before result, met *fault.Fault) {
 // refused: the SDK sent it twice, and the second met what the first had changed.
 func (c *Config) tryAgain(ctx context.Context, t try, before result, r *result, met error) error {
 	f, patience := fault.From(met), c.Interval
-	landed := f.Overtaken() && f.Undecided
+	landed, members := f.Overtaken() && f.Undecided, r.members
 	if landed { // it may be our own write that is under way
 		patience = echoPatience * c.Interval
 	}
@@ -73,7 +73,7 @@ func (c *Config) tryAgain(ctx context.Context, t try, before result, r *result, 
 	}
 	err = c.writeRead(ctx, t, observed, r)
 	if landed && r.outcome == Unchanged {
-		r.outcome = Written
+		r.outcome, r.members = Written, members
 	}
 	return err
 }

@@ -118,30 +118,37 @@ func TestTheSecondWriteWaitsForTheOtherOne(t *testing.T) {
 // had landed. Then the pool is level, and its Service is told so, even if Azure still works on it.
 func TestAnEchoOfOurOwnWriteIsNoFailure(t *testing.T) {
 	for _, takes := range []time.Duration{0, 3 * time.Second, 70 * time.Second} {
-		inWorld(t, 3, func(w *world) {
-			w.pool(web, "vm=10.9.9.9")
-			land := w.somebodyWrites(web, "vm=10.9.9.9 n1=10.0.0.1", takes)
-			w.beforePut(func() error {
-				_ = land()
-				return fault.Classify(fault.Answer{Status: 412, MayLand: true}, errors.New("etag"))
-			})
-			w.change(web, "n1=10.0.0.1")
-			w.wait(2 * time.Minute)
-			w.expectReports("web Written Updated:web")
-			if lost := w.standing(web).history.lost; lost != "" {
-				t.Errorf("a lost write is feared, by its etag %s", lost)
-			}
-			puts := 0
-			for _, call := range w.calls {
-				if len(call) > 20 && call[len(call)-12:] == "n1=10.0.0.1" {
-					puts++
-				}
-			}
-			if puts > 1 {
-				t.Errorf("written twice: %q", w.calls)
-			}
-		})
+		for _, hears := range []func(*world, lb.PoolID, string){(*world).change, (*world).look} {
+			anEcho(t, takes, hears)
+		}
 	}
+}
+
+// anEcho is heard of as a change, or found by a process that starts.
+func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, string)) {
+	inWorld(t, 3, func(w *world) {
+		w.pool(web, "vm=10.9.9.9")
+		land := w.somebodyWrites(web, "vm=10.9.9.9 n1=10.0.0.1", takes)
+		w.beforePut(func() error {
+			_ = land()
+			return fault.Classify(fault.Answer{Status: 412, MayLand: true}, errors.New("etag"))
+		})
+		hears(w, web, "n1=10.0.0.1")
+		w.wait(2 * time.Minute)
+		w.expectReports("web Written Updated:web")
+		if lost := w.standing(web).history.lost; lost != "" {
+			t.Errorf("a lost write is feared, by its etag %s", lost)
+		}
+		puts := 0
+		for _, call := range w.calls {
+			if len(call) > 20 && call[len(call)-12:] == "n1=10.0.0.1" {
+				puts++
+			}
+		}
+		if puts > 1 {
+			t.Errorf("written twice: %q", w.calls)
+		}
+	})
 }
 
 // Whoever wrote just what was wanted has spared the second write, and nobody hears of it.
@@ -251,6 +258,51 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 		w.wait(time.Minute)
 		w.expectReports("web Retriable Retrying:web", "web Written Updated:web")
 	})
+}
+
+// A first write that may land yet is not forgotten when the second comes to nothing, or is guarded
+// by the same etag and refused: when people want again what the pool shows, it is written once
+// more, which takes from the first write the etag that it needs.
+func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
+	again := fault.Answer{Status: 400, Codes: []string{"NotNow"}}
+	for _, code := range []string{fault.CodeParentFailed, codeInterfaceMember} {
+		for _, second := range []string{"GET", "READ LEDGER", "PUT"} {
+			if code == codeInterfaceMember && second != "GET" {
+				continue // what is no pool of interfaces is not written again
+			}
+			t.Run(code+", "+second, func(t *testing.T) {
+				var parent failedParent
+				inWorldOf(t, Config{MaxRetries: 3, Whole: &parent}, func(w *world) {
+					parent.world, parent.failed = w, true
+					w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")
+					w.ledger["web"], w.taken["web"] = sortedIPs(addresses("n1=10.0.0.1 n2=10.0.0.2")), true
+					puts, fails := 0, false
+					w.fail = func(call string, _ lb.PoolID) error {
+						switch {
+						case call == "PUT" && puts == 0:
+							puts, fails = 1, true
+							w.wanted["web"] = addresses("n1=10.0.0.1")
+							return fault.Classify(fault.Answer{Status: 400, Codes: []string{code}, MayLand: true}, errors.New("first"))
+						case fails && call == second:
+							fails = false
+							return fault.Classify(again, errors.New("second"))
+						case call == "PUT":
+							puts++
+						}
+						return nil
+					}
+					w.change(web, "n1=10.0.0.1")
+					w.wait(time.Second)
+					w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+					w.wait(2 * time.Minute)
+					w.expectPool(web, "n1=10.0.0.1 n2=10.0.0.2")
+					if etag := w.pools[web.Key()].Etag; etag == "1" {
+						t.Errorf("the first write can land yet: %q", w.calls)
+					}
+				})
+			})
+		}
+	}
 }
 
 // failedParent is a load balancer that is Failed until it is written.

@@ -93,9 +93,9 @@ type past struct {
 	// gaveUp is true if the last change was given up; again, if it is for the same
 	// error as now.
 	gaveUp, again bool
-	// now is when the attempt ended, and longest the longest back-off.
-	now     time.Time
-	longest time.Duration
+	states        bool          // what was written are admin states alone
+	now           time.Time     // when the attempt ended
+	longest       time.Duration // the longest back-off
 }
 
 // verdict is what settle decides for a group.
@@ -110,10 +110,10 @@ type verdict struct {
 	adminSince             time.Time
 }
 
-// settle applies the table to every operation of a group. Some words are left out of it
-// or put into it: an unchanged pool is silent unless its Service was last told Retrying
-// or Failed (a write had landed whose answer was lost), an admin operation speaks only then,
-// and an error that a change was given up for is not told again by a look for drift.
+// settle applies the table to every operation of a group, but for some words. Only after Retrying
+// or Failed do these speak: an unchanged pool (a write had landed whose answer was lost), an admin
+// operation, the first look of a process that had only admin states to write. An error that a
+// change was given up for is not told again by a look for drift.
 //
 // The membership of a pool of network interfaces is refused, whatever became of its admin states.
 func settle(outcome Outcome, interfaces bool, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
@@ -169,7 +169,7 @@ func (p past) decide(outcome Outcome, op Operation, maxRetries int) disposition 
 	case op.retryCount >= maxRetries:
 		d = row.spent
 	}
-	if op.Admin {
+	if op.Admin || op.looks() && !op.drift && p.states && outcome == Written {
 		d.tell = wordNone
 	}
 	last := p.told[op.Service]

@@ -139,3 +139,28 @@ func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A process that begins looks at a pool, and has only admin states to write: other events speak of
+// these. What changes the members is told, and so is the end of a failure that was told.
+func TestAfterARestartAdminStatesAreNoWordOfThePool(t *testing.T) {
+	for _, tt := range []struct {
+		about  string
+		op     Operation
+		states bool
+		last   word
+		want   word
+	}{
+		{"admin states alone", Operation{}, true, wordNone, wordNone},
+		{"members, too", Operation{}, false, wordNone, wordUpdated},
+		{"after a failure", Operation{}, true, wordFailed, wordUpdated},
+		{"after an attempt that failed", Operation{}, true, wordRetrying, wordUpdated},
+		{"a change is known", Operation{ChangedAt: time.Now()}, true, wordNone, wordUpdated},
+		{"a look for drift", Operation{drift: true}, true, wordNone, wordUpdated},
+	} {
+		tt.op.Service = ServiceName{"shop", "web"}
+		v := settle(Written, false, time.Time{}, []Operation{tt.op}, 3, past{states: tt.states, told: map[ServiceName]word{tt.op.Service: tt.last}})
+		if told := len(v.told[tt.want]) == 1; told != (tt.want != wordNone) || tt.want == wordNone && len(v.told) > 0 {
+			t.Errorf("%s: told %v, want %q", tt.about, v.told, tt.want)
+		}
+	}
+}

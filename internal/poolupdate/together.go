@@ -38,7 +38,8 @@ func (l *lane) together(now time.Time) ([]lb.PoolKey, leaves) {
 
 // may asks for which changes pools may be written together.
 func (l *lane) may(now time.Time) leaves {
-	return l.verdicts.may(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
+	addresses, states := l.verdicts.May(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
+	return leaves{addresses, states}
 }
 
 // together returns the pools with changes that are due, or that only wait for company: where

@@ -70,6 +70,32 @@ func TestATrialThatWasNotSentIsNone(t *testing.T) {
 	}
 }
 
+// What comes along after somebody else was faster is not on the record of the trial, so it is not
+// tried with it.
+func TestTheSecondWriteTriesWhatIsOnRecord(t *testing.T) {
+	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
+		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2")
+		w.wait(time.Minute)
+		w.wrote()
+		w.refuse = func(call string) *fault.Fault {
+			if call != "PUT" {
+				return nil
+			}
+			w.refuse = nil
+			for _, id := range pools {
+				w.wanted[id.Name] = addresses("n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
+			}
+			return fault.Classify(fault.Answer{Status: 412}, errors.New("somebody was faster"))
+		}
+		w.all(pools, "n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3")
+		w.expect("a node returns meanwhile", w.wrote(), "GET balancer, PUT balancer, GET balancer, "+byItself)
+		if got := s.kept[len(s.kept)-1]; !strings.HasSuffix(got, `admin states "" after 0`) {
+			t.Errorf("on record: %q", got)
+		}
+		w.expectPool(pools[0], "vm=10.9.9.9 n1=10.0.0.1/None n2=10.0.0.2 n3=10.0.0.3")
+	})
+}
+
 // A record that cannot be written costs a wait each time, and no trial, however often that is.
 func TestATrialThatCouldNotBeRecordedIsNone(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
@@ -82,7 +108,7 @@ func TestATrialThatCouldNotBeRecordedIsNone(t *testing.T) {
 			w.all(pools, fmt.Sprintf("n%d=10.0.1.%d", i, i+1))
 			w.expect("within the hour", w.wrote(), byItself)
 			away(false)
-			w.wait(recordRest)
+			w.wait(time.Hour)
 		}
 		if n := s.trials(); n != 0 {
 			t.Errorf("%d trials on record: %q", n, s.kept)

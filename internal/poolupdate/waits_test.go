@@ -78,9 +78,9 @@ func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(0)
 		op := Operation{Ref: Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
-		q.add(op, time.Now())
+		q.add(time.Now(), op)
 		attempt := q.take(web.Key(), time.Now(), interval)
-		q.add(op, time.Now())
+		q.add(time.Now(), op)
 		time.Sleep(time.Second)
 		ended := time.Now()
 		q.done(attempt, nil, attempt.history, nil, nil)

@@ -36,7 +36,7 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may leaves, valid fu
 		j.attempt(parcels)
 	}
 	if len(j.trial) > 0 {
-		l.verdicts.end(l.id.SubscriptionID, j.sent)
+		l.verdicts.End(l.id.SubscriptionID, j.sent)
 	}
 }
 
@@ -130,24 +130,15 @@ func (j *joint) permitted(writes []parcel) []parcel {
 	return all
 }
 
-// begin puts what is on trial on record. Where that does not work, or it is not calm any more, it
-// returns false, and the pools go by themselves.
+// begin puts what is on trial on record, once. Where that does not work, or it is not calm any more,
+// or a second write would try what is not on record, it returns false, and the pools go by themselves.
 func (j *joint) begin(writes []parcel) bool {
 	l := j.lane
-	tries := j.may.tries(writes)
-	if len(tries) == 0 || len(j.trial) > 0 {
+	tries := slices.DeleteFunc(j.may.tries(writes), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
+	if len(tries) == 0 {
 		return true
 	}
-	err := error(nil)
-	for _, c := range tries {
-		if why := l.queue.unrest(time.Now(), c); why != "" {
-			err = fmt.Errorf("not now: %s", why)
-		}
-	}
-	if err == nil {
-		err = l.verdicts.begin(j.within, l.id.SubscriptionID, tries)
-	}
-	if err != nil {
+	if err := j.record(tries); err != nil {
 		l.cfg.Log.DebugContext(j.ctx, "load balancer not written whole to see whether Azure takes that", "loadBalancer", l.id.Name, "err", err)
 		for _, p := range writes {
 			l.alone(p, false)
@@ -156,6 +147,18 @@ func (j *joint) begin(writes []parcel) bool {
 	}
 	j.trial = tries
 	return true
+}
+
+func (j *joint) record(tries []wholewrite.Change) error {
+	if len(j.trial) > 0 {
+		return fmt.Errorf("%s came along after what is on trial was put on record", tries[0])
+	}
+	for _, c := range tries {
+		if why := j.lane.queue.unrest(time.Now(), c); why != "" {
+			return fmt.Errorf("not now: %s", why)
+		}
+	}
+	return j.lane.verdicts.Begin(j.within, j.lane.id.SubscriptionID, tries)
 }
 
 // due asks once more, right before the write, for reads and records have taken their time: whether
@@ -228,11 +231,11 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		}
 		slots <- struct{}{}
 		recording.Go(func() {
-			p := &parcels[i]
+			p, members := &parcels[i], parcels[i].r.members
 			p.before, p.read = b.Pools[at], true
 			p.todo, p.write, errs[i] = l.cfg.prepare(within, p.ops[0].Ref, p.before, &p.r)
 			if p.landed && p.r.outcome == Unchanged { // by the write that was taken for refused
-				p.r.outcome = Written
+				p.r.outcome, p.r.members = Written, members
 			}
 			<-slots
 		})
@@ -250,4 +253,14 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		}
 	}
 	return writes
+}
+
+// pause waits, and reports whether the time was over first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }

@@ -46,13 +46,16 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 // was refused may have been sent before, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
 	r := cfg.begin(p.taken.history)
-	r.ledger, r.lost, r.overtaken = p.r.ledger, p.r.lost, true
+	r.ledger, r.overtaken, r.members = p.r.ledger, true, p.r.members
+	if landed {
+		r.lost, r.earlier, r.wrote = p.r.lost, p.r.lost, true
+	}
 	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: r}
 }
 
 // ends settles a pool as an attempt of its own would be that ended with err.
 func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
-	r := p.r.end(ctx, within, err, p.taken.history.lost)
+	r := p.r.end(ctx, within, err)
 	if r.outcome != Shutdown {
 		l.conclude(ctx, p.taken, p.ops, r, p.start)
 	}
@@ -62,7 +65,7 @@ func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 // written, that is the failure of each pool: it would have met the same, and the SDK has tried
 // again already.
 func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
-	r := result{}.end(ctx, within, err, "")
+	r := result{}.end(ctx, within, err)
 	if r.outcome != Terminal && r.outcome != Stale || r.fault.Exhausted() {
 		for _, p := range parcels {
 			l.ends(ctx, within, p, err)
@@ -95,7 +98,7 @@ func (q *queue) lookAtOthers(writes []parcel, now time.Time) {
 // back, for the answer may repeat what was sent.
 func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	l := j.lane
-	if !l.verdicts.proven(l.id.SubscriptionID, changesIn(writes)) {
+	if !l.verdicts.Proven(l.id.SubscriptionID, changesIn(writes)) {
 		again, err := l.cfg.Whole.GetLoadBalancer(j.within, l.id)
 		if err != nil { // nothing is believed that was not seen
 			again = lb.LoadBalancer{}
@@ -106,7 +109,7 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	for _, p := range b.Pools {
 		shown[l.key(p)] = p
 	}
-	l.verdicts.learn(j.ctx, l.id.SubscriptionID, showed(writes, shown))
+	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, showed(writes, shown))
 	for _, p := range writes {
 		s, there := shown[p.taken.pool]
 		if !there || !p.arrived(s) {

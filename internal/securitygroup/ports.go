@@ -57,8 +57,8 @@ type Config struct {
 	RequireEffective bool
 }
 
-// Group is the cluster's security group. Write is for one goroutine at a time, and nobody else of
-// this process writes the group; the other methods may be called from any goroutine.
+// Group is the cluster's security group. Begin, Write and Knows are for one goroutine at a time, and nobody
+// else of this process writes the group; the other methods may be called from any goroutine.
 type Group struct {
 	cfg Config
 	// known are the Services for which the group holds what they want, by owner, and those that
@@ -67,6 +67,9 @@ type Group struct {
 	// had are the destinations that were ours at the last write: those that nobody asks for
 	// any more are closed by the next.
 	had map[netip.Addr]bool
+	// nodes are those that this process has seen: those that are there, and those that left and that
+	// rules still name, because it was not known yet what the Services with ports there want.
+	nodes map[netip.Addr]bool
 	// holds says which Service was the first to name an additional address.
 	holds map[netip.Addr]string
 	// left are the rules of the group as the last write left them, or would have without contests.
@@ -75,7 +78,11 @@ type Group struct {
 
 // New returns a Group.
 func New(cfg Config) *Group {
-	return &Group{cfg: cfg, known: map[string]Demand{}, had: map[netip.Addr]bool{}}
+	return &Group{cfg: cfg, known: map[string]Demand{}, had: map[netip.Addr]bool{}, nodes: map[netip.Addr]bool{}}
 }
+
+// Begin notes the nodes that are there, before the first write: of those that leave by then the
+// rules may know.
+func (g *Group) Begin() { g.sees(g.cfg.Cluster.Nodes(), nil) }
 
 func (g *Group) name() string { return "security group " + g.cfg.ID.Name }

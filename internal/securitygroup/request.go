@@ -17,8 +17,9 @@ type Demand struct {
 	// all that is the Service's.
 	Service, Owner string
 	Desired        *service.Spec // nil if it leaves
-	// Addresses are those of its frontends, and Shown those that its status showed.
-	Addresses, Shown []netip.Addr
+	// Addresses are those of its frontends, Shown those that its status showed, and Had others
+	// that it had, or still has while it leaves.
+	Addresses, Shown, Had []netip.Addr
 	// On is the load balancer where it belongs.
 	On lb.LoadBalancerID
 	// Again is what a person wrote who wants a contest to be taken up again.
@@ -36,6 +37,13 @@ type Request struct {
 	Note string
 	// Contest is the one about its rules; nil if there is none.
 	Contest *contest.Contest
+}
+
+// Knows reports whether this process has written the group for a Service: then it knows where it is
+// open for it.
+func (g *Group) Knows(owner string) bool {
+	_, ok := g.known[owner]
+	return ok
 }
 
 func (d Demand) asked() contest.Asked {

@@ -30,7 +30,8 @@ func (s *survey) behind(g *Group, on lb.LoadBalancerID) behind {
 // survey is what a plan of the security group is made from, but for the group.
 type survey struct {
 	shares []nsg.Share
-	nodes  []netip.Addr
+	// nodes are those of the cluster, and former those that left and that rules may still name.
+	nodes, former []netip.Addr
 	// mine are the destinations of the Services of which it is known what they want, and former ones.
 	mine    map[netip.Addr]bool
 	behinds map[lb.LoadBalancerKey]behind
@@ -45,6 +46,7 @@ type survey struct {
 // they are reached.
 func (g *Group) survey(due []*Request, stay map[string]bool) survey {
 	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[lb.LoadBalancerKey]behind{}}
+	s.former = without(g.nodes, s.nodes)
 	there, isDue := map[string]Reached{}, map[string]bool{}
 	for _, r := range g.cfg.Cluster.Reached() {
 		there[r.Owner] = r
@@ -119,7 +121,7 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 
 // places are the addresses of a Service, those that it had and those in front included.
 func (s *survey) places(of Demand) []netip.Addr {
-	all := slices.Concat(of.Addresses, of.Shown)
+	all := slices.Concat(of.Addresses, of.Shown, of.Had)
 	if of.Desired != nil {
 		all = append(all, s.naming.lawful(of).Desired.Access.Additional...)
 	}
@@ -130,14 +132,14 @@ func (s *survey) places(of Demand) []netip.Addr {
 func (s *survey) reached(addresses []netip.Addr, ports []int32) []nsg.Place {
 	places := []nsg.Place{{Addresses: addresses}}
 	if len(ports) > 0 {
-		places = append(places, nsg.Place{Addresses: s.nodes, Ports: ports})
+		places = append(places, nsg.Place{Addresses: slices.Concat(s.nodes, s.former), Ports: ports})
 	}
 	return places
 }
 
 func (s *survey) input(observed []lb.SecurityRule) nsg.Input {
 	in := nsg.Input{Observed: observed, Shares: s.shares, Ours: maps.Clone(s.mine)}
-	for _, n := range s.nodes {
+	for _, n := range slices.Concat(s.nodes, s.former) {
 		in.Ours[n] = true
 	}
 	return in
@@ -160,4 +162,31 @@ func (s *survey) ours(known map[string]Demand) map[netip.Addr]bool {
 		}
 	}
 	return all
+}
+
+// sees notes the nodes that are there. Of those that left it keeps the ones that rules still name.
+func (g *Group) sees(nodes []netip.Addr, rules []lb.SecurityRule) {
+	former := without(g.nodes, nodes)
+	named := map[netip.Addr]bool{}
+	if len(former) > 0 {
+		named = nsg.Hosts(rules)
+	}
+	g.nodes = map[netip.Addr]bool{}
+	for _, n := range nodes {
+		g.nodes[n] = true
+	}
+	for _, n := range former {
+		if named[n] {
+			g.nodes[n] = true
+		}
+	}
+}
+
+// without are those of a set that a list does not have.
+func without(set map[netip.Addr]bool, list []netip.Addr) []netip.Addr {
+	rest := maps.Clone(set)
+	for _, a := range list {
+		delete(rest, a)
+	}
+	return slices.Collect(maps.Keys(rest))
 }

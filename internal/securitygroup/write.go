@@ -90,12 +90,15 @@ func (g *Group) settle(requests []*Request, s survey, p nsg.Plan, observed lb.Se
 		}
 		here := s.places(r.Demand)
 		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return concerns(c, here) })
-		g.known[r.Owner] = r.Demand
+		known := r.Demand
+		known.Had = nil // closed by now
+		g.known[r.Owner] = known
 		if r.Desired != nil && len(g.admissions(r.Demand)) > 0 {
 			r.Note = joined(g.note(observed), s.naming.withheld(r.Demand))
 		}
 	}
 	g.had = s.ours(g.known)
+	g.sees(s.nodes, p.Next)
 	g.holds = s.naming.holders(g.known)
 	g.shown(requests, p)
 }

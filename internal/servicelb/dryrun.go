@@ -44,6 +44,7 @@ func (p *Planned) ends() { *p = Planned{} }
 // rehearse says what would change in Azure for a Service, and changes nothing.
 func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desired, now time.Time) error {
 	if st.Plan.holds(d.Spec, now) {
+		st.Told.planned()
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rehearsalDeadline)
@@ -59,7 +60,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desir
 		r.cfg.Reporter.Tell(s, Event{Reason: ReasonDryRun, Text: text})
 	}
 	st.Level.drop()
-	st.Told.last = ""
+	st.Told.planned()
 	if err := r.cfg.Ledger.Planned(ctx, s, text); err != nil {
 		st.Plan.until = now // it is told, and not written down yet
 		return err

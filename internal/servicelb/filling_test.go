@@ -57,8 +57,7 @@ func TestAPoolThatIsLostIsNotWaitedFor(t *testing.T) {
 	} {
 		var st State
 		st.Filling.begins(balancer.Result{Filling: []lb.PoolID{web}}, time.Now())
-		st.loses(nil)
-		st.loses(&LostPool{LoadBalancer: row.balancer, Pool: row.pool})
+		st.loses(LostPool{LoadBalancer: row.balancer, Pool: row.pool})
 		if waits := st.Filling.waits(nil, "", time.Now()) && st.Filling.pools != nil; waits != row.waits {
 			t.Errorf("%s is lost: waits %t, want %t", row.name, waits, row.waits)
 		}

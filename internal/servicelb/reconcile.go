@@ -64,9 +64,9 @@ func New(cfg Config) *Reconciler {
 // Reconcile has Azure hold what a Service wants, and says how far that is. It returns when it has
 // to be called again though nothing changed; 0 for never.
 func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) (again time.Duration, err error) {
-	s, e, leave, err := r.enter(ctx, name)
-	if e == nil || err != nil {
-		return 0, err
+	s, e, leave := r.enter(ctx, name)
+	if e == nil {
+		return 0, nil
 	}
 	defer leave()
 	st := &e.State
@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 
 // enter returns a Service, or what stands in for one that is gone, with its entry and the turn to
 // work on it; no entry if there is nothing to do.
-func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, leave func(), err error) {
+func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, leave func()) {
 	class := r.cfg.Settings.Class
 	s, there := r.cfg.Cluster.Service(name)
 	bare := false // it leaves, and somebody took its finalizer away: what is left is known here alone
@@ -121,28 +121,28 @@ func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entr
 	}
 	if e == nil {
 		r.forget(name)
-		return s, nil, nil, nil
+		return Service{}, nil, nil
 	}
 	select {
 	case e.turn <- struct{}{}:
 	case <-ctx.Done():
-		return s, nil, nil, nil
+		return Service{}, nil, nil
 	}
 	leave = func() { <-e.turn }
 	if (!there || bare) && !e.Placement.leaves() {
 		leave()
 		r.forget(name)
-		return s, nil, nil, nil
+		return Service{}, nil, nil
 	}
 	if there {
 		if e.Placement.absent { // a list that was empty had us take it for gone
 			e.Level.drop()
 		}
 		e.Placement.absent, e.Placement.deleting = false, s.Deleting
-		return s, e, leave, nil
+		return s, e, leave
 	}
 	e.Placement.absent = true
-	return e.absent(name), e, leave, nil
+	return e.absent(name), e, leave
 }
 
 // forget drops what is known of a Service.
@@ -239,7 +239,7 @@ func (r *Reconciler) unasked(ctx context.Context, s Service, st *State, err erro
 	// A rehearsal that finds no share of the reads is put off, and nobody waits for it.
 	if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Code != rehearse.CodeRehearsed {
 		st.Level.drop() // one that is taken back has to end the complaint
-		r.tell.complain(s, &st.Told, troubleOf(err), unplaced.why(), unplaced.error)
+		r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", unplaced.error)
 		r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, unplaced.error)
 	}
 	return st.Waiting.fails(err, r.cfg.Pace, now), nil
@@ -247,11 +247,6 @@ func (r *Reconciler) unasked(ctx context.Context, s Service, st *State, err erro
 
 // unplacedError says that no load balancer can be chosen, or no public IP be looked for.
 type unplacedError struct{ error }
-
-func (*unplacedError) why() string { return "nothing can be asked of Azure yet: " }
-
-// Error implements error.
-func (e *unplacedError) Error() string { return e.why() + e.error.Error() }
 
 // Unwrap returns why.
 func (e *unplacedError) Unwrap() error { return e.error }

@@ -244,7 +244,11 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 			}
 		},
 		"its BackendPool went": func(w *world) { w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "shop-web"}) },
-		"a while has passed":   func(*world) { time.Sleep(fillsAgainAfter) },
+		"its BackendPool went, and then that of all nodes": func(w *world) {
+			w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "shop-web"})
+			w.r.States.PoolLost("shop/web", LostPool{"kubernetes", "kubernetes"})
+		},
+		"a while has passed": func(*world) { time.Sleep(fillsAgainAfter) },
 	} {
 		t.Run(about, func(t *testing.T) {
 			inTime(t, func(t *testing.T) {
@@ -288,6 +292,41 @@ func TestADryRunAsksForNothing(t *testing.T) {
 		w.looks()
 		w.is("recorded kubernetes", "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
 	})
+}
+
+// A dry run was refused, and is mended: it waits then for nobody.
+func TestADryRunThatIsMendedIsRefusedNoMore(t *testing.T) {
+	for about, refused := range map[string]func(w *world, is bool){
+		"by itself": func(w *world, is bool) {
+			if w.s.Problems = nil; is {
+				w.s.Problems = []service.Problem{{Field: "weir.dev/dry-run", Value: "maybe"}}
+			}
+		},
+		"without room": func(w *world, is bool) {
+			if w.declines = nil; is {
+				w.declines = errors.New("no load balancer has room")
+			}
+		},
+		"by a change without room, which is taken back": func(w *world, is bool) {
+			if w.declines, w.s.Object.Annotations = nil, nil; is {
+				w.looks()
+				w.declines, w.s.Object.Annotations = errors.New("no load balancer has room"), map[string]string{service.Internal: "true"}
+			}
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			inTime(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.s.DryRun, w.s.Object.Annotations = true, nil
+				refused(w, true)
+				w.looks()
+				w.counts(Refused)
+				refused(w, false)
+				w.looks()
+				w.counts(Waits)
+			})
+		})
+	}
 }
 
 // No load balancer has room, until another Service has gone.

@@ -4,9 +4,17 @@ package servicelb
 
 import (
 	"context"
+	"errors"
 
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
 )
+
+// RefusedError says why no load balancer takes a Service; any other error of Request is that of a read.
+type RefusedError struct{ error }
+
+// Unwrap returns why.
+func (e *RefusedError) Unwrap() error { return e.error }
 
 // Request returns what would be asked of a Locator for a Service, or why it is refused. A request
 // without load balancers is for one of which Azure holds nothing, and which wants nothing.
@@ -19,6 +27,9 @@ func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req ba
 		return req, wrongWith(d.Problems), nil
 	}
 	req, _, err = r.request(ctx, by, s, r.States.of(s).Placement.Record, d)
+	if _, ofAzure := errors.AsType[*fault.Fault](err); err != nil && !ofAzure {
+		err = &RefusedError{err}
+	}
 	return req, "", err
 }
 

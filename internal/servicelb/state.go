@@ -30,15 +30,12 @@ func absentState(place string) State {
 	return State{Placement: Placement{Record: Record{Places: []string{place}}}, Told: Told{had: true, announced: true}}
 }
 
-// loses takes in which BackendPool of the Service is gone; nil is none.
-func (st *State) loses(p *LostPool) {
-	if p == nil {
-		return
-	}
-	if st.Level.needs(*p) {
+// loses takes in that a BackendPool is gone.
+func (st *State) loses(p LostPool) {
+	if st.Level.needs(p) {
 		st.Level.drop()
 	}
-	st.Filling.misses(*p)
+	st.Filling.misses(p)
 }
 
 // wait returns how long until it is time to look again; 0 for never, or not now.

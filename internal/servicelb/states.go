@@ -37,7 +37,7 @@ type entry struct {
 // brought is what others bring between two looks.
 type brought struct {
 	result *balancer.Result
-	lost   *LostPool
+	lost   []LostPool
 	filled bool
 }
 
@@ -152,8 +152,8 @@ func (all *States) PoolLost(name string, p LostPool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e := all.byName[name]
-	if e != nil {
-		e.brought.lost = &p
+	if e != nil && !slices.Contains(e.brought.lost, p) {
+		e.brought.lost = append(e.brought.lost, p)
 	}
 	return e != nil
 }
@@ -178,7 +178,9 @@ func (all *States) hear(e *entry) {
 	all.mu.Unlock()
 	e.Pending.ended(b.result)
 	e.Filling.filled(b.filled)
-	e.loses(b.lost)
+	for _, p := range b.lost {
+		e.loses(p)
+	}
 	all.showFilling(e)
 }
 

@@ -42,6 +42,14 @@ func troubleOf(err error) Condition {
 	return Refused
 }
 
+// planned ends what people were told of a Service of which a plan can be made now. That addresses are
+// held back stays true.
+func (t *Told) planned() {
+	if t.last = ""; t.trouble != Held {
+		t.trouble = ""
+	}
+}
+
 // teller tells people, each thing once.
 type teller struct {
 	reporter Reporter

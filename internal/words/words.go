@@ -5,6 +5,7 @@
 package words
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -80,3 +81,19 @@ func Stamp(t time.Time) string { return WholeSecond(t).UTC().Format(time.RFC3339
 
 // WholeSecond rounds up to the seconds that a status has: who goes by it is never early.
 func WholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
+
+// OfError is an error in words, with Azure's code where there is one, and when another try follows.
+func OfError(err error, now time.Time) string {
+	text := strings.TrimRight(Sentence(err.Error(), MaxMessage-200), ". ")
+	f, ok := errors.AsType[*fault.Fault](err)
+	if !ok {
+		return text
+	}
+	if code := Sentence(f.Code, MaxCode); code != "" && !strings.Contains(text, code) {
+		text = code + ": " + text
+	}
+	if f.RetryAt.After(now) {
+		text += "; another try follows at " + Stamp(f.RetryAt)
+	}
+	return text
+}

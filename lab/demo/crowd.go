@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/words"
 )
 
 // The crowd of the second act: Services that come, change and go together, all for the
@@ -58,7 +60,7 @@ type Feat struct {
 func (f Feat) String() string {
 	s := fmt.Sprintf("writes: %d load balancer", f.Balancers)
 	if f.PublicIPs > 0 {
-		s += ", " + count(f.PublicIPs, "public IP")
+		s += ", " + words.Count(f.PublicIPs, "public IP")
 	}
 	return s
 }
@@ -147,7 +149,7 @@ func (s *stage) afterWrong(ctx context.Context) error {
 	case len(told) != 1 || s.crowd.Events != 1:
 		return fmt.Errorf("one annotation is wrong, and the Services were told so: %v", told)
 	case s.crowd.Refused.Writes > 0:
-		return fmt.Errorf("%s for an annotation that is wrong", count(s.crowd.Refused.Writes, "write"))
+		return fmt.Errorf("%s for an annotation that is wrong", words.Count(s.crowd.Refused.Writes, "write"))
 	}
 	return nil
 }
@@ -176,7 +178,7 @@ func (s *stage) servicesGo(ctx context.Context) (err error) {
 }
 
 func (c *CrowdSummary) left() string {
-	return fmt.Sprintf("%s and %s for %s", count(c.Frontends, "frontend"), count(c.PublicIPs, "public IP"), count(c.Services, "Service"))
+	return fmt.Sprintf("%s and %s for %s", words.Count(c.Frontends, "frontend"), words.Count(c.PublicIPs, "public IP"), words.Count(c.Services, "Service"))
 }
 
 // leftovers are the Services of the crowd that should be gone, and what Azure has for
@@ -251,7 +253,7 @@ func (s *stage) together(ctx context.Context, n int, verb string, do func() erro
 	case err != nil:
 		return f, err
 	case f.Balancers > handful:
-		return f, fmt.Errorf("%s of the load balancer, and %d should do", count(f.Balancers, "write"), handful)
+		return f, fmt.Errorf("%s of the load balancer, and %d should do", words.Count(f.Balancers, "write"), handful)
 	}
 	if verb != "" {
 		s.print.line(green, "azure", fmt.Sprintf("%d/%d %s, %.1f s; %s", n, n, verb, f.Seconds, f))
@@ -267,7 +269,7 @@ func (c *CrowdSummary) lines() []string {
 	return []string{
 		line(fmt.Sprintf("%d Services appear together", c.Appeared.Services), c.Appeared, c.Appeared.String()),
 		line(fmt.Sprintf("an annotation changes on %d", c.Changed.Services), c.Changed, c.Changed.String()),
-		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, count(c.Events, "event"))),
+		line("an annotation is wrong", c.Refused, fmt.Sprintf("writes: %d; %s", c.Refused.Writes, words.Count(c.Events, "event"))),
 		line(fmt.Sprintf("%d Services are deleted", c.Deleted.Services), c.Deleted, c.Deleted.String()),
 		"Left in Azure: " + c.left() + ".",
 	}

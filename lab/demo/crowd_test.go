@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/process"
 )
 
 // crowded is a stage on which all of the crowd has what it wants: one node, which all
@@ -230,7 +231,7 @@ func TestTogetherEndsWhenItTakesTooLong(t *testing.T) {
 	if err := os.WriteFile(log, []byte("last words\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.lab, c.deadline = &lab{weir: &child{log: log}}, 3*lookEvery
+	c.lab, c.deadline = &lab{weir: &process.Process{Log: log}}, 3*lookEvery
 	nothing := func() error { return nil }
 	never := func() ([]string, error) { return []string{"Service stall-01 waits", "Service stall-02 waits"}, nil }
 	_, err := c.together(t.Context(), 50, "served", nothing, never)

@@ -225,7 +225,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.lab.startWeir(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.weir.cmd.Process.Pid))
+	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller, process %d", r.lab.weir.ID()))
 	seen := newObserver(newAzureWitness(r.lab.admin))
 	if err := seen.look(ctx); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/lab/process"
 )
 
 // real returns options that run with the programs that make kubelab and make
@@ -182,8 +183,8 @@ func TestInterruptedInTheMiddle(t *testing.T) {
 	if end, ok := errors.AsType[Interrupted](err); !ok || end.ExitCode() != 130 {
 		t.Fatalf("%v\n%s", err, lines)
 	}
-	for _, c := range []*child{lab.kubelab, lab.emulator, lab.weir} {
-		<-c.done
+	for _, c := range []*process.Process{lab.kubelab, lab.emulator, lab.weir} {
+		<-c.Done()
 	}
 	if files := left(t); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
@@ -224,20 +225,20 @@ func (s *saboteur) Write(p []byte) (int, error) {
 // While all stays, the end of one process ends all, and is told as what it is,
 // whoever noticed it first.
 func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
-	for name, of := range map[string]func(*lab) *child{
-		"emulator": func(l *lab) *child { return l.emulator },
-		"weir":     func(l *lab) *child { return l.weir },
+	for name, of := range map[string]func(*lab) *process.Process{
+		"emulator": func(l *lab) *process.Process { return l.emulator },
+		"weir":     func(l *lab) *process.Process { return l.weir },
 	} {
 		var lab *lab
 		opts, out, _ := real(t, step{name: "deploy", act: func(s *stage, ctx context.Context) error {
 			lab = s.lab
 			return s.deploy(ctx)
 		}})
-		lines := &saboteur{at: "logs  ", do: func() { killGroup(of(lab).cmd) }}
+		lines := &saboteur{at: "logs  ", do: func() { of(lab).Crash() }}
 		opts.Stay, opts.Err = true, lines
 		err := Run(t.Context(), opts)
-		end, ok := errors.AsType[*unexpectedEnd](err)
-		if !ok || end.child.name != name {
+		end, ok := errors.AsType[*process.UnexpectedEnd](err)
+		if !ok || end.Process.Name != name {
 			t.Fatalf("%s: %v\n%s", name, err, lines)
 		}
 		if !strings.Contains(lines.String(), "FAILED  "+name+" ended by itself (signal: killed)") {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"weir.dev/weir/internal/words"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -66,7 +67,7 @@ func (s *stage) evictionIgnored(ctx context.Context) (err error) {
 }
 
 func (s *stage) restartWeir(ctx context.Context, ignoresNodes bool) error {
-	s.lab.weir.stop()
+	s.lab.weir.Stop()
 	s.lab.ignoresNodes = ignoresNodes
 	return s.lab.startWeir(ctx)
 }
@@ -173,9 +174,9 @@ func stoppedBy(rules []armemu.RuleFlows, ip string) string {
 		}
 	}
 	if down > 0 {
-		return fmt.Sprintf("it is Down for %s", count(down, "rule"))
+		return fmt.Sprintf("it is Down for %s", words.Count(down, "rule"))
 	}
-	return fmt.Sprintf("the probes of %s have noticed", count(probed, "rule"))
+	return fmt.Sprintf("the probes of %s have noticed", words.Count(probed, "rule"))
 }
 
 // showTold prints what kubectl shows of the node's events, if Weir told any.

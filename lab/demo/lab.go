@@ -7,13 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
+
+	"weir.dev/weir/lab/process"
 )
 
 // lab is the three processes: a cluster, an Azure, and the controller between.
@@ -22,7 +23,7 @@ type lab struct {
 	dir  string      // logs, kubeconfig and azure.json; etcd's data
 	fail func(error) // called when a process ends by itself
 
-	kubelab, emulator, weir *child
+	kubelab, emulator, weir *process.Process
 
 	kubeconfig      string
 	endpoint, admin string // of the emulator
@@ -43,6 +44,11 @@ func (o Options) program(name, build string) (string, error) {
 	return path, nil
 }
 
+// start starts a process of the lab.
+func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
+	return process.Start(ctx, process.Program{Dir: l.dir, Name: name, Path: program, Args: args, Ended: l.fail})
+}
+
 // startKubelab starts the cluster and waits until it is there.
 func (l *lab) startKubelab(ctx context.Context) error {
 	program, err := l.opts.program("kubelab", "make kubelab")
@@ -50,12 +56,12 @@ func (l *lab) startKubelab(ctx context.Context) error {
 		return err
 	}
 	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
-	l.kubelab, err = spawn(ctx, l.dir, "kubelab", l.fail, program, "up", "--exit-with-stdin",
+	l.kubelab, err = l.start(ctx, "kubelab", program, "up", "--exit-with-stdin",
 		"--nodes", strconv.Itoa(firstNodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
 	if err != nil {
 		return err
 	}
-	_, err = firstLineOf(ctx, l.kubelab)
+	_, err = l.kubelab.FirstLine(ctx)
 	return err
 }
 
@@ -66,14 +72,14 @@ func (l *lab) startEmulator(ctx context.Context) error {
 		return err
 	}
 	var err error
-	l.emulator, err = spawn(ctx, l.dir, "emulator", l.fail, l.opts.weirlab, "emulator", "--exit-with-stdin",
+	l.emulator, err = l.start(ctx, "emulator", l.opts.weirlab, "emulator", "--exit-with-stdin",
 		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
 		"--seed", strconv.FormatUint(l.opts.Seed, 10), "--latency", latency,
 		"--latency-scale", strconv.FormatFloat(latencyScale, 'g', -1, 64))
 	if err != nil {
 		return err
 	}
-	line, err := firstLineOf(ctx, l.emulator)
+	line, err := l.emulator.FirstLine(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,11 +104,13 @@ func (l *lab) startWeir(ctx context.Context) error {
 		return err
 	}
 	if l.metrics == "" {
-		if l.metrics, l.health, err = freeAddresses(ctx); err != nil {
+		free, err := process.FreeAddresses(ctx, 2)
+		if err != nil {
 			return err
 		}
+		l.metrics, l.health = free[0], free[1]
 	}
-	l.weir, err = spawn(ctx, l.dir, "weir", l.fail, program, "controller", "--kubeconfig", l.kubeconfig,
+	l.weir, err = l.start(ctx, "weir", program, "controller", "--kubeconfig", l.kubeconfig,
 		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
 		"--metrics-bind-address", l.metrics, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1")
 	if err != nil {
@@ -116,7 +124,7 @@ const readyTimeout = 30 * time.Second
 var errNotReady = errors.New("the controller is not ready")
 
 func (l *lab) weirReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%w after %s; its output is in %s", errNotReady, readyTimeout, l.weir.log))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%w after %s; its output is in %s", errNotReady, readyTimeout, l.weir.Log))
 	defer cancel()
 	return until(ctx, 20*time.Millisecond, func() (bool, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", nil)
@@ -136,7 +144,7 @@ func (l *lab) weirReady(ctx context.Context) error {
 // its end is reported instead, by who waits for it.
 func (l *lab) blame(ctx context.Context, err error) {
 	select {
-	case <-l.emulator.done:
+	case <-l.emulator.Done():
 	case <-ctx.Done():
 	case <-time.After(blameAfter):
 		l.fail(err)
@@ -149,23 +157,8 @@ const blameAfter = time.Second
 // stop ends what was started: the controller first, so that it meets no cluster
 // that is gone.
 func (l *lab) stop() {
-	stopAll(l.weir)
-	stopAll(l.kubelab, l.emulator)
-}
-
-// freeAddresses returns two loopback addresses that nobody listened on just now.
-func freeAddresses(ctx context.Context) (a, b string, err error) {
-	var lc net.ListenConfig
-	var found [2]string
-	for i := range found {
-		l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", "", fmt.Errorf("looking for a free port: %w", err)
-		}
-		defer func() { _ = l.Close() }() // nothing was accepted
-		found[i] = l.Addr().String()
-	}
-	return found[0], found[1], nil
+	process.StopAll(l.weir)
+	process.StopAll(l.kubelab, l.emulator)
 }
 
 func writeJSON(file string, v any) error {

@@ -143,11 +143,3 @@ func levelText(pools []poolLevel) string {
 	}
 	return strings.TrimRight(b.String(), " ")
 }
-
-// count returns "1 read" or "2 reads".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

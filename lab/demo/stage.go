@@ -147,7 +147,7 @@ func (s *stage) explain(ctx context.Context, unrest string, pools []poolLevel) [
 		lines = append(lines, s.observer.describe(pool), s.condition(ctx, pool.workload.pool()))
 	}
 	lines = append(lines, "the controller's last lines:")
-	return append(lines, s.lab.weir.tail(8)...)
+	return append(lines, s.lab.weir.Tail(8)...)
 }
 
 // condition returns the Synced condition of a pool's BackendPool as a line.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"weir.dev/weir/lab/process"
 )
 
 // printStay says how to look around while all keeps running.
@@ -21,7 +23,7 @@ func (r *run) printStay() {
 		fmt.Sprintf("  %s annotate node node-2 kubelab.weir.dev/dead=true", kubectl),
 		"  curl '" + r.lab.admin + "calls?kind=put'",
 		"  curl http://" + r.lab.metrics + "/metrics",
-		"  tail -f " + r.lab.weir.log,
+		"  tail -f " + r.lab.weir.Log,
 	} {
 		r.print.print(plain, l)
 	}
@@ -43,8 +45,8 @@ func (r *run) printFailure(err error) {
 	if unseen, ok := errors.AsType[*notShown](err); ok {
 		r.print.verbatim(plain, unseen.details...) // broken to the page already
 	}
-	if end, ok := errors.AsType[*unexpectedEnd](err); ok {
-		for _, line := range end.child.tail(8) {
+	if end, ok := errors.AsType[*process.UnexpectedEnd](err); ok {
+		for _, line := range end.Process.Tail(8) {
 			r.print.detail(line)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"weir.dev/weir/internal/words"
 )
 
 // storm has Azure refuse what is written for a while, and somebody else write the
@@ -25,7 +27,7 @@ func (s *stage) storm(ctx context.Context) error {
 	s.print.line(red, "storm", fmt.Sprintf("for %.0f s Azure throttles %s (429), is busy with %s (429, 409),", stormLength.Seconds(), throttledPool, busyPool)+
 		" and a second writer overtakes Weir at "+contestedPool)
 	few := s.few()
-	s.tell("web scales to %s, api to %d", count(few, "pod"), few)
+	s.tell("web scales to %s, api to %d", words.Count(few, "pod"), few)
 	if err := s.scale(ctx, few, few); err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (t *tempest) closeGate(ctx context.Context) error {
 	}
 	t.closed = true
 	fewer := t.few() / 2
-	t.tell("db scales to %s", count(fewer, "pod"))
+	t.tell("db scales to %s", words.Count(fewer, "pod"))
 	return t.cluster.scale(ctx, "db", fewer)
 }
 
@@ -250,7 +252,7 @@ func untold(told map[string]int, refused map[string]poolCalls) string {
 	for _, w := range workloads {
 		if n, want := told[w.name], refused[w.pool()].failed(); n != want {
 			wrong = append(wrong, fmt.Sprintf("Service %s has %s for %s at %s that Azure refused",
-				w.name, count(n, "Retrying event"), count(want, "attempt"), w.pool()))
+				w.name, words.Count(n, "Retrying event"), words.Count(want, "attempt"), w.pool()))
 		}
 	}
 	return strings.Join(wrong, "; ")

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/words"
 )
 
 // firstNodes is how many nodes there are in the beginning.
@@ -128,7 +130,7 @@ func (s *stage) nodeDrained(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell("kubectl drain %s: %s move", node, count(evicted, "pod"))
+	s.tell("kubectl drain %s: %s move", node, words.Count(evicted, "pod"))
 	return nil
 }
 
@@ -145,7 +147,7 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lab.weir.kill()
+	s.lab.weir.Kill()
 	s.print.line(red, "weir", "killed with -9 while Azure works on its first write")
 	web = s.nodes * 6 / 10
 	s.tell("while nobody looks, web scales to %d", web)
@@ -162,7 +164,7 @@ func (s *stage) controllerKilled(ctx context.Context) error {
 	if err := s.lab.startWeir(ctx); err != nil {
 		return err
 	}
-	s.print.line(plain, "weir", fmt.Sprintf("started again, process %d", s.lab.weir.cmd.Process.Pid))
+	s.print.line(plain, "weir", fmt.Sprintf("started again, process %d", s.lab.weir.ID()))
 	return nil
 }
 
@@ -211,7 +213,7 @@ func (s *stage) calm(ctx context.Context) error {
 		return err
 	}
 	if n := s.observer.counted().Writes - writes; n > 0 {
-		return fmt.Errorf("%s though nothing had changed", count(n, "write"))
+		return fmt.Errorf("%s though nothing had changed", words.Count(n, "write"))
 	}
 	return nil
 }

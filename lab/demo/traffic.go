@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/words"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -141,12 +142,12 @@ func (p *patience) learn(pool string, c armemu.Call) {
 }
 
 func (t traffic) String() string {
-	parts := []string{count(t.Reads, "read"), count(t.Writes, "write"), count(t.Polls, "poll")}
+	parts := []string{words.Count(t.Reads, "read"), words.Count(t.Writes, "write"), words.Count(t.Polls, "poll")}
 	if t.Throttled > 0 {
 		parts = append(parts, fmt.Sprintf("%d throttled", t.Throttled))
 	}
 	if t.Conflicts > 0 {
-		parts = append(parts, count(t.Conflicts, "conflict"))
+		parts = append(parts, words.Count(t.Conflicts, "conflict"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -137,7 +137,7 @@ func (p *process) letGo(b *binding) {
 func (s *Stage) nothingLeft(k *pool) {
 	held, _ := s.holds(k)
 	for _, a := range held {
-		if !foreignTo(k, a.IP) {
+		if !foreignTo(k, a.IP) && !k.left.put[a.IP] {
 			s.journal.left = append(s.journal.left, fmt.Sprintf("the BackendPool of %s goes, and %s is still in the pool", k.id.Name, a.IP))
 		}
 	}

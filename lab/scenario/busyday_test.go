@@ -3,10 +3,13 @@
 package scenario
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -137,4 +140,21 @@ func TestBusyDay(t *testing.T) {
 			t.Errorf("neighbours=%t: Failed was told %d times, and nothing did fail", neighbours, f.failed)
 		}
 	}
+}
+
+// putByOthers has somebody else write a resource.
+func (s *Stage) putByOthers(id string, body []byte) error {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://azure"+id+"?api-version=2025-05-01", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer somebody-else")
+	resp, err := s.emu.Transport().Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("somebody else's PUT %s: %s", id, resp.Status)
+	}
+	return resp.Body.Close()
 }

@@ -125,7 +125,7 @@ func nothingRises(s *Stage) []string {
 			broken = append(broken, k.id.Name+" was deleted and is there again")
 		}
 		for _, a := range held {
-			if k.emptied && !foreignTo(k, a.IP) {
+			if k.emptied && !foreignTo(k, a.IP) && !k.left.put[a.IP] {
 				broken = append(broken, fmt.Sprintf("%s got %s although its BackendPool is gone", k.id.Name, a.IP))
 			}
 		}

@@ -206,10 +206,17 @@ func (p *process) Relevant(op poolupdate.Operation) bool {
 	switch {
 	case !relevant:
 		k.waits, k.putOff = time.Time{}, time.Time{}
-	case k.attempt == nil && !p.dead:
+	case s.idle(k) && !p.dead:
 		s.asks(op, k)
 	}
 	return relevant
+}
+
+// idle reports whether a pool has no attempt, or one that ended before now and that nobody hears
+// of, for what it was made for had left. The caller holds s.mu.
+func (s *Stage) idle(k *pool) bool {
+	return k.attempt == nil ||
+		k.attempt.over && k.ended.Before(time.Now()) && !slices.ContainsFunc(s.lane(k.id.LoadBalancer), (*pool).underWay)
 }
 
 // cares reports whether an operation still has anyone to serve. The caller holds s.mu.

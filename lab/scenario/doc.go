@@ -27,7 +27,6 @@
 //	wire.go         the way to Azure, and back
 //	body.go         a pool on that way
 //	faultrules.go   what the emulator is told to do wrong
-//	mend.go         somebody else who mends a failed load balancer
 //	check.go        what must hold after every step
 //	check_*.go      one file a kind of it
 //	state.go        what the checks ask of Azure

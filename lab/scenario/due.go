@@ -108,6 +108,7 @@ func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
 // holds s.mu.
 func (s *Stage) begins(k *pool) {
 	now, id := time.Now(), k.id.LoadBalancer
+	k.comesBack()
 	s.journal.late = append(s.journal.late, s.overdue(id, now)...)
 	if k.again.After(now) && !k.admin {
 		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
@@ -124,6 +125,14 @@ func (s *Stage) begins(k *pool) {
 		k.attempt.passed = passed
 	}
 	k.begun, k.waits, k.first, k.putOff, k.looks = now, time.Time{}, time.Time{}, time.Time{}, false
+}
+
+// comesBack has what a write of all pools was to carry wait again: it was nobody's attempt. The
+// caller holds the stage's mu.
+func (k *pool) comesBack() {
+	if a := k.attempt; a != nil && a.together {
+		k.admin = k.admin || a.admin
+	}
 }
 
 // passedBy returns a change that was due before the lane took a pool. It says so at once

@@ -176,6 +176,7 @@ func (e *entrance) Acquire(ctx context.Context) error {
 		return &lease.HeldError{Lease: "lease", Holder: holder, Until: l.until}
 	}
 	e.refused = false
+	lapsed := l.heldBy(now) == "" // others could have it
 	l.holder, l.until, e.stuck = e.process.name, now.Add(e.term), failure != ""
 	if failure != "" {
 		return errAPI
@@ -185,6 +186,8 @@ func (e *entrance) Acquire(ctx context.Context) error {
 			s.journal.selfish = append(s.journal.selfish, fmt.Sprintf("after a whole turn it is taken again within %s", pause))
 		}
 		e.turn, e.have = now, true
+	} else if lapsed {
+		e.turn = now
 	}
 	e.end = asked.Add(e.term)
 	return nil

@@ -169,8 +169,8 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 	if !p.dead && p.fence.MayWrite() != nil {
 		return // neither the event nor the status leaves
 	}
-	if p.dead && s.opts.together() && p.diedAt.Equal(time.Now()) {
-		return // one of several that were written together: it died of the report before
+	if p.dead && r.Settled && p.knew[r.Pool.Key()] {
+		return // it died beside that: of the record or the report of another pool of the same write
 	}
 	if p.dead {
 		s.journal.posthumous = append(s.journal.posthumous, fmt.Sprintf("%s: %s", r.Pool.Name, r.Outcome))

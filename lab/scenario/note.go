@@ -20,7 +20,7 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 	}
 	if k.attempt != nil {
 		if seen.passed = k.attempt.passed; r.Outcome != poolupdate.Postponed {
-			s.paces(k, r.Drift)
+			s.paces(k, r)
 		}
 		if !k.attempt.over {
 			k.ended = time.Now()
@@ -100,9 +100,15 @@ func (k *pool) goesOn(r poolupdate.Report) {
 	case putOff(r):
 		k.putOff = time.Now()
 	case r.Requeued, k.admin:
-		k.looks = false
+		k.looks = standsBack(r) && !k.admin && (k.looks || k.waits.IsZero())
 		k.queues()
 	}
+}
+
+// standsBack reports whether what waits after an attempt is the first look of a process: it was
+// postponed, and is no change by that.
+func standsBack(r poolupdate.Report) bool {
+	return r.Outcome == poolupdate.Postponed && r.ChangedAt.IsZero() && r.RetriesUsed == 0
 }
 
 // isExcused keeps until when the pool need not be level. The caller holds the stage's mu.

@@ -32,8 +32,10 @@ type process struct {
 	client *azure.Client
 	// dead is set when the process is killed, guarded by the stage's mu: what it
 	// does from then on has no effect.
-	dead   bool
-	diedAt time.Time
+	dead bool
+	// knew are the pools of writes of several whose last answer the process had when it died: it
+	// may come to settle them on the way to its end, as a real one does not.
+	knew map[lb.PoolKey]bool
 	// stopping is set when the process has to end in good order, as when it is not the
 	// leader any more.
 	stopping bool
@@ -146,8 +148,8 @@ func (p *process) die(how string) {
 	if p.dead {
 		return
 	}
-	p.dead, p.diedAt = true, time.Now()
 	s := p.stage
+	p.dead, p.knew = true, s.answeredTogether()
 	if !p.former {
 		s.forgetAll()
 	}
@@ -273,7 +275,7 @@ const betweenReads = 11 * time.Second
 // caller holds the stage's mu.
 func (k *pool) readsAgain() bool {
 	a := k.attempt
-	if a == nil {
+	if a == nil || a.over {
 		return false
 	}
 	again := a.phase == "put" && !a.overtaken && k.last.kind == http.MethodPut && (k.last.status == http.StatusPreconditionFailed || k.last.parent) ||

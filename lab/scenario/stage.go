@@ -283,14 +283,18 @@ type attempt struct {
 	sent  int    // requests of this phase so far
 	// overtaken: its first write met 412, or a load balancer that was written before the second.
 	overtaken bool
-	gone      bool // the cluster had nothing to want when it was asked what is wanted
-	over      bool // its calls have been made
+	// mends: it has read its load balancer, and is about to write that.
+	mends bool
+	gone  bool // the cluster had nothing to want when it was asked what is wanted
+	over  bool // its calls have been made
 	// orphan is true if its BackendPool went meanwhile: nobody learns from it.
 	orphan bool
 	// first is since when what it took has waited, which may come back without a report.
 	first time.Time
 	// admin: a change of admin states has waited for it.
 	admin bool
+	// together: it is one by a write of all pools, and nobody's if that comes to nothing.
+	together bool
 	// passed is a change that was due when the lane took this pool.
 	passed string
 }
@@ -298,7 +302,7 @@ type attempt struct {
 // between reports whether an attempt may be between a read and a write, where the lane asks as well.
 // The caller holds s.mu.
 func (k *pool) between() bool {
-	return k.attempt.phase == "get" && (k.attempt.overtaken || k.last.status == http.StatusOK)
+	return k.attempt.mends || k.attempt.phase == "get" && (k.attempt.overtaken || k.last.status == http.StatusOK)
 }
 
 // underWay reports whether an attempt makes calls. The caller holds s.mu.

@@ -50,6 +50,19 @@ var ofTime = []tampering{
 			s.sleep(2 * time.Second)
 		}
 	}},
+	{"not before the time", "nor are changes that went along with admin states before", func(_ *testing.T, s *Stage) {
+		s.sleep(time.Hour)
+		for range 5 {
+			s.pool("web").added++
+			for _, r := range []poolupdate.Report{
+				{Outcome: poolupdate.Terminal, Admin: true, AdminRetryAt: time.Now().Add(time.Second)}, {Outcome: poolupdate.Unchanged, Settled: true},
+			} {
+				s.process.phase(s.pool("web").id, "get")
+				s.forge(r)
+				s.sleep(time.Second)
+			}
+		}
+	}},
 	{"in time", "a look was postponed, and nobody comes back to it", func(_ *testing.T, s *Stage) {
 		s.forge(poolupdate.Report{Outcome: poolupdate.Postponed, Drift: true, Requeued: true})
 		s.sleep(41 * time.Second)

@@ -188,6 +188,12 @@ var ofWords = []tampering{
 		s.stop("")
 		p.Report(t.Context(), poolupdate.Report{Pool: s.pool("web").id, Outcome: poolupdate.Shutdown})
 	}},
+	{"words", "a process that dies before the answer to a write of several pools says how that ended", func(t *testing.T, s *Stage) {
+		p, web := s.process, s.pool("web")
+		s.jointOf(web.id.LoadBalancer).pools, web.attempt = []*pool{web}, &attempt{together: true}
+		s.stop("")
+		p.Report(t.Context(), poolupdate.Report{Pool: web.id, Outcome: poolupdate.Written, Settled: true})
+	}},
 	{"observations", "a success and a failure at once", func(_ *testing.T, s *Stage) {
 		s.forge(poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Updated: told("web"), Failed: told("web")})
 	}},

@@ -67,15 +67,26 @@ func (s *Stage) otherWriter(a *reader) error {
 		switch {
 		case e.Name == down && e.AdminState != lb.Down:
 			held[i].AdminState = lb.Down
+			k.foreignBecomes(held[i])
 			s.isForeignDown(k, e.IP)
 		case e.Name == up && e.AdminState == lb.Down:
 			held[i].AdminState = lb.None
+			k.foreignBecomes(held[i])
 			delete(k.foreignDown, e.IP)
 			k.drifts()
 		}
 	}
 	s.trace(k.id.Name, "written by somebody else")
 	return s.write(k, held)
+}
+
+// foreignBecomes keeps how a foreign address is now. The caller holds the stage's mu.
+func (k *pool) foreignBecomes(e lb.Address) {
+	for i, f := range k.foreign {
+		if f.IP == e.IP {
+			k.foreign[i] = e
+		}
+	}
 }
 
 // write has a pool hold these addresses, as another writer's write would.

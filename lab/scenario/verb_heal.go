@@ -15,8 +15,5 @@ func doHeal(s *Stage, a *reader) (string, error) {
 	}
 	s.mu.Unlock()
 	s.relist()
-	if err := s.heal(); err != nil {
-		return "", err
-	}
-	return "", s.mend()
+	return "", s.heal()
 }

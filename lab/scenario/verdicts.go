@@ -23,7 +23,8 @@ func (o Options) together() bool { return o.Whole || o.Auto }
 
 // writesWhole says when a process writes load balancers whole.
 func (s *Stage) writesWhole(p *process, config *poolupdate.Config) {
-	if !s.opts.together() {
+	if !s.opts.together() { // a load balancer that is Failed is written all the same
+		config.Whole, config.WholeWrites = p, wholewrite.Never
 		return
 	}
 	config.Whole, config.WholeWrites, config.Version = p, wholewrite.Always, "v1"
@@ -38,14 +39,14 @@ type shelf struct {
 	process *process
 }
 
-// Read implements poolupdate.Verdicts.
+// Read implements verdicts.Store.
 func (v shelf) Read(context.Context) (map[string]wholewrite.Record, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.holds), nil
 }
 
-// Keep implements poolupdate.Verdicts.
+// Keep implements verdicts.Store.
 func (v shelf) Keep(ctx context.Context, subscription string, r wholewrite.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -21,6 +21,9 @@ type joint struct {
 	pools []*pool
 	phase string
 	sent  int
+	// answered is true while the process has the answer to the last that it asked for, and
+	// settles the pools, or records what it is about to write.
+	answered bool
 }
 
 // jointOf returns what is known of such attempts on a load balancer. The caller holds s.mu.
@@ -40,23 +43,53 @@ func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb
 		return p.client.GetLoadBalancer(ctx, id)
 	}
 	s.mu.Lock()
-	j := s.jointOf(id)
+	j, mending := s.jointOf(id), s.mends(id)
 	switch {
 	case len(j.asked) > 0 && !p.dead:
 		s.beginTogether(j)
-	case s.mends(id):
+	case mending != nil:
 		j.pools, j.phase, j.sent = nil, "check", 0
 	default:
 		j.phase, j.sent = "check", 0
 	}
+	j.answered = false
 	s.mu.Unlock()
-	return p.client.GetLoadBalancer(ctx, id)
+	read, err := p.client.GetLoadBalancer(ctx, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.answered = err == nil
+	if mending != nil {
+		mending.mends = err == nil && read.Provisioning == lb.Failed
+	}
+	return read, err
 }
 
-// mends reports whether an attempt of one pool reads its load balancer because that is Failed: what
-// it meets there is no answer to any pool. The caller holds s.mu.
-func (s *Stage) mends(id lb.LoadBalancerID) bool {
-	return slices.ContainsFunc(s.lane(id), func(k *pool) bool { return k.underWay() && k.attempt.phase == "put" && k.last.parent })
+// answeredTogether returns the pools of writes of several whose process has the last answer. The
+// caller holds s.mu.
+func (s *Stage) answeredTogether() map[lb.PoolKey]bool {
+	known := map[lb.PoolKey]bool{}
+	for _, j := range s.joints {
+		if !j.answered {
+			continue
+		}
+		for _, k := range s.about(call{joint: j}) {
+			if k.attempt.together {
+				known[k.id.Key()] = true
+			}
+		}
+	}
+	return known
+}
+
+// mends returns the attempt of one pool that reads its load balancer because that is Failed: what
+// it meets there is no answer to any pool. Nil if there is none. The caller holds s.mu.
+func (s *Stage) mends(id lb.LoadBalancerID) *attempt {
+	for _, k := range s.lane(id) {
+		if k.underWay() && k.attempt.phase == "put" && k.last.parent {
+			return k.attempt
+		}
+	}
+	return nil
 }
 
 // beginTogether begins an attempt of all pools that were asked for. The caller holds s.mu.
@@ -65,10 +98,11 @@ func (s *Stage) beginTogether(j *joint) {
 	now := time.Now()
 	s.journal.hasty = append(s.journal.hasty, s.passes(j.pools[0], now)...)
 	for _, k := range j.pools {
+		k.comesBack()
 		if k.again.After(now) && !k.admin {
 			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 		}
-		k.attempt, k.last = &attempt{added: k.added, admin: k.admin, phase: "get", first: k.first}, answer{}
+		k.attempt, k.last = &attempt{added: k.added, admin: k.admin, phase: "get", first: k.first, together: true}, answer{}
 		k.begun, k.waits, k.first, k.putOff, k.admin = now, time.Time{}, time.Time{}, time.Time{}, false
 	}
 }
@@ -81,7 +115,11 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	}
 	s.mu.Lock()
 	j := s.jointOf(b.ID)
-	j.phase, j.sent = "put", 0
+	j.phase, j.sent, j.answered = "put", 0, false
+	mending := s.mends(b.ID)
+	if mending != nil {
+		mending.mends = false
+	}
 	j.pools = slices.DeleteFunc(j.pools, func(k *pool) bool { // one that was not found goes by itself
 		return !slices.ContainsFunc(b.Pools, func(held lb.Pool) bool { return held.ID.Key() == k.id.Key() })
 	})
@@ -92,12 +130,17 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 		s.journal.overlaps = append(s.journal.overlaps, b.ID.Name+", whole")
 	}
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		p.writing[b.ID.Key()]--
-		s.mu.Unlock()
-	}()
-	return p.client.PutLoadBalancer(ctx, b)
+	shown, err := p.client.PutLoadBalancer(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.writing[b.ID.Key()]--
+	j.answered = err == nil
+	if err != nil && mending != nil { // it is nobody's attempt, and may have failed for all pools
+		for _, k := range s.lane(b.ID) {
+			k.drifts()
+		}
+	}
+	return shown, err
 }
 
 // wholeCall says what a request about a load balancer is for; ok is false for any other. The

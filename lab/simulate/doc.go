@@ -12,6 +12,7 @@
 //	shrink.go    a schedule that fails → the shortest that still does
 //	script.go    a schedule as a scenario file, and back
 //	search.go    many seeds at once
+//	whole.go     the same search with all of Weir, on the stage of package cluster
 //	bubble.go    virtual time, in a test and outside of one
 //
 // The same seed gives the same schedule, and the same schedule the same trace.

@@ -142,7 +142,6 @@ func (w *world) azure() string {
 	if w.r.IntN(3) > 0 {
 		b.PoolIfMatch = behaviour.Honoured
 	}
-	b.FailedParent = behaviour.Taken // the stage does not know all that an attempt does to mend its load balancer
 	if w.heedless = b.PoolIfMatch == behaviour.Ignored; b == behaviour.Assumed() {
 		return ""
 	}

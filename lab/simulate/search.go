@@ -17,6 +17,8 @@ type Search struct {
 	For time.Duration
 	// Steps is how many things happen in each schedule.
 	Steps int
+	// Whole has all of Weir played, as it is wired, on the stage of package cluster.
+	Whole bool
 	// Jobs is how many seeds are played at once.
 	Jobs int
 	// Most ends the search after so many failures; 0 is never.
@@ -69,7 +71,7 @@ func (s Search) Run(ctx context.Context) Tally {
 	for range max(1, s.Jobs) {
 		workers.Go(func() {
 			for seed := range seeds {
-				o := Play(Schedule(seed, s.Steps))
+				o := s.play(seed)
 				mu.Lock()
 				tally.Done++
 				tally.Steps += len(o.Steps)

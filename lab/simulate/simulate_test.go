@@ -38,6 +38,9 @@ func TestSeeds(t *testing.T) {
 
 // The same seed gives the same trace, whatever else the machine does.
 func TestSameSeedSameTrace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for seed := range uint64(25) {
 		schedule := Schedule(seed, steps)
 		again := make(chan Outcome)
@@ -57,6 +60,9 @@ func TestSameSeedSameTrace(t *testing.T) {
 
 // Different seeds differ, and most steps of a schedule can be made.
 func TestSchedules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	seen, asked, made := map[string]uint64{}, 0, 0
 	verbs := map[string]int{}
 	for seed := range uint64(60) {

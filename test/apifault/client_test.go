@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
 
 func serializers() runtime.NegotiatedSerializer {
-	return serializer.NewCodecFactory(kube.Scheme()).WithoutConversion()
+	return serializer.NewCodecFactory(view.Scheme()).WithoutConversion()
 }
 
 // do is one of the ways in which the controller speaks to the API server.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/test/apifault"
 )
 
@@ -73,7 +73,7 @@ func TestTheControllerUnderFaults(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.starts(kube.StandardRequeue())
+			s.starts(workqueue.DefaultBackoff())
 			s.level(1)
 			s.proxy.Forget()
 			s.azureIsBusy(1)

@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"weir.dev/weir/internal/grant"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
@@ -31,7 +32,7 @@ var (
 func TestMain(m *testing.M) {
 	controlplane.Main(m, controlplane.Options{Parallel: 64, CRDs: true, SetUp: func(env *envtest.Environment) (_ func() error, err error) {
 		cluster = env
-		api, err = client.New(cluster.Config, client.Options{Scheme: kube.Scheme()})
+		api, err = client.New(cluster.Config, client.Options{Scheme: view.Scheme()})
 		return nil, err
 	}})
 }
@@ -84,9 +85,9 @@ func newCaller(t *testing.T, p *apifault.Proxy) *caller {
 	c := &caller{}
 	cfg := p.Config()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, c} })
-	cfg = kube.NewReach(t.Context(), slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
+	cfg = apiserver.NewReach(t.Context(), slog.New(slog.DiscardHandler)).Config(cfg, "weir/test")
 	var err error
-	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: kube.Scheme()}); err != nil {
+	if c.WithWatch, err = client.NewWithWatch(cfg, client.Options{Scheme: view.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)

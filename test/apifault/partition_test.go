@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
@@ -46,7 +46,7 @@ func TestAPartitionThatBeginsWithARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.starts(kube.StandardRequeue())
+			s.starts(workqueue.DefaultBackoff())
 			s.level(1)
 			s.proxy.Forget()
 			record := apifault.Request{Verb: "patch", Resource: "backendpools/status"}
@@ -80,7 +80,7 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			s.interval = 30 * time.Second
-			s.starts(kube.StandardRequeue())
+			s.starts(workqueue.DefaultBackoff())
 			began := s.isCutOff(cut)
 			s.lifeGoesOn(partition)
 			if got := s.putsSince(began); len(got) != 1 || !slices.Equal(got[0].holds, s.holding(1, 2)) {
@@ -96,7 +96,7 @@ func TestAPartitionThatBeginsBetweenTwoTries(t *testing.T) {
 				o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "weir-controller", s.ns
 				o.LeaderElectionReleaseOnCancel = true
 			}
-			first := s.starts(kube.StandardRequeue(), elected)
+			first := s.starts(workqueue.DefaultBackoff(), elected)
 			began := s.isCutOff(cut)
 			runs := s.restartsAfter(first, elected)
 			s.lifeGoesOn(partition)
@@ -139,7 +139,7 @@ func (s *stage) restartsAfter(first *running, with ...func(*ctrl.Options)) (runs
 		<-first.ended
 		for err := first.err; s.Context().Err() == nil; s.lasts(time.Second) { // until the test is over
 			s.Logf("none runs %s after the cut: %v", time.Since(began).Round(10*time.Millisecond), err)
-			if _, err = s.launch(kube.StandardRequeue(), with...); err == nil {
+			if _, err = s.launch(workqueue.DefaultBackoff(), with...); err == nil {
 				close(started)
 				return
 			}
@@ -209,7 +209,7 @@ func (p put) String() string { return fmt.Sprintf("%s %v", p.at.Format("15:04:05
 func TestAStatusThatWasKeptIsWritten(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.starts(kube.StandardRequeue())
+	s.starts(workqueue.DefaultBackoff())
 	s.level(1)
 
 	// Azure takes the write, and the API server goes before it hears of that.

@@ -14,7 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -48,7 +52,7 @@ type counting struct {
 func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 	c.s.mu.Lock()
 	for reason, names := range map[string][]poolupdate.ServiceName{
-		kube.EventUpdated: r.Updated, kube.EventRetrying: r.Retrying, kube.EventFailed: r.Failed,
+		backendpool.EventUpdated: r.Updated, backendpool.EventRetrying: r.Retrying, backendpool.EventFailed: r.Failed,
 	} {
 		if len(names) > 0 {
 			c.s.told[reason] += len(names)
@@ -71,7 +75,7 @@ type running struct {
 }
 
 // starts runs a controller until the test ends.
-func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) *running {
+func (s *stage) starts(requeue workqueue.Backoff, with ...func(*ctrl.Options)) *running {
 	s.Helper()
 	r, err := s.launch(requeue, with...)
 	if err != nil {
@@ -82,10 +86,10 @@ func (s *stage) starts(requeue kube.Requeue, with ...func(*ctrl.Options)) *runni
 
 // launch runs a controller as the application wires it, until the test ends. It waits for
 // the API server.
-func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*running, error) {
+func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (*running, error) {
 	log := slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts := ctrl.Options{
-		Scheme: kube.Scheme(), Cache: kube.CacheOptions(nil), Logger: logr.FromSlogHandler(log.Handler()),
+		Scheme: view.Scheme(), Cache: view.CacheOptions(nil), Logger: logr.FromSlogHandler(log.Handler()),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
@@ -94,7 +98,7 @@ func (s *stage) launch(requeue kube.Requeue, with ...func(*ctrl.Options)) (*runn
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.Cleanup(cancel)
-	reach := kube.NewReach(ctx, log)
+	reach := apiserver.NewReach(ctx, log)
 	mgr, err := ctrl.NewManager(reach.Config(s.proxy.Config(), "weir/test"), opts)
 	if err != nil {
 		return nil, err

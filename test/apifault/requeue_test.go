@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
 
-var anHour = kube.Requeue{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
+var anHour = workqueue.Backoff{BaseDelay: time.Hour, MaxDelay: time.Hour, QPS: 0.001, Burst: 1}
 
 func (s *stage) failed() int {
 	s.mu.Lock()
@@ -162,7 +162,7 @@ func TestAControllerWaitsForTheAPIServer(t *testing.T) {
 		s.lasts(3 * time.Second)
 		healed <- s.proxy.Heal()
 	}()
-	s.starts(kube.StandardRequeue())
+	s.starts(workqueue.DefaultBackoff())
 	if err := <-healed; err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/workqueue"
 )
 
 // gracefully gives a controller the time to stop that the program gives it.
@@ -25,7 +25,7 @@ func gracefully(s *stage) func(*ctrl.Options) {
 func TestTheLastAttemptIsToldOf(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	weir := s.starts(kube.StandardRequeue(), gracefully(s))
+	weir := s.starts(workqueue.DefaultBackoff(), gracefully(s))
 	s.level(1)
 	s.keptItsWord()
 	s.beforeNextReport(func() {
@@ -45,7 +45,7 @@ func TestTheLastAttemptIsToldOf(t *testing.T) {
 func TestASilentAPIServerDoesNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	weir := s.starts(kube.StandardRequeue(), gracefully(s))
+	weir := s.starts(workqueue.DefaultBackoff(), gracefully(s))
 	s.level(1)
 	s.keptItsWord()
 	silent := make(chan struct{})

@@ -46,10 +46,16 @@ type Options struct {
 // started then: fuzz with -run='^$'. Nor is one started for tests that have no way to it; see
 // needed.
 func Main(m *testing.M, o Options) {
+	Beside(m, o.Parallel, o.start)
+}
+
+// Beside is Main for tests that start control planes as they need them: what start returns runs
+// after them, also if start fails, unless it is nil.
+func Beside(m *testing.M, parallel int, start func() (stop func() error, err error)) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	flag.Parse()
-	code, err := run(m, o)
+	code, err := run(m, parallel, start)
 	if err == nil && code == 0 {
 		err = goleak.Find(goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 	}
@@ -60,7 +66,7 @@ func Main(m *testing.M, o Options) {
 	os.Exit(code)
 }
 
-func run(m *testing.M, o Options) (code int, err error) {
+func run(m *testing.M, parallel int, start func() (func() error, error)) (code int, err error) {
 	if flag.Lookup("test.fuzz").Value.String() != "" {
 		return m.Run(), nil
 	}
@@ -70,36 +76,54 @@ func run(m *testing.M, o Options) (code int, err error) {
 	case !is:
 		return m.Run(), nil
 	}
-	if o.Parallel > 0 {
-		if err := flag.Set("test.parallel", strconv.Itoa(o.Parallel)); err != nil {
+	if parallel > 0 {
+		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
 			return 1, err
 		}
 	}
+	stop, err := start()
+	if stop != nil {
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	if err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// start starts a control plane and sets it up, and returns what takes both down.
+func (o Options) start() (stop func() error, err error) {
+	env, err := Start(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.SetUp == nil {
+		return env.Stop, nil
+	}
+	tearDown, err := o.SetUp(env)
+	if tearDown == nil {
+		return env.Stop, err
+	}
+	return func() error { return errors.Join(tearDown(), env.Stop()) }, err
+}
+
+// Start starts a control plane, and leaves SetUp to the caller.
+func Start(o Options) (*envtest.Environment, error) {
 	env, err := environment(o.CRDs)
 	if err == nil && o.AuditLog != "" {
 		err = audit(env, o.AuditLog)
 	}
 	if err != nil {
-		return 1, err
+		return nil, err
 	}
 	for flag, value := range o.Flags {
 		env.ControlPlane.GetAPIServer().Configure().Set(flag, value)
 	}
 	if _, err := env.Start(); err != nil {
-		return 1, fmt.Errorf("starting kube-apiserver: %w", err)
+		return nil, fmt.Errorf("starting kube-apiserver: %w", err)
 	}
-	defer func() { err = errors.Join(err, env.Stop()) }()
 	env.Config.QPS = -1
-	if o.SetUp != nil {
-		tearDown, failed := o.SetUp(env)
-		if tearDown != nil {
-			defer func() { err = errors.Join(err, tearDown()) }()
-		}
-		if failed != nil {
-			return 1, failed
-		}
-	}
-	return m.Run(), nil
+	return env, nil
 }
 
 // environment finds the programs where make test says, else where make kubelab puts them.

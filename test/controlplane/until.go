@@ -3,26 +3,40 @@
 package controlplane
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
 
 // Until asks every 20 ms until the answer is "", and fails the test with the last one
 // after 40 s.
-func Until(t *testing.T, ask func() (missing string)) {
+func Until(t testing.TB, ask func() (missing string)) {
+	t.Helper()
+	Eventually(t, "it", 40*time.Second, func() error {
+		if missing := ask(); missing != "" {
+			return errors.New(missing)
+		}
+		return nil
+	})
+}
+
+// Eventually asks every 20 ms until the answer is nil, and fails the test with the last one
+// once that has taken too long.
+func Eventually(t testing.TB, what string, most time.Duration, ask func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(40 * time.Second)
+	deadline := time.NewTimer(most)
+	defer deadline.Stop()
 	for {
-		missing := ask()
-		if missing == "" {
+		err := ask()
+		if err == nil {
 			return
 		}
 		select {
 		case <-tick.C:
-		case <-deadline:
-			t.Fatal("still after 40 s: " + missing)
+		case <-deadline.C:
+			t.Fatalf("%s, still after %s: %v", what, most, err)
 		}
 	}
 }

@@ -36,8 +36,8 @@ func (l *lab) wanted(name string, edit func(*corev1.Service), nodes ...string) {
 	if edit != nil {
 		edit(s)
 	}
-	l.must(cluster.Create(l.t.Context(), s))
-	l.must(cluster.Create(l.t.Context(), &discoveryv1.EndpointSlice{
+	l.must(l.cluster.Create(l.t.Context(), s))
+	l.must(l.cluster.Create(l.t.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: name + "-1", Namespace: l.namespace, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints(nodes),
 	}))
@@ -47,9 +47,9 @@ func (l *lab) wanted(name string, edit func(*corev1.Service), nodes ...string) {
 func (l *lab) edit(name string, edit func(*corev1.Service)) {
 	l.t.Helper()
 	var s corev1.Service
-	l.must(cluster.Get(l.t.Context(), key(l.namespace, name), &s))
+	l.must(l.cluster.Get(l.t.Context(), key(l.namespace, name), &s))
 	edit(&s)
-	l.must(cluster.Update(l.t.Context(), &s))
+	l.must(l.cluster.Update(l.t.Context(), &s))
 }
 
 // ingress waits for the addresses in the status of a Service.
@@ -58,7 +58,7 @@ func (l *lab) ingress(name string, n int) []string {
 	var ips []string
 	l.eventually("addresses of Service "+name, func() error {
 		var s corev1.Service
-		if err := cluster.Get(l.t.Context(), key(l.namespace, name), &s); err != nil {
+		if err := l.cluster.Get(l.t.Context(), key(l.namespace, name), &s); err != nil {
 			return err
 		}
 		ips = nil
@@ -103,7 +103,7 @@ func (l *lab) parts(id string) []string {
 func (l *lab) owner(name string) string {
 	l.t.Helper()
 	var s corev1.Service
-	l.must(cluster.Get(l.t.Context(), key(l.namespace, name), &s))
+	l.must(l.cluster.Get(l.t.Context(), key(l.namespace, name), &s))
 	return ("a" + strings.ReplaceAll(string(s.UID), "-", ""))[:32]
 }
 
@@ -122,7 +122,7 @@ func (l *lab) has(id string, want ...string) {
 func (l *lab) gone(what string, of client.Object) {
 	l.t.Helper()
 	l.eventually(what, func() error {
-		err := cluster.Get(l.t.Context(), client.ObjectKeyFromObject(of), of)
+		err := l.cluster.Get(l.t.Context(), client.ObjectKeyFromObject(of), of)
 		if err == nil {
 			return errors.New("is still there")
 		}
@@ -133,6 +133,7 @@ func (l *lab) gone(what string, of client.Object) {
 // A Service of Weir's class gets a load balancer and an address, its endpoints are
 // followed, and nothing is left when it goes.
 func TestAServiceGetsALoadBalancer(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
@@ -143,7 +144,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	ip := l.ingress("web", 1)[0]
 	owner, own := l.owner("web"), l.namespace+"-web"
 	var s corev1.Service
-	l.must(cluster.Get(t.Context(), key(l.namespace, "web"), &s))
+	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &s))
 	probe := fmt.Sprintf("probe %s-TCP-%d", owner, s.Spec.HealthCheckNodePort)
 	l.has(l.loadBalancer(), "frontend "+owner, "pool "+own, probe, "rule "+owner+"-TCP-80")
 	if body, _ := l.emulator.Get(network + "/publicIPAddresses/" + l.namespace + "-" + owner); !strings.Contains(string(body), `"`+ip+`"`) {
@@ -183,7 +184,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	// They go, and with them all that was made.
 	for _, name := range []string{"all", "web"} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
-		l.must(cluster.Delete(t.Context(), s))
+		l.must(l.cluster.Delete(t.Context(), s))
 		l.gone("Service "+name, s)
 	}
 	for _, id := range []string{l.loadBalancer(), l.loadBalancer() + "-internal", network + "/publicIPAddresses/" + l.namespace + "-" + owner} {
@@ -193,7 +194,7 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 	}
 	l.eventually("BackendPools", func() error {
 		var pools v1alpha1.BackendPoolList
-		l.must(cluster.List(t.Context(), &pools))
+		l.must(l.cluster.List(t.Context(), &pools))
 		for _, p := range pools.Items {
 			if strings.HasPrefix(p.Spec.LoadBalancer.Name, l.namespace) {
 				return fmt.Errorf("%s/%s is still there", p.Namespace, p.Name)
@@ -202,11 +203,11 @@ func TestAServiceGetsALoadBalancer(t *testing.T) {
 		return nil
 	})
 	for _, trouble := range []string{"forbidden", "panic", "ERROR"} {
-		if strings.Contains(weir.logs(), trouble) {
+		if strings.Contains(weir.Output(), trouble) {
 			t.Errorf("the log speaks of %q", trouble)
 		}
 	}
-	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
+	l.must(weir.Signal(syscall.SIGTERM))
 }
 
 // movesWhenFilled has a Service have a pool for itself, and back: its rule moves there when that is
@@ -287,7 +288,7 @@ func (l *lab) said(service string, reasons ...string) {
 	l.t.Helper()
 	for _, reason := range reasons {
 		l.eventually("event "+reason, func() error {
-			out, err := kubectl(l.t.Context(), "-n", l.namespace, "get", "events", "--field-selector", "involvedObject.name="+service+",reason="+reason, "-o", "name")
+			out, err := l.cluster.kubectl(l.t.Context(), "-n", l.namespace, "get", "events", "--field-selector", "involvedObject.name="+service+",reason="+reason, "-o", "name")
 			if err != nil || strings.TrimSpace(out) == "" {
 				return fmt.Errorf("none: %w %s", err, out)
 			}

@@ -3,21 +3,19 @@
 package e2e_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/process"
 )
 
 func key(namespace, name string) types.NamespacedName {
@@ -27,6 +25,7 @@ func key(namespace, name string) types.NamespacedName {
 // With the roles of config/ and nothing more, the controller leads, follows a
 // Service, shows itself, says what it cannot do, and stops when told to.
 func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web", "10.9.9.9")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
@@ -38,14 +37,14 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 	l.becomes("web", "10.0.0.2", "10.9.9.9")
 
 	l.eventually("kubectl get", func() error {
-		out, err := kubectl(t.Context(), "-n", l.namespace, "get", "backendpools")
+		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "get", "backendpools")
 		if err != nil || !strings.Contains(out, "Level") {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})
 	l.eventually("event on the Service", func() error {
-		out, err := kubectl(t.Context(), "-n", l.namespace, "get", "events", "--field-selector", "involvedObject.kind=Service,reason=LoadBalancerBackendPoolUpdated")
+		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "get", "events", "--field-selector", "involvedObject.kind=Service,reason=LoadBalancerBackendPoolUpdated")
 		if err != nil || !strings.Contains(out, "Load balancer backend pool updated successfully") {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -60,25 +59,25 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 			t.Errorf("%s counts no write:\n%s", path, body)
 		}
 	}
-	if warned := strings.Count(weir.logs(), "without effect"); warned != 1 {
+	if warned := strings.Count(weir.Output(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}
 	for _, word := range []string{"networkResourceTenantID", "resourceGruop"} {
-		if !strings.Contains(weir.logs(), word) {
+		if !strings.Contains(weir.Output(), word) {
 			t.Errorf("the log does not name the key %s", word)
 		}
 	}
 	for _, trouble := range []string{"forbidden", "panic", "Authorization", "weir-emulator"} {
-		if strings.Contains(weir.logs(), trouble) {
+		if strings.Contains(weir.Output(), trouble) {
 			t.Errorf("the log speaks of %q", trouble)
 		}
 	}
 	// Nobody asked for the resource lease.
-	if err := cluster.Get(t.Context(), locker, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
+	if err := l.cluster.Get(t.Context(), locker, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the resource lease: %v, want that there is none", err)
 	}
-	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
-	if err := weir.cmd.Wait(); err != nil {
+	l.must(weir.Signal(syscall.SIGTERM))
+	if err := weir.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 }
@@ -86,6 +85,7 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 // Killed while Azure works on a write, and restarted after the cluster has changed,
 // it removes what it wrote and no longer wants, and leaves what others wrote.
 func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{LatencyScale: 0.2, Seed: 7})
 	l.pool("web", "10.9.9.9")
 	n1, n2, n3 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3")
@@ -97,8 +97,7 @@ func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
 		}
 		return nil
 	})
-	l.must(weir.cmd.Process.Kill())
-	_ = weir.cmd.Wait() // killed
+	weir.Kill()
 
 	l.move("web", n3)
 	l.controller("--leader-elect=false")
@@ -107,15 +106,15 @@ func TestKilledInTheMiddleOfABatchItConverges(t *testing.T) {
 
 // Nobody else's pool is emptied because a Service is gone while Weir was away.
 func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web", "10.9.9.9")
 	l.service("web", l.node("n1", "10.0.0.1"))
 	weir := l.controller("--leader-elect=false")
 	l.becomes("web", "10.0.0.1", "10.9.9.9")
-	l.must(weir.cmd.Process.Kill())
-	_ = weir.cmd.Wait() // killed
+	weir.Kill()
 
-	if out, err := kubectl(t.Context(), "-n", l.namespace, "delete", "service", "web"); err != nil {
+	if out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "delete", "service", "web"); err != nil {
 		t.Fatal(out)
 	}
 	l.controller("--leader-elect=false")
@@ -123,6 +122,7 @@ func TestAServiceThatGoesWhileTheControllerIsAwayIsCleanedUp(t *testing.T) {
 }
 
 func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	good := filepath.Join(l.dir, "azure.json")
 	tests := []struct {
@@ -134,8 +134,8 @@ func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
 		{"malformed file", []string{"controller", "--config", l.write("bad.json", `{"subscriptionId": `)}, "bad.json"},
 		{"wrong type", []string{"controller", "--config", l.write("type.json", `{"subscriptionId":"s","resourceGroup":7}`)}, "resourceGroup"},
 		{"missing key", []string{"controller", "--config", l.write("half.json", `{"subscriptionId":"s"}`)}, "resourceGroup"},
-		{"static token elsewhere", []string{"controller", "--config", good, "--kubeconfig", cluster.weir, "--azure-endpoint", "http://10.0.0.1:80"}, "loopback"},
-		{"identity", []string{"controller", "--config", good, "--kubeconfig", cluster.weir}, "useManagedIdentityExtension"},
+		{"static token elsewhere", []string{"controller", "--config", good, "--kubeconfig", l.cluster.weir, "--azure-endpoint", "http://10.0.0.1:80"}, "loopback"},
+		{"identity", []string{"controller", "--config", good, "--kubeconfig", l.cluster.weir}, "useManagedIdentityExtension"},
 		{"kubeconfig", []string{"controller", "--config", good, "--azure-endpoint", l.url, "--kubeconfig", "/nonexistent/kc"}, "/nonexistent/kc"},
 		{"address", []string{"controller", "--config", good, "--metrics-bind-address", "8080"}, "--metrics-bind-address"},
 		{"metrics for everybody", []string{"controller", "--config", good, "--metrics-bind-address", ":0"}, "add --metrics-secure"},
@@ -145,16 +145,11 @@ func TestWhatTheCallerHasToCorrectExitsWith2(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), tt.args...)
-			var out bytes.Buffer
-			cmd.Stderr = &out
-			cmd.WaitDelay = 10 * time.Second
-			err := cmd.Run()
-			exit, ok := errors.AsType[*exec.ExitError](err)
-			if !ok || exit.ExitCode() != 2 {
-				t.Errorf("ended with %v, want exit code 2", err)
+			of, err := process.Run(t.Context(), nil, filepath.Join(bin, "weir"), tt.args...)
+			if err != nil || of.Code != 2 {
+				t.Errorf("ended with %d, %v, want exit code 2", of.Code, err)
 			}
-			line := strings.TrimSpace(out.String())
+			line := strings.TrimSpace(of.Err)
 			if !strings.HasPrefix(line, "weir: ") || strings.Contains(line, "\n") || !strings.Contains(line, tt.says) {
 				t.Errorf("said %q, want one line that names %s", line, tt.says)
 			}

@@ -21,6 +21,7 @@ import (
 // With the roles of config a node whose eviction is announced is tainted, and counted; so is
 // one with a taint that azure.json adds.
 func TestASpotEvictionTaintsItsNode(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","nodeAdminStateTaints":["example.com/leaves=`+l.namespace+`"]}`)
 	l.env = []string{noStreams}
@@ -31,20 +32,20 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: n1}, Reason: "PreemptScheduled",
 		Source: corev1.EventSource{Component: "node-problem-detector", Host: n1},
 	}
-	l.must(cluster.Create(t.Context(), event))
-	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), event) })
-	if out, err := kubectl(t.Context(), "taint", "node", n2, "example.com/leaves="+l.namespace+":NoSchedule"); err != nil {
+	l.must(l.cluster.Create(t.Context(), event))
+	t.Cleanup(func() { _ = l.cluster.Delete(context.WithoutCancel(t.Context()), event) })
+	if out, err := l.cluster.kubectl(t.Context(), "taint", "node", n2, "example.com/leaves="+l.namespace+":NoSchedule"); err != nil {
 		t.Fatal(out)
 	}
 	l.eventually("the node is tainted", func() error {
-		out, err := kubectl(t.Context(), "get", "node", n1, "-o", "jsonpath={.spec.taints}")
+		out, err := l.cluster.kubectl(t.Context(), "get", "node", n1, "-o", "jsonpath={.spec.taints}")
 		if err == nil && !strings.Contains(out, "spot-eviction") {
 			err = errors.New(out)
 		}
 		return err
 	})
 	l.eventually("kubectl describe node tells why", func() error {
-		out, err := kubectl(t.Context(), "describe", "node", n1)
+		out, err := l.cluster.kubectl(t.Context(), "describe", "node", n1)
 		if err == nil && !strings.Contains(out, "SpotEvictionTaintAdded") {
 			err = errors.New(out)
 		}
@@ -65,6 +66,7 @@ func TestASpotEvictionTaintsItsNode(t *testing.T) {
 // them say, has no node tainted, and nothing of a pool Down. Of a wave that is believed half
 // of a pool stays up.
 func TestATenantsEventsTaintNobody(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
@@ -81,8 +83,8 @@ func TestATenantsEventsTaintNobody(t *testing.T) {
 		if namespace != "default" {
 			e.InvolvedObject.Namespace = namespace
 		}
-		l.must(cluster.Create(t.Context(), e))
-		t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), e) })
+		l.must(l.cluster.Create(t.Context(), e))
+		t.Cleanup(func() { _ = l.cluster.Delete(context.WithoutCancel(t.Context()), e) })
 	}
 	const reporter = "custom-scheduledevents-consolidated-preempt-plugin-monitor"
 	for _, node := range []string{n1, n2} {
@@ -92,13 +94,13 @@ func TestATenantsEventsTaintNobody(t *testing.T) {
 	last := l.node("n3", "10.0.0.3")
 	announce("default", last, reporter)
 	l.eventually("the last announcement is judged", func() error {
-		out, err := kubectl(t.Context(), "get", "node", last, "-o", "jsonpath={.spec.taints}")
+		out, err := l.cluster.kubectl(t.Context(), "get", "node", last, "-o", "jsonpath={.spec.taints}")
 		if err == nil && !strings.Contains(out, "spot-eviction") {
 			err = errors.New(out)
 		}
 		return err
 	})
-	if out, err := kubectl(t.Context(), "get", "node", n1, n2, "-o", "jsonpath={.items[*].spec.taints}"); err != nil || strings.Contains(out, "spot-eviction") {
+	if out, err := l.cluster.kubectl(t.Context(), "get", "node", n1, n2, "-o", "jsonpath={.items[*].spec.taints}"); err != nil || strings.Contains(out, "spot-eviction") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	l.down("web")
@@ -113,6 +115,7 @@ func TestATenantsEventsTaintNobody(t *testing.T) {
 // stands, also when the taint goes while no controller runs; the membership stays as it is,
 // and no Service hears of an update of its members.
 func TestADrainingNodeIsDown(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
@@ -124,7 +127,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 
 	taint := func(what string) {
 		t.Helper()
-		if out, err := kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service"+what); err != nil {
+		if out, err := l.cluster.kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service"+what); err != nil {
 			t.Fatal(out)
 		}
 	}
@@ -132,7 +135,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 	l.down("web", "10.0.0.1")
 	l.becomes("web", "10.0.0.1", "10.0.0.2")
 	l.eventually("the record", func() error {
-		out, err := kubectl(t.Context(), "-n", l.namespace, "get", "backendpool", "web", "-o", "jsonpath={.status.down[*].address} {.status.down[*].reason}")
+		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "get", "backendpool", "web", "-o", "jsonpath={.status.down[*].address} {.status.down[*].reason}")
 		if err == nil && out != "10.0.0.1 out-of-service" {
 			err = fmt.Errorf("says %q", out)
 		}
@@ -154,8 +157,13 @@ func TestADrainingNodeIsDown(t *testing.T) {
 
 	taint("=nodeshutdown:NoExecute")
 	l.down("web", "10.0.0.1")
-	l.must(weir.cmd.Process.Kill())
-	_ = weir.cmd.Wait() // it was killed
+	l.eventually("the end of the fourth write", func() error {
+		if n := strings.Count(weir.Output(), `"msg":"pool written"`); n != 4 {
+			return fmt.Errorf("%d have ended", n)
+		}
+		return nil
+	})
+	weir.Kill()
 	taint("-")
 	l.controller("--leader-elect=false")
 	l.down("web")
@@ -166,6 +174,7 @@ func TestADrainingNodeIsDown(t *testing.T) {
 
 // In a pool of network interfaces a node that drains is Down as well.
 func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1 := l.node("n1", "10.0.0.1")
@@ -174,13 +183,13 @@ func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
 	l.must(l.emulator.Put(nic, []byte(`{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+vnet+`/subnets/nodes"},
 		"loadBalancerBackendAddressPools":[{"id":"`+l.loadBalancer()+`/backendAddressPools/web"}]}}]}}`)))
 	l.must(l.emulator.Put(vm, []byte(`{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nic+`"}]}}}`)))
-	if out, err := kubectl(t.Context(), "patch", "node", n1, "-p", `{"spec":{"providerID":"azure://`+vm+`"}}`); err != nil {
+	if out, err := l.cluster.kubectl(t.Context(), "patch", "node", n1, "-p", `{"spec":{"providerID":"azure://`+vm+`"}}`); err != nil {
 		t.Fatal(out)
 	}
 	l.service("web", n1)
 	l.controller("--leader-elect=false")
 	l.says("web", "holds network interfaces")
-	if out, err := kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"); err != nil {
+	if out, err := l.cluster.kubectl(t.Context(), "taint", "node", n1, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"); err != nil {
 		t.Fatal(out)
 	}
 	l.says("web", "Nodes that leave are Down in it all the same")
@@ -193,7 +202,7 @@ func TestADrainingNodeIsDownInAPoolOfInterfaces(t *testing.T) {
 // updates counts how often a Service heard that its members were written.
 func (l *lab) updates(service string) int {
 	l.t.Helper()
-	out, err := kubectl(l.t.Context(), "-n", l.namespace, "get", "events", "--field-selector",
+	out, err := l.cluster.kubectl(l.t.Context(), "-n", l.namespace, "get", "events", "--field-selector",
 		"involvedObject.name="+service+",reason=LoadBalancerBackendPoolUpdated", "-o", "jsonpath={.items[*].count}")
 	if err != nil {
 		l.t.Fatal(out)

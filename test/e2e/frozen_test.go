@@ -21,6 +21,7 @@ import (
 // cluster, lets the other keep the lease, and ends; whatever it had begun is brought to its
 // end by the other.
 func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web", "10.9.9.9")
 	n1, n2, n3, n4 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2"), l.node("n3", "10.0.0.3"), l.node("n4", "10.0.0.4")
@@ -41,7 +42,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the leader does not look at the pool")
 	}
-	l.must(frozen.cmd.Process.Signal(syscall.SIGSTOP))
+	l.must(frozen.Signal(syscall.SIGSTOP))
 	close(read.release) // the answer is there when it goes on
 
 	b.controller("b", election...)
@@ -52,8 +53,8 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 
 	ended := make(chan error, 1)
 	woken := time.Now()
-	l.must(frozen.cmd.Process.Signal(syscall.SIGCONT))
-	go func() { ended <- frozen.cmd.Wait() }()
+	l.must(frozen.Signal(syscall.SIGCONT))
+	go func() { ended <- frozen.Wait() }()
 	limit := time.NewTimer(20 * time.Second)
 	defer limit.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -65,7 +66,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 		case err := <-ended:
 			over = true
 			t.Logf("it ended after %s: %v: %s", time.Since(woken).Round(time.Millisecond), err, frozen.lastWord())
-			if err == nil || !strings.Contains(frozen.logs(), "the lead is lost") {
+			if err == nil || !strings.Contains(frozen.Output(), "the lead is lost") {
 				t.Error("it does not say why it ends")
 			}
 		case <-limit.C:
@@ -92,7 +93,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 	}
 	l.eventually("the record", func() error {
 		var pool v1alpha1.BackendPool
-		if err := cluster.Get(t.Context(), key(l.namespace, "web"), &pool); err != nil {
+		if err := l.cluster.Get(t.Context(), key(l.namespace, "web"), &pool); err != nil {
 			return err
 		}
 		if got := pool.Status.WrittenAddresses; !slices.Equal(got, []string{"10.0.0.4"}) {
@@ -107,7 +108,7 @@ func TestAFrozenLeaderWritesNothingOnceAnotherLeads(t *testing.T) {
 
 // lastWord is the last line of the log.
 func (p *program) lastWord() string {
-	lines := strings.Split(strings.TrimSpace(p.logs()), "\n")
+	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
 	return lines[len(lines)-1]
 }
 
@@ -115,6 +116,6 @@ func (p *program) lastWord() string {
 func (l *lab) leader() string {
 	l.t.Helper()
 	var stands coordinationv1.Lease
-	l.must(cluster.Get(l.t.Context(), key("weir-system", "weir-controller"), &stands))
+	l.must(l.cluster.Get(l.t.Context(), key("weir-system", "weir-controller"), &stands))
 	return *stands.Spec.HolderIdentity
 }

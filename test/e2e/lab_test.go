@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,15 +11,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,18 +27,21 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
 	"weir.dev/weir/test/patient"
 )
 
-// lab is one namespace, one emulator and the programs started against them.
+// lab is one namespace of a cluster, one emulator and the programs started against them.
 type lab struct {
 	t         testing.TB
+	cluster   *cluster
 	namespace string
 	emulator  *armemu.Emulator
 	url       string
 	dir       string
 	env       []string // of the programs, besides that of the test
+	started   int      // programs
 }
 
 // noStreams is how a program asks an API server that does not stream lists.
@@ -61,20 +61,22 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 	if asShipped {
 		opts.Role = azureRole()
 	}
-	l := &lab{t: t, dir: t.TempDir(), emulator: patient.Watched(t, armemu.New(opts))}
+	l := &lab{t: t, cluster: planes.take(t), dir: t.TempDir(), emulator: patient.Watched(t, armemu.New(opts))}
 	t.Cleanup(func() {
 		if asShipped {
 			l.notesActions()
 		}
-		unfinished = unfinished || t.Failed()
+		if t.Failed() {
+			unfinished.Store(true)
+		}
 		l.clears()
 	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Annotations: map[string]string{grant.Annotation: "*"}}}
-	l.must(cluster.Create(t.Context(), ns))
+	l.must(l.cluster.Create(t.Context(), ns))
 	l.namespace = ns.Name
 	// Each test is another cluster to Azure.
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}
-	l.must(client.IgnoreNotFound(cluster.Delete(t.Context(), record)))
+	l.must(client.IgnoreNotFound(l.cluster.Delete(t.Context(), record)))
 	server := httptest.NewServer(l.emulator)
 	t.Cleanup(server.Close)
 	l.url = server.URL
@@ -83,19 +85,19 @@ func newLab(t testing.TB, opts armemu.Options) *lab {
 	return l
 }
 
-// clears takes away what another test's controller would serve: the control plane is one for
-// all tests. A finalizer would keep it, for the controller is gone.
+// clears takes away what the controller of the test that has the cluster next would serve. A
+// finalizer would keep it, for the controller is gone.
 func (l *lab) clears() {
 	ctx := context.WithoutCancel(l.t.Context())
 	clear := func(obj client.Object) {
-		err := cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-		if err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
+		err := l.cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		if err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(l.cluster.Delete(ctx, obj))); err != nil {
 			l.t.Errorf("clear %s: %v", client.ObjectKeyFromObject(obj), err)
 		}
 	}
 	var services corev1.ServiceList
 	var pools v1alpha1.BackendPoolList
-	if err := errors.Join(cluster.List(ctx, &services), cluster.List(ctx, &pools)); err != nil {
+	if err := errors.Join(l.cluster.List(ctx, &services), l.cluster.List(ctx, &pools)); err != nil {
 		l.t.Errorf("list what is left: %v", err)
 	}
 	for i := range services.Items {
@@ -105,6 +107,11 @@ func (l *lab) clears() {
 	}
 	for i := range pools.Items {
 		clear(&pools.Items[i])
+	}
+	// A controller that was killed holds the lead for a while.
+	lead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}
+	if err := client.IgnoreNotFound(l.cluster.Delete(ctx, lead)); err != nil {
+		l.t.Errorf("clear the lead: %v", err)
 	}
 }
 
@@ -177,17 +184,17 @@ func (l *lab) addresses(balancer, pool string) []string {
 func (l *lab) node(name, ip string) string {
 	l.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.namespace + "-" + name}}
-	l.must(cluster.Create(l.t.Context(), n))
-	l.t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(l.t.Context()), n) })
+	l.must(l.cluster.Create(l.t.Context(), n))
+	l.t.Cleanup(func() { _ = l.cluster.Delete(context.WithoutCancel(l.t.Context()), n) })
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
-	l.must(cluster.Status().Update(l.t.Context(), n))
+	l.must(l.cluster.Status().Update(l.t.Context(), n))
 	return n.Name
 }
 
 // service creates a Local Service with one slice, and a BackendPool for it.
 func (l *lab) service(name string, nodes ...string) {
 	l.t.Helper()
-	l.must(cluster.Create(l.t.Context(), &corev1.Service{
+	l.must(l.cluster.Create(l.t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
@@ -198,8 +205,8 @@ func (l *lab) service(name string, nodes ...string) {
 		ObjectMeta:  metav1.ObjectMeta{Name: name + "-1", Namespace: l.namespace, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints(nodes),
 	}
-	l.must(cluster.Create(l.t.Context(), slice))
-	l.must(cluster.Create(l.t.Context(), &v1alpha1.BackendPool{
+	l.must(l.cluster.Create(l.t.Context(), slice))
+	l.must(l.cluster.Create(l.t.Context(), &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace},
 		Spec: v1alpha1.BackendPoolSpec{
 			ServiceRef:   &v1alpha1.ServiceReference{Name: name},
@@ -212,9 +219,9 @@ func (l *lab) service(name string, nodes ...string) {
 func (l *lab) move(service string, nodes ...string) {
 	l.t.Helper()
 	var slice discoveryv1.EndpointSlice
-	l.must(cluster.Get(l.t.Context(), key(l.namespace, service+"-1"), &slice))
+	l.must(l.cluster.Get(l.t.Context(), key(l.namespace, service+"-1"), &slice))
 	slice.Endpoints = endpoints(nodes)
-	l.must(cluster.Update(l.t.Context(), &slice))
+	l.must(l.cluster.Update(l.t.Context(), &slice))
 }
 
 func endpoints(nodes []string) []discoveryv1.Endpoint {
@@ -227,46 +234,32 @@ func endpoints(nodes []string) []discoveryv1.Endpoint {
 
 // program is a running weir controller.
 type program struct {
-	cmd     *exec.Cmd
-	mu      sync.Mutex
-	log     bytes.Buffer
+	*process.Process
 	metrics string
 	health  string
-}
-
-func (p *program) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *program) logs() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
 }
 
 // controller starts weir with the rights of its ServiceAccount.
 func (l *lab) controller(flags ...string) *program {
 	l.t.Helper()
-	free := controlplane.FreeAddresses(l.t, 2)
+	free, err := process.FreeAddresses(l.t.Context(), 2)
+	l.must(err)
 	p := &program{metrics: free[0], health: free[1]}
 	args := append([]string{
-		"controller", "--kubeconfig", cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
+		"controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
 		"--leader-elect-namespace", "weir-system", // where its Roles are
 	}, flags...)
-	p.cmd = exec.Command(filepath.Join(bin, "weir"), args...)
-	p.cmd.Env = append(os.Environ(), l.env...)
-	p.cmd.Stderr = p
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	l.emulator.ForgetRetryAfter() // which this process has not heard
-	l.must(p.cmd.Start())
+	l.started++
+	p.Process, err = process.Start(l.t.Context(), process.Program{
+		Name: fmt.Sprintf("weir-%d", l.started), Dir: l.dir, Path: filepath.Join(bin, "weir"), Args: args, Env: l.env,
+	})
+	l.must(err)
 	l.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended already
-		_ = p.cmd.Wait()
+		p.Kill()
 		if l.t.Failed() {
-			l.t.Logf("the controller's log:\n%s", p.logs())
+			l.t.Logf("the controller's log:\n%s", p.Output())
 		}
 	})
 	return p
@@ -275,21 +268,7 @@ func (l *lab) controller(flags ...string) *program {
 // eventually asks until the answer is nil, and fails with the last one otherwise.
 func (l *lab) eventually(what string, ask func() error) {
 	l.t.Helper()
-	deadline := time.NewTimer(60 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline.C:
-			l.t.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	controlplane.Eventually(l.t, what, time.Minute, ask)
 }
 
 func (l *lab) becomes(pool string, want ...string) {

@@ -54,7 +54,7 @@ const rests = 1500 * time.Millisecond
 func (l *lab) toggles(name string, leaves bool) time.Duration {
 	l.t.Helper()
 	var node corev1.Node
-	l.must(cluster.Get(l.t.Context(), key("", name), &node))
+	l.must(l.cluster.Get(l.t.Context(), key("", name), &node))
 	node.Spec.Taints = nil
 	if leaves {
 		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
@@ -63,7 +63,7 @@ func (l *lab) toggles(name string, leaves bool) time.Duration {
 		return l.emulator.Calls(func(c armemu.Call) bool { return c.Kind == armemu.KindPut })
 	}
 	before, began := len(writes()), time.Now()
-	l.must(cluster.Update(l.t.Context(), &node))
+	l.must(l.cluster.Update(l.t.Context(), &node))
 	deadline := began.Add(10 * time.Second)
 	for {
 		if all := writes(); len(all) > before {

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,15 @@ var locker = key("kube-system", "aks-managed-resource-locker")
 // With the setting and the roles of config/resource-lease it shares the load balancers
 // with another controller; without the roles it says so and touches nothing.
 func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
+	t.Cleanup(func() {
+		for _, what := range [][]string{{"-k", "../../config/resource-lease"}, {"-n", locker.Namespace, "lease", locker.Name}} {
+			if out, err := l.cluster.kubectl(context.WithoutCancel(t.Context()), append([]string{"delete", "--ignore-not-found"}, what...)...); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+	})
 	l.pool("web", "10.9.9.9")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	l.service("web", n1)
@@ -30,7 +39,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	if calls := l.emulator.Calls(armemu.OfKind(armemu.KindGet, armemu.KindPut)); len(calls) != 0 {
 		t.Errorf("%d calls to Azure without the lease", len(calls))
 	}
-	if out, err := kubectl(t.Context(), "apply", "--server-side", "-k", "../../config/resource-lease"); err != nil {
+	if out, err := l.cluster.kubectl(t.Context(), "apply", "--server-side", "-k", "../../config/resource-lease"); err != nil {
 		t.Fatal(out)
 	}
 	l.becomes("web", "10.0.0.1", "10.9.9.9")
@@ -51,16 +60,16 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 	l.eventually("the other lets go", func() error { return l.takes("") })
 	l.becomes("web", "10.0.0.2", "10.9.9.9")
 
-	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
-	if err := weir.cmd.Wait(); err != nil {
+	l.must(weir.Signal(syscall.SIGTERM))
+	if err := weir.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 	var stands coordinationv1.Lease
-	l.must(cluster.Get(t.Context(), locker, &stands))
+	l.must(l.cluster.Get(t.Context(), locker, &stands))
 	if *stands.Spec.HolderIdentity != "" {
 		t.Errorf("after its end the lease is held by %q", *stands.Spec.HolderIdentity)
 	}
-	if n := strings.Count(weir.logs(), "no resource lease"); n != 2 {
+	if n := strings.Count(weir.Output(), "no resource lease"); n != 2 {
 		t.Errorf("%d log lines, want one without the roles and one behind the other", n)
 	}
 }
@@ -68,7 +77,7 @@ func TestBesideAnotherControllerOfTheLoadBalancers(t *testing.T) {
 // takes writes another holder, unless we are in.
 func (l *lab) takes(holder string) error {
 	var stands coordinationv1.Lease
-	if err := cluster.Get(l.t.Context(), locker, &stands); err != nil {
+	if err := l.cluster.Get(l.t.Context(), locker, &stands); err != nil {
 		return err
 	}
 	if h := stands.Spec.HolderIdentity; h != nil && strings.HasPrefix(*h, "weir-controller_") {
@@ -76,14 +85,14 @@ func (l *lab) takes(holder string) error {
 	}
 	now := metav1.NowMicro()
 	stands.Spec.HolderIdentity, stands.Spec.RenewTime = &holder, &now
-	return cluster.Update(l.t.Context(), &stands)
+	return l.cluster.Update(l.t.Context(), &stands)
 }
 
 // says waits until a BackendPool says something.
 func (l *lab) says(name, part string) {
 	l.t.Helper()
 	l.eventually("BackendPool "+name, func() error {
-		out, err := kubectl(l.t.Context(), "-n", l.namespace, "get", "backendpool", name, "-o", "jsonpath={.status.conditions}")
+		out, err := l.cluster.kubectl(l.t.Context(), "-n", l.namespace, "get", "backendpool", name, "-o", "jsonpath={.status.conditions}")
 		if err != nil || !strings.Contains(strings.ReplaceAll(out, `\"`, `"`), part) {
 			return fmt.Errorf("%w: %s", err, out)
 		}

@@ -17,13 +17,14 @@ import (
 // Over HTTPS the API server says who may read metrics: nobody without a token, nor with one
 // that gives no right, and whoever the shipped role is bound to.
 func TestMetricsAreForTheirReadersAlone(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	weir := l.controller("--leader-elect=false", "--metrics-secure")
 	l.kubectl("-n", l.namespace, "create", "serviceaccount", "reader")
 	l.kubectl("-n", l.namespace, "create", "serviceaccount", "stranger")
 	l.kubectl("create", "clusterrolebinding", l.namespace, "--clusterrole", "weir-metrics-reader", "--serviceaccount", l.namespace+":reader")
 	t.Cleanup(func() {
-		_, _ = kubectl(context.WithoutCancel(t.Context()), "delete", "clusterrolebinding", l.namespace)
+		_, _ = l.cluster.kubectl(context.WithoutCancel(t.Context()), "delete", "clusterrolebinding", l.namespace)
 	})
 	insecure := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is the reader who has to be known
 	ask := func(token string) (int, error) {
@@ -39,7 +40,7 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 		return res.StatusCode, res.Body.Close()
 	}
 	token := func(account string) string {
-		out, err := kubectl(t.Context(), "-n", l.namespace, "create", "token", account)
+		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "create", "token", account)
 		if err != nil {
 			t.Fatal(out)
 		}

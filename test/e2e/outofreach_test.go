@@ -42,56 +42,77 @@ const (
 // and the BackendPool once, and is level one drift period after the end at the latest. The
 // ten minutes of such an outage are played in virtual time by the scenarios 50 to 52.
 func TestAzureOutOfReach(t *testing.T) {
-	l := newLab(t, armemu.Options{})
-	azure := l.behindANetwork()
-	l.pool("web", "10.9.9.9")
-	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
-	l.service("web", n1)
-	weir := l.controller("--leader-elect=false")
-	l.isLevelAfter(drift+4*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
+	beside(t)
+	for name, how := range map[string]func(*testing.T, *outOfReach){
+		"connections are refused": isRefused, "a firewall opens TLS": isOpened, "silence": isSilent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, armemu.Options{})
+			o := &outOfReach{lab: l, azure: l.behindANetwork()}
+			l.pool("web", "10.9.9.9")
+			o.n1, o.n2 = l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+			l.service("web", o.n1)
+			o.weir = l.controller("--leader-elect=false")
+			l.isLevelAfter(drift+4*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
+			l.wasLookedAt(o.weir)
+			how(t, o)
+		})
+	}
+}
 
-	l.wasLookedAt(weir)
-	azure.Refuse()
-	l.move("web", n2)
-	l.isToldOnce(weir, "connection refused")
-	l.isLevelAfter(drift+4*time.Second, azure.Heal, "10.0.0.2", "10.9.9.9")
+// outOfReach is a Service on one of two nodes, a controller, and its way to Azure.
+type outOfReach struct {
+	*lab
+	azure  *apifault.Network
+	weir   *program
+	n1, n2 string
+}
 
+func isRefused(_ *testing.T, o *outOfReach) {
+	o.azure.Refuse()
+	o.move("web", o.n2)
+	o.isToldOnce(o.weir, "connection refused")
+	o.isLevelAfter(drift+4*time.Second, o.azure.Heal, "10.0.0.2", "10.9.9.9")
+}
+
+func isOpened(t *testing.T, o *outOfReach) {
 	showing := func(cert tls.Certificate) func() error {
 		return func() error {
-			azure.Refuse()
-			azure.Serve(l.serveAs(cert))
-			return azure.Heal()
+			o.azure.Refuse()
+			o.azure.Serve(o.serveAs(cert))
+			return o.azure.Heal()
 		}
 	}
-	l.wasLookedAt(weir)
-	l.must(showing(stranger(t))()) // as a firewall does that opens TLS
-	l.move("web", n1)
-	l.isToldOnce(weir, "certificate signed by unknown authority")
-	l.isLevelAfter(drift+4*time.Second, showing(trusted(t)), "10.0.0.1", "10.9.9.9")
+	o.must(showing(stranger(t))()) // as a firewall does that opens TLS
+	o.move("web", o.n2)
+	o.isToldOnce(o.weir, "certificate signed by unknown authority")
+	o.isLevelAfter(drift+4*time.Second, showing(trusted(t)), "10.0.0.2", "10.9.9.9")
+}
 
+func isSilent(t *testing.T, o *outOfReach) {
 	// Silence is waited out.
-	l.wasLookedAt(weir)
-	words := l.words()
-	azure.Swallow()
-	l.move("web", n1, n2)
-	l.answers(weir, 10*time.Second)
-	if now := l.words(); now != words {
+	words := o.words()
+	o.azure.Swallow()
+	o.move("web", o.n1, o.n2)
+	o.answers(o.weir, 10*time.Second)
+	if now := o.words(); now != words {
 		t.Errorf("in silence it said %v, and before it %v", now, words)
 	}
-	l.isLevelAfter(drift+4*time.Second, azure.Heal, "10.0.0.1", "10.0.0.2", "10.9.9.9")
+	o.isLevelAfter(drift+4*time.Second, o.azure.Heal, "10.0.0.1", "10.0.0.2", "10.9.9.9")
 
 	// A connection that a firewall has forgotten is given up for a new one.
-	azure.Forget()
-	l.move("web", n1)
-	l.isLevelAfter(30*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
+	o.azure.Forget()
+	o.move("web", o.n1)
+	o.isLevelAfter(30*time.Second, func() error { return nil }, "10.0.0.1", "10.9.9.9")
 
 	// It holds up nobody who stops the controller.
-	azure.Swallow()
-	l.move("web", n2)
-	l.answers(weir, time.Second)
+	o.azure.Swallow()
+	o.move("web", o.n2)
+	o.answers(o.weir, time.Second)
 	start := time.Now()
-	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
-	if err := weir.cmd.Wait(); err != nil {
+	o.must(o.weir.Signal(syscall.SIGTERM))
+	if err := o.weir.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 	if took := time.Since(start); took > 10*time.Second {
@@ -109,7 +130,7 @@ func (l *lab) behindANetwork() *apifault.Network {
 	cert := trusted(l.t)
 	network.Serve(l.serveAs(cert))
 	l.url = "https://" + network.Address
-	l.t.Setenv("SSL_CERT_FILE", l.write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))))
+	l.env = []string{"SSL_CERT_FILE=" + l.write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})))}
 	l.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":%d}`, int(drift.Seconds())))
 	return network
@@ -192,7 +213,7 @@ type said struct{ updated, retrying, failed, problem int }
 func (l *lab) words() said {
 	l.t.Helper()
 	var list corev1.EventList
-	l.must(cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
+	l.must(l.cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
 	var all said
 	for _, e := range list.Items {
 		n := int(max(e.Count, 1))
@@ -220,7 +241,7 @@ func (l *lab) isToldOnce(p *program, of string) {
 			return fmt.Errorf("said %+v, and %+v before", now, before)
 		}
 		var pool v1alpha1.BackendPool
-		l.must(cluster.Get(l.t.Context(), key(l.namespace, "web"), &pool))
+		l.must(l.cluster.Get(l.t.Context(), key(l.namespace, "web"), &pool))
 		if c := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonFailed || !strings.Contains(c.Message, of) {
 			return errors.New(c.Reason + ": " + c.Message)
 		}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"weir.dev/weir/lab/armemu"
@@ -17,7 +18,10 @@ import (
 )
 
 // asked are the actions that the requests of all tests so far have asked for.
-var asked = map[string]bool{}
+var asked = struct {
+	sync.Mutex
+	actions map[string]bool
+}{actions: map[string]bool{}}
 
 // azureRole is the role that we ship, with which all tests run. To write it anew they run
 // without one.
@@ -34,9 +38,11 @@ func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 func (l *lab) notesActions() {
 	l.t.Helper()
 	refused := map[string]bool{}
+	asked.Lock()
+	defer asked.Unlock()
 	for _, call := range l.emulator.Calls() {
 		for _, action := range call.Actions {
-			asked[action] = true
+			asked.actions[action] = true
 		}
 		if strings.HasSuffix(call.ErrorCode, "AuthorizationFailed") && !refused[call.Path] {
 			refused[call.Path] = true
@@ -48,16 +54,20 @@ func (l *lab) notesActions() {
 // What a role lacks is named where an operator looks, also where it is asked for by what a
 // write refers to.
 func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
+	beside(t)
 	for lacks, says := range map[string]string{
 		"Microsoft.Network/loadBalancers/backendAddressPools/read":  "403 AuthorizationFailed",
 		"Microsoft.Network/virtualNetworks/joinLoadBalancer/action": "403 LinkedAuthorizationFailed",
 	} {
-		l := newLab(t, armemu.Options{Role: &armemu.Role{Actions: []string{"*"}, NotActions: []string{lacks}}})
-		l.pool("web")
-		l.service("web", l.node("n1", "10.0.0.1"))
-		l.controller("--leader-elect=false")
-		l.says("web", says)
-		l.says("web", lacks)
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, armemu.Options{Role: &armemu.Role{Actions: []string{"*"}, NotActions: []string{lacks}}})
+			l.pool("web")
+			l.service("web", l.node("n1", "10.0.0.1"))
+			l.controller("--leader-elect=false")
+			l.says("web", says)
+			l.says("web", lacks)
+		})
 	}
 }
 
@@ -85,18 +95,20 @@ var actionRows = []struct{ action, on, why string }{
 // holdsTheAzureRole compares the role with what the tests have asked for, and the page with
 // the role.
 func holdsTheAzureRole(t *testing.T) {
+	asked.Lock()
+	defer asked.Unlock()
 	var actions []string
 	var page strings.Builder
 	page.WriteString("| Action | On | For |\n|---|---|---|\n")
 	explained := map[string]bool{}
 	for _, row := range actionRows {
 		explained[row.action] = true
-		if asked[row.action] {
+		if asked.actions[row.action] {
 			actions = append(actions, row.action)
 			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", row.action, row.on, row.why)
 		}
 	}
-	for _, action := range slices.Sorted(maps.Keys(asked)) {
+	for _, action := range slices.Sorted(maps.Keys(asked.actions)) {
 		if !explained[action] {
 			t.Errorf("%s is asked for: say on what and for what", action)
 		}

@@ -21,9 +21,6 @@ import (
 
 const serviceAccount = "system:serviceaccount:weir-system:weir"
 
-// auditLog is where the API server notes every request.
-var auditLog string
-
 // A permission is one verb on one resource, in a namespace unless that is empty, of one
 // object unless name is empty.
 type permission struct{ verb, group, resource, namespace, name string }
@@ -128,12 +125,21 @@ var allowedBy = regexp.MustCompile(`^RBAC: allowed by .* of (?:Cluster)?Role "([
 // madeCalls are the controllers' requests for objects in all tests so far, each once.
 func madeCalls(t *testing.T) []madeCall {
 	t.Helper()
-	file, err := os.Open(auditLog)
+	seen := map[madeCall]bool{}
+	for _, name := range planes.auditLogs() {
+		readCalls(t, name, seen)
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// readCalls notes those in an audit log.
+func readCalls(t *testing.T, name string, seen map[madeCall]bool) {
+	t.Helper()
+	file, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	seen := map[madeCall]bool{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -154,7 +160,6 @@ func madeCalls(t *testing.T) []madeCall {
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return slices.Collect(maps.Keys(seen))
 }
 
 // holdTheRoles compares the roles with the calls: each call is one that a role allows, and

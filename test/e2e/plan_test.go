@@ -3,9 +3,7 @@
 package e2e_test
 
 import (
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,33 +15,28 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/process"
 )
 
 // plans runs weir plan with the rights of the controller, and returns what it prints and
 // its exit code.
 func (l *lab) plans(args ...string) (string, int) {
 	l.t.Helper()
-	cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append([]string{
-		"plan", "--kubeconfig", cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
+	of, err := process.Run(l.t.Context(), nil, filepath.Join(bin, "weir"), append([]string{
+		"plan", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
 		"--cluster-name", l.namespace, "-n", l.namespace,
 	}, args...)...)
-	var complaint strings.Builder
-	cmd.Stderr = &complaint
-	out, err := cmd.Output()
-	code := 0
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		code, err = exit.ExitCode(), nil
-	}
 	l.must(err)
-	if code == 1 {
-		l.t.Fatalf("weir plan fails: %s", complaint.String())
+	if of.Code == 1 {
+		l.t.Fatalf("weir plan fails: %s", of.Err)
 	}
-	return string(out), code
+	return of.Out, of.Code
 }
 
 // The plan says what the controller then does, and nothing once it has done it. A dry run
 // leaves everything as it is, says what would change, and does it when it is over.
 func TestAPlanAndADryRun(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 	l.wanted("web", nil, n1)
@@ -86,9 +79,9 @@ func TestAPlanAndADryRun(t *testing.T) {
 
 	// Later tests have a controller of all Services.
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
-	l.must(cluster.Delete(t.Context(), web))
+	l.must(l.cluster.Delete(t.Context(), web))
 	l.eventually("end of Service web", func() error {
-		if err := cluster.Get(t.Context(), key(l.namespace, "web"), web); !apierrors.IsNotFound(err) {
+		if err := l.cluster.Get(t.Context(), key(l.namespace, "web"), web); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
@@ -100,7 +93,7 @@ func (l *lab) foretells(parts ...string) {
 	l.t.Helper()
 	l.eventually("condition DryRun", func() error {
 		var p v1alpha1.BackendPool
-		if err := cluster.Get(l.t.Context(), key(l.namespace, "web."+l.namespace), &p); err != nil {
+		if err := l.cluster.Get(l.t.Context(), key(l.namespace, "web."+l.namespace), &p); err != nil {
 			return err
 		}
 		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDryRun)

@@ -14,6 +14,7 @@ import (
 
 // A Service that names a public IP prefix gets its address from there.
 func TestAServiceGetsAnAddressOfAPrefix(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	const prefix = network + "/publicIPPrefixes/ours"
 	l.must(l.emulator.Put(prefix, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"prefixLength":30,"publicIPAddressVersion":"IPv4"}}`)))
@@ -27,6 +28,6 @@ func TestAServiceGetsAnAddressOfAPrefix(t *testing.T) {
 		t.Errorf("the address is %s, the prefix\n%s", ip, body)
 	}
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
-	l.must(cluster.Delete(t.Context(), s))
+	l.must(l.cluster.Delete(t.Context(), s))
 	l.gone("Service web", s)
 }

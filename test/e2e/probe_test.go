@@ -3,12 +3,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/patient"
 )
 
@@ -55,28 +53,21 @@ func (p *probed) run(meanwhile func(*os.Process), args ...string) (out, said str
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "weir"), append([]string{
-		"probe-azure", "--config", filepath.Join(p.dir, "azure.json"), "--azure-endpoint", p.url}, args...)...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	if meanwhile != nil {
+	started := func(is *os.Process) {
+		if meanwhile == nil {
+			return
+		}
 		for !strings.Contains(string(p.emu.Snapshot()), "virtualMachines") && ctx.Err() == nil {
 			time.Sleep(20 * time.Millisecond)
 		}
-		meanwhile(cmd.Process)
+		meanwhile(is)
 	}
-	err := cmd.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = nil
-		code = exit.ExitCode()
-	}
+	of, err := process.Run(ctx, started, filepath.Join(bin, "weir"), append([]string{
+		"probe-azure", "--config", filepath.Join(p.dir, "azure.json"), "--azure-endpoint", p.url}, args...)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return stdout.String(), stderr.String(), code
+	return of.Out, of.Err, of.Code
 }
 
 func (p *probed) empty(after string) {
@@ -89,6 +80,7 @@ func (p *probed) empty(after string) {
 // The built program finds out how an Azure behaves with the role that is made for it, and its
 // report is one that others take; stopped, it cleans up, and killed, it does so the next time.
 func TestTheProgramProbesAzure(t *testing.T) {
+	beside(t)
 	world := behaviour.Assumed()
 	world.Overlap, world.WholeWriteNewPools = behaviour.Lock, behaviour.Filled
 	p := newProbed(t, world)

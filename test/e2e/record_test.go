@@ -20,7 +20,7 @@ import (
 func (l *lab) recordedName() (name, other string) {
 	l.t.Helper()
 	var m corev1.ConfigMap
-	l.must(client.IgnoreNotFound(cluster.Get(l.t.Context(), key("weir-system", "weir-controller"), &m)))
+	l.must(client.IgnoreNotFound(l.cluster.Get(l.t.Context(), key("weir-system", "weir-controller"), &m)))
 	return m.Data["cluster-name"], m.Data["other"]
 }
 
@@ -41,7 +41,7 @@ func (l *lab) standsBy(weir *program) {
 		if _, err := get(weir.health, "/readyz"); err != nil {
 			return err
 		}
-		if !strings.Contains(weir.logs(), "Attempting to acquire leader lease") {
+		if !strings.Contains(weir.Output(), "Attempting to acquire leader lease") {
 			return errors.New("it does not stand for the lead")
 		}
 		return nil
@@ -52,8 +52,9 @@ func (l *lab) standsBy(weir *program) {
 // other one leaves it, looks again once it leads, and then takes the name if no Service is
 // bound; if one is, it ends as it would have at its start, and nothing is written to Azure.
 func TestTheRecordIsTheLeaders(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
-	l.must(cluster.Create(t.Context(), &corev1.ConfigMap{
+	l.must(l.cluster.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"other": "kept"},
 	}))
 	election := []string{"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s"}
@@ -74,11 +75,11 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 	ip := l.ingress("web", 1)[0]
 	l.ends(two)
 	l.emulator.ClearCalls()
-	if _ = three.cmd.Wait(); three.cmd.ProcessState.ExitCode() != 2 {
-		t.Errorf("it ends with %d, want 2", three.cmd.ProcessState.ExitCode())
+	if code := three.ExitCode(); code != 2 {
+		t.Errorf("it ends with %d, want 2", code)
 	}
-	if says := `under the name "` + l.namespace + `-two"`; !strings.Contains(three.logs(), says) {
-		t.Errorf("it does not say %s:\n%s", says, three.logs())
+	if says := `under the name "` + l.namespace + `-two"`; !strings.Contains(three.Output(), says) {
+		t.Errorf("it does not say %s:\n%s", says, three.Output())
 	}
 	if calls := l.emulator.Calls(); len(calls) > 0 {
 		t.Errorf("Azure saw %v", calls)
@@ -91,6 +92,6 @@ func TestTheRecordIsTheLeaders(t *testing.T) {
 		t.Errorf("Service web had %s, and has %s", ip, now)
 	}
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
-	l.must(cluster.Delete(t.Context(), web)) // other tests go by another name
+	l.must(l.cluster.Delete(t.Context(), web)) // other tests go by another name
 	l.gone("Service web", web)
 }

@@ -18,8 +18,8 @@ import (
 // ends has a controller stop in good order.
 func (l *lab) ends(weir *program) {
 	l.t.Helper()
-	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
-	_ = weir.cmd.Wait() // its exit code is another test's
+	l.must(weir.Signal(syscall.SIGTERM))
+	_ = weir.Wait() // its exit code is another test's
 }
 
 // taken are the deletions that Azure saw, and the writes of anything but pools.
@@ -49,6 +49,7 @@ func (l *lab) shows(weir *program, line string) {
 // Somebody mistypes --load-balancer-class: nothing that Weir served loses anything, endpoints
 // are followed on, and set back it is as it was. What a person deletes meanwhile goes.
 func TestAnotherClassTakesNothingAway(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
@@ -77,7 +78,7 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 	for name := range before {
 		l.said(name, "LoadBalancerKept")
 	}
-	if n := strings.Count(weir.logs(), `keeps what Weir made for it","service":"`+l.namespace+`/web"`); n != 1 {
+	if n := strings.Count(weir.Output(), `keeps what Weir made for it","service":"`+l.namespace+`/web"`); n != 1 {
 		t.Errorf("the log names the Service %d times, want once", n)
 	}
 	l.ends(weir)
@@ -103,7 +104,7 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 	l.controller(append(flags, "--load-balancer-class", "weir.dev/azrue")...)
 	for name := range before {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
-		l.must(cluster.Delete(t.Context(), s))
+		l.must(l.cluster.Delete(t.Context(), s))
 		l.gone("Service "+name, s)
 	}
 	for _, id := range []string{l.loadBalancer(), l.loadBalancer() + "-internal"} {
@@ -116,6 +117,7 @@ func TestAnotherClassTakesNothingAway(t *testing.T) {
 // Somebody changes --cluster-name: Weir does not start, and says why, and what to do. Nothing
 // in Azure is touched. Where no Service has anything in Azure the new name is taken.
 func TestAnotherClusterNameStopsTheStart(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	n1 := l.node("n1", "10.0.0.1")
 	weir := l.controller("--leader-elect=false", "--cluster-name", "mistyped")
@@ -130,12 +132,12 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 	l.emulator.ClearCalls()
 
 	weir = l.controller("--leader-elect=false", "--cluster-name", l.namespace+"-new")
-	if _ = weir.cmd.Wait(); weir.cmd.ProcessState.ExitCode() != 2 {
-		t.Errorf("it ends with %d, want 2", weir.cmd.ProcessState.ExitCode())
+	if code := weir.ExitCode(); code != 2 {
+		t.Errorf("it ends with %d, want 2", code)
 	}
 	for _, says := range []string{`--cluster-name "` + l.namespace + `-new"`, `under the name "` + l.namespace + `"`, "ConfigMap weir-system/weir-controller", `Set --cluster-name "` + l.namespace + `"`} {
-		if !strings.Contains(weir.logs(), says) {
-			t.Errorf("it does not say %s:\n%s", says, weir.logs())
+		if !strings.Contains(weir.Output(), says) {
+			t.Errorf("it does not say %s:\n%s", says, weir.Output())
 		}
 	}
 	if calls := l.emulator.Calls(); len(calls) > 0 {
@@ -150,7 +152,7 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 		t.Errorf("Service web had %s, and has %s", ip, now)
 	}
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: l.namespace}}
-	l.must(cluster.Delete(t.Context(), web))
+	l.must(l.cluster.Delete(t.Context(), web))
 	l.gone("Service web", web)
 }
 
@@ -158,6 +160,7 @@ func TestAnotherClusterNameStopsTheStart(t *testing.T) {
 // and endpoints are followed. One that its owner lets go goes alone, one that is deleted goes,
 // and the rest with the controller's flag.
 func TestManyAddressesAreNotTakenAway(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	settings := func(group string) {
 		l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"`+group+`","loadBalancerResourceGroup":"rg","vnetResourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerBackendPoolUpdateIntervalInSeconds":2}`)
@@ -196,7 +199,7 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 
 	l.edit("a", func(s *corev1.Service) { s.Annotations["weir.dev/allow-removal"] = "true" })
 	e := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: l.namespace}}
-	l.must(cluster.Delete(t.Context(), e))
+	l.must(l.cluster.Delete(t.Context(), e))
 	l.gone("Service e", e)
 	l.otherAddress("a", before["a"])
 	l.shows(weir, `weir_services{state="held"} 3`)
@@ -213,7 +216,7 @@ func TestManyAddressesAreNotTakenAway(t *testing.T) {
 	}
 	for _, name := range names[:4] {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
-		l.must(cluster.Delete(t.Context(), s))
+		l.must(l.cluster.Delete(t.Context(), s))
 		l.gone("Service "+name, s)
 	}
 }

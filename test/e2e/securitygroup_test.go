@@ -57,6 +57,7 @@ func (l *lab) admits(want ...string) {
 // The security group lets in whom the Services let in, follows the nodes where they are
 // meant, and is as it was when they go.
 func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.must(l.emulator.Put(securityGroup, []byte(`{"location":"eastus","properties":{"securityRules":[]}}`)))
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
@@ -72,7 +73,7 @@ func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
 	ip := l.ingress("web", 1)[0]
 	l.ingress("direct", 1)
 	var s corev1.Service
-	l.must(cluster.Get(t.Context(), key(l.namespace, "direct"), &s))
+	l.must(l.cluster.Get(t.Context(), key(l.namespace, "direct"), &s))
 	port := s.Spec.Ports[0].NodePort
 	l.admits("Allow 192.0.2.0/24 to "+ip+" at 80", fmt.Sprintf("Allow Internet to 10.0.0.1 at %d", port))
 
@@ -84,13 +85,13 @@ func TestASecurityGroupSaysWhoMayConnect(t *testing.T) {
 
 	for _, name := range []string{"web", "direct"} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
-		l.must(cluster.Delete(t.Context(), s))
+		l.must(l.cluster.Delete(t.Context(), s))
 		l.gone("Service "+name, s)
 	}
 	l.admits()
 	for _, trouble := range []string{"forbidden", "panic", "ERROR"} {
-		if strings.Contains(weir.logs(), trouble) {
-			t.Errorf("the log says %s:\n%s", trouble, weir.logs())
+		if strings.Contains(weir.Output(), trouble) {
+			t.Errorf("the log says %s:\n%s", trouble, weir.Output())
 		}
 	}
 }

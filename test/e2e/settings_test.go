@@ -3,11 +3,8 @@
 package e2e_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +16,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/process"
 )
 
 // The events of the updater, as users and tools know them.
@@ -32,7 +30,7 @@ const (
 func (l *lab) told(service string) (times map[string]int, last map[string]string) {
 	l.t.Helper()
 	var list corev1.EventList
-	l.must(cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
+	l.must(l.cluster.List(l.t.Context(), &list, client.InNamespace(l.namespace)))
 	times, last = map[string]int{}, map[string]string{}
 	for _, e := range list.Items {
 		if e.InvolvedObject.Kind == "Service" && e.InvolvedObject.Name == service && strings.HasPrefix(e.Reason, "LoadBalancerBackendPoolUpdate") {
@@ -86,6 +84,7 @@ const ofMembers = `{request="services_local_update_backend_pool",resource_group=
 // An explicit 0 turns retries off: what would be tried again is told as Failed, at once, and
 // counted as that.
 func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus",
 		"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolUpdateMaxRetries":0,"enableNodeAdminState":false}`)
@@ -101,7 +100,7 @@ func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 	}
 	l.scrapes(weir, theFinal, []string{"cloudprovider_azure_op_duration_seconds_count" + ofMembers + "1", "cloudprovider_azure_op_failure_count" + ofMembers + "1"})
 	var p v1alpha1.BackendPool
-	l.must(cluster.Get(t.Context(), key(l.namespace, "web"), &p))
+	l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p))
 	if s := p.Status; s.RetryBudget == nil || *s.RetryBudget != 0 || *s.RetriesUsed != 0 || s.Told == nil || s.Told.Word != "LoadBalancerBackendPoolUpdateFailed" {
 		t.Errorf("status: budget %v, used %v, told %v", s.RetryBudget, s.RetriesUsed, s.Told)
 	}
@@ -117,6 +116,7 @@ func TestNoRetriesAreMadeWhereAzureJSONSays0(t *testing.T) {
 
 // Without the key there are retries: the same failure is told as Retrying, then taken back.
 func TestWithoutTheKeyAFailureIsRetried(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1 := l.node("n1", "10.0.0.1")
@@ -135,6 +135,7 @@ func TestWithoutTheKeyAFailureIsRetried(t *testing.T) {
 
 // The flags of the work queues reach them: what fails is tried again at the pace that they say.
 func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	n1 := l.node("n1", "10.0.0.1")
 	l.must(l.emulator.SetFaults("rules: [{match: {kind: list}, action: {status: 400, code: InvalidRequestFormat, message: Not now.}}]"))
@@ -171,14 +172,12 @@ func TestTheWorkQueuesKeepToTheirFlags(t *testing.T) {
 
 // What no back-off can be made of ends the start with 2, and its flag is named.
 func TestABadFlagOfTheWorkQueuesEndsTheStart(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	for flag, value := range map[string]string{"--requeue-base-delay": "0s", "--requeue-max-delay": "1ms", "--requeue-qps": "0", "--requeue-burst": "0"} {
-		cmd := exec.Command(filepath.Join(bin, "weir"), "controller", "--kubeconfig", cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, flag, value)
-		cmd.Env = os.Environ()
-		out, err := cmd.CombinedOutput()
-		exit, ended := errors.AsType[*exec.ExitError](err)
-		if !ended || exit.ExitCode() != 2 || !strings.Contains(string(out), flag) {
-			t.Errorf("%s %s: %v\n%s", flag, value, err, out)
+		of, err := process.Run(t.Context(), nil, filepath.Join(bin, "weir"), "controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, flag, value)
+		if err != nil || of.Code != 2 || !strings.Contains(of.Out+of.Err, flag) {
+			t.Errorf("%s %s: exit code %d, %v\n%s", flag, value, of.Code, err, of.Out+of.Err)
 		}
 	}
 }

@@ -35,15 +35,15 @@ func (l *lab) machine(name, ip, scaleSet, availabilitySet string) {
 	}
 	node := l.node(name, ip)
 	var n corev1.Node
-	l.must(cluster.Get(l.t.Context(), key("", node), &n))
+	l.must(l.cluster.Get(l.t.Context(), key("", node), &n))
 	n.Spec.ProviderID = "azure://" + id
-	l.must(cluster.Update(l.t.Context(), &n))
+	l.must(l.cluster.Update(l.t.Context(), &n))
 }
 
 // kubectl runs it, and returns what it printed.
 func (l *lab) kubectl(args ...string) string {
 	l.t.Helper()
-	out, err := kubectl(l.t.Context(), args...)
+	out, err := l.cluster.kubectl(l.t.Context(), args...)
 	if err != nil {
 		l.t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 	}
@@ -57,7 +57,7 @@ func (l *lab) placed(want map[string]string) {
 		got := map[string]string{}
 		for name := range want {
 			var n corev1.Node
-			l.must(cluster.Get(l.t.Context(), key("", l.namespace+"-"+name), &n))
+			l.must(l.cluster.Get(l.t.Context(), key("", l.namespace+"-"+name), &n))
 			got[name] = n.Labels[placeLabel]
 		}
 		if !maps.Equal(got, want) {
@@ -83,7 +83,7 @@ func (l *lab) on(service, balancer string) {
 	l.t.Helper()
 	l.eventually("place of Service "+service, func() error {
 		var s corev1.Service
-		l.must(cluster.Get(l.t.Context(), key(l.namespace, service), &s))
+		l.must(l.cluster.Get(l.t.Context(), key(l.namespace, service), &s))
 		rule := "rule " + l.owner(service) + "-TCP-80"
 		if got := s.Annotations["weir.dev/load-balancer"]; got != balancer || len(s.Status.LoadBalancer.Ingress) != 1 || !slices.Contains(l.parts(network+"/loadBalancers/"+balancer), rule) {
 			return fmt.Errorf("is %q with %v, want %s", got, s.Status.LoadBalancer.Ingress, balancer)
@@ -96,6 +96,7 @@ func (l *lab) on(service, balancer string) {
 // one by annotation, labels of their namespace, or where there is room. A restart changes
 // nothing.
 func TestSeveralLoadBalancers(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	one, two := l.namespace, l.namespace+"-2"
 	l.severalOf(one, two)
@@ -143,7 +144,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 	l.restartsUnchanged(weir, run, two)
 	for _, name := range []string{"a", "b", "local", "inside"} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace}}
-		l.must(cluster.Delete(t.Context(), s))
+		l.must(l.cluster.Delete(t.Context(), s))
 		l.gone("Service "+name, s)
 	}
 	for _, balancer := range []string{one, two, one + "-internal", two + "-internal"} {
@@ -184,7 +185,7 @@ func (l *lab) withoutAdminStates() {
 	l.t.Helper()
 	l.kubectl("delete", "-k", "../../config/admin-state")
 	l.t.Cleanup(func() {
-		if out, err := kubectl(context.WithoutCancel(l.t.Context()), "apply", "--server-side", "-k", "../../config/admin-state"); err != nil {
+		if out, err := l.cluster.kubectl(context.WithoutCancel(l.t.Context()), "apply", "--server-side", "-k", "../../config/admin-state"); err != nil {
 			l.t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -195,14 +196,14 @@ func (l *lab) withoutAdminStates() {
 func (l *lab) lacksTheRole(weir *program) {
 	l.t.Helper()
 	l.eventually("the log", func() error {
-		if !strings.Contains(weir.logs(), `cannot patch resource \"nodes\"`) {
+		if !strings.Contains(weir.Output(), `cannot patch resource \"nodes\"`) {
 			return errors.New("does not speak of nodes")
 		}
 		return nil
 	})
 	l.kubectl("apply", "--server-side", "-k", "../../config/several-load-balancers")
 	l.t.Cleanup(func() {
-		_, _ = kubectl(context.WithoutCancel(l.t.Context()), "delete", "-k", "../../config/several-load-balancers")
+		_, _ = l.cluster.kubectl(context.WithoutCancel(l.t.Context()), "delete", "-k", "../../config/several-load-balancers")
 	})
 }
 
@@ -211,8 +212,7 @@ func (l *lab) lacksTheRole(weir *program) {
 func (l *lab) restartsUnchanged(weir *program, run func() *program, balancer string) {
 	l.t.Helper()
 	before := l.nodeVersions()
-	l.must(weir.cmd.Process.Kill())
-	_ = weir.cmd.Wait() // killed
+	weir.Kill()
 	at := len(l.emulator.Calls())
 	machine, balancers := compute+"/virtualMachines/m2", network+"/loadBalancers/"+balancer
 	machines, compared := l.reads(machine), l.reads(balancers)
@@ -240,7 +240,7 @@ func (l *lab) nodeVersions() []string {
 	var versions []string
 	for _, name := range []string{"s1", "s2", "m1", "m2"} {
 		var n corev1.Node
-		l.must(cluster.Get(l.t.Context(), key("", l.namespace+"-"+name), &n))
+		l.must(l.cluster.Get(l.t.Context(), key("", l.namespace+"-"+name), &n))
 		versions = append(versions, n.ResourceVersion)
 	}
 	return versions

@@ -48,7 +48,7 @@ func newTap(l *lab) *tap {
 		defer t.holds(r)
 		l.emulator.ServeHTTP(w, r)
 	}))
-	cfg := rest.CopyConfig(cluster.rest)
+	cfg := rest.CopyConfig(l.cluster.rest)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: serviceAccount}
 	transport, err := rest.TransportFor(cfg)
 	l.must(err)

@@ -33,16 +33,16 @@ type attacker struct {
 func (b *neighbour) attacker(r *rand.Rand) *attacker {
 	b.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-tenant-"}}
-	b.must(cluster.Create(b.t.Context(), ns))
+	b.must(b.cluster.Create(b.t.Context(), ns))
 	a := &attacker{neighbour: b, namespace: ns.Name, rand: r, uids: []types.UID{"11111111-2222-3333-4444-555555555555"}}
 	for _, name := range []string{"web", "all"} {
 		var s corev1.Service
-		b.must(cluster.Get(b.t.Context(), key(b.namespace, name), &s))
+		b.must(b.cluster.Get(b.t.Context(), key(b.namespace, name), &s))
 		a.uids = append(a.uids, s.UID)
 	}
 	// The stock role is made of this one by a controller that does not run here.
 	tenant := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "tenant", Namespace: ns.Name}}
-	b.must(cluster.Create(b.t.Context(), &rbacv1.Role{
+	b.must(b.cluster.Create(b.t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "backendpools", Namespace: ns.Name},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"weir.dev"}, Resources: []string{"backendpools"}, Verbs: []string{"*"}}},
 	}))
@@ -52,12 +52,12 @@ func (b *neighbour) attacker(r *rand.Rand) *attacker {
 		"backendpools": {Kind: "Role", Name: "backendpools"},
 	} {
 		role.APIGroup = rbacv1.GroupName
-		b.must(cluster.Create(b.t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}, RoleRef: role, Subjects: tenant}))
+		b.must(b.cluster.Create(b.t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}, RoleRef: role, Subjects: tenant}))
 	}
-	cfg := rest.CopyConfig(cluster.rest)
+	cfg := rest.CopyConfig(b.cluster.rest)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ns.Name + ":tenant"}
 	var err error
-	a.as, err = client.New(cfg, client.Options{Scheme: cluster.Scheme()})
+	a.as, err = client.New(cfg, client.Options{Scheme: b.cluster.Scheme()})
 	b.must(err)
 	return a
 }
@@ -336,7 +336,7 @@ func (a *attacker) isServed(step int) {
 	a.must(a.as.Create(a.t.Context(), s))
 	a.eventually("the tenant's own Service", func() error {
 		var now corev1.Service
-		if err := cluster.Get(a.t.Context(), client.ObjectKeyFromObject(s), &now); err != nil {
+		if err := a.cluster.Get(a.t.Context(), client.ObjectKeyFromObject(s), &now); err != nil {
 			return err
 		}
 		if len(now.Status.LoadBalancer.Ingress) == 0 {
@@ -350,13 +350,13 @@ func (a *attacker) isServed(step int) {
 func (a *attacker) leaves() {
 	a.t.Helper()
 	for _, obj := range []client.Object{&v1alpha1.BackendPool{}, &corev1.Service{}, &corev1.Event{}} {
-		a.must(cluster.DeleteAllOf(a.t.Context(), obj, client.InNamespace(a.namespace)))
+		a.must(a.cluster.DeleteAllOf(a.t.Context(), obj, client.InNamespace(a.namespace)))
 	}
 	a.eventually("the tenant's objects go", func() error {
 		var services corev1.ServiceList
 		var pools v1alpha1.BackendPoolList
-		a.must(cluster.List(a.t.Context(), &services, client.InNamespace(a.namespace)))
-		a.must(cluster.List(a.t.Context(), &pools, client.InNamespace(a.namespace)))
+		a.must(a.cluster.List(a.t.Context(), &services, client.InNamespace(a.namespace)))
+		a.must(a.cluster.List(a.t.Context(), &pools, client.InNamespace(a.namespace)))
 		if n := len(services.Items) + len(pools.Items); n > 0 {
 			return fmt.Errorf("%d are left, say %v %v", n, services.Items, pools.Items)
 		}

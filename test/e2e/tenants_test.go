@@ -30,8 +30,10 @@ const (
 // BackendPools, can think of. The neighbour in another one has its pools, rules, addresses,
 // status and events as before, its next change does not wait, and it leaves Azure whole.
 func TestATenantReachesNothingOfAnother(t *testing.T) {
+	beside(t)
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t, armemu.Options{})
 			b := l.neighbour()
 			weir := l.controller("--leader-elect-namespace", "weir-system", "--cluster-name", l.namespace)
@@ -55,7 +57,7 @@ func TestATenantReachesNothingOfAnother(t *testing.T) {
 			a.leaves()
 			b.isAsBefore(b.settled(), a.deeds)
 			b.leavesNothing()
-			if strings.Contains(weir.logs(), "panic") {
+			if strings.Contains(weir.Output(), "panic") {
 				t.Error("the controller panicked")
 			}
 		})
@@ -86,7 +88,7 @@ func (l *lab) neighbour() *neighbour {
 	l.allow(l.namespace, l.namespace+"-terraform")
 	l.wanted("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }, b.nodes[0])
 	l.wanted("all", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }, b.nodes[0])
-	l.must(cluster.Create(l.t.Context(), &v1alpha1.BackendPool{
+	l.must(l.cluster.Create(l.t.Context(), &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: l.namespace},
 		Spec: v1alpha1.BackendPoolSpec{
 			ServiceRef:   &v1alpha1.ServiceReference{Name: "web"},
@@ -100,10 +102,10 @@ func (l *lab) neighbour() *neighbour {
 func (l *lab) allow(namespace, balancer string) {
 	l.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	l.must(cluster.Get(l.t.Context(), client.ObjectKeyFromObject(ns), ns))
+	l.must(l.cluster.Get(l.t.Context(), client.ObjectKeyFromObject(ns), ns))
 	before := ns.DeepCopy()
 	metav1.SetMetaDataAnnotation(&ns.ObjectMeta, "weir.dev/allowed-load-balancers", balancer)
-	l.must(cluster.Patch(l.t.Context(), ns, client.MergeFrom(before)))
+	l.must(l.cluster.Patch(l.t.Context(), ns, client.MergeFrom(before)))
 }
 
 // picture is all that the neighbour has: in Azure by id or name, and in the cluster.
@@ -121,6 +123,9 @@ func (b *neighbour) settled() picture {
 			if got := p["state of "+pool]; got != v1alpha1.ReasonLevel {
 				return fmt.Errorf("BackendPool %s is %q", pool, got)
 			}
+		}
+		if p["pool of all"] == "[]" {
+			return fmt.Errorf("no node is in the pool of all")
 		}
 		if p["security rules"] == "" {
 			return fmt.Errorf("no security rule yet")
@@ -164,7 +169,7 @@ func (b *neighbour) picture() picture {
 	var addresses []string
 	for _, name := range []string{"web", "all"} {
 		var s corev1.Service
-		b.must(cluster.Get(b.t.Context(), key(b.namespace, name), &s))
+		b.must(b.cluster.Get(b.t.Context(), key(b.namespace, name), &s))
 		for _, in := range s.Status.LoadBalancer.Ingress {
 			p["address of "+name] = in.IP
 			addresses = append(addresses, in.IP)
@@ -186,7 +191,7 @@ func (b *neighbour) picture() picture {
 		p["state of "+pool.Name] = pool.Status.Conditions[slices.IndexFunc(pool.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })].Reason
 	}
 	var events corev1.EventList
-	b.must(cluster.List(b.t.Context(), &events, client.InNamespace(b.namespace)))
+	b.must(b.cluster.List(b.t.Context(), &events, client.InNamespace(b.namespace)))
 	for _, e := range events.Items {
 		if e.Type == corev1.EventTypeWarning {
 			p["warning about "+e.InvolvedObject.Name+": "+e.Reason] = e.Message
@@ -199,7 +204,7 @@ func (b *neighbour) picture() picture {
 func (b *neighbour) pools() []v1alpha1.BackendPool {
 	b.t.Helper()
 	var all v1alpha1.BackendPoolList
-	b.must(cluster.List(b.t.Context(), &all, client.InNamespace(b.namespace)))
+	b.must(b.cluster.List(b.t.Context(), &all, client.InNamespace(b.namespace)))
 	return slices.DeleteFunc(all.Items, func(p v1alpha1.BackendPool) bool {
 		return !slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSynced })
 	})
@@ -298,10 +303,10 @@ func (b *neighbour) changesAtOnce() {
 func (b *neighbour) leavesNothing() {
 	b.t.Helper()
 	before := b.picture()
-	b.must(cluster.DeleteAllOf(b.t.Context(), &v1alpha1.BackendPool{}, client.InNamespace(b.namespace)))
+	b.must(b.cluster.DeleteAllOf(b.t.Context(), &v1alpha1.BackendPool{}, client.InNamespace(b.namespace)))
 	for _, name := range []string{"web", "all"} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: b.namespace}}
-		b.must(cluster.Delete(b.t.Context(), s))
+		b.must(b.cluster.Delete(b.t.Context(), s))
 		b.gone("Service "+name, s)
 		if _, there := b.emulator.Get(before["id of the public IP of "+name]); there {
 			b.t.Errorf("the public IP of %s is left", name)

@@ -21,6 +21,7 @@ import (
 // Where the environment names a collector, each request to Azure is a span there, the last
 // ones when the controller stops; and a collector that is away stops nobody.
 func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
+	beside(t)
 	l := newLab(t, armemu.Options{})
 	l.pool("web")
 	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
@@ -58,8 +59,8 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	weir := l.controller("--leader-elect=false")
 	l.becomes("web", "10.0.0.1")
 	l.hears("web", map[string]int{updated: 1})
-	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
-	l.must(weir.cmd.Wait())
+	l.must(weir.Signal(syscall.SIGTERM))
+	l.must(weir.Wait())
 	mu.Lock()
 	if seen["HTTP PUT put web"] != 1 || seen["HTTP GET get web"] == 0 || !strings.Contains(who, `"weir"`) {
 		t.Errorf("spans %v of %s", seen, who)
@@ -71,16 +72,16 @@ func TestSpansReachTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	l.move("web", n2)
 	l.becomes("web", "10.0.0.2")
 	l.eventually("a word about the collector", func() error {
-		if n := strings.Count(weir.logs(), "spans are lost"); n != 1 {
+		if n := strings.Count(weir.Output(), "spans are lost"); n != 1 {
 			return fmt.Errorf("said %d times", n)
 		}
 		return nil
 	})
-	l.must(weir.cmd.Process.Signal(syscall.SIGTERM))
-	if err := weir.cmd.Wait(); err != nil {
+	l.must(weir.Signal(syscall.SIGTERM))
+	if err := weir.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
-	if strings.Contains(weir.logs(), "canary") {
+	if strings.Contains(weir.Output(), "canary") {
 		t.Error("the log holds what the headers do")
 	}
 }

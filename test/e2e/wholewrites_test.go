@@ -19,8 +19,10 @@ import (
 // written anyway. The next process finds it in the ConfigMap, and so does whoever looks there or
 // at the metrics.
 func TestWholeWritesAreFoundOutOnce(t *testing.T) {
+	beside(t)
 	for _, azure := range []behaviour.Answer{behaviour.Ignored, behaviour.Taken} {
 		t.Run(string(azure), func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t, armemu.Options{Behaviour: behaviour.Behaviour{WholeWriteAddresses: azure, WholeWriteAdminStates: azure}})
 			n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
 			var pools []string
@@ -36,7 +38,7 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 			}
 			l.eventually("the record", func() error {
 				var m corev1.ConfigMap
-				err := cluster.Get(t.Context(), key("weir-system", "weir-controller"), &m)
+				err := l.cluster.Get(t.Context(), key("weir-system", "weir-controller"), &m)
 				if err == nil && (m.Data["cluster-name"] == "" || !strings.Contains(m.Data["whole-writes"], fmt.Sprintf(`"answer": %q`, azure))) {
 					err = fmt.Errorf("says %q", m.Data)
 				}
@@ -49,16 +51,15 @@ func TestWholeWritesAreFoundOutOnce(t *testing.T) {
 				}
 				return err
 			})
-			if log := weir.logs(); strings.Count(log, "for its pools") != 1 {
+			if log := weir.Output(); strings.Count(log, "for its pools") != 1 {
 				t.Errorf("the log does not say once how pools are written:\n%s", log)
 			}
 
-			l.must(weir.cmd.Process.Kill())
-			_ = weir.cmd.Wait() // it was killed
+			weir.Kill()
 			before := l.wholeWrites()
 			weir = l.controller() // which has to be elected
 			l.eventually("it knows", func() error {
-				if !strings.Contains(weir.logs(), "Azure was seen to ") {
+				if !strings.Contains(weir.Output(), "Azure was seen to ") {
 					return errors.New("its log does not say so")
 				}
 				return nil

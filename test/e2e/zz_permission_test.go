@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"flag"
+	"sync/atomic"
 	"testing"
 
 	"weir.dev/weir/test/referencepage"
@@ -12,13 +13,14 @@ import (
 const permissionsPage = "../../docs/reference/permissions.md"
 
 // unfinished says that a test failed: what it would have asked for is not known.
-var unfinished bool
+var unfinished atomic.Bool
 
 // What the roles allow is what the tests in this package make the program do, no more and no
-// less. It comes last: tests run in the order of their files' names. After a part of the
-// tests it is known only what is missing.
+// less. It waits for all others. After a part of the tests it is known only what is missing.
 func TestTheRolesAllowWhatIsUsed(t *testing.T) {
-	whole := !unfinished
+	t.Parallel()
+	others.Wait()
+	whole := !unfinished.Load()
 	for name, all := range map[string]string{"test.run": "", "test.skip": "", "test.shuffle": "off"} {
 		whole = whole && flag.Lookup(name).Value.String() == all
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/internal/kube/view"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/process"
 )
 
 // The Azure cloud provider has stopped, and Weir starts: nothing is written, and no
@@ -54,9 +56,9 @@ func TestATakeoverAndTheWayBack(t *testing.T) {
 }
 
 // oneFirst starts Weir while all Services are dry runs, lets it have one of them, and then all.
-func (w *world) oneFirst() *program {
+func (w *world) oneFirst() *process.Process {
 	w.Helper()
-	w.kubectl("annotate", "services", "--all", "--all-namespaces", kube.DryRunAnnotation+"=true")
+	w.kubectl("annotate", "services", "--all", "--all-namespaces", view.DryRunAnnotation+"=true")
 	weir := w.start()
 	w.eventually("dry runs", func() error {
 		said := w.kubectl("get", "events", "-A", "--field-selector=reason=DryRun", "-o", "custom-columns=:.regarding.name,:.note,:.message", "--no-headers")
@@ -65,10 +67,10 @@ func (w *world) oneFirst() *program {
 		}
 		return nil
 	})
-	w.kubectl("annotate", "service", "cluster", kube.DryRunAnnotation+"-")
+	w.kubectl("annotate", "service", "cluster", view.DryRunAnnotation+"-")
 	w.taken(1)
 	w.wroteNothing("the first Service")
-	w.kubectl("annotate", "services", "--all", "--all-namespaces", kube.DryRunAnnotation+"-")
+	w.kubectl("annotate", "services", "--all", "--all-namespaces", view.DryRunAnnotation+"-")
 	return weir
 }
 
@@ -96,7 +98,7 @@ func (w *world) taken(services int) {
 		w.must(errors.Join(cluster.List(w.Context(), &all), cluster.List(w.Context(), &pools)))
 		n := 0
 		for _, s := range all.Items {
-			if slices.Contains(s.Finalizers, kube.ServiceFinalizer) && s.Annotations[kube.PlaceAnnotation] != "" {
+			if slices.Contains(s.Finalizers, view.ServiceFinalizer) && s.Annotations[view.PlaceAnnotation] != "" {
 				n++
 			}
 		}
@@ -128,7 +130,7 @@ func (w *world) showsTheSame(services []corev1.Service) {
 	for _, was := range services {
 		var is corev1.Service
 		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(&was), &is))
-		if !reflect.DeepEqual(is.Status.LoadBalancer, was.Status.LoadBalancer) || !slices.Contains(is.Finalizers, kube.CleanupFinalizer) {
+		if !reflect.DeepEqual(is.Status.LoadBalancer, was.Status.LoadBalancer) || !slices.Contains(is.Finalizers, view.CleanupFinalizer) {
 			w.Errorf("Service %s shows %v and has %v, want %v", was.Name, is.Status.LoadBalancer, is.Finalizers, was.Status.LoadBalancer)
 		}
 	}
@@ -221,7 +223,7 @@ func (w *world) addsAndDeletes() {
 }
 
 // leaves takes out of the cluster what Weir wrote, and nothing else happens.
-func (w *world) leaves(weir *program) {
+func (w *world) leaves(weir *process.Process) {
 	w.Helper()
 	out, code := w.weir("leave", "--kubeconfig", cluster.admin)
 	if code != 1 || !strings.Contains(out, "weir runs, and would put everything back") {
@@ -274,7 +276,7 @@ func (w *world) leavesWhatIsNobodyElses() {
 	}
 	for _, s := range []*corev1.Service{classy, going} {
 		w.must(cluster.Get(w.Context(), client.ObjectKeyFromObject(s), s))
-		if !slices.Contains(s.Finalizers, kube.ServiceFinalizer) || s.Annotations[kube.PlaceAnnotation] == "" {
+		if !slices.Contains(s.Finalizers, view.ServiceFinalizer) || s.Annotations[view.PlaceAnnotation] == "" {
 			w.Errorf("Service %s has %v and %v", s.Name, s.Finalizers, s.Annotations)
 		}
 		s.Finalizers = nil
@@ -287,7 +289,7 @@ func (w *world) bound(name, on string, class *string) *corev1.Service {
 	w.Helper()
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, Finalizers: []string{kube.ServiceFinalizer}, Annotations: map[string]string{kube.PlaceAnnotation: on},
+			Namespace: "shop", Name: name, Finalizers: []string{view.ServiceFinalizer}, Annotations: map[string]string{view.PlaceAnnotation: on},
 		},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: class, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
@@ -303,7 +305,7 @@ func (w *world) inherits() {
 	var fresh corev1.Service
 	w.must(cluster.Get(w.Context(), client.ObjectKey{Namespace: "shop", Name: "fresh"}, &fresh))
 	owner := service.Owner(string(fresh.UID))
-	w.kubectl("patch", "service", "-n", "shop", "fresh", "--type=merge", `-p={"metadata":{"finalizers":["`+kube.CleanupFinalizer+`"]}}`)
+	w.kubectl("patch", "service", "-n", "shop", "fresh", "--type=merge", `-p={"metadata":{"finalizers":["`+view.CleanupFinalizer+`"]}}`)
 	w.kubectl("delete", "service", "-n", "shop", "fresh", "--wait=false")
 	w.start()
 	w.kubectl("wait", "--for=delete", "service/fresh", "-n", "shop", "--timeout=30s")

@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
 )
 
@@ -127,56 +126,44 @@ func (w *world) etcd(do string, args map[string]any, into any) {
 	w.must(json.NewDecoder(res.Body).Decode(into))
 }
 
-// program is a running weir controller.
-type program struct {
-	cmd *exec.Cmd
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (p *program) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
 // start runs the controller for the Services without a class, with the shipped roles.
-func (w *world) start() *program {
+func (w *world) start() *process.Process {
 	w.Helper()
-	p := &program{}
-	p.cmd = exec.Command(filepath.Join(bin, "weir"), "controller", "--kubeconfig", cluster.weir, "--config", adoption+"azure.json",
-		"--azure-endpoint", w.url, "--load-balancer-class=", "--leader-elect-namespace", "weir-system",
-		"--metrics-bind-address", controlplane.FreeAddresses(w.T, 1)[0], "--health-probe-bind-address", "0")
-	p.cmd.Stderr = p
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	w.must(p.cmd.Start())
+	free, err := process.FreeAddresses(w.Context(), 1)
+	w.must(err)
+	config, err := filepath.Abs(adoption + "azure.json")
+	w.must(err)
+	p, err := process.Start(w.Context(), process.Program{
+		Name: "weir", Dir: w.TempDir(), Path: filepath.Join(bin, "weir"),
+		Args: []string{
+			"controller", "--kubeconfig", cluster.weir, "--config", config,
+			"--azure-endpoint", w.url, "--load-balancer-class=", "--leader-elect-namespace", "weir-system",
+			"--metrics-bind-address", free[0], "--health-probe-bind-address", "0",
+		},
+	})
+	w.must(err)
 	w.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended already
-		_ = p.cmd.Wait()
+		p.Kill()
 		if w.Failed() {
-			w.Logf("the controller's log:\n%s", &p.log)
+			w.Logf("the controller's log:\n%s", p.Output())
 		}
 	})
 	return p
 }
 
 // stop ends it in good order.
-func (w *world) stop(p *program) {
+func (w *world) stop(p *process.Process) {
 	w.Helper()
-	w.must(p.cmd.Process.Signal(syscall.SIGTERM))
-	w.must(p.cmd.Wait())
+	w.must(p.Signal(syscall.SIGTERM))
+	w.must(p.Wait())
 }
 
 // weir runs another command of the program, and returns what it prints and its exit code.
 func (w *world) weir(args ...string) (string, int) {
 	w.Helper()
-	out, err := exec.CommandContext(w.Context(), filepath.Join(bin, "weir"), args...).CombinedOutput()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return string(out), exit.ExitCode()
-	}
+	of, err := process.Run(w.Context(), nil, filepath.Join(bin, "weir"), args...)
 	w.must(err)
-	return string(out), 0
+	return of.Out + of.Err, of.Code
 }
 
 // plan is weir plan for the cluster as it is.
@@ -188,21 +175,7 @@ func (w *world) plan() (string, int) {
 // eventually asks until the answer is nil, and fails with the last one otherwise.
 func (w *world) eventually(what string, ask func() error) {
 	w.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline.C:
-			w.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	controlplane.Eventually(w.T, what, 20*time.Second, ask)
 }
 
 // kubectl runs it as an administrator, and returns what it printed.

@@ -12,21 +12,21 @@ func houseLoops() []string {
 func houseWalks() []walk {
 	return []walk{
 		{"an EndpointSlice, up to the lane's queue", []leg{
-			{[]string{"kube.(*Cluster).servicesOfSlice"}, []string{"kube.(*Cluster).ifBound"}},
-			{[]string{"kube.(*Cluster).reconcileService"}, []string{"poolupdate.(*queue).add"}},
+			{[]string{"pools.(*Reconciler).servicesOfSlice"}, []string{"pools.(*Reconciler).ifBound"}},
+			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).add"}},
 		}},
 		{"a Service, to Azure and back", []leg{
-			{[]string{"kube.(*Cluster).reconcileBalanced"}, []string{"balancer.(*queue).add"}},
+			{[]string{"services.(*Reconciler).Reconcile"}, []string{"balancer.(*queue).add"}},
 			{[]string{"balancer.(*queue).run"}, []string{
 				"azure.(*Client).PutLoadBalancer", "azure.(*Client).PutPublicIP", "azure.(*Client).PutSecurityGroup",
 				"azure.(*Client).DeleteLoadBalancer", "azure.(*Client).DeletePublicIP",
 			}},
-			{[]string{"balancer.(*Balancers).done"}, []string{"kube.(*wake).addName"}},
-			{[]string{"servicelb.(*Reconciler).settle"}, []string{"kube.(serviceLedger).Publish"}},
+			{[]string{"balancer.(*Balancers).done"}, []string{"workqueue.(*Queue).Add"}},
+			{[]string{"servicelb.(*Reconciler).settle"}, []string{"services.(serviceLedger).Publish"}},
 		}},
 		{"a Node's taint, up to the lane's queue", []leg{
-			{[]string{"kube.(*Cluster).servicesOnNode", "kube.(*Cluster).nodeDiffers"}, []string{"kube.(*Cluster).ifBound", "kube.(*snapshot).nodeOf"}},
-			{[]string{"kube.(*Cluster).reconcileService"}, []string{"poolupdate.(*queue).add"}},
+			{[]string{"pools.(*Reconciler).servicesOnNode", "view.(*Snapshot).NodeDiffers"}, []string{"pools.(*Reconciler).ifBound", "view.(*Snapshot).NodeOf"}},
+			{[]string{"pools.(*Reconciler).reconcileEndpoints"}, []string{"poolupdate.(*queue).add"}},
 		}},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -24,11 +25,10 @@ type Fate string
 
 // The fates.
 const (
-	Unbuildable Fate = "does not build"
-	ByTests     Fate = "killed by tests"
-	BySeeds     Fate = "killed by seeds"
-	ByTime      Fate = "ran out of time"
-	Survived    Fate = "survived"
+	ByTests  Fate = "killed by tests"
+	BySeeds  Fate = "killed by seeds"
+	ByTime   Fate = "ran out of time"
+	Survived Fate = "survived"
 )
 
 // verdict is a fate, and how it came about.
@@ -43,7 +43,7 @@ type verdict struct {
 // besides: the machine does other things, too.
 const (
 	patience = 3
-	spare    = 20 * time.Second
+	spare    = 10 * time.Second
 )
 
 // judge runs tests and seeds.
@@ -51,14 +51,93 @@ type judge struct {
 	root, dir string // the tree, and where to build
 	with      []string
 	seeds     int
-	// baseline is how long the tests of a package take without a change, and play the seeds.
-	baseline  map[string]time.Duration
+	// built are the tests of a package with its changes woven in, and player is this program.
+	built  map[string]*built
+	player string
+	// play is how long the seeds take without a change.
 	play      time.Duration
 	simulated map[string]bool // packages that the simulator is built from
 }
 
-// sound runs all without a change: a verdict means nothing if something fails anyway.
-func (j *judge) sound(ctx context.Context, packages []string) error {
+// built is a binary of tests, and in which turns they are run: the quick ones together, and then one by
+// one those that take long.
+type built struct {
+	binary string
+	turns  []turn
+}
+
+// turn is a run of some of the tests, and how long it takes without a change.
+type turn struct {
+	args []string
+	took time.Duration
+}
+
+// long is how long a test takes that has a turn of its own.
+const long = time.Second
+
+// passed is how go test -v names a test, and says how long it took.
+var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((\d+\.\d+)s\)`)
+
+// turnsOf finds the turns in what a run printed that took so long.
+func turnsOf(out []byte, took time.Duration) []turn {
+	var slow []turn
+	var skipped []string
+	for _, m := range passed.FindAllSubmatch(out, -1) {
+		seconds, _ := strconv.ParseFloat(string(m[2]), 64)
+		if is := time.Duration(seconds * float64(time.Second)); is > long {
+			slow = append(slow, turn{[]string{"-test.run=^" + string(m[1]) + "$"}, is})
+			skipped = append(skipped, string(m[1]))
+			took -= is
+		}
+	}
+	if len(slow) == 0 {
+		return []turn{{nil, took}}
+	}
+	slices.SortFunc(slow, func(a, b turn) int { return int(a.took - b.took) })
+	return append([]turn{{[]string{"-test.skip=^(" + strings.Join(skipped, "|") + ")$"}, max(took, 0)}}, slow...)
+}
+
+// prepare builds all with these changes woven in, and runs it without any: a verdict means nothing
+// if something fails anyway.
+func (j *judge) prepare(ctx context.Context, texts map[string][]byte, changes map[int]mutant) error {
+	if err := j.findSimulated(ctx); err != nil {
+		return err
+	}
+	list, err := writeOverlay(j.dir, j.root, texts, changes)
+	if err != nil {
+		return err
+	}
+	j.built = map[string]*built{}
+	played := false
+	for _, p := range packagesOf(slices.Collect(maps.Values(changes))) {
+		b := &built{binary: filepath.Join(j.dir, strings.ReplaceAll(p, "/", "_")+".tests")}
+		if err := j.build(ctx, "test", "-c", "-vet=off", "-overlay", list, "-o", b.binary, "./"+p); err != nil {
+			return err
+		}
+		v, out, err := j.tests(ctx, p, b, 0, turn{[]string{"-test.v"}, 0}, 10*time.Minute)
+		if _, err := sound(v, err); err != nil {
+			return fmt.Errorf("%s without a change: %w", p, err)
+		}
+		b.turns = turnsOf(out, v.Took)
+		j.built[p] = b
+		played = played || j.simulated[p]
+	}
+	if j.seeds == 0 || !played {
+		return nil
+	}
+	j.player = filepath.Join(j.dir, "seeds")
+	if err := j.build(ctx, "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", j.player, "./tools/mutants"); err != nil {
+		return err
+	}
+	v, _, err := j.simulate(ctx, 0, 10*time.Minute)
+	if j.play, err = sound(v, err); err != nil {
+		return fmt.Errorf("the simulator without a change: %w", err)
+	}
+	return nil
+}
+
+// findSimulated finds which packages the simulator is built from.
+func (j *judge) findSimulated(ctx context.Context) error {
 	out, err := j.command(ctx, "go", "list", "-deps", "-f", "{{.ImportPath}}", "./lab/simulate").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
@@ -67,85 +146,65 @@ func (j *judge) sound(ctx context.Context, packages []string) error {
 	if err != nil {
 		return fmt.Errorf("go list -m: %w", err)
 	}
-	j.simulated, j.baseline = map[string]bool{}, map[string]time.Duration{}
+	j.simulated = map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		j.simulated[strings.TrimPrefix(strings.TrimSpace(line), strings.TrimSpace(string(module))+"/")] = true
 	}
-	for _, p := range packages {
-		v, err := j.tests(ctx, p, nil, 10*time.Minute)
-		if err == nil && v.Fate != Survived {
-			err = fmt.Errorf("%s without a change: %s: %s", p, v.Fate, v.By)
-		}
-		if err != nil {
-			return err
-		}
-		j.baseline[p] = v.Took
-	}
-	if j.seeds == 0 || !slices.ContainsFunc(packages, func(p string) bool { return j.simulated[p] }) {
-		return nil
-	}
-	v, err := j.simulate(ctx, nil, 10*time.Minute)
-	if err == nil && v.Fate != Survived {
-		err = fmt.Errorf("the simulator without a change: %s: %s", v.Fate, v.By)
-	}
-	j.play = v.Took
-	return err
+	return nil
 }
 
-// of says what becomes of a change.
-func (j *judge) of(ctx context.Context, m mutant) (verdict, error) {
+// sound returns how long a run took that has nothing to kill.
+func sound(v verdict, err error) (time.Duration, error) {
+	if err == nil && v.Fate != Survived {
+		err = fmt.Errorf("%s: %s", v.Fate, v.By)
+	}
+	return v.Took, err
+}
+
+// of says what becomes of a change: the quick tests are run first, what they let live meets the others,
+// and then the seeds.
+func (j *judge) of(ctx context.Context, n int, m mutant) (v verdict, err error) {
 	pkg := path.Dir(m.File)
 	begun := time.Now()
-	v, err := j.tests(ctx, pkg, &m, patience*j.baseline[pkg]+spare)
+	for _, t := range j.built[pkg].turns {
+		if v, _, err = j.tests(ctx, pkg, j.built[pkg], n, t, patience*t.took+spare); err != nil || v.Fate != Survived {
+			break
+		}
+	}
 	if err == nil && v.Fate == Survived && j.seeds > 0 && j.simulated[pkg] {
-		v, err = j.simulate(ctx, &m, patience*j.play+spare)
+		v, _, err = j.simulate(ctx, n, patience*j.play+spare)
 	}
 	v.Took = time.Since(begun)
 	return v, err
 }
 
-// tests builds and runs the tests of a package.
-func (j *judge) tests(ctx context.Context, pkg string, m *mutant, most time.Duration) (verdict, error) {
-	binary := filepath.Join(j.dir, "tests")
-	if v, err := j.build(ctx, m, "test", "-c", "-vet=off", "-o", binary, "./"+pkg); err != nil || v.Fate != "" {
-		return v, err
-	}
-	defer os.Remove(binary)
-	return j.run(ctx, filepath.Join(j.root, pkg), most, ByTests, binary, "-test.failfast", "-test.timeout="+most.String())
+// tests runs a turn of the tests of a package with the change of a number; 0 is none.
+func (j *judge) tests(ctx context.Context, pkg string, b *built, n int, t turn, most time.Duration) (verdict, []byte, error) {
+	args := append([]string{"-test.failfast", "-test.short", "-test.timeout=" + most.String()}, t.args...)
+	return j.run(ctx, filepath.Join(j.root, pkg), n, most, ByTests, b.binary, args...)
 }
 
-// simulate builds this program with the change, and has it play.
-func (j *judge) simulate(ctx context.Context, m *mutant, most time.Duration) (verdict, error) {
-	binary := filepath.Join(j.dir, "seeds")
-	if v, err := j.build(ctx, m, "build", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "./tools/mutants"); err != nil || v.Fate != "" {
-		return v, err
-	}
-	defer os.Remove(binary)
-	return j.run(ctx, j.root, most, BySeeds, binary, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
+// simulate has this program play, with the change of a number.
+func (j *judge) simulate(ctx context.Context, n int, most time.Duration) (verdict, []byte, error) {
+	return j.run(ctx, j.root, n, most, BySeeds, j.player, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
 }
 
-// build runs the go command with the change in the place of its file; the verdict is empty if
-// that went well.
-func (j *judge) build(ctx context.Context, m *mutant, verb string, args ...string) (verdict, error) {
-	list, err := writeOverlay(j.dir, j.root, m)
-	if err != nil {
-		return verdict{}, err
+// build runs the go command.
+func (j *judge) build(ctx context.Context, args ...string) error {
+	if out, err := j.command(ctx, "go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, lastLine(out))
 	}
-	cmd := j.command(ctx, "go", slices.Concat([]string{verb, "-overlay", list}, args)...)
-	out, err := cmd.CombinedOutput()
-	if _, failed := errors.AsType[*exec.ExitError](err); failed && ctx.Err() == nil {
-		return verdict{Fate: Unbuildable, By: lastLine(out)}, nil
-	}
-	return verdict{}, err
+	return nil
 }
 
 // run runs a binary; one that fails has killed the change.
-func (j *judge) run(ctx context.Context, dir string, most time.Duration, killed Fate, binary string, args ...string) (verdict, error) {
+func (j *judge) run(ctx context.Context, dir string, n int, most time.Duration, killed Fate, binary string, args ...string) (verdict, []byte, error) {
 	begun := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, most+5*time.Second)
 	defer cancel()
 	cmd := j.command(bounded, binary, args...)
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
+	cmd.Env = append(os.Environ(), chosenBy+"="+strconv.Itoa(n))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -153,17 +212,17 @@ func (j *judge) run(ctx context.Context, dir string, most time.Duration, killed 
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
-		return v, ctx.Err()
+		return v, nil, ctx.Err()
 	case bounded.Err() != nil || failed && strings.Contains(out.String(), "panic: test timed out after"):
 		v.Fate = ByTime
 	case failed:
 		v.Fate, v.By = killed, seenBy(out.Bytes())
 	case err != nil:
-		return v, err
+		return v, nil, err
 	default:
 		v.Fate = Survived
 	}
-	return v, nil
+	return v, out.Bytes(), nil
 }
 
 func (j *judge) command(ctx context.Context, name string, args ...string) *exec.Cmd {

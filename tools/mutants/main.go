@@ -52,7 +52,7 @@ func main() {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	flags.IntVar(&o.sample, "sample", 60, "how many changes to make; 0 is all")
+	flags.IntVar(&o.sample, "sample", 60, "how many changes to make in each package; 0 is all")
 	flags.Uint64Var(&o.seed, "seed", 1, "which ones: the same seed draws the same")
 	flags.IntVar(&o.seeds, "seeds", 100, "seeds of the simulator that a change is played in which the tests do not see; 0 is none")
 	flags.IntVar(&o.jobs, "jobs", 2, "how many seeds are played at once")
@@ -107,10 +107,19 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 		return err
 	}
 	defer os.RemoveAll(dir)
-	j := &judge{root: root, dir: dir, with: strings.Fields(o.with), seeds: o.seeds}
 	packages := packagesOf(all)
-	fmt.Fprintf(out, "%d changes are possible in %s; first all tests without one\n", len(all), strings.Join(packages, ", "))
-	if err := j.sound(ctx, packages); err != nil {
+	fmt.Fprintf(out, "%d changes are possible in %s\n", len(all), strings.Join(packages, ", "))
+	drawn, err := sampled(ctx, root, texts, all, o.sample)
+	if err != nil {
+		return err
+	}
+	changes := map[int]mutant{}
+	for i, m := range drawn {
+		changes[i+1] = m
+	}
+	fmt.Fprintf(out, "%d of them are woven in, and all tests run without one\n", len(changes))
+	j := &judge{root: root, dir: dir, with: strings.Fields(o.with), seeds: o.seeds}
+	if err := j.prepare(ctx, texts, changes); err != nil {
 		return err
 	}
 	kept := map[string]*state{}
@@ -123,18 +132,11 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 			return err
 		}
 	}
-	most := o.sample
-	if most == 0 || most > len(all) {
-		most = len(all)
-	}
-	r := &report{tree: tree(ctx, root), seeds: o.seeds, simulated: j.simulated, byPackage: map[string]tally{}}
-	for _, m := range all {
-		if r.total().all() == most {
-			break
-		}
+	r := newReport(tree(ctx, root), o, j.simulated, all)
+	for i, m := range drawn {
 		v, known := kept[path.Dir(m.File)].known[m.key()]
 		if !known {
-			if v, err = j.of(ctx, m); err == nil {
+			if v, err = j.of(ctx, i+1, m); err == nil {
 				err = kept[path.Dir(m.File)].keep(m, v)
 			}
 		}
@@ -146,15 +148,32 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 			return fmt.Errorf("%s:%d %s: %w", m.File, m.Line, m.Operator, err)
 		}
 		r.add(m, v, texts[m.File])
-		sum := r.total()
-		fmt.Fprintf(out, "%d of %d, %d killed: %s:%d %s: %s %s (%s)\n", sum.all(), most, sum.killed(), m.File, m.Line, m.Operator, v.Fate, v.By, v.Took.Round(time.Second))
+		fmt.Fprintf(out, "%d of %d, %d killed: %s:%d %s: %s %s (%s)\n", i+1, len(drawn), r.killed(), m.File, m.Line, m.Operator, v.Fate, v.By, v.Took.Round(time.Second/10))
 	}
-	r.drawn = fmt.Sprintf("%d of %d that can be made, drawn with seed %d", r.total().all(), len(all), o.seed)
 	fmt.Fprintf(out, "\n%s", r.text())
 	if o.write && ctx.Err() == nil {
 		return r.write(root)
 	}
 	return ctx.Err()
+}
+
+// sampled are the first of the changes that compile: so many of each package, or all if that is 0.
+func sampled(ctx context.Context, root string, texts map[string][]byte, all []mutant, most int) ([]mutant, error) {
+	c, err := newChecker(ctx, root, packagesOf(all), texts)
+	if err != nil {
+		return nil, err
+	}
+	var drawn []mutant
+	of := map[string]int{}
+	for _, m := range all {
+		pkg := path.Dir(m.File)
+		if most > 0 && of[pkg] == most || !c.compiles(m) {
+			continue
+		}
+		of[pkg]++
+		drawn = append(drawn, m)
+	}
+	return drawn, ctx.Err()
 }
 
 // read returns the Go files of packages, those of tests left out, by their path in the tree.

@@ -29,6 +29,9 @@ func (q *q) take(all []int) (int, error) {
 		q.n = v
 		q.n += v
 		q.log.Info("taken")
+		if q.n > 7 {
+			q.log.Info("many")
+		}
 		q.keep(func() bool { return v > 1 })
 	}
 	if q.n == 0 {
@@ -88,7 +91,7 @@ var small = map[string]string{
 	"p/p.go":               "package p\n\nfunc Larger(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn b\n}\n",
 	"p/p_test.go":          "package p\n\nimport \"testing\"\n\nfunc TestLarger(t *testing.T) {\n\tif Larger(2, 1) != 2 {\n\t\tt.Error(\"no\")\n\t}\n}\n",
 	"lab/simulate/none.go": "package simulate\n",
-	page:                   "# Page\n\n" + begin + "old\n" + end + "after\n",
+	page:                   "# Page\n\n" + begin + end + "after\n",
 }
 
 // enterSmall writes the small module, with this comparison, and goes there.
@@ -121,7 +124,7 @@ func TestRun(t *testing.T) {
 	}
 	// Seen are the negation and the zero for a; not the zero for b, nor that equals are swapped.
 	for _, want := range []string{
-		"2 of 4 changes are killed", "| `p` | 4 | 2 | not in it | 0 | 2 | 50 % |", "after\n",
+		"| `p` | 4 | 4 | seed 1 | 2 | not in it | 0 | 2 | 50 % | a tree without a commit |\n\nSurvivors in `p`:", "after\n",
 		"p/p.go:4 swap operator\n- if a > b {\n+ if a >= b {\n", "p/p.go:7 return zero\n- return b\n+ return *new(int)\n",
 	} {
 		if !strings.Contains(string(raw), want) {
@@ -144,5 +147,68 @@ func TestUnsound(t *testing.T) {
 	err := run(context.Background(), []string{"-seeds", "0", "./p"}, &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "p without a change: killed by tests: TestLarger") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The page has the block that this program writes: what is measured of one package leaves those of
+// the others alone.
+func TestThePageHoldsTheBlock(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, inside, _, err := cutPage(string(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseBlock(inside); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is woven in counts under its number, and without one all is as it was.
+func TestWoven(t *testing.T) {
+	const text = `package p
+
+func f(n int) (m int, err error) {
+	defer func() { m++ }()
+	for range n {
+		if n > 3 {
+			continue
+		}
+		m++
+	}
+	return m, nil
+}
+`
+	all, err := mutantsOf("p/p.go", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := woven("p/p.go", []byte(text), map[int]mutant{7: all[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `package p
+
+func f(n int) (m int, err error) {
+switch wovenMutant {
+case 7:
+return func() (m int, err error) {
+	
+	for range n {
+		if n > 3 {
+			continue
+		}
+		m++
+	}
+	return m, nil
+}()
+}
+
+	defer func() { m++ }()
+`
+	if !strings.HasPrefix(string(got), want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

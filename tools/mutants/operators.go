@@ -94,6 +94,9 @@ func (m *mutator) function(of *ast.FuncType, body *ast.BlockStmt) {
 				m.replace("break for continue", n, "break")
 			}
 		case *ast.IfStmt:
+			if m.onlyLogs(n) {
+				return false
+			}
 			m.replace("negate condition", n.Cond, "!("+m.source(n.Cond)+")")
 		case *ast.BinaryExpr:
 			if other, ok := swapped[n.Op]; ok {
@@ -144,6 +147,21 @@ func (m *mutator) logs(call *ast.CallExpr) bool {
 	return on == "log" || on == "slog" || strings.HasSuffix(on, ".log")
 }
 
+// onlyLogs reports a condition of lines of a log alone.
+func (m *mutator) onlyLogs(s *ast.IfStmt) bool {
+	if s.Else != nil || s.Init != nil {
+		return false
+	}
+	return !slices.ContainsFunc(s.Body.List, func(s ast.Stmt) bool {
+		e, ok := s.(*ast.ExprStmt)
+		if !ok {
+			return true
+		}
+		call, ok := e.X.(*ast.CallExpr)
+		return !ok || !m.logs(call)
+	})
+}
+
 // zero has a return give the zero values of what its function returns.
 func (m *mutator) zero(of *ast.FuncType, s *ast.ReturnStmt) {
 	if len(s.Results) == 0 || of.Results == nil {
@@ -165,11 +183,6 @@ func (m *mutator) zero(of *ast.FuncType, s *ast.ReturnStmt) {
 		return
 	}
 	m.add("return zero", s.Results[0].Pos(), s.Results[len(s.Results)-1].End(), strings.Join(zeros, ", "))
-}
-
-// applied returns the text of a file with the change in it.
-func (m mutant) applied(text []byte) []byte {
-	return slices.Concat(text[:m.From], []byte(m.New), text[m.To:])
 }
 
 // diff shows the lines of a change as they were and as they are.

@@ -26,21 +26,27 @@ type tally map[Fate]int
 
 func (t tally) killed() int { return t[ByTests] + t[BySeeds] + t[ByTime] }
 func (t tally) all() int    { return t.killed() + t[Survived] }
-func (t tally) score() string {
-	if t.all() == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d %%", t.killed()*100/t.all())
-}
 
-// report is what one run has measured.
+// report is what one run has measured. What others have, of other packages, stays on the page.
 type report struct {
 	tree      string
-	drawn     string // which changes these are
+	seed      uint64
 	seeds     int
 	simulated map[string]bool
+	possible  map[string]int
 	byPackage map[string]tally
-	survivors []string
+	survivors map[string][]string
+}
+
+func newReport(tree string, o options, simulated map[string]bool, all []mutant) *report {
+	r := &report{
+		tree: tree, seed: o.seed, seeds: o.seeds, simulated: simulated,
+		possible: map[string]int{}, byPackage: map[string]tally{}, survivors: map[string][]string{},
+	}
+	for _, m := range all {
+		r.possible[path.Dir(m.File)]++
+	}
+	return r
 }
 
 func (r *report) add(m mutant, v verdict, text []byte) {
@@ -50,54 +56,108 @@ func (r *report) add(m mutant, v verdict, text []byte) {
 	}
 	r.byPackage[p][v.Fate]++
 	if v.Fate == Survived {
-		r.survivors = append(r.survivors, fmt.Sprintf("%s:%d %s\n%s", m.File, m.Line, m.Operator, m.diff(text)))
+		r.survivors[p] = append(r.survivors[p], fmt.Sprintf("%s:%d %s\n%s", m.File, m.Line, m.Operator, m.diff(text)))
 	}
 }
 
-func (r *report) total() tally {
-	sum := tally{}
+func (r *report) killed() (n int) {
 	for _, t := range r.byPackage {
-		for f, n := range t {
-			sum[f] += n
-		}
+		n += t.killed()
 	}
-	return sum
+	return n
 }
 
-func (r *report) text() string {
-	var b strings.Builder
-	sum := r.total()
-	fmt.Fprintf(&b, "%d of %d changes are killed (%s; %s): %d by the tests of their package, %d more by %d seeds of\n%d steps, %d ran out of time. %d more did not build.\n\n",
-		sum.killed(), sum.all(), r.drawn, r.tree, sum[ByTests], sum[BySeeds], r.seeds, steps, sum[ByTime], sum[Unbuildable])
-	b.WriteString("| package | changes | by its tests | by seeds | out of time | survived | killed |\n|---|---|---|---|---|---|---|\n")
-	for _, p := range slices.Sorted(maps.Keys(r.byPackage)) {
-		t := r.byPackage[p]
-		seeds := fmt.Sprint(t[BySeeds])
-		if !r.simulated[p] {
-			seeds = "not in it"
+// head of the table; a package has a row of it, and a section if any of its changes survived.
+const head = "| package | changes | of | drawn with | by its tests | by seeds | out of time | survived | killed | measured at |\n|---|---|---|---|---|---|---|---|---|---|\n"
+
+// block is what the page holds of each package: its row, and its section.
+type block map[string][2]string
+
+// sectionOf begins the section of a package.
+func sectionOf(pkg string) string { return "\nSurvivors in `" + pkg + "`:\n\n```\n" }
+
+func (r *report) block() block {
+	b := block{}
+	for p, t := range r.byPackage {
+		seeds := "not in it"
+		if r.simulated[p] {
+			seeds = fmt.Sprintf("%d (of %d)", t[BySeeds], r.seeds)
 		}
-		fmt.Fprintf(&b, "| `%s` | %d | %d | %s | %d | %d | %s |\n", p, t.all(), t[ByTests], seeds, t[ByTime], t[Survived], t.score())
+		row := fmt.Sprintf("| `%s` | %d | %d | seed %d | %d | %s | %d | %d | %d %% | %s |\n",
+			p, t.all(), r.possible[p], r.seed, t[ByTests], seeds, t[ByTime], t[Survived], t.killed()*100/t.all(), r.tree)
+		section := ""
+		if some := r.survivors[p]; len(some) > 0 {
+			section = sectionOf(p) + strings.Join(slices.Sorted(slices.Values(some)), "") + "```\n"
+		}
+		b[p] = [2]string{row, section}
 	}
-	if len(r.survivors) > 0 {
-		slices.Sort(r.survivors)
-		fmt.Fprintf(&b, "\nThose that survived:\n\n```\n%s```\n", strings.Join(r.survivors, ""))
-	}
-	return b.String()
+	return b
 }
 
-// write puts the figures into the page.
+func (b block) text() string {
+	var rows, sections strings.Builder
+	for _, p := range slices.Sorted(maps.Keys(b)) {
+		rows.WriteString(b[p][0])
+		sections.WriteString(b[p][1])
+	}
+	return head + rows.String() + sections.String()
+}
+
+// parseBlock reads what text has written.
+func parseBlock(text string) (block, error) {
+	rest, ok := strings.CutPrefix(text, head)
+	if !ok {
+		return nil, fmt.Errorf("it does not begin with the table's head %q", head)
+	}
+	b := block{}
+	for strings.HasPrefix(rest, "| `") {
+		var row string
+		row, rest, _ = strings.Cut(rest, "\n")
+		b[strings.Split(row, "`")[1]] = [2]string{row + "\n", ""}
+	}
+	for p := range b {
+		if _, after, ok := strings.Cut(rest, sectionOf(p)); ok {
+			diffs, _, _ := strings.Cut(after, "```\n")
+			b[p] = [2]string{b[p][0], sectionOf(p) + diffs + "```\n"}
+		}
+	}
+	if b.text() != text {
+		return nil, fmt.Errorf("it is not as it was written: run make mutants, or take back what was edited")
+	}
+	return b, nil
+}
+
+func (r *report) text() string { return r.block().text() }
+
+// cutPage returns what is before the block, the block, and what is after it.
+func cutPage(raw string) (before, inside, after string, err error) {
+	before, rest, ok := strings.Cut(raw, begin)
+	inside, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		return "", "", "", fmt.Errorf("%s has no place for the score: it goes between %q and %q", page, strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	return before, inside, after, nil
+}
+
+// write puts the figures into the page, in the place of those of the same packages.
 func (r *report) write(root string) error {
 	name := filepath.Join(root, page)
 	raw, err := os.ReadFile(name) //nolint:gosec // the page of this tree
 	if err != nil {
 		return err
 	}
-	before, rest, ok := strings.Cut(string(raw), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return fmt.Errorf("%s has no place for the score: it goes between %q and %q", page, strings.TrimSpace(begin), strings.TrimSpace(end))
+	before, inside, after, err := cutPage(string(raw))
+	if err != nil {
+		return err
 	}
-	return os.WriteFile(name, []byte(before+begin+r.text()+end+after), 0o600)
+	b := block{}
+	if inside != "" {
+		if b, err = parseBlock(inside); err != nil {
+			return fmt.Errorf("the block of %s: %w", page, err)
+		}
+	}
+	maps.Copy(b, r.block())
+	return os.WriteFile(name, []byte(before+begin+b.text()+end+after), 0o600)
 }
 
 // tree names what is measured: the commit, and whether Go files differ from it.

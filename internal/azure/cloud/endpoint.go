@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cloud knows Azure's clouds: where Resource Manager answers, who issues tokens for it, and
+// where such a token may travel.
+package cloud
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	// It registers where Resource Manager is in each of the SDK's clouds.
+	_ "github.com/Azure/azure-sdk-for-go/sdk/azcore/arm/runtime"
+	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+
+	"weir.dev/weir/internal/azure/redact"
+)
+
+// Endpoint is where Azure Resource Manager answers and who issues tokens for it.
+type Endpoint struct {
+	// ResourceManager is the base URL.
+	ResourceManager string
+	// Audience is whom tokens are for.
+	Audience string
+	// Authority is the base URL of Microsoft Entra ID.
+	Authority string
+	// Private is true for an authority outside Azure's public clouds, for which
+	// there is no public metadata to ask.
+	Private bool
+}
+
+// Overrides replace parts of a cloud's endpoint; empty fields replace nothing.
+type Overrides struct {
+	ResourceManager, Audience, Authority string
+}
+
+// namedCloud is one of Azure's public clouds.
+type namedCloud struct {
+	name string // as azure.json spells it
+	conf *azcloud.Configuration
+}
+
+// clouds also knows US Government by the shorter name that is about.
+var clouds = []namedCloud{
+	{"AzurePublicCloud", &azcloud.AzurePublic},
+	{"AzureChinaCloud", &azcloud.AzureChina},
+	{"AzureUSGovernmentCloud", &azcloud.AzureGovernment},
+	{"AzureUSGovernment", &azcloud.AzureGovernment},
+}
+
+// EndpointOf returns the endpoint of a cloud by its name in azure.json, without
+// regard to case; no name is AzurePublicCloud. A ResourceManager override becomes
+// the audience too, unless that is overridden by itself.
+func EndpointOf(name string, o Overrides) (Endpoint, error) {
+	i := 0
+	if name != "" {
+		i = slices.IndexFunc(clouds, func(c namedCloud) bool { return strings.EqualFold(c.name, name) })
+	}
+	if i < 0 {
+		return Endpoint{}, fmt.Errorf("cloud %q is unknown: use AzurePublicCloud, AzureChinaCloud or AzureUSGovernmentCloud, and resourceManagerEndpoint for any other", name)
+	}
+	arm := clouds[i].conf.Services[azcloud.ResourceManager]
+	e := Endpoint{ResourceManager: arm.Endpoint, Audience: arm.Audience, Authority: clouds[i].conf.ActiveDirectoryAuthorityHost}
+	if o.ResourceManager != "" {
+		e.ResourceManager, e.Audience = o.ResourceManager, o.ResourceManager
+	}
+	if o.Audience != "" {
+		e.Audience = o.Audience
+	}
+	if o.Authority != "" {
+		e.Authority, e.Private = o.Authority, true
+	}
+	// The SDK appends "/.default" to the audience to ask for a token.
+	e.Audience = strings.TrimRight(e.Audience, "/")
+	return e, e.Validate()
+}
+
+// Validate says what is wrong with an endpoint.
+func (e Endpoint) Validate() error {
+	if err := checkURL("resourceManagerEndpoint", e.ResourceManager); err != nil {
+		return err
+	}
+	if e.Audience == "" {
+		return fmt.Errorf("the token audience of %s is empty: set tokenAudience", e.ResourceManager)
+	}
+	if e.Authority != "" {
+		if u, err := url.Parse(e.Authority); err != nil || u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("activeDirectoryEndpoint %q: want https://host/", redact.Text(e.Authority))
+		}
+	}
+	return nil
+}
+
+// checkURL accepts an https base URL, and http for this host alone.
+func checkURL(what, raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "" || u.Hostname() == "":
+		return fmt.Errorf("%s %q: want a URL such as https://management.azure.com", what, redact.Text(raw))
+	case u.User != nil:
+		return fmt.Errorf("%s for host %q holds a user name: remove it, tokens come from the credential", what, u.Host)
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%s for host %q has a query or a fragment: want a base URL", what, u.Host)
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme != "http":
+		return fmt.Errorf("%s %q: want https, not %s", what, raw, u.Scheme)
+	case !Loopback(u.Hostname()):
+		return fmt.Errorf("%s %q: plain HTTP would show the token to the network; it is accepted for loopback addresses alone, use https", what, raw)
+	}
+	return nil
+}
+
+// Loopback reports whether a host is literally this one. A name other than
+// localhost is not: whoever answers for it decides where it leads.
+func Loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// Cleartext reports whether tokens may travel over plain HTTP.
+func (e Endpoint) Cleartext() bool {
+	u, err := url.Parse(e.ResourceManager)
+	return err == nil && u.Scheme == "http" && Loopback(u.Hostname())
+}
+
+// Admits returns why a token must not travel to u, nil if it may: u has to be on the
+// endpoint's own host or, over https, on that of a region below it. Resource Manager
+// builds the addresses of operations from the host that it was asked by, and
+// sometimes names a region's, such as eastus.management.azure.com.
+func (e Endpoint) Admits(u *url.URL) error {
+	if u.Scheme != "https" && !Loopback(u.Hostname()) {
+		return fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)
+	}
+	base, err := url.Parse(e.ResourceManager)
+	if err != nil {
+		return fmt.Errorf("resourceManagerEndpoint: %w", err)
+	}
+	host, own := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
+	region := u.Scheme == "https" && strings.HasSuffix(host, "."+own)
+	if u.Scheme != base.Scheme || port(u) != port(base) || host != own && !region {
+		return fmt.Errorf("refusing to send a token to %s, which an answer named: it is not on the resourceManagerEndpoint's host %s, nor on one below it", u.Host, base.Host)
+	}
+	return nil
+}
+
+// port returns the port that a URL leads to.
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "http":
+		return "80"
+	}
+	return "443"
+}
+
+// Configuration is an endpoint in the form of the SDK.
+func (e Endpoint) Configuration() azcloud.Configuration {
+	return azcloud.Configuration{
+		ActiveDirectoryAuthorityHost: e.Authority,
+		Services: map[azcloud.ServiceName]azcloud.ServiceConfiguration{
+			azcloud.ResourceManager: {Endpoint: strings.TrimRight(e.ResourceManager, "/"), Audience: e.Audience},
+		},
+	}
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package codec turns what Azure shows of load balancers, backend pools, public IPs and security
+// groups into the vocabulary of lb, and back into the body of a write.
+//
+//	loadbalancer_decode.go, loadbalancer_encode.go  load balancers, with all their parts
+//	pool_decode.go, pool_encode.go  backend pools
+//	publicip.go       public IPs
+//	securitygroup.go  network security groups
+//	sendable.go       what was read, without what only Azure sets
+//	say.go            what is wanted, put into it
+//
+// A body is built anew from what was read: all that a client may set and lb has no word for is sent
+// back as it was.
+package codec

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const vnet = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v"
+
+var webPool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"}, Name: "shop-web"}
+
+func address(name, ip string) lb.Address { return lb.Address{Name: name, IP: netip.MustParseAddr(ip)} }
+
+// Laws of a write, whatever the pool holds: what it is asked to hold it holds, in
+// order; entries that stay keep what a client may set; and what was read is as it was.
+func TestEncodeLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shown := drawPool(t)
+		before, _ := json.Marshal(shown)
+		pool := DecodePool(webPool, shown)
+		var next []lb.Address
+		for _, a := range pool.Addresses {
+			if rapid.Bool().Draw(t, "stays") {
+				next = append(next, a)
+			}
+		}
+		for i := range rapid.IntRange(0, 3).Draw(t, "new") {
+			next = append(next, address(fmt.Sprintf("new%d", i), fmt.Sprintf("10.1.0.%d", i+1)))
+		}
+		sent, err := EncodePool(shown, next, vnet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := DecodePool(webPool, &sent)
+		if len(got.Addresses) != len(next) {
+			t.Fatalf("sent %d addresses of %d", len(got.Addresses), len(next))
+		}
+		for i, a := range next {
+			b := got.Addresses[i]
+			if identity(a) != identity(b) || a.AdminState != b.AdminState {
+				t.Fatalf("address %d: sent %+v for %+v", i, b, a)
+			}
+			if !strings.HasPrefix(a.Name, "new") && a.VirtualNetwork != b.VirtualNetwork {
+				t.Fatalf("address %d that stays changed its network from %q to %q", i, a.VirtualNetwork, b.VirtualNetwork)
+			}
+		}
+		if after, _ := json.Marshal(shown); string(after) != string(before) {
+			t.Fatal("what was read was changed")
+		}
+	})
+}
+
+func drawPool(t *rapid.T) *armnetwork.BackendAddressPool {
+	maybe := func(label string, value string) *armnetwork.SubResource {
+		if !rapid.Bool().Draw(t, label) {
+			return nil
+		}
+		return &armnetwork.SubResource{ID: &value}
+	}
+	p := &armnetwork.BackendAddressPoolPropertiesFormat{VirtualNetwork: maybe("pool network", "/v")}
+	for i := range rapid.IntRange(0, 5).Draw(t, "observed") {
+		name, ip := fmt.Sprintf("Old%d", i), fmt.Sprintf("10.0.0.%d", i+1)
+		e := &armnetwork.LoadBalancerBackendAddressPropertiesFormat{
+			Subnet: maybe("subnet", "/v/subnets/s"), LoadBalancerFrontendIPConfiguration: maybe("frontend", "/f"),
+		}
+		if p.VirtualNetwork == nil {
+			e.VirtualNetwork = maybe("network", "/v")
+		}
+		if rapid.Bool().Draw(t, "has an address") {
+			e.IPAddress = &ip
+		}
+		if rapid.Bool().Draw(t, "admin state") {
+			e.AdminState = new(armnetwork.LoadBalancerBackendAddressAdminStateDown)
+		}
+		p.LoadBalancerBackendAddresses = append(p.LoadBalancerBackendAddresses, &armnetwork.LoadBalancerBackendAddress{Name: &name, Properties: e})
+	}
+	return &armnetwork.BackendAddressPool{Properties: p}
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// A write that changes nothing sends back all that a client may set, and nothing else.
+// Which fields those are the SDK's own sources say, so a field that a newer version adds
+// is looked at here.
+func TestAWriteSendsBackAllThatAClientMaySet(t *testing.T) {
+	readOnly := readOnlyFields(t)
+	rapid.Check(t, func(t *rapid.T) {
+		some := func() bool { return rapid.IntRange(0, 5).Draw(t, "leave out") > 0 }
+		if rapid.Bool().Draw(t, "everything") {
+			some = func() bool { return true }
+		}
+		b, p := &armnetwork.LoadBalancer{}, &armnetwork.PublicIPAddress{}
+		full := filling{some: some}
+		full.fill(reflect.ValueOf(b).Elem())
+		full.fill(reflect.ValueOf(p).Elem())
+		wantB, wantP := writable(b, readOnly), writable(p, readOnly)
+
+		id := webPool.LoadBalancer
+		sent, err := EncodeLoadBalancer(DecodeLoadBalancer(id, b), b, vnet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(says(wantB), says(&sent)); diff != "" {
+			t.Fatalf("load balancer (-may be set +sent):\n%s", diff)
+		}
+		sentIP := EncodePublicIP(DecodePublicIP(lb.ResourceID{}, p), p)
+		if diff := cmp.Diff(says(wantP), says(&sentIP)); diff != "" {
+			t.Fatalf("public IP (-may be set +sent):\n%s", diff)
+		}
+	})
+}
+
+// readOnlyFields reads the SDK's sources for the fields that only Azure sets, as
+// Type.Field.
+func readOnlyFields(t *testing.T) map[string]bool {
+	t.Helper()
+	file, _ := runtime.FuncForPC(reflect.ValueOf(armnetwork.NewClientFactory).Pointer()).FileLine(0)
+	source, err := os.ReadFile(filepath.Join(filepath.Dir(file), "models.go"))
+	if err != nil {
+		t.Skipf("the SDK's sources are not here: %v", err)
+	}
+	found, kind, comment := map[string]bool{}, "", ""
+	field := regexp.MustCompile(`^\t([A-Z]\w*)\s`)
+	for line := range strings.Lines(string(source)) {
+		switch text := strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "type "):
+			kind = strings.Fields(line)[1]
+		case strings.HasPrefix(text, "//"):
+			comment += text
+			continue
+		case field.MatchString(line) && strings.Contains(comment, "READ-ONLY"):
+			found[kind+"."+field.FindStringSubmatch(line)[1]] = true
+		}
+		comment = ""
+	}
+	for _, known := range []string{"LoadBalancer.Etag", "BackendAddressPoolPropertiesFormat.OutboundRule"} {
+		if !found[known] {
+			t.Fatalf("%s is not found to be read-only", known)
+		}
+	}
+	return found
+}
+
+// references are resources that others are shown to refer to: by their id alone.
+var references = map[string]bool{"Subnet": true, "NatGateway": true, "InterfaceIPConfiguration": true, "IPConfiguration": true}
+
+// filling puts something of its own into fields.
+type filling struct {
+	some  func() bool // whether the next one gets something
+	n     int
+	depth int
+}
+
+func (f *filling) fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		f.fill(v.Index(0))
+		f.fill(v.Index(1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		item := reflect.New(v.Type().Elem()).Elem()
+		f.fill(item)
+		v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()), item)
+	case reflect.Struct:
+		f.structure(v)
+	case reflect.String:
+		f.n++
+		v.SetString(fmt.Sprintf("/text/%d", f.n))
+	case reflect.Int32:
+		f.n++
+		v.SetInt(int64(f.n))
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		panic("a field of kind " + v.Kind().String() + " is new")
+	}
+}
+
+func (f *filling) structure(v reflect.Value) {
+	kind := v.Type().Name()
+	f.depth++
+	defer func() { f.depth-- }()
+	alone := references[kind] || kind == "PublicIPAddress" && f.depth > 1
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		// Without a name a part is none, and without an address an entry is an interface.
+		always := field.Name == "Name" || field.Name == "Properties" || field.Name == "IPAddress"
+		if alone && field.Name == "ID" || !alone && (always || f.some()) {
+			f.fill(v.Field(i))
+		}
+	}
+}
+
+// writable returns a copy without what only Azure sets.
+func writable[T any](full *T, readOnly map[string]bool) *T {
+	text, err := json.Marshal(full)
+	if err != nil {
+		panic(err)
+	}
+	next := new(T)
+	if err := json.Unmarshal(text, next); err != nil {
+		panic(err)
+	}
+	strip(reflect.ValueOf(next).Elem(), readOnly)
+	return next
+}
+
+func strip(v reflect.Value, readOnly map[string]bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			strip(v.Elem(), readOnly)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			strip(v.Index(i), readOnly)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if readOnly[v.Type().Name()+"."+v.Type().Field(i).Name] {
+				v.Field(i).SetZero()
+			} else {
+				strip(v.Field(i), readOnly)
+			}
+		}
+	}
+}
+
+// says is what a body says. An array without anything says as much as none where the
+// load balancer has none.
+func says(body any) any {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		panic(err)
+	}
+	return withoutEmpty(v)
+}
+
+func withoutEmpty(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if list, ok := item.([]any); ok && len(list) == 0 {
+				delete(v, key)
+				continue
+			}
+			v[key] = withoutEmpty(item)
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutEmpty(v[i])
+		}
+	}
+	return v
+}

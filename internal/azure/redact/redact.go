@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redact takes out of texts and requests what would let their reader act as Weir.
+package redact
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Mark is what stands in the place of what was taken out.
+const Mark = "REDACTED"
+
+// secretHeaders carry tokens.
+var secretHeaders = []string{"Authorization", "X-Ms-Authorization-Auxiliary"}
+
+// Request returns a copy of the request that is safe to print. The body is
+// left out, and the request that travels is not touched.
+func Request(req *http.Request) *http.Request {
+	safe := req.Clone(req.Context())
+	safe.Body, safe.GetBody = nil, nil
+	// Of the query only the API version stays, all that a poller reads of it.
+	safe.URL.RawQuery = versionOnly(safe.URL)
+	safe.URL.User = nil
+	for _, name := range secretHeaders {
+		if safe.Header.Get(name) != "" {
+			safe.Header.Set(name, Mark)
+		}
+	}
+	return safe
+}
+
+var (
+	tokenPattern = regexp.MustCompile(`(?i)\b(bearer|sharedaccesssignature|basic)((?:[\s:"'\\]|%20)+)[A-Za-z0-9\-._~+/=]{4,}`)
+	jwtPattern   = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
+	// A token endpoint's answer that cannot be read is quoted whole by the library.
+	fieldPattern = regexp.MustCompile(`(?i)((?:access_?token|refresh_?token|id_?token|client_?secret|client_?assertion|assertion|password|shared_?access_?key|[?&]sig)\\*["']?\s*[:=]\s*\[?\\*["']?)[^"'&\s,}\]\\]+`)
+	urlPattern   = regexp.MustCompile(`(?i)https?:(?://|\\/\\/)[^\s"'<>]+`)
+)
+
+// Text takes out of a text what would let its reader act as us: tokens, and the
+// queries of URLs, since Azure signs the addresses of operations.
+func Text(text string) string {
+	text = urlPattern.ReplaceAllStringFunc(text, redactURL)
+	text = tokenPattern.ReplaceAllString(text, "${1}${2}"+Mark)
+	text = fieldPattern.ReplaceAllString(text, "${1}"+Mark)
+	return jwtPattern.ReplaceAllString(text, Mark)
+}
+
+func redactURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		before, _, _ := strings.Cut(text, "?")
+		if strings.Contains(before, "@") {
+			return Mark
+		}
+		return before
+	}
+	u.User = nil
+	u.RawQuery = versionOnly(u)
+	return u.String()
+}
+
+func versionOnly(u *url.URL) string {
+	if version := u.Query().Get("api-version"); version != "" {
+		return url.Values{"api-version": {version}}.Encode()
+	}
+	return ""
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/test/transcript"
+)
+
+// life is a world in virtual time that writes down all that the Controller does: what it asks of
+// the lanes and of the API server, what it tells whom, and each line of a status that changes. The
+// text is compared with the one in testdata.
+type life struct {
+	*testing.T
+	*transcript.Transcript
+	*world
+	*Controller
+	began time.Time
+	p     *v1alpha1.BackendPool
+
+	members  membership.Set    // of the Service's pools
+	level    bool              // what the lanes believe
+	dropped  int               // operations that the lanes have of a Service
+	needed   bool              // what the owner says
+	right    map[string]Right  // by name; Granted for the others
+	refusal  Refusal           // of those without one
+	fails    map[string]error  // by verb of the API
+	version  int               // of the object
+	was      map[string]string // the status as it was shown last
+	ops      []poolupdate.Operation
+	tampered func(*v1alpha1.BackendPoolStatus) // by another process, with the next write
+	moves    bool                              // others write the object before each write
+}
+
+// lives plays a life, and compares it.
+func lives(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *life)) {
+	t.Helper()
+	transcript.Of(t, name, func(t *testing.T, x *transcript.Transcript) {
+		t.Helper()
+		l := &life{
+			T: t, Transcript: x, began: time.Now(), p: p, right: map[string]Right{}, fails: map[string]error{}, was: map[string]string{},
+			world: &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolupdate.ServiceName]Service{}, nodes: map[string]netip.Addr{}},
+		}
+		l.starts()
+		l.add(p, serviceOfType(corev1.ServiceTypeLoadBalancer))
+		plays(l)
+	})
+}
+
+// starts is the start of a process.
+func (l *life) starts() {
+	l.Controller = New(Config{
+		Cluster: l, Owner: l, Lanes: l, Events: l, Log: slog.New(logged{l}), RecheckAfter: 5 * time.Minute, ReleaseAgainAfter: time.Minute,
+		Queue: func(ref poolupdate.Ref) { l.Says("queued: %s", ref.Name) },
+	}, NewStatuses(l))
+}
+
+// becomes changes the BackendPool in the cluster, as the API server shows it.
+func (l *life) becomes(edit ...func(*v1alpha1.BackendPool)) {
+	next := l.p.DeepCopy()
+	if e := l.statuses.Known(RefOf(next)); e != nil {
+		next.Status = e.status
+	}
+	for _, f := range edit {
+		f(next)
+	}
+	l.p = next
+	l.add(next)
+}
+
+func (l *life) reconciles() {
+	result, err := l.Reconcile(l.Context(), l.p.Namespace, l.p.Name, time.Now())
+	l.Says("reconciled: %s%s", again(result.After), failing(err))
+}
+
+func (l *life) endpointsChange() {
+	l.Says("endpoints changed%s", failing(l.EndpointsChanged(l.Context(), poolupdate.ServiceName{Namespace: "shop", Name: "web"}, time.Now())))
+}
+
+// attempts is what a lane asks that takes up the operation that was queued last.
+func (l *life) attempts(intent *poolupdate.Intent) {
+	op := l.ops[len(l.ops)-1]
+	if !l.Relevant(op) {
+		l.Says("the lane drops it")
+		return
+	}
+	want, err := l.Desired(op.Ref)
+	if err != nil {
+		l.Says("the lane does not know what to write: %v", err)
+		return
+	}
+	l.Says("the lane wants %s (alone %t); recorded are %v, Down %v, taken %t; n9 is ours: %t",
+		named(want.Addresses), want.Alone, want.Recorded.Written, want.Recorded.Down, want.Recorded.Taken, want.Ours(nodeAt("n9")))
+	if intent != nil {
+		l.Says("recorded%s", failing(l.Record(l.Context(), op.Ref, *intent)))
+	}
+}
+
+// ends has the lane report an attempt.
+func (l *life) ends(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
+	r := poolupdate.Report{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Outcome: o, At: time.Now(), Budget: 3}
+	r.Settled = o == poolupdate.Written || o == poolupdate.Unchanged
+	if !r.Settled {
+		r.Observed = -1
+		r.Fault = &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}
+	}
+	for _, f := range edit {
+		f(&r)
+	}
+	l.Says("the lane reports %s", o)
+	l.Report(l.Context(), r)
+}
+
+// web names the Service in a report.
+func (l *life) web() []poolupdate.ServiceName {
+	return []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}}
+}
+
+func again(after time.Duration) string {
+	if after == 0 {
+		return "not again"
+	}
+	return "again in " + after.String()
+}
+
+func failing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+func named(all []lb.Address) string {
+	var names []string
+	for _, a := range all {
+		names = append(names, a.Name)
+	}
+	return "[" + strings.Join(names, " ") + "]"
+}
+
+// Members implements Cluster.
+func (l *life) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
+	if err := l.fails["members"]; err != nil {
+		return membership.Set{}, err
+	}
+	if p.Spec.Nodes == nil {
+		return l.members, nil
+	}
+	set, err := l.world.Members(p)
+	set.Spared, set.Draining = l.members.Spared, l.members.Draining
+	return set, err
+}
+
+// AddressOf implements Cluster.
+func (l *life) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
+	ip, there := l.nodes[machine]
+	return ip, there && family == lb.IPv4
+}
+
+// Right implements Owner.
+func (l *life) Right(p *v1alpha1.BackendPool, at lb.PoolID) (Right, Refusal) {
+	if has, there := l.right[p.Name]; there {
+		return has, l.refusal
+	}
+	return l.world.Right(p, at)
+}
+
+func (l *life) Needed(*v1alpha1.BackendPool) bool { return l.needed }
+func (l *life) Goes(p *v1alpha1.BackendPool)      { l.Says("owner: %s goes", p.Name) }
+func (l *life) Missing(p *v1alpha1.BackendPool)   { l.Says("owner: the pool of %s is missing", p.Name) }
+func (l *life) Filled(p *v1alpha1.BackendPool, r poolupdate.Report) {
+	l.Says("owner: %s was filled: %s", p.Name, r.Outcome)
+}
+
+func (l *life) Add(ops ...poolupdate.Operation) {
+	for _, op := range ops {
+		text := fmt.Sprintf("lanes: %s for %s %q", op.Ref.Name, op.Pool.Name, op.Service.Name)
+		if op.Admin {
+			text += fmt.Sprintf(", admin states (stay %d, leave %d, return %d)", op.Stake.Stays, op.Stake.Leaves, op.Stake.Returns)
+		}
+		if !op.ChangedAt.IsZero() {
+			text += ", changed now"
+			if !op.ChangedAt.Equal(time.Now()) {
+				l.Errorf("changed at %s", op.ChangedAt)
+			}
+		}
+		if !op.NotBefore.IsZero() {
+			text += ", not before " + op.NotBefore.Sub(l.began).String()
+		}
+		if op.New {
+			text += ", new"
+		}
+		if op.Told != (poolupdate.Told{}) {
+			text += fmt.Sprintf(", told %+v", op.Told)
+		}
+		l.Says("%s", text)
+	}
+	l.ops = append(l.ops, ops...)
+}
+
+func (l *life) RemoveService(name poolupdate.ServiceName) int {
+	l.Says("lanes: the operations of Service %s go", name.Name)
+	return l.dropped
+}
+func (l *life) Drop(ref poolupdate.Ref) { l.Says("lanes: %s is dropped", ref.Name) }
+func (l *life) Forget(pool lb.PoolID)   { l.Says("lanes: pool %s is forgotten", pool.Name) }
+func (l *life) LevelAs(_ lb.PoolID, print uint64) bool {
+	return l.level && print == membership.Fingerprint(l.members.Addresses)
+}
+
+func (l *life) OnPool(p *v1alpha1.BackendPool, e Event) {
+	l.Says("event on %s: %s %s: %s", p.Name, e.Kind, e.Reason, e.Text)
+}
+func (l *life) OnService(name poolupdate.ServiceName, e Event) {
+	l.Says("event on Service %s: %s %s: %s", name.Name, e.Kind, e.Reason, e.Text)
+}
+func (l *life) Spares(p *v1alpha1.BackendPool, _ Entitlement, set membership.Set) {
+	l.Says("event on %s: %s", p.Name, SparedMessage(set))
+}
+func (l *life) AdminStates(p *v1alpha1.BackendPool, _ Entitlement, _ poolupdate.Report, t Turned) {
+	if len(t.Down)+len(t.Back)+len(t.Owed) > 0 {
+		l.Says("event on %s: Down %v, back %v, owed %v", p.Name, t.Down, t.Back, t.Owed)
+	}
+}
+
+// Load implements API.
+func (l *life) Load(_ context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+	l.Says("API: %s is read%s", ref.Name, failing(l.fails["load"]))
+	if err := l.fails["load"]; err != nil {
+		return nil, err
+	}
+	stored := l.p.DeepCopy()
+	stored.ResourceVersion = fmt.Sprint(l.version)
+	if l.tampered != nil {
+		l.tampered(&stored.Status)
+	}
+	return stored, nil
+}
+
+// Apply implements API; it shows the lines of the status that are others than before.
+func (l *life) Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	if until, there := ctx.Deadline(); !there || time.Until(until) != statusDeadline {
+		l.Error("a write without its deadline")
+	}
+	if l.moves {
+		l.version++
+	}
+	if version != fmt.Sprint(l.version) {
+		l.Says("API: the status of %s has another version than %s", ref.Name, version)
+		return "", ErrConflict
+	}
+	if err := l.fails["apply"]; err != nil {
+		l.Says("API: the status of %s is not written: %v", ref.Name, err)
+		return "", err
+	}
+	l.version++
+	l.tampered = nil
+	l.Says("API: the status of %s is written", ref.Name)
+	is := l.lines(status)
+	for _, line := range sorted(is, l.was) {
+		if is[line] != l.was[line] {
+			l.Says("    %s %s", line, is[line])
+		}
+	}
+	l.was = is
+	return fmt.Sprint(l.version), nil
+}
+
+// SetFinalizer implements API.
+func (l *life) SetFinalizer(_ context.Context, ref poolupdate.Ref, want bool) error {
+	l.Says("API: %s has a finalizer: %t", ref.Name, want)
+	return l.fails["finalizer"]
+}
+
+// lines are a status, each under its name.
+func (l *life) lines(s *v1alpha1.BackendPoolStatus) map[string]string {
+	is := map[string]string{
+		"written": strings.Join(s.WrittenAddresses, " "), "made for": s.MadeFor,
+		"counts": fmt.Sprintf("desired %s observed %s foreign %s; retries %s of %s", count(s.Desired), count(s.Observed), count(s.Foreign), count(s.RetriesUsed), count(s.RetryBudget)),
+	}
+	if id := s.PoolID; id != "" {
+		is["pool"] = id[strings.LastIndex(id, "/")+1:]
+	}
+	var down []string
+	for _, d := range s.Down {
+		down = append(down, fmt.Sprintf("%s (%s, %s)", d.Address, d.Node, d.Reason))
+	}
+	is["Down"] = strings.TrimSpace(fmt.Sprintf("%s %s", count(s.DownCount), strings.Join(down, ", ")))
+	if s.NextEligibleAt != nil {
+		is["next eligible"] = s.NextEligibleAt.Sub(l.began).String()
+	}
+	if s.LastWrite != nil {
+		is["last write"] = s.LastWrite.Sub(l.began).String()
+	}
+	if s.LastOutcome != nil {
+		is["last outcome"] = fmt.Sprintf("%s %s since %s", s.LastOutcome.Class, s.LastOutcome.Code, s.LastOutcome.Since.Sub(l.began))
+	}
+	if s.Told != nil {
+		is["told"] = fmt.Sprintf("%+v", *s.Told)
+	}
+	for _, c := range s.Conditions {
+		is[c.Type] = fmt.Sprintf("%s %s of generation %d: %s", c.Status, c.Reason, c.ObservedGeneration, c.Message)
+	}
+	return is
+}
+
+func count(n *int32) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}
+
+func sorted(all ...map[string]string) []string {
+	var names []string
+	for _, m := range all {
+		for name := range m {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// logged writes down what is logged as a warning.
+type logged struct{ *life }
+
+func (logged) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (g logged) Handle(_ context.Context, r slog.Record) error {
+	g.Says("log: %s", r.Message)
+	return nil
+}
+func (g logged) WithAttrs([]slog.Attr) slog.Handler { return g }
+func (g logged) WithGroup(string) slog.Handler      { return g }

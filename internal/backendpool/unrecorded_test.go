@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// whoNeedsIt is an owner whose Service has the pool of every BackendPool, whoever deletes it.
+type whoNeedsIt struct{ *world }
+
+func (whoNeedsIt) Needed(*v1alpha1.BackendPool) bool { return true }
+
+// takes lists which addresses the next attempt takes for Weir's.
+func (c *cluster) takes(t *testing.T, p *v1alpha1.BackendPool, names ...string) string {
+	t.Helper()
+	if _, err := c.statuses.Load(t.Context(), RefOf(p), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	want := c.desired(t, RefOf(p))
+	var ours []string
+	for _, name := range names {
+		if want.Ours(nodeAt(name)) {
+			ours = append(ours, name)
+		}
+	}
+	return fmt.Sprintf("%v, taken %t", ours, want.Recorded.Taken)
+}
+
+// Somebody deletes the BackendPool of a Service that goes on. In the pool stand the node n1, the
+// node n2 that goes meanwhile, and n7, which somebody else has put there. Weir makes the BackendPool
+// again: n1 and n2 are Weir's, n7 is not, and stays. A process that knows nothing of that takes all
+// that it finds, as it does where another controller had the pool before.
+func TestTheNextBackendPoolLeavesAloneWhatSomebodyElseHasPutThere(t *testing.T) {
+	for _, about := range []struct {
+		process string
+		dies    bool
+		ours    string
+	}{
+		{"the same", false, "[n1 n2], taken false"},
+		{"another", true, "[n1 n2 n7], taken false"},
+	} {
+		made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = "svc" }
+		old := bp("a", 0, took, made, deleting, func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2"} })
+		c, _ := loaded(t, old, serviceOfType(corev1.ServiceTypeLoadBalancer), "n1")
+		c.Owner = whoNeedsIt{c.world}
+		c.startsAnew(&statusAPI{stored: old})
+		if _, err := c.reconciled(t, old); err != nil {
+			t.Fatal(err)
+		}
+		next := bp("a", 1, made)
+		next.UID = "next"
+		c.world.add(next)
+		if about.dies {
+			c.Controller = New(c.Config, nil)
+		}
+		c.startsAnew(&statusAPI{stored: next})
+		if got := c.takes(t, next, "n1", "n2", "n7"); got != about.ours {
+			t.Errorf("%s process takes %s, want %s", about.process, got, about.ours)
+		}
+		// Once it is on record nobody has to remember.
+		is := c.Entitlement(next)
+		c.Report(t.Context(), poolupdate.Report{Ref: RefOf(next), Pool: is.Pool, Outcome: poolupdate.Written, Settled: true})
+		if _, known := c.unrecorded.in(is.Pool.Key()); known {
+			t.Error("what is on record is still remembered")
+		}
+	}
+}

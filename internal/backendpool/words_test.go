@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
+)
+
+// What is about to be written names what is done, and nothing that is not.
+func TestWhatIsAboutToBeWritten(t *testing.T) {
+	for _, tt := range []struct {
+		intent poolupdate.Intent
+		want   string
+	}{
+		{poolupdate.Intent{Add: 1}, "adding 1; the pool held 0 addresses"},
+		{poolupdate.Intent{Remove: 1, Observed: 1}, "removing 1; the pool held 1 address"},
+		{poolupdate.Intent{Alter: 1, Observed: 2}, "changing the admin state of 1; the pool held 2 addresses"},
+		{poolupdate.Intent{Add: 2, Remove: 3, Alter: 4}, "adding 2, removing 3, changing the admin state of 4; the pool held 0 addresses"},
+	} {
+		if got := updatingMessage(tt.intent); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// Whatever Azure says at whatever length, what follows from it is not cut off.
+func TestWhatFollowsIsNeverCutOff(t *testing.T) {
+	at := time.Unix(1000, 0)
+	r := poolupdate.Report{
+		At: at, RetryAt: at, AdminRetryAt: at, LookAt: at, NextEligibleAt: at.Add(time.Hour), RetriesUsed: 10, Budget: 10,
+		Fault: &fault.Fault{Code: "Bad", Err: errors.New(strings.Repeat("long ", 2000))},
+	}
+	for name, say := range map[string]func(poolupdate.Report) string{
+		"retrying": retryingMessage, "admin states": adminRetryingMessage, "failed": failedMessage, "removal": removalFailedMessage,
+		"an event": failedEvent, "another": retryingEvent,
+	} {
+		said := say(r)
+		if len(said) > words.MaxMessage || len(said) < words.MaxMessage/2 || words.Sentence(said, words.MaxMessage) != said {
+			t.Errorf("%s: %d bytes", name, len(said))
+		}
+	}
+}
+
+// A message names some, and counts the others.
+func TestHowManyAMessageNames(t *testing.T) {
+	var set membership.Set
+	var ips []netip.Addr
+	for i := range 12 {
+		if i < 5 || i == 11 {
+			set.Absent = append(set.Absent, membership.Absence{Node: "n", Why: "gone"})
+		}
+		if i == 4 && strings.Contains(levelMessage(set), "more") {
+			t.Error(levelMessage(set))
+		}
+		ips = append(ips, netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
+		want := map[int]string{9: "10.0.0.9. Weir", 10: "10.0.0.9, 1 more. Weir", 11: "10.0.0.9, 2 more. Weir"}[i]
+		if got := contestedText(ips); !strings.Contains(got, want) {
+			t.Errorf("%d: %s", i, got)
+		}
+	}
+	if got := levelMessage(set); !strings.HasSuffix(got, "and 1 more") {
+		t.Error(got)
+	}
+}
+
+// An attempt that has settled the pool has used no retry, and the counts are those of the reports.
+func TestRetriesOfASettledAttempt(t *testing.T) {
+	var s v1alpha1.BackendPoolStatus
+	for _, tt := range []struct {
+		r    poolupdate.Report
+		want int32
+	}{
+		{poolupdate.Report{Outcome: poolupdate.Retriable, RetriesUsed: 2}, 2},
+		{poolupdate.Report{Outcome: poolupdate.Written, Settled: true, RetriesUsed: 2}, 0},
+	} {
+		if note(&s, membership.Set{}, tt.r); *s.RetriesUsed != tt.want {
+			t.Errorf("%s: %d retries", tt.r.Outcome, *s.RetriesUsed)
+		}
+	}
+}
+
+// An interface that is Down by us is something of ours as an address is.
+func TestWhatAPoolHoldsOfOurs(t *testing.T) {
+	one, down := []string{"10.0.0.1"}, []v1alpha1.DownAddress{{Address: "10.0.0.1"}}
+	for _, tt := range []struct {
+		status v1alpha1.BackendPoolStatus
+		holds  bool
+	}{
+		{v1alpha1.BackendPoolStatus{}, false}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one}, true},
+		{v1alpha1.BackendPoolStatus{Down: down}, true}, {v1alpha1.BackendPoolStatus{WrittenAddresses: one, Down: down}, true},
+	} {
+		if e := (&Entry{status: tt.status}); e.holds() != tt.holds {
+			t.Errorf("%+v", tt.status)
+		}
+	}
+}
+
+func targetOf(t *testing.T, p *v1alpha1.BackendPool) lb.PoolID {
+	t.Helper()
+	id, err := stored(t).Cluster.Target(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Of two with the same right the one that took the pool holds it, whichever is asked for first.
+func TestPrecedence(t *testing.T) {
+	took, younger := bp("b", 1, took), bp("a", 0)
+	for _, all := range [][]any{{took, younger, bp("c", 0, deleting)}, {younger, took}} {
+		if holder := stored(t, all...).Holder(targetOf(t, took)); holder == nil || holder.Name != "b" {
+			t.Errorf("held by %v", holder)
+		}
+	}
+	c := stored(t)
+	if c.precedence(took, younger) >= 0 || c.precedence(younger, took) <= 0 || c.precedence(bp("a", 0), bp("b", 0)) >= 0 || c.precedence(bp("a", 1), bp("b", 0)) <= 0 {
+		t.Error("who comes first")
+	}
+	// One that is being deleted and was never taken is passed over, and the next is looked at.
+	if holder := stored(t, bp("a", 0, deleting), bp("b", 1)).Holder(targetOf(t, took)); holder == nil || holder.Name != "b" {
+		t.Errorf("held by %v", holder)
+	}
+}
+
+// What is recorded of for whom a BackendPool was made counts, whatever the cluster's copy says.
+func TestForWhomABackendPoolWasMade(t *testing.T) {
+	p := bp("a", 0)
+	c, e := loaded(t, p, nil)
+	e.status.MadeFor = "svc"
+	if got := c.statuses.MadeFor(p); got != "svc" {
+		t.Errorf("made for %q", got)
+	}
+	if got := stored(t).statuses.MadeFor(bp("b", 0, func(p *v1alpha1.BackendPool) { p.Status.MadeFor = "other" })); got != "other" {
+		t.Errorf("made for %q", got)
+	}
+	var two, none int32 = 2, 0
+	for foreign, want := range map[*int32]bool{&two: false, &none: true, nil: false} {
+		if e.status.Foreign = foreign; c.statuses.NothingForeign(p) != want {
+			t.Errorf("nothing foreign of %v", foreign)
+		}
+	}
+}
+
+// Which members have to be turned: by what is on record until the pool was seen level, and then by what
+// was seen.
+func TestWhichMembersAreOwed(t *testing.T) {
+	set := setOfNodes("n1", "n2", "n3", "n4")
+	set.Draining = []membership.Drain{leaving("n1"), leaving("n2")}
+	owes := func(e *Entry, down, back string) {
+		t.Helper()
+		d, b := e.Owes(set)
+		if strings.Join(d, " ") != down || strings.Join(b, " ") != back {
+			t.Errorf("to be Down %v, back %v; want %s, %s", d, b, down, back)
+		}
+	}
+	e := &Entry{status: v1alpha1.BackendPoolStatus{Down: []v1alpha1.DownAddress{{Address: "10.0.0.2"}, {Address: "10.0.0.3"}}}}
+	owes(e, "n1 n2", "n3")
+	before := setOfNodes("n1", "n4")
+	before.Draining = []membership.Drain{leaving("n1"), leaving("n4")}
+	e.shows(before)
+	owes(e, "n2", "n4")
+	turned := e.turnedBy(poolupdate.Report{
+		Outcome: poolupdate.Terminal, AdminTried: true, Downed: []netip.Addr{nodeAt("n1")}, Restored: []netip.Addr{nodeAt("n3")},
+	}, set)
+	if got := strings.Join(turned.Down, " ") + "/" + strings.Join(turned.Back, " ") + "/" + strings.Join(turned.Owed, " "); got != "n1/n3/n2 n4" {
+		t.Errorf("turned %s", got)
+	}
+	for outcome, want := range map[poolupdate.Outcome]bool{poolupdate.Retriable: true, poolupdate.Terminal: true, poolupdate.Written: false} {
+		if AdminFails(poolupdate.Report{Outcome: outcome, AdminTried: true}) != want || AdminFails(poolupdate.Report{Outcome: outcome}) {
+			t.Errorf("%s: whether admin states failed", outcome)
+		}
+	}
+}
+
+// The members are the same in whatever order they are on record.
+func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
+	set := membership.Set{Addresses: []lb.Address{{Name: "a", IP: nodeAt("n2")}, {Name: "b", IP: nodeAt("n1")}}}
+	set.Draining = []membership.Drain{{Node: "b", IP: nodeAt("n1")}, {Node: "a", IP: nodeAt("n2")}}
+	for _, record := range [][]string{{"10.0.0.1", "10.0.0.2"}, {"10.0.0.2", "10.0.0.1"}} {
+		e := &Entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: record, Down: []v1alpha1.DownAddress{{Address: record[0]}}}}
+		if ops := e.operations(poolupdate.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || !ops[0].Admin || ops[0].Stake.Leaves != 1 {
+			t.Errorf("%v: %+v", record, ops)
+		}
+		e.status.Down = []v1alpha1.DownAddress{{Address: record[0]}, {Address: record[1]}}
+		if ops := e.operations(poolupdate.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || ops[0].Admin {
+			t.Errorf("%v: %+v", record, ops)
+		}
+	}
+}
+
+// A pool that another process has taken is taken.
+func TestTheUnionIsTaken(t *testing.T) {
+	for _, tt := range []struct{ is, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
+		s := &v1alpha1.BackendPoolStatus{PoolID: tt.is}
+		if unite(s, &v1alpha1.BackendPoolStatus{PoolID: tt.other}); s.PoolID != tt.want || s.DownCount != nil {
+			t.Errorf("%s and %s: %+v", tt.is, tt.other, s)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+const (
+	// accessKept is how long an answer of the API server holds: a scraper comes back within it,
+	// and whose right was taken away is out after it.
+	accessKept = time.Minute
+	// accessWithin bounds the wait for one.
+	accessWithin = 10 * time.Second
+	// mostTokens bounds how many are remembered.
+	mostTokens = 100
+	// longestToken is far beyond those of the API server, in bytes.
+	longestToken = 16 << 10
+)
+
+// MetricsAccess has the API server say who may read metrics: whoever has a token of the
+// cluster, and the right to get the path. It is made with client-go alone, because the filter
+// of controller-runtime brings all of k8s.io/apiserver along.
+func MetricsAccess(cfg *rest.Config, hc *http.Client) (metricsserver.Filter, error) {
+	a, err := newAccess(cfg, hc)
+	if err != nil {
+		return nil, err
+	}
+	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			status, err := a.allows(req, time.Now())
+			if err != nil {
+				log.Info("metrics are served to nobody who is not known: the API server does not answer", "err", err.Error())
+			}
+			if status == http.StatusOK {
+				next.ServeHTTP(w, req)
+				return
+			}
+			if status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+			}
+			http.Error(w, http.StatusText(status), status)
+		}), nil
+	}, nil
+}
+
+// access asks the API server who may read what.
+type access struct {
+	tokens typedauthenticationv1.TokenReviewInterface
+	rights typedauthorizationv1.SubjectAccessReviewInterface
+	// asks bounds the questions that strangers can have us ask.
+	asks *rate.Limiter
+
+	mu sync.Mutex
+	// known are the requests that were allowed, by token and what it asked for, and until when
+	// that holds.
+	known map[[sha256.Size]byte]time.Time
+}
+
+func newAccess(cfg *rest.Config, hc *http.Client) (*access, error) {
+	tokens, err := typedauthenticationv1.NewForConfigAndClient(cfg, hc)
+	if err != nil {
+		return nil, fmt.Errorf("client for token reviews: %w", err)
+	}
+	rights, err := typedauthorizationv1.NewForConfigAndClient(cfg, hc)
+	if err != nil {
+		return nil, fmt.Errorf("client for access reviews: %w", err)
+	}
+	return &access{
+		tokens: tokens.TokenReviews(), rights: rights.SubjectAccessReviews(),
+		asks: rate.NewLimiter(5, 20), known: map[[sha256.Size]byte]time.Time{},
+	}, nil
+}
+
+// allows returns with which status a request is to be answered.
+func (a *access) allows(req *http.Request, now time.Time) (int, error) {
+	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
+	if !ok || token == "" || len(token) > longestToken {
+		return http.StatusUnauthorized, nil
+	}
+	what := authorizationv1.NonResourceAttributes{Path: req.URL.Path, Verb: strings.ToLower(req.Method)}
+	id := sha256.Sum256([]byte(what.Verb + " " + what.Path + " " + token))
+	if a.knows(id, now) {
+		return http.StatusOK, nil
+	}
+	if !a.asks.AllowN(now, 1) {
+		return http.StatusTooManyRequests, nil
+	}
+	ctx, cancel := context.WithTimeout(klog.NewContext(req.Context(), logr.Discard()), accessWithin) // client-go logs bodies, and one is the token
+	defer cancel()
+	status, err := a.ask(ctx, token, what)
+	if status == http.StatusOK {
+		a.learn(id, now)
+	}
+	return status, err
+}
+
+// ask has the API server say whose token it is, and whether they may.
+func (a *access) ask(ctx context.Context, token string, what authorizationv1.NonResourceAttributes) (int, error) {
+	who, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return http.StatusServiceUnavailable, fmt.Errorf("token review: %w", err)
+	}
+	if !who.Status.Authenticated {
+		return http.StatusUnauthorized, nil
+	}
+	user := who.Status.User
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for name, values := range user.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	may, err := a.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, NonResourceAttributes: &what,
+	}}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return http.StatusServiceUnavailable, fmt.Errorf("access review: %w", err)
+	case !may.Status.Allowed:
+		return http.StatusForbidden, nil
+	}
+	return http.StatusOK, nil
+}
+
+func (a *access) knows(id [sha256.Size]byte, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return now.Before(a.known[id])
+}
+
+func (a *access) learn(id [sha256.Size]byte, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })
+	if len(a.known) < mostTokens {
+		a.known[id] = now.Add(accessKept)
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+// reviewer answers reviews as an API server that knows two tokens, of which one has the right
+// to get /metrics.
+type reviewer struct {
+	asked atomic.Int32
+	down  atomic.Bool
+}
+
+func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if r.down.Load() {
+		http.Error(w, "no", http.StatusInternalServerError)
+		return
+	}
+	r.asked.Add(1)
+	var answer any
+	if strings.HasSuffix(req.URL.Path, "/tokenreviews") {
+		var review authenticationv1.TokenReview
+		_ = json.NewDecoder(req.Body).Decode(&review)
+		if token := review.Spec.Token; token == "reader" || token == "stranger" {
+			review.Status.Authenticated, review.Status.User.Username = true, token
+		}
+		answer = review
+	} else {
+		var review authorizationv1.SubjectAccessReview
+		_ = json.NewDecoder(req.Body).Decode(&review)
+		what := review.Spec.NonResourceAttributes
+		review.Status.Allowed = review.Spec.User == "reader" && *what == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
+		answer = review
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// Who reads metrics is asked once a minute, and not for ever: strangers cannot have the API
+// server asked without end.
+func TestWhoMayReadMetrics(t *testing.T) {
+	r := &reviewer{}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	cfg := &rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	filter, err := MetricsAccess(cfg, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("metrics")) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(method, path, authorization string) int {
+		req := httptest.NewRequest(method, path, nil)
+		req.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		served.ServeHTTP(w, req)
+		if w.Code != http.StatusOK && strings.Contains(w.Body.String(), "metrics") {
+			t.Errorf("%d with the metrics", w.Code)
+		}
+		return w.Code
+	}
+	for _, tt := range []struct {
+		method, path, authorization string
+		want                        int
+		asks                        int32
+	}{
+		{"GET", "/metrics", "", 401, 0},
+		{"GET", "/metrics", "Basic reader", 401, 0},
+		{"GET", "/metrics", "Bearer ", 401, 0},
+		{"GET", "/metrics", "Bearer nobody", 401, 1},
+		{"GET", "/metrics", "Bearer stranger", 403, 2},
+		{"GET", "/metrics", "Bearer reader", 200, 2},
+		{"GET", "/metrics", "Bearer reader", 200, 0}, // known
+		{"GET", "/other", "Bearer reader", 403, 2},
+		{"POST", "/metrics", "Bearer reader", 403, 2},
+	} {
+		before := r.asked.Load()
+		if got := ask(tt.method, tt.path, tt.authorization); got != tt.want || r.asked.Load()-before != tt.asks {
+			t.Errorf("%s %s of %q: %d after %d questions, want %d after %d", tt.method, tt.path, tt.authorization, got, r.asked.Load()-before, tt.want, tt.asks)
+		}
+	}
+	for range 100 {
+		ask("GET", "/metrics", "Bearer nobody")
+	}
+	if n := r.asked.Load(); n > 60 {
+		t.Errorf("%d questions", n)
+	}
+	if got := ask("GET", "/metrics", "Bearer somebody"); got != http.StatusTooManyRequests {
+		t.Errorf("one stranger too many: %d", got)
+	}
+	if got := ask("GET", "/metrics", "Bearer reader"); got != http.StatusOK {
+		t.Errorf("the reader among strangers: %d", got)
+	}
+}
+
+func TestWhatIsKnownOfReadersEnds(t *testing.T) {
+	r := &reviewer{}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	a, err := newAccess(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged strings.Builder
+	log := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 20})
+	req := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(klog.NewContext(t.Context(), log))
+	req.Header.Set("Authorization", "Bearer reader")
+	now := time.Now()
+	if status, err := a.allows(req, now); status != http.StatusOK || err != nil {
+		t.Fatal(status, err)
+	}
+	r.down.Store(true)
+	if status, err := a.allows(req, now.Add(accessKept-time.Second)); status != http.StatusOK || err != nil {
+		t.Errorf("within a minute: %d, %v", status, err)
+	}
+	if status, err := a.allows(req, now.Add(accessKept)); status != http.StatusServiceUnavailable || err == nil {
+		t.Errorf("after it, while the API server does not answer: %d, %v", status, err)
+	}
+	if strings.Contains(logged.String(), "reader") {
+		t.Errorf("the token is logged:\n%s", logged.String())
+	}
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// apiEvents is what the API server holds. Each request takes a while.
+type apiEvents struct {
+	takes time.Duration
+	fail  func(try int) error
+	// refuse answers 500 for an event.
+	refuse func(event *corev1.Event) bool
+
+	mu     sync.Mutex
+	tries  int
+	counts map[string]int32 // by message
+}
+
+func (a *apiEvents) CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error) {
+	return a.write(ctx, event)
+}
+
+func (a *apiEvents) PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return a.write(ctx, event)
+}
+
+func (a *apiEvents) lasts() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.takes
+}
+
+func (a *apiEvents) write(ctx context.Context, event *corev1.Event) (*corev1.Event, error) {
+	select {
+	case <-time.After(a.lasts()):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tries++
+	if a.refuse != nil && a.refuse(event) {
+		return nil, apierrors.NewInternalError(errors.New("a webhook is broken"))
+	}
+	if a.fail != nil {
+		if err := a.fail(a.tries); err != nil {
+			return nil, err
+		}
+	}
+	a.counts[event.Message] = event.Count
+	return event, nil
+}
+
+// story runs a queue over an API server, and stops it after the telling.
+func story(t *testing.T, api *apiEvents, tell func(q *Queue)) (stopped time.Duration) {
+	t.Helper()
+	api.counts = map[string]int32{}
+	q := New(scheme.Scheme, api, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { q.Run(ctx); close(ended) }()
+	tell(q)
+	stop()
+	began := time.Now()
+	<-ended
+	return time.Since(began)
+}
+
+func subject(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
+
+func TestNoEventOfABurstIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{takes: time.Millisecond}
+		story(t, api, func(q *Queue) {
+			for i := range 3000 {
+				q.Add(subject("web"), corev1.EventTypeWarning, "R", fmt.Sprint(i))
+			}
+		})
+		if len(api.counts) != 3000 {
+			t.Errorf("%d of 3000 events arrived", len(api.counts))
+		}
+	})
+}
+
+// An event says who it is from, in the field of each of both APIs: tools filter by it.
+func TestEventsNameTheirSource(t *testing.T) {
+	var got *corev1.Event
+	api := &apiEvents{refuse: func(event *corev1.Event) bool { got = event; return false }}
+	story(t, api, func(q *Queue) { q.Add(subject("web"), corev1.EventTypeNormal, "R", "one") })
+	if got == nil || got.Source.Component != "weir" || got.ReportingController != "weir" {
+		t.Fatalf("from %+v", got)
+	}
+	if of := got.InvolvedObject; of.Kind != "Service" || of.Namespace != "shop" || of.Name != "web" || got.Namespace != "shop" {
+		t.Errorf("about %+v, in %s", of, got.Namespace)
+	}
+}
+
+func TestTheSameAgainIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{}
+		story(t, api, func(q *Queue) {
+			for range 40 {
+				q.Add(subject("web"), corev1.EventTypeNormal, "R", "again")
+				time.Sleep(time.Second)
+			}
+			q.Add(subject("api"), corev1.EventTypeNormal, "R", "another's")
+		})
+		if api.counts["again"] != 40 || api.counts["another's"] != 1 {
+			t.Errorf("counted %v", api.counts)
+		}
+	})
+}
+
+// Nor is it counted wrong when the API server was away, and the newest goes first.
+func TestWhatCameLaterCountsWhatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{fail: func(try int) error {
+			if try > 1 && try < 12 {
+				return errors.New("away")
+			}
+			return nil
+		}}
+		story(t, api, func(q *Queue) {
+			for range 3 {
+				q.Add(subject("web"), corev1.EventTypeNormal, "R", "again")
+				time.Sleep(4 * time.Second)
+			}
+			time.Sleep(3 * time.Minute)
+		})
+		if api.counts["again"] != 3 {
+			t.Errorf("counted %v", api.counts)
+		}
+	})
+}
+
+// Events that wait when the controller stops are written, unless that takes too long.
+func TestTheLastEventsAreWritten(t *testing.T) {
+	for _, tt := range []struct {
+		takes, within time.Duration
+		wrote         int
+	}{{100 * time.Millisecond, 2 * time.Second, 20}, {900 * time.Millisecond, 5 * time.Second, 5}, {time.Hour, 5 * time.Second, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			api := &apiEvents{takes: tt.takes}
+			took := story(t, api, func(q *Queue) {
+				for i := range 20 {
+					q.Add(subject("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+				}
+			})
+			if took != tt.within || len(api.counts) != tt.wrote {
+				t.Errorf("%d events were written within %s, want %d within %s", len(api.counts), took, tt.wrote, tt.within)
+			}
+		})
+	}
+}
+
+func TestAnEventWaitsForTheAPIServer(t *testing.T) {
+	busy := apierrors.NewTooManyRequests("later", 1)
+	for name, err := range map[string]error{"unreachable": errors.New("connection refused"), "busy": busy} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &apiEvents{fail: func(try int) error {
+					if try <= 4 {
+						return err
+					}
+					return nil
+				}}
+				story(t, api, func(q *Queue) {
+					q.Add(subject("web"), corev1.EventTypeNormal, "R", "one")
+					q.Add(subject("web"), corev1.EventTypeNormal, "R", "two")
+					time.Sleep(4 * time.Second)
+				})
+				if len(api.counts) != 2 {
+					t.Errorf("%v arrived", api.counts)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEventThatIsRefusedHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{fail: func(try int) error {
+			if try == 1 {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", errors.New("no"))
+			}
+			return nil
+		}}
+		story(t, api, func(q *Queue) {
+			q.Add(subject("web"), corev1.EventTypeNormal, "R", "one")
+			q.Add(subject("web"), corev1.EventTypeNormal, "R", "two")
+			time.Sleep(time.Millisecond)
+		})
+		if len(api.counts) != 1 || api.tries != 2 {
+			t.Errorf("%v arrived after %d tries", api.counts, api.tries)
+		}
+	})
+}
+
+// Events that never get through hold up no other, and are given up when nobody would keep
+// them any more.
+func TestEventsThatKeepFailingHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, poison := &apiEvents{}, true
+		api.refuse = func(event *corev1.Event) bool { return poison && strings.HasPrefix(event.Message, "poison") }
+		arrived := func(message string) bool {
+			api.mu.Lock()
+			defer api.mu.Unlock()
+			return api.counts[message] == 1
+		}
+		story(t, api, func(q *Queue) {
+			for i := range 20 {
+				q.Add(subject("web"), corev1.EventTypeNormal, "R", fmt.Sprint("poison ", i))
+			}
+			for i := range 30 {
+				time.Sleep(time.Minute)
+				q.Add(subject("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+				time.Sleep(2 * time.Second) // the pause after a try that failed is one
+				if !arrived(fmt.Sprint(i)) {
+					t.Errorf("event %d waits behind those that fail: %v", i, api.counts)
+					return
+				}
+			}
+			time.Sleep(time.Hour)
+			q.Add(subject("web"), corev1.EventTypeNormal, "R", "poison for a while")
+			time.Sleep(time.Minute)
+			api.mu.Lock()
+			poison = false
+			api.mu.Unlock()
+			time.Sleep(time.Minute)
+		})
+		if !arrived("poison for a while") || arrived("poison 0") {
+			t.Errorf("arrived: %v", api.counts)
+		}
+	})
+}
+
+func TestTheQueueOfEventsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{}
+		story(t, api, func(q *Queue) {
+			q.mu.Lock() // the writer cannot keep up
+			for range mostWaiting {
+				q.waiting = append(q.waiting, waitingEvent{Event: &corev1.Event{}})
+			}
+			q.mu.Unlock()
+			q.Add(subject("web"), corev1.EventTypeNormal, "R", "the newest")
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if n := len(q.waiting); n > mostWaiting {
+				t.Errorf("%d wait", n)
+			}
+		})
+		if api.counts["the newest"] != 1 {
+			t.Error("the newest was dropped")
+		}
+	})
+}

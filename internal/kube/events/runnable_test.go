@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// stopping runs a leader whose lanes take so long to end, and tell this meanwhile; it
+// returns how long the stop took, and the log.
+func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q *Queue)) (time.Duration, string) {
+	t.Helper()
+	var log bytes.Buffer
+	api.counts = map[string]int32{}
+	q := New(scheme.Scheme, api, slog.New(slog.NewTextHandler(&log, nil)))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Runnable{Runs: []func(context.Context){func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(lanesTake)
+			tell(q)
+		}}, Last: func() {}, Events: q}.Start(ctx)
+	}()
+	synctest.Wait()
+	stop()
+	began := time.Now()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	return time.Since(began), log.String()
+}
+
+// What an attempt has to say that settles while the controller stops is written.
+func TestEventsEndAfterTheLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{takes: 100 * time.Millisecond}
+		took, log := stopping(t, api, 3*time.Second, func(q *Queue) {
+			q.Add(subject("web"), corev1.EventTypeNormal, "R", "the last word")
+		})
+		if api.counts["the last word"] != 1 || took != 3100*time.Millisecond || log != "" {
+			t.Errorf("%v was written, the stop took %s:\n%s", api.counts, took, log)
+		}
+	})
+}
+
+// A server that answers nothing takes 5 s of the time that a pod has to stop, and what is
+// lost is counted in the log.
+func TestASilentServerDoesNotHoldUpTheStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took, log := stopping(t, &apiEvents{takes: time.Hour}, 3*time.Second, func(q *Queue) {
+			for i := range 7 {
+				q.Add(subject("web"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+			}
+		})
+		if took != 8*time.Second || !strings.Contains(log, "events are lost") || !strings.Contains(log, "events=7") {
+			t.Errorf("the stop took %s:\n%s", took, log)
+		}
+	})
+}
+
+// One event that cannot be written takes no other along when the controller stops, whether
+// it was tried for the first time or waits to be tried again.
+func TestAnEventThatKeepsFailingIsLostAlone(t *testing.T) {
+	for name, first := range map[string]time.Duration{"new": 0, "in its pause": 8 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &apiEvents{takes: 350 * time.Millisecond, refuse: func(event *corev1.Event) bool { return event.Message == "poison" }}
+				took := story(t, api, func(q *Queue) {
+					q.Add(subject("web"), corev1.EventTypeNormal, "R", "poison")
+					time.Sleep(first) // in a pause of 4 s
+					for i := range 12 {
+						q.Add(subject("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
+					}
+				})
+				if len(api.counts) != 12 || took != stopWithin || api.tries > 20 {
+					t.Errorf("%d of 12 others were written, with %d tries in %s", len(api.counts), api.tries, took)
+				}
+			})
+		})
+	}
+}
+
+// A request that gets no answer is given up, and made again.
+func TestARequestThatIsNotAnsweredIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{takes: time.Hour}
+		story(t, api, func(q *Queue) {
+			q.Add(subject("web"), corev1.EventTypeNormal, "R", "one")
+			synctest.Wait()
+			api.mu.Lock()
+			api.takes = 0
+			api.mu.Unlock()
+			time.Sleep(deadline + time.Second)
+			synctest.Wait()
+			if api.counts["one"] != 1 {
+				t.Error("it still waits for the answer")
+			}
+		})
+	})
+}
+
+// Nobody but the leader writes events: each process has a queue, one of them leads.
+func TestOnlyTheLeaderWritesEvents(t *testing.T) {
+	if !(Runnable{}).NeedLeaderElection() {
+		t.Error("every process would write events")
+	}
+}

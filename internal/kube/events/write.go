@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/lead"
+)
+
+// write tries once to write an event, and reports whether the API server has taken it, or
+// refuses it for good.
+func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
+	if event.seen == nil {
+		seen, err := q.correlator.EventCorrelate(event.Event)
+		if err != nil {
+			q.log.Error("no event", "reason", event.Reason, "err", err)
+			return true
+		}
+		event.seen = seen
+	}
+	err := q.writeOnce(ctx, event.seen.Event, event.seen.Patch)
+	if errors.Is(err, lead.ErrNotLeading) {
+		return true // what this process knows is for others to say now
+	}
+	if err != nil && apiserver.Passes(err) && (!apiserver.Answered(err) || time.Since(event.FirstTimestamp.Time) <= triedFor) {
+		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
+		return false
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true // nobody is left to read it
+	}
+	if err != nil {
+		q.log.Warn("event refused", "object", event.InvolvedObject.Kind+" "+event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name,
+			"reason", event.Reason, "err", err)
+	}
+	return true
+}
+
+// writeOnce counts an event that was written before, or writes it.
+func (q *Queue) writeOnce(ctx context.Context, event *corev1.Event, patch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	var written *corev1.Event
+	var err error
+	again := event.Count > 1
+	if again {
+		written, err = q.api.PatchWithEventNamespaceWithContext(ctx, event, patch)
+	}
+	if !again || apierrors.IsNotFound(err) { // it has expired
+		event.ResourceVersion = ""
+		written, err = q.api.CreateWithEventNamespaceWithContext(ctx, event)
+	}
+	if apierrors.IsAlreadyExists(err) { // an earlier try of ours has arrived
+		return nil
+	}
+	if err == nil {
+		q.correlator.UpdateState(written)
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/kube/view"
+)
+
+// Draining says which nodes drain: they take no new flows, and their addresses are Down while they
+// are there.
+type Draining struct {
+	Nodes *view.Snapshot
+	// Signals are what says so; nil leaves the taints of nodes alone.
+	Signals *adminstate.Signals
+	Log     *slog.Logger
+}
+
+// Why returns why a node drains; nothing if it does not. The answer is that of the node cache
+// just now.
+func (d Draining) Why(node string) (reasons []string) {
+	if n := view.Get[corev1.Node](d.Nodes.Nodes, node); n != nil {
+		return d.of(n)
+	}
+	return nil
+}
+
+// of returns why a node takes no new flows; none if it does, or if taints are left alone.
+func (d Draining) of(n *corev1.Node) []string {
+	if d.Signals == nil {
+		return nil
+	}
+	return d.Signals.Draining(view.TaintsOf(n.Spec.Taints...))
+}
+
+// Count counts the nodes that drain by reason, those without nodes included. One
+// with two reasons counts twice.
+func (d Draining) Count() map[string]int {
+	count := map[string]int{}
+	if d.Signals == nil {
+		return count
+	}
+	for _, reason := range d.Signals.Reasons() {
+		count[reason] = 0
+	}
+	for _, obj := range d.Nodes.Nodes.List() {
+		if n, ok := obj.(*corev1.Node); ok {
+			for _, reason := range d.of(n) {
+				count[reason]++
+			}
+		}
+	}
+	return count
+}
+
+// Watch logs which nodes begin and end to drain.
+func (d Draining) Watch(ctx context.Context, informers cache.Informers) error {
+	nodes, err := informers.GetInformer(ctx, &corev1.Node{})
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	_, err = nodes.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { d.changed(nil, obj) },
+		UpdateFunc: d.changed,
+		DeleteFunc: func(obj any) { d.changed(obj, nil) },
+	})
+	return err
+}
+
+// changed logs why a node drains, if that has changed.
+func (d Draining) changed(before, after any) {
+	var was, is []string
+	name := ""
+	if n, ok := before.(*corev1.Node); ok { // a tombstone says no more than that it is gone
+		name, was = n.Name, d.of(n)
+	}
+	if n, ok := after.(*corev1.Node); ok {
+		name, is = n.Name, d.of(n)
+	}
+	switch {
+	case len(was) > 0 && len(is) == 0:
+		d.Log.Info("a node drains no more", "node", name, "gone", after == nil)
+	case len(is) > 0 && !slices.Equal(was, is):
+		d.Log.Info("a node drains", "node", name, "why", is)
+	}
+}

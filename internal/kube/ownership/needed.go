@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// For is the BackendPool of a pool that a Service needs.
+func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
+	p := &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{view.ManagedBy: apiserver.FieldOwner}},
+		Spec: v1alpha1.BackendPoolSpec{
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: on.Name},
+			PoolName:     pool.Name, IPFamily: string(pool.Family),
+		},
+	}
+	if pool.Shared {
+		p.Namespace, p.Name = o.Namespace, view.PoolObjectName("nodes", on.Name, pool.Family)
+		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: view.NodesOn(on.Name, o.Several)}
+		return p
+	}
+	p.Namespace, p.Name = s.Namespace, view.PoolObjectName(s.Name, on.Name, pool.Family)
+	p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: s.Name}
+	p.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Service", Name: s.Name, UID: s.UID, Controller: new(true),
+	}}
+	return p
+}
+
+// FillsSame reports whether a BackendPool is for the same Service and pool as another.
+func (o *Pools) FillsSame(is, shall *v1alpha1.BackendPool) bool {
+	at, err1 := o.View.Target(is)
+	want, err2 := o.View.Target(shall)
+	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == shall.Spec.IPFamily &&
+		is.Spec.ServiceRef != nil && shall.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == shall.Spec.ServiceRef.Name
+}
+
+// Needed reports whether a Service that Weir serves has the pool of a BackendPool. The
+// members of one that somebody deletes stay where they are, and the next BackendPool of the
+// pool takes them over. A dry run leaves them there, whatever its Service wants by now.
+func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
+	at, err := o.View.Target(p)
+	if has, _ := o.Right(p, at); err != nil || has < backendpool.Own {
+		return false
+	}
+	if ref := p.Spec.ServiceRef; ref != nil {
+		s := view.Get[corev1.Service](o.View.Services, view.Key(p.Namespace, ref.Name))
+		if s != nil && view.HasFinalizer(s) && view.DryRun(s) {
+			return true
+		}
+		return s != nil && o.Belongs(s, p.Spec.LoadBalancer.Name) && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	}
+	return len(o.ServedBy(p.Spec.LoadBalancer.Name)) > 0
+}
+
+// Belongs reports whether a load balancer is the one where a Service belongs, which may be of
+// another class and keep what it has.
+func (o *Pools) Belongs(s *corev1.Service, balancer string) bool {
+	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
+	return (o.View.Serving.Ours(s) || o.View.Serving.Keeps(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
+}
+
+// ServedBy are the Services that belong on a load balancer.
+func (o *Pools) ServedBy(balancer string) []*corev1.Service {
+	return slices.DeleteFunc(view.List[corev1.Service](o.View.Services, view.ServicesBalanced, ""), func(s *corev1.Service) bool {
+		return !o.Belongs(s, balancer)
+	})
+}
+
+// Held are the pools of a Service's own, on these load balancers, that are on record as
+// Weir's: what is in them came from this cluster. A BackendPool alone, which anybody may write,
+// is no record. Of these made are the ones that it has a BackendPool of Weir's for.
+func (o *Pools) Held(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+	for _, balancer := range on {
+		for _, name := range names {
+			at := lb.PoolID{LoadBalancer: balancer, Name: name}
+			all := o.View.PoolsAt(at.Key())
+			its := func(p *v1alpha1.BackendPool) bool {
+				return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
+			}
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool {
+				taken := o.Statuses.Taken(p)
+				return its(p) && (taken || o.Made(p)) || taken && o.Statuses.NothingForeign(p)
+			}) {
+				held = append(held, at)
+			}
+			if slices.ContainsFunc(all, func(p *v1alpha1.BackendPool) bool { return its(p) && o.Made(p) }) {
+				made = append(made, at)
+			}
+		}
+	}
+	return held, made
+}

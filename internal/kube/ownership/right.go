@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+)
+
+// Right says which right a BackendPool has to its pool, and why it has none.
+func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right, backendpool.Refusal) {
+	if o.Made(p) {
+		return backendpool.Own, backendpool.Refusal{}
+	}
+	own := o.Owns(at.LoadBalancer)
+	s := o.servedService(p)
+	its := own && s != nil && view.ContainsFold(view.OwnPools(s), at.Name)
+	if its && o.fills(s, p, at) {
+		return backendpool.Own, backendpool.Refusal{}
+	}
+	allowed, known := o.allowed(p.Namespace, at.LoadBalancer)
+	switch {
+	case !known:
+		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonPending, Why: "whether its namespace may bind the pool is not known: Namespace " + p.Namespace + " has not been seen yet"}
+	case !allowed && its:
+		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonPending, Why: fmt.Sprintf("Service %s has no rules on load balancer %s yet", view.Key(s.Namespace, s.Name), at.LoadBalancer.Name)}
+	case !allowed:
+		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonNotAllowed, Why: notAllowed(p.Namespace, at)}
+	}
+	// One that goes takes its addresses out, while nobody has more right to the pool.
+	if own && p.DeletionTimestamp == nil {
+		if whose := o.neededBy(p, at); whose != "" {
+			return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonDuplicate, Why: fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", backendpool.DescribePool(at), whose)}
+		}
+	}
+	return backendpool.Granted, backendpool.Refusal{}
+}
+
+func notAllowed(namespace string, at lb.PoolID) string {
+	return fmt.Sprintf("namespace %s may not bind pools of load balancer %s: nothing is read or written for this BackendPool, and what is in the pool stays. "+
+		"Who administers the cluster allows it by the annotation %s of the Namespace, with %s/%s/%s in its list",
+		namespace, at.LoadBalancer.Name, grant.Annotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
+}
+
+// allowed reports whether an administrator allows a load balancer to a namespace. Weir's own
+// may bind everything.
+func (o *Pools) allowed(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
+	if namespace == o.Namespace {
+		return true, true
+	}
+	ns := view.Get[corev1.Namespace](o.View.Namespaces, namespace)
+	if ns == nil {
+		return o.AllowUnseen, o.AllowUnseen
+	}
+	home := lb.LoadBalancerID{SubscriptionID: o.View.Placement.SubscriptionID, ResourceGroup: o.View.Placement.ResourceGroup}
+	return grant.Allows(ns.Annotations[grant.Annotation], home, balancer), true
+}
+
+// neededBy says whose a pool of the cluster's own load balancers is, if it is not that of
+// the Service of a BackendPool; empty if it is nobody's.
+func (o *Pools) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {
+	if p.Namespace != o.Namespace && view.ContainsFold(o.Settings.SharedPools(), at.Name) {
+		return "all nodes"
+	}
+	for _, s := range view.List[corev1.Service](o.View.Services, view.ServicesByPool, strings.ToLower(at.Name)) {
+		its := p.Spec.ServiceRef != nil && s.Namespace == p.Namespace && s.Name == p.Spec.ServiceRef.Name
+		if o.View.Serving.Ours(s) && !its && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && view.ContainsFold(o.serviceWithPools(s).OwnPools(), at.Name) {
+			return "Service " + view.Key(s.Namespace, s.Name)
+		}
+	}
+	return ""
+}
+
+// PoolsAtOf are the BackendPools of the pools that a Service may have for itself, whosever
+// they are: it comes before others there.
+func (o *Pools) PoolsAtOf(s *corev1.Service) []*v1alpha1.BackendPool {
+	var all []*v1alpha1.BackendPool
+	if o.Balancers == nil {
+		return nil
+	}
+	for _, balancer := range o.Balancers.Names() {
+		for _, name := range view.OwnPools(s) {
+			all = append(all, o.View.PoolsAt(lb.PoolID{LoadBalancer: o.Balancers.ID(balancer), Name: name}.Key())...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// servicesOfSlice maps a slice to its Service. An update is mapped by its old and its
+// new label, so a slice that moves is taken from one Service and given to the other.
+func (r *Reconciler) servicesOfSlice(_ context.Context, obj client.Object) []reconcile.Request {
+	s, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return nil
+	}
+	return r.ifBound(view.ServiceOfSlice(s))
+}
+
+// ifBound is the request of a Service that a BackendPool refers to. Nobody needs to
+// hear of others: a BackendPool that comes later is reconciled for itself.
+func (r *Reconciler) ifBound(name poolupdate.ServiceName) []reconcile.Request {
+	if name.Name == "" || len(r.view.PoolsOf(name)) == 0 {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: name.Namespace, Name: name.Name}}}
+}
+
+// sliceChanged drops updates that change no endpoint. One that leaves all members as
+// they are passes: people are told that it starts another attempt where one failed.
+func sliceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
+		before, ok1 := u.ObjectOld.(*discoveryv1.EndpointSlice)
+		after, ok2 := u.ObjectNew.(*discoveryv1.EndpointSlice)
+		if !ok1 || !ok2 {
+			return false
+		}
+		// The address type of a slice cannot change, but that of its name can: after a
+		// lost watch another object arrives as an update.
+		// The generation tells of what the cache has left out, such as a pod's own address.
+		return before.UID != after.UID || view.ServiceOfSlice(before) != view.ServiceOfSlice(after) ||
+			before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Endpoints, after.Endpoints)
+	}}
+}

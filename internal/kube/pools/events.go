@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/words"
+)
+
+// EventHeldBack is the reason of the event on a Service, or a BackendPool that has none, of
+// which members stay up though their eviction is announced.
+const EventHeldBack = "SpotEvictionsHeldBack"
+
+// Events takes events about objects, and waits for nothing.
+type Events interface {
+	Add(about runtime.Object, kind, reason, message string)
+}
+
+// reporter implements backendpool.Events.
+type reporter struct {
+	view        *view.Snapshot
+	events      Events
+	adminStates func(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned)
+}
+
+// OnPool implements backendpool.Events.
+func (e reporter) OnPool(p *v1alpha1.BackendPool, event backendpool.Event) {
+	e.events.Add(p, event.Kind, event.Reason, event.Text)
+}
+
+// OnService implements backendpool.Events.
+func (e reporter) OnService(name poolupdate.ServiceName, event backendpool.Event) {
+	if s := e.view.Service(name); s != nil {
+		e.events.Add(s, event.Kind, event.Reason, event.Text)
+	}
+}
+
+// Spares implements backendpool.Events.
+func (e reporter) Spares(p *v1alpha1.BackendPool, is backendpool.Entitlement, set membership.Set) {
+	event := backendpool.Event{
+		Kind: corev1.EventTypeWarning, Reason: EventHeldBack,
+		Text: words.Sentence("Pool "+p.Spec.PoolName+": "+backendpool.SparedMessage(set), words.MaxMessage),
+	}
+	if is.Service != (poolupdate.ServiceName{}) {
+		e.OnService(is.Service, event)
+	} else if now := e.view.Pool(p.Namespace, p.Name); now != nil {
+		e.OnPool(now, event)
+	}
+}
+
+// AdminStates implements backendpool.Events.
+func (e reporter) AdminStates(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned) {
+	if e.adminStates != nil {
+		e.adminStates(p, is, r, t)
+	}
+}

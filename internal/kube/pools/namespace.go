@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/kube/view"
+)
+
+// poolsIn maps a namespace to its BackendPools, and to those that name the same pools.
+func (r *Reconciler) poolsIn(ctx context.Context, obj client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByNamespace, obj.GetName()) {
+		requests = append(requests, r.poolAndRivals(ctx, p)...)
+	}
+	return requests
+}
+
+// grantChanged lets through what changes which load balancers a namespace may bind.
+func grantChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(u event.UpdateEvent) bool {
+			return u.ObjectOld.GetAnnotations()[grant.Annotation] != u.ObjectNew.GetAnnotations()[grant.Annotation]
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// reconcileEndpoints queues an operation for each pool of a Service that is not known to
+// be level.
+func (r *Reconciler) reconcileEndpoints(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	name := poolupdate.ServiceName{Namespace: req.Namespace, Name: req.Name}
+	return workqueue.Result(ctx, r.EndpointsChanged(ctx, name, time.Now()), 0)
+}
+
+// boundService maps a Service to itself, if a BackendPool refers to it.
+func (r *Reconciler) boundService(_ context.Context, obj client.Object) []reconcile.Request {
+	return r.ifBound(poolupdate.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()})
+}
+
+// poolsOfService maps a Service to the BackendPools that refer to it, and to those of its pools.
+func (r *Reconciler) poolsOfService(_ context.Context, obj client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, p := range r.view.PoolsOf(poolupdate.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+	}
+	if s, ok := obj.(*corev1.Service); ok {
+		for _, p := range r.poolsOfBalanced(s) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+		}
+	}
+	return requests
+}
+
+// serviceChanged drops updates that leave a Service as fit for a pool as it was, and its load balancer
+// where it was: a BackendPool that is being deleted waits for its Service to give that up.
+func serviceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
+		before, ok1 := u.ObjectOld.(*corev1.Service)
+		after, ok2 := u.ObjectNew.(*corev1.Service)
+		return ok1 && ok2 && (before.UID != after.UID || before.Spec.Type != after.Spec.Type ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || view.DryRun(before) != view.DryRun(after) ||
+			view.HasFinalizer(before) && !view.HasFinalizer(after))
+	}}
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+// After a lost watch, a slice that was made anew under its name comes as an update.
+func TestSliceMadeAnewIsAChange(t *testing.T) {
+	node := "n1"
+	slice := func(uid types.UID, kind discoveryv1.AddressType) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: "web-1", UID: uid},
+			AddressType: kind, Endpoints: []discoveryv1.Endpoint{{NodeName: &node}},
+		}
+	}
+	before, after := slice("a", discoveryv1.AddressTypeIPv4), slice("b", discoveryv1.AddressTypeIPv6)
+	if !sliceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("another slice of the name passes for the old one")
+	}
+	if sliceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before.DeepCopy()}) {
+		t.Error("an update that changes nothing passes for a change")
+	}
+}

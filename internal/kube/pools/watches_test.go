@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/kube/workqueue"
+)
+
+// stored is a Reconciler that sees these objects.
+func stored(t *testing.T, objects ...client.Object) *Reconciler {
+	t.Helper()
+	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
+	s.InMemory()
+	if err := s.Add(objects...); err != nil {
+		t.Fatal(err)
+	}
+	return &Reconciler{view: s}
+}
+
+// bp is a BackendPool of the Service web, made at minute n.
+func bp(name string, minute int, edit ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(name), Finalizers: []string{v1alpha1.Finalizer},
+		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)),
+	}, Spec: v1alpha1.BackendPoolSpec{
+		ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, IPFamily: "IPv4",
+		LoadBalancer: v1alpha1.LoadBalancerReference{Name: "lb"}, PoolName: "web",
+	}}
+	for _, f := range edit {
+		f(p)
+	}
+	return p
+}
+
+func serviceOfType(kind corev1.ServiceType) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: kind}}
+}
+
+// balanced is one that Weir has made a load balancer for.
+func balanced(kind corev1.ServiceType) *corev1.Service {
+	s := serviceOfType(kind)
+	s.Finalizers = []string{view.ServiceFinalizer}
+	return s
+}
+
+func took(p *v1alpha1.BackendPool) {
+	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
+}
+
+func deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
+
+// What changes nothing that is read starts nothing: heartbeats and our own status
+// writes are most of what a cluster sends.
+func TestUpdatesThatStartNothing(t *testing.T) {
+	r := stored(t)
+	node := func(edit func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "1"}},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
+		edit(n)
+		return n
+	}
+	slice := func(edit func(*discoveryv1.EndpointSlice)) *discoveryv1.EndpointSlice {
+		es := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+			Endpoints: []discoveryv1.Endpoint{{NodeName: new("n")}}}
+		edit(es)
+		return es
+	}
+	as := func(n *corev1.Node) {}
+	is := func(es *discoveryv1.EndpointSlice) {}
+	for _, tt := range []struct {
+		name          string
+		check         func(event.UpdateEvent) bool
+		before, after client.Object
+		want          bool
+	}{
+		{"heartbeat", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+		}), false},
+		{"heartbeat, for pools of nodes", r.nodeOrLabelsChanged().Update, node(as), node(func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+		}), false},
+		{"label", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["zone"] = "2" }), false},
+		{"label, for pools of nodes", r.nodeOrLabelsChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["zone"] = "2" }), true},
+		{"exclusion", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["kubernetes.azure.com/managed"] = "false" }), true},
+		{"address", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.2" }), true},
+		{"endpoint's own address", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Addresses = []string{"192.0.2.1"} }), true},
+		{"readiness", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Conditions.Ready = new(false) }), true},
+		{"moved", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" }), true},
+		{"status of a BackendPool", poolChanged().Update, bp("a", 0), bp("a", 0, took), false},
+		{"its deletion", poolChanged().Update, bp("a", 0), bp("a", 0, deleting), true},
+		{"its finalizer", poolChanged().Update, bp("a", 0), bp("a", 0, func(p *v1alpha1.BackendPool) { p.Finalizers = nil }), true},
+		{"its spec", poolChanged().Update, bp("a", 0), bp("a", 0, func(p *v1alpha1.BackendPool) { p.Generation++ }), true},
+		{"a Service's ports", serviceChanged().Update, serviceOfType("NodePort"), serviceOfType("NodePort"), false},
+		{"a Service's type", serviceChanged().Update, serviceOfType("NodePort"), serviceOfType("ClusterIP"), true},
+		{"a Service gets a load balancer", serviceChanged().Update, serviceOfType("NodePort"), balanced("NodePort"), false},
+		{"a Service has given its load balancer up", serviceChanged().Update, balanced("NodePort"), serviceOfType("NodePort"), true},
+	} {
+		if got := tt.check(event.UpdateEvent{ObjectOld: tt.before, ObjectNew: tt.after}); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A live change goes first, however long the initial list is.
+func TestLiveChangesComeBeforeTheInitialList(t *testing.T) {
+	objects := []client.Object{}
+	for i := range 200 {
+		name := fmt.Sprintf("svc-%d", i)
+		objects = append(objects, bp(name, 0, func(p *v1alpha1.BackendPool) { p.Spec.ServiceRef.Name, p.Spec.PoolName = name, name }))
+	}
+	r := stored(t, objects...)
+	slice := func(i int) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s", ResourceVersion: "1",
+			Labels: map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("svc-%d", i)}}}
+	}
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	handler := workqueue.Mapped(r.servicesOfSlice)
+	for i := range 200 {
+		handler.Create(t.Context(), event.CreateEvent{Object: slice(i), IsInInitialList: true}, queue)
+	}
+	changed := slice(150)
+	changed.ResourceVersion = "2"
+	handler.Update(t.Context(), event.UpdateEvent{ObjectOld: slice(150), ObjectNew: changed}, queue)
+	if first, _ := queue.Get(); first.Name != "svc-150" {
+		t.Errorf("%s comes first, want the Service that changed", first.Name)
+	}
+}

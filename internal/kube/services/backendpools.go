@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/ownership"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// poolMaker makes and deletes the BackendPools of Services.
+type poolMaker struct{ *Reconciler }
+
+// makePools makes the BackendPools of a Service's pools, and returns the names of those that are its
+// own.
+func (r poolMaker) makePools(ctx context.Context, s *corev1.Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
+	for _, pool := range pools {
+		p := r.own.For(s, on, pool)
+		if p.Namespace == s.Namespace && p.Spec.ServiceRef != nil {
+			names = append(names, p.Name)
+		}
+		if err := r.makePool(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// makePool creates a BackendPool, unless it is there. One of nodes that is there gets the
+// selector that it needs now; if it has to wait for that, selectPlaced gives it.
+func (r poolMaker) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
+	if is := r.view.Pool(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && ownership.Says(is, p) {
+		r.found(is)
+		if p.Spec.Nodes == nil || r.ofNodes(is) && r.AllPlaced() != nil {
+			return nil
+		}
+		return r.selectNodes(ctx, is, p.Spec.Nodes.Selector)
+	}
+	if p.Spec.Nodes != nil && len(r.options.Several) > 0 {
+		if err := r.AllPlaced(); err != nil {
+			return err
+		}
+	}
+	err := r.cfg.API.Writer.Create(ctx, p, client.FieldOwner(apiserver.FieldOwner))
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), err)
+		}
+		return nil
+	}
+	is := &v1alpha1.BackendPool{}
+	if err := r.cfg.API.Reader.Get(ctx, client.ObjectKeyFromObject(p), is); err != nil {
+		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), err)
+	}
+	switch {
+	case is.DeletionTimestamp != nil:
+		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrStillGoing)
+	case ownership.Says(is, p):
+		return nil
+	case r.own.RecordedFor(is) != "" || r.own.Made(is): // of an earlier Service, or edited since
+		if err := r.deletePool(ctx, is); err != nil {
+			return err
+		}
+		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrStillGoing)
+	case r.own.FillsSame(is, p):
+		return nil // somebody has Weir keep this pool already, in his own words
+	}
+	return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrNameTaken)
+}
+
+// dropPools deletes the BackendPools that Weir made for a Service, but for some. Of those
+// whose pools are gone nothing has to be taken out.
+func (r poolMaker) dropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
+	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, s.Name) {
+		if !r.own.Made(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) || s.Deleting && !ownership.OwnedBy(p, types.UID(s.UID)) {
+			continue
+		}
+		at, err := r.view.Target(p)
+		if err == nil && slices.ContainsFunc(gone, func(id lb.PoolID) bool { return id.Key() == at.Key() }) {
+			r.emptied(p)
+		}
+		if err := r.deletePool(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Missing has the load balancer of a BackendPool that Weir made compared at once: Azure does
+// not have the pool.
+func (r *Reconciler) Missing(p *v1alpha1.BackendPool) {
+	served := r.own.ServedBy(p.Spec.LoadBalancer.Name)
+	if ref := p.Spec.ServiceRef; ref != nil {
+		served = slices.DeleteFunc(served, func(s *corev1.Service) bool { return s.Namespace != p.Namespace || s.Name != ref.Name })
+	}
+	for _, again := range lose(r.decide.States, p, served) {
+		r.queue.Add(again.NamespacedName)
+	}
+}
+
+// emptied notes that a pool is gone, and with it what Weir wrote there.
+func (r poolMaker) emptied(p *v1alpha1.BackendPool) {
+	if e := r.own.Statuses.Known(backendpool.RefOf(p)); e != nil {
+		e.Emptied()
+	}
+}
+
+func (r poolMaker) deletePool(ctx context.Context, p *v1alpha1.BackendPool) error {
+	err := r.cfg.API.Writer.Delete(ctx, p, client.Preconditions{UID: &p.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), err)
+	}
+	return nil
+}
+
+// dropNodePools deletes the BackendPools of the nodes of a load balancer that is no more,
+// unless another Service has had it made again meanwhile, or is about to.
+func (r poolMaker) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
+	if len(r.own.ServedBy(id.Name)) > 0 {
+		return nil
+	}
+	var failed []error
+	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
+		at, err := r.view.Target(p)
+		if err == nil && r.own.Made(p) && p.DeletionTimestamp == nil && at.LoadBalancer.Key() == id.Key() {
+			r.emptied(p)
+			failed = append(failed, r.deletePool(ctx, p))
+		}
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+	planview "weir.dev/weir/internal/rehearse/view"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/words"
+)
+
+// serviceRehearser implements servicelb.Rehearser.
+type serviceRehearser struct{ r *Reconciler }
+
+// Rehearse implements servicelb.Rehearser.
+func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, request func(context.Context, servicelb.Locator) (balancer.Request, bool, error)) (string, error) {
+	r := v.r.options.Rehearse()
+	req, holds, err := request(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if !holds {
+		return planview.Plan{}.Brief(), nil
+	}
+	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (poolupdate.Desired, error) {
+		return v.desiredOf(v.r.view.ServiceObject(s), req.On, pool)
+	}, v.r.view.Draining != nil)
+	switch {
+	case err != nil:
+		return "", err
+	case refused != nil:
+		return "dry run: the Service would be refused: " + words.OfError(refused, time.Now()), nil
+	}
+	return planview.Of(r.Shadow.Differences(), nil).Brief(), nil
+}
+
+// desiredOf is what a pool of a Service has to hold, which may have no BackendPool yet.
+func (v serviceRehearser) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (poolupdate.Desired, error) {
+	p := v.r.own.For(s, on, pool)
+	desired := poolupdate.Desired{}
+	if is := v.r.view.Pool(p.Namespace, p.Name); is != nil {
+		p = is
+		if e := v.r.own.Statuses.Known(backendpool.RefOf(is)); e != nil {
+			desired.Recorded = e.Recorded()
+		}
+	}
+	set, err := v.r.view.Members(p)
+	if err != nil {
+		return desired, err
+	}
+	desired.Addresses, desired.Ours, desired.Alone = set.Addresses, v.r.pools.OursIn(p), v.r.own.Made(p)
+	return desired, nil
+}
+
+// writePlanned puts what would change on the BackendPools that Weir made for a Service.
+func (r poolMaker) writePlanned(ctx context.Context, name, text string) error {
+	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, name) {
+		if !r.own.Made(p) {
+			continue
+		}
+		if err := r.pools.Rehearsed(ctx, p, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+)
+
+// leftoversAfter is when they are looked for after a start: what a Service leaves that is
+// just going is none of it.
+const leftoversAfter = time.Minute
+
+// leftovers are the parts of Azure that were found without a Service. The zero value is
+// ready.
+type leftovers struct {
+	mu    sync.Mutex
+	known map[balancer.Leftover]bool
+}
+
+// replace notes what is there now, and returns what was not there before.
+func (l *leftovers) replace(all []balancer.Leftover) (news []balancer.Leftover) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := map[balancer.Leftover]bool{}
+	for _, left := range all {
+		if next[left] = true; !l.known[left] {
+			news = append(news, left)
+		}
+	}
+	l.known = next
+	return news
+}
+
+// Leftovers counts what is named in Azure as a Service's, and no Service has it.
+func (r *Reconciler) Leftovers() int {
+	r.left.mu.Lock()
+	defer r.left.mu.Unlock()
+	return len(r.left.known)
+}
+
+// FindLeftovers looks for what Services left whose finalizer somebody took away while nobody
+// watched, until the context is done, and says once of each that it is there.
+func (r *Reconciler) FindLeftovers(ctx context.Context) {
+	for wait := leftoversAfter; sleep(ctx, wait); wait = r.options.LookAgainAfter {
+		all, err := r.balancers.Leftovers(ctx)
+		if err != nil {
+			r.cfg.Log.DebugContext(ctx, "leftovers of Services cannot be looked for", "err", err)
+		} else {
+			for _, left := range r.left.replace(all) {
+				r.cfg.Log.WarnContext(ctx, "named as a Service's, and this cluster has no such Service: delete it by hand, unless another cluster of the same name has it",
+					"what", left.What, "madeFor", left.Service)
+			}
+		}
+		if r.options.LookAgainAfter <= 0 {
+			return
+		}
+	}
+}
+
+// sleep reports whether the time has passed before the context was done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

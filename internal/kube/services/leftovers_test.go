@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+)
+
+// leavingThings stand in for Azure: each look finds the next, and the last is found for ever.
+type leavingThings struct {
+	Balancers
+	looks [][]balancer.Leftover
+}
+
+func (l *leavingThings) Leftovers(context.Context) ([]balancer.Leftover, error) {
+	now := l.looks[0]
+	if len(l.looks) > 1 {
+		l.looks = l.looks[1:]
+	}
+	if now == nil {
+		return nil, errors.New("no answer")
+	}
+	return now, nil
+}
+
+// Each is said once, as long as it stays, and counted; a look that fails changes nothing.
+func TestLeftoversAreSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ip, rule := balancer.Leftover{What: "public IP x", Service: "shop/x"}, balancer.Leftover{What: "rule y"}
+		var log bytes.Buffer
+		c := &Reconciler{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, options: Options{LookAgainAfter: 10 * time.Minute}}
+		c.balancers = &leavingThings{looks: [][]balancer.Leftover{{ip}, nil, {ip, rule}, {rule}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.FindLeftovers(ctx)
+		for at, want := range []struct{ lines, count int }{{0, 0}, {1, 1}, {1, 1}, {2, 2}, {2, 1}, {2, 1}} {
+			synctest.Wait()
+			if got := strings.Count(log.String(), "level=WARN"); got != want.lines || c.Leftovers() != want.count {
+				t.Errorf("look %d: %d lines, %d counted; want %+v", at, got, c.Leftovers(), want)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		cancel()
+		if said := log.String(); !strings.Contains(said, "public IP x") || !strings.Contains(said, "madeFor=shop/x") {
+			t.Errorf("said %s", said)
+		}
+	})
+}

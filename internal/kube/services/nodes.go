@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// AllPlaced returns a servicelb.NotPlacedError unless each node that may take traffic has its label, as
+// far as the informer shows, or is known to get none. A pool that selected by the label
+// before would lose the nodes that have none yet.
+func (r *Reconciler) AllPlaced() error {
+	if name, why := r.cfg.NotPlaced(r.view.Eligible()); name != "" {
+		return servicelb.NotPlacedError{Node: name, Why: why}
+	}
+	return nil
+}
+
+// SelectPlaced has all BackendPools of nodes that Weir made select the nodes that were placed
+// on their load balancer, once all nodes are placed.
+func (r *Reconciler) SelectPlaced(ctx context.Context) error {
+	var stale []*v1alpha1.BackendPool
+	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
+		if (poolMaker{r}).ofNodes(p) && !view.Selects(p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)) {
+			stale = append(stale, p)
+		}
+	}
+	if len(stale) == 0 || r.AllPlaced() != nil {
+		return nil // the next node that is placed comes back here
+	}
+	for _, p := range stale {
+		if err := (poolMaker{r}).selectNodes(ctx, p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofNodes reports whether Weir made a BackendPool for the nodes of one of several load
+// balancers.
+func (r poolMaker) ofNodes(p *v1alpha1.BackendPool) bool {
+	at, err := r.view.Target(p)
+	_, several := service.ConfigurationOf(at.LoadBalancer.Name, r.options.Several)
+	return err == nil && several && r.own.Made(p)
+}
+
+// selectNodes gives a BackendPool this selector.
+func (r poolMaker) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
+	if p.DeletionTimestamp != nil || view.Selects(p, want) {
+		return nil
+	}
+	next := p.DeepCopy()
+	next.Spec.Nodes.Selector = want
+	err := r.cfg.API.Writer.Patch(ctx, next, client.MergeFrom(p), client.FieldOwner(apiserver.FieldOwner))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), err)
+	}
+	return nil
+}

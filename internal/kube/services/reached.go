@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// Reached implements balancer.Cluster.
+func (r *Reconciler) Reached() []balancer.Reached {
+	var all []balancer.Reached
+	for _, obj := range r.view.Services.List() {
+		s, ok := obj.(*corev1.Service)
+		if !ok || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !view.HasFinalizer(s) {
+			continue
+		}
+		r := balancer.Reached{Owner: service.Owner(string(s.UID)), Service: view.Key(s.Namespace, s.Name), Addresses: view.Addresses(s)}
+		if text := s.Annotations[service.AdditionalIPs]; text != "" {
+			r.Additional = service.AdditionalOf(text)
+		}
+		for _, p := range s.Spec.Ports {
+			if p.NodePort != 0 {
+				r.NodePorts = append(r.NodePorts, p.NodePort)
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Nodes implements balancer.Cluster.
+func (r *Reconciler) Nodes() []netip.Addr {
+	var all []netip.Addr
+	for _, obj := range r.view.Nodes.List() {
+		if n, ok := obj.(*corev1.Node); ok {
+			all = append(all, view.InternalIPs(n)...)
+		}
+	}
+	return all
+}
+
+// NodesOf implements balancer.Cluster. It is not only those that host an endpoint: these
+// change with every rollout, and a node without one takes no flow.
+func (r *Reconciler) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
+	if len(r.options.Several) > 0 && r.AllPlaced() != nil {
+		return nil, false
+	}
+	var all []netip.Addr
+	for i, name := range r.options.Settings.SharedPools() {
+		family := []lb.Family{lb.IPv4, lb.IPv6}[i]
+		set, err := r.view.Members(r.own.For(nil, on, service.Pool{Name: name, Family: family, Shared: true}))
+		if err != nil {
+			return nil, false
+		}
+		for _, a := range set.Addresses {
+			all = append(all, a.IP)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all, true
+}
+
+// servicesAtNodes maps a node to the Services whose security rules name nodes.
+func (r *Reconciler) servicesAtNodes(_ context.Context, _ client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	if !r.options.Guarded {
+		return nil
+	}
+	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
+		if s.Annotations[service.DisableFloatingIP] != "" {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+		}
+	}
+	return requests
+}
+
+// Owners implements balancer.Cluster.
+func (r *Reconciler) Owners() []string {
+	var owners []string
+	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
+		owners = append(owners, service.Owner(string(s.UID)))
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// Fresh implements balancer.Cluster. A pool that has a BackendPool is filled by its lane, so
+// that what Weir wrote stays on record; in one that has none all is Weir's when it gets one.
+func (r *Reconciler) Fresh(name string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
+	at := lb.PoolID{LoadBalancer: on, Name: pool.Name}
+	if r.pools.Holder(at) != nil {
+		return nil
+	}
+	s := view.Get[corev1.Service](r.view.Services, name)
+	if s == nil {
+		return nil
+	}
+	set, err := r.view.Members(r.own.For(s, on, pool))
+	if err != nil {
+		return nil
+	}
+	return set.Addresses
+}
+
+// Awaits implements balancer.Cluster. A BackendPool that leaves its pool as it is fills nothing.
+func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool) bool {
+	s := view.Get[corev1.Service](r.view.Services, name)
+	if s == nil {
+		return false
+	}
+	p := r.own.For(s, on, pool)
+	if holder := r.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name}); holder != nil {
+		if is := r.pools.Entitlement(holder); !is.Works() || is.Removes() {
+			return false
+		}
+		p = holder
+	}
+	set, err := r.view.Members(p)
+	return err == nil && slices.ContainsFunc(set.Addresses, func(a lb.Address) bool { return a.AdminState != lb.Down })
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/grant"
+)
+
+// Scheme returns the kinds that Weir reads and writes.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(s))
+	utilruntime.Must(discoveryv1.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	return s
+}
+
+// CacheOptions are the options of the manager's cache: EndpointSlices, Services, Nodes,
+// BackendPools and Namespaces, each stripped of what Weir does not
+// read. Anything else that is read through the cache is an error, not a new watch. The
+// taints are those of Snapshot.Draining.
+func CacheOptions(draining *adminstate.Signals) cache.Options {
+	return cache.Options{
+		Scheme:                      Scheme(),
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&discoveryv1.EndpointSlice{}: {Transform: Strip(stripSlice)},
+			&corev1.Service{}:            {Transform: Strip(stripService)},
+			&corev1.Node{}:               {Transform: Strip(func(n *corev1.Node) { stripNode(n, draining) })},
+			&v1alpha1.BackendPool{}:      {Transform: Strip(stripPool)},
+			&corev1.Namespace{}:          {Transform: Strip(stripNamespace)},
+		},
+	}
+}
+
+// Strip adapts a function on one kind to the informers, which also hand over
+// tombstones of deleted objects.
+func Strip[T any](fn func(*T)) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(*T); ok {
+			fn(o)
+		}
+		return obj, nil
+	}
+}
+
+// Identity keeps what tells objects apart, and these labels.
+func Identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID,
+		ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		Labels: labels,
+	}
+}
+
+// stripSlice keeps whose slice it is, and of each endpoint its node and conditions.
+func stripSlice(s *discoveryv1.EndpointSlice) {
+	var labels map[string]string
+	if service, ok := s.Labels[discoveryv1.LabelServiceName]; ok {
+		labels = map[string]string{discoveryv1.LabelServiceName: service}
+	}
+	s.ObjectMeta = Identity(s.ObjectMeta, labels)
+	s.Ports = nil
+	for i, e := range s.Endpoints {
+		s.Endpoints[i] = discoveryv1.Endpoint{NodeName: e.NodeName, Conditions: e.Conditions}
+	}
+}
+
+// stripService keeps the type and whether all stays as it is, and of a load balancer what is wanted of it. A Service that
+// had one keeps our finalizer.
+func stripService(s *corev1.Service) {
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer || HasFinalizer(s) {
+		stripBalanced(s)
+		return
+	}
+	dry, is := s.Annotations[DryRunAnnotation]
+	s.ObjectMeta = Identity(s.ObjectMeta, nil)
+	if is {
+		s.Annotations = map[string]string{DryRunAnnotation: dry}
+	}
+	s.Spec = corev1.ServiceSpec{Type: s.Spec.Type}
+	s.Status = corev1.ServiceStatus{}
+}
+
+// stripNode keeps labels, which machine it is, internal addresses, the taints that say that
+// the node leaves, and our record of announced evictions.
+func stripNode(n *corev1.Node, draining *adminstate.Signals) {
+	var taints []corev1.Taint
+	var annotations map[string]string
+	if draining != nil {
+		for _, t := range n.Spec.Taints {
+			if len(draining.Draining(TaintsOf(t))) > 0 {
+				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+			}
+		}
+		if record, ok := n.Annotations[PreemptionAnnotation]; ok {
+			annotations = map[string]string{PreemptionAnnotation: record}
+		}
+	}
+	n.ObjectMeta = Identity(n.ObjectMeta, n.Labels)
+	n.Annotations = annotations
+	n.Spec = corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Taints: taints}
+	var internal []corev1.NodeAddress
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			internal = append(internal, a)
+		}
+	}
+	n.Status = corev1.NodeStatus{Addresses: internal}
+}
+
+// stripPool keeps all but the bookkeeping of writers.
+func stripPool(p *v1alpha1.BackendPool) {
+	finalizers, owners := p.Finalizers, p.OwnerReferences
+	p.ObjectMeta = Identity(p.ObjectMeta, nil)
+	p.Finalizers, p.OwnerReferences = finalizers, owners
+}
+
+// stripNamespace keeps labels, and which load balancers it may bind.
+func stripNamespace(n *corev1.Namespace) {
+	granted, is := n.Annotations[grant.Annotation]
+	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}
+	if is {
+		n.Annotations = map[string]string{grant.Annotation: granted}
+	}
+}
+
+// stripBalanced keeps of a Service of type LoadBalancer what its load balancer is made from.
+func stripBalanced(s *corev1.Service) {
+	annotations := map[string]string{}
+	for name, value := range s.Annotations {
+		if strings.HasPrefix(name, azureAnnotations) || slices.Contains(ownAnnotations, name) {
+			annotations[name] = value
+		}
+	}
+	finalizers := s.Finalizers
+	s.ObjectMeta = Identity(s.ObjectMeta, s.Labels)
+	s.Annotations, s.Finalizers = annotations, finalizers
+	spec := s.Spec
+	s.Spec = corev1.ServiceSpec{
+		Type: spec.Type, LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
+		ExternalTrafficPolicy: spec.ExternalTrafficPolicy, HealthCheckNodePort: spec.HealthCheckNodePort,
+		SessionAffinity: spec.SessionAffinity, LoadBalancerIP: spec.LoadBalancerIP,
+		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
+	}
+	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: OnlyContested(s.Status.Conditions)}
+}

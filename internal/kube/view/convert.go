@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// SliceOf converts a slice. The API leaves conditions unset: ready then means yes,
+// serving as ready, terminating no.
+func SliceOf(s *discoveryv1.EndpointSlice) membership.Slice {
+	out := membership.Slice{Endpoints: make([]membership.Endpoint, len(s.Endpoints))}
+	switch s.AddressType {
+	case discoveryv1.AddressTypeIPv4:
+		out.Family = lb.IPv4
+	case discoveryv1.AddressTypeIPv6:
+		out.Family = lb.IPv6
+	}
+	for i, e := range s.Endpoints {
+		ready := ptr.Deref(e.Conditions.Ready, true)
+		out.Endpoints[i] = membership.Endpoint{
+			Node:        ptr.Deref(e.NodeName, ""),
+			Ready:       ready,
+			Serving:     ptr.Deref(e.Conditions.Serving, ready),
+			Terminating: ptr.Deref(e.Conditions.Terminating, false),
+		}
+	}
+	return out
+}
+
+// ServiceOfSlice names the Service that a slice belongs to; no name if it has none.
+func ServiceOfSlice(s *discoveryv1.EndpointSlice) poolupdate.ServiceName {
+	return poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+}
+
+// nodeOf converts a node.
+func nodeOf(n *corev1.Node, controlPlaneToo bool) membership.Node {
+	return membership.Node{Name: n.Name, IPs: InternalIPs(n), Excluded: membership.Excluded(n.Labels, controlPlaneToo)}
+}
+
+// InternalIPs returns the InternalIP addresses of a node, in their order. What is no
+// unicast address of the network (loopback, link-local, multicast, with a zone) is
+// skipped: a load balancer could not reach it, and one entry that Azure refuses would
+// keep all others out.
+func InternalIPs(n *corev1.Node) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range n.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" && ip.IsGlobalUnicast() {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+// Placement resolves which pool a BackendPool means.
+type Placement struct {
+	SubscriptionID, ResourceGroup string
+}
+
+// Of returns the pool of a BackendPool. One that took a pool keeps it, even if the
+// configuration now names another resource group where its spec names none: its
+// addresses are in the pool that it took.
+func (d Placement) Of(p *v1alpha1.BackendPool) (lb.PoolID, error) {
+	where := p.Spec.LoadBalancer
+	id := lb.PoolID{Name: p.Spec.PoolName, LoadBalancer: lb.LoadBalancerID{
+		SubscriptionID: cmp.Or(where.SubscriptionID, d.SubscriptionID),
+		ResourceGroup:  cmp.Or(where.ResourceGroup, d.ResourceGroup),
+		Name:           where.Name,
+	}}
+	if took, ok := parsePoolID(p.Status.PoolID); ok && meant(took, p.Spec) {
+		id = took
+	}
+	return id, id.Validate()
+}
+
+// meant reports whether the spec alone, without what it leaves open, names the pool.
+func meant(id lb.PoolID, spec v1alpha1.BackendPoolSpec) bool {
+	same := strings.EqualFold
+	open := func(named, is string) bool { return named == "" || same(named, is) }
+	return same(spec.PoolName, id.Name) && same(spec.LoadBalancer.Name, id.LoadBalancer.Name) &&
+		open(spec.LoadBalancer.ResourceGroup, id.LoadBalancer.ResourceGroup) &&
+		open(spec.LoadBalancer.SubscriptionID, id.LoadBalancer.SubscriptionID)
+}
+
+// parsePoolID reads an ARM id of a backend address pool, as lb.PoolID prints it.
+func parsePoolID(s string) (lb.PoolID, bool) {
+	part := strings.Split(s, "/")
+	if len(part) != 11 {
+		return lb.PoolID{}, false
+	}
+	id := lb.PoolID{Name: part[10], LoadBalancer: lb.LoadBalancerID{SubscriptionID: part[2], ResourceGroup: part[4], Name: part[8]}}
+	return id, strings.EqualFold(id.String(), s) && id.Validate() == nil
+}
+
+// TaintsOf converts taints.
+func TaintsOf(taints ...corev1.Taint) []adminstate.Taint {
+	all := make([]adminstate.Taint, len(taints))
+	for i, t := range taints {
+		all[i] = adminstate.Taint{Key: t.Key, Value: t.Value}
+	}
+	return all
+}
+
+// ContainsFold reports whether a name is among names, as Azure compares them.
+func ContainsFold(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}

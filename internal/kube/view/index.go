@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/lb"
+)
+
+// Names of the indexes.
+const (
+	SlicesByService  = "service"  // namespace/name
+	ServicesBalanced = "balanced" // "" for each that has a load balancer of Weir's
+	ServicesByPool   = "pool"     // lower-case name of a pool that each of these may have for itself
+	SlicesByNode     = "node"     // name of a node that hosts an endpoint
+	NodesByAddress   = "address"  // an InternalIP
+	NodesByMachine   = "machine"  // that of spec.providerID
+	PoolsByService   = "service"  // namespace/name
+	PoolsByTarget    = "target"   // lb.PoolKey
+	PoolsOfNodes     = "nodes"    // "" for each pool of nodes
+	PoolsByNamespace = "in"       // namespace
+)
+
+// indexOf adapts a function on one kind to the informers' indexers.
+func indexOf[T any](fn func(*T) []string) toolscache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		if o, ok := obj.(*T); ok {
+			return fn(o), nil
+		}
+		return nil, nil
+	}
+}
+
+func sliceIndexers() toolscache.Indexers {
+	return toolscache.Indexers{
+		SlicesByService: indexOf(func(s *discoveryv1.EndpointSlice) []string {
+			if name := ServiceOfSlice(s); name.Name != "" {
+				return []string{Key(name.Namespace, name.Name)}
+			}
+			return nil
+		}),
+		SlicesByNode: indexOf(func(s *discoveryv1.EndpointSlice) []string {
+			seen := map[string]struct{}{}
+			var names []string
+			for _, e := range s.Endpoints {
+				if e.NodeName == nil {
+					continue
+				}
+				if _, ok := seen[*e.NodeName]; !ok {
+					seen[*e.NodeName] = struct{}{}
+					names = append(names, *e.NodeName)
+				}
+			}
+			return names
+		}),
+	}
+}
+
+func (s *Snapshot) serviceIndexers() toolscache.Indexers {
+	return toolscache.Indexers{
+		ServicesBalanced: indexOf(func(svc *corev1.Service) []string {
+			if s.Serving.Has(svc) {
+				return []string{""}
+			}
+			return nil
+		}),
+		ServicesByPool: indexOf(func(svc *corev1.Service) []string {
+			if !s.Serving.Has(svc) {
+				return nil
+			}
+			return OwnPools(svc)
+		}),
+	}
+}
+
+func nodeIndexers() toolscache.Indexers {
+	return toolscache.Indexers{
+		NodesByAddress: indexOf(func(n *corev1.Node) []string {
+			var keys []string
+			for _, ip := range InternalIPs(n) {
+				keys = append(keys, ip.String())
+			}
+			return keys
+		}),
+		NodesByMachine: indexOf(func(n *corev1.Node) []string {
+			if n.Spec.ProviderID == "" {
+				return nil
+			}
+			return []string{lb.MachineKey(n.Spec.ProviderID)}
+		}),
+	}
+}
+
+func poolIndexers(place Placement) toolscache.Indexers {
+	return toolscache.Indexers{
+		PoolsByService: indexOf(func(p *v1alpha1.BackendPool) []string {
+			if p.Spec.ServiceRef == nil {
+				return nil
+			}
+			return []string{Key(p.Namespace, p.Spec.ServiceRef.Name)}
+		}),
+		PoolsByTarget: indexOf(func(p *v1alpha1.BackendPool) []string {
+			id, err := place.Of(p)
+			if err != nil {
+				return nil
+			}
+			return []string{string(id.Key())}
+		}),
+		PoolsByNamespace: indexOf(func(p *v1alpha1.BackendPool) []string { return []string{p.Namespace} }),
+		PoolsOfNodes: indexOf(func(p *v1alpha1.BackendPool) []string {
+			if p.Spec.Nodes == nil {
+				return nil
+			}
+			return []string{""}
+		}),
+	}
+}
+
+// Key is how objects are called in stores and texts.
+func Key(namespace, name string) string { return namespace + "/" + name }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a record names is read once, however often it is there, and of resource groups some.
+// Whoever may edit a Service may write 12,000 names into it.
+func TestRecordsAreReadOnce(t *testing.T) {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		PlaceAnnotation:  strings.Repeat("kubernetes, Kubernetes ,kubernetes-internal,", 4000),
+		GroupsAnnotation: strings.Repeat("rg-1,RG-1,", 6000),
+	}}}
+	if got := ServiceLB(s).Record.Places; !slices.Equal(got, []string{"kubernetes", "kubernetes-internal"}) {
+		t.Errorf("%d places: %.80v", len(got), got)
+	}
+	if got := ServiceLB(s).Record.Groups; !slices.Equal(got, []string{"rg-1"}) {
+		t.Errorf("groups: %v", got)
+	}
+	many := ""
+	for i := range 12_000 {
+		many += fmt.Sprint("rg-", i, ",")
+	}
+	s.Annotations[GroupsAnnotation] = many
+	if got := ServiceLB(s).Record.Groups; len(got) != 8 {
+		t.Errorf("%d groups", len(got))
+	}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/service"
+)
+
+// Selector returns what selects by labels as Kubernetes does.
+func Selector(s *metav1.LabelSelector) (service.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return nil, err
+	}
+	return func(on map[string]string) bool { return selector.Matches(labels.Set(on)) }, nil
+}
+
+// NodesOn selects the nodes of a load balancer: all of them, unless nodes are placed on several.
+func NodesOn(loadBalancer string, several []service.Configuration) metav1.LabelSelector {
+	conf, ok := service.ConfigurationOf(loadBalancer, several)
+	if !ok {
+		return metav1.LabelSelector{}
+	}
+	return metav1.LabelSelector{MatchLabels: map[string]string{PlaceLabel: PlaceValue(conf.Name)}}
+}
+
+// PlaceNames are the names of the configurations, by the value of the label.
+func PlaceNames(all []service.Configuration) map[string]string {
+	names := map[string]string{}
+	for _, c := range all {
+		names[PlaceValue(c.Name)] = c.Name
+	}
+	return names
+}
+
+// Selects reports whether a BackendPool of nodes has this selector; one of a Service has none to
+// compare.
+func Selects(p *v1alpha1.BackendPool, want metav1.LabelSelector) bool {
+	return p.Spec.Nodes == nil || equality.Semantic.DeepEqual(p.Spec.Nodes.Selector, want)
+}

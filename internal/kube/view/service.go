@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// ServiceOf converts a Service to what it wants of Azure.
+func ServiceOf(s *corev1.Service) service.Service {
+	out := service.Service{
+		Namespace: s.Namespace, Name: s.Name, UID: string(s.UID), Labels: s.Labels,
+		Annotations:         map[string]string{},
+		Local:               s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		HealthCheckNodePort: s.Spec.HealthCheckNodePort,
+		ClientIP:            s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+		LoadBalancerIP:      s.Spec.LoadBalancerIP,
+		SourceRanges:        s.Spec.LoadBalancerSourceRanges,
+	}
+	for name, value := range s.Annotations {
+		if strings.HasPrefix(name, azureAnnotations) {
+			out.Annotations[name] = value
+		}
+	}
+	for _, family := range s.Spec.IPFamilies {
+		out.Families = append(out.Families, lb.Family(family))
+	}
+	if len(out.Families) == 0 { // an API server fills them in
+		out.Families = []lb.Family{lb.IPv4}
+	}
+	for _, p := range s.Spec.Ports {
+		out.Ports = append(out.Ports, service.Port{
+			Name: p.Name, Protocol: string(p.Protocol), AppProtocol: ptr.Deref(p.AppProtocol, ""), Port: p.Port, NodePort: p.NodePort,
+		})
+	}
+	return out
+}
+
+// ServiceLB converts a Service to what decides about its load balancer.
+func ServiceLB(s *corev1.Service) servicelb.Service {
+	return servicelb.Service{
+		Name: Key(s.Namespace, s.Name), UID: string(s.UID), Ownership: OwnershipOf(s),
+		Record: servicelb.Record{
+			Places: servicelb.Names(s.Annotations[PlaceAnnotation]), Groups: servicelb.Groups(s.Annotations[GroupsAnnotation]),
+			Class: RecordedClass(s),
+		},
+		Shown: Addresses(s), Object: ServiceOf(s),
+		DryRun: DryRun(s), Problems: DryRunProblems(s), AllowRemoval: AllowsRemoval(s), WriteAgain: s.Annotations[WriteAgainAnnotation],
+	}
+}
+
+// ServiceObject returns the Service of which servicelb speaks, or what stands in for one that is gone.
+func (s *Snapshot) ServiceObject(of servicelb.Service) *corev1.Service {
+	if svc := Get[corev1.Service](s.Services, of.Name); svc != nil && string(svc.UID) == of.UID {
+		return svc
+	}
+	name := NamespacedName(of.Name)
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: types.UID(of.UID)}}
+}
+
+// NamespacedName is the name of a Service that rooms call by a text.
+func NamespacedName(service string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(service, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// OnlyContested keeps of the conditions that which Weir writes.
+func OnlyContested(conditions []metav1.Condition) []metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, ConditionContested); c != nil {
+		return []metav1.Condition{*c}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// Serving says which Services have a load balancer of Weir's.
+type Serving struct {
+	// LoadBalancers is true if Weir makes load balancers at all.
+	LoadBalancers bool
+	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
+	Class string
+}
+
+// Ours reports whether a Service has a load balancer of Weir's, or is to have one.
+func (v Serving) Ours(s *corev1.Service) bool {
+	return v.LoadBalancers && OwnershipOf(s).Ours(v.Class)
+}
+
+// Held reports whether Azure may hold something of a Service that Weir has to remove.
+func (v Serving) Held(s *corev1.Service) bool {
+	return HasFinalizer(s) || v.LoadBalancers && OwnershipOf(s).Held(v.Class)
+}
+
+// Has reports whether Weir has anything to do with the load balancer of a Service.
+func (v Serving) Has(s *corev1.Service) bool { return v.Ours(s) || v.Held(s) }
+
+// Keeps reports whether a Service that Weir has served under another class keeps what it has in
+// Azure.
+func (v Serving) Keeps(s *corev1.Service) bool {
+	return v.LoadBalancers && OwnershipOf(s).Kept(v.Class, RecordedClass(s))
+}
+
+// OwnershipOf says whose a Service is.
+func OwnershipOf(s *corev1.Service) servicelb.Ownership {
+	return servicelb.Ownership{
+		LoadBalancer: s.Spec.Type == corev1.ServiceTypeLoadBalancer, Class: s.Spec.LoadBalancerClass, Deleting: s.DeletionTimestamp != nil,
+		Finalizer: HasFinalizer(s), Cleanup: controllerutil.ContainsFinalizer(s, CleanupFinalizer),
+	}
+}
+
+// HasFinalizer reports whether Azure may hold something of a Service.
+func HasFinalizer(s *corev1.Service) bool {
+	return controllerutil.ContainsFinalizer(s, ServiceFinalizer)
+}
+
+// RecordedClass is the class on record; nil if there is none.
+func RecordedClass(s *corev1.Service) *string {
+	if class, recorded := s.Annotations[ClassAnnotation]; recorded {
+		return &class
+	}
+	return nil
+}
+
+// Addresses are those that the status of a Service shows.
+func Addresses(s *corev1.Service) []netip.Addr {
+	var all []netip.Addr
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		if ip, err := netip.ParseAddr(in.IP); err == nil {
+			all = append(all, ip)
+		}
+	}
+	return all
+}
+
+// OwnPools are the names of the pools that a Service may have for itself.
+func OwnPools(s *corev1.Service) []string {
+	names := ServiceOf(s).OwnPools()
+	for _, usual := range names[:2:2] {
+		names = append(names, service.HashedPool(usual, Key(s.Namespace, s.Name)))
+	}
+	return names
+}

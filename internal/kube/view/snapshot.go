@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// Snapshot reads the informers' stores. The objects in there are shared: they are
+// never changed.
+type Snapshot struct {
+	Slices, Services, Nodes, Pools, Namespaces toolscache.Indexer
+
+	// Placement stands in where a BackendPool names no place.
+	Placement Placement
+	// ExcludeControlPlane keeps control-plane nodes out of every pool.
+	ExcludeControlPlane bool
+	// Draining says which nodes leave; nil leaves admin states alone.
+	Draining *adminstate.Signals
+	// Serving says which Services have a load balancer of Weir's. It is set before the stores
+	// get their first object.
+	Serving Serving
+}
+
+// Kind is a kind of objects that is watched, and where its objects are kept.
+type Kind struct {
+	Object   client.Object
+	Store    *toolscache.Indexer
+	Indexers toolscache.Indexers
+}
+
+// Kinds are all that a Snapshot reads. Their stores are empty until somebody sets them.
+func (s *Snapshot) Kinds() []Kind {
+	return []Kind{
+		{&discoveryv1.EndpointSlice{}, &s.Slices, sliceIndexers()},
+		{&corev1.Service{}, &s.Services, s.serviceIndexers()},
+		{&corev1.Node{}, &s.Nodes, nodeIndexers()},
+		{&v1alpha1.BackendPool{}, &s.Pools, poolIndexers(s.Placement)},
+		{&corev1.Namespace{}, &s.Namespaces, toolscache.Indexers{}},
+	}
+}
+
+// Get returns what a store has under a key, or nil.
+func Get[T any](store toolscache.Indexer, name string) *T {
+	obj, ok, err := store.GetByKey(name)
+	if err != nil || !ok { // a store in memory has no errors
+		return nil
+	}
+	typed, _ := obj.(*T)
+	return typed
+}
+
+// All returns what a store has.
+func All[T any](store toolscache.Indexer) []*T {
+	objs := store.List()
+	out := make([]*T, 0, len(objs))
+	for _, obj := range objs {
+		if typed, ok := obj.(*T); ok {
+			out = append(out, typed)
+		}
+	}
+	return out
+}
+
+// List returns what a store has under a key of an index.
+func List[T any](store toolscache.Indexer, index, name string) []*T {
+	objs, err := store.ByIndex(index, name)
+	if err != nil { // the index does not exist
+		panic(fmt.Sprintf("view: %v", err))
+	}
+	out := make([]*T, 0, len(objs))
+	for _, obj := range objs {
+		if typed, ok := obj.(*T); ok {
+			out = append(out, typed)
+		}
+	}
+	return out
+}
+
+// Pool returns a BackendPool, or nil.
+func (s *Snapshot) Pool(namespace, name string) *v1alpha1.BackendPool {
+	return Get[v1alpha1.BackendPool](s.Pools, Key(namespace, name))
+}
+
+// Service returns a Service, or nil.
+func (s *Snapshot) Service(name poolupdate.ServiceName) *corev1.Service {
+	return Get[corev1.Service](s.Services, Key(name.Namespace, name.Name))
+}
+
+// NodeOf converts a node, with why it drains.
+func (s *Snapshot) NodeOf(n *corev1.Node) membership.Node {
+	node := nodeOf(n, s.ExcludeControlPlane)
+	if s.Draining != nil {
+		taints := TaintsOf(n.Spec.Taints...)
+		node.Draining = strings.Join(s.Draining.Draining(taints), ", ")
+		if node.Announced = s.Draining.Announced(taints); node.Announced {
+			node.AnnouncedAt = adminstate.ParseRecord(n.Annotations[PreemptionAnnotation]).At
+		}
+	}
+	return node
+}
+
+// Node looks a node up for membership.
+func (s *Snapshot) Node(name string) (membership.Node, bool) {
+	n := Get[corev1.Node](s.Nodes, name)
+	if n == nil {
+		return membership.Node{}, false
+	}
+	return s.NodeOf(n), true
+}
+
+// NodeDiffers reports whether anything about a node differs that makes members of pools.
+func (s *Snapshot) NodeDiffers(before, after *corev1.Node) bool {
+	a, b := s.NodeOf(before), s.NodeOf(after)
+	return a.Excluded != b.Excluded || a.Draining != b.Draining || !a.AnnouncedAt.Equal(b.AnnouncedAt) || before.UID != after.UID || !slices.Equal(a.IPs, b.IPs)
+}
+
+// NodeOrLabelsDiffer is NodeDiffers, and speaks of labels as well, which select nodes.
+func (s *Snapshot) NodeOrLabelsDiffer(before, after *corev1.Node) bool {
+	return !maps.Equal(before.Labels, after.Labels) || s.NodeDiffers(before, after)
+}
+
+// Excluded reports whether a node is kept out of every pool.
+func (s *Snapshot) Excluded(n *corev1.Node) bool {
+	return membership.Excluded(n.Labels, s.ExcludeControlPlane) != ""
+}
+
+// Eligible are the nodes that may take traffic.
+func (s *Snapshot) Eligible() []*corev1.Node {
+	return slices.DeleteFunc(All[corev1.Node](s.Nodes), s.Excluded)
+}
+
+// OfThisCluster reports whether a node has the address, excluded ones included.
+func (s *Snapshot) OfThisCluster(ip netip.Addr) bool {
+	return len(List[corev1.Node](s.Nodes, NodesByAddress, ip.String())) > 0
+}
+
+// AddressOf returns the address of a family that the node has which runs on a machine.
+func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
+	if machine == "" {
+		return netip.Addr{}, false
+	}
+	for _, n := range List[corev1.Node](s.Nodes, NodesByMachine, machine) {
+		for _, ip := range InternalIPs(n) {
+			if family.Of(ip) {
+				return ip, true
+			}
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Target returns the pool that a BackendPool means.
+func (s *Snapshot) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return s.Placement.Of(p) }
+
+// PoolsOf returns the BackendPools that refer to a Service.
+func (s *Snapshot) PoolsOf(service poolupdate.ServiceName) []*v1alpha1.BackendPool {
+	return List[v1alpha1.BackendPool](s.Pools, PoolsByService, Key(service.Namespace, service.Name))
+}
+
+// PoolsAt returns the BackendPools that name a pool.
+func (s *Snapshot) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool {
+	return List[v1alpha1.BackendPool](s.Pools, PoolsByTarget, string(pool))
+}
+
+// Members returns which nodes belong in the pool, whatever its standing, and which of them
+// are to be Down. The error is that of the selector.
+func (s *Snapshot) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
+	set, err := s.hosts(p)
+	if err != nil || s.Draining == nil {
+		return set, err
+	}
+	return set.Floor(s.Draining.MinAvailablePercent), nil
+}
+
+// hosts returns the members as the nodes alone have them.
+func (s *Snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
+	family := lb.Family(p.Spec.IPFamily)
+	if p.Spec.ServiceRef != nil {
+		var slcs []membership.Slice
+		for _, es := range List[discoveryv1.EndpointSlice](s.Slices, SlicesByService, Key(p.Namespace, p.Spec.ServiceRef.Name)) {
+			slcs = append(slcs, SliceOf(es))
+		}
+		return membership.OfService(slcs, s.Node, family), nil
+	}
+	nodes, err := s.selected(p)
+	if err != nil {
+		return membership.Set{}, err
+	}
+	return membership.OfNodes(nodes, family), nil
+}
+
+// selected are the nodes that match a pool's selector.
+func (s *Snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {
+	selector, err := backendpool.Selector(p)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(membership.Node) bool) {
+		if selector == nil {
+			return
+		}
+		for _, obj := range s.Nodes.List() {
+			n, ok := obj.(*corev1.Node)
+			if ok && selector.Matches(labels.Set(n.Labels)) && !yield(s.NodeOf(n)) {
+				return
+			}
+		}
+	}, nil
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workqueue
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// fairQueue is a work queue in which one request of each namespace waits at a time, and the
+// others behind it: a namespace with a thousand of them holds a neighbour up by one. What waits
+// for a time, or out of a back-off, does so beside it.
+type fairQueue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+
+	mu    sync.Mutex
+	heads heads
+	// worked are those that somebody works on: one that comes again meanwhile is to hold up
+	// nobody of its namespace until then.
+	worked map[reconcile.Request]bool
+}
+
+// NewFair makes the queue of a controller; see controller.Options.
+func NewFair(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return &fairQueue{
+		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
+		worked:        map[reconcile.Request]bool{},
+		heads:         heads{at: map[column]reconcile.Request{}, of: map[reconcile.Request][]column{}, behind: map[column][]reconcile.Request{}, waits: map[reconcile.Request]int{}},
+	}
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+	if o.After > 0 || o.RateLimited {
+		q.PriorityQueue.AddWithOpts(o, requests...)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, req := range requests {
+		if q.worked[req] || q.heads.stand(req, ptr.Deref(o.Priority, 0)) {
+			q.PriorityQueue.AddWithOpts(o, req)
+		}
+	}
+}
+
+// GetWithPriority implements priorityqueue.PriorityQueue.
+func (q *fairQueue) GetWithPriority() (req reconcile.Request, priority int, shutdown bool) {
+	req, priority, shutdown = q.PriorityQueue.GetWithPriority()
+	if shutdown {
+		return req, priority, shutdown
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.worked[req] = true
+	for _, next := range q.heads.got(req) {
+		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: &next.priority}, next.Request)
+	}
+	return req, priority, shutdown
+}
+
+// Done implements workqueue.TypedInterface.
+func (q *fairQueue) Done(req reconcile.Request) {
+	q.mu.Lock()
+	delete(q.worked, req)
+	q.mu.Unlock()
+	q.PriorityQueue.Done(req)
+}
+
+// Get implements workqueue.TypedInterface.
+func (q *fairQueue) Get() (req reconcile.Request, shutdown bool) {
+	req, _, shutdown = q.GetWithPriority()
+	return req, shutdown
+}
+
+// Add implements workqueue.TypedInterface.
+func (q *fairQueue) Add(req reconcile.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
+
+// column is the requests of a namespace that have the same priority.
+type column struct {
+	namespace string
+	priority  int
+}
+
+// heads are the requests that stand at the head of their columns, and those behind them.
+type heads struct {
+	at     map[column]reconcile.Request
+	of     map[reconcile.Request][]column
+	behind map[column][]reconcile.Request
+	// waits is the priority of each that is behind a head. One that came again with a higher
+	// one counts no more where it was.
+	waits map[reconcile.Request]int
+}
+
+// next is a request that has come to the head.
+type next struct {
+	reconcile.Request
+	priority int
+}
+
+// stand has a request wait, and reports whether it is at the head of its column.
+func (h *heads) stand(req reconcile.Request, priority int) bool {
+	if before, waits := h.waits[req]; waits && before >= priority ||
+		slices.ContainsFunc(h.of[req], func(c column) bool { return c.priority > priority }) {
+		return false
+	}
+	c := column{req.Namespace, priority}
+	if head, busy := h.at[c]; busy && head != req {
+		h.waits[req] = priority
+		h.behind[c] = append(h.behind[c], req)
+		return false
+	}
+	delete(h.waits, req)
+	h.lead(c, req)
+	return true
+}
+
+func (h *heads) lead(c column, req reconcile.Request) {
+	h.at[c] = req
+	if !slices.Contains(h.of[req], c) {
+		h.of[req] = append(h.of[req], c)
+	}
+}
+
+// got takes a request away that has its turn, and returns those that come to the head for it.
+func (h *heads) got(req reconcile.Request) []next {
+	var all []next
+	for _, c := range h.of[req] {
+		delete(h.at, c)
+		for len(h.behind[c]) > 0 {
+			first := h.behind[c][0]
+			h.behind[c] = h.behind[c][1:]
+			if priority, waits := h.waits[first]; waits && priority == c.priority {
+				delete(h.waits, first)
+				h.lead(c, first)
+				all = append(all, next{first, c.priority})
+				break
+			}
+		}
+		if len(h.behind[c]) == 0 {
+			delete(h.behind, c)
+		}
+	}
+	delete(h.of, req)
+	delete(h.waits, req)
+	return all
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workqueue
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func requestIn(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// A neighbour's request has the next turn but one, however many of a crowd came before it; what
+// changed goes before what the initial list brought; and everybody has a turn in the end.
+func TestACrowdHoldsANeighboursRequestUpByOneTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := NewFair("fair-test", DefaultBackoff().RateLimiter())
+		queue, ok := made.(priorityqueue.PriorityQueue[reconcile.Request])
+		if !ok {
+			t.Fatal("handlers give no priorities to the queue")
+		}
+		defer queue.ShutDown()
+		low := handler.LowPriority
+		for i := range 1500 {
+			queue.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, requestIn("crowd", fmt.Sprint("listed-", i)))
+		}
+		for i := range 1500 {
+			queue.Add(requestIn("crowd", fmt.Sprint(i)))
+		}
+		queue.Add(requestIn("shop", "web"))
+		queue.Add(requestIn("crowd", "listed-1499")) // it changed since
+		var order []string
+		for range 3001 {
+			req, _ := queue.Get()
+			order = append(order, req.String())
+			queue.Done(req)
+		}
+		slices.Sort(order[1502:])
+		if at := slices.Index(order, "shop/web"); at > 1 {
+			t.Errorf("the neighbour is number %d", at+1)
+		}
+		if at := slices.Index(order, "crowd/listed-1499"); at != 1501 {
+			t.Errorf("what was listed and then changed is number %d", at+1)
+		}
+		if n := len(slices.Compact(slices.Sorted(slices.Values(order)))); n != 3001 {
+			t.Errorf("%d of 3001 had a turn", n)
+		}
+	})
+}
+
+// A request that comes again while somebody works on it holds up nobody of its namespace.
+func TestARequestThatIsWorkedOnHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := NewFair("worked-test", DefaultBackoff().RateLimiter())
+		defer queue.ShutDown()
+		slow := requestIn("shop", "slow")
+		queue.Add(slow)
+		queue.Get()
+		queue.Add(slow)
+		for i := range 3 {
+			queue.Add(requestIn("shop", fmt.Sprint(i)))
+		}
+		for i := range 3 {
+			req, _ := queue.Get()
+			if req.Name != fmt.Sprint(i) {
+				t.Errorf("%s has the turn of %d", req.Name, i)
+			}
+			queue.Done(req)
+		}
+		queue.Done(slow)
+		if req, _ := queue.Get(); req != slow {
+			t.Errorf("%s has the last turn", req)
+		}
+	})
+}
+
+// Whatever is added has a turn, once, unless it is added again after it.
+func TestLawFairQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := heads{at: map[column]reconcile.Request{}, of: map[reconcile.Request][]column{}, behind: map[column][]reconcile.Request{}, waits: map[reconcile.Request]int{}}
+		inside, due := map[reconcile.Request]bool{}, map[reconcile.Request]bool{}
+		get := func() {
+			req := rapid.SampledFrom(slices.SortedFunc(maps.Keys(inside), func(a, b reconcile.Request) int {
+				return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
+			})).Draw(t, "got")
+			delete(inside, req)
+			if !due[req] {
+				t.Fatalf("%s has a turn twice", req)
+			}
+			delete(due, req)
+			for _, n := range h.got(req) {
+				inside[n.Request] = true
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if len(inside) > 0 && rapid.Bool().Draw(t, "one gets a turn") {
+				get()
+				continue
+			}
+			req := requestIn(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "name"))
+			due[req] = true
+			if h.stand(req, rapid.SampledFrom([]int{0, handler.LowPriority}).Draw(t, "priority")) {
+				inside[req] = true
+			}
+			if len(inside) > 4 {
+				t.Fatalf("%d are at the head", len(inside))
+			}
+		}
+		for len(inside) > 0 {
+			get()
+		}
+		if len(due) > 0 || len(h.at)+len(h.of)+len(h.behind)+len(h.waits) > 0 {
+			t.Fatalf("left: %v, %+v", due, h)
+		}
+	})
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/transcript"
+)
+
+// life is a world that writes down all that the Reconciler does, and what others read of it. The text
+// is compared with the one in testdata.
+type life struct {
+	*transcript.Transcript
+	*world
+	began  time.Time
+	logged bytes.Buffer
+	fails  map[string]error // by method of the ledger
+	others []string         // Services that show an address
+	labels map[string]string
+	held   []lb.PoolID
+}
+
+// lives plays a life, and compares it.
+func lives(t *testing.T, name string, set func(*Settings), plays func(l *life)) {
+	t.Helper()
+	transcript.Of(t, name, func(t *testing.T, x *transcript.Transcript) {
+		t.Helper()
+		if set == nil {
+			set = func(*Settings) {}
+		}
+		l := &life{Transcript: x, world: newWorld(t, set), began: time.Now(), fails: map[string]error{}, labels: map[string]string{}}
+		l.starts()
+		plays(l)
+	})
+}
+
+// starts is the start of a process.
+func (l *life) starts() {
+	cfg := l.r.cfg
+	cfg.Cluster, cfg.Ledger, cfg.Reporter, cfg.Balancers, cfg.Rehearser = l, l, l, l, l
+	cfg.Log = slog.New(slog.NewTextHandler(&l.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	l.r, l.asked = New(cfg), nil
+}
+
+// looks reconciles the Service, and says what follows.
+func (l *life) looks() time.Duration {
+	again, err := l.r.Reconcile(l.t.Context(), "shop/web", time.Now())
+	l.warnings()
+	l.Says("looked at: %s%s; %s", after(again), failing(err), l.reads())
+	return again
+}
+
+// warnings are what the log got.
+func (l *life) warnings() {
+	for line := range strings.Lines(l.logged.String()) {
+		_, msg, _ := strings.Cut(strings.TrimSpace(line), " msg=")
+		l.Says("log: %s", msg)
+	}
+	l.logged.Reset()
+}
+
+// reads is what others read.
+func (l *life) reads() string {
+	var is []string
+	for _, c := range Conditions() {
+		if n := l.r.States.Count()[c]; n > 0 {
+			is = append(is, fmt.Sprintf("%d %s", n, c))
+		}
+	}
+	if s := l.r.States.Served("shop/web", l.s.UID); s != nil {
+		is = append(is, fmt.Sprintf("served on %s (%d pools)", s.On.Name, len(s.Pools)))
+	}
+	is = append(is, fmt.Sprintf("%d addressed, all looked at %t", l.r.States.addressed(l.Addressed()), l.r.States.looked(l.Addressed())))
+	return strings.Join(is, ", ")
+}
+
+// ends brings the result of the request that is under way.
+func (l *life) ends(edit ...func(*balancer.Result)) {
+	if l.asked == nil {
+		l.Says("nothing is under way")
+		return
+	}
+	res := balancer.Result{Request: *l.asked, Changed: true}
+	if l.asked.Desired != nil {
+		res.Addresses = lost
+	}
+	for _, f := range edit {
+		f(&res)
+	}
+	l.asked = nil
+	what := "it ends well"
+	if res.Err != nil {
+		what = "it fails: " + res.Err.Error()
+	}
+	l.Says("%s; somebody waits: %t", what, l.r.States.Ensured(res))
+}
+
+func (l *life) served() {
+	l.looks()
+	l.ends()
+	l.looks()
+}
+
+func after(d time.Duration) string {
+	if d == 0 {
+		return "not again"
+	}
+	return "again in " + d.String()
+}
+
+func failing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+func poolNames(ids []lb.PoolID) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.LoadBalancer.Name + "/" + id.Name
+	}
+	return fmt.Sprint(names)
+}
+
+// does writes down a call of the ledger, and fails it if the story says so.
+func (l *life) does(method, format string, args ...any) error {
+	err := l.fails[method]
+	l.Says(format+"%s", append(args, failing(err))...)
+	return err
+}
+
+func (l *life) Addressed() []string { return append(l.world.Addressed(), l.others...) }
+func (l *life) NamespaceLabels(_ context.Context, namespace string) (map[string]string, error) {
+	return l.labels, l.does("labels", "labels of namespace %s", namespace)
+}
+func (l *life) HeldPools(_ Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
+	for _, id := range on {
+		if id.Name != "" && len(l.held) > 0 {
+			held = append(held, lb.PoolID{LoadBalancer: id, Name: names[0]})
+		}
+	}
+	return held, l.held
+}
+
+func (l *life) Record(_ context.Context, _ Service, r Record) error {
+	class := "none"
+	if r.Class != nil {
+		class = *r.Class
+	}
+	if err := l.does("record", "ledger: places %v, groups %v, class %s", r.Places, r.Groups, class); err != nil {
+		return err
+	}
+	l.s.Record, l.s.Finalizer = r, len(r.Places) > 0
+	return nil
+}
+func (l *life) Publish(_ context.Context, _ Service, addresses []netip.Addr) error {
+	if slices.Equal(l.s.Shown, addresses) {
+		return nil
+	}
+	if err := l.does("publish", "ledger: published %v", addresses); err != nil {
+		return err
+	}
+	l.s.Shown = addresses
+	return nil
+}
+func (l *life) Contested(_ context.Context, _ Service, contests []contest.Contest) error {
+	return l.does("contested", "ledger: %d contests", len(contests))
+}
+func (l *life) Served(Service) { l.Says("ledger: its BackendPools are looked at") }
+func (l *life) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, pools []service.Pool) ([]string, error) {
+	var names []string
+	for _, p := range pools {
+		names = append(names, p.Name)
+	}
+	return names, l.does("make", "ledger: pools %v are made on %s", names, on.Name)
+}
+func (l *life) DropPools(_ context.Context, _ Service, keep []string, gone []lb.PoolID) error {
+	return l.does("drop", "ledger: pools are dropped but for %v, gone are %s", keep, poolNames(gone))
+}
+func (l *life) DropNodePools(_ context.Context, id lb.LoadBalancerID) error {
+	return l.does("nodes", "ledger: the pools of nodes of %s are dropped", id.Name)
+}
+func (l *life) Planned(ctx context.Context, _ Service, text string) error {
+	return l.does("planned", "ledger: planned is %q", text)
+}
+
+func (l *life) Tell(_ Service, e Event) {
+	kind := "Normal"
+	if e.Warning {
+		kind = "Warning"
+	}
+	text := e.Text
+	if e.Err != nil {
+		text += "|" + e.Err.Error()
+	}
+	if e.Contest != nil {
+		text += fmt.Sprintf("%s, until %s, of %d", e.Contest.In, e.Contest.Until.Sub(l.began), e.Of)
+	}
+	l.Says("event: %s %s: %s", kind, e.Reason, text)
+}
+
+func (l *life) Locate(ctx context.Context, p balancer.Placing) (string, []string, error) {
+	if p.Owner != service.Owner(l.s.UID) || p.Service != "shop/web" {
+		l.t.Errorf("located %+v", p)
+	}
+	on, leave, err := l.world.Locate(ctx, p)
+	if p.NamespaceLabels["tier"] == "front" {
+		on = "lb-2"
+		leave = slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on })
+	}
+	return on, leave, err
+}
+
+func (l *life) Reads(_ context.Context, group string) error {
+	return l.does("reads", "public IPs of group %s are read", group)
+}
+
+func (l *life) Ensure(req balancer.Request) {
+	if l.asked != nil {
+		l.t.Error("asked while a request is under way")
+	}
+	l.asked = &req
+	leave := []string{}
+	for _, id := range req.Leave {
+		leave = append(leave, id.Name)
+	}
+	wants := "nothing"
+	if req.Desired != nil {
+		wants = fmt.Sprintf("%d rules", len(req.Desired.Rules))
+	}
+	l.Says("asked: %s on %q, leave %v (on record %v), spare %t, shown %v, groups %v, held %s, made %s, again %q, own pools %v",
+		wants, req.On.Name, leave, req.Recorded, req.Spare, req.Shown, req.Groups, poolNames(req.HeldPools), poolNames(req.MadePools), req.Again, req.OwnPools)
+}
+
+func (l *life) Rehearse(ctx context.Context, _ Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error) {
+	if until, there := ctx.Deadline(); !there || time.Until(until) != rehearsalDeadline {
+		l.t.Error("a rehearsal without its deadline")
+	}
+	req, there, err := request(ctx, l)
+	return fmt.Sprintf("it would be on %q, which holds something: %t", req.On.Name, there), err
+}
+
+// err has a result fail.
+func err(text string) func(*balancer.Result) {
+	return func(r *balancer.Result) { r.Err = errors.New(text) }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package internal_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// wholly are packages whose tests make unit plays without -short in any case.
+var wholly = []string{"lab/demo", "test/controlplane"}
+
+// TestWhatShortLeavesOutIsPlayed: the race detector sees no test that -short leaves out, so make
+// unit plays these packages once more, without both.
+func TestWhatShortLeavesOutIsPlayed(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^LONG\s*:=(.*)$`).FindSubmatch(makefile)
+	if line == nil {
+		t.Fatal("the Makefile has no LONG")
+	}
+	played := strings.Fields(string(line[1]))
+	var want []string
+	for dir := range goFiles(t, "..") {
+		name := filepath.ToSlash(strings.TrimPrefix(dir, ".."+string(filepath.Separator)))
+		if slices.Contains(wholly, name) || name == "internal" {
+			continue
+		}
+		tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(tests, func(f string) bool { return asksForShort(t, f) }) {
+			want = append(want, "./"+name)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(played, want) {
+		t.Errorf("LONG of the Makefile is\n%v\nand -short leaves out tests in\n%v", played, want)
+	}
+}
+
+func asksForShort(t *testing.T, file string) bool {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Contains(raw, []byte("testing.Short()"))
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// exchange is a request, and with it what it may take from answers before: ${version} is the
+// resource version of the object's last answer, ${first} of its first, ${uid} its UID, ${ns} the
+// scenario's namespace.
+type exchange struct {
+	// request is a method and a path below the namespace: POST services. WATCH collects the events
+	// of a second. A path that begins with a slash is whole.
+	request string
+	body    string
+}
+
+// contentTypes of patches, by the method that asks for them.
+var contentTypes = map[string]string{
+	"MERGE": "application/merge-patch+json", "JSON": "application/json-patch+json",
+	"STRATEGIC": "application/strategic-merge-patch+json", "APPLY": "application/apply-patch+yaml",
+}
+
+var prefixes = map[string]string{
+	"services": "/api/v1", "nodes": "/api/v1", "configmaps": "/api/v1", "events": "/api/v1", "namespaces": "/api/v1",
+	"endpointslices": "/apis/discovery.k8s.io/v1", "leases": "/apis/coordination.k8s.io/v1", "backendpools": "/apis/weir.dev/v1alpha1",
+}
+
+// Hold has the exchanges of a scenario with a server, in a namespace of its own, and returns what
+// was answered, but for UIDs, versions, times, addresses, ports and the words of errors.
+func (sc Scenario) Hold(t *testing.T, cfg *rest.Config) []any {
+	t.Helper()
+	c := newConversation(t, cfg, "compare-"+sc.Slug())
+	var came []any
+	for _, e := range sc.exchanges {
+		came = append(came, c.one(e))
+	}
+	// As it is read from a file.
+	text, err := json.Marshal(came)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again []any
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// Slug is the name for files and namespaces.
+func (sc Scenario) Slug() string {
+	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(sc.Name), "-"), "-")
+}
+
+// Recorded returns what the real API server has answered.
+func (sc Scenario) Recorded(t *testing.T) []any {
+	t.Helper()
+	text, err := os.ReadFile(sc.File())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []any
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatalf("%s: %v", sc.File(), err)
+	}
+	return all
+}
+
+// File is where that stands.
+func (sc Scenario) File() string { return filepath.Join("testdata", "answers", sc.Slug()+".json") }
+
+// Differ fails the test for each exchange that was answered in another way.
+func (sc Scenario) Differ(t *testing.T, want, got []any) {
+	t.Helper()
+	if len(want) != len(sc.exchanges) {
+		t.Fatalf("%d answers are recorded of %d: record them anew", len(want), len(sc.exchanges))
+	}
+	for i, e := range sc.exchanges {
+		was, is := leaves("", want[i]), leaves("", got[i])
+		var diff []string
+		for _, at := range slices.Sorted(maps.Keys(was)) {
+			if is[at] != was[at] {
+				diff = append(diff, "- "+at+" "+was[at])
+			}
+		}
+		for _, at := range slices.Sorted(maps.Keys(is)) {
+			if is[at] != was[at] {
+				diff = append(diff, "+ "+at+" "+is[at])
+			}
+		}
+		if len(diff) > 0 {
+			t.Errorf("%d: %s %s (- recorded, + now)\n%s", i, e.request, e.body, strings.Join(diff, "\n"))
+		}
+	}
+}
+
+// leaves are the values of an answer by where they stand.
+func leaves(at string, v any) map[string]string {
+	all := map[string]string{}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, below := range v {
+			maps.Copy(all, leaves(at+"."+name, below))
+		}
+		if len(v) > 0 {
+			return all
+		}
+	case []any:
+		for i, below := range v {
+			maps.Copy(all, leaves(fmt.Sprintf("%s[%d]", at, i), below))
+		}
+		if len(v) > 0 {
+			return all
+		}
+	}
+	all[at] = fmt.Sprintf("%#v", v)
+	return all
+}
+
+// conversation is one with a server.
+type conversation struct {
+	t      *testing.T
+	client *http.Client
+	host   string
+	ns     string
+	// last and first are answers by path.
+	last, first map[string]map[string]any
+	names       map[string]string
+	versions    map[string]string
+}
+
+func newConversation(t *testing.T, cfg *rest.Config, ns string) *conversation {
+	t.Helper()
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = "compare/1"
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	c := &conversation{
+		t: t, client: client, host: strings.TrimSuffix(cfg.Host, "/"), ns: ns,
+		last: map[string]map[string]any{}, first: map[string]map[string]any{}, names: map[string]string{}, versions: map[string]string{},
+	}
+	if !strings.HasPrefix(c.host, "http") {
+		c.host = "https://" + c.host
+	}
+	c.one(exchange{"POST /api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"${ns}"}}`})
+	return c
+}
+
+func (c *conversation) one(e exchange) any {
+	c.t.Helper()
+	method, path, _ := strings.Cut(e.request, " ")
+	resource, query, _ := strings.Cut(path, "?")
+	text := c.filled(resource, e.body)
+	watches := method == "WATCH"
+	contentType := "application/json"
+	switch {
+	case watches:
+		method = http.MethodGet
+		query += "&watch=true&timeoutSeconds=1"
+	case contentTypes[method] != "":
+		contentType, method = contentTypes[method], http.MethodPatch
+	}
+	url := c.host + c.whole(resource)
+	if query != "" {
+		url += "?" + c.filled(resource, query)
+	}
+	req, err := http.NewRequestWithContext(c.t.Context(), method, url, strings.NewReader(text))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", contentType)
+	req.Header.Set("Accept", "application/json")
+	res, err := c.client.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		c.t.Fatal(err)
+	}
+	if watches && res.StatusCode == http.StatusOK {
+		return c.events(body)
+	}
+	return map[string]any{"code": res.StatusCode, "body": c.noted(method, resource, body)}
+}
+
+// whole returns the path of a resource.
+func (c *conversation) whole(resource string) string {
+	if strings.HasPrefix(resource, "/") {
+		return c.filled(resource, resource)
+	}
+	kind, _, _ := strings.Cut(resource, "/")
+	if kind == "nodes" || kind == "namespaces" {
+		return prefixes[kind] + "/" + strings.ReplaceAll(resource, "${ns}", c.ns)
+	}
+	return prefixes[kind] + "/namespaces/" + c.ns + "/" + resource
+}
+
+// objectPath is the path without the subresource.
+func objectPath(resource string) string {
+	return strings.TrimSuffix(resource, "/status")
+}
+
+var asked = regexp.MustCompile(`\$\{(\w+)\}`)
+
+func (c *conversation) filled(resource, text string) string {
+	return asked.ReplaceAllStringFunc(text, func(what string) string {
+		switch what {
+		case "${ns}":
+			return c.ns
+		case "${version}":
+			return metaOf(c.last[objectPath(resource)], "resourceVersion")
+		case "${first}":
+			return metaOf(c.first[objectPath(resource)], "resourceVersion")
+		case "${uid}":
+			return metaOf(c.last[objectPath(resource)], "uid")
+		}
+		c.t.Fatalf("%s asks for %s", resource, what)
+		return ""
+	})
+}
+
+func metaOf(o map[string]any, name string) string {
+	m, _ := o["metadata"].(map[string]any)
+	text, _ := m[name].(string)
+	return text
+}
+
+// noted keeps an answer for later exchanges, and returns it without what differs.
+func (c *conversation) noted(method, resource string, body []byte) any {
+	var o map[string]any
+	if err := json.Unmarshal(body, &o); err != nil {
+		return string(body)
+	}
+	if o["kind"] != "Status" && metaOf(o, "name") != "" {
+		at := objectPath(resource)
+		if method == http.MethodPost {
+			at += "/" + metaOf(o, "name")
+		}
+		c.last[at] = o
+		if c.first[at] == nil {
+			c.first[at] = o
+			if kind, _, _ := strings.Cut(resource, "/"); c.first[kind] == nil {
+				c.first[kind] = o // a watch from the first object's version
+			}
+		}
+	}
+	return c.plain(o)
+}
+
+func (c *conversation) events(body []byte) []any {
+	c.t.Helper()
+	var all []any
+	for d := json.NewDecoder(bytes.NewReader(body)); ; {
+		var e struct {
+			Type   string
+			Object map[string]any
+		}
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			c.t.Fatalf("events: %v", err)
+		}
+		if e.Type == "BOOKMARK" && metaOf(e.Object, "name") == "" {
+			if m, _ := e.Object["metadata"].(map[string]any); m["annotations"] == nil {
+				continue // they come when they come
+			}
+		}
+		if e.Type == "BOOKMARK" {
+			e.Object["metadata"].(map[string]any)["resourceVersion"] = "of any kind"
+		}
+		all = append(all, map[string]any{"type": e.Type, "object": c.plain(e.Object)})
+	}
+}
+
+// plain returns an answer without what differs between two servers.
+func (c *conversation) plain(o map[string]any) any {
+	if o["kind"] == "Status" {
+		return c.status(o)
+	}
+	if items, ok := o["items"].([]any); ok {
+		for i := range items {
+			items[i] = c.plain(items[i].(map[string]any))
+		}
+		return map[string]any{"kind": o["kind"], "items": items}
+	}
+	// A copy: what is kept stays whole.
+	text, _ := json.Marshal(o)
+	next := map[string]any{}
+	_ = json.Unmarshal(text, &next)
+	m, _ := next["metadata"].(map[string]any)
+	if m == nil {
+		return next
+	}
+	c.plainMeta(m, fmt.Sprint(next["kind"]))
+	if spec, ok := next["spec"].(map[string]any); ok {
+		c.plainSpec(spec)
+	}
+	return next
+}
+
+func (c *conversation) status(o map[string]any) any {
+	plain := map[string]any{"status": o["status"], "reason": o["reason"]}
+	details, _ := o["details"].(map[string]any)
+	plain["kind"], plain["name"] = details["kind"], details["name"]
+	causes, _ := details["causes"].([]any)
+	var all []string
+	for _, cause := range causes {
+		is := cause.(map[string]any)
+		all = append(all, fmt.Sprint(is["reason"], " ", is["field"]))
+	}
+	slices.Sort(all)
+	plain["causes"] = slices.Compact(all) // some are told twice
+	return plain
+}
+
+func (c *conversation) plainMeta(m map[string]any, kind string) {
+	if generated, ok := m["generateName"].(string); ok && strings.HasPrefix(fmt.Sprint(m["name"]), generated) {
+		m["name"] = generated + "…"
+	}
+	at := kind + "/" + fmt.Sprint(m["name"])
+	version, _ := m["resourceVersion"].(string)
+	m["resourceVersion"] = "as before"
+	if c.versions[at] != version {
+		m["resourceVersion"] = "new"
+	}
+	c.versions[at] = version
+	for _, name := range []string{"creationTimestamp", "deletionTimestamp"} {
+		if m[name] != nil {
+			m[name] = "some time"
+		}
+	}
+	if uid, ok := m["uid"].(string); ok {
+		m["uid"] = c.named("uid", uid)
+	}
+	fields, _ := m["managedFields"].([]any)
+	for _, f := range fields {
+		f.(map[string]any)["time"] = "some time"
+	}
+	// They stand in the order of their seconds.
+	slices.SortFunc(fields, func(a, b any) int { return strings.Compare(owner(a), owner(b)) })
+}
+
+func owner(fields any) string {
+	f := fields.(map[string]any)
+	return fmt.Sprint(f["manager"], " ", f["operation"], " ", f["subresource"])
+}
+
+func (c *conversation) plainSpec(spec map[string]any) {
+	if ip, ok := spec["clusterIP"].(string); ok && ip != "None" && ip != "" {
+		spec["clusterIP"] = c.named("ip", ip)
+		for i, ip := range spec["clusterIPs"].([]any) {
+			spec["clusterIPs"].([]any)[i] = c.named("ip", ip.(string))
+		}
+	}
+	if p, ok := spec["healthCheckNodePort"]; ok {
+		spec["healthCheckNodePort"] = c.named("port", fmt.Sprint(p))
+	}
+	ports, _ := spec["ports"].([]any)
+	for _, p := range ports {
+		if n, ok := p.(map[string]any)["nodePort"]; ok {
+			p.(map[string]any)["nodePort"] = c.named("port", fmt.Sprint(n))
+		}
+	}
+}
+
+// named gives values names in the order in which they come.
+func (c *conversation) named(sort, value string) string {
+	at := sort + " " + value
+	if c.names[at] == "" {
+		n := 1
+		for other := range c.names {
+			if strings.HasPrefix(other, sort+" ") {
+				n++
+			}
+		}
+		c.names[at] = fmt.Sprintf("%s-%d", sort, n)
+	}
+	return c.names[at]
+}
+
+// replaced puts a value where the text has a percent sign.
+func replaced(text, by string) string { return strings.Replace(text, "%", by, 1) }

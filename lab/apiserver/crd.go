@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+	"sigs.k8s.io/yaml"
+)
+
+// definition is what a custom resource is like.
+type definition struct {
+	schema    *apiextensionsv1.JSONSchemaProps
+	types     managedfields.TypeConverter
+	validator *validate.SchemaValidator
+	rules     []boundRule
+}
+
+// Install has the custom resources of a definition served, in its first version.
+func (s *Server) Install(crd []byte) error {
+	var is apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(crd, &is); err != nil {
+		return fmt.Errorf("custom resource definition: %w", err)
+	}
+	if len(is.Spec.Versions) == 0 || is.Spec.Versions[0].Schema == nil {
+		return fmt.Errorf("custom resource definition %q has no version with a schema", is.Name)
+	}
+	version := is.Spec.Versions[0]
+	gvk := schema.GroupVersionKind{Group: is.Spec.Group, Version: version.Name, Kind: is.Spec.Names.Kind}
+	d, err := define(gvk, version.Schema.OpenAPIV3Schema)
+	if err != nil {
+		return fmt.Errorf("custom resource definition %s: %w", is.Name, err)
+	}
+	k := customKind(gvk, d)
+	k.resource, k.shortNames = is.Spec.Names.Plural, is.Spec.Names.ShortNames
+	k.namespaced = is.Spec.Scope == apiextensionsv1.NamespaceScoped
+	k.status = version.Subresources != nil && version.Subresources.Status != nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(k)
+	return nil
+}
+
+// customKind is the kind of a definition. Its objects are unstructured.
+func customKind(gvk schema.GroupVersionKind, d *definition) *kind {
+	k := &kind{gvk: gvk, crd: d, validate: d.validate}
+	k.defaults = func(o object) {
+		u := o.(*unstructured.Unstructured)
+		dropEmpty(u)
+		prune(u.Object, d.schema, true)
+		fill(u.Object, d.schema)
+	}
+	k.clearStatus = func(o object) {
+		if k.status {
+			delete(o.(*unstructured.Unstructured).Object, "status")
+		}
+	}
+	k.keepStatus = func(next, was object) {
+		if k.status {
+			take(next.(*unstructured.Unstructured), was.(*unstructured.Unstructured), "status")
+		}
+	}
+	k.keepSpec = func(next, was object) {
+		n, fields := next.(*unstructured.Unstructured), next.GetManagedFields()
+		status, ok := n.Object["status"]
+		n.Object = was.(*unstructured.Unstructured).DeepCopy().Object
+		n.SetManagedFields(fields)
+		delete(n.Object, "status")
+		if ok {
+			n.Object["status"] = status
+		}
+	}
+	k.generation = func(next, was object) bool {
+		a, b := next.(*unstructured.Unstructured).Object, was.(*unstructured.Unstructured).Object
+		return !equality.Semantic.DeepEqual(counted(a, k.status), counted(b, k.status))
+	}
+	return k
+}
+
+// dropEmpty takes out of the metadata what says nothing, as its type does.
+func dropEmpty(u *unstructured.Unstructured) {
+	m, _ := u.Object["metadata"].(map[string]any)
+	for name, v := range m {
+		switch v := v.(type) {
+		case []any:
+			if len(v) == 0 {
+				delete(m, name)
+			}
+		case map[string]any:
+			if len(v) == 0 {
+				delete(m, name)
+			}
+		case nil:
+			delete(m, name)
+		}
+	}
+}
+
+// counted is what a generation counts the changes of.
+func counted(o map[string]any, status bool) map[string]any {
+	rest := make(map[string]any, len(o))
+	for name, v := range o {
+		if name != "metadata" && (name != "status" || !status) {
+			rest[name] = v
+		}
+	}
+	return rest
+}
+
+func take(next, was *unstructured.Unstructured, name string) {
+	delete(next.Object, name)
+	if v, ok := was.Object[name]; ok {
+		next.Object[name] = runtime.DeepCopyJSONValue(v)
+	}
+}
+
+// define reads a schema.
+func define(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (*definition, error) {
+	d := &definition{schema: props}
+	var err error
+	if d.rules, err = bind(props); err != nil {
+		return nil, err
+	}
+	if d.types, err = typesOf(gvk, props); err != nil {
+		return nil, err
+	}
+	plain, err := openAPI(props)
+	if err != nil {
+		return nil, err
+	}
+	d.validator = validate.NewSchemaValidator(plain, nil, "", strfmt.Default)
+	return d, nil
+}
+
+func openAPI(props *apiextensionsv1.JSONSchemaProps) (*spec.Schema, error) {
+	text, err := json.Marshal(props)
+	if err != nil {
+		return nil, err
+	}
+	s := &spec.Schema{}
+	return s, json.Unmarshal(text, s)
+}
+
+// typesOf are the types by which fields are owned: those of the definition, with the metadata
+// that each object has.
+func typesOf(gvk schema.GroupVersionKind, props *apiextensionsv1.JSONSchemaProps) (managedfields.TypeConverter, error) {
+	s, err := openAPI(props)
+	if err != nil {
+		return nil, err
+	}
+	s.AddExtension("x-kubernetes-group-version-kind", []any{
+		map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind},
+	})
+	var meta spec.Schema
+	if err := json.Unmarshal([]byte(objectMetaSchema), &meta); err != nil {
+		return nil, err
+	}
+	s.Properties["metadata"] = meta
+	return managedfields.NewTypeConverter(map[string]*spec.Schema{"dev.custom." + gvk.Kind: s}, false)
+}
+
+// objectMetaSchema is how the parts of the metadata merge.
+const objectMetaSchema = `{"type":"object","properties":{
+	"name":{"type":"string"},"generateName":{"type":"string"},"namespace":{"type":"string"},"selfLink":{"type":"string"},
+	"uid":{"type":"string"},"resourceVersion":{"type":"string"},"generation":{"type":"integer","format":"int64"},
+	"creationTimestamp":{"type":"string"},"deletionTimestamp":{"type":"string"},"deletionGracePeriodSeconds":{"type":"integer","format":"int64"},
+	"labels":{"type":"object","additionalProperties":{"type":"string"}},
+	"annotations":{"type":"object","additionalProperties":{"type":"string"}},
+	"finalizers":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"},
+	"ownerReferences":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["uid"],"items":{"type":"object",
+		"x-kubernetes-map-type":"atomic","properties":{"apiVersion":{"type":"string"},"kind":{"type":"string"},"name":{"type":"string"},
+		"uid":{"type":"string"},"controller":{"type":"boolean"},"blockOwnerDeletion":{"type":"boolean"}}}},
+	"managedFields":{"type":"array","x-kubernetes-list-type":"atomic","items":{"type":"object","properties":{
+		"manager":{"type":"string"},"operation":{"type":"string"},"apiVersion":{"type":"string"},"time":{"type":"string"},
+		"fieldsType":{"type":"string"},"subresource":{"type":"string"},"fieldsV1":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}
+	}}`

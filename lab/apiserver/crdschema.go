@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
+)
+
+// prune takes out what the schema does not know. The root has a kind and metadata besides.
+func prune(v any, s *apiextensionsv1.JSONSchemaProps, root bool) {
+	if s == nil || s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, below := range v {
+			if root && slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) {
+				continue
+			}
+			if p, ok := s.Properties[name]; ok {
+				prune(below, &p, false)
+			} else if s.AdditionalProperties != nil {
+				prune(below, s.AdditionalProperties.Schema, false)
+			} else {
+				delete(v, name)
+			}
+		}
+	case []any:
+		if s.Items != nil {
+			for _, below := range v {
+				prune(below, s.Items.Schema, false)
+			}
+		}
+	}
+}
+
+// fill puts in the defaults of the schema.
+func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, p := range s.Properties {
+			if is, ok := v[name]; p.Default != nil && (!ok || is == nil && !p.Nullable) {
+				var d any
+				if json.Unmarshal(p.Default.Raw, &d) == nil {
+					v[name] = d
+				}
+			}
+			if below, ok := v[name]; ok {
+				fill(below, &p)
+			}
+		}
+	case []any:
+		if s.Items != nil && s.Items.Schema != nil {
+			for _, below := range v {
+				fill(below, s.Items.Schema)
+			}
+		}
+	}
+}
+
+// validate applies the schema and its rules. They see an object as it is stored.
+func (d *definition) validate(next, before object) field.ErrorList {
+	u := next.(*unstructured.Unstructured)
+	var errs field.ErrorList
+	for _, err := range d.validator.Validate(u.Object).Errors {
+		errs = append(errs, invalid(err))
+	}
+	if slices.ContainsFunc(errs, blocks) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+	}
+	for _, r := range d.rules {
+		errs = append(errs, r.check(u, before)...)
+	}
+	return errs
+}
+
+// blocks reports whether an object is so far from its schema that its rules are not asked.
+func blocks(err *field.Error) bool {
+	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, err.Type)
+}
+
+// invalid names the field as other refusals do.
+func invalid(err error) *field.Error {
+	v, ok := errors.AsType[*openapierrors.Validation](err)
+	if !ok {
+		return field.Invalid(nil, "", err.Error())
+	}
+	at := field.NewPath(strings.TrimPrefix(v.Name, "."))
+	switch v.Code() {
+	case openapierrors.RequiredFailCode:
+		return field.Required(at, "")
+	case openapierrors.InvalidTypeCode:
+		return field.TypeInvalid(at, v.Value, strings.TrimPrefix(v.Error(), v.Name+" "))
+	case openapierrors.TooLongFailCode:
+		return field.TooLong(at, v.Value, -1)
+	case openapierrors.EnumFailCode:
+		values := make([]string, 0, len(v.Values))
+		for _, value := range v.Values {
+			values = append(values, fmt.Sprint(value))
+		}
+		return field.NotSupported(at, v.Value, values)
+	}
+	return field.Invalid(at, v.Value, strings.TrimSpace(strings.TrimPrefix(v.Error(), v.Name+" in body ")))
+}
+
+// rule is one of x-kubernetes-validations, in Go: is is the value, and was what it was before.
+type rule struct {
+	holds func(is, was map[string]any) bool
+	// transition rules speak of changes.
+	transition bool
+}
+
+// rules are those of the definitions in config/crd. No other can be evaluated here.
+var rules = map[string]rule{
+	"has(self.serviceRef) != has(self.nodes)": {holds: func(is, _ map[string]any) bool {
+		_, service := is["serviceRef"]
+		_, nodes := is["nodes"]
+		return service != nodes
+	}},
+	"self.loadBalancer == oldSelf.loadBalancer && self.poolName == oldSelf.poolName && self.ipFamily == oldSelf.ipFamily": {
+		transition: true,
+		holds: func(is, was map[string]any) bool {
+			return equality.Semantic.DeepEqual(is["loadBalancer"], was["loadBalancer"]) && is["poolName"] == was["poolName"] && is["ipFamily"] == was["ipFamily"]
+		},
+	},
+}
+
+// boundRule is a rule where it stands: in the schema of a property, or of the root.
+type boundRule struct {
+	rule
+	path          []string
+	text, message string
+}
+
+func bind(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule, error) {
+	var all []boundRule
+	for _, v := range s.XValidations {
+		r, ok := rules[v.Rule]
+		if !ok {
+			return nil, fmt.Errorf("the rule %q at %q is not one that can be evaluated here: add it to lab/apiserver/crdschema.go", v.Rule, strings.Join(path, "."))
+		}
+		all = append(all, boundRule{rule: r, path: slices.Clone(path), text: v.Rule, message: v.Message})
+	}
+	for name, p := range s.Properties {
+		below, err := bind(&p, append(slices.Clone(path), name)...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, below...)
+	}
+	return all, nil
+}
+
+func (b boundRule) check(u *unstructured.Unstructured, before object) field.ErrorList {
+	is, ok, _ := unstructured.NestedFieldNoCopy(u.Object, b.path...)
+	if !ok {
+		return nil
+	}
+	now, _ := is.(map[string]any)
+	var was map[string]any
+	if before != nil {
+		old, _, _ := unstructured.NestedFieldNoCopy(before.(*unstructured.Unstructured).Object, b.path...)
+		was, _ = old.(map[string]any)
+	}
+	if b.transition && was == nil || b.holds(now, was) {
+		return nil
+	}
+	message := b.message
+	if message == "" {
+		message = "failed rule: " + b.text
+	}
+	var at *field.Path
+	for _, name := range b.path {
+		if at == nil {
+			at = field.NewPath(name)
+		} else {
+			at = at.Child(name)
+		}
+	}
+	return field.ErrorList{field.Invalid(at, runtime.DeepCopyJSONValue(now), message)}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// discover says which kinds there are, path by path: whoever asks for all at once gets the
+// answer for this path, which is what a client has to expect.
+func (s *Server) discover(path string) (runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch path {
+	case "api":
+		return &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}, nil
+	case "apis":
+		return s.groups(), nil
+	case "version":
+		return &versionInfo{Info: version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}}, nil
+	}
+	gv, isCore := strings.CutPrefix(path, "api/")
+	if !isCore {
+		gv = strings.TrimPrefix(path, "apis/")
+	}
+	if len(s.kinds[gv]) > 0 {
+		return s.resources(gv), nil
+	}
+	for _, g := range s.groups().Groups {
+		if g.Name == gv {
+			g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+			return &g, nil
+		}
+	}
+	return nil, errNoPath
+}
+
+// versionInfo is an answer that is no object of the API.
+type versionInfo struct {
+	metav1.TypeMeta
+	version.Info
+}
+
+// DeepCopyObject implements runtime.Object.
+func (v *versionInfo) DeepCopyObject() runtime.Object { next := *v; return &next }
+
+func (s *Server) groups() *metav1.APIGroupList {
+	all := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for gv := range s.kinds {
+		group, v, in := strings.Cut(gv, "/")
+		if !in {
+			continue
+		}
+		is := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: v}
+		all.Groups = append(all.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{is}, PreferredVersion: is})
+	}
+	slices.SortFunc(all.Groups, func(a, b metav1.APIGroup) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (s *Server) resources(gv string) *metav1.APIResourceList {
+	all := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
+	for _, k := range s.kinds[gv] {
+		all.APIResources = append(all.APIResources, metav1.APIResource{
+			Name: k.resource, SingularName: strings.ToLower(k.gvk.Kind), Namespaced: k.namespaced, Kind: k.gvk.Kind, ShortNames: k.shortNames,
+			Verbs: metav1.Verbs{verbCreate, verbDelete, verbGet, verbList, verbPatch, verbUpdate, verbWatch},
+		})
+		if k.status {
+			all.APIResources = append(all.APIResources, metav1.APIResource{
+				Name: k.resource + "/status", Namespaced: k.namespaced, Kind: k.gvk.Kind, Verbs: metav1.Verbs{verbGet, verbPatch, verbUpdate},
+			})
+		}
+	}
+	slices.SortFunc(all.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"weir.dev/weir/test/controlplane"
+)
+
+// theRealOne is the API server that the tests of this package compare with.
+var theRealOne *rest.Config
+
+func TestMain(m *testing.M) {
+	controlplane.Main(m, controlplane.Options{Parallel: 16, CRDs: true, SetUp: func(env *envtest.Environment) (func() error, error) {
+		theRealOne = env.Config
+		return nil, nil
+	}})
+}

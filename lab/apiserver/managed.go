@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// managers keep account of who owns which field of the objects of a kind: by its main resource
+// and by its status, each without the fields that it does not write.
+type managers struct {
+	once sync.Once
+	// lazily is Options.OwnFromApply.
+	lazily       bool
+	main, status *managedfields.FieldManager
+}
+
+// builtInTypes are the types of the API, as client-go has them.
+var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme) })
+
+func (m *managers) of(k *kind, subresource string) *managedfields.FieldManager {
+	m.once.Do(func() {
+		m.main = newManager(k, "", "status")
+		if k.status {
+			reset := []string{"spec"}
+			if k.crd != nil {
+				reset = []string{"spec", "metadata"}
+			}
+			m.status = newManager(k, "status", reset...)
+		}
+	})
+	if subresource == "status" {
+		return m.status
+	}
+	return m.main
+}
+
+func newManager(k *kind, subresource string, reset ...string) *managedfields.FieldManager {
+	paths := make([]fieldpath.Path, 0, len(reset))
+	for _, name := range reset {
+		paths = append(paths, fieldpath.MakePathOrDie(name))
+	}
+	gv := k.gvk.GroupVersion()
+	var filter map[fieldpath.APIVersion]fieldpath.Filter
+	if k.status {
+		filter = map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(gv.String()): fieldpath.NewExcludeSetFilter(fieldpath.NewSet(paths...))}
+	}
+	var m *managedfields.FieldManager
+	var err error
+	if k.crd != nil {
+		m, err = managedfields.NewDefaultCRDFieldManager(k.crd.types, asItIs{}, defaulter{k}, creator{k}, k.gvk, gv, subresource, filter)
+	} else {
+		m, err = managedfields.NewDefaultFieldManager(builtInTypes(), scheme, defaulter{k}, scheme, k.gvk, gv, subresource, filter)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("field manager of %s: %v", k.gvk, err)) // only for want of a type converter
+	}
+	return m
+}
+
+// wrote returns an object as a request left it, with the fields that the request changed
+// owned by who sent it.
+func (m *managers) wrote(k *kind, live, next object, r *request) object {
+	if m.lazily && len(live.GetManagedFields()) == 0 {
+		next.SetManagedFields(nil)
+		return next
+	}
+	return m.of(k, r.subresource).UpdateNoErrors(live, next, r.manager()).(object)
+}
+
+// applied merges.
+func (m *managers) applied(k *kind, live object, patch *unstructured.Unstructured, r *request) (object, error) {
+	if gvk := patch.GroupVersionKind(); gvk != k.gvk {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("apply is for %s, and the patch for %s", k.gvk, gvk))
+	}
+	o, err := m.of(k, r.subresource).Apply(live, patch, r.query.Get("fieldManager"), r.query.Get("force") == "true")
+	if err != nil {
+		if _, said := errors.AsType[*apierrors.StatusError](err); said {
+			return nil, err
+		}
+		return nil, unexplained(err.Error())
+	}
+	next := o.(object)
+	next.GetObjectKind().SetGroupVersionKind(k.gvk)
+	return next, nil
+}
+
+// defaulter implements runtime.ObjectDefaulter.
+type defaulter struct{ k *kind }
+
+// Default implements runtime.ObjectDefaulter.
+func (d defaulter) Default(o runtime.Object) {
+	if d.k.defaults != nil {
+		d.k.defaults(o.(object))
+	}
+}
+
+// creator implements runtime.ObjectCreater for a custom resource.
+type creator struct{ k *kind }
+
+// New implements runtime.ObjectCreater.
+func (c creator) New(schema.GroupVersionKind) (runtime.Object, error) { return c.k.empty(), nil }
+
+// asItIs converts custom resources, which have one version.
+type asItIs struct{}
+
+// Convert implements runtime.ObjectConvertor.
+func (asItIs) Convert(_, _, _ any) error {
+	return apierrors.NewInternalError(fmt.Errorf("custom resources have one version"))
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (asItIs) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (asItIs) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}

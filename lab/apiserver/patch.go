@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+const applyPatch = "application/apply-patch"
+
+// patch changes an object as the body says.
+func (s *Server) patch(r *request) (object, error) {
+	live, err := s.get(r)
+	if err != nil {
+		return nil, err
+	}
+	before, err := json.Marshal(live)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", live, err)
+	}
+	after, err := patched(r, before, live)
+	if err != nil {
+		return nil, err
+	}
+	next, err := decode(r.kind, runtime.ContentTypeJSON, after)
+	if err != nil {
+		return nil, err
+	}
+	return s.replace(r, r.kind.managers.wrote(r.kind, live, next, r), live)
+}
+
+func patched(r *request, before []byte, live object) ([]byte, error) {
+	name, _, _ := mime.ParseMediaType(r.header.Get("Content-Type"))
+	switch types.PatchType(name) {
+	case types.JSONPatchType:
+		p, err := jsonpatch.DecodePatch(r.body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+		after, err := p.Apply(before)
+		if err != nil {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return after, nil
+	case types.MergePatchType:
+		after, err := jsonpatch.MergePatch(before, r.body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return after, nil
+	case types.StrategicMergePatchType:
+		if r.kind.crd == nil {
+			after, err := strategicpatch.StrategicMergePatch(before, r.body, live)
+			if err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+			return after, nil
+		}
+	}
+	return nil, unsupportedMedia(name)
+}
+
+// apply merges what a client wants of an object with what others do.
+func (s *Server) apply(r *request) (object, int, error) {
+	k := r.kind
+	if r.query.Get("fieldManager") == "" {
+		return nil, 0, apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}, "",
+			field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
+	}
+	patch := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(r.body, &patch.Object); err != nil {
+		return nil, 0, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	live, err := s.get(r)
+	fresh := apierrors.IsNotFound(err)
+	switch {
+	case fresh && r.subresource != "":
+		return nil, 0, err
+	case fresh:
+		live = k.empty()
+	}
+	next, err := k.managers.applied(k, live, patch, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	if fresh {
+		if next.GetName() == "" {
+			next.SetName(r.name)
+		}
+		o, err := s.create(r, next)
+		return o, http.StatusCreated, err
+	}
+	o, err := s.replace(r, next, live)
+	return o, http.StatusOK, err
+}

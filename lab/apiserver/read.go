@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func (s *Server) get(r *request) (object, error) {
+	o, ok := s.stores[r.kind].objects[key(r.namespace, r.name)]
+	if !ok {
+		return nil, apierrors.NewNotFound(r.kind.groupResource(), r.name)
+	}
+	return o, nil
+}
+
+// list answers with all that is selected: limit is more than there is.
+func (s *Server) list(r *request) (runtime.Object, int, error) {
+	sel, err := selected(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := s.notAhead(r); err != nil {
+		return nil, 0, err
+	}
+	var all []object
+	st := s.stores[r.kind]
+	for _, at := range st.keys() {
+		if o := st.objects[at]; sel.matches(o) {
+			all = append(all, o)
+		}
+	}
+	return listOf(r.kind, all, s.version), http.StatusOK, nil
+}
+
+// notAhead refuses a resource version that no write has had yet, or that is none.
+func (s *Server) notAhead(r *request) error {
+	v, err := versionOf(r.query.Get("resourceVersion"))
+	if err != nil {
+		return err
+	}
+	if v <= s.version {
+		return nil
+	}
+	late := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", v, s.version), 1)
+	late.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return late
+}
+
+func versionOf(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("Invalid value: %q: strconv.ParseUint: parsing %q: invalid syntax", text, text))
+	}
+	return v, nil
+}
+
+// listOf returns the list object of a kind.
+func listOf(k *kind, all []object, version uint64) runtime.Object {
+	at := strconv.FormatUint(version, 10)
+	if k.crd != nil {
+		list := &unstructured.UnstructuredList{Object: map[string]any{}, Items: make([]unstructured.Unstructured, len(all))}
+		list.SetGroupVersionKind(k.listKind())
+		list.SetResourceVersion(at)
+		for i, o := range all {
+			list.Items[i] = *o.(*unstructured.Unstructured)
+		}
+		return list
+	}
+	list, err := scheme.New(k.listKind())
+	if err != nil {
+		panic(err) // the scheme has the lists of all its kinds
+	}
+	items := make([]runtime.Object, len(all))
+	for i, o := range all {
+		items[i] = o
+	}
+	if err := meta.SetList(list, items); err != nil {
+		panic(err) // they are of that type
+	}
+	// The items are copies of the objects, one level deep: they name no kind.
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		return nil
+	})
+	list.GetObjectKind().SetGroupVersionKind(k.listKind())
+	list.(metav1.ListInterface).SetResourceVersion(at)
+	return list
+}
+
+// metadataOnlyOf returns an object or a list as who reads metadata alone gets it.
+func metadataOnlyOf(o runtime.Object) runtime.Object {
+	if one, ok := o.(object); ok {
+		return metadataOf(one)
+	}
+	if !meta.IsListType(o) {
+		return o
+	}
+	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: metav1.SchemeGroupVersion.String()}}
+	if m, err := meta.ListAccessor(o); err == nil {
+		list.ResourceVersion = m.GetResourceVersion()
+	}
+	_ = meta.EachListItem(o, func(one runtime.Object) error {
+		p := metadataOf(one.(object))
+		list.Items = append(list.Items, *p)
+		return nil
+	})
+	return list
+}
+
+// selection is what a list or a watch is about.
+type selection struct {
+	kind      *kind
+	namespace string
+	labels    labels.Selector
+	fields    fields.Selector
+}
+
+func selected(r *request) (selection, error) {
+	sel := selection{kind: r.kind, namespace: r.namespace, labels: labels.Everything(), fields: fields.Everything()}
+	var err error
+	if text := r.query.Get("labelSelector"); text != "" {
+		if sel.labels, err = labels.Parse(text); err != nil {
+			return sel, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	if text := r.query.Get("fieldSelector"); text != "" {
+		if sel.fields, err = fields.ParseSelector(text); err != nil {
+			return sel, apierrors.NewBadRequest(err.Error())
+		}
+		known := sel.set(r.kind.empty())
+		for _, q := range sel.fields.Requirements() {
+			if !known.Has(q.Field) {
+				return sel, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", q.Field))
+			}
+		}
+	}
+	return sel, nil
+}
+
+func (sel selection) set(o object) fields.Set {
+	set := fields.Set{}
+	if sel.kind.fields != nil {
+		set = sel.kind.fields(o)
+	}
+	set["metadata.name"] = o.GetName()
+	if sel.kind.namespaced {
+		set["metadata.namespace"] = o.GetNamespace()
+	}
+	return set
+}
+
+func (sel selection) matches(o object) bool {
+	return (sel.namespace == "" || o.GetNamespace() == sel.namespace) &&
+		(sel.labels.Empty() || sel.labels.Matches(labels.Set(o.GetLabels()))) &&
+		(sel.fields.Empty() || sel.fields.Matches(sel.set(o)))
+}

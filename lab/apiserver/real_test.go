@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"weir.dev/weir/lab/apiserver"
+)
+
+var rewrite = flag.Bool("rewrite", false, "record the answers of kube-apiserver in testdata/answers")
+
+// TestRecordedAnswersAreKubeAPIServers has each scenario's exchanges with kube-apiserver.
+func TestRecordedAnswersAreKubeAPIServers(t *testing.T) {
+	for _, sc := range apiserver.Scenarios() {
+		t.Run(sc.Slug(), func(t *testing.T) {
+			t.Parallel()
+			got := sc.Hold(t, theRealOne)
+			if !*rewrite {
+				sc.Differ(t, sc.Recorded(t), got)
+				return
+			}
+			text, err := json.MarshalIndent(got, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Dir(sc.File()), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(sc.File(), append(text, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

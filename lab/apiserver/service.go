@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func serviceKind(gvk schemaKind) *kind {
+	return &kind{
+		gvk: gvk, resource: "services", shortNames: []string{"svc"}, namespaced: true, status: true, unconditional: true,
+		upserts: true, returned: true, name: validation.NameIsDNSLabel,
+		defaults: one(defaultService), prepare: on(prepareService), admit: admitService,
+		fields: func(o object) fields.Set {
+			s := o.(*corev1.Service)
+			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+		},
+		clearStatus: one(func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }),
+		keepStatus:  on(func(s, was *corev1.Service) { was.Status.DeepCopyInto(&s.Status) }),
+		keepSpec:    on(func(s, was *corev1.Service) { was.Spec.DeepCopyInto(&s.Spec) }),
+	}
+}
+
+// defaultService fills in what needs no look at others.
+func defaultService(s *corev1.Service) {
+	sp := &s.Spec
+	if sp.Type == "" {
+		sp.Type = corev1.ServiceTypeClusterIP
+	}
+	defaultAffinity(sp)
+	for i := range sp.Ports {
+		p := &sp.Ports[i]
+		if p.Protocol == "" {
+			p.Protocol = corev1.ProtocolTCP
+		}
+		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+	if external(sp) && sp.ExternalTrafficPolicy == "" {
+		sp.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}
+	if sp.InternalTrafficPolicy == nil && sp.Type != corev1.ServiceTypeExternalName {
+		sp.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyCluster)
+	}
+	if sp.Type != corev1.ServiceTypeLoadBalancer {
+		return
+	}
+	if sp.AllocateLoadBalancerNodePorts == nil {
+		sp.AllocateLoadBalancerNodePorts = new(true)
+	}
+	for i := range s.Status.LoadBalancer.Ingress {
+		if in := &s.Status.LoadBalancer.Ingress[i]; in.IP != "" && in.IPMode == nil {
+			in.IPMode = new(corev1.LoadBalancerIPModeVIP)
+		}
+	}
+}
+
+func defaultAffinity(sp *corev1.ServiceSpec) {
+	switch sp.SessionAffinity {
+	case "":
+		sp.SessionAffinity = corev1.ServiceAffinityNone
+		sp.SessionAffinityConfig = nil
+	case corev1.ServiceAffinityNone:
+		sp.SessionAffinityConfig = nil
+	case corev1.ServiceAffinityClientIP:
+		if c := sp.SessionAffinityConfig; c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
+			sp.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(corev1.DefaultClientIPServiceAffinitySeconds)}}
+		}
+	}
+}
+
+// prepareService takes from a Service what its new type has no use for, as long as the client
+// did not change that, and keeps what was given to it when the client says nothing of it.
+func prepareService(s, was *corev1.Service) {
+	if was == nil {
+		return
+	}
+	sp, old := &s.Spec, &was.Spec
+	keepGiven(sp, old)
+	if old.Type != corev1.ServiceTypeExternalName && sp.Type == corev1.ServiceTypeExternalName {
+		dropAddresses(sp, old)
+	}
+	if nodePorts(old) && !nodePorts(sp) && samePorts(sp, old) {
+		for i := range sp.Ports {
+			sp.Ports[i].NodePort = 0
+		}
+	}
+	if checked(old) && !checked(sp) && sp.HealthCheckNodePort == old.HealthCheckNodePort {
+		sp.HealthCheckNodePort = 0
+	}
+	if old.Type == corev1.ServiceTypeLoadBalancer && sp.Type != corev1.ServiceTypeLoadBalancer {
+		if equality.Semantic.DeepEqual(sp.AllocateLoadBalancerNodePorts, old.AllocateLoadBalancerNodePorts) {
+			sp.AllocateLoadBalancerNodePorts = nil
+		}
+		if equality.Semantic.DeepEqual(sp.LoadBalancerClass, old.LoadBalancerClass) {
+			sp.LoadBalancerClass = nil
+		}
+	}
+	if external(old) && !external(sp) && sp.ExternalTrafficPolicy == old.ExternalTrafficPolicy {
+		sp.ExternalTrafficPolicy = ""
+	}
+	if sp.Type != corev1.ServiceTypeLoadBalancer {
+		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
+}
+
+// keepGiven keeps addresses and node ports for a client that leaves them out.
+func keepGiven(sp, old *corev1.ServiceSpec) {
+	if sp.Type != corev1.ServiceTypeExternalName && old.Type != corev1.ServiceTypeExternalName && sp.ClusterIP == "" {
+		sp.ClusterIP, sp.ClusterIPs = old.ClusterIP, slices.Clone(old.ClusterIPs)
+	}
+	if nodePorts(sp) && nodePorts(old) {
+		given := map[string]int32{}
+		for _, p := range old.Ports {
+			given[portKey(p)] = p.NodePort
+		}
+		for i := range sp.Ports {
+			if p := &sp.Ports[i]; p.NodePort == 0 && !taken(sp, given[portKey(*p)]) {
+				p.NodePort = given[portKey(*p)]
+			}
+		}
+	}
+	if checked(sp) && checked(old) && sp.HealthCheckNodePort == 0 {
+		sp.HealthCheckNodePort = old.HealthCheckNodePort
+	}
+}
+
+// portKey is by what the API server knows a port again.
+func portKey(p corev1.ServicePort) string { return fmt.Sprintf("%s/%d", p.Protocol, p.Port) }
+
+func taken(sp *corev1.ServiceSpec, nodePort int32) bool {
+	return slices.ContainsFunc(sp.Ports, func(p corev1.ServicePort) bool { return nodePort != 0 && p.NodePort == nodePort })
+}
+
+func dropAddresses(sp, old *corev1.ServiceSpec) {
+	if sp.ClusterIP == old.ClusterIP && slices.Equal(sp.ClusterIPs, old.ClusterIPs) {
+		sp.ClusterIP, sp.ClusterIPs = "", nil
+	}
+	if equality.Semantic.DeepEqual(sp.InternalTrafficPolicy, old.InternalTrafficPolicy) {
+		sp.InternalTrafficPolicy = nil
+	}
+	if slices.Equal(sp.IPFamilies, old.IPFamilies) {
+		sp.IPFamilies = nil
+	}
+	if equality.Semantic.DeepEqual(sp.IPFamilyPolicy, old.IPFamilyPolicy) {
+		sp.IPFamilyPolicy = nil
+	}
+}
+
+// external reports whether traffic comes from outside of the cluster.
+func external(sp *corev1.ServiceSpec) bool {
+	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort ||
+		sp.Type == corev1.ServiceTypeClusterIP && len(sp.ExternalIPs) > 0
+}
+
+// nodePorts reports whether a Service may have them.
+func nodePorts(sp *corev1.ServiceSpec) bool {
+	return sp.Type == corev1.ServiceTypeLoadBalancer || sp.Type == corev1.ServiceTypeNodePort
+}
+
+// checked reports whether each node answers a health check.
+func checked(sp *corev1.ServiceSpec) bool {
+	return sp.Type == corev1.ServiceTypeLoadBalancer && sp.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+func samePorts(sp, old *corev1.ServiceSpec) bool {
+	count := map[int32]int{}
+	for _, p := range old.Ports {
+		count[p.NodePort]++
+	}
+	for _, p := range sp.Ports {
+		count[p.NodePort]--
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}

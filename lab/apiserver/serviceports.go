@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+type schemaKind = schema.GroupVersionKind
+
+// Node ports are of Kubernetes' own range; cluster IPs are of a network as large as most.
+const (
+	firstNodePort, lastNodePort = 30000, 32767
+	serviceNetwork              = "10.0.0.0"
+)
+
+// admitService gives a Service its cluster IP and node ports, once it is known to be good.
+func admitService(s *Server, next, before object) field.ErrorList {
+	svc := next.(*corev1.Service)
+	was, _ := before.(*corev1.Service)
+	if errs := validateService(svc, was); len(errs) > 0 {
+		return errs
+	}
+	sp := &svc.Spec
+	if sp.Type != corev1.ServiceTypeExternalName {
+		defaultFamilies(sp)
+		if sp.ClusterIP == "" {
+			sp.ClusterIP = s.clusterIP(sp.IPFamilies[0])
+		}
+		if len(sp.ClusterIPs) == 0 {
+			sp.ClusterIPs = []string{sp.ClusterIP}
+		}
+	}
+	return s.givePorts(svc)
+}
+
+func defaultFamilies(sp *corev1.ServiceSpec) {
+	if sp.IPFamilyPolicy == nil {
+		sp.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+	}
+	if len(sp.IPFamilies) > 0 {
+		return
+	}
+	family := corev1.IPv4Protocol
+	if ip, err := netip.ParseAddr(sp.ClusterIP); err == nil && ip.Is6() {
+		family = corev1.IPv6Protocol
+	}
+	sp.IPFamilies = []corev1.IPFamily{family}
+	if sp.ClusterIP == corev1.ClusterIPNone && len(sp.Selector) == 0 && *sp.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack {
+		sp.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
+		sp.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	}
+}
+
+func (s *Server) clusterIP(family corev1.IPFamily) string {
+	used := map[string]bool{}
+	for _, o := range s.stores[s.kinds["v1"]["services"]].objects {
+		used[o.(*corev1.Service).Spec.ClusterIP] = true
+	}
+	for {
+		n := s.rng.IntN(1<<16-2) + 1
+		ip := netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}).String()
+		if family == corev1.IPv6Protocol {
+			ip = fmt.Sprintf("fd00::%x", n)
+		}
+		if !used[ip] {
+			return ip
+		}
+	}
+}
+
+// givePorts gives node ports to the ports that have none and want one.
+func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
+	sp := &svc.Spec
+	wants := sp.Type == corev1.ServiceTypeNodePort ||
+		sp.Type == corev1.ServiceTypeLoadBalancer && (sp.AllocateLoadBalancerNodePorts == nil || *sp.AllocateLoadBalancerNodePorts)
+	if !nodePorts(sp) {
+		return nil
+	}
+	var errs field.ErrorList
+	used := s.usedPorts(svc)
+	own := map[portUse]bool{}
+	at := field.NewPath("spec", "ports")
+	for i, p := range sp.Ports {
+		use := portUse{p.NodePort, p.Protocol}
+		switch {
+		case p.NodePort == 0:
+		case own[use]:
+			errs = append(errs, field.Duplicate(at.Index(i).Child("nodePort"), p.NodePort))
+		case p.NodePort < firstNodePort || p.NodePort > lastNodePort:
+			errs = append(errs, field.Invalid(at.Index(i).Child("nodePort"), p.NodePort, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", firstNodePort, lastNodePort)))
+		case used[use]:
+			errs = append(errs, field.Invalid(at.Index(i).Child("nodePort"), p.NodePort, "provided port is already allocated"))
+		}
+		own[use] = true
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	for i := range sp.Ports {
+		p := &sp.Ports[i]
+		if p.NodePort == 0 && wants {
+			p.NodePort = s.nodePort(used, own, p.Protocol, sharable(sp, *p))
+			own[portUse{p.NodePort, p.Protocol}] = true
+		}
+	}
+	if checked(sp) && sp.HealthCheckNodePort == 0 {
+		sp.HealthCheckNodePort = s.nodePort(used, own, corev1.ProtocolTCP, 0)
+	}
+	return nil
+}
+
+// sharable returns the node port of the same port of another protocol, if there is one: 53 of
+// TCP and of UDP get the same.
+func sharable(sp *corev1.ServiceSpec, p corev1.ServicePort) int32 {
+	for _, other := range sp.Ports {
+		if other.Port == p.Port && other.Protocol != p.Protocol && other.NodePort != 0 {
+			return other.NodePort
+		}
+	}
+	return 0
+}
+
+type portUse struct {
+	port     int32
+	protocol corev1.Protocol
+}
+
+func (s *Server) usedPorts(but *corev1.Service) map[portUse]bool {
+	used := map[portUse]bool{}
+	for _, o := range s.stores[s.kinds["v1"]["services"]].objects {
+		if o.GetUID() == but.UID {
+			continue
+		}
+		sp := o.(*corev1.Service).Spec
+		for _, p := range sp.Ports {
+			used[portUse{p.NodePort, p.Protocol}] = true
+		}
+		used[portUse{sp.HealthCheckNodePort, corev1.ProtocolTCP}] = true
+	}
+	return used
+}
+
+func (s *Server) nodePort(used, own map[portUse]bool, protocol corev1.Protocol, like int32) int32 {
+	if use := (portUse{like, protocol}); like != 0 && !used[use] && !own[use] {
+		return like
+	}
+	for {
+		port := int32(firstNodePort + s.rng.IntN(lastNodePort-firstNodePort+1)) //nolint:gosec // below 32768
+		if use := (portUse{port, protocol}); !used[use] && !own[use] {
+			return port
+		}
+	}
+}
+
+// validateService refuses what Services are refused for that a controller of load balancers meets.
+func validateService(svc, was *corev1.Service) field.ErrorList {
+	sp := &svc.Spec
+	at := field.NewPath("spec")
+	var errs field.ErrorList
+	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort}
+	if !slices.Contains(types, sp.Type) {
+		errs = append(errs, field.NotSupported(at.Child("type"), sp.Type, types))
+	}
+	if len(sp.Ports) == 0 && sp.Type != corev1.ServiceTypeExternalName && sp.ClusterIP != corev1.ClusterIPNone {
+		errs = append(errs, field.Required(at.Child("ports"), ""))
+	}
+	if sp.ClusterIP == corev1.ClusterIPNone && nodePorts(sp) {
+		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), sp.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", sp.Type)))
+	}
+	errs = append(errs, validatePorts(sp, at.Child("ports"))...)
+	errs = append(errs, validateOnly(sp, at)...)
+	for i, in := range svc.Status.LoadBalancer.Ingress {
+		if in.IP != "" && in.IPMode == nil {
+			errs = append(errs, field.Required(field.NewPath("status", "loadBalancer", "ingress").Index(i).Child("ipMode"), ""))
+		}
+	}
+	if was != nil {
+		errs = append(errs, validateServiceChange(sp, &was.Spec, at)...)
+	}
+	return errs
+}
+
+func validatePorts(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names, ports := map[string]bool{}, map[portUse]bool{}
+	for i, p := range sp.Ports {
+		is := at.Index(i)
+		switch {
+		case p.Name == "" && len(sp.Ports) > 1:
+			errs = append(errs, field.Required(is.Child("name"), ""))
+		case p.Name != "" && names[p.Name]:
+			errs = append(errs, field.Duplicate(is.Child("name"), p.Name))
+		}
+		names[p.Name] = true
+		if p.Port < 1 || p.Port > 65535 {
+			errs = append(errs, field.Invalid(is.Child("port"), p.Port, "must be between 1 and 65535, inclusive"))
+		}
+		if to := p.TargetPort; to.Type == intstr.Int && (to.IntVal < 1 || to.IntVal > 65535) {
+			errs = append(errs, field.Invalid(is.Child("targetPort"), to.IntVal, "must be between 1 and 65535, inclusive"))
+		}
+		protocols := []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}
+		if !slices.Contains(protocols, p.Protocol) {
+			errs = append(errs, field.NotSupported(is.Child("protocol"), p.Protocol, protocols))
+		}
+		if sp.Type == corev1.ServiceTypeClusterIP && p.NodePort != 0 {
+			errs = append(errs, field.Forbidden(is.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+		}
+		if use := (portUse{p.Port, p.Protocol}); ports[use] {
+			errs = append(errs, field.Duplicate(is, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
+		} else {
+			ports[use] = true
+		}
+	}
+	return errs
+}
+
+// validateOnly refuses fields of load balancers on others.
+func validateOnly(sp *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if sp.Type != corev1.ServiceTypeLoadBalancer {
+		if sp.LoadBalancerClass != nil {
+			errs = append(errs, field.Forbidden(at.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+		}
+		if sp.AllocateLoadBalancerNodePorts != nil {
+			errs = append(errs, field.Forbidden(at.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+		}
+	}
+	if !external(sp) && sp.ExternalTrafficPolicy != "" {
+		errs = append(errs, field.Invalid(at.Child("externalTrafficPolicy"), sp.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+	}
+	if !checked(sp) && sp.HealthCheckNodePort != 0 {
+		errs = append(errs, field.Invalid(at.Child("healthCheckNodePort"), sp.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+	}
+	return errs
+}
+
+// validateServiceChange refuses what cannot change.
+func validateServiceChange(sp, old *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if old.Type != corev1.ServiceTypeExternalName && sp.Type != corev1.ServiceTypeExternalName && old.ClusterIP != "" && sp.ClusterIP != old.ClusterIP {
+		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), sp.ClusterIPs, "may not change once set"))
+	}
+	switch class := at.Child("loadBalancerClass"); {
+	case equality.Semantic.DeepEqual(sp.LoadBalancerClass, old.LoadBalancerClass):
+	case sp.Type != corev1.ServiceTypeLoadBalancer && sp.LoadBalancerClass != nil:
+		errs = append(errs, field.Forbidden(class, "may only be used when `type` is 'LoadBalancer'"))
+	case sp.Type == corev1.ServiceTypeLoadBalancer && old.Type == corev1.ServiceTypeLoadBalancer:
+		errs = append(errs, field.Invalid(class, sp.LoadBalancerClass, "may not change once set"))
+	}
+	if checked(old) && checked(sp) && sp.HealthCheckNodePort != old.HealthCheckNodePort {
+		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
+	}
+	return errs
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// What a client gets instead of an answer.
+var (
+	errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	errReset   = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+)
+
+// transport is the way of one client to the server.
+type transport struct {
+	s      *Server
+	client string
+}
+
+// Transport returns the way of a client to the server, without sockets: it answers in the
+// caller's goroutine. The name stands in the log, and faults can be meant for it.
+func (s *Server) Transport(client string) http.RoundTripper { return &transport{s, client} }
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := read(req)
+	if err != nil {
+		return nil, err
+	}
+	r, wrong := t.s.parse(t.client, req)
+	r.body = body
+	if err := t.s.hinder(req.Context(), r); err != nil {
+		return t.refused(req, r, err)
+	}
+	if wrong != nil {
+		return t.refused(req, r, wrong)
+	}
+	if r.verb == verbWatch {
+		w, err := t.s.watch(req.Context(), r)
+		if err != nil {
+			return t.refused(req, r, err)
+		}
+		t.s.note(r, http.StatusOK, nil)
+		return answer(req, http.StatusOK, w.info.MediaType+w.params, w), nil
+	}
+	info, o, status, err := t.s.serve(r)
+	if err != nil {
+		return t.refused(req, r, err)
+	}
+	var out bytes.Buffer
+	if err := info.Serializer.Encode(o, &out); err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", o, err)
+	}
+	if t.s.losesAnswer(r) {
+		t.s.note(r, 0, errReset)
+		return nil, errReset
+	}
+	t.s.note(r, status, nil)
+	return answer(req, status, info.MediaType, io.NopCloser(&out)), nil
+}
+
+// read returns what a client sends, as a transport has to: all of it, and closed.
+func read(req *http.Request) ([]byte, error) {
+	if req.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	return body, errors.Join(err, req.Body.Close())
+}
+
+// refused answers with an error, or gives none if the connection was lost.
+func (t *transport) refused(req *http.Request, r *request, err error) (*http.Response, error) {
+	if errors.Is(err, errNoPath) {
+		t.s.note(r, http.StatusNotFound, err)
+		return answer(req, http.StatusNotFound, "text/plain; charset=utf-8", io.NopCloser(strings.NewReader("404 page not found\n"))), nil
+	}
+	said, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		t.s.note(r, 0, err)
+		return nil, err
+	}
+	status := said.Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	code := int(status.Code)
+	t.s.note(r, code, err)
+	var out bytes.Buffer
+	if err := inJSON.Serializer.Encode(&status, &out); err != nil {
+		return nil, fmt.Errorf("encoding a status: %w", err)
+	}
+	res := answer(req, code, runtime.ContentTypeJSON, io.NopCloser(&out))
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		res.Header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	return res, nil
+}
+
+func answer(req *http.Request, code int, contentType string, body io.ReadCloser) *http.Response {
+	return &http.Response{
+		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {contentType}, "Cache-Control": {"no-cache, private"}},
+		Body:   body, ContentLength: -1, Request: req,
+	}
+}
+
+// serve does what a request asks for, and returns the answer and its format.
+func (s *Server) serve(r *request) (runtime.SerializerInfo, runtime.Object, int, error) {
+	if r.verb == verbDiscover {
+		o, err := s.discover(strings.Trim(r.path, "/"))
+		return inJSON, o, http.StatusOK, err
+	}
+	info, metadataOnly := accepted(r.header, r.kind)
+	s.mu.Lock()
+	o, status, err := s.do(r)
+	s.mu.Unlock()
+	if err != nil {
+		return info, nil, 0, err
+	}
+	if metadataOnly {
+		o = metadataOnlyOf(o)
+	}
+	return info, o, status, nil
+}
+
+// do is called with the lock.
+func (s *Server) do(r *request) (o runtime.Object, status int, err error) {
+	switch r.verb {
+	case verbGet:
+		o, err = s.get(r)
+	case verbList:
+		return s.list(r)
+	case verbCreate:
+		var body object
+		if body, err = decode(r.kind, r.header.Get("Content-Type"), r.body); err == nil {
+			o, err = s.create(r, body)
+		}
+		return o, http.StatusCreated, err
+	case verbUpdate:
+		return s.update(r)
+	case verbPatch:
+		o, err = s.patch(r)
+	case verbApply:
+		return s.apply(r)
+	case verbDelete:
+		return s.remove(r)
+	}
+	return o, http.StatusOK, err
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// bookmarkEvery is how often a watch says how far it is.
+const bookmarkEvery = time.Minute
+
+// watcher is a watch: the body of its answer, and a place in the events of a kind. Whoever reads
+// it waits; nothing else does.
+type watcher struct {
+	s        *Server
+	ctx      context.Context
+	r        *request
+	sel      selection
+	info     runtime.SerializerInfo
+	params   string // of the media type
+	metadata bool
+
+	wake, ended chan struct{}
+	end         sync.Once
+	// deadline is when the server ends it, and marks when it says how far it is; zero is never.
+	deadline, marks time.Time
+
+	// What follows is the reader's, but for failed, which the server's lock guards.
+	pending bytes.Buffer
+	frames  io.Writer
+	initial []event
+	next    int
+	told    uint64
+	failed  error
+}
+
+var errClosed = errors.New("the watch is closed")
+
+// watch begins a watch.
+func (s *Server) watch(ctx context.Context, r *request) (*watcher, error) {
+	sel, err := selected(r)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{s: s, ctx: ctx, r: r, sel: sel, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w.info, w.metadata = accepted(r.header, r.kind)
+	w.params = ";stream=watch"
+	if w.info.MediaType == runtime.ContentTypeJSON {
+		w.params = ""
+	}
+	w.frames = w.info.StreamSerializer.NewFrameWriter(&w.pending)
+	now := time.Now()
+	w.deadline = now.Add(timeout(r))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errRefused
+	}
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	if r.query.Get("allowWatchBookmarks") == "true" {
+		w.marks = now.Add(bookmarkEvery)
+	}
+	s.stores[r.kind].watchers[w] = struct{}{}
+	return w, nil
+}
+
+// timeout is how long a watch lasts whose client does not say.
+func timeout(r *request) time.Duration {
+	if n, err := strconv.Atoi(r.query.Get("timeoutSeconds")); err == nil && n > 0 {
+		return time.Duration(n) * time.Second
+	}
+	return 30*time.Minute + rand.N(30*time.Minute) //nolint:gosec // as servers spread their load
+}
+
+// begin finds the place where it starts.
+func (w *watcher) begin() error {
+	s, st := w.s, w.s.stores[w.r.kind]
+	version, err := versionOf(w.r.query.Get("resourceVersion"))
+	if err != nil {
+		return unexplained(err.Error())
+	}
+	w.next, _ = st.after(s.version)
+	w.told = s.version
+	if w.r.query.Get("sendInitialEvents") == "true" {
+		if w.r.query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) || w.r.query.Get("allowWatchBookmarks") != "true" {
+			return apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
+				field.Forbidden(field.NewPath("resourceVersionMatch"), "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+			})
+		}
+		if err := s.notAhead(w.r); err != nil {
+			return err
+		}
+		w.initial = append(w.state(), event{kind: watch.Bookmark, version: s.version})
+		return nil
+	}
+	if version == 0 {
+		w.initial = w.state()
+		return nil
+	}
+	next, ok := st.after(version)
+	if !ok {
+		w.failed = expired(version, st.since)
+		return nil
+	}
+	w.next = next
+	return nil
+}
+
+// state are the objects there are, as if they came now.
+func (w *watcher) state() []event {
+	st := w.s.stores[w.r.kind]
+	var all []event
+	for _, at := range st.keys() {
+		if o := st.objects[at]; w.sel.matches(o) {
+			all = append(all, event{kind: watch.Added, is: o})
+		}
+	}
+	return all
+}
+
+func expired(version, since uint64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, since))
+}
+
+// wakes the reader. It is called with the server's lock.
+func (w *watcher) wakes() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close implements io.Closer.
+func (w *watcher) Close() error {
+	w.end.Do(func() {
+		close(w.ended)
+		w.s.mu.Lock()
+		defer w.s.mu.Unlock()
+		delete(w.s.stores[w.r.kind].watchers, w)
+	})
+	return nil
+}
+
+// Read implements io.Reader. It waits for the next event.
+func (w *watcher) Read(p []byte) (int, error) {
+	for {
+		if w.pending.Len() > 0 {
+			return w.pending.Read(p)
+		}
+		if err := w.ctx.Err(); err != nil {
+			return 0, err
+		}
+		e, until, err := w.take()
+		switch {
+		case err != nil:
+			return 0, err
+		case e.kind != "":
+			if err := w.encode(e); err != nil {
+				return 0, err
+			}
+		default:
+			if err := w.wait(until); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+func (w *watcher) wait(until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-w.wake:
+	case <-timer.C:
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	case <-w.ended:
+		return errClosed
+	}
+	return nil
+}
+
+// take returns the next event that is due; one of no kind if none is, and until when.
+func (w *watcher) take() (event, time.Time, error) {
+	s := w.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if w.failed != nil {
+		return w.fails()
+	}
+	if len(w.initial) > 0 {
+		e := w.initial[0]
+		w.initial = w.initial[1:]
+		return e, now, nil
+	}
+	if !now.Before(w.deadline) {
+		return event{}, now, io.EOF
+	}
+	until := w.deadline
+	st := s.stores[w.r.kind]
+	if w.next < st.forgotten {
+		w.failed = expired(w.told, st.since)
+		return w.fails()
+	}
+	for ; w.next < st.forgotten+len(st.events); w.next++ {
+		e, seen := w.sees(st.events[w.next-st.forgotten])
+		if !seen {
+			continue
+		}
+		if due := e.at.Add(s.late(w.r, e.kind)); now.Before(due) {
+			return event{}, sooner(until, due), nil
+		}
+		w.next++
+		w.told = e.version
+		return e, now, nil
+	}
+	if w.marks.IsZero() {
+		return event{}, until, nil
+	}
+	if !now.Before(w.marks) {
+		w.marks = now.Add(bookmarkEvery)
+		if w.told < s.version {
+			w.told = s.version
+			return event{kind: watch.Bookmark, version: w.told, at: now}, now, nil
+		}
+	}
+	return event{}, sooner(until, w.marks), nil
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// fails ends the watch: with an event that says why if the server does, else as a connection
+// that is lost.
+func (w *watcher) fails() (event, time.Time, error) {
+	err := w.failed
+	if said, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		w.failed = io.EOF
+		status := said.Status()
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		return event{kind: watch.Error, why: &status}, time.Time{}, nil
+	}
+	return event{}, time.Time{}, err
+}
+
+// sees returns the event as a watch with this selection has it: an object that is selected no
+// more has gone.
+func (w *watcher) sees(e event) (event, bool) {
+	is := e.kind != watch.Deleted && w.sel.matches(e.is)
+	was := e.was != nil && w.sel.matches(e.was)
+	switch {
+	case is && was:
+		e.kind = watch.Modified
+	case is:
+		e.kind = watch.Added
+	case was:
+		if e.kind != watch.Deleted { // it shows what was selected, and which write ended that
+			gone := copyOf(e.was)
+			gone.SetResourceVersion(strconv.FormatUint(e.version, 10))
+			e.is = gone
+		}
+		e.kind = watch.Deleted
+	}
+	return e, is || was
+}
+
+// encode writes an event for the client to read.
+func (w *watcher) encode(e event) error {
+	var o runtime.Object = e.is
+	switch {
+	case e.kind == watch.Bookmark:
+		o = w.bookmark(e)
+	case e.kind == watch.Error:
+		o = e.why
+	case w.metadata:
+		o = metadataOf(e.is)
+	}
+	var out bytes.Buffer
+	if err := w.info.Serializer.Encode(o, &out); err != nil {
+		return fmt.Errorf("encoding %T: %w", o, err)
+	}
+	frame := metav1.WatchEvent{Type: string(e.kind), Object: runtime.RawExtension{Raw: out.Bytes()}}
+	return w.info.StreamSerializer.Encode(&frame, w.frames)
+}
+
+// bookmark says how far the watch is; the one without a time, that what there was is complete.
+func (w *watcher) bookmark(e event) runtime.Object {
+	o := w.r.kind.empty()
+	o.SetResourceVersion(strconv.FormatUint(e.version, 10))
+	if e.at.IsZero() {
+		o.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	if w.metadata {
+		return metadataOf(o)
+	}
+	return o
+}
+
+// breakWatches has those that are chosen fail. It is called with the lock.
+func (s *Server) breakWatches(chosen func(*watcher) bool, with error) int {
+	n := 0
+	for _, st := range s.stores {
+		for w := range st.watchers {
+			if chosen(w) && w.failed == nil {
+				w.failed = with
+				w.wakes()
+				n++
+			}
+		}
+	}
+	return n
+}

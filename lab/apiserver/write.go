@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// create stores a new object.
+func (s *Server) create(r *request, next object) (object, error) {
+	k := r.kind
+	if err := s.placed(r, next); err != nil {
+		return nil, err
+	}
+	if next.GetResourceVersion() != "" {
+		return nil, unexplained("resourceVersion should not be set on objects to be created")
+	}
+	if r.verb != verbApply {
+		next = k.managers.wrote(k, k.empty(), next, r)
+	}
+	return s.insert(r, next)
+}
+
+// unexplained is an error that the API server gives no reason for.
+func unexplained(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
+}
+
+// insert is the part of create that does not ask who owns which field.
+func (s *Server) insert(r *request, next object) (object, error) {
+	k := r.kind
+	generated := next.GetName() == "" && next.GetGenerateName() != ""
+	if generated {
+		next.SetName(next.GetGenerateName() + s.suffix())
+	}
+	next.SetUID(s.uid())
+	next.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	next.SetDeletionTimestamp(nil)
+	next.SetDeletionGracePeriodSeconds(nil)
+	next.SetSelfLink("")
+	next.SetGeneration(0)
+	if k.generation != nil {
+		next.SetGeneration(1)
+	}
+	if k.clearStatus != nil {
+		k.clearStatus(next)
+	}
+	if k.prepare != nil {
+		k.prepare(next, nil)
+	}
+	at := key(next.GetNamespace(), next.GetName())
+	if err := s.check(r, next, nil); err != nil {
+		return nil, err
+	}
+	if _, is := s.stores[k].objects[at]; is {
+		return nil, apierrors.NewAlreadyExists(k.groupResource(), next.GetName())
+	}
+	if r.dryRun() {
+		return next, nil
+	}
+	s.commit(k, next, nil, watch.Added)
+	s.mayBeCollected(k, next)
+	return next, nil
+}
+
+// placed puts an object into the namespace of its request, which has to be there.
+func (s *Server) placed(r *request, next object) error {
+	if next.GetNamespace() == "" {
+		next.SetNamespace(r.namespace)
+	}
+	if next.GetNamespace() != r.namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	if !r.kind.namespaced {
+		return nil
+	}
+	o, ok := s.stores[s.kinds["v1"]["namespaces"]].objects[key("", r.namespace)]
+	if !ok {
+		return apierrors.NewNotFound(corev1.Resource("namespaces"), r.namespace)
+	}
+	if o.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	err := apierrors.NewForbidden(r.kind.groupResource(), next.GetName(),
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", r.namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", r.namespace), Field: "metadata.namespace",
+	})
+	return err
+}
+
+// check refuses what is no good, and gives what only one object can have.
+func (s *Server) check(r *request, next, before object) error {
+	k := r.kind
+	meta := field.NewPath("metadata")
+	name := k.name
+	if name == nil {
+		name = validation.NameIsDNSSubdomain
+	}
+	errs := validation.ValidateObjectMetaAccessor(next, k.namespaced, name, meta)
+	if before != nil {
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(next, before, meta)...)
+	}
+	if k.admit != nil && len(errs) == 0 {
+		errs = k.admit(s, next, before)
+	}
+	if k.validate != nil {
+		errs = append(errs, k.validate(next, before)...)
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(k.gvk.GroupKind(), next.GetName(), errs)
+	}
+	return nil
+}
+
+func (s *Server) update(r *request) (object, int, error) {
+	k := r.kind
+	next, err := decode(k, r.header.Get("Content-Type"), r.body)
+	if err != nil {
+		return nil, 0, err
+	}
+	if next.GetName() == "" {
+		next.SetName(r.name)
+	}
+	if next.GetName() != r.name {
+		return nil, 0, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", next.GetName(), r.name))
+	}
+	live, err := s.get(r)
+	switch {
+	case err == nil:
+	case k.upserts && r.subresource == "" && next.GetResourceVersion() == "":
+		o, err := s.create(r, next)
+		return o, http.StatusCreated, err
+	default:
+		return nil, 0, err
+	}
+	if next.GetNamespace() == "" {
+		next.SetNamespace(r.namespace)
+	}
+	if next.GetNamespace() != r.namespace {
+		return nil, 0, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	o, err := s.replace(r, k.managers.wrote(k, live, next, r), live)
+	return o, http.StatusOK, err
+}
+
+// replace stores what becomes of an object, unless that is what there is.
+func (s *Server) replace(r *request, next, live object) (object, error) {
+	k := r.kind
+	if err := current(r, next, live); err != nil {
+		return nil, err
+	}
+	status := r.subresource == "status"
+	switch {
+	case status && k.keepSpec != nil:
+		k.keepSpec(next, live)
+	case !status && k.keepStatus != nil:
+		k.keepStatus(next, live)
+	}
+	if next.GetUID() == "" {
+		next.SetUID(live.GetUID())
+	}
+	next.SetResourceVersion(live.GetResourceVersion())
+	next.SetCreationTimestamp(live.GetCreationTimestamp())
+	next.SetDeletionTimestamp(live.GetDeletionTimestamp())
+	next.SetDeletionGracePeriodSeconds(live.GetDeletionGracePeriodSeconds())
+	next.SetGeneration(live.GetGeneration())
+	if k.prepare != nil && !status {
+		k.prepare(next, live)
+	}
+	if k.generation != nil && k.generation(next, live) {
+		next.SetGeneration(live.GetGeneration() + 1)
+	}
+	if err := s.check(r, next, live); err != nil {
+		return nil, err
+	}
+	sameTimes(next, live)
+	if r.dryRun() || equality.Semantic.DeepEqual(next, live) {
+		return next, nil
+	}
+	if live.GetDeletionTimestamp() != nil && !k.terminates(next) {
+		s.gone(k, live)
+		return next, nil
+	}
+	s.commit(k, next, live, watch.Modified)
+	s.mayBeCollected(k, next)
+	return next, nil
+}
+
+// current refuses a write that is meant for another object, or for an older form of this one.
+func current(r *request, next, live object) error {
+	k := r.kind
+	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
+		return apierrors.NewConflict(k.groupResource(), r.name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, live.GetUID())) //nolint:staticcheck // the words of the API server
+	}
+	switch version := next.GetResourceVersion(); {
+	case version == live.GetResourceVersion(), version == "" && k.unconditional:
+		return nil
+	case version == "":
+		return apierrors.NewInvalid(schema.GroupKind{Group: k.gvk.Group, Kind: k.resource}, r.name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+		})
+	}
+	return apierrors.NewConflict(k.groupResource(), r.name, errModified)
+}
+
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// sameTimes leaves the times of ownership as they were if nothing else about it is new.
+func sameTimes(next, live object) {
+	a, b := slices.Clone(next.GetManagedFields()), live.GetManagedFields()
+	if len(a) != len(b) {
+		return
+	}
+	for i := range a {
+		a[i].Time = b[i].Time
+	}
+	if equality.Semantic.DeepEqual(a, b) {
+		next.SetManagedFields(b)
+	}
+}
+
+// gone takes an object away, and returns it as its watches are told of it: as it was, with the
+// version of its end.
+func (s *Server) gone(k *kind, live object) object {
+	last := copyOf(live)
+	s.commit(k, last, live, watch.Deleted)
+	s.collect(live.GetUID())
+	return last
+}

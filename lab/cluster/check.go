@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/lab/apiserver"
+	"weir.dev/weir/lab/armemu"
+)
+
+// Level returns what keeps Azure, the statuses and the records from being what the cluster wants
+// of them; nil if nothing does. It is asked once faults have ended and time has passed.
+func (s *Stage) Level() error {
+	f, err := s.facts()
+	if err != nil {
+		return err
+	}
+	c, err := s.observe()
+	if err != nil {
+		return err
+	}
+	var all []error
+	want := f.lines()
+	all = append(all, differs(want, slices.DeleteFunc(c.lines(s.isForeign), func(line string) bool {
+		return !slices.Contains(want, line) && (f.mayStay(line) || s.othersKeep(c, line))
+	}))...)
+	all = append(all, s.statuses(f, c)...)
+	all = append(all, s.admissions(f, c)...)
+	all = append(all, backendPools(f, c)...)
+	all = append(all, s.leftovers(f, c)...)
+	all = append(all, s.peoplesOwn(f, c)...)
+	return errors.Join(all...)
+}
+
+// differs compares lines.
+func differs(want, is []string) []error {
+	var all []error
+	slices.Sort(want)
+	slices.Sort(is)
+	for _, line := range want {
+		if !slices.Contains(is, line) {
+			all = append(all, fmt.Errorf("lacking in Azure: %s", line))
+		}
+	}
+	for _, line := range is {
+		if !slices.Contains(want, line) {
+			all = append(all, fmt.Errorf("too much in Azure: %s", line))
+		}
+	}
+	return all
+}
+
+// addressOf returns the address of a frontend by its label.
+func (c cloud) addressOf(label string) string {
+	for _, b := range c.balancers {
+		for _, f := range b.Properties.Frontends {
+			if f.label() == label {
+				return c.address(f)
+			}
+		}
+	}
+	return ""
+}
+
+// statuses compares what people read with what Azure has.
+func (s *Stage) statuses(f facts, c cloud) []error {
+	var all []error
+	for i := range f.services {
+		svc := &f.services[i]
+		var want, is []string
+		if ours(svc) {
+			for _, family := range svc.Spec.IPFamilies {
+				want = append(want, c.addressOf(labelOf(svc, family)))
+			}
+		}
+		for _, in := range svc.Status.LoadBalancer.Ingress {
+			is = append(is, in.IP)
+		}
+		slices.Sort(want)
+		slices.Sort(is)
+		if !slices.Equal(want, is) {
+			all = append(all, fmt.Errorf("the status of %s/%s shows %v, and its addresses are %v", svc.Namespace, svc.Name, is, want))
+		}
+		if !ours(svc) && slices.ContainsFunc(svc.Finalizers, func(n string) bool { return strings.HasPrefix(n, "weir.dev/") }) {
+			all = append(all, fmt.Errorf("%s/%s is not Weir's, and has its finalizer", svc.Namespace, svc.Name))
+		}
+	}
+	return all
+}
+
+// admissions tries flows at the security group.
+func (s *Stage) admissions(f facts, c cloud) []error {
+	var all []error
+	for flow, want := range f.flows(c.addressOf) {
+		if is := c.admits(flow.from, flow.to, flow.protocol, flow.port); is != want {
+			all = append(all, fmt.Errorf("the security group admits %s: %t, want %t", flow, is, want))
+		}
+	}
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return all
+}
+
+// backendPools compares what the records say with who has one.
+func backendPools(f facts, c cloud) []error {
+	var all []error
+	for i := range f.pools {
+		p := &f.pools[i]
+		synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
+		switch {
+		case p.DeletionTimestamp != nil:
+			all = append(all, fmt.Errorf("BackendPool %s/%s is still being deleted", p.Namespace, p.Name))
+		case synced != nil && synced.Reason == v1alpha1.ReasonPoolNotFound && p.Spec.Nodes != nil && !f.allNodes(p.Spec.LoadBalancer.Name, familyOf(p.Spec.PoolName)) && !c.hasPool(poolOf(p)):
+			// no flow goes there: it was made for a load balancer that is made anew since, without that pool
+		case synced == nil || synced.Reason != v1alpha1.ReasonLevel && !p.Spec.Paused:
+			all = append(all, fmt.Errorf("BackendPool %s/%s is not level: %s", p.Namespace, p.Name, spell(synced)))
+		case p.Spec.ServiceRef != nil && !slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
+			return svc.Namespace == p.Namespace && svc.Name == p.Spec.ServiceRef.Name
+		}):
+			all = append(all, fmt.Errorf("BackendPool %s/%s has no Service %s", p.Namespace, p.Name, p.Spec.ServiceRef.Name))
+		}
+	}
+	return all
+}
+
+// allNodes reports whether a Service sends flows of a load balancer to all nodes.
+func (f facts) allNodes(balancer string, family corev1.IPFamily) bool {
+	return slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
+		return ours(&svc) && balancerOf(&svc) == balancer && !local(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
+	})
+}
+
+func spell(synced any) string {
+	text, _ := json.Marshal(synced)
+	return string(text)
+}
+
+// leftovers looks for what names a Service that is not Weir's any more, or is no more.
+func (s *Stage) leftovers(f facts, c cloud) []error {
+	var all []error
+	alive := map[string]bool{}
+	for i := range f.services {
+		svc := &f.services[i]
+		if ours(svc) {
+			alive[owner(svc)] = true
+		}
+		if svc.DeletionTimestamp != nil {
+			all = append(all, fmt.Errorf("%s/%s is still being deleted, with %v", svc.Namespace, svc.Name, svc.Finalizers))
+		}
+	}
+	for owner, key := range s.owners {
+		if !alive[owner] && strings.Contains(c.text, owner) && !s.shared(owner, c) {
+			all = append(all, fmt.Errorf("something in Azure is of %s (%s), which has no load balancer any more", key, owner))
+		}
+	}
+	hosts := map[string]bool{}
+	for _, b := range c.balancers {
+		for _, f := range b.Properties.Frontends {
+			hosts[c.address(f)] = true
+		}
+	}
+	for i := range f.nodes {
+		for _, a := range f.nodes[i].Status.Addresses {
+			hosts[a.Address] = true
+		}
+	}
+	for address, lives := range s.gone {
+		hosts[address] = s.lives() > lives // a node that left meanwhile stays (0010)
+	}
+	for _, r := range c.rules {
+		if !strings.HasPrefix(r.Name, "k8s-azure-lb_") {
+			continue
+		}
+		for _, to := range append(r.Properties.Destinations, r.Properties.Destination) {
+			if to != "" && !hosts[to] {
+				all = append(all, fmt.Errorf("security rule %s is about %s, which is nobody's", r.Name, to))
+			}
+		}
+	}
+	return all
+}
+
+// shared reports whether a frontend keeps the name of the Service that first had it, for others
+// who share its address.
+func (s *Stage) shared(owner string, c cloud) bool {
+	rest := c.text
+	for _, b := range c.balancers {
+		for _, f := range b.Properties.Frontends {
+			if f.Properties.PublicIP == nil || s.peoples[strings.ToLower(f.Properties.PublicIP.ID)] == "" {
+				continue
+			}
+			rest = strings.ReplaceAll(rest, f.Name, "")
+		}
+	}
+	return !strings.Contains(rest, owner)
+}
+
+// peoplesOwn looks whether what is other people's is as they left it.
+func (s *Stage) peoplesOwn(f facts, c cloud) []error {
+	var all []error
+	for member := range s.foreign {
+		if s.stays(member) && !c.holds(member) {
+			all = append(all, fmt.Errorf("%s has lost %s, which others had put there", member.pool, member.ip))
+		}
+	}
+	if !slices.ContainsFunc(c.rules, func(r securityRule) bool { return r.Name == "ssh" }) {
+		all = append(all, errors.New("the security group has lost the rule ssh, which others had put there"))
+	}
+	for _, e := range f.events {
+		if hasToken(e.Message) {
+			all = append(all, fmt.Errorf("an event tells a token: %s", e.Message))
+		}
+	}
+	for _, shown := range []any{f.services, f.nodes, f.pools} {
+		if text, _ := json.Marshal(shown); hasToken(string(text)) {
+			all = append(all, fmt.Errorf("an object tells a token: %s", text))
+		}
+	}
+	return append(all, s.named(c)...)
+}
+
+// named looks whether the public IPs that people made are there.
+func (s *Stage) named(c cloud) []error {
+	var all []error
+	for _, id := range slices.Sorted(maps.Keys(s.peoples)) {
+		if is := c.addresses[id].Properties.IP; is != s.peoples[id] {
+			all = append(all, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.peoples[id], is))
+		}
+	}
+	return all
+}
+
+// traffic counts requests.
+type traffic struct {
+	azure, api int // positions in the logs
+}
+
+// since returns what the processes have sent since the last look: writes, but for leases, and the
+// number of all else.
+func (s *Stage) since() (writes []string, reads int) {
+	calls := s.emu.Calls(func(c armemu.Call) bool { return c.Seq > uint64(s.counted.azure) }) //nolint:gosec // small
+	for _, c := range calls {
+		s.counted.azure = int(c.Seq) //nolint:gosec // small
+		if c.Method == http.MethodGet {
+			reads++
+			continue
+		}
+		writes = append(writes, fmt.Sprintf("%s %s %s: %d", s.clock(c.Time), c.Method, c.Path, c.Status))
+	}
+	requests := s.api.Log()
+	for _, r := range requests[min(s.counted.api, len(requests)):] {
+		switch {
+		case !strings.HasPrefix(r.Client, "weir-") || r.Resource == "leases":
+		case isWrite(r):
+			writes = append(writes, s.clock(r.At)+" "+r.String())
+		default:
+			reads++
+		}
+	}
+	s.counted.api = len(requests)
+	return writes, reads
+}
+
+func isWrite(r apiserver.Request) bool {
+	return !slices.Contains([]string{"get", "list", "watch", "discover"}, strings.ToLower(r.Verb))
+}
+
+// Settles waits until all is level, for at most so long. The error says what is not.
+func (s *Stage) Settles(most time.Duration) error {
+	for end := time.Now().Add(most); ; {
+		err := s.Level()
+		if err == nil {
+			return nil
+		}
+		if !time.Now().Before(end) {
+			return fmt.Errorf("not level within %s:\n%w", most, err)
+		}
+		s.Pass(5 * time.Second)
+	}
+}
+
+// Rests lets an hour pass in which nothing may be written, and little may be read.
+func (s *Stage) Rests(reads int) error {
+	s.since()
+	s.Pass(time.Hour)
+	writes, n := s.since()
+	var all []error
+	if len(writes) > 0 {
+		all = append(all, fmt.Errorf("%d writes in an hour in which nothing changed:\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n")))
+	}
+	if n > reads {
+		all = append(all, fmt.Errorf("%d reads in an hour in which nothing changed, want %d at most", n, reads))
+	}
+	return errors.Join(append(all, s.Level())...)
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/lab/apiserver"
+)
+
+// stage plays a story on a stage of its own, in virtual time.
+func stage(t *testing.T, opts Options, story func(s *Stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		opts.Settle = synctest.Wait
+		s, err := New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if failed := recover(); failed != nil {
+				if err, ok := failed.(failure); ok {
+					t.Error(err)
+				} else {
+					t.Errorf("panic: %v\n%s", failed, debug.Stack())
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if t.Failed() {
+				t.Log(s.Log())
+			}
+		}()
+		story(s)
+	})
+}
+
+// failure ends a story.
+type failure struct{ error }
+
+// must ends a story whose stage cannot be set, or that does not end as it has to.
+func must(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func TestWeirStartsAndStopsInVirtualTime(t *testing.T) {
+	for range 2 {
+		stage(t, Options{}, func(s *Stage) {
+			s.Start()
+			s.Pass(time.Minute)
+		})
+	}
+}
+
+func TestAServiceIsServed(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		must(s.AddService("shop/web", nil))
+		must(s.Endpoints("shop/web", map[int]bool{0: true, 1: true}))
+		must(s.Settles(2 * time.Minute))
+		s.Pass(settled)
+		must(s.Rests(400))
+		must(s.DeleteService("shop/web"))
+		must(s.Settles(2 * time.Minute))
+		s.Pass(settled)
+		must(s.Rests(400))
+	})
+}
+
+// A process that is told to stop before the API server has listed everything stops.
+func TestStoppedBeforeTheCachesAreFilled(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		s.APIFault(0, apiserver.Fault{Resource: "services", Hang: true})
+		s.Start()
+		s.Pass(3 * time.Second)
+		began := time.Now()
+		s.replicas[0].stop()
+		if took := time.Since(began); took > 5*time.Second {
+			must(fmt.Errorf("it took %s to stop", took))
+		}
+	})
+}
+
+// Of two processes one writes; one that loses the API server in the middle of its work stops, and the
+// other goes on with it.
+func TestOnlyTheLeaderWrites(t *testing.T) {
+	stage(t, Options{Replicas: 2}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		must(s.AddService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+		must(s.Endpoints("shop/web", map[int]bool{0: true, 1: true}))
+		must(s.Settles(5 * time.Minute))
+		for i := range s.replicas {
+			must(s.Endpoints("shop/web", map[int]bool{i: true}))
+			s.APIFault(i, apiserver.Fault{Away: true})
+			s.Pass(40 * time.Second)
+			s.EndFaults()
+			must(s.Settles(5 * time.Minute))
+		}
+	})
+}

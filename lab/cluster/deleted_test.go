@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/config"
+)
+
+// rarely has drift looked for once a day: what has to come at once must not wait for it.
+func rarely(c *config.Config) {
+	day := int((24 * time.Hour).Seconds())
+	c.DriftSeconds = &day
+}
+
+// A BackendPool that somebody deletes is made again at once, that of all nodes as a Service's own.
+func TestABackendPoolThatSomebodyDeletesIsMadeAgain(t *testing.T) {
+	for about, pools := range map[string][]string{
+		"of all nodes":             {"weir-system/nodes.kubernetes"},
+		"a Service's own":          {"shop/api.kubernetes"},
+		"both of one Service":      {"shop/both.kubernetes", "shop/both.kubernetes.ipv6"},
+		"all that there are":       {"shop/api.kubernetes", "shop/both.kubernetes", "shop/both.kubernetes.ipv6", "weir-system/nodes.kubernetes"},
+		"all, the nodes' at first": {"weir-system/nodes.kubernetes", "shop/both.kubernetes.ipv6", "shop/both.kubernetes", "shop/api.kubernetes"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			stage(t, Options{Configure: rarely}, func(s *Stage) {
+				for n := range 3 {
+					must(s.AddNode(n))
+				}
+				s.Start()
+				local := func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }
+				must(s.AddService("shop/web", nil))
+				must(s.AddService("shop/api", local))
+				must(s.AddService("shop/both", func(svc *corev1.Service) {
+					local(svc)
+					svc.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+				}))
+				for _, name := range []string{"shop/web", "shop/api", "shop/both"} {
+					must(s.Endpoints(name, map[int]bool{0: true, 1: true}))
+				}
+				must(s.Settles(5 * time.Minute))
+				for _, pool := range pools {
+					must(s.DeletePool(pool))
+				}
+				s.Pass(30 * time.Second)
+				must(s.ChangeNode(2, func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }))
+				must(s.Endpoints("shop/api", map[int]bool{1: true}))
+				must(s.Endpoints("shop/both", map[int]bool{1: true}))
+				must(s.Settles(2 * time.Minute))
+			})
+		})
+	}
+}

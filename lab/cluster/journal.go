@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// journal is what the processes log, the newest lines of it, and what the stage did. A token in
+// it is noted.
+type journal struct {
+	mu     sync.Mutex
+	start  time.Time
+	lines  []string
+	tokens tokens
+}
+
+// mostLines is how many are kept.
+const mostLines = 4000
+
+func newJournal() *journal {
+	sharedLoggers()
+	return &journal{start: time.Now()}
+}
+
+// sharedLoggers has what libraries log by the process's own loggers, which all stages share, be
+// searched for tokens, and rest for nobody: apimachinery's pause between two errors counts from the
+// last one that any stage had, at a time of its own, which may be years ahead.
+var sharedLoggers = sync.OnceFunc(func() {
+	log := funcr.New(func(prefix, args string) { ofLibraries.search(prefix + " " + args) }, funcr.Options{})
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
+		func(_ context.Context, err error, message string, args ...any) { log.Error(err, message, args...) },
+	}
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+})
+
+// ofLibraries is what client-go and controller-runtime have written down of tokens, on any stage.
+var ofLibraries tokens
+
+// tokens are lines in which there is one.
+type tokens struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *tokens) search(line string) {
+	if !hasToken(line) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, line)
+}
+
+func (t *tokens) all() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.lines)
+}
+
+// logger returns the log of a process.
+func (j *journal) logger(process string) *slog.Logger {
+	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})).With("process", process)
+}
+
+// Write implements io.Writer.
+func (j *journal) Write(line []byte) (int, error) {
+	j.add(string(bytes.TrimRight(line, "\n")))
+	return len(line), nil
+}
+
+// note adds what the stage does.
+func (j *journal) note(format string, args ...any) { j.add("--- " + fmt.Sprintf(format, args...)) }
+
+func (j *journal) add(line string) {
+	line = fmt.Sprintf("%+.3fs %s", time.Since(j.start).Seconds(), line)
+	j.tokens.search(line)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.lines) == 2*mostLines {
+		j.lines = append([]string(nil), j.lines[mostLines:]...)
+	}
+	j.lines = append(j.lines, line)
+}
+
+func hasToken(text string) bool {
+	return strings.Contains(text, azureToken) || strings.Contains(text, apiToken)
+}
+
+func (j *journal) leaks() []string { return append(j.tokens.all(), ofLibraries.all()...) }
+
+func (j *journal) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.lines, "\n")
+}
+
+// Log returns what was logged, and what the stage did.
+func (s *Stage) Log() string { return s.log.text() }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/config/crd"
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/kube/view"
+)
+
+// furnish makes what every cluster and its Azure have.
+func (s *Stage) furnish() error {
+	for id, body := range map[string]string{
+		vnetID: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/48"]},"subnets":[
+			{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/16","fd00::/64"]}}]}}`,
+		securityGroup: `{"location":"eastus","properties":{"securityRules":[
+			{"name":"ssh","properties":{"priority":300,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"198.51.100.7",
+			"sourcePortRange":"*","destinationAddressPrefix":"*","destinationPortRange":"22"}}]}}`,
+	} {
+		if err := s.emu.Put(id, []byte(body)); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	files, err := crd.Files.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		text, err := crd.Files.ReadFile(f.Name())
+		if err == nil {
+			err = s.api.Install(text)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	s.people, err = client.New(s.api.RESTConfig("people"), client.Options{Scheme: view.Scheme(), Mapper: mapper()})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{weirNamespace, "shop", "blog"} {
+		if err := s.people.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// ctx is that of people, who wait as long as it takes.
+var ctx = context.Background()
+
+// mapper knows the kinds that people write.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
+		corev1.SchemeGroupVersion.WithKind("Service"):            meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Node"):               meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("Namespace"):          meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("Event"):              meta.RESTScopeNamespace,
+		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"): meta.RESTScopeNamespace,
+		v1alpha1.GroupVersion.WithKind("BackendPool"):            meta.RESTScopeNamespace,
+	} {
+		m.Add(kind, scope)
+	}
+	return m
+}
+
+// AddNode adds a node, whose address follows from its number.
+func (s *Stage) AddNode(number int) error {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(number), Labels: map[string]string{"kubernetes.io/hostname": nodeName(number)}}}
+	n.Spec.ProviderID = "azure://" + inGroup + "/providers/Microsoft.Compute/virtualMachines/" + n.Name
+	n.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.1.%d", number+4)},
+		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("fd00::1:%x", number+4)},
+		{Type: corev1.NodeHostName, Address: n.Name},
+	}
+	status := n.Status
+	if err := s.people.Create(ctx, n); err != nil {
+		return err
+	}
+	for _, a := range status.Addresses {
+		delete(s.gone, a.Address)
+	}
+	n.Status = status
+	return s.people.Status().Update(ctx, n)
+}
+
+func nodeName(number int) string { return fmt.Sprintf("node-%d", number) }
+
+// ChangeNode edits a node.
+func (s *Stage) ChangeNode(number int, edit func(*corev1.Node)) error {
+	n := &corev1.Node{}
+	return s.change(n, client.ObjectKey{Name: nodeName(number)}, func() { edit(n) })
+}
+
+// DeleteNode deletes a node; its endpoints go as well.
+func (s *Stage) DeleteNode(number int) error {
+	all := &discoveryv1.EndpointSliceList{}
+	if err := s.people.List(ctx, all); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		slice := &all.Items[i]
+		err := s.change(slice, client.ObjectKeyFromObject(slice), func() {
+			slice.Endpoints = slices.DeleteFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return *e.NodeName == nodeName(number) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	n := &corev1.Node{}
+	if err := s.people.Get(ctx, client.ObjectKey{Name: nodeName(number)}, n); err != nil {
+		return err
+	}
+	for _, a := range n.Status.Addresses {
+		s.gone[a.Address] = s.lives()
+	}
+	return s.people.Delete(ctx, n)
+}
+
+// lives is how many processes there ever were.
+func (s *Stage) lives() int {
+	n := 0
+	for _, r := range s.replicas {
+		n += int(r.lives.Load())
+	}
+	return n
+}
+
+// change edits an object, again where somebody else was faster.
+func (s *Stage) change(o client.Object, at client.ObjectKey, edit func()) error {
+	for {
+		if err := s.people.Get(ctx, at, o); err != nil {
+			return err
+		}
+		edit()
+		if err := s.people.Update(ctx, o); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// split reads a key, namespace/name.
+func split(key string) client.ObjectKey {
+	for i := range key {
+		if key[i] == '/' {
+			return client.ObjectKey{Namespace: key[:i], Name: key[i+1:]}
+		}
+	}
+	return client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: key}
+}
+
+// AddService creates a Service of Weir's, and the slice of its endpoints, which has none yet.
+func (s *Stage) AddService(key string, edit func(*corev1.Service)) error {
+	at := split(key)
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(app.LoadBalancerClass), Selector: map[string]string{"app": at.Name},
+			Ports: []corev1.ServicePort{{Name: "tcp-80", Port: 80, Protocol: corev1.ProtocolTCP}},
+		},
+	}
+	if edit != nil {
+		edit(svc)
+	}
+	if err := s.people.Create(ctx, svc); err != nil {
+		return err
+	}
+	s.owners[owner(svc)] = key
+	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: at.Namespace, Name: sliceName(at.Name, family), Labels: map[string]string{discoveryv1.LabelServiceName: at.Name},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: at.Name, UID: svc.UID}},
+			},
+			AddressType: family,
+		}
+		if err := s.people.Create(ctx, slice); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func sliceName(service string, family discoveryv1.AddressType) string {
+	return service + "-" + map[discoveryv1.AddressType]string{discoveryv1.AddressTypeIPv4: "4", discoveryv1.AddressTypeIPv6: "6"}[family]
+}
+
+// ChangeService edits a Service.
+func (s *Stage) ChangeService(key string, edit func(*corev1.Service)) error {
+	svc := &corev1.Service{}
+	return s.change(svc, split(key), func() { edit(svc) })
+}
+
+// DeleteService deletes a Service.
+func (s *Stage) DeleteService(key string) error {
+	at := split(key)
+	return s.people.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}})
+}
+
+// Endpoints says on which nodes a Service has endpoints, and whether they are ready.
+func (s *Stage) Endpoints(key string, on map[int]bool) error {
+	at := split(key)
+	var failed []error
+	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		slice := &discoveryv1.EndpointSlice{}
+		failed = append(failed, s.change(slice, client.ObjectKey{Namespace: at.Namespace, Name: sliceName(at.Name, family)}, func() {
+			slice.Endpoints = nil
+			for _, number := range slices.Sorted(maps.Keys(on)) {
+				address := fmt.Sprintf("10.244.%d.9", number)
+				if family == discoveryv1.AddressTypeIPv6 {
+					address = fmt.Sprintf("fd01::%x:9", number)
+				}
+				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+					Addresses: []string{address}, NodeName: new(nodeName(number)), Conditions: discoveryv1.EndpointConditions{Ready: new(on[number])},
+				})
+			}
+		}))
+	}
+	return errors.Join(failed...)
+}
+
+// ChangePool edits a BackendPool, such as somebody who pauses it.
+func (s *Stage) ChangePool(key string, edit func(*v1alpha1.BackendPool)) error {
+	p := &v1alpha1.BackendPool{}
+	return s.change(p, split(key), func() { edit(p) })
+}
+
+// AddPool creates a BackendPool by hand.
+func (s *Stage) AddPool(p *v1alpha1.BackendPool) error { return s.people.Create(ctx, p) }
+
+// DeletePool deletes a BackendPool by hand, and with it the record of what in its pool is Weir's.
+func (s *Stage) DeletePool(key string) error {
+	p := &v1alpha1.BackendPool{}
+	if err := s.people.Get(ctx, split(key), p); err != nil {
+		return err
+	}
+	s.forgetForeign(poolOf(p))
+	return s.people.Delete(ctx, p)
+}

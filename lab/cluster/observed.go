@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// cloud is what Azure holds, read from the bodies that it would show.
+type cloud struct {
+	text      string // all of it
+	balancers []balancer
+	addresses map[string]publicIP // by folded id
+	rules     []securityRule
+}
+
+type ref struct {
+	ID string `json:"id"`
+}
+
+func (r *ref) name() string {
+	if r == nil {
+		return ""
+	}
+	return r.ID[strings.LastIndex(r.ID, "/")+1:]
+}
+
+type balancer struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Frontends []frontend `json:"frontendIPConfigurations"`
+		Pools     []pool     `json:"backendAddressPools"`
+		Rules     []rule     `json:"loadBalancingRules"`
+		Probes    []probe    `json:"probes"`
+	} `json:"properties"`
+}
+
+type frontend struct {
+	Name       string `json:"name"`
+	Properties struct {
+		PublicIP *ref   `json:"publicIPAddress"`
+		Private  string `json:"privateIPAddress"`
+	} `json:"properties"`
+}
+
+type pool struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Addresses []struct {
+			Properties struct {
+				IP    string `json:"ipAddress"`
+				Admin string `json:"adminState"`
+			} `json:"properties"`
+		} `json:"loadBalancerBackendAddresses"`
+	} `json:"properties"`
+}
+
+type rule struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Protocol     string `json:"protocol"`
+		Frontend     *ref   `json:"frontendIPConfiguration"`
+		Pool         *ref   `json:"backendAddressPool"`
+		Probe        *ref   `json:"probe"`
+		FrontendPort int32  `json:"frontendPort"`
+		BackendPort  int32  `json:"backendPort"`
+		Floating     bool   `json:"enableFloatingIP"`
+		Reset        bool   `json:"enableTcpReset"`
+		Idle         int32  `json:"idleTimeoutInMinutes"`
+		Distribution string `json:"loadDistribution"`
+	} `json:"properties"`
+}
+
+type probe struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Protocol  string `json:"protocol"`
+		Port      int32  `json:"port"`
+		Path      string `json:"requestPath"`
+		Interval  int32  `json:"intervalInSeconds"`
+		Threshold int32  `json:"probeThreshold"`
+	} `json:"properties"`
+}
+
+type publicIP struct {
+	Name       string            `json:"name"`
+	Tags       map[string]string `json:"tags"`
+	Properties struct {
+		IP string `json:"ipAddress"`
+	} `json:"properties"`
+}
+
+type securityRule struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Priority     int      `json:"priority"`
+		Direction    string   `json:"direction"`
+		Access       string   `json:"access"`
+		Protocol     string   `json:"protocol"`
+		Source       string   `json:"sourceAddressPrefix"`
+		Sources      []string `json:"sourceAddressPrefixes"`
+		Destination  string   `json:"destinationAddressPrefix"`
+		Destinations []string `json:"destinationAddressPrefixes"`
+		Port         string   `json:"destinationPortRange"`
+		Ports        []string `json:"destinationPortRanges"`
+	} `json:"properties"`
+}
+
+// observe reads Azure.
+func (s *Stage) observe() (cloud, error) {
+	raw := s.emu.Snapshot()
+	c := cloud{text: string(raw), addresses: map[string]publicIP{}}
+	var all []struct {
+		ID   string          `json:"id"`
+		Body json.RawMessage `json:"body"`
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return c, fmt.Errorf("snapshot: %w", err)
+	}
+	for _, r := range all {
+		kind := strings.ToLower(r.ID)
+		var err error
+		switch {
+		case strings.Contains(kind, "/loadbalancers/"):
+			var b balancer
+			err = json.Unmarshal(r.Body, &b)
+			c.balancers = append(c.balancers, b)
+		case strings.Contains(kind, "/publicipaddresses/"):
+			var p publicIP
+			err = json.Unmarshal(r.Body, &p)
+			c.addresses[kind] = p
+		case strings.Contains(kind, "/networksecuritygroups/"):
+			var g struct {
+				Properties struct {
+					Rules []securityRule `json:"securityRules"`
+				} `json:"properties"`
+			}
+			err = json.Unmarshal(r.Body, &g)
+			c.rules = g.Properties.Rules
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", r.ID, err)
+		}
+	}
+	slices.SortFunc(c.rules, func(a, b securityRule) int { return a.Properties.Priority - b.Properties.Priority })
+	return c, nil
+}
+
+// label names a frontend by what is independent of who made it first: its public IP, or itself.
+func (f frontend) label() string {
+	if f.Properties.PublicIP != nil {
+		return "public IP " + f.Properties.PublicIP.name()
+	}
+	return "private " + f.Name
+}
+
+// address is the one that a frontend has.
+func (c cloud) address(f frontend) string {
+	if f.Properties.PublicIP != nil {
+		return c.addresses[strings.ToLower(f.Properties.PublicIP.ID)].Properties.IP
+	}
+	return f.Properties.Private
+}
+
+// lines spell what Azure holds, one line a frontend, rule, pool, probe or public IP.
+func (c cloud) lines(foreign func(pool string, ip string) bool) []string {
+	var all []string
+	for _, b := range c.balancers {
+		all = append(all, b.lines(foreign)...)
+	}
+	for _, p := range c.addresses {
+		all = append(all, fmt.Sprintf("public IP %s of %q", p.Name, p.Tags["k8s-azure-service"]))
+	}
+	return all
+}
+
+func (b balancer) lines(foreign func(pool string, ip string) bool) []string {
+	all := []string{"load balancer " + b.Name}
+	frontends, pools, probes := map[string]string{}, map[string]string{}, map[string]probe{}
+	used := map[string]bool{}
+	for _, f := range b.Properties.Frontends {
+		frontends[f.Name] = f.label()
+		all = append(all, b.Name+": frontend "+f.label())
+	}
+	for _, p := range b.Properties.Pools {
+		var members []string
+		theirs := 0
+		for _, a := range p.Properties.Addresses {
+			if foreign(b.Name+"/"+p.Name, a.Properties.IP) {
+				theirs++
+				continue
+			}
+			member := a.Properties.IP
+			if strings.EqualFold(a.Properties.Admin, "Down") {
+				member += "(Down)"
+			}
+			members = append(members, member)
+		}
+		slices.Sort(members)
+		pools[p.Name] = strings.Join(members, " ")
+		used["pool "+p.Name] = theirs > 0 && len(members) == 0 // it stays with what others put there
+	}
+	for _, p := range b.Properties.Probes {
+		probes[p.Name] = p
+	}
+	for _, r := range b.Properties.Rules {
+		p := r.Properties
+		used["pool "+p.Pool.name()], used["probe "+p.Probe.name()] = true, true
+		all = append(all, fmt.Sprintf("%s: %s %s %d to %d%s%s, idle %d, %s, probe %s, members %s", b.Name, frontends[p.Frontend.name()],
+			strings.ToUpper(p.Protocol), p.FrontendPort, p.BackendPort, word(p.Floating, " floating"), word(p.Reset, " reset"), p.Idle,
+			p.Distribution, spellProbe(p.Probe, probes), pools[p.Pool.name()]))
+	}
+	for name, members := range pools {
+		if !used["pool "+name] {
+			all = append(all, fmt.Sprintf("%s: pool %s without a rule, members %s", b.Name, name, members))
+		}
+	}
+	for name := range probes {
+		if !used["probe "+name] {
+			all = append(all, fmt.Sprintf("%s: probe %s without a rule", b.Name, name))
+		}
+	}
+	return all
+}
+
+func word(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
+func spellProbe(r *ref, all map[string]probe) string {
+	if r == nil {
+		return "none"
+	}
+	p := all[r.name()].Properties
+	return fmt.Sprintf("%s %d%s %ds×%d", strings.ToUpper(p.Protocol), p.Port, p.Path, p.Interval, p.Threshold)
+}
+
+// admits reports whether the security group lets a flow in that comes from the Internet.
+func (c cloud) admits(from, to netip.Addr, protocol string, port int32) bool {
+	for _, r := range c.rules {
+		p := r.Properties
+		if p.Direction != "Inbound" || p.Protocol != "*" && !strings.EqualFold(p.Protocol, protocol) {
+			continue
+		}
+		if has(append(p.Sources, p.Source), from) && has(append(p.Destinations, p.Destination), to) && hasPort(append(p.Ports, p.Port), port) {
+			return p.Access == "Allow"
+		}
+	}
+	return false // as the group's own rules have it
+}
+
+func has(prefixes []string, ip netip.Addr) bool {
+	for _, text := range prefixes {
+		if text == "*" || text == "Internet" || text == ip.String() {
+			return true
+		}
+		if p, err := netip.ParsePrefix(text); err == nil && p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasPort(ranges []string, port int32) bool {
+	for _, text := range ranges {
+		low, high, several := strings.Cut(text, "-")
+		if !several {
+			high = low
+		}
+		a, err1 := strconv.Atoi(low)
+		b, err2 := strconv.Atoi(high)
+		if text == "*" || err1 == nil && err2 == nil && int(port) >= a && int(port) <= b {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/wholewrite"
+	"weir.dev/weir/lab/armemu"
+)
+
+// Step is something that happens. A step about what is not there changes nothing.
+type Step struct {
+	// After is how much later than the one before it happens.
+	After time.Duration
+	// Text says what it is.
+	Text string
+	do   func(*Stage) error
+}
+
+// Schedule is a world and what happens in it.
+type Schedule struct {
+	Options
+	Seed  uint64
+	Nodes int
+	Steps []Step
+}
+
+// draw draws what happens. Names are drawn from few, so that things meet.
+type draw struct {
+	*rand.Rand
+	steps []Step
+}
+
+// Draw returns the schedule of a seed: the same seed, the same schedule.
+func Draw(seed uint64, steps int) Schedule {
+	d := &draw{Rand: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // repeatable on purpose
+	s := Schedule{Options: d.options(seed), Seed: seed, Nodes: 2 + d.IntN(3)}
+	for n := range 2 + d.IntN(2) { // something to begin with
+		d.create(serviceNames[n])
+	}
+	for len(d.steps) < steps {
+		d.one()
+	}
+	d.endDryRuns()
+	s.Steps = d.steps
+	return s
+}
+
+func (d *draw) options(seed uint64) Options {
+	o := Options{Seed: seed, Replicas: pick(d, 1, 1, 1, 1, 2), Latency: pick(d, armemu.Quiet, armemu.Quiet, armemu.Quiet, armemu.Busy), LatencyScale: pick(d, 0.2, 1, 1)}
+	if d.IntN(2) == 0 {
+		o.Behaviour = behaviour.Drawn(d.IntN)
+		o.Behaviour.PoolIfMatch = behaviour.Honoured // else what others put into a pool can be lost
+	}
+	if d.one10() {
+		o.Limits = armemu.AzureLimits()
+	}
+	interval, drift := pick(d, 1, 5, 30), pick(d, 120, 600, 3600, 3600)
+	whole := pick(d, wholewrite.Auto, wholewrite.Always, wholewrite.Never)
+	lease, adminState := d.one10(), d.IntN(2) == 0
+	o.Configure = func(c *config.Config) {
+		c.IntervalSeconds, c.DriftSeconds, c.EnableWholeWrites = &interval, &drift, whole
+		if lease {
+			c.UseResourceLease = new(true)
+		}
+		c.EnableNodeAdminState = &adminState
+	}
+	return o
+}
+
+func (d *draw) one10() bool { return d.IntN(10) == 0 }
+
+func pick[T any](d *draw, of ...T) T { return of[d.IntN(len(of))] }
+
+// add adds a step.
+func (d *draw) add(do func(*Stage) error, format string, args ...any) {
+	after := pick(d, 0, 10*time.Millisecond, 300*time.Millisecond, 2*time.Second, 8*time.Second, 40*time.Second)
+	if after > 0 {
+		after += time.Duration(d.Int64N(int64(after)))
+	}
+	d.steps = append(d.steps, Step{after, fmt.Sprintf(format, args...), do})
+}
+
+// one adds a step, or some that belong together.
+func (d *draw) one() {
+	name := pick(d, serviceNames...)
+	for _, c := range []struct {
+		weight int
+		draw   func()
+	}{
+		{10, func() { d.create(name) }},
+		{24, func() { d.edit(name) }},
+		{8, func() { d.remove(name) }},
+		{16, func() { d.endpoints(name) }},
+		{10, d.node},
+		{6, d.kill},
+		{14, d.azureFault},
+		{14, d.apiFault},
+		{5, d.poolByHand},
+		{5, d.pass},
+	} {
+		if c.weight > 0 && d.IntN(112) < c.weight {
+			c.draw()
+			return
+		}
+	}
+}
+
+func (d *draw) pass() {
+	length := pick(d, 30*time.Second, 2*time.Minute, 11*time.Minute)
+	d.add(func(s *Stage) error { s.Pass(length); return nil }, "%s pass", length)
+}
+
+func (d *draw) kill() {
+	replica := d.IntN(2)
+	d.add(func(s *Stage) error { s.Kill(replica); return nil }, "replica %d is killed", replica)
+}

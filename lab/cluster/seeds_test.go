@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"flag"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"weir.dev/weir/test/shipped"
+)
+
+var (
+	firstSeed = flag.Uint64("first", 1, "the first seed")
+	seeds     = flag.Int("seeds", 60, "how many seeds")
+	stop      = flag.Bool("stop", false, "stop at the first that fails")
+)
+
+// All of Weir keeps its promises, whatever happens.
+func TestSeeds(t *testing.T) {
+	if testing.Short() {
+		*seeds = min(*seeds, 6)
+	}
+	for n := range *seeds {
+		if *stop && t.Failed() {
+			return
+		}
+		seed := *firstSeed + uint64(n)
+		schedule := Draw(seed, 40)
+		schedule.Role = shipped.AzureRole()
+		var log string
+		var err error
+		synctest.Test(t, func(*testing.T) { log, err = Play(schedule, synctest.Wait) })
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if *seeds == 1 {
+			t.Log(log)
+		} else if _, after, level := strings.Cut(log, "all is level after "); level {
+			line, _, _ := strings.Cut(after, "\n")
+			t.Logf("seed %d: level after %s", seed, line)
+		}
+	}
+}

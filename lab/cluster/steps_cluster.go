@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app"
+)
+
+// dryRun is the annotation by which nothing is changed for a Service.
+const dryRun = "weir.dev/dry-run"
+
+// endDryRuns ends those of all Services: what holds in the end is what is wanted.
+func (d *draw) endDryRuns() {
+	for _, name := range serviceNames {
+		d.add(func(s *Stage) error {
+			return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, dryRun, "") })
+		}, "Service %s: no dry run", name)
+	}
+}
+
+// serviceNames are few, so that names come again.
+var serviceNames = []string{"shop/web", "shop/api", "blog/web", "blog/db"}
+
+// create adds a Service in one of many shapes.
+func (d *draw) create(name string) {
+	var edits []serviceEdit
+	for range 1 + d.IntN(3) {
+		edits = append(edits, d.serviceEdit())
+	}
+	edits = append(edits, d.addressEdits()...)
+	on := d.nodes()
+	text := ""
+	for _, e := range edits {
+		text += ", " + e.text
+	}
+	d.add(func(s *Stage) error {
+		err := s.AddService(name, func(svc *corev1.Service) {
+			for _, e := range edits {
+				e.do(svc)
+			}
+			ownPorts(svc)
+		})
+		if err != nil {
+			return err
+		}
+		return s.Endpoints(name, on)
+	}, "Service %s is created%s, endpoints on %v", name, text, on)
+}
+
+// addressEdits are those that a Service is made with and keeps: who leaves a shared address under
+// the feet of others is refused.
+func (d *draw) addressEdits() []serviceEdit {
+	switch d.IntN(8) {
+	case 0, 1:
+		return []serviceEdit{{"the address of its namespace", func(svc *corev1.Service) {
+			setAnnotation(svc, annotation+"azure-pip-name", peoplesIP(svc.Namespace))
+		}}}
+	case 2, 3:
+		return []serviceEdit{{"both families", func(svc *corev1.Service) {
+			svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
+			svc.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		}}}
+	}
+	return nil
+}
+
+// ownPorts moves the ports of a Service that shares an address away from those of the other one.
+func ownPorts(svc *corev1.Service) {
+	if svc.Name == "web" {
+		return
+	}
+	for i := range svc.Spec.Ports {
+		for _, p := range ports {
+			if svc.Spec.Ports[i].Port == p.Port {
+				svc.Spec.Ports[i].Port++
+			}
+		}
+	}
+}
+
+// serviceEdit is a change of a Service.
+type serviceEdit struct {
+	text string
+	do   func(*corev1.Service)
+}
+
+func (d *draw) edit(name string) {
+	e := d.serviceEdit()
+	d.add(func(s *Stage) error {
+		return s.ChangeService(name, func(svc *corev1.Service) { e.do(svc); ownPorts(svc) })
+	}, "Service %s: %s", name, e.text)
+}
+
+// ports that Services have.
+var ports = []corev1.ServicePort{
+	{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP}, {Name: "https", Port: 443, Protocol: corev1.ProtocolTCP},
+	{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}, {Name: "admin", Port: 8080, Protocol: corev1.ProtocolTCP},
+}
+
+func (d *draw) serviceEdit() serviceEdit {
+	note := func(key, value string) serviceEdit {
+		return serviceEdit{key + "=" + value, func(svc *corev1.Service) { setAnnotation(svc, annotation+key, value) }}
+	}
+	switch d.IntN(13) {
+	case 0, 1:
+		return serviceEdit{"Local", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }}
+	case 2:
+		return serviceEdit{"Cluster", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyCluster) }}
+	case 3:
+		return note("azure-load-balancer-internal", pick(d, "true", "true", ""))
+	case 4, 5:
+		return d.portsEdit()
+	case 6, 7:
+		return d.rangesEdit()
+	case 8:
+		affinity := pick(d, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+		return serviceEdit{"affinity " + string(affinity), func(svc *corev1.Service) {
+			svc.Spec.SessionAffinity, svc.Spec.SessionAffinityConfig = affinity, nil
+		}}
+	case 9:
+		return note("azure-load-balancer-tcp-idle-timeout", pick(d, "", "10", "30"))
+	case 10:
+		return d.typeEdit()
+	case 11:
+		on := pick(d, "true", "true", "")
+		return serviceEdit{"dry run " + on, func(svc *corev1.Service) { setAnnotation(svc, dryRun, on) }}
+	}
+	return note("azure-disable-load-balancer-floating-ip", pick(d, "true", ""))
+}
+
+func setAnnotation(svc *corev1.Service, key, value string) {
+	if value == "" {
+		delete(svc.Annotations, key)
+		return
+	}
+	if svc.Annotations == nil {
+		svc.Annotations = map[string]string{}
+	}
+	svc.Annotations[key] = value
+}
+
+// setPolicy sets the policy where the type has one.
+func setPolicy(svc *corev1.Service, policy corev1.ServiceExternalTrafficPolicy) {
+	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		svc.Spec.ExternalTrafficPolicy = policy
+		if policy == corev1.ServiceExternalTrafficPolicyCluster {
+			svc.Spec.HealthCheckNodePort = 0
+		}
+	}
+}
+
+func (d *draw) portsEdit() serviceEdit {
+	var some []corev1.ServicePort
+	text := "ports"
+	for _, p := range ports {
+		if d.IntN(2) == 0 {
+			some = append(some, p)
+			text += fmt.Sprintf(" %d", p.Port)
+		}
+	}
+	if len(some) == 0 {
+		some, text = ports[:1], "ports 80"
+	}
+	return serviceEdit{text, func(svc *corev1.Service) {
+		was := map[string]int32{}
+		for _, p := range svc.Spec.Ports {
+			was[p.Name] = p.NodePort
+		}
+		svc.Spec.Ports = nil
+		for _, p := range some {
+			p.NodePort = was[p.Name]
+			svc.Spec.Ports = append(svc.Spec.Ports, p)
+		}
+	}}
+}
+
+func (d *draw) rangesEdit() serviceEdit {
+	ranges := pick(d, nil, []string{"203.0.113.0/24"}, []string{"192.0.2.0/25", "203.0.113.0/24"}, []string{"192.0.2.128/25"})
+	return serviceEdit{fmt.Sprintf("source ranges %v", ranges), func(svc *corev1.Service) {
+		if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			svc.Spec.LoadBalancerSourceRanges = ranges
+		}
+	}}
+}
+
+func (d *draw) typeEdit() serviceEdit {
+	if d.IntN(2) == 0 {
+		return serviceEdit{"type LoadBalancer", func(svc *corev1.Service) {
+			if svc.Spec.Type != corev1.ServiceTypeLoadBalancer {
+				svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, new(app.LoadBalancerClass)
+			}
+		}}
+	}
+	return serviceEdit{"type ClusterIP", clusterIP}
+}
+
+// clusterIP makes a Service one that no flows from outside reach.
+func clusterIP(svc *corev1.Service) {
+	svc.Spec.Type, svc.Spec.LoadBalancerClass, svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = corev1.ServiceTypeClusterIP, nil, "", 0
+	svc.Spec.LoadBalancerSourceRanges, svc.Spec.AllocateLoadBalancerNodePorts = nil, nil
+	for i := range svc.Spec.Ports {
+		svc.Spec.Ports[i].NodePort = 0
+	}
+}
+
+func (d *draw) remove(name string) {
+	d.add(func(s *Stage) error { return s.DeleteService(name) }, "Service %s is deleted", name)
+}
+
+func (d *draw) nodes() map[int]bool {
+	on := map[int]bool{}
+	for n := range 4 {
+		if d.IntN(2) == 0 {
+			on[n] = d.IntN(5) > 0
+		}
+	}
+	return on
+}
+
+func (d *draw) endpoints(name string) {
+	on := d.nodes()
+	d.add(func(s *Stage) error { return s.Endpoints(name, on) }, "Service %s has endpoints on %v", name, on)
+}
+
+func (d *draw) node() {
+	n := d.IntN(4)
+	switch d.IntN(6) {
+	case 4:
+		d.add(func(s *Stage) error {
+			return s.ChangeNode(n, func(node *corev1.Node) {
+				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
+			})
+		}, "node %d is out of service", n)
+	case 5:
+		d.add(func(s *Stage) error {
+			return s.ChangeNode(n, func(node *corev1.Node) { node.Spec.Taints = nil })
+		}, "node %d is in service", n)
+	case 0:
+		d.add(func(s *Stage) error { return s.AddNode(n) }, "node %d is added", n)
+	case 1:
+		d.add(func(s *Stage) error { return s.DeleteNode(n) }, "node %d is deleted", n)
+	case 2:
+		d.add(func(s *Stage) error {
+			return s.ChangeNode(n, func(node *corev1.Node) { node.Labels[corev1.LabelNodeExcludeBalancers] = "" })
+		}, "node %d is excluded", n)
+	default:
+		d.add(func(s *Stage) error {
+			return s.ChangeNode(n, func(node *corev1.Node) { delete(node.Labels, corev1.LabelNodeExcludeBalancers) })
+		}, "node %d is not excluded", n)
+	}
+}
+
+func (d *draw) poolByHand() {
+	pool := pick(d, "weir-system/nodes.kubernetes", "shop/web.kubernetes", "shop/api.kubernetes", "blog/web.kubernetes")
+	switch d.IntN(3) {
+	case 0:
+		d.add(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
+	case 1:
+		d.add(func(s *Stage) error {
+			return s.ChangePool(pool, func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
+		}, "BackendPool %s is paused", pool)
+		d.steps = append(d.steps, Step{time.Minute, "BackendPool " + pool + " is not paused", func(s *Stage) error {
+			return s.ChangePool(pool, func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
+		}})
+	default:
+		at := pick(d, "kubernetes/kubernetes", "kubernetes/shop-web", "kubernetes/blog-web")
+		ip := pick(d, "10.0.9.1", "10.0.9.2")
+		d.add(func(s *Stage) error { return s.AddForeign(at, ip) }, "somebody puts %s into pool %s", ip, at)
+	}
+}

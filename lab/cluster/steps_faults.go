@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"weir.dev/weir/lab/apiserver"
+)
+
+// azureFault has Azure go wrong for a while. Each replaces the one before.
+func (d *draw) azureFault() {
+	path := pick(d, "**", "loadBalancers/*", "publicIPAddresses/*", "networkSecurityGroups/*", "backendAddressPools/*")
+	kind := pick(d, "put", "put", "get", "delete", "poll", "list")
+	times := 1 + d.IntN(4)
+	seconds := pick(d, 1, 7, 40)
+	action := pick(d,
+		fmt.Sprintf("{status: 429, code: TooManyRequests, message: busy, headers: {Retry-After: %q}}", fmt.Sprint(seconds)),
+		fmt.Sprintf("{status: 503, code: ServiceUnavailable, message: busy, headers: {Retry-After: %q}}", fmt.Sprint(seconds)),
+		"{status: 500, code: InternalServerError, message: broken}",
+		"{status: 409, code: AnotherOperationInProgress, message: another}",
+		"{drop: true}",
+		"{drop: true, applied: true}",
+		"{delay: 9s}",
+		"{bumpEtag: true}",
+		"{status: 403, code: AuthorizationFailed, message: not allowed}",
+	)
+	if kind == "put" && d.IntN(3) == 0 {
+		action = "{operation: {fail: {code: InternalServerError, message: broken}}}"
+	}
+	text := fmt.Sprintf("{name: fault, match: {path: %q, kind: %s, maxMatches: %d}, action: %s}", path, kind, times, action)
+	d.add(func(s *Stage) error { return s.AzureFaults(text) }, "Azure: %s", text)
+}
+
+// apiFault has the API server go wrong.
+func (d *draw) apiFault() {
+	resource := pick(d, "", "services", "services/status", "backendpools", "backendpools/status", "endpointslices", "nodes", "configmaps")
+	verb := pick(d, "", "apply", "patch", "update", "create", "delete", "get", "list")
+	replica := d.IntN(2)
+	switch d.IntN(7) {
+	case 0:
+		d.add(func(s *Stage) error { s.BreakWatches(""); return nil }, "all watches break")
+	case 1:
+		d.add(func(s *Stage) error { s.ExpireWatches(""); return nil }, "all watches expire")
+	case 2:
+		late := pick(d, 300*time.Millisecond, 3*time.Second, 20*time.Second)
+		events := pick(d, nil, []watch.EventType{watch.Deleted}, []watch.EventType{watch.Modified})
+		kind := pick(d, "services", "backendpools", "endpointslices", "nodes")
+		d.add(func(s *Stage) error {
+			s.APIFault(replica, apiserver.Fault{Verb: "watch", Resource: kind, Late: late, Events: events})
+			return nil
+		}, "events %v of %s are %s late for replica %d", events, kind, late, replica)
+	case 3:
+		f := apiserver.Fault{Resource: resource, Verb: verb, Times: 1 + d.IntN(5), Status: pick(d, 409, 429, 500, 503), RetryAfter: time.Duration(d.IntN(3)) * time.Second}
+		if f.Verb != "update" && f.Verb != "patch" && f.Verb != "apply" && f.Status == 409 {
+			f.Status = 500 // who reads meets no conflict
+		}
+		d.add(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d for %d × %s %s", f.Status, f.Times, verb, resource)
+	case 4:
+		f := apiserver.Fault{Resource: resource, Verb: pick(d, "apply", "patch", "update", "create", "delete"), Times: 1 + d.IntN(3), LoseAnswer: true}
+		d.add(func(s *Stage) error { s.APIFault(replica, f); return nil }, "API: %d answers to %s %s are lost", f.Times, f.Verb, resource)
+	case 5:
+		length := pick(d, time.Second, 5*time.Second, 40*time.Second)
+		d.add(func(s *Stage) error {
+			s.APIFault(replica, apiserver.Fault{Away: true})
+			s.Pass(length)
+			s.apiFaults[len(s.apiFaults)-1]()
+			return nil
+		}, "the API server is away for %s", length)
+	default:
+		latency := pick(d, 50*time.Millisecond, time.Second)
+		d.add(func(s *Stage) error {
+			s.APIFault(replica, apiserver.Fault{Resource: resource, Latency: latency, Times: 40})
+			return nil
+		}, "API: %s takes %s", resource, latency)
+	}
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app"
+)
+
+// annotations begin so.
+const annotation = "service.beta.kubernetes.io/"
+
+// facts are what the API server holds.
+type facts struct {
+	services []corev1.Service
+	slices   []discoveryv1.EndpointSlice
+	nodes    []corev1.Node
+	pools    []v1alpha1.BackendPool
+	events   []corev1.Event
+	// adminStates is whether nodes that leave are Down; peoples are the public IPs that people made.
+	adminStates bool
+	peoples     []string
+}
+
+func (s *Stage) facts() (facts, error) {
+	var services corev1.ServiceList
+	var endpoints discoveryv1.EndpointSliceList
+	var nodes corev1.NodeList
+	var pools v1alpha1.BackendPoolList
+	var events corev1.EventList
+	for _, err := range []error{
+		s.people.List(ctx, &services), s.people.List(ctx, &endpoints), s.people.List(ctx, &nodes), s.people.List(ctx, &pools), s.people.List(ctx, &events),
+	} {
+		if err != nil {
+			return facts{}, err
+		}
+	}
+	f := facts{services: services.Items, slices: endpoints.Items, nodes: nodes.Items, pools: pools.Items, events: events.Items}
+	f.adminStates = s.cfg.EnableNodeAdminState == nil || *s.cfg.EnableNodeAdminState
+	for id := range s.peoples {
+		f.peoples = append(f.peoples, id[strings.LastIndex(id, "/")+1:])
+	}
+	return f, nil
+}
+
+// ours reports whether a Service is to have a load balancer of Weir's.
+func ours(svc *corev1.Service) bool {
+	return svc.DeletionTimestamp == nil && svc.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		svc.Spec.LoadBalancerClass != nil && *svc.Spec.LoadBalancerClass == app.LoadBalancerClass
+}
+
+func owner(svc *corev1.Service) string {
+	return ("a" + strings.ReplaceAll(string(svc.UID), "-", ""))[:32]
+}
+
+func internal(svc *corev1.Service) bool {
+	return svc.Annotations[annotation+"azure-load-balancer-internal"] == "true"
+}
+
+func local(svc *corev1.Service) bool {
+	return svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// balancerOf is where a Service belongs.
+func balancerOf(svc *corev1.Service) string {
+	if internal(svc) {
+		return clusterName + "-internal"
+	}
+	return clusterName
+}
+
+// suffix is what names of a family end in.
+func suffix(svc *corev1.Service, family corev1.IPFamily) string {
+	if len(svc.Spec.IPFamilies) > 1 && family == corev1.IPv6Protocol {
+		return "-IPv6"
+	}
+	return ""
+}
+
+// labelOf names the frontend of a Service, as frontend.label does.
+func labelOf(svc *corev1.Service, family corev1.IPFamily) string {
+	if internal(svc) {
+		return "private " + owner(svc) + suffix(svc, family)
+	}
+	return "public IP " + publicIPOf(svc, family)
+}
+
+// publicIPOf is the name of the public IP of a Service.
+func publicIPOf(svc *corev1.Service, family corev1.IPFamily) string {
+	if name := svc.Annotations[annotation+"azure-pip-name"]; name != "" {
+		return name
+	}
+	return clusterName + "-" + owner(svc) + suffix(svc, family)
+}
+
+// lines spell what Azure has to hold, as cloud.lines does.
+func (f facts) lines() []string {
+	set := map[string]bool{}
+	for _, name := range f.peoples {
+		set[fmt.Sprintf("public IP %s of %q", name, "")] = true
+	}
+	for i := range f.services {
+		svc := &f.services[i]
+		if !ours(svc) {
+			continue
+		}
+		at := balancerOf(svc)
+		set["load balancer "+at] = true
+		for _, family := range svc.Spec.IPFamilies {
+			label := labelOf(svc, family)
+			set[at+": frontend "+label] = true
+			if !internal(svc) && svc.Annotations[annotation+"azure-pip-name"] == "" {
+				set[fmt.Sprintf("public IP %s of %q", publicIPOf(svc, family), svc.Namespace+"/"+svc.Name)] = true
+			}
+			members := f.spellMembers(svc, family)
+			for _, p := range svc.Spec.Ports {
+				set[at+": "+label+" "+ruleOf(svc, p)+", members "+members] = true
+			}
+		}
+	}
+	var all []string
+	for line := range set {
+		all = append(all, line)
+	}
+	return all
+}
+
+// mayStay reports whether a line is about a pool of all nodes that no rule uses: it goes with its
+// load balancer. Where it has a BackendPool it follows the nodes.
+func (f facts) mayStay(line string) bool {
+	balancer, rest, _ := strings.Cut(line, ": pool ")
+	name, members, unused := strings.Cut(rest, " without a rule, members ")
+	family := familyOf(name)
+	if !unused || name != clusterName && family != corev1.IPv6Protocol {
+		return false
+	}
+	for i := range f.pools {
+		if p := &f.pools[i]; p.Spec.LoadBalancer.Name == balancer && p.Spec.PoolName == name {
+			return members == f.spellMembers(&corev1.Service{}, family)
+		}
+	}
+	return true
+}
+
+// familyOf is the family of a pool of all nodes.
+func familyOf(pool string) corev1.IPFamily {
+	if pool == clusterName+"-IPv6" {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+// ruleOf spells the rule and the probe of a port.
+func ruleOf(svc *corev1.Service, p corev1.ServicePort) string {
+	to, floating := p.Port, " floating"
+	if svc.Annotations[annotation+"azure-disable-load-balancer-floating-ip"] == "true" {
+		to, floating = p.NodePort, ""
+	}
+	idle, distribution, reset := "4", "Default", ""
+	if text := svc.Annotations[annotation+"azure-load-balancer-tcp-idle-timeout"]; text != "" {
+		idle = text
+	}
+	if svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		distribution = "SourceIP"
+	}
+	if p.Protocol == corev1.ProtocolTCP {
+		reset = " reset"
+	}
+	asks := fmt.Sprintf("TCP %d 5s×2", p.NodePort)
+	switch {
+	case local(svc):
+		asks = fmt.Sprintf("HTTP %d/healthz 5s×2", svc.Spec.HealthCheckNodePort)
+	case p.Protocol == corev1.ProtocolUDP:
+		asks = "none"
+	}
+	return fmt.Sprintf("%s %d to %d%s%s, idle %s, %s, probe %s", p.Protocol, p.Port, to, floating, reset, idle, distribution, asks)
+}
+
+// spellMembers spells the members of a pool: those that leave are Down.
+func (f facts) spellMembers(svc *corev1.Service, family corev1.IPFamily) string {
+	all := f.members(svc, family)
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		if !f.adminStates || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
+			continue
+		}
+		for _, a := range n.Status.Addresses {
+			if at := slices.Index(all, a.Address); at >= 0 {
+				all[at] += "(Down)"
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// members are the addresses that flows of a Service have to reach.
+func (f facts) members(svc *corev1.Service, family corev1.IPFamily) []string {
+	var all []string
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || local(svc) && !f.hosts(n.Name, svc, family) {
+			continue
+		}
+		for _, a := range n.Status.Addresses {
+			ip, err := netip.ParseAddr(a.Address)
+			if err == nil && a.Type == corev1.NodeInternalIP && ip.Is6() == (family == corev1.IPv6Protocol) {
+				all = append(all, a.Address)
+				break
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// hosts reports whether a node has an endpoint of a Service that takes flows.
+func (f facts) hosts(node string, svc *corev1.Service, family corev1.IPFamily) bool {
+	for _, slice := range f.slices {
+		if slice.Namespace != svc.Namespace || slice.Labels[discoveryv1.LabelServiceName] != svc.Name || string(slice.AddressType) != string(family) {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if e.NodeName != nil && *e.NodeName == node && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sources are who may enter a Service; none are all.
+func sources(svc *corev1.Service) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range svc.Spec.LoadBalancerSourceRanges {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// sampled are addresses from which flows are tried.
+var sampled = map[corev1.IPFamily][]netip.Addr{
+	corev1.IPv4Protocol: {netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("192.0.2.130"), netip.MustParseAddr("192.0.2.5")},
+	corev1.IPv6Protocol: {netip.MustParseAddr("2001:db8:1::9"), netip.MustParseAddr("2001:db8:2::9")},
+}
+
+// flow is one that is tried.
+type flow struct {
+	from, to netip.Addr
+	protocol string
+	port     int32
+}
+
+// String spells a flow.
+func (f flow) String() string {
+	return f.protocol + " " + f.from.String() + " to " + netip.AddrPortFrom(f.to, uint16(f.port)).String() + " (" + strconv.Itoa(int(f.port)) + ")" //nolint:gosec // a port
+}
+
+// flows are those that are tried at the public Services, and whether they may enter. What one
+// Service lets in, another at the same address does not keep out.
+func (f facts) flows(addressOf func(label string) string) map[flow]bool {
+	all := map[flow]bool{}
+	for i := range f.services {
+		svc := &f.services[i]
+		if !ours(svc) || internal(svc) {
+			continue
+		}
+		for _, family := range svc.Spec.IPFamilies {
+			for _, p := range svc.Spec.Ports {
+				to, port := []string{addressOf(labelOf(svc, family))}, p.Port
+				if svc.Annotations[annotation+"azure-disable-load-balancer-floating-ip"] == "true" {
+					to, port = f.members(svc, family), p.NodePort
+				}
+				for _, text := range to {
+					ip, err := netip.ParseAddr(text)
+					if err != nil {
+						continue // that it has none is another check's
+					}
+					for _, from := range sampled[family] {
+						one := flow{from, ip, string(p.Protocol), port}
+						ranges := sources(svc)
+						all[one] = all[one] || len(ranges) == 0 || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(from) })
+						other := flow{from, ip, string(p.Protocol), 9} // a port that no Service has
+						all[other] = false
+					}
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// The test's own program plays the processes that tests need: the first argument
+// says which.
+const (
+	roleStubborn = "role:stubborn" // ends on nothing but SIGKILL
+	roleObliging = "role:obliging" // ends when standard input closes
+	roleFailing  = "role:failing"  // prints a line and fails
+	roleParent   = "role:parent"   // starts one of each of the first two in a folder, and waits
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case roleStubborn:
+			signal.Ignore(syscall.SIGTERM, os.Interrupt)
+			fmt.Println("stubborn")
+			time.Sleep(time.Minute) // longer than any test; then nothing is left in any case
+			os.Exit(0)
+		case roleObliging:
+			fmt.Println("obliging")
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		case roleFailing:
+			fmt.Fprintln(os.Stderr, "no such thing")
+			os.Exit(3)
+		case roleParent:
+			beParent(os.Args[2])
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// beParent prints the ids of two children and waits to be killed.
+func beParent(dir string) {
+	runtime.LockOSThread()
+	for _, role := range []string{roleStubborn, roleObliging} {
+		c, err := Start(context.Background(), Program{Dir: dir, Name: role[len("role:"):], Path: os.Args[0], Args: []string{role}})
+		if err == nil {
+			_, err = c.FirstLine(context.Background())
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(c.ID())
+	}
+	time.Sleep(time.Minute)
+	os.Exit(0)
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNoChildOutlivesItsParent kills the parent as nobody can prepare for.
+func TestNoChildOutlivesItsParent(t *testing.T) {
+	parent := exec.CommandContext(t.Context(), os.Args[0], roleParent, t.TempDir())
+	out, err := parent.StdoutPipe()
+	if err == nil {
+		err = parent.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	for lines := bufio.NewScanner(out); len(pids) < 2 && lines.Scan(); {
+		pids = append(pids, lines.Text())
+	}
+	if len(pids) != 2 || !alive(pids[0]) || !alive(pids[1]) {
+		t.Fatalf("children %v are not there", pids)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // it was killed
+	for deadline := time.Now().Add(10 * time.Second); alive(pids[0]) || alive(pids[1]); {
+		if time.Now().After(deadline) {
+			t.Fatalf("children %v live: %v %v", pids, alive(pids[0]), alive(pids[1]))
+		}
+		time.Sleep(5 * time.Millisecond) // real processes: nothing to wait on but their end
+	}
+}
+
+// alive tells whether a process runs; a zombie that waits for its parent does not.
+func alive(pid string) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", strings.TrimSpace(pid)))
+	if err != nil {
+		return false
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(fields) > 0 && string(fields[0]) != "Z"
+}

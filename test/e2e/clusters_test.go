@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/test/controlplane"
+)
+
+// mostClusters is how many control planes there are at once. Tests wait more than they compute;
+// a control plane takes 300 MiB.
+const mostClusters = 4
+
+// cluster is a control plane with what config/ ships. One test has it at a time: controllers of
+// two would serve each other's Services.
+type cluster struct {
+	client.Client
+	rest *rest.Config
+	// admin and weir are kubeconfig files: of an administrator, and of the
+	// ServiceAccount that config/ makes, with no more than its roles.
+	admin, weir string
+	// auditLog is where the API server notes every request.
+	auditLog string
+	stop     func() error
+}
+
+// clusters starts control planes as tests need them, and hands them from one to the next.
+type clusters struct {
+	dir  string
+	free chan *cluster
+	// room has one value for each that may be started yet.
+	room chan struct{}
+
+	mu  sync.Mutex
+	all []*cluster
+}
+
+func newClusters(dir string) *clusters {
+	c := &clusters{dir: dir, free: make(chan *cluster, mostClusters), room: make(chan struct{}, mostClusters)}
+	for range mostClusters {
+		c.room <- struct{}{}
+	}
+	return c
+}
+
+// take gives a test a cluster until it ends.
+func (c *clusters) take(t testing.TB) *cluster {
+	t.Helper()
+	got, err := c.next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.free <- got })
+	return got
+}
+
+func (c *clusters) next(ctx context.Context) (*cluster, error) {
+	select {
+	case got := <-c.free:
+		return got, nil
+	default:
+	}
+	select {
+	case got := <-c.free:
+		return got, nil
+	case <-c.room:
+		return c.start()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// start starts one more. It is stopped with the others also if config/ cannot be installed.
+func (c *clusters) start() (*cluster, error) {
+	c.mu.Lock()
+	n := len(c.all)
+	started := &cluster{stop: func() error { return nil }}
+	c.all = append(c.all, started)
+	c.mu.Unlock()
+	at := func(name string) string { return filepath.Join(c.dir, fmt.Sprintf("%s-%d", name, n)) }
+	started.admin, started.weir, started.auditLog = at("admin"), at("weir"), at("audit.log")
+	env, err := controlplane.Start(controlplane.Options{AuditLog: started.auditLog})
+	if err != nil {
+		return nil, err
+	}
+	started.stop = env.Stop
+	return started, started.install(env.Config)
+}
+
+// stop stops all of them.
+func (c *clusters) stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	errs := make([]error, len(c.all))
+	var all sync.WaitGroup
+	for i, one := range c.all {
+		all.Go(func() { errs[i] = one.stop() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// auditLogs are those of all that were started.
+func (c *clusters) auditLogs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var files []string
+	for _, one := range c.all {
+		files = append(files, one.auditLog)
+	}
+	return files
+}
+
+// install applies config/ as a user would, and keeps the two kubeconfigs.
+func (c *cluster) install(cfg *rest.Config) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.Client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	c.rest = cfg
+	if err := controlplane.WriteKubeconfig(c.admin, cfg, ""); err != nil {
+		return err
+	}
+	if err := controlplane.WriteKubeconfig(c.weir, cfg, serviceAccount); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	// A namespace that exists in dry-run alone would have nothing else applied to it.
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}
+	if err := c.Create(ctx, ns); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", "../../config"},
+		{"apply", "--server-side", "--force-conflicts", "-k", "../../config"},
+		{"wait", "--for=condition=Established", "crd/backendpools.weir.dev"},
+	} {
+		if out, err := c.kubectl(ctx, args...); err != nil {
+			return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
+		}
+	}
+	return nil
+}
+
+// kubectl runs the real one as an administrator and returns what it printed.
+func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
+	return controlplane.Kubectl(ctx, c.admin, args...)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// Changes are woven into their package, all into one build: a function that is changed begins with a
+// switch over the number of the change, whose cases are the function with the change in it. So what
+// costs most, to compile and to link, is done once for all of them.
+
+// selector is the variable that says which change counts, chosenBy the environment variable that it is
+// read from, and added the file that has it.
+const (
+	selector = "wovenMutant"
+	chosenBy = "WOVEN_MUTANT"
+	added    = "zz_woven_mutants.go"
+)
+
+// woven returns the text of a file with these changes in it, each under its number.
+func woven(name string, text []byte, changes map[int]mutant) ([]byte, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	done := 0
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
+		}
+		from, to := fset.Position(fn.Body.Lbrace).Offset, fset.Position(fn.Body.Rbrace).Offset+1
+		results, back := "", ""
+		if r := fn.Type.Results; r != nil {
+			results, back = string(text[fset.Position(r.Pos()).Offset:fset.Position(r.End()).Offset]), "return "
+		}
+		var cases bytes.Buffer
+		for _, n := range slices.Sorted(maps.Keys(changes)) {
+			m := changes[n]
+			if m.From < from || m.To > to {
+				continue
+			}
+			body := slices.Concat(text[from:m.From], []byte(m.New), text[m.To:to])
+			fmt.Fprintf(&cases, "case %d:\n%sfunc() %s %s()\n", n, back, results, body)
+			if back == "" {
+				cases.WriteString("return\n")
+			}
+		}
+		if cases.Len() == 0 {
+			continue
+		}
+		out.Write(text[done : from+1])
+		fmt.Fprintf(&out, "\nswitch %s {\n%s}\n", selector, cases.Bytes())
+		done = from + 1
+	}
+	out.Write(text[done:])
+	return out.Bytes(), nil
+}
+
+// selecting is the file that reads which change counts.
+func selecting(pkg string) []byte {
+	return fmt.Appendf(nil, "package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n", pkg, selector, chosenBy)
+}
+
+// writeOverlay writes the files of these changes, and the list that puts them into the place of those
+// in the tree.
+func writeOverlay(dir, root string, texts map[string][]byte, changes map[int]mutant) (list string, err error) {
+	byFile := map[string]map[int]mutant{}
+	for n, m := range changes {
+		if byFile[m.File] == nil {
+			byFile[m.File] = map[int]mutant{}
+		}
+		byFile[m.File][n] = m
+	}
+	replace := map[string]string{}
+	put := func(name string, text []byte) error {
+		at := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		replace[filepath.Join(root, name)] = at
+		return os.WriteFile(at, text, 0o600)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byFile)) {
+		text, err := woven(name, texts[name], byFile[name])
+		if err != nil {
+			return "", err
+		}
+		if err := put(name, text); err != nil {
+			return "", err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, texts[name], parser.PackageClauseOnly)
+		if err != nil {
+			return "", err
+		}
+		file := path.Join(path.Dir(name), added)
+		if _, there := replace[filepath.Join(root, file)]; there {
+			continue
+		}
+		if err := put(file, selecting(f.Name.Name)); err != nil {
+			return "", err
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	list = filepath.Join(dir, "overlay.json")
+	return list, os.WriteFile(list, raw, 0o600)
+}
