@@ -60,6 +60,9 @@ type Entry struct {
 	recheckAt time.Time
 	// released is true once none of our addresses is left in the pool.
 	released bool
+	// dropped is true once this process has deleted the BackendPool for its Service, which so has
+	// not gone unseen.
+	dropped bool
 	// lastProblem is the problem that the last event on the BackendPool spoke of, and lastEvent
 	// the reason of the last one on a pool of nodes about an attempt.
 	lastProblem, lastEvent string
@@ -118,6 +121,21 @@ func (e *Entry) Emptied() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.released = true
+}
+
+// Drop notes that the BackendPool is deleted because its Service needs it no more.
+func (e *Entry) Drop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropped = true
+}
+
+// unseen reports whether the Service of a BackendPool that is being deleted may have gone while
+// nobody watched.
+func (e *Entry) unseen() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.released && !e.dropped
 }
 
 // reason returns the state that people read first.

@@ -63,8 +63,9 @@ type Owner interface {
 	MadeFor(p *v1alpha1.BackendPool) string
 	// Needed reports whether the members of one that is deleted stay where they are.
 	Needed(p *v1alpha1.BackendPool) bool
-	// Goes tells of a BackendPool that is being deleted and not released, Missing of one that
-	// Weir made and whose pool Azure does not have, Filled of what became of an attempt.
+	// Goes tells of a BackendPool that is being deleted, not released and not deleted by Weir,
+	// Missing of one that Weir made and whose pool Azure does not have, Filled of what became of
+	// an attempt.
 	Goes(p *v1alpha1.BackendPool)
 	Missing(p *v1alpha1.BackendPool)
 	Filled(p *v1alpha1.BackendPool, r poolupdate.Report)

@@ -87,7 +87,13 @@ func (r poolMaker) makePool(ctx context.Context, p *v1alpha1.BackendPool) error 
 // whose pools are gone nothing has to be taken out.
 func (r poolMaker) dropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, s.Name) {
-		if !r.own.Made(p) || p.DeletionTimestamp != nil || slices.Contains(keep, p.Name) || s.Deleting && !ownership.OwnedBy(p, types.UID(s.UID)) {
+		if !r.own.Made(p) || slices.Contains(keep, p.Name) || s.Deleting && !ownership.OwnedBy(p, types.UID(s.UID)) {
+			continue
+		}
+		if e := r.own.Statuses.Known(backendpool.RefOf(p)); e != nil {
+			e.Drop()
+		}
+		if p.DeletionTimestamp != nil {
 			continue
 		}
 		at, err := r.view.Target(p)
