@@ -47,9 +47,7 @@ func New(cfg Config) *Balancers {
 			InProgress: &b.inProgress, Overtaken: b.overtaken(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
 		})
 		b.former = &former{}
-		b.queues[""] = newQueue(&guard{
-			id: cfg.SecurityGroup, group: b.group, log: cfg.Log, ips: b.ips, placements: &b.placements, former: b.former, report: b,
-		})
+		b.queues[""] = newQueue(&guard{Balancers: b})
 	}
 	return b
 }
@@ -83,36 +81,39 @@ func (b *Balancers) Ensure(req Request) { b.next(newJob(req, b.group != nil)) }
 func (b *Balancers) next(j *job) {
 	if len(j.steps) == 0 {
 		b.done(j, nil)
-		return
+	} else {
+		b.queue(j.steps[0]).add(j)
 	}
-	key := j.steps[0].on.Key()
-	if j.steps[0].secures {
+}
+
+// queue is that of a step's resource.
+func (b *Balancers) queue(at step) *queue {
+	key := at.on.Key()
+	if at.secures {
 		key = ""
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[key]
 	if q == nil {
-		q = newQueue(b.loadBalancer(j.steps[0].on))
+		q = newQueue(&loadBalancer{b, at.on})
 		b.queues[key] = q
 		if b.start != nil {
 			b.start(q)
 		}
 	}
-	q.add(j)
+	return q
 }
 
-func (b *Balancers) loadBalancer(id lb.LoadBalancerID) *loadBalancer {
-	return &loadBalancer{
-		id: id, cfg: &b.cfg, placements: &b.placements, ips: b.ips, contests: &b.contests, inProgress: &b.inProgress,
-		refusals: &b.refusals, former: b.former, report: b,
-	}
-}
-
-func (b *Balancers) fail(ctx context.Context, j *job, err error) {
-	if ctx.Err() == nil {
-		b.done(j, err)
-	}
+// sift ends the jobs that something keeps from their step, and returns the others.
+func (b *Balancers) sift(ctx context.Context, jobs []*job, why func(*job) error) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
+		err := why(j)
+		if err != nil && ctx.Err() == nil { // what the end of the process stopped is dropped without a word
+			b.done(j, err)
+		}
+		return err != nil
+	})
 }
 
 // done tells what came of a job.
@@ -121,15 +122,17 @@ func (b *Balancers) done(j *job, err error) {
 		b.placements.remove(j.Service)
 		b.contests.Forget(j.Service, contest.LoadBalancer, contest.PublicIPs, contest.SecurityGroup)
 	}
-	result := j.Result
-	result.Err = err
-	result.Changed = result.Changed || j.ips.Changed
-	result.Gone = slices.DeleteFunc(result.Gone, func(id lb.LoadBalancerID) bool {
-		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
-	})
-	b.cfg.Done(result)
+	b.cfg.Done(j.result(err))
 }
 
+// What a round writes. These are labels of a metric.
+const (
+	resourceBalancer      = "load balancer"
+	resourcePublicIP      = "public IP"
+	resourceSecurityGroup = "security group"
+)
+
+// overtaken counts writes of a resource that were tried twice.
 func (b *Balancers) overtaken(resource string) func(settled bool) {
 	return func(settled bool) {
 		if b.cfg.Overtaken != nil {

@@ -5,7 +5,6 @@ package balancer
 import (
 	"context"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,60 +23,56 @@ const (
 // depth of a search among a hundred Services, and room for a second culprit.
 const mostTries = 24
 
-// trial is a write for some jobs. Those that the plan refuses are left out of it, and an
-// error is that of all others.
-type trial func(ctx context.Context, jobs []*job) (refused map[*job]error, err error)
+// trial is a write for some jobs. Those that the plan refuses say so, and an error is that of all
+// others.
+type trial func(ctx context.Context, jobs []*job) error
 
 // search is one for the Services that are to blame for what Azure refuses.
 type search struct {
+	of       *Balancers
 	refusals *refusals
 	on       lb.LoadBalancerKey
-	write    trial
-	fail     func(ctx context.Context, j *job, err error)
 	// tries are the writes that it may still make.
 	tries int
 }
 
-func newSearch(r *refusals, on lb.LoadBalancerKey, write trial, fail func(ctx context.Context, j *job, err error)) *search {
-	return &search{r, on, write, fail, mostTries}
+func (b *Balancers) search(r *refusals, on lb.LoadBalancerKey) *search {
+	return &search{b, r, on, mostTries}
 }
 
 // among writes the jobs, and returns those whose step is done. All others have failed.
 // Those that were refused before are written by themselves, so that their neighbours do
 // not pay again.
-func (s *search) among(ctx context.Context, jobs []*job) (level []*job) {
+func (s *search) among(ctx context.Context, jobs []*job, write trial) (level []*job) {
 	good, suspects := s.refusals.part(jobs)
-	level = s.halve(ctx, good)
-	return append(level, s.halve(ctx, suspects)...)
+	level = s.halve(ctx, good, write)
+	return append(level, s.halve(ctx, suspects, write)...)
 }
 
 // halve writes the jobs; if Azure refuses that, each half by itself.
-func (s *search) halve(ctx context.Context, jobs []*job) (level []*job) {
+func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*job) {
 	if len(jobs) == 0 || ctx.Err() != nil {
 		return nil
 	}
 	s.tries--
-	refused, err := s.write(ctx, jobs)
 	for _, j := range jobs {
-		if refused[j] != nil {
-			s.fail(ctx, j, refused[j])
-		}
+		j.refused = nil
 	}
-	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return refused[j] != nil })
+	err := write(ctx, jobs)
+	jobs = s.of.sift(ctx, jobs, func(j *job) error { return j.refused })
 	switch {
 	case err == nil:
 		return jobs
 	case culpable(err, time.Now()) && len(jobs) > 1 && s.tries > 0:
 		half := len(jobs) / 2
-		return append(s.halve(ctx, jobs[:half]), s.halve(ctx, jobs[half:])...)
+		return append(s.halve(ctx, jobs[:half], write), s.halve(ctx, jobs[half:], write)...)
 	}
-	for _, j := range jobs {
+	return s.of.sift(ctx, jobs, func(j *job) error {
 		if culpable(err, time.Now()) {
 			s.refusals.add(j, s.on, err, time.Now())
 		}
-		s.fail(ctx, j, err)
-	}
-	return nil
+		return err
+	})
 }
 
 // culpable reports whether one of several Services may be to blame for an error: Azure
@@ -113,14 +108,8 @@ func (r *refusal) is(j *job, on lb.LoadBalancerKey) bool {
 }
 
 // due ends the jobs that Azure refused a while ago, and returns the others.
-func (r *refusals) due(ctx context.Context, jobs []*job, on lb.LoadBalancerKey, fail func(ctx context.Context, j *job, err error)) []*job {
-	return slices.DeleteFunc(jobs, func(j *job) bool {
-		why := r.why(j, on, time.Now())
-		if why != nil {
-			fail(ctx, j, why)
-		}
-		return why != nil
-	})
+func (b *Balancers) due(ctx context.Context, jobs []*job, r *refusals, on lb.LoadBalancerKey) []*job {
+	return b.sift(ctx, jobs, func(j *job) error { return r.why(j, on, time.Now()) })
 }
 
 // why is why a job is not tried now; nil if it is.

@@ -3,13 +3,15 @@
 package balancer
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
-	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -24,7 +26,7 @@ func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan) []*job {
 		case p.Refused[j.Owner] != nil:
 			return false
 		}
-		return l.contests.Leave(contest.LoadBalancer, j.Service, j.asked(), "load balancer "+l.id.Name, differing(j, p.Changes), time.Now())
+		return l.contests.Leave(contest.LoadBalancer, j.Service, j.asked(), l.name(), differing(j, p.Changes), time.Now())
 	})
 }
 
@@ -33,8 +35,8 @@ func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan) []*job {
 func differing(j *job, changes []plan.Change) []contest.Undone {
 	var all []contest.Undone
 	for _, c := range changes {
-		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Desired.Probes, func(p lb.Probe) bool { return equalFold(p.Name, c.Name) }) ||
-			c.Kind == plan.Pool && slices.ContainsFunc(j.Desired.Pools, func(p service.Pool) bool { return equalFold(p.Name, c.Name) })
+		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Desired.Probes, func(p lb.Probe) bool { return strings.EqualFold(p.Name, c.Name) }) ||
+			c.Kind == plan.Pool && slices.ContainsFunc(j.Desired.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, c.Name) })
 		if shared || c.Kind != plan.Pool && hasPrefixFold(c.Name, j.Owner) {
 			all = append(all, contest.UndoneBy(c))
 		}
@@ -42,21 +44,46 @@ func differing(j *job, changes []plan.Change) []contest.Undone {
 	return all
 }
 
-// noteLeft notes what the jobs have that are not due, and left as they are.
-func (l *loadBalancer) noteLeft(jobs, due []*job, shown lb.LoadBalancer, ips *publicip.Round) {
-	for _, j := range jobs {
-		if slices.Contains(due, j) {
+// check compares what Azure shows after a write with what was written. The Services whose parts
+// are otherwise have to try again, and the others are returned; if a part is nobody's, all have to.
+func (l *loadBalancer) check(shown lb.LoadBalancer, served []*job, seen snapshot, p plan.Plan) ([]*job, error) {
+	if p.Delete {
+		return served, nil
+	}
+	seen.observed = shown
+	again := plan.Make(l.input(served, seen))
+	if again.Empty() {
+		return served, nil
+	}
+	blamed := map[string]bool{}
+	of := map[*job][]contest.Undone{}
+	for _, j := range served {
+		if j.leaves() {
 			continue
 		}
-		j.noteAddresses(shown, ips)
-		for i, f := range j.Desired.Frontends {
-			if j.Addresses[i].IsValid() { // else its frontend is gone, and what people know of it stays
-				continue
-			}
-			at := slices.IndexFunc(j.Shown, f.Frontend.Family.Of)
-			if at >= 0 {
-				j.Addresses[i] = j.Shown[at]
-			}
+		of[j] = differing(j, again.Changes)
+		for _, u := range of[j] {
+			blamed[u.Part] = true
 		}
+	}
+	if slices.ContainsFunc(again.Changes, func(c plan.Change) bool { return !blamed[contest.UndoneBy(c).Part] }) {
+		first := again.Changes[0]
+		return served, l.otherwise(len(again.Changes), fmt.Sprintf("%s %s %s", first.Action, first.Kind, first.Name))
+	}
+	return slices.DeleteFunc(slices.Clone(served), func(j *job) bool {
+		if len(of[j]) == 0 {
+			return false
+		}
+		l.contests.ShownOtherwise(contest.LoadBalancer, j.Service, time.Now())
+		j.refused = l.otherwise(len(of[j]), of[j][0].Text)
+		return true
+	}), nil
+}
+
+// otherwise is the fault of a write after which Azure shows something else.
+func (l *loadBalancer) otherwise(parts int, first string) error {
+	return &fault.Fault{
+		Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
+		Err: fmt.Errorf("%s: Azure reported success, and shows %d parts otherwise than written: %s", l.name(), parts, first),
 	}
 }

@@ -5,13 +5,10 @@
 // all of them at once, write under the lane of the load balancer, and check what Azure then shows.
 //
 //	Balancers.Ensure ── queue.go  jobs wait, and are gathered
-//	loadbalancer.go what a load balancer works with
 //	round.go        the whole round of a load balancer, on one page
-//	prepare.go      public IPs before the write; room publicip
-//	read.go         the load balancer, and its turn
+//	read.go         the load balancer, its turn, and the lane that is held while it is written
 //	plan.go         what the Services of a round want of it; room plan
 //	contested.go    what somebody else keeps undoing stays as it is; room contest
-//	write.go        one write, and what Azure shows after it
 //	note.go         what came of it, on the jobs and in the log
 //	blame.go        whom Azure refuses, if it refuses a write
 //	guard.go        the rounds of the security group; room securitygroup

@@ -4,6 +4,7 @@ package balancer
 
 import (
 	"slices"
+	"strings"
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
@@ -39,7 +40,7 @@ func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer) []lb.PoolID {
 }
 
 func poolNamed(b lb.LoadBalancer, name string) (lb.Pool, bool) {
-	at := slices.IndexFunc(b.Pools, func(p lb.Pool) bool { return equalFold(p.ID.Name, name) })
+	at := slices.IndexFunc(b.Pools, func(p lb.Pool) bool { return strings.EqualFold(p.ID.Name, name) })
 	if at < 0 {
 		return lb.Pool{}, false
 	}
@@ -51,9 +52,9 @@ func poolNamed(b lb.LoadBalancer, name string) (lb.Pool, bool) {
 func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID) (stay []lb.Rule, waits []lb.PoolID) {
 	stay = slices.Clone(rules)
 	for i, r := range stay {
-		to := slices.IndexFunc(awaited, func(id lb.PoolID) bool { return equalFold(id.Name, r.Pool) })
-		at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return equalFold(is.Name, r.Name) })
-		if to < 0 || at < 0 || equalFold(observed.Rules[at].Pool, r.Pool) {
+		to := slices.IndexFunc(awaited, func(id lb.PoolID) bool { return strings.EqualFold(id.Name, r.Pool) })
+		at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+		if to < 0 || at < 0 || strings.EqualFold(observed.Rules[at].Pool, r.Pool) {
 			continue
 		}
 		if goes, _ := poolNamed(observed, observed.Rules[at].Pool); len(goes.Addresses) == 0 && !goes.NIC {

@@ -86,11 +86,8 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	within, cancel := context.WithTimeout(ctx, publicip.Deadline)
 	defer cancel()
 	ips := g.ips.Begin(within, lb.LoadBalancerID{}, requests(leave))
-	failed := map[*job]bool{}
 	for _, j := range leave {
 		if j.ips.Err != nil {
-			failed[j] = true
-			g.report.fail(ctx, j, j.ips.Err)
 			continue
 		}
 		g.former.note(j.Owner, ips.Unwanted(j.ips))
@@ -98,5 +95,5 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 			g.former.note(j.Owner, []netip.Addr{addressOf(f, ips)})
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return failed[j] })
+	return g.sift(ctx, jobs, (*job).unprovided)
 }

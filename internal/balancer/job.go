@@ -3,6 +3,7 @@
 package balancer
 
 import (
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/contest"
@@ -25,6 +26,8 @@ type job struct {
 	steps []step
 	// rules are those that it wants on the load balancer of the step for now; see hold.
 	rules []lb.Rule
+	// refused is why the plan, or what Azure shows, has nothing for it in this try; nil if it has.
+	refused error
 	// ips is what it wants of public IPs.
 	ips *publicip.Request
 }
@@ -54,11 +57,33 @@ func (j *job) contested(all ...*contest.Contest) {
 	}
 }
 
+// unprovided is why it has not the public IPs that it wants; nil if it has.
+func (j *job) unprovided() error { return j.ips.Err }
+
 // leaves reports whether a job's Service goes from the load balancer of the step.
 func (j *job) leaves() bool { return j.steps[0].leaves }
 
 // moves reports whether there are more steps on load balancers.
 func (j *job) moves() bool { return len(j.steps) > 1 && !j.steps[1].secures }
+
+// requests are what jobs want of public IPs.
+func requests(jobs []*job) []*publicip.Request {
+	all := make([]*publicip.Request, len(jobs))
+	for i, j := range jobs {
+		all[i] = j.ips
+	}
+	return all
+}
+
+// result is what comes of a request with its last step, or with an error.
+func (j *job) result(err error) Result {
+	r := j.Result
+	r.Err, r.Changed = err, r.Changed || j.ips.Changed
+	r.Gone = slices.DeleteFunc(r.Gone, func(id lb.LoadBalancerID) bool {
+		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
+	})
+	return r
+}
 
 // steps orders what a request takes. An address that was on one load balancer can be on
 // another only when it has left, so public ones leave first; for others it is better

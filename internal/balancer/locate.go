@@ -86,7 +86,7 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	on = service.LoadBalancerName(configuration, p.Desired.Internal)
 	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: len(p.Desired.Rules)})
 	for _, name := range where {
-		if !equalFold(name, on) {
+		if !strings.EqualFold(name, on) {
 			leave = append(leave, name)
 		}
 	}

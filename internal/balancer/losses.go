@@ -129,11 +129,11 @@ func keeps(j *job, f lb.Frontend, ips *publicip.Round) bool {
 		case f.PublicIP != "":
 			ip, known := ips.ByID(f.PublicIP)
 			return known && publicip.Wants(&service.Spec{Frontends: []service.Frontend{want}}, ip)
-		case want.PublicIP != nil || !equalFold(want.Frontend.Subnet, f.Subnet):
+		case want.PublicIP != nil || !strings.EqualFold(want.Frontend.Subnet, f.Subnet):
 			return false
 		case want.Frontend.Static:
 			return want.Frontend.PrivateIP == f.PrivateIP
 		}
-		return !moves && equalFold(want.Frontend.Name, f.Name)
+		return !moves && strings.EqualFold(want.Frontend.Name, f.Name)
 	})
 }

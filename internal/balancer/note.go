@@ -16,26 +16,61 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// note notes what Azure has for the jobs that were served.
-func (l *loadBalancer) note(served []*job, shown lb.LoadBalancer, p plan.Plan, ips *publicip.Round) {
-	ips.Retire(p.Changes)
-	for _, j := range served {
-		its := changesOf(p.Changes, j.Owner)
-		j.Changed = j.Changed || len(its) > 0
-		j.noteKept(p.Kept)
-		if shown.Etag == "" { // deleted now, or by a write whose answer was lost
-			j.Gone = append(j.Gone, l.id)
+// outcome is what came of a try.
+type outcome struct {
+	plan.Plan
+	// jobs are all, due those that are not left as they are, and served those of them for whom
+	// Azure shows what was planned.
+	jobs, due, served []*job
+	shown             lb.LoadBalancer
+	ips               *publicip.Round
+}
+
+// settle notes what Azure has, for the Services that are placed next and on the jobs.
+func (l *loadBalancer) settle(ctx context.Context, o outcome) {
+	l.log(ctx, o.Plan, o.due)
+	l.placements.saw(o.shown)
+	o.ips.Retire(o.Changes)
+	for _, j := range o.jobs {
+		if !slices.Contains(o.due, j) {
+			j.noteLeft(o)
 		}
-		for _, name := range j.OwnPools {
-			if _, there := poolNamed(shown, name); !there {
-				j.Without = append(j.Without, lb.PoolID{LoadBalancer: l.id, Name: name})
-			}
+	}
+	for _, j := range o.served {
+		l.noteServed(j, o)
+	}
+}
+
+// noteServed notes what Azure has for a job that was served.
+func (l *loadBalancer) noteServed(j *job, o outcome) {
+	its := changesOf(o.Changes, j.Owner)
+	j.Changed = j.Changed || len(its) > 0
+	j.noteKept(o.Kept)
+	if o.shown.Etag == "" { // deleted now, or by a write whose answer was lost
+		j.Gone = append(j.Gone, l.id)
+	}
+	for _, name := range j.OwnPools {
+		if _, there := poolNamed(o.shown, name); !there {
+			j.Without = append(j.Without, lb.PoolID{LoadBalancer: l.id, Name: name})
 		}
-		if l.former != nil && j.Desired != nil { // one that goes has been closed
-			l.former.note(j.Owner, taken(its, ips))
+	}
+	if l.former != nil && j.Desired != nil { // one that goes has been closed
+		l.former.note(j.Owner, taken(its, o.ips))
+	}
+	j.ips.Lost = append(j.ips.Lost, publicip.Lost(its)...)
+	j.noteAddresses(o.shown, o.ips)
+}
+
+// noteLeft notes what a job has that is left as it is.
+func (j *job) noteLeft(o outcome) {
+	j.noteAddresses(o.shown, o.ips)
+	for i, f := range j.Desired.Frontends {
+		if j.Addresses[i].IsValid() { // else its frontend is gone, and what people know of it stays
+			continue
 		}
-		j.ips.Lost = append(j.ips.Lost, publicip.Lost(its)...)
-		j.noteAddresses(shown, ips)
+		if at := slices.IndexFunc(j.Shown, f.Frontend.Family.Of); at >= 0 {
+			j.Addresses[i] = j.Shown[at]
+		}
 	}
 }
 
@@ -54,7 +89,7 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 		addr := f.Frontend.PrivateIP
 		if ip, public := ips.Of(j.ips, i); public {
 			addr = ip.Address
-		} else if at := slices.IndexFunc(shown.Frontends, func(s lb.Frontend) bool { return equalFold(s.Name, f.Frontend.Name) }); at >= 0 && !f.Frontend.Static {
+		} else if at := slices.IndexFunc(shown.Frontends, func(s lb.Frontend) bool { return strings.EqualFold(s.Name, f.Frontend.Name) }); at >= 0 && !f.Frontend.Static {
 			addr = shown.Frontends[at].PrivateIP
 		}
 		j.Addresses = append(j.Addresses, addr)

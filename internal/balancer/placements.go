@@ -131,10 +131,20 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	defer p.mu.Unlock()
 	for _, balancer := range p.shown {
 		for _, f := range balancer.Frontends {
-			if publicIP != "" && equalFold(f.PublicIP, publicIP) || ip.IsValid() && f.PrivateIP == ip && equalFold(f.Subnet, subnet) {
+			if publicIP != "" && strings.EqualFold(f.PublicIP, publicIP) || ip.IsValid() && f.PrivateIP == ip && strings.EqualFold(f.Subnet, subnet) {
 				return balancer.ID.Name
 			}
 		}
 	}
 	return ""
+}
+
+// Azure compares names without capitals.
+
+func containsFold(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(item string) bool { return strings.EqualFold(item, name) })
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }

@@ -23,17 +23,14 @@ func (l *loadBalancer) plan(jobs []*job, seen snapshot) (p plan.Plan, due []*job
 	return p, due
 }
 
-// split returns the jobs that a plan refuses, and why, and those that it serves.
-func split(jobs []*job, p plan.Plan) (refused map[*job]error, served []*job) {
-	refused = map[*job]error{}
+// split notes why a plan refuses jobs, and returns those that it serves.
+func split(jobs []*job, p plan.Plan) (served []*job) {
 	for _, j := range jobs {
-		if why := p.Refused[j.Owner]; why != nil {
-			refused[j] = why
-		} else {
+		if j.refused = p.Refused[j.Owner]; j.refused == nil {
 			served = append(served, j)
 		}
 	}
-	return refused, served
+	return served
 }
 
 // input is what a plan for these jobs is made from.

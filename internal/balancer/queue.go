@@ -68,11 +68,8 @@ func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-q.added:
+			pause(ctx, gathers)
 		case <-ctx.Done():
-			return
-		}
-		if !pause(ctx, gathers) {
-			return
 		}
 		for jobs := q.take(); len(jobs) > 0 && ctx.Err() == nil; jobs = q.take() {
 			q.of.round(ctx, jobs)

@@ -40,25 +40,37 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 
 // observe returns the load balancer; where there is none, the one that would be made.
 func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalancer, error) {
-	name := "load balancer " + l.id.Name
 	observed, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
 	f := fault.From(err)
 	switch {
 	case f != nil && f.Class == fault.Stale:
 		needed := slices.ContainsFunc(jobs, func(j *job) bool { return !j.leaves() })
 		if needed && l.cfg.Location == "" {
-			return lb.LoadBalancer{}, fmt.Errorf(`%s has to be made, and azure.json does not say where: set its key "location"`, name)
+			return lb.LoadBalancer{}, fmt.Errorf(`%s has to be made, and azure.json does not say where: set its key "location"`, l.name())
 		}
 		return lb.LoadBalancer{ID: l.id, Location: l.cfg.Location, SKU: lb.Standard, Tags: maps.Clone(l.cfg.Tags)}, nil
 	case err != nil:
 		return lb.LoadBalancer{}, err
 	case observed.SKU != lb.Standard:
-		return lb.LoadBalancer{}, fmt.Errorf("%s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", name, observed.SKU)
+		return lb.LoadBalancer{}, fmt.Errorf("%s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", l.name(), observed.SKU)
 	case observed.Provisioning == lb.Updating:
-		return lb.LoadBalancer{}, l.inProgress.Found(name, time.Now())
+		return lb.LoadBalancer{}, l.inProgress.Found(l.name(), time.Now())
 	}
-	l.inProgress.Free(name)
+	l.inProgress.Free(l.name())
 	return observed, nil
+}
+
+// enter takes the lane of the load balancer, and waits for its turn.
+func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
+	unlock, err = l.cfg.Lanes.Lock(ctx, l.id)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.gate(ctx); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 // gate waits for the load balancer's turn. What is closed is an error: who asked waits,

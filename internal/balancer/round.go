@@ -4,98 +4,120 @@ package balancer
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/publicip"
 )
 
-// writeDeadline bounds one write of a load balancer. What it leaves behind is settled by
-// the next read.
-const writeDeadline = 10 * time.Minute
+// loadBalancer is one load balancer, and what it takes to bring it level. It is of one goroutine.
+type loadBalancer struct {
+	*Balancers
+	id lb.LoadBalancerID
+}
+
+func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 
 // round makes the next step of the jobs that a queue has gathered: their public IPs first, then
 // one write of the load balancer, then what they have left of public IPs. What fails for one of
 // them fails for that one.
 func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
-	jobs = l.refusals.due(ctx, jobs, l.id.Key(), l.report.fail)
-	if len(jobs) == 0 {
-		return
-	}
-	ips, jobs := l.prepare(ctx, jobs)
-	write := func(ctx context.Context, jobs []*job) (map[*job]error, error) { return l.write(ctx, jobs, ips) }
-	level := newSearch(l.refusals, l.id.Key(), write, l.report.fail).among(ctx, jobs)
+	ips, jobs := l.prepare(ctx, l.due(ctx, jobs, &l.refusals, l.id.Key()))
+	level := l.search(&l.refusals, l.id.Key()).among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+		return l.write(ctx, jobs, ips)
+	})
 	ips.Label(ctx, requests(level))
 	ips.Remove(ctx, requests(level))
-	for _, j := range level {
-		if j.ips.Err != nil {
-			l.report.fail(ctx, j, j.ips.Err)
-			continue
-		}
+	for _, j := range l.sift(ctx, level, (*job).unprovided) {
 		l.refusals.forget(j)
-		j.stepDone(l.contests)
-		l.report.next(j)
+		j.stepDone(&l.contests)
+		l.next(j)
 	}
 }
 
-// write plans for these jobs and carries that out, in one write, while no pool of the load
-// balancer is written. The jobs of refused are left out. An error is that of all others.
-func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Round) (refused map[*job]error, err error) {
-	unlock, err := l.cfg.Lanes.Lock(ctx, l.id)
+// prepare has the public IPs of the jobs ready, and returns the jobs that have theirs. The others
+// have failed. A write that somebody else overtook is tried once more.
+func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Round, []*job) {
+	ips := l.publicIPs(ctx, jobs)
+	if publicip.Overtaken(requests(jobs)) {
+		ips = l.publicIPs(ctx, jobs)
+		l.overtaken(resourcePublicIP)(!publicip.Overtaken(requests(jobs)))
+	}
+	return ips, l.sift(ctx, jobs, (*job).unprovided)
+}
+
+// publicIPs picks the public IPs of all jobs, and makes those true that they need now.
+func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Round {
+	ctx, cancel := context.WithTimeout(ctx, publicip.Deadline)
+	defer cancel()
+	for _, j := range jobs {
+		j.ips.Leaves = j.leaves()
+	}
+	ips := l.ips.Begin(ctx, l.id, requests(jobs))
+	for _, j := range jobs {
+		if j.ips.Leaves && !j.leaves() {
+			j.steps = append([]step{{on: l.id, leaves: true}}, j.steps...)
+		}
+		j.ips.Moves = j.moves()
+	}
+	l.endLosing(ctx, jobs, ips)
+	ips.Write(ctx)
+	return ips
+}
+
+// write brings the load balancer level for these jobs, in one write, while no pool of it is
+// written. The jobs that the plan refuses are left out. An error is that of all others.
+func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Round) error {
+	unlock, err := l.enter(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unlock()
-	if err := l.gate(ctx); err != nil {
-		return nil, err
-	}
-	within, cancel := context.WithTimeout(ctx, writeDeadline)
-	defer cancel()
-	failed := contest.Leased(within, l.cfg.Lease, func(valid func() bool) {
-		err = contest.Twice(func() (err error) {
-			refused, err = l.try(within, jobs, ips, valid)
-			return err
-		}, l.report.overtaken(resourceBalancer))
+	return contest.Write(ctx, l.cfg.Lease, l.name(), l.overtaken(resourceBalancer), func(ctx context.Context, valid func() bool) error {
+		return l.try(ctx, jobs, ips, valid)
 	})
-	switch {
-	case failed != nil:
-		return nil, failed
-	case err != nil && within.Err() != nil && ctx.Err() == nil:
-		err = &fault.Fault{
-			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown", Undecided: true,
-			Err: fmt.Errorf("load balancer %s: no end within %s: %w", l.id.Name, writeDeadline, err),
-		}
-	}
-	return refused, err
 }
 
 // try reads, plans, writes if there is anything to write, checks what Azure then shows, and notes
 // it: on the jobs, and for the Services that are placed next.
-func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) (refused map[*job]error, err error) {
+func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) error {
 	seen, err := l.read(ctx, jobs, ips)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p, due := l.plan(jobs, seen)
-	refused, served := split(due, p)
-	shown := seen.observed
-	if !p.Empty() || shown.Provisioning == lb.Failed {
-		if !valid() {
-			return nil, contest.ErrLeaseLost
-		}
-		if shown, err = l.carryOut(ctx, seen.observed, p); err != nil {
-			return refused, err
-		}
-		if served, err = l.check(shown, served, seen, p, refused); err != nil {
-			return refused, err
-		}
+	shown, writes := seen.observed, !p.Empty() || seen.observed.Provisioning == lb.Failed
+	if writes && !valid() {
+		return contest.ErrLeaseLost
 	}
-	l.log(ctx, p, due)
-	l.placements.saw(shown)
-	l.noteLeft(jobs, due, shown, ips)
-	l.note(served, shown, p, ips)
-	return refused, nil
+	served := split(due, p)
+	if writes {
+		shown, err = l.carryOut(ctx, seen.observed, p)
+	}
+	if err == nil && writes {
+		served, err = l.check(shown, served, seen, p)
+	}
+	if err == nil {
+		l.settle(ctx, outcome{p, jobs, due, served, shown, ips})
+	}
+	return err
+}
+
+// carryOut carries out a plan, with the newest addresses of all pools.
+func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
+	if p.Delete {
+		return lb.LoadBalancer{ID: l.id}, l.cfg.Azure.DeleteLoadBalancer(ctx, observed)
+	}
+	next := p.Next
+	pools, settled := l.cfg.Lanes.Carry(ctx, l.id, next.Pools)
+	next.Pools = pools
+	shown, err := l.cfg.Azure.PutLoadBalancer(ctx, next)
+	if f := fault.From(err); f != nil { // what Azure accepted may have made pools, whatever it then says
+		settled(nil, f.Undecided || f.Ended || ctx.Err() != nil)
+	} else {
+		settled(shown.Pools, false)
+	}
+	return shown, err
 }

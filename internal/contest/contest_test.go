@@ -3,6 +3,7 @@
 package contest
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -101,7 +102,10 @@ func TestASecondTryIsForWhatWasOvertaken(t *testing.T) {
 	} {
 		var told []bool
 		n := 0
-		err := Twice(func() error { n++; return row.errs[n-1] }, func(settled bool) { told = append(told, settled) })
+		err := Write(t.Context(), nil, "it", func(settled bool) { told = append(told, settled) }, func(context.Context, func() bool) error {
+			n++
+			return row.errs[n-1]
+		})
 		if n != len(row.errs) || len(told) != len(row.told) || len(told) > 0 && told[0] != row.told[0] || !errors.Is(err, row.errs[n-1]) {
 			t.Errorf("%s: %d tries, told %v, %v", name, n, told, err)
 		}

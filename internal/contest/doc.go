@@ -5,8 +5,7 @@
 //	contest.go     what is contested of a Service, and since when
 //	record.go      when a part that somebody else undoes is left as he wants it
 //	inprogress.go  what somebody else is just writing
-//	overtaken.go   what somebody else wrote between a read and a write
-//	lease.go       the lock that other controllers take
+//	write.go       one write: the lock that other controllers take, and what somebody else wrote meanwhile
 //
 // The time is an argument wherever something is decided by it.
 package contest

@@ -9,9 +9,9 @@
 //	round.go      reads all that the Services of a round have, and picks theirs
 //	choose.go     which public IP a frontend gets, and what it has to become (pure)
 //	contested.go  those that somebody else keeps changing back
-//	write.go      writes side by side: before the load balancer those that were made for Services
-//	label.go      and after it those that people brought
-//	remove.go     removes those that nobody wants any more, after it
+//	write.go      what is written and when: before the load balancer, and after it
+//	label.go      those that people brought, with the labels that Services ask for (after it)
+//	remove.go     those that nobody wants any more (after it)
 //	others.go     those that are not a Service's own
 //
 // What fails fails for those alone who want it, and nothing is tried again here.

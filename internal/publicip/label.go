@@ -10,16 +10,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Label gives the public IPs that people brought the DNS labels that Services ask for: those
-// of these requests alone, whose load balancer has what they want. One that is refused there
-// changes nothing of what is not the cluster's.
-func (r *Round) Label(ctx context.Context, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, Deadline)
-	defer cancel()
+// labels returns the public IPs that people brought and that have to be written for these
+// requests, and before them those that give up the label of one.
+func (r *Round) labels(ctx context.Context, requests []*Request) (first, writes map[string]*write) {
 	brought := r.brought
 	r.brought = nil
 	r.readAgain(ctx, requests, brought)
-	writes, first := map[string]*write{}, map[string]*write{}
+	first, writes = map[string]*write{}, map[string]*write{}
 	for _, req := range requests {
 		if req.Err != nil || !waits(brought, req) {
 			continue
@@ -29,8 +26,7 @@ func (r *Round) Label(ctx context.Context, requests []*Request) {
 			r.releaseLabel(req, first)
 		}
 	}
-	r.putAll(ctx, first)
-	r.putAll(ctx, writes)
+	return first, writes
 }
 
 // label notes which of the public IPs that people brought have to be written for a Service.

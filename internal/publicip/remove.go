@@ -7,31 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
-
-	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
-// removal is what becomes of a public IP that a Service has left.
-type removal struct {
-	ip lb.PublicIP
-	// next is what it becomes; nil if it goes.
-	next *lb.PublicIP
-	// by is whose it is; nil if its Service has gone before.
-	by *Request
-}
-
-// Remove deletes the public IPs that were made for Services which need them no more. One
-// that another Service shares is marked, and goes with the last that has it: the mark is
-// in Azure, so that it is found by whoever lets go of it, and after a restart.
-func (r *Round) Remove(ctx context.Context, requests []*Request) {
-	ctx, cancel := context.WithTimeout(ctx, Deadline)
-	defer cancel()
-	var all []removal
+// removals are what becomes of the public IPs that these Services have left.
+func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write) {
 	for _, l := range r.leftIn(requests) {
 		now, err := r.cfg.list(ctx, l.group)
 		if err != nil {
@@ -47,9 +29,7 @@ func (r *Round) Remove(ctx context.Context, requests []*Request) {
 			}
 		}
 	}
-	if len(all) > 0 {
-		r.cfg.removeAll(ctx, all)
-	}
+	return all
 }
 
 // left is a resource group that has to be looked through, and for whom.
@@ -90,19 +70,19 @@ func (r *Round) leftIn(requests []*Request) []*left {
 }
 
 // removalOf says what is to become of a public IP; false for nothing.
-func (c *Config) removalOf(requests []*Request, ip lb.PublicIP) (removal, bool) {
+func (c *Config) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
 	req := c.leftBy(requests, ip)
 	switch {
 	case req == nil:
 		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return Wants(req.Desired, ip) })
-		return removal{ip: ip}, c.orphan(ip) && ip.UsedBy == "" && !wanted
+		return &write{next: ip, deletes: true}, c.orphan(ip) && ip.UsedBy == "" && !wanted
 	case (strings.EqualFold(MadeFor(ip, c.ClusterName), req.Owner) || c.orphan(ip)) && ip.UsedBy == "":
-		return removal{ip: ip, by: req}, true
+		return &write{next: ip, deletes: true, by: []*Request{req}}, true
 	case req.Moves:
-		return removal{}, false // what has it may still be the Service's own
+		return nil, false // what has it may still be the Service's own
 	}
 	next := leave(ip, req, c.ClusterName)
-	return removal{ip: ip, next: &next, by: req}, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags)
+	return &write{next: next, by: []*Request{req}}, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags)
 }
 
 // leftBy returns the Service that does not want a public IP any more that was made for
@@ -135,56 +115,4 @@ func leave(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 func (c *Config) orphan(ip lb.PublicIP) bool {
 	of, tagged := ip.Tags[service.TagService]
 	return tagged && of == "" && MadeFor(ip, c.ClusterName) != ""
-}
-
-// removeAll carries out removals side by side.
-func (c *Config) removeAll(ctx context.Context, removals []removal) {
-	var mu sync.Mutex
-	failed := func(l removal, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if l.by != nil {
-			l.by.Err = err
-			return
-		}
-		c.Log.WarnContext(ctx, "a public IP is left whose Service is gone: the next change of a Service tries again",
-			"publicIP", l.ip.ID.String(), "err", err)
-	}
-	err := contest.Leased(ctx, c.Lease, func(valid func() bool) {
-		var all errgroup.Group
-		all.SetLimit(atOnce)
-		for _, l := range removals {
-			if l.by != nil {
-				l.by.Changed = true
-			}
-			all.Go(func() error {
-				if err := c.remove(ctx, l, valid); err != nil {
-					failed(l, err)
-				}
-				return nil
-			})
-		}
-		_ = all.Wait() // each error is that of its Service
-	})
-	if err != nil {
-		for _, l := range removals {
-			failed(l, err)
-		}
-	}
-}
-
-func (c *Config) remove(ctx context.Context, l removal, valid func() bool) error {
-	switch {
-	case l.next != nil:
-		_, err := c.put(ctx, *l.next, valid)
-		return err
-	case !valid():
-		return contest.ErrLeaseLost
-	}
-	err := c.Azure.DeletePublicIP(ctx, l.ip)
-	if err == nil {
-		c.Log.InfoContext(ctx, "public IP deleted", "publicIP", l.ip.ID.Name, "resourceGroup", l.ip.ID.ResourceGroup,
-			"address", l.ip.Address, "service", l.ip.Tags[service.TagService])
-	}
-	return err
 }

@@ -33,10 +33,12 @@ type Round struct {
 	retired []lb.ResourceID
 }
 
-// write is a public IP that has to change, and for whom.
+// write is a public IP that has to change, or to go, and for whom: for nobody if its Service has
+// gone before.
 type write struct {
-	next lb.PublicIP
-	by   []*Request
+	next    lb.PublicIP
+	deletes bool
+	by      []*Request
 }
 
 // Begin reads the public IPs of all requests, one list a resource group, and picks those that

@@ -29,8 +29,34 @@ const (
 
 // Write makes those true that the Services need before the load balancer is written.
 func (r *Round) Write(ctx context.Context) {
-	r.putAll(ctx, r.first)
-	r.putAll(ctx, r.writes)
+	r.carryOut(ctx, inOrder(r.first))
+	r.carryOut(ctx, inOrder(r.writes))
+}
+
+// Label gives the public IPs that people brought the DNS labels that Services ask for: those
+// of these requests alone, whose load balancer has what they want. One that is refused there
+// changes nothing of what is not the cluster's.
+func (r *Round) Label(ctx context.Context, requests []*Request) {
+	ctx, cancel := context.WithTimeout(ctx, Deadline)
+	defer cancel()
+	first, writes := r.labels(ctx, requests)
+	r.carryOut(ctx, inOrder(first))
+	r.carryOut(ctx, inOrder(writes))
+}
+
+// Remove deletes the public IPs that were made for Services which need them no more. One
+// that another Service shares is marked, and goes with the last that has it: the mark is
+// in Azure, so that it is found by whoever lets go of it, and after a restart.
+func (r *Round) Remove(ctx context.Context, requests []*Request) {
+	ctx, cancel := context.WithTimeout(ctx, Deadline)
+	defer cancel()
+	all := r.removals(ctx, requests)
+	for _, w := range all {
+		for _, req := range w.by {
+			req.Changed = true
+		}
+	}
+	r.carryOut(ctx, all)
 }
 
 // Overtaken reports whether the write of a public IP was refused because somebody else wrote it
@@ -39,63 +65,81 @@ func Overtaken(requests []*Request) bool {
 	return slices.ContainsFunc(requests, func(req *Request) bool { return fault.From(req.Err).Overtaken() })
 }
 
-// putAll writes public IPs side by side. What fails fails for those who want it.
-func (r *Round) putAll(ctx context.Context, writes map[string]*write) {
-	maps.DeleteFunc(writes, func(_ string, w *write) bool {
+// inOrder are writes by their keys, but for those that nobody wants any more.
+func inOrder(writes map[string]*write) (all []*write) {
+	for _, key := range slices.Sorted(maps.Keys(writes)) {
+		w := writes[key]
 		w.by = slices.DeleteFunc(w.by, func(req *Request) bool { return req.Err != nil })
-		return len(w.by) == 0
-	})
+		if len(w.by) > 0 {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// carryOut writes and deletes public IPs side by side. What fails fails for those who want it.
+func (r *Round) carryOut(ctx context.Context, writes []*write) {
 	if len(writes) == 0 {
 		return
 	}
 	var mu sync.Mutex
-	err := contest.Leased(ctx, r.cfg.Lease, func(valid func() bool) {
+	held := contest.Leased(ctx, r.cfg.Lease, func(valid func() bool) {
 		var all errgroup.Group
 		all.SetLimit(atOnce)
-		for _, key := range slices.Sorted(maps.Keys(writes)) {
-			w := writes[key]
+		for _, w := range writes {
 			all.Go(func() error {
-				shown, err := r.cfg.put(ctx, w.next, valid)
+				shown, err := r.cfg.carryOut(ctx, w, valid)
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil {
-					w.fail(err)
-					return nil
-				}
-				r.known[key] = shown
+				r.settle(ctx, w, shown, err)
 				return nil
 			})
 		}
 		_ = all.Wait() // each error is that of its Services
 	})
-	if err != nil {
-		for _, w := range writes {
-			w.fail(err)
+	for _, w := range writes {
+		if held != nil {
+			r.settle(ctx, w, lb.PublicIP{}, held)
 		}
 	}
 }
 
-func (w *write) fail(err error) {
-	for _, req := range w.by {
-		req.Err = err
-	}
-}
-
-func (c *Config) put(ctx context.Context, ip lb.PublicIP, valid func() bool) (lb.PublicIP, error) {
-	if !valid() {
-		return lb.PublicIP{}, contest.ErrLeaseLost
-	}
-	shown, err := c.Azure.PutPublicIP(ctx, ip)
-	if err == nil && !shown.Address.IsValid() {
-		err = fmt.Errorf("public IP %s: Azure made it without an address", ip.ID.Name)
-	}
-	if err == nil {
-		what := "public IP written"
-		if ip.Etag == "" {
+// carryOut writes a public IP, or deletes it.
+func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (shown lb.PublicIP, err error) {
+	what := "public IP deleted"
+	switch shown = w.next; {
+	case !valid():
+		return shown, contest.ErrLeaseLost
+	case w.deletes:
+		err = c.Azure.DeletePublicIP(ctx, w.next)
+	default:
+		if what = "public IP written"; w.next.Etag == "" {
 			what = "public IP created"
 		}
+		shown, err = c.Azure.PutPublicIP(ctx, w.next)
+		if err == nil && !shown.Address.IsValid() {
+			err = fmt.Errorf("public IP %s: Azure made it without an address", w.next.ID.Name)
+		}
+	}
+	if err == nil {
 		c.Log.InfoContext(ctx, what, "publicIP", shown.ID.Name, "resourceGroup", shown.ID.ResourceGroup,
 			"address", shown.Address, "service", shown.Tags[service.TagService])
 	}
 	return shown, err
+}
+
+// settle notes what Azure shows of a public IP that was written, or why it failed.
+func (r *Round) settle(ctx context.Context, w *write, shown lb.PublicIP, err error) {
+	switch {
+	case err == nil:
+		r.known[w.next.ID.Key()] = shown
+	case len(w.by) == 0:
+		r.cfg.Log.WarnContext(ctx, "a public IP is left whose Service is gone: the next change of a Service tries again",
+			"publicIP", w.next.ID.String(), "err", err)
+	}
+	for _, req := range w.by {
+		if err != nil {
+			req.Err = err
+		}
+	}
 }

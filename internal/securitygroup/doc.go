@@ -5,7 +5,7 @@
 //
 //	ports.go       what is asked of Azure and of the cluster
 //	request.go     what a Service asks for, and what came of it
-//	write.go       one write: survey, read, plan, write, check
+//	write.go       one write: read, survey, plan, write, check
 //	survey.go      what all Services of the cluster ask for, those that are not due included
 //	additional.go  whose the further addresses are that Services name
 //	contested.go   which rules somebody else keeps changing back

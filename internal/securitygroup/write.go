@@ -18,68 +18,66 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// Deadline bounds one write of the group. What it leaves behind is settled by the next read.
-const Deadline = 10 * time.Minute
-
 // Write has the group admit what these Services want, in one write. An error is that of all
 // that have none of their own. Where they compete, the first is served first.
 func (g *Group) Write(ctx context.Context, requests []*Request, log *slog.Logger) error {
-	within, cancel := context.WithTimeout(ctx, Deadline)
-	defer cancel()
-	var err error
-	failed := contest.Leased(within, g.cfg.Lease, func(valid func() bool) {
-		err = contest.Twice(func() error { return g.try(within, requests, valid, log) }, g.cfg.Overtaken)
+	return contest.Write(ctx, g.cfg.Lease, g.name(), g.cfg.Overtaken, func(ctx context.Context, valid func() bool) error {
+		return g.try(ctx, requests, valid, log)
 	})
-	switch {
-	case failed != nil:
-		return failed
-	case err != nil && within.Err() != nil && ctx.Err() == nil:
-		return &fault.Fault{
-			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown", Undecided: true,
-			Err: fmt.Errorf("%s: no end within %s: %w", g.name(), Deadline, err),
-		}
+}
+
+// try reads, surveys, plans, writes, checks what Azure then shows, and notes what came of it.
+func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool, log *slog.Logger) error {
+	observed, there, err := g.observe(ctx, requests)
+	if !there || err != nil {
+		return err
+	}
+	s, p, left := g.plan(requests, observed)
+	if !p.Empty() && !valid() {
+		return contest.ErrLeaseLost
+	}
+	if !p.Empty() {
+		err = g.put(ctx, observed, s, p)
+	}
+	g.refuse(requests, p)
+	if err == nil {
+		g.left = left
+		logWritten(ctx, log, p)
+		g.settle(requests, s, p, observed)
 	}
 	return err
 }
 
-// try surveys, reads, plans, writes, checks what Azure then shows, and notes what came of it.
-func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool, log *slog.Logger) error {
+// observe returns the group; false if it is not there.
+func (g *Group) observe(ctx context.Context, requests []*Request) (observed lb.SecurityGroup, there bool, err error) {
 	for _, r := range requests {
 		r.Err = nil
 	}
-	observed, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
-	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+	observed, err = g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
+	switch f := fault.From(err); {
+	case f != nil && f.Class == fault.Stale:
 		g.missing(requests)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if observed.Provisioning == lb.Updating {
-		return g.cfg.InProgress.Found(g.name(), time.Now())
+		return observed, false, nil
+	case err != nil:
+		return observed, false, err
+	case observed.Provisioning == lb.Updating:
+		return observed, true, g.cfg.InProgress.Found(g.name(), time.Now())
 	}
 	g.cfg.InProgress.Free(g.name())
-	s := g.survey(requests, nil)
-	p := nsg.Merge(s.input(observed.Rules))
-	left := p.Next
+	return observed, true, nil
+}
+
+// plan plans for these Services, but for those of which something is contested: that stays as it
+// is. left are the rules as a write would leave them without contests.
+func (g *Group) plan(requests []*Request, observed lb.SecurityGroup) (s survey, p nsg.Plan, left []lb.SecurityRule) {
+	s = g.survey(requests, nil)
+	p = nsg.Merge(s.input(observed.Rules))
+	left = p.Next
 	if stay := g.contested(requests, s, p, observed.Rules); len(stay) > 0 {
 		s = g.survey(requests, stay)
 		p = nsg.Merge(s.input(observed.Rules))
 	}
-	if !p.Empty() {
-		if !valid() {
-			return contest.ErrLeaseLost
-		}
-		if err := g.put(ctx, observed, s, p); err != nil {
-			g.refuse(requests, p)
-			return err
-		}
-	}
-	g.left = left
-	logWritten(ctx, log, p)
-	g.refuse(requests, p)
-	g.settle(requests, s, p, observed)
-	return nil
+	return s, p, left
 }
 
 // settle notes that the group holds what Services want, and what became of these requests.

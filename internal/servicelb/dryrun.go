@@ -54,7 +54,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desir
 		return req, len(places) > 0, err
 	})
 	if err != nil {
-		return &unplacedError{err}
+		return &retryError{err, true}
 	}
 	if st.Plan.says(d.Spec, text, now, r.cfg.Settings.LookAgainAfter) {
 		r.cfg.Reporter.Tell(s, Event{Reason: ReasonDryRun, Text: text})

@@ -14,48 +14,42 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// settle makes what came of a request known, and returns why it has to be asked again, if it has. An
-// error is that of writing it down: the result stays then, and is written down again.
-func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) (failed, err error) {
-	for _, id := range res.Gone {
-		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {
-			return nil, err
-		}
+// settle makes what came of a request known. A *retryError says why it has to be asked again; any
+// other error is that of writing it down: the result stays then, and is written down again.
+func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) error {
+	if err := r.dropGone(ctx, res); err != nil {
+		return err
 	}
 	st, step := &e.State, Settle(res, s.Ours(r.cfg.Settings.Class))
-	if step == Hold {
+	if step != Hold {
+		r.tell.keptPools(s, &st.Told, res.Kept)
+	}
+	var failed error
+	switch step {
+	case Hold:
 		held, _ := wouldLose(res.Err)
-		st.Pending.settled()
 		st.Level.drop() // a move by labels has the spec that was level
 		r.loses(s, st, res.Desired, held.Addresses, now)
-		return nil, nil
-	}
-	r.tell.keptPools(s, &st.Told, res.Kept)
-	switch step {
 	case Complain, TryAgain:
-		st.Pending.settled()
 		st.Level.drop() // half of it may be done
 		if step == Complain {
 			r.tell.complain(s, &st.Told, troubleOf(res.Err), failedTo(res), res.Err)
 		}
 		r.tell.warn(ctx, &st.Told, "load balancer not as the Service wants it", res.Service, res.Err)
-		return res.Err, nil
-	case Fill:
-		err = r.fillFirst(ctx, s, e, res, now)
-	case Release:
-		st.Told.had = st.Told.had || res.Changed
-		err = r.release(ctx, s, e, res.Without)
+		failed = &retryError{error: res.Err}
 	case Drop:
 		st.Level.drop() // Azure holds something else now
-	case Finish:
-		err = r.finish(ctx, s, e, res, now)
+	case Fill, Release, Finish:
+		st.Told.had = st.Told.had || step == Release && res.Changed
+		if err := r.writeDown(ctx, s, e, step, res, now); err != nil {
+			r.unwritten(s, st, err)
+			return err
+		}
 	}
-	if err != nil {
-		r.unwritten(s, st, err)
-		return nil, err
+	if st.Pending.settled(); failed == nil {
+		st.Waiting.succeeds()
 	}
-	st.Pending.settled()
-	return nil, nil
+	return failed
 }
 
 func failedTo(res balancer.Result) string {
@@ -72,71 +66,94 @@ func (r *Reconciler) unwritten(s Service, st *State, err error) {
 	}
 }
 
-// finish writes down that Azure holds what a Service wants.
-func (r *Reconciler) finish(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) error {
-	st := &e.State
-	if err := r.MakePools(ctx, s, res); err != nil {
-		// Nodes are usually placed by the next try.
-		if why, ok := errors.AsType[NotPlacedError](err); ok && why.Why != "" {
-			r.tell.complainOnce(s, &st.Told, Failed, err.Error(), nil)
-		}
+// writeDown writes down what came of a request: its BackendPools, then what its status shows, then
+// what is on record.
+func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step Step, res balancer.Result, now time.Time) error {
+	if err := r.writePools(ctx, s, e, step, res, now); err != nil {
 		return err
 	}
-	if err := r.record(ctx, s, st, []string{res.On.Name}, r.cfg.Settings.groupsOf(res.Desired)); err != nil {
-		return err
+	shown, publishes := e.Level.addresses, true
+	switch step {
+	case Fill: // who moves keeps his address until he can leave it
+		publishes = len(res.Leave) == 0
+	case Release:
+		shown, publishes = nil, !s.Deleting
+	}
+	if publishes {
+		if err := r.cfg.Ledger.Publish(ctx, s, shown); err != nil {
+			return err
+		}
+	}
+	return r.conclude(ctx, s, &e.State, step, res, now)
+}
+
+// writePools makes and deletes the BackendPools that a result asks for.
+func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step Step, res balancer.Result, now time.Time) error {
+	st := &e.State
+	switch step {
+	case Release: // nothing of it is left in Azure
+		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)
+	case Fill:
+		// They are filled before flows are sent there. What the Service has stays as it is
+		// meanwhile, its BackendPools and addresses included.
+		st.Level.drop()
+		st.Filling.begins(res, now)
+		r.States.showFilling(e) // before there is a lane to tell that one is filled
+		if _, err := r.createPools(ctx, s, res.On, res.Desired.Pools); err != nil {
+			return err
+		}
+	default:
+		if err := r.MakePools(ctx, s, res); err != nil {
+			// Nodes are usually placed by the next try.
+			if why, ok := errors.AsType[NotPlacedError](err); ok && why.Why != "" {
+				r.tell.complainOnce(s, &st.Told, Failed, err.Error(), nil)
+			}
+			return err
+		}
+		if err := r.record(ctx, s, st, []string{res.On.Name}, r.cfg.Settings.groupsOf(res.Desired)); err != nil {
+			return err
+		}
 	}
 	st.Level.shows(res.Addresses)
-	if err := r.cfg.Ledger.Publish(ctx, s, st.Level.addresses); err != nil {
-		return err
-	}
-	if err := r.contested(ctx, s, st, res.Contests); err != nil {
-		return err
-	}
-	r.tell.ensured(s, &st.Told, res) // before it is forgotten that addresses were held back
-	r.spared(s, st)
-	st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
 	return nil
 }
 
-// fillFirst makes the BackendPools of pools that have to be filled before flows are sent there. What
-// the Service has stays as it is meanwhile, its BackendPools and addresses included.
-func (r *Reconciler) fillFirst(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) error {
-	st := &e.State
-	st.Level.drop()
-	st.Filling.begins(res, now)
-	r.States.showFilling(e) // before there is a lane to tell that one is filled
-	if _, err := r.createPools(ctx, s, res.On, res.Desired.Pools); err != nil {
-		return err
-	}
-	if st.Level.shows(res.Addresses); len(res.Leave) == 0 { // who moves keeps his address until he can leave it
-		return r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
+// conclude ends what a result asks for: Azure holds what the Service wants, or nothing of it.
+func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step Step, res balancer.Result, now time.Time) error {
+	switch step {
+	case Finish:
+		if err := r.contested(ctx, s, st, res.Contests); err != nil {
+			return err
+		}
+		r.tell.ensured(s, &st.Told, res) // before it is forgotten that addresses were held back
+		r.spared(s, st)
+		st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
+	case Release:
+		if !s.Deleting {
+			if err := r.contested(ctx, s, st, nil); err != nil {
+				return err
+			}
+		}
+		r.States.Holds(s, nil)
+		if err := r.record(ctx, s, st, nil, nil); err != nil {
+			return err
+		}
+		r.tell.deleted(s, &st.Told)
+		r.spared(s, st)
+		st.Level.drop()
+		st.Level.shows(nil)
+		st.Placement.free = true
 	}
 	return nil
 }
 
-// release lets a Service go of which nothing is left in Azure.
-func (r *Reconciler) release(ctx context.Context, s Service, e *entry, gone []lb.PoolID) error {
-	st := &e.State
-	if err := r.cfg.Ledger.DropPools(ctx, s, nil, gone); err != nil {
-		return err
-	}
-	if !s.Deleting {
-		if err := r.cfg.Ledger.Publish(ctx, s, nil); err != nil {
-			return err
-		}
-		if err := r.contested(ctx, s, st, nil); err != nil {
+// dropGone deletes the BackendPools of the nodes of load balancers that are no more.
+func (r *Reconciler) dropGone(ctx context.Context, res balancer.Result) error {
+	for _, id := range res.Gone {
+		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {
 			return err
 		}
 	}
-	r.States.Holds(s, nil)
-	if err := r.record(ctx, s, st, nil, nil); err != nil {
-		return err
-	}
-	r.tell.deleted(s, &st.Told)
-	r.spared(s, st)
-	st.Level.drop()
-	st.Level.shows(nil)
-	st.Placement.free = true
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/removal"
@@ -73,33 +74,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	r.States.hear(e)
 	defer func() { r.States.show(e, s.Ours(r.cfg.Settings.Class), now) }()
 
-	if why := r.cfg.Settings.whyKept(s); why != "" {
-		r.tell.kept(ctx, s, &st.Told, why)
-		return 0, nil // until it leaves, or another process serves its class
-	}
-	if st.Pending.Running {
-		return 0, nil // its end comes back here
-	}
-	if res := st.Pending.Result; res != nil {
-		failed, err := r.settle(ctx, s, e, *res, now)
-		switch {
-		case err != nil:
-			return 0, err
-		case failed != nil:
-			return st.Waiting.fails(failed, r.cfg.Pace, now), nil
+	switch why := r.cfg.Settings.whyKept(s); {
+	case why != "":
+		r.tell.kept(ctx, s, &st.Told, why) // until it leaves, or another process serves its class
+	case st.Pending.Running: // its end comes back here
+	default:
+		if res := st.Pending.Result; res != nil {
+			err = r.settle(ctx, s, e, *res, now)
 		}
-		st.Waiting.succeeds()
+		if err == nil && st.Waiting.left(now) <= 0 { // an event does not end what Azure asked for
+			err = r.next(ctx, s, e, now)
+		}
+		again, err = r.again(ctx, s, st, err, now)
 	}
-	if wait := st.Waiting.left(now); wait > 0 { // an event does not end what Azure asked for
-		return wait, nil
-	}
-	if err := r.next(ctx, s, e, now); err != nil {
-		return r.unasked(ctx, s, st, err, now)
-	}
-	if st.Placement.free && (st.Placement.absent || !s.Ours(r.cfg.Settings.Class) && !s.Held(r.cfg.Settings.Class)) {
-		r.forget(name)
-	}
-	return st.wait(now), nil
+	return again, err
 }
 
 // enter returns a Service, or what stands in for one that is gone, with its entry and the turn to
@@ -169,20 +157,19 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 		st.Plan.ends()
 	}
 	switch Next(*st, s, d, now) {
-	case Refuse:
+	case Refuse: // until somebody changes it
 		st.Level.drop()
 		st.Level.lookAt = time.Time{}
 		st.Plan.ends()
 		r.tell.complainOnce(s, &st.Told, Refused, wrongWith(d.Problems), nil)
-		return nil // until somebody changes it
 	case Publish:
-		return r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
+		err = r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
 	case Rehearse:
-		return r.rehearse(ctx, s, st, d, now)
+		err = r.rehearse(ctx, s, st, d, now)
 	case Ask:
-		return r.ask(ctx, s, e, d, now)
+		err = r.ask(ctx, s, e, d, now)
 	}
-	return nil
+	return err
 }
 
 // ask queues a request, after it is written down where that may bring parts of the Service.
@@ -195,11 +182,11 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 		return nil
 	}
 	req, places, err := r.request(ctx, r.cfg.Balancers, s, st.Placement.Record, d)
-	if err != nil {
-		return &unplacedError{err}
-	}
-	if len(places) == 0 {
-		return r.release(ctx, s, e, nil) // Azure holds nothing of it
+	switch {
+	case err != nil:
+		return &retryError{err, true}
+	case len(places) == 0: // Azure holds nothing of it
+		return r.writeDown(ctx, s, e, Release, balancer.Result{}, now)
 	}
 	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
 	if err := r.record(ctx, s, st, req.Recorded, req.Groups); err != nil {
@@ -229,24 +216,43 @@ func (r *Reconciler) record(ctx context.Context, s Service, st *State, places, g
 	return nil
 }
 
-// unasked says why nothing was asked for. What is Kubernetes' trouble is the work queue's;
-// why no load balancer can be chosen may be mended by other Services that go.
-func (r *Reconciler) unasked(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
-	unplaced, ok := errors.AsType[*unplacedError](err)
-	if !ok {
+// again returns when a Service is looked at again that was. What is Kubernetes' trouble is the work
+// queue's; why no load balancer can be chosen may be mended by other Services that go.
+func (r *Reconciler) again(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
+	if why, ok := errors.AsType[*retryError](err); ok {
+		if why.unasked && !rehearsed(err) {
+			st.Level.drop() // one that is taken back has to end the complaint
+			r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", why.error)
+			r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, why.error)
+		}
+		return st.Waiting.fails(err, r.cfg.Pace, now), nil
+	}
+	if err != nil {
 		return 0, err
 	}
-	// A rehearsal that finds no share of the reads is put off, and nobody waits for it.
-	if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Code != rehearse.CodeRehearsed {
-		st.Level.drop() // one that is taken back has to end the complaint
-		r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", unplaced.error)
-		r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, unplaced.error)
+	if wait := st.Waiting.left(now); wait > 0 {
+		return wait, nil
 	}
-	return st.Waiting.fails(err, r.cfg.Pace, now), nil
+	class := r.cfg.Settings.Class
+	if st.Placement.free && (st.Placement.absent || !s.Ours(class) && !s.Held(class)) {
+		r.forget(s.Name)
+	}
+	return st.wait(now), nil
 }
 
-// unplacedError says that no load balancer can be chosen, or no public IP be looked for.
-type unplacedError struct{ error }
+// rehearsed reports whether a rehearsal found no share of the reads: it is put off, and nobody waits
+// for it.
+func rehearsed(err error) bool {
+	f, ok := errors.AsType[*fault.Fault](err)
+	return ok && f.Code == rehearse.CodeRehearsed
+}
+
+// retryError ends a look, and another follows. unasked is true if no load balancer can be chosen, or
+// no public IP be looked for.
+type retryError struct {
+	error
+	unasked bool
+}
 
 // Unwrap returns why.
-func (e *unplacedError) Unwrap() error { return e.error }
+func (e *retryError) Unwrap() error { return e.error }

@@ -36,10 +36,8 @@ func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req ba
 // WriteDown makes and deletes the BackendPools of a request that was rehearsed, as Reconcile does when
 // one is done, and its record.
 func (r *Reconciler) WriteDown(ctx context.Context, res balancer.Result) error {
-	for _, id := range res.Gone {
-		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {
-			return err
-		}
+	if err := r.dropGone(ctx, res); err != nil {
+		return err
 	}
 	s, there := r.cfg.Cluster.Service(res.Service)
 	switch {

@@ -5,6 +5,7 @@ package contest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"weir.dev/weir/internal/fault"
@@ -39,4 +40,34 @@ func Leased(ctx context.Context, lease Lease, do func(valid func() bool)) error 
 	defer leave()
 	do(valid)
 	return nil
+}
+
+// deadline bounds one Write. What it leaves behind is settled by the next read.
+const deadline = 10 * time.Minute
+
+// Write has a try read, plan and write something while the lease is held, and once more if
+// somebody else wrote in between: that is everyday, and no failure to tell of. A second 412 is one.
+// What a try finds in the midst of another's write ends it as always. overtaken is told of a second
+// try, and whether it went well.
+func Write(ctx context.Context, lease Lease, what string, overtaken func(settled bool), try func(ctx context.Context, valid func() bool) error) error {
+	within, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	var err error
+	held := Leased(within, lease, func(valid func() bool) {
+		err = try(within, valid)
+		if f := fault.From(err); f.Overtaken() && f.RetryAt.IsZero() {
+			err = try(within, valid)
+			overtaken(err == nil)
+		}
+	})
+	switch {
+	case held != nil:
+		return held
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return &fault.Fault{
+			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown", Undecided: true,
+			Err: fmt.Errorf("%s: no end within %s: %w", what, deadline, err),
+		}
+	}
+	return err
 }
