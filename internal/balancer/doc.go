@@ -4,27 +4,23 @@
 // has rounds of its own: they gather the Services that are due, have their public IPs ready, plan
 // all of them at once, write under the lane of the load balancer, and check what Azure then shows.
 //
-//	Balancers.Ensure ── queue.go  jobs wait, and are gathered
+//	balancers.go    Balancers.Ensure: jobs wait, are gathered, and go from one resource to the next
 //	round.go        the whole round of a load balancer, on one page
-//	read.go         the load balancer, its turn, and the lane that is held while it is written
+//	read.go         the load balancer, its turn, and what others have put into the pools that could go
 //	plan.go         what the Services of a round want of it; room plan
 //	contested.go    what somebody else keeps undoing stays as it is; room contest
 //	note.go         what came of it, on the jobs and in the log
 //	blame.go        whom Azure refuses, if it refuses a write
-//	guard.go        the rounds of the security group; room securitygroup
-//	former.go       addresses that Services had, until the group is closed there
+//	guard.go        the rounds of the security group, and addresses that Services had until it is closed there; room securitygroup
 //
 // Besides:
 //
 //	ports.go        what is asked of Azure, of the lanes and of the cluster
 //	request.go      what is asked for, and what came of it
-//	balancers.go    who hands which job to whom
 //	job.go          the steps of a request (pure)
 //	locate.go       on which load balancer a Service belongs
-//	placements.go   what is known of the cluster's load balancers
-//	nodeplaces.go   on which of them the nodes are
+//	placements.go   what is known of the cluster's load balancers, and on which of them the nodes are
 //	fill.go         which rules wait until a new pool is filled
-//	foreign.go      what others have put into the pools that could go
 //	losses.go       what would take addresses away, before it does
 //	leftovers.go    what is named as a Service's of which there is none
 //

@@ -4,9 +4,14 @@ package balancer
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
 )
 
@@ -58,4 +63,89 @@ func settle(jobs []*job, asked []*securitygroup.Request) {
 			j.Changed, j.Note = j.Changed || asked[i].Changed, asked[i].Note
 		}
 	}
+}
+
+// former are the addresses that Services had, or are about to give up, and at which the security
+// group may still let somebody in. A status does not tell all of them: the API server empties it
+// when the type changes, and it is written after the group.
+type former struct {
+	mu sync.Mutex
+	of map[string][]netip.Addr // by owner
+}
+
+// note adds addresses that a Service had.
+func (f *former) note(owner string, addresses []netip.Addr) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range addresses {
+		if a.IsValid() && !slices.Contains(f.of[owner], a) {
+			if f.of == nil {
+				f.of = map[string][]netip.Addr{}
+			}
+			f.of[owner] = append(f.of[owner], a)
+		}
+	}
+}
+
+// addresses are those that a Service had.
+func (f *former) addresses(owner string) []netip.Addr {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.of[owner])
+}
+
+// forget ends that: the group has been written for the Service.
+func (f *former) forget(owner string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, owner)
+}
+
+// taken are the addresses of frontends that change or go.
+func taken(changes []plan.Change, ips *publicip.Round) []netip.Addr {
+	var all []netip.Addr
+	for _, c := range changes {
+		if was, ok := c.Was.(lb.Frontend); ok {
+			all = append(all, addressOf(was, ips))
+		}
+	}
+	return all
+}
+
+// addressOf is the address of a frontend; not valid if its public IP is in no resource group that
+// was read.
+func addressOf(f lb.Frontend, ips *publicip.Round) netip.Addr {
+	if f.PublicIP == "" {
+		return f.PrivateIP
+	}
+	ip, _ := ips.ByID(f.PublicIP)
+	return ip.Address
+}
+
+// lookUp asks Azure what the Services have that are about to leave, unless this process has opened the
+// group for them, and returns all jobs but those for which Azure does not say. Nothing has been taken
+// from them yet: the group closes first.
+func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
+	var leave []*job
+	for _, j := range jobs {
+		if j.Desired == nil && !g.group.Knows(j.Owner) {
+			leave = append(leave, j)
+		}
+	}
+	if len(leave) == 0 {
+		return jobs
+	}
+	within, cancel := context.WithTimeout(ctx, publicip.Deadline)
+	defer cancel()
+	ips := g.ips.Begin(within, lb.LoadBalancerID{}, requests(leave))
+	for _, j := range leave {
+		if j.ips.Err != nil {
+			continue
+		}
+		g.former.note(j.Owner, ips.Unwanted(j.ips))
+		for _, f := range g.placements.frontends(j.Owner) {
+			g.former.note(j.Owner, []netip.Addr{addressOf(f, ips)})
+		}
+	}
+	return g.sift(ctx, jobs, (*job).unprovided)
 }

@@ -4,8 +4,7 @@
 //
 //	contest.go     what is contested of a Service, and since when
 //	record.go      when a part that somebody else undoes is left as he wants it
-//	inprogress.go  what somebody else is just writing
-//	write.go       one write: the lock that other controllers take, and what somebody else wrote meanwhile
+//	write.go       one write: the lock that other controllers take, what somebody else wrote meanwhile, and is just writing
 //
 // The time is an argument wherever something is decided by it.
 package contest

@@ -3,13 +3,18 @@
 package publicip
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
@@ -176,3 +181,83 @@ func Wants(spec *service.Spec, ip lb.PublicIP) bool {
 		}
 	})
 }
+
+// OfOthers says of the public IPs that are where a Service looks for its own, and that
+// are not its own, whose they are.
+func (k *Keeper) OfOthers(ctx context.Context, key, owner string, spec *service.Spec) (map[netip.Addr]string, error) {
+	groups := map[string]lb.ResourceID{}
+	for _, g := range append([]lb.ResourceID{group(k.cfg.Group)}, groupsOf(spec)...) {
+		groups[g.Key()] = g
+	}
+	whose := map[netip.Addr]string{}
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
+		all, err := k.cfg.Azure.ListPublicIPs(ctx, groups[g].SubscriptionID, groups[g].ResourceGroup)
+		if err != nil {
+			return nil, fmt.Errorf("public IPs of resource group %s: %w", groups[g].ResourceGroup, err)
+		}
+		for _, ip := range all {
+			if of := k.cfg.whose(ip, key, owner, spec); of != "" && ip.Address.IsValid() {
+				whose[ip.Address] = of
+			}
+		}
+	}
+	return whose, nil
+}
+
+// whose says who has a public IP that a Service may not name as an additional address: the
+// cluster's load balancers have it for somebody else, or a machine has. Empty if it may: one
+// that is free, or in front of all this.
+func (c *Config) whose(ip lb.PublicIP, key, owner string, spec *service.Spec) string {
+	tags := strings.Split(lb.Tag(ip.Tags, service.TagService), ",")
+	ours := strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), c.ClusterName)
+	switch {
+	case Wants(spec, ip):
+		return ""
+	case ours && tags[0] != "" && !slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimSpace(tag) == key }):
+		return "public IP " + ip.ID.Name + ", which was made for Service " + tags[0]
+	case strings.Contains(strings.ToLower(ip.UsedBy), "/networkinterfaces/"):
+		return "public IP " + ip.ID.Name + ", which a machine has"
+	}
+	for _, id := range c.LoadBalancers {
+		if on := id.String() + "/frontendIPConfigurations/"; hasPrefixFold(ip.UsedBy, on) && !hasPrefixFold(ip.UsedBy, on+owner) {
+			return "public IP " + ip.ID.Name + ", which load balancer " + id.Name + " has for others"
+		}
+	}
+	return ""
+}
+
+// leaveContested leaves the public IPs of a Service as they are if they are contested.
+func (r *Round) leaveContested(req *Request, nexts []lb.PublicIP, changes []bool) {
+	var differ []contest.Undone
+	for _, next := range nexts {
+		differ = append(differ, undone(r.known[next.ID.Key()], next)...)
+	}
+	if !r.cfg.Contests.Leave(contest.PublicIPs, req.Service, req.Asked, "its public IPs", differ, time.Now()) {
+		return
+	}
+	for i, next := range nexts {
+		if is := r.known[next.ID.Key()]; is.Etag != "" {
+			nexts[i], changes[i] = is, false
+		}
+	}
+}
+
+// undone are the differences of a public IP that exists.
+func undone(is, shall lb.PublicIP) []contest.Undone {
+	var texts []string
+	if is.DNSLabel != shall.DNSLabel {
+		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(shall.DNSLabel)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(shall.Tags)) {
+		if was := lb.Tag(is.Tags, name); was != shall.Tags[name] {
+			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(shall.Tags[name])))
+		}
+	}
+	if is.Etag == "" || len(texts) == 0 {
+		return nil
+	}
+	what := "public IP " + is.ID.Name
+	return []contest.Undone{{Part: strings.ToLower(what), Text: what + ": " + strings.Join(texts, "; ")}}
+}
+
+func orNone(text string) string { return cmp.Or(text, "none") }

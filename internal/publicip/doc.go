@@ -4,15 +4,12 @@
 // those that nobody has, and removes those that were made and that nobody wants any more. A load
 // balancer has a Round for all Services that are written to it together.
 //
-//	ports.go      what is asked of Azure, and of whom besides
-//	request.go    what a Service wants, and what came of it
+//	ports.go      what is asked of Azure, and what a Service wants
 //	round.go      reads all that the Services of a round have, and picks theirs
-//	choose.go     which public IP a frontend gets, and what it has to become (pure)
-//	contested.go  those that somebody else keeps changing back
+//	choose.go     which public IP a frontend gets, and what it has to become, whose the others are (pure)
 //	write.go      what is written and when: before the load balancer, and after it
 //	label.go      those that people brought, with the labels that Services ask for (after it)
 //	remove.go     those that nobody wants any more (after it)
-//	others.go     those that are not a Service's own
 //
 // What fails fails for those alone who want it, and nothing is tried again here.
 package publicip

@@ -4,12 +4,11 @@
 // Services of the cluster say, and nobody else, all Services that are due in one write.
 //
 //	ports.go       what is asked of Azure and of the cluster
-//	request.go     what a Service asks for, and what came of it
+//	request.go     what a Service asks for, what came of it, and why it may be refused at once
 //	write.go       one write: read, survey, plan, write, check
 //	survey.go      what all Services of the cluster ask for, those that are not due included
 //	additional.go  whose the further addresses are that Services name
 //	contested.go   which rules somebody else keeps changing back
-//	unenforced.go  whether the group keeps anybody out at all
 //
 // Nothing is tried again here, but for a write that somebody else overtook.
 package securitygroup

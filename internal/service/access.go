@@ -4,6 +4,7 @@ package service
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -149,4 +150,66 @@ func (r *reader) additional() []netip.Addr {
 		return nil
 	}
 	return all
+}
+
+// notPublic are the ranges that no load balancer in front of this one has its address in: those
+// of private networks, of machines themselves, of Azure's own services at 168.63.129.16, and of
+// groups.
+// https://www.iana.org/assignments/iana-ipv4-special-registry
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("169.254.0.0/16"),
+	netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
+}
+
+// global is where all public addresses of IPv6 are.
+var global = netip.MustParsePrefix("2000::/3")
+
+// public reports whether an address can be that of a public load balancer. All others are
+// nodes', pods' and machines' of private networks, and closed or open for reasons of theirs.
+func public(a netip.Addr) bool {
+	if !a.Is4() {
+		return global.Contains(a)
+	}
+	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// mostNamed bounds what is read of an annotation whose Service is not looked at.
+const mostNamed = 100
+
+// AdditionalOf returns the addresses that a value of the annotation AdditionalIPs names, as far
+// as a Service may name them.
+func AdditionalOf(value string) []netip.Addr {
+	var all []netip.Addr
+	for _, text := range strings.SplitN(value, ",", mostNamed+1)[:min(mostNamed, strings.Count(value, ",")+1)] {
+		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && public(a) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// What one Service may list. Each is what Azure takes in all, so whoever lists more would be
+// refused there, after everybody else has waited for the work.
+// https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
+const (
+	mostRanges         = lb.MostSecurityPrefixes
+	mostServiceTags    = lb.MostSecurityRules // each is a rule of its own
+	mostAdditional     = lb.MostSecurityPrefixes
+	mostRules          = 1500 // of a Standard load balancer
+	mostConfigurations = 1000 // load balancers of a subscription in a region
+	mostIPTags         = lb.MostTags
+)
+
+// mostProblems is how many problems of one Service are told: whoever mends these hears of the
+// others.
+const mostProblems = 10
+
+// tooMany says that a list is too long, and reports so. unit says what is listed.
+func (r *reader) tooMany(field string, n, most int, unit, because string) bool {
+	if n <= most {
+		return false
+	}
+	r.wrong(field, fmt.Sprintf("%d %s", n, unit), fmt.Sprintf("at most %d: %s", most, because))
+	return true
 }

@@ -3,6 +3,8 @@
 package service
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 
@@ -70,4 +72,115 @@ func (r *reader) pinned(s Service, family lb.Family) netip.Addr {
 		return r.address("spec.loadBalancerIP", value, family)
 	}
 	return netip.Addr{}
+}
+
+// The tags by which public IPs name whom they serve.
+const (
+	TagService  = "k8s-azure-service"
+	TagCluster  = "k8s-azure-cluster-name"
+	TagDNSLabel = "k8s-azure-dns-label-service"
+)
+
+// PublicIP is the public IP that a frontend needs: one that exists, by its name or its
+// address, or else one that is made.
+type PublicIP struct {
+	// ID is where it is, and its name. The name of one that is wanted by address is that
+	// which it would have if it were made.
+	ID lb.ResourceID
+	// Named is true if people named it: it is never made and never deleted.
+	Named bool
+	// Address is set if one with this address is wanted, which has to exist.
+	Address netip.Addr
+	Family  lb.Family
+	// Prefix is the ARM id of the prefix that it is made from; empty for none.
+	Prefix string
+	IPTags map[string]string
+	// DNSLabel is the label that it gets. It is removed if SetsDNSLabel is true and it
+	// is empty, and left alone if that is false.
+	DNSLabel     string
+	SetsDNSLabel bool
+	// Tags are those that it gets besides those it has.
+	Tags map[string]string
+}
+
+func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
+	nameAt, prefixAt := PIPName, PIPPrefixID
+	if s.dual() && family == lb.IPv6 {
+		nameAt, prefixAt = PIPNameIPv6, PIPPrefixIDIPv6
+	}
+	p := &PublicIP{
+		ID: set.PublicIPs, Family: family, Address: r.pinned(s, family),
+		IPTags: r.pairs(PIPIPTags, func(key, value string) string {
+			if value == "" {
+				return `pairs like "RoutingPreference=Internet"`
+			}
+			return ""
+		}),
+	}
+	if r.tooMany(PIPIPTags, len(p.IPTags), mostIPTags, "IP tags", "a public IP has a handful") {
+		p.IPTags = nil
+	}
+	p.ID.Type, p.ID.Name = lb.TypePublicIP, set.ClusterName+"-"+s.Owner()+s.suffix(family)
+	if group, ok := r.text(PIPResourceGroup); ok {
+		p.ID.ResourceGroup = group
+		if err := p.ID.Validate(); err != nil {
+			r.wrong(PIPResourceGroup, group, "the name of a resource group")
+		}
+	}
+	if name, ok := r.text(nameAt); ok {
+		p.ID.Name, p.Named = name, true
+		if err := p.ID.Validate(); err != nil {
+			r.wrong(nameAt, name, "the name of a public IP: 1 to 80 letters, digits, '_', '-' or '.'")
+		}
+		if p.Address.IsValid() {
+			r.wrong(nameAt, name, "no address beside it: a public IP is named by its name or by its address")
+		}
+	}
+	if prefix, ok := r.text(prefixAt); ok {
+		id, err := lb.ParseResourceID(prefix, lb.TypePublicIPPrefix)
+		if err != nil {
+			r.wrong(prefixAt, prefix, "the id of a public IP prefix, /subscriptions/…/resourceGroups/…/providers/"+lb.TypePublicIPPrefix+"/…")
+		}
+		p.Prefix = id.String()
+	}
+	p.DNSLabel, p.SetsDNSLabel = r.dnsLabel()
+	p.Tags = r.tags(s, set, p.DNSLabel)
+	return p
+}
+
+// dnsLabel reads the label. An annotation that is there and empty takes it away.
+func (r *reader) dnsLabel() (label string, sets bool) {
+	if _, sets = r.annotations[DNSLabel]; !sets {
+		return "", false
+	}
+	label, ok := r.text(DNSLabel)
+	if ok && !dnsRule.MatchString(label) {
+		r.wrong(DNSLabel, label, "3 to 63 lower-case letters, digits or '-', beginning with a letter and not ending with '-'")
+	}
+	return label, true
+}
+
+// tags are the cluster's, the Service's, and those that say whom the address serves,
+// which nobody else can set.
+func (r *reader) tags(s Service, set Settings, label string) map[string]string {
+	tags := maps.Clone(set.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	wanted := r.pairs(PIPTags, tag)
+	if r.tooMany(PIPTags, len(wanted), lb.MostTags, "tags", "Azure takes no more on a resource") {
+		return tags
+	}
+	lb.SetTags(tags, wanted)
+	for _, ours := range []string{TagService, TagCluster, TagDNSLabel} {
+		lb.UnsetTag(tags, ours)
+	}
+	tags[TagService], tags[TagCluster] = s.Key(), set.ClusterName
+	if label != "" {
+		tags[TagDNSLabel] = s.Key()
+	}
+	if len(tags) > lb.MostTags {
+		r.wrong(PIPTags, r.annotations[PIPTags], fmt.Sprintf("fewer tags: with those of azure.json there are %d, and Azure takes %d", len(tags), lb.MostTags))
+	}
+	return tags
 }

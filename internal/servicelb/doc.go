@@ -9,18 +9,11 @@
 //	finish.go     what is written down when a request has ended
 //	ports.go      what the room asks of others
 //	service.go    what the API server holds of a Service, and whose it is
-//	desired.go    what the Service wants of Azure
-//	request.go    what is asked of the Balancers for it
-//	state.go      what is known of its load balancer, each part written by one file:
-//	placement.go  where parts of it may be, as recorded
-//	pending.go    the request under way, and its result
+//	desired.go    what the Service wants, and what is asked of the Balancers for it
+//	state.go      what is known of its load balancer: where parts of it may be, the request under way, until when it waits, which pools have to be filled; the rest, each part written by one file:
 //	level.go      what Azure is known to hold for it
-//	waiting.go    until when it waits
-//	told.go       what people were told
+//	told.go       what people were told, and how far the Service is, for the metric
 //	removal.go    addresses that are not taken away before a person says so
-//	filling.go    pools that have to be filled before it gets the rest
-//	dryrun.go     what would change for one that is only rehearsed
-//	rehearsed.go  what weir plan asks and writes down
+//	dryrun.go     what would change for one that is only rehearsed, and what weir plan asks and writes down
 //	states.go     the states of all Services, and what others bring and read of them
-//	condition.go  how far a Service is, for the metric
 package servicelb

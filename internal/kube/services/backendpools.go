@@ -23,12 +23,9 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// poolMaker makes and deletes the BackendPools of Services.
-type poolMaker struct{ *Reconciler }
-
-// makePools makes the BackendPools of a Service's pools, and returns the names of those that are its
-// own.
-func (r poolMaker) makePools(ctx context.Context, s *corev1.Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
+// MakePools implements servicelb.Ledger.
+func (r serviceLedger) MakePools(ctx context.Context, v servicelb.Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
+	s := r.view.ServiceObject(v)
 	for _, pool := range pools {
 		p := r.own.For(s, on, pool)
 		if p.Namespace == s.Namespace && p.Spec.ServiceRef != nil {
@@ -43,7 +40,7 @@ func (r poolMaker) makePools(ctx context.Context, s *corev1.Service, on lb.LoadB
 
 // makePool creates a BackendPool, unless it is there. One of nodes that is there gets the
 // selector that it needs now; if it has to wait for that, selectPlaced gives it.
-func (r poolMaker) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
+func (r serviceLedger) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	if is := r.view.Pool(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && ownership.Says(is, p) {
 		r.found(is)
 		if p.Spec.Nodes == nil || r.ofNodes(is) && r.AllPlaced() != nil {
@@ -83,9 +80,8 @@ func (r poolMaker) makePool(ctx context.Context, p *v1alpha1.BackendPool) error 
 	return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrNameTaken)
 }
 
-// dropPools deletes the BackendPools that Weir made for a Service, but for some. Of those
-// whose pools are gone nothing has to be taken out.
-func (r poolMaker) dropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
+// DropPools implements servicelb.Ledger.
+func (r serviceLedger) DropPools(ctx context.Context, s servicelb.Service, keep []string, gone []lb.PoolID) error {
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, s.Name) {
 		if !r.own.Made(p) || slices.Contains(keep, p.Name) || s.Deleting && !ownership.OwnedBy(p, types.UID(s.UID)) {
 			continue
@@ -120,13 +116,13 @@ func (r *Reconciler) Missing(p *v1alpha1.BackendPool) {
 }
 
 // emptied notes that a pool is gone, and with it what Weir wrote there.
-func (r poolMaker) emptied(p *v1alpha1.BackendPool) {
+func (r serviceLedger) emptied(p *v1alpha1.BackendPool) {
 	if e := r.own.Statuses.Known(backendpool.RefOf(p)); e != nil {
 		e.Emptied()
 	}
 }
 
-func (r poolMaker) deletePool(ctx context.Context, p *v1alpha1.BackendPool) error {
+func (r serviceLedger) deletePool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	err := r.cfg.API.Writer.Delete(ctx, p, client.Preconditions{UID: &p.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), err)
@@ -134,9 +130,9 @@ func (r poolMaker) deletePool(ctx context.Context, p *v1alpha1.BackendPool) erro
 	return nil
 }
 
-// dropNodePools deletes the BackendPools of the nodes of a load balancer that is no more,
-// unless another Service has had it made again meanwhile, or is about to.
-func (r poolMaker) dropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
+// DropNodePools implements servicelb.Ledger, unless another Service has had the load balancer made
+// again meanwhile, or is about to.
+func (r serviceLedger) DropNodePools(ctx context.Context, id lb.LoadBalancerID) error {
 	if len(r.own.ServedBy(id.Name)) > 0 {
 		return nil
 	}

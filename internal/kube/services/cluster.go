@@ -5,7 +5,6 @@ package services
 import (
 	"context"
 	"fmt"
-	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,11 +15,11 @@ import (
 )
 
 // serviceCluster implements servicelb.Cluster.
-type serviceCluster struct{ r *Reconciler }
+type serviceCluster struct{ *Reconciler }
 
 // Service implements servicelb.Cluster.
 func (v serviceCluster) Service(name string) (servicelb.Service, bool) {
-	s := view.Get[corev1.Service](v.r.view.Services, name)
+	s := view.Get[corev1.Service](v.view.Services, name)
 	if s == nil {
 		return servicelb.Service{}, false
 	}
@@ -30,7 +29,7 @@ func (v serviceCluster) Service(name string) (servicelb.Service, bool) {
 // NamespaceLabels implements servicelb.Cluster.
 func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
 	ns := &corev1.Namespace{}
-	if err := v.r.cfg.API.Cached.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
+	if err := v.cfg.API.Cached.Get(ctx, client.ObjectKey{Name: name}, ns); err != nil {
 		return nil, fmt.Errorf("labels of namespace %s: %w", name, err)
 	}
 	return ns.Labels, nil
@@ -38,21 +37,18 @@ func (v serviceCluster) NamespaceLabels(ctx context.Context, name string) (map[s
 
 // PoolNames implements servicelb.Cluster.
 func (v serviceCluster) PoolNames(s servicelb.Service) []string {
-	return v.r.own.Names(v.r.view.ServiceObject(s))
+	return v.own.Names(v.view.ServiceObject(s))
 }
 
 // HeldPools implements servicelb.Cluster.
 func (v serviceCluster) HeldPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
-	return v.r.own.Held(v.r.view.ServiceObject(s), names, on)
+	return v.own.Held(v.view.ServiceObject(s), names, on)
 }
-
-// NodesOf implements servicelb.Cluster.
-func (v serviceCluster) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) { return v.r.NodesOf(on) }
 
 // Addressed implements servicelb.Cluster.
 func (v serviceCluster) Addressed() []string {
 	var names []string
-	for _, s := range view.List[corev1.Service](v.r.view.Services, view.ServicesBalanced, "") {
+	for _, s := range view.List[corev1.Service](v.view.Services, view.ServicesBalanced, "") {
 		if len(s.Status.LoadBalancer.Ingress) > 0 {
 			names = append(names, view.Key(s.Namespace, s.Name))
 		}

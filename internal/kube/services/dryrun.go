@@ -63,9 +63,9 @@ func (v serviceRehearser) desiredOf(s *corev1.Service, on lb.LoadBalancerID, poo
 	return desired, nil
 }
 
-// writePlanned puts what would change on the BackendPools that Weir made for a Service.
-func (r poolMaker) writePlanned(ctx context.Context, name, text string) error {
-	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, name) {
+// Planned implements servicelb.Ledger.
+func (r serviceLedger) Planned(ctx context.Context, s servicelb.Service, text string) error {
+	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByService, s.Name) {
 		if !r.own.Made(p) {
 			continue
 		}

@@ -32,7 +32,7 @@ func (r *Reconciler) AllPlaced() error {
 func (r *Reconciler) SelectPlaced(ctx context.Context) error {
 	var stale []*v1alpha1.BackendPool
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
-		if (poolMaker{r}).ofNodes(p) && !view.Selects(p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)) {
+		if (serviceLedger{r}).ofNodes(p) && !view.Selects(p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)) {
 			stale = append(stale, p)
 		}
 	}
@@ -40,7 +40,7 @@ func (r *Reconciler) SelectPlaced(ctx context.Context) error {
 		return nil // the next node that is placed comes back here
 	}
 	for _, p := range stale {
-		if err := (poolMaker{r}).selectNodes(ctx, p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)); err != nil {
+		if err := (serviceLedger{r}).selectNodes(ctx, p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)); err != nil {
 			return err
 		}
 	}
@@ -49,14 +49,14 @@ func (r *Reconciler) SelectPlaced(ctx context.Context) error {
 
 // ofNodes reports whether Weir made a BackendPool for the nodes of one of several load
 // balancers.
-func (r poolMaker) ofNodes(p *v1alpha1.BackendPool) bool {
+func (r serviceLedger) ofNodes(p *v1alpha1.BackendPool) bool {
 	at, err := r.view.Target(p)
 	_, several := service.ConfigurationOf(at.LoadBalancer.Name, r.options.Several)
 	return err == nil && several && r.own.Made(p)
 }
 
 // selectNodes gives a BackendPool this selector.
-func (r poolMaker) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
+func (r serviceLedger) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
 	if p.DeletionTimestamp != nil || view.Selects(p, want) {
 		return nil
 	}

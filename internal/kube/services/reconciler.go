@@ -18,10 +18,13 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube/ownership"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
 )
 
@@ -127,3 +130,78 @@ func (r *Reconciler) Setup(mgr manager.Manager) error {
 		WithOptions(controller.Options{RateLimiter: r.cfg.Backoff.RateLimiter(), NewQueue: workqueue.NewFair, MaxConcurrentReconciles: 4}).
 		Complete(r.queue.Reconciler(r.Reconcile))
 }
+
+// Balancers make load balancers what Services want; see balancer.Balancers.
+type Balancers interface {
+	servicelb.Balancers
+	// Run works until the context is done, and returns when nothing is under way any more.
+	Run(ctx context.Context)
+	// Names are those of all load balancers that are the cluster's.
+	Names() []string
+	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
+	Leftovers(ctx context.Context) ([]balancer.Leftover, error)
+	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
+	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
+}
+
+// Options say which Services have a load balancer of Weir's, and how it is made.
+type Options struct {
+	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
+	Class string
+	// AllowRemoval lets addresses be taken away, however many.
+	AllowRemoval bool
+	// Settings are what load balancers are made from.
+	Settings service.Settings
+	// Namespace is where the BackendPools of all nodes are.
+	Namespace string
+	// Guarded is true if a security group says who may connect.
+	Guarded bool
+	// RequireEffectiveRestrictions refuses Services whose restrictions have no effect.
+	RequireEffectiveRestrictions bool
+	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
+	// never.
+	LookAgainAfter time.Duration
+	// Several are the load balancers on which nodes and Services are placed; empty where
+	// there is one, which has all of them.
+	Several []service.Configuration
+	// AvailabilitySet returns the name of the availability set of a node's virtual machine,
+	// by its providerID; see azure.Client. It is called where a configuration has a
+	// PrimaryVMSet.
+	AvailabilitySet func(ctx context.Context, providerID string) (string, error)
+	// Rehearse returns a rehearsal for a Service that is only to be planned.
+	Rehearse func() *rehearse.Rehearsal
+}
+
+// Options are those of Balance.
+func (r *Reconciler) Options() Options { return r.options }
+
+// WhyKept says why all that a Service has in Azure stays as it is, though it is not served; empty
+// if it does not.
+func (r *Reconciler) WhyKept(s *corev1.Service) string { return r.decide.WhyKept(view.ServiceLB(s)) }
+
+// Request returns what is asked for a Service, and why it is refused.
+func (r *Reconciler) Request(ctx context.Context, s *corev1.Service) (req balancer.Request, refused string, err error) {
+	return r.decide.Request(ctx, r.balancers, view.ServiceLB(s))
+}
+
+// WriteDown makes and deletes BackendPools as a controller does when a request is done.
+func (r *Reconciler) WriteDown(ctx context.Context, result balancer.Result) error {
+	return r.decide.WriteDown(ctx, result)
+}
+
+// States counts the Services that have a load balancer of Weir's, or are to have one,
+// by state.
+func (r *Reconciler) States() map[string]int {
+	count := map[string]int{}
+	for is, n := range r.decide.States.Count() {
+		count[string(is)] = n
+	}
+	return count
+}
+
+// Contested counts those of which somebody else keeps undoing something.
+func (r *Reconciler) Contested() int { return r.States()[string(servicelb.Contested)] }
+
+// Known reports whether a Service has a load balancer of Weir's, as far as this process knows, and
+// the UID of that Service.
+func (r *Reconciler) Known(name string) (uid string, known bool) { return r.decide.States.Known(name) }

@@ -5,11 +5,15 @@ package services
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -19,6 +23,8 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
 )
 
@@ -104,4 +110,68 @@ func balancedChanged() predicate.Predicate {
 			view.AllowsRemoval(before) != view.AllowsRemoval(after) ||
 			before.Annotations[view.WriteAgainAnnotation] != after.Annotations[view.WriteAgainAnnotation]
 	}}
+}
+
+// watchNamespaces has a change of the labels of a namespace ask its Services again, where they say
+// where Services belong. Otherwise Weir needs no right to read them.
+func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
+	if !(servicelb.Settings{Several: r.options.Several}).ByNamespace() {
+		return to
+	}
+	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(namespaceRelabelled()))
+}
+
+// namespaceRelabelled lets changes of labels through alone: a new namespace has no Services
+// that would not come by themselves.
+func namespaceRelabelled() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(u event.UpdateEvent) bool { return !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// servicesIn maps a namespace to those of its Services that have a load balancer of Weir's.
+func (r *Reconciler) servicesIn(_ context.Context, obj client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
+		if s.Namespace == obj.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+		}
+	}
+	return requests
+}
+
+// Filled has the Services asked for again that wait for a pool.
+func (r *Reconciler) Filled(p *v1alpha1.BackendPool, report poolupdate.Report) {
+	if r.balancers == nil || !report.Settled {
+		return
+	}
+	for _, s := range r.own.ServedBy(p.Spec.LoadBalancer.Name) {
+		name := client.ObjectKeyFromObject(s)
+		if r.decide.States.PoolFilled(name.String(), report.Pool) {
+			r.queue.Add(name)
+		}
+	}
+}
+
+// found has a pool looked at again that was missing when it was seen last: its load balancer is
+// known to be there now.
+func (r serviceLedger) found(p *v1alpha1.BackendPool) { r.pools.LookAgain(p, time.Now()) }
+
+// Goes has the Service of a BackendPool that Weir made leave its load balancer, if it went
+// while nobody watched. Whose it was the status tells, which only Weir writes.
+func (r *Reconciler) Goes(p *v1alpha1.BackendPool) {
+	uid := types.UID(r.own.RecordedFor(p))
+	if r.balancers == nil || uid == "" || p.Spec.ServiceRef == nil || p.DeletionTimestamp == nil || !r.own.Made(p) {
+		return
+	}
+	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
+	if view.Get[corev1.Service](r.view.Services, name.String()) != nil ||
+		slices.ContainsFunc(r.Reached(), func(r balancer.Reached) bool { return r.Owner == service.Owner(string(uid)) }) {
+		return // it is there, or another has its name now
+	}
+	if r.decide.States.Absent(name.String(), string(uid), p.Spec.LoadBalancer.Name) {
+		r.queue.Add(name)
+	}
 }
