@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/service"
+)
+
+// shows is an Azure that shows one load balancer and a security group in which nothing has to
+// change.
+type shows struct {
+	lists
+	balancer lb.LoadBalancer
+	reads    int
+	err      error
+	closed   bool // no request is let through
+}
+
+func (s *shows) Enter(lb.LoadBalancerID) (time.Time, string) {
+	if s.closed {
+		return time.Now().Add(time.Minute), "Azure asked for patience"
+	}
+	return time.Time{}, ""
+}
+
+func (s *shows) GetLoadBalancer(context.Context, lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	s.reads++
+	return s.balancer, s.err
+}
+
+func (s *shows) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGroup, error) {
+	return lb.SecurityGroup{Etag: "1", Subnets: 1}, nil
+}
+
+// pools is a Cluster that says what others have put into pools.
+type pools struct {
+	reaching
+	owners []string
+	others []netip.Addr
+	err    error
+	asked  []string
+}
+
+func (p *pools) Owners() []string { return p.owners }
+
+func (p *pools) Nodes() []netip.Addr { return nil }
+
+func (p *pools) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) { return nil, true }
+
+func (p *pools) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
+
+func (p *pools) Awaits(string, lb.LoadBalancerID, service.Pool) bool { return false }
+
+func (p *pools) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error) {
+	p.asked = append(p.asked, pool.ID.LoadBalancer.Name+"/"+pool.ID.Name)
+	return p.others, p.err
+}
+
+// rounds returns a load balancer and the security group, each ready for a round.
+func rounds(azure Azure, cluster Cluster, told func(Result)) (*loadBalancer, *guard) {
+	b := New(Config{Azure: azure, Cluster: cluster, Done: told, Settings: Settings{
+		Settings:       service.Settings{ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips"}},
+		Place:          lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg"},
+		Configurations: []service.Configuration{{Name: "kubernetes"}}, MostRules: 100,
+		SecurityGroup: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypeSecurityGroup, Name: "nsg"},
+	}, Log: slog.New(slog.DiscardHandler)})
+	return &loadBalancer{b, b.ID("kubernetes")}, b.queues[""].of.(*guard)
+}
+
+// Of pools that a plan could take away it is asked what others have put there: of the shared ones
+// and of a Service's own, if anything is in them.
+func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
+	full := []lb.Address{{IP: netip.MustParseAddr("10.0.0.4")}}
+	pool := func(name string, addresses []lb.Address) lb.Pool {
+		return lb.Pool{ID: lb.PoolID{Name: name}, Addresses: addresses}
+	}
+	theirs := []netip.Addr{netip.MustParseAddr("192.0.2.9")}
+	for about, tt := range map[string]struct {
+		pool lb.Pool
+		asks bool
+	}{
+		"a shared one":                     {pool("Kubernetes", full), true},
+		"a shared one without addresses":   {pool("kubernetes", nil), false},
+		"a Service's own":                  {pool("Shop-Web", full), true},
+		"a Service's own without any":      {pool("shop-web", nil), false},
+		"somebody else's":                  {pool("bastion", full), false},
+		"somebody else's, without any too": {pool("bastion", nil), false},
+	} {
+		cluster := &pools{others: theirs}
+		l, _ := rounds(&shows{}, cluster, nil)
+		j := newJob(Request{OwnPools: []string{"shop-web"}}, false)
+		found, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{tt.pool}}, []*job{j})
+		want := map[string][]netip.Addr{}
+		if tt.asks {
+			want[strings.ToLower(tt.pool.ID.Name)] = theirs
+		}
+		if err != nil || !reflect.DeepEqual(found, want) || (len(cluster.asked) > 0) != tt.asks {
+			t.Errorf("%s: asked of %v, found %v, %v", about, cluster.asked, found, err)
+		}
+		if tt.asks && cluster.asked[0] != "kubernetes/"+tt.pool.ID.Name {
+			t.Errorf("%s: asked of %v", about, cluster.asked)
+		}
+	}
+	l, _ := rounds(&shows{}, &pools{err: errNotNow}, nil)
+	if _, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{pool("kubernetes", full)}}, nil); !errors.Is(err, errNotNow) {
+		t.Errorf("an answer that is not there: %v", err)
+	}
+	l, _ = rounds(&shows{}, &pools{}, nil)
+	if found, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{pool("kubernetes", full)}}, nil); err != nil || len(found) > 0 {
+		t.Errorf("nobody has put anything there: %v, %v", found, err)
+	}
+}
+
+// A plan knows each Service once: as one that is due, or as one of the others.
+func TestWhoIsDueIsNoneOfTheOthers(t *testing.T) {
+	l, _ := rounds(&shows{}, &pools{}, nil)
+	due := newJob(Request{Owner: "aa", Leave: []lb.LoadBalancerID{l.id}}, false)
+	in := l.input([]*job{due}, snapshot{owners: []string{"aa", "bb"}, ips: l.ips.Begin(t.Context(), l.id, nil)})
+	if len(in.Shares) != 1 || in.Shares[0].Owner != "aa" || !slices.Equal(in.Others, []string{"bb"}) {
+		t.Errorf("due %+v, others %v", in.Shares, in.Others)
+	}
+}
+
+// A Service that spares its addresses is not served while it cannot be seen whether it would lose
+// some; one that is known to keep them is not looked up.
+func TestWhoMightLoseAnAddressIsLookedUp(t *testing.T) {
+	had := netip.MustParseAddr("10.0.0.4")
+	front := func(f lb.Frontend) *service.Spec {
+		return &service.Spec{Internal: true, Frontends: []service.Frontend{{Frontend: f}}}
+	}
+	dynamic := front(lb.Frontend{Name: "aa", Subnet: "nodes"})
+	lost := []lb.Frontend{{Name: "aa", Subnet: "apps", PrivateIP: had}}
+	for about, tt := range map[string]struct {
+		req   Request
+		azure shows
+		reads int
+		want  string
+	}{
+		"it would lose one":             {Request{Spare: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 1, "it would lose 10.0.0.4"},
+		"it would lose none":            {Request{Spare: true, Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: []lb.Frontend{{Name: "aa", Subnet: "nodes", PrivateIP: had}}}}, 1, ""},
+		"there is no load balancer":     {Request{Spare: true, Desired: dynamic}, shows{err: &fault.Fault{Class: fault.Stale, Err: errNotNow}}, 1, ""},
+		"Azure does not say":            {Request{Spare: true, Desired: dynamic}, shows{err: errNotNow}, 1, "not now"},
+		"Azure asks for patience":       {Request{Spare: true, Desired: dynamic}, shows{closed: true}, 0, "patience"},
+		"it has asked for this address": {Request{Spare: true, Desired: front(lb.Frontend{Name: "aa", Subnet: "nodes", Static: true, PrivateIP: had})}, shows{err: errNotNow}, 0, ""},
+		"a person has given it up":      {Request{Desired: dynamic}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 0, ""},
+		"it wants nothing any more":     {Request{Spare: true, Leave: []lb.LoadBalancerID{{Name: "kubernetes"}}}, shows{balancer: lb.LoadBalancer{Frontends: lost}}, 0, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			azure := tt.azure
+			l, _ := rounds(&azure, &pools{}, nil)
+			tt.req.Owner, tt.req.Shown, tt.req.On = "aa", []netip.Addr{had}, l.id
+			j := newJob(tt.req, false)
+			l.endLosing(t.Context(), []*job{j}, l.ips.Begin(t.Context(), l.id, requests([]*job{j})))
+			if azure.reads != tt.reads {
+				t.Errorf("%d reads, want %d", azure.reads, tt.reads)
+			}
+			if err := j.ips.Err; (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// What is said of several Services that would lose something is read once.
+func TestOneReadSaysWhatManyWouldLose(t *testing.T) {
+	azure := &shows{}
+	l, _ := rounds(azure, &pools{}, nil)
+	var jobs []*job
+	for _, owner := range []string{"aa", "bb"} {
+		jobs = append(jobs, newJob(Request{Owner: owner, Spare: true, On: l.id, Shown: []netip.Addr{netip.MustParseAddr("10.0.0.4")}, Desired: &service.Spec{}}, false))
+	}
+	l.endLosing(t.Context(), jobs, l.ips.Begin(t.Context(), l.id, requests(jobs)))
+	if azure.reads != 1 {
+		t.Errorf("%d reads", azure.reads)
+	}
+}
+
+// The address of a public IP that was made for a Service is its own to lose, and that of one which
+// people made is lost where its frontend goes.
+func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
+	ip := func(name, address string, tags map[string]string) lb.PublicIP {
+		return lb.PublicIP{ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips", Type: lb.TypePublicIP, Name: name}, Address: netip.MustParseAddr(address), Tags: tags, Family: lb.IPv4, SKU: lb.Standard, Etag: "1"}
+	}
+	made := ip("kubernetes-aa", "198.18.0.1", map[string]string{service.TagCluster: "kubernetes", service.TagService: "shop/web"})
+	mine := ip("mine", "198.18.0.2", nil)
+	wants := func(id lb.ResourceID, named bool) *service.Spec {
+		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, Named: named, Family: lb.IPv4, Tags: made.Tags}}}}
+	}
+	front := func(of lb.PublicIP) []lb.Frontend { return []lb.Frontend{{Name: "aa", PublicIP: of.ID.String()}} }
+	for about, tt := range map[string]struct {
+		desired *service.Spec
+		has     []lb.Frontend
+		shown   lb.PublicIP
+		want    []netip.Addr
+	}{
+		"it keeps its own":                 {wants(made.ID, false), front(made), made, nil},
+		"it takes another":                 {wants(mine.ID, true), front(made), made, []netip.Addr{made.Address}},
+		"its own is on no frontend":        {wants(mine.ID, true), nil, made, []netip.Addr{made.Address}},
+		"nor does it show that":            {wants(mine.ID, true), nil, mine, nil},
+		"it leaves one that people made":   {wants(made.ID, false), front(mine), mine, []netip.Addr{mine.Address}},
+		"that is in no group that is read": {wants(made.ID, false), []lb.Frontend{{Name: "aa", PublicIP: strings.Replace(mine.ID.String(), "/ips/", "/far/", 1)}}, mine, []netip.Addr{mine.Address}},
+	} {
+		l, _ := rounds(&shows{lists: lists{ips: []lb.PublicIP{made, mine}}}, &pools{}, nil)
+		j := newJob(Request{Service: "shop/web", Owner: "aa", On: l.id, Desired: tt.desired, Shown: []netip.Addr{tt.shown.Address}}, false)
+		ips := l.ips.Begin(t.Context(), l.id, []*publicip.Request{j.ips})
+		if got := j.lost(ips, tt.has, l.cfg.names()); j.ips.Err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v (%v)", about, got, tt.want, j.ips.Err)
+		}
+	}
+}
+
+// Whoever was refused and then served is tried with his neighbours the next time, in the security
+// group as on a load balancer, and what the group still knew of his addresses is forgotten.
+func TestWhoIsServedIsNoSuspectAnyMore(t *testing.T) {
+	var told []Result
+	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
+	long := time.Now().Add(-time.Hour)
+	jobs := []*job{newJob(Request{Service: "shop/b", Owner: "bb"}, true), newJob(Request{Service: "shop/a", Owner: "aa"}, true)}
+	for _, j := range jobs {
+		g.refusals.add(j, "", errNotNow, long)
+		g.former.note(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
+	}
+	g.round(t.Context(), jobs)
+	if len(told) != 2 || told[0].Service != "shop/a" || told[0].Err != nil || told[1].Err != nil {
+		t.Fatalf("told %+v", told)
+	}
+	if len(g.refusals.of) > 0 || len(g.former.addresses("aa")) > 0 {
+		t.Errorf("suspects %v, former addresses %v", g.refusals.of, g.former.addresses("aa"))
+	}
+}
+
+// Whoever Azure has refused a moment ago is not tried again, and hears the same once more.
+func TestWhoWasRefusedWaits(t *testing.T) {
+	var told []Result
+	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
+	j := newJob(Request{Service: "shop/a", Owner: "aa"}, true)
+	g.refusals.add(j, "", errNotNow, time.Now())
+	g.round(t.Context(), []*job{j})
+	if len(told) != 1 || !errors.Is(told[0].Err, errNotNow) || g.refusals.of["shop/a"] == nil {
+		t.Errorf("told %+v", told)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if rest := g.due(ended, []*job{j}, &g.refusals, ""); len(rest) > 0 || len(told) != 1 {
+		t.Errorf("what the end of the process stopped: %d go on, told %d times", len(rest), len(told))
+	}
+}
