@@ -199,6 +199,7 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 	wants := func(id lb.ResourceID, named bool) *service.Spec {
 		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, Named: named, Family: lb.IPv4, Tags: made.Tags}}}}
 	}
+	other := netip.MustParseAddr("203.0.113.5")
 	front := func(of lb.PublicIP) []lb.Frontend { return []lb.Frontend{{Name: "aa", PublicIP: of.ID.String()}} }
 	for about, tt := range map[string]struct {
 		desired *service.Spec
@@ -211,10 +212,10 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 		"its own is on no frontend":        {wants(mine.ID, true), nil, made, []netip.Addr{made.Address}},
 		"nor does it show that":            {wants(mine.ID, true), nil, mine, nil},
 		"it leaves one that people made":   {wants(made.ID, false), front(mine), mine, []netip.Addr{mine.Address}},
-		"that is in no group that is read": {wants(made.ID, false), []lb.Frontend{{Name: "aa", PublicIP: strings.Replace(mine.ID.String(), "/ips/", "/far/", 1)}}, mine, []netip.Addr{mine.Address}},
+		"that is in no group that is read": {wants(made.ID, false), []lb.Frontend{{Name: "aa", PublicIP: strings.Replace(mine.ID.String(), "/ips/", "/far/", 1)}}, mine, []netip.Addr{mine.Address, other}},
 	} {
 		l, _ := rounds(&shows{lists: lists{ips: []lb.PublicIP{made, mine}}}, &pools{}, nil)
-		j := newJob(Request{Service: "shop/web", Owner: "aa", On: l.id, Desired: tt.desired, Shown: []netip.Addr{tt.shown.Address}}, false)
+		j := newJob(Request{Service: "shop/web", Owner: "aa", On: l.id, Desired: tt.desired, Shown: []netip.Addr{tt.shown.Address, other}}, false)
 		ips := l.ips.Begin(t.Context(), l.id, []*publicip.Request{j.ips})
 		if got := j.lost(ips, tt.has, l.cfg.names()); j.ips.Err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v (%v)", about, got, tt.want, j.ips.Err)
