@@ -23,90 +23,16 @@ func spell(tags map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// What each annotation does. show spells the part of the Spec that it is about.
-func TestAnnotations(t *testing.T) {
-	rule := func(w Spec) string {
-		r := w.Rules[0]
-		reset := "nil"
-		if r.TCPReset != nil {
-			reset = fmt.Sprint(*r.TCPReset)
-		}
-		return fmt.Sprintf("%s %d->%d floating %v idle %d reset %s", r.Transport, r.FrontendPort, r.BackendPort, r.FloatingIP, r.IdleMinutes, reset)
-	}
-	probe := func(w Spec) string {
-		if len(w.Probes) == 0 {
-			return "none"
-		}
-		p := w.Probes[0]
-		return fmt.Sprintf("%s %d %s every %d s, %d", p.Protocol, p.Port, p.Path, p.IntervalSeconds, p.Threshold)
-	}
-	front := func(w Spec) string {
-		f := w.Frontends[0].Frontend
-		return fmt.Sprintf("%s in %s, %v static %v", f.Name, strings.TrimPrefix(f.Subnet, network), f.PrivateIP, f.Static)
-	}
-	pip := func(w Spec) string {
-		p := w.Frontends[len(w.Frontends)-1].PublicIP
-		return fmt.Sprintf("%s/%s named %v %v", p.ID.ResourceGroup, p.ID.Name, p.Named, p.Address)
-	}
-	label := func(w Spec) string {
-		p := w.Frontends[0].PublicIP
-		return fmt.Sprintf("%q %v, tagged %v", p.DNSLabel, p.SetsDNSLabel, p.Tags[TagDNSLabel] != "")
-	}
-	prefixID := subscription + "/resourceGroups/net/providers/Microsoft.Network/publicIPPrefixes/p"
-	tests := []struct {
-		about   string
-		service Service
-		show    func(Spec) string
-		want    string
-	}{
-		{"internal", web(internal), front, owner + " in /subnets/nodes, invalid IP static false"},
-		{"internal in another subnet", web(internal, with(InternalSubnet, "apps")), front, owner + "-apps in /subnets/apps, invalid IP static false"},
-		{"internal with an address", web(internal, with(IPv4, "10.0.0.9")), front, owner + " in /subnets/nodes, 10.0.0.9 static true"},
-		{"internal with spec.loadBalancerIP", web(internal, func(s *Service) { s.LoadBalancerIP = "10.0.0.8" }), front, owner + " in /subnets/nodes, 10.0.0.8 static true"},
-		{"the annotation goes first", web(internal, with(IPv4, "10.0.0.9"), func(s *Service) { s.LoadBalancerIP = "10.0.0.8" }), front, owner + " in /subnets/nodes, 10.0.0.9 static true"},
-		{"false is public", web(with(Internal, "False")), pip, "rg/kubernetes-" + owner + " named false invalid IP"},
-		{"public IP by name", web(with(PIPName, "mine")), pip, "rg/mine named true invalid IP"},
-		{"public IPv6 by name", web(dual, with(PIPName, "mine"), with(PIPNameIPv6, "mine6")), pip, "rg/mine6 named true invalid IP"},
-		{"public IP by address", web(with(IPv4, "20.0.0.9")), pip, "rg/kubernetes-" + owner + " named false 20.0.0.9"},
-		{"resource group", web(with(PIPResourceGroup, "net"), with(PIPName, "mine")), pip, "net/mine named true invalid IP"},
-		{"prefix", web(with(PIPPrefixID, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix }, prefixID},
-		{"prefix for IPv6", web(dual, with(PIPPrefixIDIPv6, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix + w.Frontends[1].PublicIP.Prefix }, prefixID},
-		{"tags", web(with(PIPTags, "team = shop, cost=,k8s-azure-service=other")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
-			"cost= k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web team=shop"},
-		{"tags with other capitals", web(with(PIPTags, "K8S-Azure-Service=x,K8s-azure-cluster-name=y")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
-			"k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web"},
-		{"IP tags", web(with(PIPIPTags, "RoutingPreference=Internet")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.IPTags) }, "RoutingPreference=Internet"},
-		{"DNS label", web(with(DNSLabel, "shop-web")), label, `"shop-web" true, tagged true`},
-		{"empty DNS label", web(with(DNSLabel, "")), label, `"" true, tagged false`},
-		{"no DNS label", web(), label, `"" false, tagged false`},
+// shown is a part of the Spec of a Service, as show spells it.
+type shown struct {
+	about   string
+	service Service
+	show    func(Spec) string
+	want    string
+}
 
-		{"no floating IP", web(with(DisableFloatingIP, "true")), rule, "Tcp 80->30080 floating false idle 4 reset true"},
-		{"idle timeout", web(with(IdleTimeout, " 15 ")), rule, "Tcp 80->80 floating true idle 15 reset true"},
-		{"no TCP reset", web(with(DisableTCPReset, "true")), rule, "Tcp 80->80 floating true idle 4 reset false"},
-		{"high availability ports", web(internal, with(HAPorts, "true")), rule, "All 0->0 floating true idle 4 reset true"},
-		{"client IP", web(func(s *Service) { s.ClientIP = true }), func(w Spec) string { return string(w.Rules[0].Distribution) }, "SourceIP"},
-		{"no rule for a port", web(with(ofPort(80, portNoRule), "true")), func(w Spec) string { return fmt.Sprint(len(w.Rules), len(w.Probes)) }, "0 0"},
-		{"configurations", web(with(Configurations, "lb-1, lb-2,")), func(w Spec) string { return fmt.Sprint(w.Configurations) }, "[lb-1 lb-2]"},
-
-		{"no probe for a port", web(with(ofPort(80, portNoProbe), "true")), probe, "none"},
-		{"probe protocol", web(with(ProbeProtocol, "HTTP")), probe, "Http 30080 / every 5 s, 2"},
-		{"appProtocol goes first", web(with(ProbeProtocol, "tcp"), ports(Port{Protocol: "TCP", AppProtocol: "https", Port: 80, NodePort: 30080})), probe, "Https 30080 / every 5 s, 2"},
-		{"an appProtocol that no probe speaks", web(with(ProbePath, "/x"), ports(Port{Protocol: "TCP", AppProtocol: "kubernetes.io/h2c", Port: 80, NodePort: 30080})), probe, "Tcp 30080  every 5 s, 2"},
-		{"the port's protocol goes before both", web(with(ofPort(80, portProbeProtocol), "http"), with(ProbeProtocol, "tcp"), ports(Port{Protocol: "TCP", AppProtocol: "https", Port: 80, NodePort: 30080})), probe, "Http 30080 / every 5 s, 2"},
-		{"path", web(with(ProbeProtocol, "http"), with(ProbePath, "/live")), probe, "Http 30080 /live every 5 s, 2"},
-		{"a path means nothing to TCP", web(with(ProbePath, "/live")), probe, "Tcp 30080  every 5 s, 2"},
-		{"the port's path", web(with(ProbeProtocol, "http"), with(ProbePath, "/live"), with(ofPort(80, portProbePath), "/ready")), probe, "Http 30080 /ready every 5 s, 2"},
-		{"interval and number", web(with(ProbeInterval, "10"), with(ProbeThreshold, "3")), probe, "Tcp 30080  every 10 s, 3"},
-		{"the port's interval and number", web(with(ProbeInterval, "10"), with(ofPort(80, portProbeInterval), "20"), with(ofPort(80, portProbeThreshold), "4")), probe, "Tcp 30080  every 20 s, 4"},
-		{"probe port by number", web(with(ofPort(80, portProbePort), "10256"), with(ofPort(80, portProbeProtocol), "http")), probe, "Http 10256 / every 5 s, 2"},
-		{"probe port by name", web(with(ofPort(80, portProbePort), "health"), ports(Port{Name: "http", Protocol: "TCP", Port: 80, NodePort: 1}, Port{Name: "health", Protocol: "TCP", Port: 81, NodePort: 2})), probe, "Tcp 2  every 5 s, 2"},
-		{"probe port by a port of the Service", web(with(ofPort(80, portProbePort), "80")), probe, "Tcp 30080  every 5 s, 2"},
-		{"UDP", web(ports(Port{Protocol: "UDP", Port: 53, NodePort: 30053})), probe, "none"},
-		{"UDP with a probe port", web(ports(Port{Protocol: "UDP", Port: 53, NodePort: 30053}), with(ofPort(53, portProbePort), "8080")), probe, "Tcp 8080  every 5 s, 2"},
-		{"Local", web(local, with(ProbeProtocol, "tcp"), with(ProbePath, "/x")), probe, "Http 31000 /healthz every 5 s, 2"},
-		{"Local with interval", web(local, with(ProbeInterval, "15")), probe, "Http 31000 /healthz every 15 s, 2"},
-		{"Local with a port of its own", web(local, with(ofPort(80, portProbePort), "10256"), with(ofPort(80, portProbePath), "/healthz")), probe, "Http 10256 /healthz every 5 s, 2"},
-	}
+func showsAll(t *testing.T, tests []shown) {
+	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
 			if got := tt.show(desired(t, tt.service, settings())); got != tt.want {
@@ -114,6 +40,102 @@ func TestAnnotations(t *testing.T) {
 			}
 		})
 	}
+}
+
+func theRule(w Spec) string {
+	r := w.Rules[0]
+	reset := "nil"
+	if r.TCPReset != nil {
+		reset = fmt.Sprint(*r.TCPReset)
+	}
+	return fmt.Sprintf("%s %d->%d floating %v idle %d reset %s", r.Transport, r.FrontendPort, r.BackendPort, r.FloatingIP, r.IdleMinutes, reset)
+}
+
+func theProbe(w Spec) string {
+	if len(w.Probes) == 0 {
+		return "none"
+	}
+	p := w.Probes[0]
+	return fmt.Sprintf("%s %d %s every %d s, %d", p.Protocol, p.Port, p.Path, p.IntervalSeconds, p.Threshold)
+}
+
+func theFrontend(w Spec) string {
+	f := w.Frontends[0].Frontend
+	return fmt.Sprintf("%s in %s, %v static %v", f.Name, strings.TrimPrefix(f.Subnet, network), f.PrivateIP, f.Static)
+}
+
+func thePublicIP(w Spec) string {
+	p := w.Frontends[len(w.Frontends)-1].PublicIP
+	return fmt.Sprintf("%s/%s named %v %v", p.ID.ResourceGroup, p.ID.Name, p.Named, p.Address)
+}
+
+func theLabel(w Spec) string {
+	p := w.Frontends[0].PublicIP
+	return fmt.Sprintf("%q %v, tagged %v", p.DNSLabel, p.SetsDNSLabel, p.Tags[TagDNSLabel] != "")
+}
+
+// What the annotations of frontends and their addresses do.
+func TestAnnotationsOfAddresses(t *testing.T) {
+	prefixID := subscription + "/resourceGroups/net/providers/Microsoft.Network/publicIPPrefixes/p"
+	showsAll(t, []shown{
+		{"internal", web(internal), theFrontend, owner + " in /subnets/nodes, invalid IP static false"},
+		{"internal in another subnet", web(internal, with(InternalSubnet, "apps")), theFrontend, owner + "-apps in /subnets/apps, invalid IP static false"},
+		{"internal with an address", web(internal, with(IPv4, "10.0.0.9")), theFrontend, owner + " in /subnets/nodes, 10.0.0.9 static true"},
+		{"internal with spec.loadBalancerIP", web(internal, func(s *Service) { s.LoadBalancerIP = "10.0.0.8" }), theFrontend, owner + " in /subnets/nodes, 10.0.0.8 static true"},
+		{"the annotation goes first", web(internal, with(IPv4, "10.0.0.9"), func(s *Service) { s.LoadBalancerIP = "10.0.0.8" }), theFrontend, owner + " in /subnets/nodes, 10.0.0.9 static true"},
+		{"false is public", web(with(Internal, "False")), thePublicIP, "rg/kubernetes-" + owner + " named false invalid IP"},
+		{"public IP by name", web(with(PIPName, "mine")), thePublicIP, "rg/mine named true invalid IP"},
+		{"public IPv6 by name", web(dual, with(PIPName, "mine"), with(PIPNameIPv6, "mine6")), thePublicIP, "rg/mine6 named true invalid IP"},
+		{"public IP by address", web(with(IPv4, "20.0.0.9")), thePublicIP, "rg/kubernetes-" + owner + " named false 20.0.0.9"},
+		{"resource group", web(with(PIPResourceGroup, "net"), with(PIPName, "mine")), thePublicIP, "net/mine named true invalid IP"},
+		{"prefix", web(with(PIPPrefixID, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix }, prefixID},
+		{"prefix for IPv6", web(dual, with(PIPPrefixIDIPv6, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix + w.Frontends[1].PublicIP.Prefix }, prefixID},
+		{"tags", web(with(PIPTags, "team = shop, cost=,k8s-azure-service=other")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
+			"cost= k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web team=shop"},
+		{"tags with other capitals", web(with(PIPTags, "K8S-Azure-Service=x,K8s-azure-cluster-name=y")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
+			"k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web"},
+		{"IP tags", web(with(PIPIPTags, "RoutingPreference=Internet")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.IPTags) }, "RoutingPreference=Internet"},
+		{"DNS label", web(with(DNSLabel, "shop-web")), theLabel, `"shop-web" true, tagged true`},
+		{"empty DNS label", web(with(DNSLabel, "")), theLabel, `"" true, tagged false`},
+		{"no DNS label", web(), theLabel, `"" false, tagged false`},
+	})
+}
+
+// What those of rules do.
+func TestAnnotationsOfRules(t *testing.T) {
+	showsAll(t, []shown{
+		{"no floating IP", web(with(DisableFloatingIP, "true")), theRule, "Tcp 80->30080 floating false idle 4 reset true"},
+		{"idle timeout", web(with(IdleTimeout, " 15 ")), theRule, "Tcp 80->80 floating true idle 15 reset true"},
+		{"no TCP reset", web(with(DisableTCPReset, "true")), theRule, "Tcp 80->80 floating true idle 4 reset false"},
+		{"high availability ports", web(internal, with(HAPorts, "true")), theRule, "All 0->0 floating true idle 4 reset true"},
+		{"client IP", web(func(s *Service) { s.ClientIP = true }), func(w Spec) string { return string(w.Rules[0].Distribution) }, "SourceIP"},
+		{"no rule for a port", web(with(ofPort(80, portNoRule), "true")), func(w Spec) string { return fmt.Sprint(len(w.Rules), len(w.Probes)) }, "0 0"},
+		{"configurations", web(with(Configurations, "lb-1, lb-2,")), func(w Spec) string { return fmt.Sprint(w.Configurations) }, "[lb-1 lb-2]"},
+	})
+}
+
+// What those of probes do.
+func TestAnnotationsOfProbes(t *testing.T) {
+	showsAll(t, []shown{
+		{"no probe for a port", web(with(ofPort(80, portNoProbe), "true")), theProbe, "none"},
+		{"probe protocol", web(with(ProbeProtocol, "HTTP")), theProbe, "Http 30080 / every 5 s, 2"},
+		{"appProtocol goes first", web(with(ProbeProtocol, "tcp"), ports(Port{Protocol: "TCP", AppProtocol: "https", Port: 80, NodePort: 30080})), theProbe, "Https 30080 / every 5 s, 2"},
+		{"an appProtocol that no probe speaks", web(with(ProbePath, "/x"), ports(Port{Protocol: "TCP", AppProtocol: "kubernetes.io/h2c", Port: 80, NodePort: 30080})), theProbe, "Tcp 30080  every 5 s, 2"},
+		{"the port's protocol goes before both", web(with(ofPort(80, portProbeProtocol), "http"), with(ProbeProtocol, "tcp"), ports(Port{Protocol: "TCP", AppProtocol: "https", Port: 80, NodePort: 30080})), theProbe, "Http 30080 / every 5 s, 2"},
+		{"path", web(with(ProbeProtocol, "http"), with(ProbePath, "/live")), theProbe, "Http 30080 /live every 5 s, 2"},
+		{"a path means nothing to TCP", web(with(ProbePath, "/live")), theProbe, "Tcp 30080  every 5 s, 2"},
+		{"the port's path", web(with(ProbeProtocol, "http"), with(ProbePath, "/live"), with(ofPort(80, portProbePath), "/ready")), theProbe, "Http 30080 /ready every 5 s, 2"},
+		{"interval and number", web(with(ProbeInterval, "10"), with(ProbeThreshold, "3")), theProbe, "Tcp 30080  every 10 s, 3"},
+		{"the port's interval and number", web(with(ProbeInterval, "10"), with(ofPort(80, portProbeInterval), "20"), with(ofPort(80, portProbeThreshold), "4")), theProbe, "Tcp 30080  every 20 s, 4"},
+		{"probe port by number", web(with(ofPort(80, portProbePort), "10256"), with(ofPort(80, portProbeProtocol), "http")), theProbe, "Http 10256 / every 5 s, 2"},
+		{"probe port by name", web(with(ofPort(80, portProbePort), "health"), ports(Port{Name: "http", Protocol: "TCP", Port: 80, NodePort: 1}, Port{Name: "health", Protocol: "TCP", Port: 81, NodePort: 2})), theProbe, "Tcp 2  every 5 s, 2"},
+		{"probe port by a port of the Service", web(with(ofPort(80, portProbePort), "80")), theProbe, "Tcp 30080  every 5 s, 2"},
+		{"UDP", web(ports(Port{Protocol: "UDP", Port: 53, NodePort: 30053})), theProbe, "none"},
+		{"UDP with a probe port", web(ports(Port{Protocol: "UDP", Port: 53, NodePort: 30053}), with(ofPort(53, portProbePort), "8080")), theProbe, "Tcp 8080  every 5 s, 2"},
+		{"Local", web(local, with(ProbeProtocol, "tcp"), with(ProbePath, "/x")), theProbe, "Http 31000 /healthz every 5 s, 2"},
+		{"Local with interval", web(local, with(ProbeInterval, "15")), theProbe, "Http 31000 /healthz every 15 s, 2"},
+		{"Local with a port of its own", web(local, with(ofPort(80, portProbePort), "10256"), with(ofPort(80, portProbePath), "/healthz")), theProbe, "Http 10256 /healthz every 5 s, 2"},
+	})
 }
 
 // A bad value is named with its annotation and with what is allowed, and nothing is desired.

@@ -70,13 +70,18 @@ func parts[T, A any](list []T, read []*A, name func(T) string, nameRead func(*A)
 	return next
 }
 
-func encodeFrontend(f lb.Frontend, read *armnetwork.FrontendIPConfiguration) *armnetwork.FrontendIPConfiguration {
-	next, fresh, was := sendableFrontend(read), read == nil, lb.Frontend{}
-	if fresh {
-		next.Name = &f.Name
-	} else {
-		was = decodeFrontend(read)
+// known returns what a part was when it was read. A new one was nothing, and gets its name.
+func known[A, T any](read *A, decode func(*A) T, name **string, text string) (was T, fresh bool) {
+	if read == nil {
+		*name = &text
+		return was, true
 	}
+	return decode(read), false
+}
+
+func encodeFrontend(f lb.Frontend, read *armnetwork.FrontendIPConfiguration) *armnetwork.FrontendIPConfiguration {
+	next := sendableFrontend(read)
+	was, fresh := known(read, decodeFrontend, &next.Name, f.Name)
 	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // none named is none asked for
 		next.Zones = pointers(f.Zones)
 	}
@@ -110,12 +115,8 @@ func encodeFrontend(f lb.Frontend, read *armnetwork.FrontendIPConfiguration) *ar
 }
 
 func encodeProbe(probe lb.Probe, read *armnetwork.Probe) *armnetwork.Probe {
-	next, fresh, was := sendableProbe(read), read == nil, lb.Probe{}
-	if fresh {
-		next.Name = &probe.Name
-	} else {
-		was = decodeProbe(read)
-	}
+	next := sendableProbe(read)
+	was, fresh := known(read, decodeProbe, &next.Name, probe.Name)
 	p := next.Properties
 	say(fresh, &p.Protocol, was.Protocol, probe.Protocol)
 	say(fresh, &p.RequestPath, was.Path, probe.Path)
@@ -127,12 +128,8 @@ func encodeProbe(probe lb.Probe, read *armnetwork.Probe) *armnetwork.Probe {
 }
 
 func encodeRule(id lb.LoadBalancerID, r lb.Rule, read *armnetwork.LoadBalancingRule) *armnetwork.LoadBalancingRule {
-	next, fresh, was := sendableRule(read), read == nil, lb.Rule{}
-	if fresh {
-		next.Name = &r.Name
-	} else {
-		was = decodeRule(read)
-	}
+	next := sendableRule(read)
+	was, fresh := known(read, decodeRule, &next.Name, r.Name)
 	p := next.Properties
 	refer(&p.FrontendIPConfiguration, id, "frontendIPConfigurations", was.Frontend, r.Frontend)
 	refer(&p.Probe, id, "probes", was.Probe, r.Probe)

@@ -64,12 +64,8 @@ func EncodeSecurityGroup(g lb.SecurityGroup, read *armnetwork.SecurityGroup) arm
 }
 
 func encodeSecurityRule(r lb.SecurityRule, read *armnetwork.SecurityRule) *armnetwork.SecurityRule {
-	next, fresh, was := clone(read), read == nil, lb.SecurityRule{}
-	if fresh {
-		next.Name = &r.Name
-	} else {
-		was = decodeSecurityRule(read)
-	}
+	next := clone(read)
+	was, fresh := known(read, decodeSecurityRule, &next.Name, r.Name)
 	next.Etag, next.Type = nil, nil
 	p := clone(next.Properties)
 	p.ProvisioningState = nil

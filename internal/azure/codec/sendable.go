@@ -44,30 +44,6 @@ func sendableRule(read *armnetwork.LoadBalancingRule) *armnetwork.LoadBalancingR
 	return next
 }
 
-func sendableOutboundRule(read *armnetwork.OutboundRule) *armnetwork.OutboundRule {
-	next := clone(read)
-	next.Etag, next.Type = nil, nil
-	next.Properties = clone(next.Properties)
-	next.Properties.ProvisioningState = nil
-	return next
-}
-
-func sendableNatRule(read *armnetwork.InboundNatRule) *armnetwork.InboundNatRule {
-	next := clone(read)
-	next.Etag, next.Type = nil, nil
-	next.Properties = clone(next.Properties)
-	next.Properties.ProvisioningState, next.Properties.BackendIPConfiguration = nil, nil
-	return next
-}
-
-func sendableNatPool(read *armnetwork.InboundNatPool) *armnetwork.InboundNatPool {
-	next := clone(read)
-	next.Etag, next.Type = nil, nil
-	next.Properties = clone(next.Properties)
-	next.Properties.ProvisioningState = nil
-	return next
-}
-
 // sendableInterfaces is for a pool of network interfaces. Its entries go as they were
 // shown: the interface, which only Azure sets, is all that tells one from another. That
 // Azure takes them so is assumed.
@@ -86,9 +62,18 @@ func sendableBalancer(read *armnetwork.LoadBalancer) *armnetwork.LoadBalancer {
 	next.Etag, next.Name, next.Type = nil, nil, nil
 	p := clone(next.Properties)
 	p.ProvisioningState, p.ResourceGUID = nil, nil
-	p.OutboundRules = each(p.OutboundRules, sendableOutboundRule)
-	p.InboundNatRules = each(p.InboundNatRules, sendableNatRule)
-	p.InboundNatPools = each(p.InboundNatPools, sendableNatPool)
+	p.OutboundRules = each(p.OutboundRules, func(r *armnetwork.OutboundRule) {
+		r.Etag, r.Type, r.Properties = nil, nil, clone(r.Properties)
+		r.Properties.ProvisioningState = nil
+	})
+	p.InboundNatRules = each(p.InboundNatRules, func(r *armnetwork.InboundNatRule) {
+		r.Etag, r.Type, r.Properties = nil, nil, clone(r.Properties)
+		r.Properties.ProvisioningState, r.Properties.BackendIPConfiguration = nil, nil
+	})
+	p.InboundNatPools = each(p.InboundNatPools, func(r *armnetwork.InboundNatPool) {
+		r.Etag, r.Type, r.Properties = nil, nil, clone(r.Properties)
+		r.Properties.ProvisioningState = nil
+	})
 	next.Properties = p
 	return next
 }
@@ -102,14 +87,17 @@ func sendablePublicIP(read *armnetwork.PublicIPAddress) *armnetwork.PublicIPAddr
 	return next
 }
 
-// each makes a list of copies; nil stays nil, which says nothing.
-func each[T any](list []*T, sendable func(*T) *T) []*T {
+// each makes a list of copies, each stripped of what only Azure sets; nil stays nil, which says
+// nothing.
+func each[T any](list []*T, strip func(*T)) []*T {
 	if list == nil {
 		return nil
 	}
 	next := make([]*T, 0, len(list))
 	for _, item := range present(list) {
-		next = append(next, sendable(item))
+		item = clone(item)
+		strip(item)
+		next = append(next, item)
 	}
 	return next
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// What a person may have written into a record is read with care.
+func TestNamesOfARecord(t *testing.T) {
+	for _, tt := range []struct{ record, names, groups string }{
+		{"", "[]", "[]"},
+		{" a, b ,,A,c", "[a b c]", "[a b c]"},
+		{"a,../x,b", "[a ../x b]", "[a b]"},
+		{"1,2,3,4,5,6,7,8,9", "[1 2 3 4 5 6 7 8 9]", "[1 2 3 4 5 6 7 8]"},
+	} {
+		if names, groups := fmt.Sprint(Names(tt.record)), fmt.Sprint(Groups(tt.record)); names != tt.names || groups != tt.groups {
+			t.Errorf("%q: names %s, groups %s", tt.record, names, groups)
+		}
+	}
+}
+
+// A Service is asked what the selectors of each load balancer say of it, a letter each.
+func TestWhatTheSelectorsSay(t *testing.T) {
+	front := func(on map[string]string) bool { return on["tier"] == "front" }
+	o := Settings{Several: []service.Configuration{{}, {Services: front}, {Namespaces: front}, {Services: front, Namespaces: front}}}
+	if got := o.selection(map[string]string{"tier": "front"}, nil); got != "--y--nyn" {
+		t.Error(got)
+	}
+	if !o.ByNamespace() || (Settings{Several: o.Several[:2]}).ByNamespace() {
+		t.Error("whether the labels of namespaces count")
+	}
+}
+
+// What Azure holds for a Service is compared whatever the letters.
+func TestWhatAzureHoldsForAService(t *testing.T) {
+	s := &Served{onLB("kubernetes"), []service.Pool{{Name: "shop-web"}}}
+	at := func(balancer, pool string) lb.PoolID { return lb.PoolID{LoadBalancer: onLB(balancer), Name: pool} }
+	if !s.Has(at("Kubernetes", "Shop-Web")) || s.Has(at("kubernetes", "shop")) || s.Has(at("lb-2", "shop-web")) || (*Served)(nil).Has(at("kubernetes", "shop-web")) {
+		t.Error("which pools it has")
+	}
+	all := New(Config{}).States
+	web := Service{Name: "shop/web", UID: "1"}
+	if !all.Holds(web, s) || all.Holds(web, s) || !all.Holds(web, nil) || !all.Holds(web, s) {
+		t.Error("what is news")
+	}
+	if all.Served("shop/web", "1") != s || all.Served("shop/web", "2") != nil || all.Served("shop/api", "1") != nil {
+		t.Error("what others read")
+	}
+}
+
+// The first of the fights is taken up again first, and one that was tried again waits for nothing.
+func TestWhenAFightIsTakenUpAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	soon, late := contest.Contest{Until: now.Add(1)}, contest.Contest{Until: now.Add(2)}
+	for _, tt := range []struct {
+		all  []contest.Contest
+		want time.Time
+	}{
+		{nil, time.Time{}}, {[]contest.Contest{{}}, time.Time{}}, {[]contest.Contest{late, {}, soon}, soon.Until}, {[]contest.Contest{{}, soon, late}, soon.Until},
+	} {
+		if got := truce(tt.all); !got.Equal(tt.want) {
+			t.Errorf("%v: %s", tt.all, got)
+		}
+	}
+	if got := lookAt("LB", now, time.Hour); !got.Equal(lookAt("lb", now, time.Hour)) || !got.After(now) || got.After(now.Add(time.Hour)) || !lookAt("lb", got, time.Hour).Equal(got.Add(time.Hour)) {
+		t.Errorf("looked at at %s", got)
+	}
+}
+
+// Whether a record is written down already.
+func TestWhatIsOnRecord(t *testing.T) {
+	const ours = ""
+	record := Record{Places: []string{"kubernetes"}, Groups: []string{"rg-2"}}
+	none := Record{}
+	for _, tt := range []struct {
+		about string
+		has   Record
+		s     Ownership
+		next  Record
+		want  bool
+	}{
+		{"as it is", record, Ownership{Finalizer: true}, record, true},
+		{"the finalizer is missing", record, Ownership{}, record, false},
+		{"another place", record, Ownership{Finalizer: true}, Record{Places: []string{"lb-2"}, Groups: record.Groups}, false},
+		{"another group", record, Ownership{Finalizer: true}, Record{Places: record.Places}, false},
+		{"another class", record, Ownership{Finalizer: true}, Record{Places: record.Places, Groups: record.Groups, Class: new("x")}, false},
+		{"nothing is left", none, Ownership{}, none, true},
+		{"nothing is left, and the finalizer is there", none, Ownership{Finalizer: true}, none, false},
+		{"nothing is left, and that of another is there", none, Ownership{Cleanup: true, LoadBalancer: true}, none, false},
+		{"that of another does not keep it", record, Ownership{Cleanup: true, LoadBalancer: true}, record, false},
+		{"it does while it is being deleted", record, Ownership{Cleanup: true, LoadBalancer: true, Deleting: true}, record, true},
+		{"nobody keeps one that is being deleted", record, Ownership{LoadBalancer: true, Deleting: true}, record, false},
+	} {
+		if got := (&Placement{Record: tt.has}).recorded(Service{Ownership: tt.s}, tt.next, ours); got != tt.want {
+			t.Errorf("%s: %t", tt.about, got)
+		}
+	}
+	for _, tt := range []struct {
+		p    Placement
+		want bool
+	}{{Placement{}, false}, {Placement{Record: record}, true}, {Placement{Record: record, free: true}, false}, {Placement{free: true}, false}} {
+		if tt.p.leaves() != tt.want {
+			t.Errorf("%+v", tt.p)
+		}
+	}
+	p := Placement{}
+	for _, step := range []struct{ shown, lost bool }{{false, false}, {true, false}, {false, true}, {false, true}, {true, false}} {
+		if p.shows(step.shown); p.lostFinalizer(Service{Ownership: Ownership{Finalizer: step.shown}}) != step.lost {
+			t.Errorf("after %+v: %+v", step, p)
+		}
+	}
+}
