@@ -117,17 +117,23 @@ func (g *Group) note(shown lb.SecurityGroup) string {
 func (g *Group) put(ctx context.Context, observed lb.SecurityGroup, s survey, p nsg.Plan) error {
 	observed.Rules = p.Next
 	shown, err := g.cfg.Azure.PutSecurityGroup(ctx, observed)
-	if err != nil {
-		return err
+	if err == nil {
+		err = g.check(nsg.Merge(s.input(shown.Rules)))
 	}
-	if again := nsg.Merge(s.input(shown.Rules)); !again.Empty() {
-		c := again.Changes[0]
-		return &fault.Fault{
-			Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
-			Err: fmt.Errorf("%s: Azure reported success, and shows %d rules otherwise than written: %s %s %s", g.name(), len(again.Changes), c.Action, c.Kind, c.Name),
-		}
+	return err
+}
+
+// check returns why what Azure shows after a write is not what was written, by what would have to
+// be written again.
+func (g *Group) check(again nsg.Plan) error {
+	if again.Empty() {
+		return nil
 	}
-	return nil
+	c := again.Changes[0]
+	return &fault.Fault{
+		Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
+		Err: fmt.Errorf("%s: Azure reported success, and shows %d rules otherwise than written: %s %s %s", g.name(), len(again.Changes), c.Action, c.Kind, c.Name),
+	}
 }
 
 // missing lets those go who leave, or ask for nothing: a group that is not there admits

@@ -189,13 +189,13 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 		return r.writeDown(ctx, s, e, Release, balancer.Result{}, now)
 	}
 	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
-	if err := r.record(ctx, s, st, req.Recorded, req.Groups); err != nil {
-		return err
+	err = r.record(ctx, s, st, req.Recorded, req.Groups) // before anything of it can be in Azure
+	if err == nil {
+		r.tell.announce(s, st, req)
+		st.Pending.asks(req, d.Selection, r.nodesAt(d.Spec, req.On))
+		r.cfg.Balancers.Ensure(req)
 	}
-	r.tell.announce(s, st, req)
-	st.Pending.asks(req, d.Selection, r.nodesAt(d.Spec, req.On))
-	r.cfg.Balancers.Ensure(req)
-	return nil
+	return err
 }
 
 // record writes down which load balancers may hold parts of a Service, which further resource

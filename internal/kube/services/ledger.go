@@ -93,13 +93,16 @@ func (l serviceLedger) Publish(ctx context.Context, v servicelb.Service, address
 	for _, ip := range addresses {
 		ingress = append(ingress, corev1.LoadBalancerIngress{IP: ip.String()})
 	}
-	same := func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP && a.Hostname == b.Hostname }
-	if slices.EqualFunc(s.Status.LoadBalancer.Ingress, ingress, same) {
+	if slices.EqualFunc(s.Status.LoadBalancer.Ingress, ingress, sameIngress) {
 		return nil
 	}
 	next := s.DeepCopy()
 	next.Status.LoadBalancer.Ingress = ingress
 	return l.patchStatus(ctx, "status", next, client.MergeFrom(s))
+}
+
+func sameIngress(a, b corev1.LoadBalancerIngress) bool {
+	return a.IP == b.IP && a.Hostname == b.Hostname
 }
 
 // patchStatus patches the status of a Service. One that is gone needs none.
