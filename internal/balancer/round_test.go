@@ -15,6 +15,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
@@ -27,6 +28,12 @@ type shows struct {
 	reads    int
 	err      error
 	closed   bool // no request is let through
+	deleted  []string
+}
+
+func (s *shows) DeletePublicIP(_ context.Context, ip lb.PublicIP) error {
+	s.deleted = append(s.deleted, ip.ID.Name)
+	return nil
 }
 
 func (s *shows) Enter(lb.LoadBalancerID) (time.Time, string) {
@@ -257,5 +264,53 @@ func TestWhoWasRefusedWaits(t *testing.T) {
 	cancel()
 	if rest := g.due(ended, []*job{j}, &g.refusals, ""); len(rest) > 0 || len(told) != 1 {
 		t.Errorf("what the end of the process stopped: %d go on, told %d times", len(rest), len(told))
+	}
+}
+
+// What differs for a Service are its own frontends, rules and probes, the probe that it shares with
+// others, and the pools that it wants; and nobody else's parts.
+func TestWhichDifferencesAreAServices(t *testing.T) {
+	j := newJob(Request{Owner: "aa", Desired: &service.Spec{Probes: []lb.Probe{{Name: "shared"}}, Pools: []service.Pool{{Name: "Kubernetes"}}}}, false)
+	for about, tt := range map[string]struct {
+		change plan.Change
+		its    bool
+	}{
+		"its rule":              {plan.Change{Kind: plan.Rule, Name: "AA-TCP-80"}, true},
+		"its frontend":          {plan.Change{Kind: plan.Frontend, Name: "aa"}, true},
+		"the shared probe":      {plan.Change{Kind: plan.Probe, Name: "Shared"}, true},
+		"a pool that it wants":  {plan.Change{Kind: plan.Pool, Name: "kubernetes"}, true},
+		"another's rule":        {plan.Change{Kind: plan.Rule, Name: "bb-TCP-80"}, false},
+		"another's probe":       {plan.Change{Kind: plan.Probe, Name: "bb-TCP-80"}, false},
+		"a rule named shared":   {plan.Change{Kind: plan.Rule, Name: "shared"}, false},
+		"a pool named as it is": {plan.Change{Kind: plan.Pool, Name: "aa"}, false},
+	} {
+		tt.change.Action = plan.Remove
+		if got := differing(j, []plan.Change{tt.change}); (len(got) > 0) != tt.its {
+			t.Errorf("%s: %v", about, got)
+		}
+	}
+}
+
+// What Azure shows after a try is what the next Service is placed by, and a public IP that lost its
+// frontend is looked for although no Service of the round had it.
+func TestWhatATryLeavesToOthers(t *testing.T) {
+	ip := lb.PublicIP{
+		ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "far", Type: lb.TypePublicIP, Name: "kubernetes-acc"}, Etag: "1",
+		Tags: map[string]string{service.TagCluster: "kubernetes", service.TagService: ""},
+	}
+	azure := &shows{lists: lists{ips: []lb.PublicIP{ip}}}
+	l, _ := rounds(azure, &pools{}, nil)
+	ips := l.ips.Begin(t.Context(), l.id, nil)
+	front := lb.Frontend{Name: "acc", PublicIP: ip.ID.String()}
+	l.settle(t.Context(), outcome{
+		Plan:  plan.Plan{Changes: []plan.Change{{Action: plan.Remove, Kind: plan.Frontend, Name: "acc", Was: front}}},
+		shown: lb.LoadBalancer{ID: l.id, Etag: "2", Frontends: []lb.Frontend{{Name: "dd"}}}, ips: ips,
+	})
+	if got := l.placements.holding("dd"); !slices.Equal(got, []string{"kubernetes"}) {
+		t.Errorf("dd is on %v", got)
+	}
+	ips.Remove(t.Context(), nil)
+	if !slices.Equal(azure.groups, []string{"far"}) || !slices.Equal(azure.deleted, []string{"kubernetes-acc"}) {
+		t.Errorf("looked in %v, deleted %v", azure.groups, azure.deleted)
 	}
 }
