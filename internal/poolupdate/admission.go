@@ -4,7 +4,6 @@ package poolupdate
 
 import (
 	"cmp"
-	"net/netip"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -63,12 +62,7 @@ type history struct {
 	// holdUntil is set while something of our own was not ready.
 	holdUntil time.Time
 	postponed int
-	// lost is the etag that guards a write of ours whose fate is unknown; empty if none.
-	lost string
-	// kept is an etag that stayed when the pool was written as it was, and openSince since when
-	// a lost write may land that this did not fence off; zero if none may.
-	kept      string
-	openSince time.Time
+	writes    memory
 	// trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
 	// so; zero if neither.
 	trouble time.Time
@@ -85,12 +79,6 @@ type history struct {
 	owed bool
 	// lastAdmin is when the last attempt began that a change of admin states caused.
 	lastAdmin time.Time
-	// down are the addresses of which people know that they are Down by us, once that is
-	// known.
-	down      []netip.Addr
-	downKnown bool
-	// contest is what somebody else does to the pool.
-	contest contest
 }
 
 // group is the operations of one pool, as far as admission looks at them. One that is

@@ -36,13 +36,6 @@ type change struct {
 
 func (c change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
 
-// ours is what the ledger says of a pool.
-type ours struct {
-	written map[netip.Addr]struct{}
-	// down are the addresses that are Down by us; nil if admin states are left alone.
-	down map[netip.Addr]struct{}
-}
-
 // apply computes what a pool has to become: the wanted addresses, and of the
 // others those that are not ours. Addresses are compared by IP. An entry that
 // stays keeps its name and its place, so that a write changes no more than it must,
@@ -185,12 +178,8 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 	return ips
 }
 
-// Rehearse returns what an attempt would make of a pool that was read, by what is desired: the
-// pool itself if nothing is to be written. adminState is that of Config.
-func Rehearse(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
-	if observed.NIC {
-		return observed, errInterfaces(observed.ID)
-	}
-	c := Config{AdminState: adminState}
-	return apply(observed, want.Addresses, c.ours(want.Recorded, observed, want)).next, nil
+// sorted returns the addresses in order, each once.
+func sorted(ips []netip.Addr) []netip.Addr {
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return slices.Compact(ips)
 }

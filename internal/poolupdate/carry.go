@@ -29,9 +29,8 @@ type carried struct {
 type parcel struct {
 	taken taken
 	ops   []Operation
-	r     result
-	// todo has what is written as its next, guarded by the etag, which is that of the read.
-	todo change
+	// r has what is written as its todo, guarded by the etag, which is that of the read.
+	r result
 	// write is true if the pool was not level, or is not known to be.
 	write bool
 	// read is true once Azure has shown the pool.
@@ -90,7 +89,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 			}
 		default:
 			if next, ok := l.pack(ctx, p); ok {
-				c.pools[i] = next.todo.next
+				c.pools[i] = next.r.todo.next
 				c.parcels = append(c.parcels, next)
 			} else if isNew {
 				c.made = append(c.made, l.key(p))
@@ -128,12 +127,12 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 		return parcel{}, false
 	}
 	r := l.cfg.begin(t.history)
-	todo, write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, &r)
-	if err != nil || observed.Etag != "" && !l.bringsStates(todo) {
+	write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, false, &r)
+	if err != nil || observed.Etag != "" && !l.bringsStates(r.todo) {
 		l.queue.back(t, ops)
 		return parcel{}, false
 	}
-	return parcel{taken: t, ops: ops, r: r, todo: todo, write: write, start: start}, true
+	return parcel{taken: t, ops: ops, r: r, write: write, start: start}, true
 }
 
 func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key() }
@@ -152,15 +151,12 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			c.back(p, true)
 			continue
 		}
-		if p.write && p.todo.next.Etag != "" && !c.lane.seesTaken(p) {
+		if p.write && p.r.todo.next.Etag != "" && !c.lane.seesTaken(p) {
 			c.lane.alone(p, true) // nobody has read it back, and the answer may repeat what was sent
 			continue
 		}
 		p.shows(s)
-		if !p.r.open {
-			p.r.lost = ""
-		}
-		c.lane.conclude(ctx, p.taken, p.ops, p.r, p.start)
+		c.lane.conclude(ctx, p.taken, p.ops, p.r.end(ctx, ctx, nil), p.start)
 	}
 	now := time.Now()
 	for _, s := range shown {
@@ -205,14 +201,14 @@ func (c *carried) unpack() []parcel {
 // pool the etag that it is guarded by. That every write of the load balancer changes the
 // etags of its pools is assumed, and looked at here.
 func (p parcel) arrived(shown lb.Pool) bool {
-	return p.todo.shownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
-		(!p.write || shown.Etag != p.todo.next.Etag)
+	return p.r.todo.shownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
+		(!p.write || shown.Etag != p.r.todo.next.Etag)
 }
 
 // shows takes in what Azure shows of a pool that has arrived.
 func (p *parcel) shows(shown lb.Pool) {
 	if p.r.observed = len(shown.Addresses); p.write {
-		p.r.fenced(p.todo, shown.Etag)
+		p.r.fenced(shown.Etag)
 	}
 }
 
@@ -229,7 +225,7 @@ func (p *parcel) shows(shown lb.Pool) {
 func (c *carried) back(p parcel, mayLand bool) {
 	ops := c.lane.relevant(p.ops)
 	if mayLand && p.r.outcome == Written {
-		c.lane.queue.suspect(p.taken, p.todo.next.Etag)
+		c.lane.queue.suspect(p.taken, p.r.todo.next.Etag)
 	}
 	c.lane.queue.back(p.taken, ops)
 }
@@ -269,5 +265,5 @@ func (q *queue) back(t taken, ops []Operation) {
 func (q *queue) suspect(t taken, etag string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.lost, t.of.history.openSince, t.of.level = etag, time.Time{}, nil
+	t.of.history.writes.lost, t.of.history.writes.openSince, t.of.level = etag, time.Time{}, nil
 }

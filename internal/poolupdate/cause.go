@@ -3,11 +3,8 @@
 package poolupdate
 
 import (
-	"net/netip"
 	"slices"
 	"time"
-
-	"weir.dev/weir/internal/lb"
 )
 
 // cause says for which kinds of operations an attempt was made. What it only took along
@@ -42,32 +39,4 @@ func oldestChange(ops []Operation) time.Time {
 		}
 	}
 	return oldest
-}
-
-// learn returns which addresses people did not know to be Down, or to be so no more. Of a
-// process that has read nothing yet they know what the ledger says; so a write whose answer
-// was lost is told when the next read shows it.
-func (h history) learn(r result) (next history, downed, restored []netip.Addr) {
-	if r.ledger != nil && !h.downKnown {
-		h.down, h.downKnown = r.ledger.Down, true
-	}
-	if !r.directed() {
-		return h, nil, nil
-	}
-	wanted := func(ip netip.Addr) bool {
-		return slices.ContainsFunc(r.wanted, func(a lb.Address) bool { return a.IP == ip })
-	}
-	downed, restored = slices.Clone(r.downed), slices.Clone(r.restored)
-	for _, ip := range r.down {
-		if !slices.Contains(h.down, ip) {
-			downed = append(downed, ip)
-		}
-	}
-	for _, ip := range h.down {
-		if !slices.Contains(r.down, ip) && wanted(ip) {
-			restored = append(restored, ip)
-		}
-	}
-	h.down = r.down
-	return h, sorted(downed), sorted(restored)
 }

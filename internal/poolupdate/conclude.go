@@ -5,7 +5,6 @@ package poolupdate
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -19,8 +18,7 @@ import (
 func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result, start time.Time) {
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	h.openSince = r.opened(h.openSince, now)
-	h.lost, h.kept = r.lost, r.kept
+	h.writes.keep(&r, now)
 	if h.owed && r.directed() {
 		r.outcome, r.members = Written, true
 	}
@@ -49,21 +47,19 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result,
 	})
 	requeued := slices.ContainsFunc(v.requeue, Operation.member)
 	if !requeued && (cause.member || r.settled()) {
-		h.gaveUp = gaveUpOn(r)
+		h.gaveUp = r.gaveUpOn()
 	}
 	h.trouble = troubleSince(h.trouble, outcome, h.gaveUp != "" || r.open, drift, now)
-	var downed, restored []netip.Addr
-	h.contest = h.contest.learn(r, h.down, drift)
-	h, downed, restored = h.learn(r)
-	next, record := summarize(t.pool, v.requeue, h), r.record()
+	downed, restored := h.writes.learn(r, drift)
+	next, record := summarize(t.pool, v.requeue, h), r.ours()
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated], GivenUpFor: h.gaveUp,
 		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
-		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.contest.contested(),
+		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.writes.contested(),
 		Written: record.Written, Down: record.Down, MayLand: r.open, Settled: r.settled(), Requeued: requeued, Overtaken: r.overtaken,
-		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
+		Desired: len(r.wanted), Observed: r.observed, Foreign: r.todo.foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),

@@ -32,7 +32,7 @@ func (c contest) learn(r result, down []netip.Addr, look bool) contest {
 	case !r.directed():
 		return c
 	}
-	undone := sorted(append(both(r.added, c.holds), both(r.downed, down)...))
+	undone := sorted(append(both(r.todo.added, c.holds), both(r.todo.downed, down)...))
 	switch {
 	case len(undone) > 0:
 		c.undone, c.times = undone, c.times+1

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"time"
 
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -50,8 +49,8 @@ func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble tim
 // lookAt returns when a pool is looked at next, after now. A pool into which a lost write may land
 // is looked at once although none is ever: when no request of the attempt can be on its way any more.
 func (h history) lookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
-	last := h.openSince.Add(recordOutlives)
-	if period <= 0 && !h.openSince.IsZero() && last.After(now) {
+	last := h.writes.openSince.Add(recordOutlives)
+	if period <= 0 && !h.writes.openSince.IsZero() && last.After(now) {
 		return last
 	}
 	return lookAfter(pool, now, period, h.trouble)
@@ -91,21 +90,4 @@ func (q *queue) look(now time.Time) {
 		}
 		q.nextDrift = earlier(q.nextDrift, w.driftAt)
 	}
-}
-
-// gaveUpOn is what a pool's change is given up for after an attempt that no other
-// follows; empty if it is not.
-func gaveUpOn(r result) string {
-	if r.outcome == Retriable || r.outcome == Terminal {
-		return errorName(r.fault)
-	}
-	return ""
-}
-
-// errorName tells failures apart that people need to hear of.
-func errorName(f *fault.Fault) string {
-	if f == nil {
-		return ""
-	}
-	return string(f.Class) + " " + f.Code
 }

@@ -10,6 +10,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
+// fate is what an attempt knows of writes whose answer was lost.
+type fate struct {
+	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
+	// is none. wrote is true once the attempt has sent a write itself.
+	lost  string
+	wrote bool
+	// earlier is lost as it was before the last write: after the attempt before, or the first write of this one.
+	earlier string
+	// kept is an etag that stayed when the pool was written as it was; empty if none did.
+	kept string
+	// held is what the ledger holds while the attempt writes.
+	held Recorded
+	// open is true of a pool that shows what it has to while a lost write may land yet: it
+	// has the etag that the write is guarded by, and writing it once more has not changed that, or
+	// no write is guarded at all.
+	open bool
+	// suspects is true if a lost write may land while the attempt writes.
+	suspects bool
+	// unguarded is true of an Azure that heeds no If-Match in writes of pools.
+	unguarded bool
+}
+
 // recordOutlives is how long the record of a lost write is kept at most once nothing is wanted in
 // its pool any more, and whoever deletes it waits. No request is older than an attempt.
 const recordOutlives = attemptDeadline
@@ -48,19 +70,19 @@ func (r *result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 
 // fenced learns from the etag that the pool has after a write whether lost ones can still land. Where
 // Azure heeds no etag no write keeps another out.
-func (r *result) fenced(todo change, etag string) {
+func (r *result) fenced(etag string) {
 	switch {
 	case etag == "":
 	case r.unguarded && r.suspects:
 		r.kept, r.open = etag, true
-	case etag == todo.next.Etag:
-		r.kept, r.open = etag, r.suspects || !todo.none()
+	case etag == r.todo.next.Etag:
+		r.kept, r.open = etag, r.suspects || !r.todo.none()
 	}
 }
 
-// record is what the ledger is to hold once the pool is level: what is ours, and as long as a
+// ours is what the ledger is to hold once the pool is level: what is ours, and as long as a
 // lost write may land also what that may bring.
-func (r result) record() Recorded {
+func (r result) ours() Recorded {
 	rec := Recorded{Written: r.written, Down: r.down}
 	if r.open {
 		rec.Written, rec.Down = sorted(slices.Concat(r.written, r.held.Written)), sorted(slices.Concat(r.down, r.held.Down))

@@ -3,7 +3,6 @@
 package poolupdate
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,55 +24,6 @@ func errInterfaces(pool lb.PoolID) error {
 
 func refusal(err error) *fault.Fault {
 	return &fault.Fault{Class: fault.Terminal, Code: CodeNICPool, Reason: "nic_pool", Err: err}
-}
-
-// reported is the outcome that people hear of: of a pool of network interfaces they hear that
-// Weir does not fill it, however well it is directed.
-func (r result) reported(pool lb.PoolID) (Outcome, *fault.Fault) {
-	if r.interfaces && r.directed() {
-		return Refused, refusal(errInterfaces(pool))
-	}
-	return r.outcome, r.fault
-}
-
-// prepareStates computes which admin states a pool of network interfaces has to have, and
-// records them if they have to be written. An interface is found by the machine that has it;
-// in the ledger it goes by its node's address. Nobody is asked for machines where no node
-// leaves.
-func (c *Config) prepareStates(ctx context.Context, ref Ref, observed lb.Pool, r *result) (todo change, write bool, err error) {
-	r.interfaces, r.observed, r.outcome = true, len(observed.Addresses), Unchanged
-	want, err := c.desired(ref)
-	if err != nil {
-		return todo, false, err
-	}
-	recorded := want.Recorded
-	r.reads(recorded)
-	r.wanted = want.Addresses
-	if len(recorded.Down) == 0 && !slices.ContainsFunc(want.Addresses, isDown) {
-		return todo, false, nil
-	}
-	if observed, err = c.Azure.Machines(ctx, observed); err != nil {
-		return todo, false, err
-	}
-	todo = direct(observed, want, recorded.Down)
-	r.down, r.downed, r.restored = sorted(todo.down), todo.downed, todo.restored
-	if !todo.none() {
-		r.outcome, r.suspects = Written, r.unguarded && r.lost != ""
-	} else if write, err = r.fence(observed, todo.unseen); err != nil || !write {
-		return todo, false, err
-	}
-	down := sorted(slices.Concat(recorded.Down, todo.downed))
-	r.held.Down = down
-	if len(down) == len(recorded.Down) {
-		return todo, true, nil
-	}
-	err = c.Ledger.Record(ctx, ref, Intent{
-		Written: recorded.Written, Down: down, Desired: len(observed.Addresses), Observed: len(observed.Addresses), Alter: todo.alter, States: true,
-	})
-	if err != nil {
-		return todo, false, fmt.Errorf("%w: cannot record which addresses are about to be Down: %w", errNotReady, err)
-	}
-	return todo, true, nil
 }
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }

@@ -49,46 +49,11 @@ type Cluster interface {
 	Desired(ref Ref) (Desired, error)
 }
 
-// Desired is the membership of a pool, as the cluster wants it, and what is on record of it.
-type Desired struct {
-	Addresses []lb.Address
-	// Ours reports whether an address that stands in the pool when Weir first
-	// takes it is one of ours: those of this cluster's nodes, and in a pool that Weir
-	// made all, unless it knows what it has put there.
-	Ours func(netip.Addr) bool
-	// Alone is true for a pool that Weir made: nobody else sets nodes of this cluster Down there.
-	Alone bool
-	// AddressOf returns the address of the node that a machine is, by which it is known in
-	// the ledger; false if it is none of the cluster's.
-	AddressOf func(machine string) (netip.Addr, bool)
-	// Recorded is what the ledger holds of the pool.
-	Recorded Recorded
-}
-
 // Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
 // so that a crash leaves no orphan. It is called under the lane's lock of the pool.
 type Ledger interface {
 	// Record replaces what is recorded, and says what is about to be written.
 	Record(ctx context.Context, ref Ref, intent Intent) error
-}
-
-// Recorded is what the ledger holds of a pool.
-type Recorded struct {
-	// Written are the addresses that Weir put there, Down those of them that it took out of
-	// rotation.
-	Written, Down []netip.Addr
-	// Taken is true once the pool was taken.
-	Taken bool
-}
-
-// Intent is recorded before a write.
-type Intent struct {
-	Written, Down      []netip.Addr
-	Desired, Observed  int
-	Add, Remove, Alter int
-	// States is true if admin states alone are written, of network interfaces: that does not
-	// take the pool.
-	States bool
 }
 
 // Lease is the lock that other controllers of the cluster's load balancers take, too.

@@ -46,15 +46,6 @@ func (c *Config) secondTry(ctx context.Context, t try, before result, r *result,
 	return met
 }
 
-// anew forgets what the first try has computed, and what it has written unless that may land.
-func (r *result) anew(before result, met *fault.Fault) {
-	before.observed, before.wanted, before.ledger, before.overtaken = r.observed, r.wanted, r.ledger, met.Overtaken()
-	if met.Undecided {
-		before.lost, before.earlier, before.wrote = r.lost, r.lost, true
-	}
-	*r = before
-}
-
 // tryAgain reads and writes a pool once more. The first write may have landed although it was
 // refused: the SDK sent it twice, and the second met what the first had changed.
 func (c *Config) tryAgain(ctx context.Context, t try, before result, r *result, met error) error {
@@ -63,7 +54,7 @@ func (c *Config) tryAgain(ctx context.Context, t try, before result, r *result, 
 	if landed { // it may be our own write that is under way
 		patience = echoPatience * c.Interval
 	}
-	r.anew(before, f)
+	*r = r.anew(before, f)
 	observed, err := c.readAtRest(ctx, t.pool, patience)
 	if err != nil {
 		return err
@@ -102,7 +93,7 @@ func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.D
 // readAsInterfaces looks what a pool has become that Azure calls one of network interfaces: if
 // the read shows no more than an address beside them, or nothing of them, the next attempt tells.
 func (c *Config) readAsInterfaces(ctx context.Context, t try, before result, r *result, met error) error {
-	r.anew(before, fault.From(met))
+	*r = r.anew(before, fault.From(met))
 	observed, err := c.Azure.Get(ctx, t.pool)
 	switch {
 	case err != nil:

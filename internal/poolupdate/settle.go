@@ -7,36 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/fault"
 )
-
-// Outcome is how an attempt ended.
-type Outcome string
-
-// The outcomes. Stale, Retriable, Terminal and Shutdown are the classes of a Fault.
-const (
-	Written   Outcome = "Written"   // Azure shows what was written
-	Unchanged Outcome = "Unchanged" // the pool was level already
-	Stale     Outcome = "Stale"     // the pool or its load balancer is gone
-	Retriable Outcome = "Retriable" // this layer tries again while the budget lasts
-	Terminal  Outcome = "Terminal"  // trying again cannot help
-	Refused   Outcome = "Refused"   // a pool that Weir does not write
-	Postponed Outcome = "Postponed" // no attempt was made; something of our own was not ready
-	Shutdown  Outcome = "Shutdown"  // the lane is stopping
-)
-
-// outcomeOf returns the outcome that a fault's class stands for.
-func outcomeOf(f *fault.Fault) Outcome {
-	switch f.Class {
-	case fault.Stale:
-		return Stale
-	case fault.Retriable:
-		return Retriable
-	case fault.Shutdown:
-		return Shutdown
-	}
-	return Terminal
-}
 
 // word is what a Service is told.
 type word string

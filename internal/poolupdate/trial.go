@@ -3,12 +3,8 @@
 package poolupdate
 
 import (
-	"net/netip"
-	"slices"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -51,16 +47,11 @@ func (may leaves) tries(writes []parcel) []wholewrite.Change {
 	return all
 }
 
-// changes says what is to be changed. An address that joins as Down is a change of both.
-func (c change) changes() (addresses, states bool) {
-	return c.add+c.remove > 0, c.alter > 0 || len(c.downed) > 0
-}
-
 // changesIn returns the changes that a write makes.
 func changesIn(writes []parcel) []wholewrite.Change {
 	var addresses, states bool
 	for _, p := range writes {
-		a, s := p.todo.changes()
+		a, s := p.r.todo.changes()
 		addresses, states = addresses || a, states || s
 	}
 	var all []wholewrite.Change
@@ -100,7 +91,7 @@ func (g group) unrest(now time.Time, c wholewrite.Change) string {
 		return "nodes return"
 	case g.retry, g.admin != nil && g.admin.tries > 0:
 		return "a pool fails"
-	case g.history.lost != "":
+	case g.history.writes.lost != "":
 		return "the fate of a write is not known"
 	case g.history.postponed > 0:
 		return "something of Weir's own is not ready"
@@ -121,62 +112,4 @@ func (g group) failing() bool {
 		tries = g.admin.tries
 	}
 	return g.history.gaveUp != "" || g.history.apart && (g.retry || tries > 0) || tries >= failsForGood || g.history.postponed >= failsForGood
-}
-
-// showed is what a load balancer that is read after a write says of how Azure takes it: empty
-// for a change that the write did not make, that somebody else has overwritten since, or of
-// which one pool shows this and another that.
-func showed(writes []parcel, shown map[lb.PoolKey]lb.Pool) map[wholewrite.Change]behaviour.Answer {
-	all := map[wholewrite.Change]behaviour.Answer{}
-	both := map[wholewrite.Change]bool{}
-	add := func(c wholewrite.Change, a behaviour.Answer) {
-		both[c] = both[c] || a != "" && all[c] != "" && all[c] != a
-		if a != "" {
-			all[c] = a
-		}
-	}
-	for _, p := range writes {
-		s, there := shown[p.taken.pool]
-		if !there || s.Provisioning == lb.Updating || s.Provisioning == lb.Failed {
-			continue
-		}
-		addresses, states := p.todo.changes()
-		if addresses {
-			add(wholewrite.Addresses, took(sortedIPs(p.before.Addresses), sortedIPs(p.todo.next.Addresses), sortedIPs(s.Addresses)))
-		}
-		if states {
-			add(wholewrite.AdminStates, took(downIn(p.before, p.todo), downIn(p.todo.next, p.todo), downIn(s, p.todo)))
-		}
-	}
-	for c, is := range both {
-		if is {
-			delete(all, c)
-		}
-	}
-	return all
-}
-
-// took compares what was there, what was written and what is shown.
-func took(before, written, shown []netip.Addr) behaviour.Answer {
-	switch {
-	case slices.Equal(before, written): // nothing to see
-		return ""
-	case slices.Equal(shown, written):
-		return behaviour.Taken
-	case slices.Equal(shown, before):
-		return behaviour.Ignored
-	}
-	return ""
-}
-
-// downIn returns which addresses are Down of those that a change is about and that were there
-// before it.
-func downIn(p lb.Pool, todo change) []netip.Addr {
-	var down []netip.Addr
-	for _, a := range p.Addresses {
-		if _, ours := todo.states[a.IP]; ours && a.AdminState == lb.Down && !slices.Contains(todo.added, a.IP) {
-			down = append(down, a.IP)
-		}
-	}
-	return sorted(down)
 }

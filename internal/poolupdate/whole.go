@@ -80,8 +80,8 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 	}
 	index := l.index(b)
 	for i := range writes {
-		writes[i].r.lost, writes[i].r.wrote = writes[i].todo.next.Etag, true
-		b.Pools[index[writes[i].taken.pool]] = writes[i].todo.next
+		writes[i].r.sends()
+		b.Pools[index[writes[i].taken.pool]] = writes[i].r.todo.next
 	}
 	shown, err := l.cfg.Whole.PutLoadBalancer(j.within, b)
 	j.sent = j.sent || !fault.From(err).Unsent()
@@ -115,7 +115,7 @@ func moves(b lb.LoadBalancer) bool {
 func (j *joint) permitted(writes []parcel) []parcel {
 	var all, others []parcel
 	for _, p := range writes {
-		if j.may.allows(p.todo) {
+		if j.may.allows(p.r.todo) {
 			all = append(all, p)
 		} else {
 			others = append(others, p)
@@ -233,7 +233,7 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		recording.Go(func() {
 			p, members := &parcels[i], parcels[i].r.members
 			p.before, p.read = b.Pools[at], true
-			p.todo, p.write, errs[i] = l.cfg.prepare(within, p.ops[0].Ref, p.before, &p.r)
+			p.write, errs[i] = l.cfg.prepare(within, p.ops[0].Ref, p.before, false, &p.r)
 			if p.landed && p.r.outcome == Unchanged { // by the write that was taken for refused
 				p.r.outcome, p.r.members = Written, members
 			}

@@ -45,12 +45,7 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 // again returns the parcel as it was taken, for another read. landed is true if the write that
 // was refused may have been sent before, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
-	r := cfg.begin(p.taken.history)
-	r.ledger, r.overtaken, r.members = p.r.ledger, true, p.r.members
-	if landed {
-		r.lost, r.earlier, r.wrote = p.r.lost, p.r.lost, true
-	}
-	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: r}
+	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.again(cfg.begin(p.taken.history), landed)}
 }
 
 // ends settles a pool as an attempt of its own would be that ended with err.
@@ -109,7 +104,13 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	for _, p := range b.Pools {
 		shown[l.key(p)] = p
 	}
-	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, showed(writes, shown))
+	var seen []after
+	for _, p := range writes {
+		if s, there := shown[p.taken.pool]; there {
+			seen = append(seen, after{p.before, p.r.todo, s})
+		}
+	}
+	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, showed(seen))
 	for _, p := range writes {
 		s, there := shown[p.taken.pool]
 		if !there || !p.arrived(s) {
