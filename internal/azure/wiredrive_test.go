@@ -15,6 +15,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // staged is an Azure that answers well, but for one request of a pool update.
@@ -100,16 +101,16 @@ type service struct {
 
 func (*service) Relevant(poolupdate.Operation) bool { return true }
 
-func (s *service) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
+func (s *service) Desired(poolupdate.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return poolupdate.Desired{
+	return poolwrite.Desired{
 		Addresses: wantedAddresses(), Ours: func(netip.Addr) bool { return true },
-		Recorded: poolupdate.Recorded{Written: s.written, Taken: s.taken},
+		Recorded: poolwrite.Recorded{Written: s.written, Taken: s.taken},
 	}, nil
 }
 
-func (s *service) Record(_ context.Context, _ poolupdate.Ref, in poolupdate.Intent) error {
+func (s *service) Record(_ context.Context, _ poolupdate.Ref, in poolwrite.Intent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written, s.taken = in.Written, true

@@ -9,6 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Relevant implements poolupdate.Cluster.
@@ -36,13 +37,13 @@ var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
 // Desired implements poolupdate.Cluster. Where the cluster has no answer, because the
 // BackendPool went, was paused or became invalid since Relevant was asked, an empty
 // set would drain the pool: it says that it does not know.
-func (c *Controller) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
-	none := poolupdate.Desired{}
+func (c *Controller) Desired(ref poolupdate.Ref) (poolwrite.Desired, error) {
+	none := poolwrite.Desired{}
 	e, p := c.known(ref)
 	if p == nil {
 		return none, ErrGone
 	}
-	want := poolupdate.Desired{
+	want := poolwrite.Desired{
 		Ours: func(netip.Addr) bool { return false },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			return c.Cluster.AddressOf(machine, lb.Family(p.Spec.IPFamily))

@@ -5,6 +5,7 @@ package backendpool
 import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
@@ -103,14 +104,14 @@ func reasonOf(r poolupdate.Report) (reason string, unchanged bool) {
 		return "", false
 	}
 	switch r.Outcome {
-	case poolupdate.Written, poolupdate.Unchanged:
-		return EventUpdated, r.Outcome == poolupdate.Unchanged || r.Admin
-	case poolupdate.Retriable:
+	case poolwrite.Written, poolwrite.Unchanged:
+		return EventUpdated, r.Outcome == poolwrite.Unchanged || r.Admin
+	case poolwrite.Retriable:
 		if r.Requeued {
 			return EventRetrying, false
 		}
 		return EventFailed, false
-	case poolupdate.Terminal:
+	case poolwrite.Terminal:
 		return EventFailed, false
 	}
 	return "", false

@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/test/transcript"
 )
 
@@ -94,7 +95,7 @@ func (l *life) endpointsChange() {
 }
 
 // attempts is what a lane asks that takes up the operation that was queued last.
-func (l *life) attempts(intent *poolupdate.Intent) {
+func (l *life) attempts(intent *poolwrite.Intent) {
 	op := l.ops[len(l.ops)-1]
 	if !l.Relevant(op) {
 		l.Says("the lane drops it")
@@ -113,9 +114,9 @@ func (l *life) attempts(intent *poolupdate.Intent) {
 }
 
 // ends has the lane report an attempt.
-func (l *life) ends(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
+func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	r := poolupdate.Report{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Outcome: o, At: time.Now(), Budget: 3}
-	r.Settled = o == poolupdate.Written || o == poolupdate.Unchanged
+	r.Settled = o == poolwrite.Written || o == poolwrite.Unchanged
 	if !r.Settled {
 		r.Observed = -1
 		r.Fault = &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}

@@ -18,6 +18,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // versioned is the API server as far as one status is concerned that two processes write:
@@ -70,7 +71,7 @@ func ips(all ...string) []netip.Addr { return parseAddresses(all) }
 func (c *cluster) records(t *testing.T, ref poolupdate.Ref, all ...string) error {
 	t.Helper()
 	c.desired(t, ref)
-	return c.Record(t.Context(), ref, poolupdate.Intent{Written: ips(all...)})
+	return c.Record(t.Context(), ref, poolwrite.Intent{Written: ips(all...)})
 }
 
 func (c *cluster) knows(t *testing.T, ref poolupdate.Ref) []string {
@@ -79,7 +80,7 @@ func (c *cluster) knows(t *testing.T, ref poolupdate.Ref) []string {
 }
 
 func settled(ref poolupdate.Ref, all ...string) poolupdate.Report {
-	return poolupdate.Report{Ref: ref, Outcome: poolupdate.Written, Settled: true, Written: ips(all...), At: time.Unix(0, 0)}
+	return poolupdate.Report{Ref: ref, Outcome: poolwrite.Written, Settled: true, Written: ips(all...), At: time.Unix(0, 0)}
 }
 
 // Two processes that both take themselves for the leader record addresses in turn. Neither

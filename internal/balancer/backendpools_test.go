@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/service"
 )
 
@@ -25,7 +26,7 @@ type backendPool struct {
 	id       lb.PoolID
 	pool     service.Pool
 	service  string // empty for a pool of nodes
-	recorded poolupdate.Recorded
+	recorded poolwrite.Recorded
 	deleting bool
 }
 
@@ -70,15 +71,15 @@ func (p pools) Relevant(op poolupdate.Operation) bool {
 var errNoBackendPool = errors.New("the BackendPool is gone")
 
 // Desired implements poolupdate.Cluster.
-func (p pools) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+func (p pools) Desired(ref poolupdate.Ref) (poolwrite.Desired, error) {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	b := p.of(ref)
 	if b == nil {
-		return poolupdate.Desired{}, errNoBackendPool
+		return poolwrite.Desired{}, errNoBackendPool
 	}
 	known := p.process.had[ref.Name]
-	d := poolupdate.Desired{Ours: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, Alone: true, Recorded: b.recorded}
+	d := poolwrite.Desired{Ours: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, Alone: true, Recorded: b.recorded}
 	if !b.deleting {
 		d.Addresses = p.stage().members(b.pool)
 	}
@@ -86,14 +87,14 @@ func (p pools) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 }
 
 // Record implements poolupdate.Ledger.
-func (p pools) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
+func (p pools) Record(_ context.Context, ref poolupdate.Ref, in poolwrite.Intent) error {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	b := p.of(ref)
 	if b == nil {
 		return errNoBackendPool
 	}
-	b.recorded = poolupdate.Recorded{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Taken: true}
+	b.recorded = poolwrite.Recorded{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Taken: true}
 	return nil
 }
 
@@ -105,16 +106,16 @@ func (p pools) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage()
 	s.mu.Lock()
 	b := p.of(r.Ref)
-	forget := b != nil && b.deleting && (r.Outcome == poolupdate.Stale || r.Settled && len(r.Written) == 0)
+	forget := b != nil && b.deleting && (r.Outcome == poolwrite.Stale || r.Settled && len(r.Written) == 0)
 	switch {
 	case b == nil:
 	case forget:
 		p.process.had[r.Ref.Name] = true
 		delete(s.backends, r.Ref.Name)
 	case r.Settled:
-		b.recorded = poolupdate.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
+		b.recorded = poolwrite.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
 	}
-	again := r.Outcome == poolupdate.Stale && b != nil && !b.deleting && !p.process.dead
+	again := r.Outcome == poolwrite.Stale && b != nil && !b.deleting && !p.process.dead
 	if again {
 		p.process.missing++
 	}

@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 const (
@@ -106,7 +107,7 @@ func (n *adminNews) hear(about whom, r poolupdate.Report, t backendpool.Turned) 
 			news = n.of(aboutNode(name)).fails(r) || news
 		}
 	}
-	gone := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused && !r.States
+	gone := r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused && !r.States
 	for _, b := range n.bulletins {
 		_, fails := b.failing[r.Ref]
 		switch {

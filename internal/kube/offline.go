@@ -24,6 +24,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // deleted is when an object in memory was deleted.
@@ -104,7 +105,7 @@ func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 }
 
 // Desired implements rehearse.Cluster.
-func (o *Offline) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+func (o *Offline) Desired(ref poolupdate.Ref) (poolwrite.Desired, error) {
 	return o.pools.Desired(ref)
 }
 

@@ -23,6 +23,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // lane is a real lane of one pool, over an Azure that answers as it is told, and measured as
@@ -119,17 +120,17 @@ func (l *lane) Enter(lb.LoadBalancerID) (time.Time, string) {
 }
 
 func (*lane) Relevant(poolupdate.Operation) bool { return true }
-func (l *lane) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
+func (l *lane) Desired(poolupdate.Ref) (poolwrite.Desired, error) {
 	var all []netip.Addr
 	for _, a := range l.holds {
 		all = append(all, a.IP)
 	}
-	return poolupdate.Desired{
+	return poolwrite.Desired{
 		Addresses: l.wants, Ours: func(netip.Addr) bool { return true },
-		Recorded: poolupdate.Recorded{Written: all, Taken: true},
+		Recorded: poolwrite.Recorded{Written: all, Taken: true},
 	}, nil
 }
-func (*lane) Record(context.Context, poolupdate.Ref, poolupdate.Intent) error { return nil }
+func (*lane) Record(context.Context, poolupdate.Ref, poolwrite.Intent) error { return nil }
 
 func (l *lane) Report(_ context.Context, r poolupdate.Report) { l.PoolUpdates.Report(r) }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 const (
@@ -62,7 +63,7 @@ type history struct {
 	// holdUntil is set while something of our own was not ready.
 	holdUntil time.Time
 	postponed int
-	writes    memory
+	writes    poolwrite.Memory
 	// trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
 	// so; zero if neither.
 	trouble time.Time

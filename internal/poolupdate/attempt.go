@@ -8,12 +8,13 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Why a write is not made.
 var (
-	errLeaseEnds = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", errNotReady)
-	errUnneeded  = fmt.Errorf("%w: nobody is left to write it for", errNotReady)
+	errLeaseEnds = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", poolwrite.ErrNotReady)
+	errUnneeded  = fmt.Errorf("%w: nobody is left to write it for", poolwrite.ErrNotReady)
 )
 
 // try is what an attempt is for, and what it asks on its way.
@@ -41,15 +42,15 @@ func (t try) mayWrite() error {
 // lease is still valid then.
 //
 // h is what was remembered of the pool before it.
-func (c *Config) attempt(ctx context.Context, t try, h history) result {
-	within, cancel := context.WithTimeout(ctx, attemptDeadline)
+func (c *Config) attempt(ctx context.Context, t try, h history) poolwrite.Result {
+	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
 	r := c.begin(h)
 	err := c.bringLevel(within, t, &r)
-	return r.end(ctx, within, err)
+	return r.End(ctx, within, err)
 }
 
-func (c *Config) bringLevel(ctx context.Context, t try, r *result) error {
+func (c *Config) bringLevel(ctx context.Context, t try, r *poolwrite.Result) error {
 	before := *r
 	observed, err := c.Azure.Get(ctx, t.pool)
 	if err != nil {
@@ -62,12 +63,12 @@ func (c *Config) bringLevel(ctx context.Context, t try, r *result) error {
 }
 
 // begin returns the result of an attempt that has found out nothing yet.
-func (c *Config) begin(h history) result {
-	return begin(h.writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
+func (c *Config) begin(h history) poolwrite.Result {
+	return poolwrite.Begin(h.writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
 }
 
 // writeRead writes a pool that was read, if it is not level.
-func (c *Config) writeRead(ctx context.Context, t try, observed lb.Pool, r *result) error {
+func (c *Config) writeRead(ctx context.Context, t try, observed lb.Pool, r *poolwrite.Result) error {
 	write, err := c.prepare(ctx, t.ref, observed, c.AdminState, r)
 	if err != nil || !write {
 		return err
@@ -75,34 +76,34 @@ func (c *Config) writeRead(ctx context.Context, t try, observed lb.Pool, r *resu
 	if err = t.mayWrite(); err != nil {
 		return err
 	}
-	r.sends()
-	shown, err := c.Azure.Put(ctx, r.todo.next)
+	r.Sends()
+	shown, err := c.Azure.Put(ctx, r.Todo.Next)
 	if err != nil {
 		return err
 	}
-	return r.shown(shown)
+	return r.Shown(shown)
 }
 
 // prepare computes what a pool that was read has to become by the newest membership, and records
 // it if that has to be written. states is true if the admin states of a pool of network interfaces
 // are, too.
-func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, states bool, r *result) (write bool, err error) {
-	if err = r.read(observed, states); err != nil {
+func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
+	if err = r.Read(observed, states); err != nil {
 		return false, err
 	}
 	want, err := c.desired(ref)
 	if err != nil {
 		return false, err
 	}
-	var intent *Intent
+	var intent *poolwrite.Intent
 	switch {
 	case !observed.NIC:
-		write, intent, err = r.prepare(observed, want, c.AdminState)
-	case r.leaves(want):
+		write, intent, err = r.Prepare(observed, want, c.AdminState)
+	case r.Leaves(want):
 		if observed, err = c.Azure.Machines(ctx, observed); err != nil {
 			return false, err
 		}
-		write, intent, err = r.prepareStates(observed, want)
+		write, intent, err = r.PrepareStates(observed, want)
 	}
 	if err != nil || intent == nil {
 		return write, err
@@ -112,16 +113,16 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, states 
 		if intent.States {
 			become = "Down"
 		}
-		return false, fmt.Errorf("%w: cannot record which addresses are about to be %s: %w", errNotReady, become, err)
+		return false, fmt.Errorf("%w: cannot record which addresses are about to be %s: %w", poolwrite.ErrNotReady, become, err)
 	}
 	return write, nil
 }
 
 // desired asks what a pool has to hold. While that is not known nobody's retry pays for it.
-func (c *Config) desired(ref Ref) (Desired, error) {
+func (c *Config) desired(ref Ref) (poolwrite.Desired, error) {
 	want, err := c.Cluster.Desired(ref)
 	if err != nil {
-		return Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", errNotReady, err)
+		return poolwrite.Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", poolwrite.ErrNotReady, err)
 	}
 	return want, nil
 }

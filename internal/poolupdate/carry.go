@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -30,7 +31,7 @@ type parcel struct {
 	taken taken
 	ops   []Operation
 	// r has what is written as its todo, guarded by the etag, which is that of the read.
-	r result
+	r poolwrite.Result
 	// write is true if the pool was not level, or is not known to be.
 	write bool
 	// read is true once Azure has shown the pool.
@@ -89,7 +90,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 			}
 		default:
 			if next, ok := l.pack(ctx, p); ok {
-				c.pools[i] = next.r.todo.next
+				c.pools[i] = next.r.Todo.Next
 				c.parcels = append(c.parcels, next)
 			} else if isNew {
 				c.made = append(c.made, l.key(p))
@@ -128,7 +129,7 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 	}
 	r := l.cfg.begin(t.history)
 	write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, false, &r)
-	if err != nil || observed.Etag != "" && !l.bringsStates(r.todo) {
+	if err != nil || observed.Etag != "" && !l.bringsStates(r.Todo) {
 		l.queue.back(t, ops)
 		return parcel{}, false
 	}
@@ -151,12 +152,12 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			c.back(p, true)
 			continue
 		}
-		if p.write && p.r.todo.next.Etag != "" && !c.lane.seesTaken(p) {
+		if p.write && p.r.Todo.Next.Etag != "" && !c.lane.seesTaken(p) {
 			c.lane.alone(p, true) // nobody has read it back, and the answer may repeat what was sent
 			continue
 		}
 		p.shows(s)
-		c.lane.conclude(ctx, p.taken, p.ops, p.r.end(ctx, ctx, nil), p.start)
+		c.lane.conclude(ctx, p.taken, p.ops, p.r.End(ctx, ctx, nil), p.start)
 	}
 	now := time.Now()
 	for _, s := range shown {
@@ -201,14 +202,14 @@ func (c *carried) unpack() []parcel {
 // pool the etag that it is guarded by. That every write of the load balancer changes the
 // etags of its pools is assumed, and looked at here.
 func (p parcel) arrived(shown lb.Pool) bool {
-	return p.r.todo.shownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
-		(!p.write || shown.Etag != p.r.todo.next.Etag)
+	return p.r.Todo.ShownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
+		(!p.write || shown.Etag != p.r.Todo.Next.Etag)
 }
 
 // shows takes in what Azure shows of a pool that has arrived.
 func (p *parcel) shows(shown lb.Pool) {
-	if p.r.observed = len(shown.Addresses); p.write {
-		p.r.fenced(shown.Etag)
+	if p.r.Observed = len(shown.Addresses); p.write {
+		p.r.Fenced(shown.Etag)
 	}
 }
 
@@ -224,8 +225,8 @@ func (p *parcel) shows(shown lb.Pool) {
 // does one that did not exist: what it may come to hold is in the ledger.
 func (c *carried) back(p parcel, mayLand bool) {
 	ops := c.lane.relevant(p.ops)
-	if mayLand && p.r.outcome == Written {
-		c.lane.queue.suspect(p.taken, p.r.todo.next.Etag)
+	if mayLand && p.r.Outcome == poolwrite.Written {
+		c.lane.queue.suspect(p.taken, p.r.Todo.Next.Etag)
 	}
 	c.lane.queue.back(p.taken, ops)
 }
@@ -265,5 +266,5 @@ func (q *queue) back(t taken, ops []Operation) {
 func (q *queue) suspect(t taken, etag string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.writes.lost, t.of.history.writes.openSince, t.of.level = etag, time.Time{}, nil
+	t.of.history.writes.Lost, t.of.history.writes.OpenSince, t.of.level = etag, time.Time{}, nil
 }

@@ -176,7 +176,7 @@ func TestWhatIsShownOtherwiseGoesBack(t *testing.T) {
 				c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 				w.wait(w.writeTime)
 				c.settle(w.t.Context(), show(lb.Pool{ID: web, Etag: "2", Addresses: c.pools[0].Addresses}))
-				before.history.writes.lost = "1"
+				before.history.writes.Lost = "1"
 				if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
 					t.Errorf("-before +after\n%s", diff)
 				}

@@ -83,7 +83,7 @@ func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
 			c.settle(w.t.Context(), shown)
 			unlock()
 			w.wait(time.Minute)
-			if lost := w.standing(web).history.writes.lost; lost != "" {
+			if lost := w.standing(web).history.writes.Lost; lost != "" {
 				t.Errorf("a lost write is still feared, by its etag %s", lost)
 			}
 			if etag := w.pools[web.Key()].Etag; etag != "2" {

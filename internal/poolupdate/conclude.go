@@ -11,60 +11,61 @@ import (
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // conclude settles the operations of an attempt, tells what became of it, and gives back
 // to the queue what is to be tried again. The caller holds the lane.
-func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result, start time.Time) {
+func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r poolwrite.Result, start time.Time) {
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	h.writes.keep(&r, now)
-	if h.owed && r.directed() {
-		r.outcome, r.members = Written, true
+	h.writes.Keep(&r, now)
+	if h.owed && r.Directed() {
+		r.Outcome, r.Members = poolwrite.Written, true
 	}
-	h.owed = h.owed && !r.directed()
-	cause := causeOf(ops, r.settled())
-	outcome, told := r.reported(id)
-	h = l.remember(h, outcome, r.fault, cause, start, now)
+	h.owed = h.owed && !r.Directed()
+	cause := causeOf(ops, r.Settled())
+	outcome, told := r.Reported(id)
+	h = l.remember(h, outcome, r.Fault, cause, start, now)
 
 	var retryAt time.Time
-	if r.fault != nil {
-		retryAt = r.fault.RetryAt
+	if r.Fault != nil {
+		retryAt = r.Fault.RetryAt
 	}
 	h.notBefore = later(h.notBefore, retryAt) // whatever becomes of the change
 	changedAt := oldestChange(ops)
 	ops = l.relevant(ops)
-	if !r.directed() && ctx.Err() != nil {
+	if !r.Directed() && ctx.Err() != nil {
 		return // stopped since the answer came: as quiet as one that was stopped before
 	}
-	if !r.directed() && len(ops) == 0 { // nobody is left to hear of it, or to be held up
+	if !r.Directed() && len(ops) == 0 { // nobody is left to hear of it, or to be held up
 		h.postponed, h.holdUntil = 0, time.Time{}
 		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
-	v := settle(r.outcome, r.interfaces, retryAt, ops, l.cfg.MaxRetries, past{
-		told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp, states: !r.members, now: now, longest: l.cfg.Interval,
+	v := settle(r.Outcome, r.Interfaces, retryAt, ops, l.cfg.MaxRetries, past{
+		told: t.told, gaveUp: h.gaveUp != "", again: poolwrite.ErrorName(r.Fault) == h.gaveUp, states: !r.Members, now: now, longest: l.cfg.Interval,
 	})
 	requeued := slices.ContainsFunc(v.requeue, Operation.member)
-	if !requeued && (cause.member || r.settled()) {
-		h.gaveUp = r.gaveUpOn()
+	if !requeued && (cause.member || r.Settled()) {
+		h.gaveUp = r.GaveUpOn()
 	}
-	h.trouble = troubleSince(h.trouble, outcome, h.gaveUp != "" || r.open, drift, now)
-	downed, restored := h.writes.learn(r, drift)
-	next, record := summarize(t.pool, v.requeue, h), r.ours()
+	h.trouble = troubleSince(h.trouble, outcome, h.gaveUp != "" || r.Open, drift, now)
+	downed, restored := h.writes.Learn(r, drift)
+	next, record := summarize(t.pool, v.requeue, h), r.Ours()
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
-		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
+		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Interfaces && r.Directed(),
 		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated], GivenUpFor: h.gaveUp,
 		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
-		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.writes.contested(),
-		Written: record.Written, Down: record.Down, MayLand: r.open, Settled: r.settled(), Requeued: requeued, Overtaken: r.overtaken,
-		Desired: len(r.wanted), Observed: r.observed, Foreign: r.todo.foreign,
+		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.writes.Contested(),
+		Written: record.Written, Down: record.Down, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
+		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign,
 		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
-	l.queue.done(t, v.requeue, h, r.level(), v.told)
+	l.queue.done(t, v.requeue, h, r.Level(), v.told)
 }
 
 // lookAt returns when the pool is looked at next for drift; zero is never.
@@ -83,16 +84,16 @@ func (l *lane) relevant(ops []Operation) []Operation {
 
 // remember brings a pool's history up to date. A pass is spent by fresh work alone:
 // a retry has waited its interval already.
-func (l *lane) remember(h history, outcome Outcome, f *fault.Fault, by cause, start, now time.Time) history {
-	if outcome == Postponed {
+func (l *lane) remember(h history, outcome poolwrite.Outcome, f *fault.Fault, by cause, start, now time.Time) history {
+	if outcome == poolwrite.Postponed {
 		h.postponed++
 		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
 		return h
 	}
 	switch outcome {
-	case Written, Unchanged:
+	case poolwrite.Written, poolwrite.Unchanged:
 		h.apart = false
-	case Terminal, Refused:
+	case poolwrite.Terminal, poolwrite.Refused:
 		if f != nil && f.Exhausted() {
 			break // that is nothing about the pool
 		}
@@ -114,18 +115,18 @@ func (l *lane) remember(h history, outcome Outcome, f *fault.Fault, by cause, st
 	return h
 }
 
-func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
+func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r poolwrite.Result) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
-		"outcome", string(r.outcome)}
-	if r.observed >= 0 {
-		attrs = append(attrs, "desired", len(r.wanted), "observed", r.observed)
+		"outcome", string(r.Outcome)}
+	if r.Observed >= 0 {
+		attrs = append(attrs, "desired", len(r.Wanted), "observed", r.Observed)
 	}
 	switch {
-	case r.fault != nil:
-		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
-	case r.open:
+	case r.Fault != nil:
+		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.Fault.Code, "err", r.Fault.Error())...)
+	case r.Open:
 		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
-	case r.outcome == Written:
+	case r.Outcome == poolwrite.Written:
 		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
 	default:
 		l.cfg.Log.Log(ctx, slog.LevelDebug, "pool level", attrs...)

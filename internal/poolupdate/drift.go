@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // driftAfter returns when a pool is looked at next for drift, after now. Each pool has
@@ -49,8 +50,8 @@ func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble tim
 // lookAt returns when a pool is looked at next, after now. A pool into which a lost write may land
 // is looked at once although none is ever: when no request of the attempt can be on its way any more.
 func (h history) lookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
-	last := h.writes.openSince.Add(recordOutlives)
-	if period <= 0 && !h.writes.openSince.IsZero() && last.After(now) {
+	last := h.writes.OpenSince.Add(poolwrite.RecordOutlives)
+	if period <= 0 && !h.writes.OpenSince.IsZero() && last.After(now) {
 		return last
 	}
 	return lookAfter(pool, now, period, h.trouble)
@@ -58,9 +59,9 @@ func (h history) lookAt(pool lb.PoolKey, now time.Time, period time.Duration) ti
 
 // troubleSince returns since when a pool is in trouble: its change was given up, or a lost write
 // may land yet. A change that is given up begins anew, and what was no attempt does not count.
-func troubleSince(before time.Time, outcome Outcome, trouble, look bool, now time.Time) time.Time {
+func troubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look bool, now time.Time) time.Time {
 	switch {
-	case outcome == Postponed, trouble && look && !before.IsZero():
+	case outcome == poolwrite.Postponed, trouble && look && !before.IsZero():
 		return before
 	case !trouble:
 		return time.Time{}

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 const period = 10 * time.Minute
@@ -41,7 +42,7 @@ func TestAQuietPoolIsReadOnceAPeriodAndNobodyIsTold(t *testing.T) {
 			t.Errorf("%d calls in five periods: %q", n, w.calls)
 		}
 		for _, r := range w.reports {
-			if r.Outcome != Unchanged || !r.Drift || len(r.Updated) > 0 || !r.ChangedAt.IsZero() {
+			if r.Outcome != poolwrite.Unchanged || !r.Drift || len(r.Updated) > 0 || !r.ChangedAt.IsZero() {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -167,17 +168,17 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 	before := now.Add(-time.Minute)
 	for _, row := range []struct {
 		before        time.Time
-		outcome       Outcome
+		outcome       poolwrite.Outcome
 		trouble, look bool
 		want          time.Time
 	}{
-		{time.Time{}, Terminal, true, false, now}, // given up
-		{before, Terminal, true, true, before},    // a look that failed as well
-		{before, Terminal, true, false, now},      // a new change was given up
-		{before, Written, false, true, time.Time{}},
-		{before, Unchanged, false, false, time.Time{}},
-		{before, Postponed, true, true, before},   // that was no look
-		{time.Time{}, Unchanged, true, true, now}, // a lost write may land
+		{time.Time{}, poolwrite.Terminal, true, false, now}, // given up
+		{before, poolwrite.Terminal, true, true, before},    // a look that failed as well
+		{before, poolwrite.Terminal, true, false, now},      // a new change was given up
+		{before, poolwrite.Written, false, true, time.Time{}},
+		{before, poolwrite.Unchanged, false, false, time.Time{}},
+		{before, poolwrite.Postponed, true, true, before},   // that was no look
+		{time.Time{}, poolwrite.Unchanged, true, true, now}, // a lost write may land
 	} {
 		if got := troubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {
 			t.Errorf("%+v: got %s", row, got)

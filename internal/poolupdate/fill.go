@@ -7,6 +7,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -22,8 +23,8 @@ func (l *lane) brings(p lb.Pool) bool {
 }
 
 // bringsStates is brings for a change of admin states, if it is one.
-func (l *lane) bringsStates(todo change) bool {
-	_, states := todo.changes()
+func (l *lane) bringsStates(todo poolwrite.Change) bool {
+	_, states := todo.Changes()
 	return !states || l.answer(wholewrite.AdminStates) == behaviour.Taken
 }
 

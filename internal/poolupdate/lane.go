@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/verdicts"
 )
 
@@ -191,7 +192,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	}
 	needed := func() bool { return len(l.relevant(slices.Clone(ops))) > 0 }
 	r := l.cfg.attempt(ctx, try{ops[0].Ref, ops[0].Pool, valid, needed}, t.history)
-	if r.outcome != Shutdown {
+	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, t, ops, r, start)
 	}
 }

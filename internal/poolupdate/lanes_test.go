@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -207,7 +208,7 @@ func TestALedgerThatCannotBeWrittenKeepsThePoolUnwrittenAndCostsNoRetry(t *testi
 		w.wait(interval)
 		w.expectPool(web, "n1=10.0.0.1")
 		for _, r := range w.reports[:len(w.reports)-1] {
-			if r.Outcome != Postponed {
+			if r.Outcome != poolwrite.Postponed {
 				t.Errorf("outcome %s, want Postponed", r.Outcome)
 			}
 		}

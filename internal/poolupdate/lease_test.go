@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // oneLease is the lease that somebody else may have.
@@ -252,7 +253,7 @@ func TestNoWriteWithoutTheLease(t *testing.T) {
 		w.wait(3 * interval)
 		w.expectPool(one, "n299=10.0.1.43")
 		w.expectPool(two, "n299=10.1.1.43")
-		postponed := slices.ContainsFunc(w.reports, func(r Report) bool { return r.Outcome == Postponed })
+		postponed := slices.ContainsFunc(w.reports, func(r Report) bool { return r.Outcome == poolwrite.Postponed })
 		if !postponed || writes < 4 {
 			t.Errorf("%d writes, postponed %v: the story tells nothing", writes, postponed)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
@@ -46,14 +47,14 @@ type Cluster interface {
 	Relevant(op Operation) bool
 	// Desired returns what the pool of a BackendPool has to hold now. An error says why that
 	// is not known yet: nothing is written then.
-	Desired(ref Ref) (Desired, error)
+	Desired(ref Ref) (poolwrite.Desired, error)
 }
 
 // Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
 // so that a crash leaves no orphan. It is called under the lane's lock of the pool.
 type Ledger interface {
 	// Record replaces what is recorded, and says what is about to be written.
-	Record(ctx context.Context, ref Ref, intent Intent) error
+	Record(ctx context.Context, ref Ref, intent poolwrite.Intent) error
 }
 
 // Lease is the lock that other controllers of the cluster's load balancers take, too.
@@ -114,7 +115,7 @@ func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
 type Report struct {
 	Ref     Ref
 	Pool    lb.PoolID
-	Outcome Outcome
+	Outcome poolwrite.Outcome
 	// Fault is set for every outcome that is a failure.
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to be told so, each once.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/test/referencepage"
 )
 
@@ -27,7 +28,7 @@ func TestReferenceShowsTheTables(t *testing.T) {
 func settleTable() string {
 	var b strings.Builder
 	b.WriteString("| outcome | retry left | no retry left | a look at a pool that was given up | admin states | taken along |\n|---|---|---|---|---|---|\n")
-	for _, o := range []Outcome{Written, Unchanged, Retriable, Terminal, Stale, Refused, Postponed, Shutdown} {
+	for _, o := range []poolwrite.Outcome{poolwrite.Written, poolwrite.Unchanged, poolwrite.Retriable, poolwrite.Terminal, poolwrite.Stale, poolwrite.Refused, poolwrite.Postponed, poolwrite.Shutdown} {
 		row := settlement[o]
 		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s | %s | %s |\n", o, meaning[o], row.left, row.spent, row.givenUp, row.admin, row.carried)
 	}
@@ -35,15 +36,15 @@ func settleTable() string {
 }
 
 // meaning says what an outcome is, for the page.
-var meaning = map[Outcome]string{
-	Written:   "Azure shows what was written",
-	Unchanged: "the pool was level already",
-	Retriable: "see below",
-	Terminal:  "see below",
-	Stale:     "pool or load balancer are gone",
-	Refused:   "the pool holds network interfaces",
-	Postponed: "something of our own was not ready, nothing was written",
-	Shutdown:  "the controller stops",
+var meaning = map[poolwrite.Outcome]string{
+	poolwrite.Written:   "Azure shows what was written",
+	poolwrite.Unchanged: "the pool was level already",
+	poolwrite.Retriable: "see below",
+	poolwrite.Terminal:  "see below",
+	poolwrite.Stale:     "pool or load balancer are gone",
+	poolwrite.Refused:   "the pool holds network interfaces",
+	poolwrite.Postponed: "something of our own was not ready, nothing was written",
+	poolwrite.Shutdown:  "the controller stops",
 }
 
 // String says what becomes of an operation, in the words of the page.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // changeVerb gives a pool other members, as an endpoint change of a Service does. The
@@ -85,18 +86,18 @@ func (s *stage) Relevant(op Operation) bool {
 
 // Desired implements Cluster. Weir made every pool of the stage, so what it finds there
 // when it first takes one is ours.
-func (s *stage) Desired(ref Ref) (Desired, error) {
+func (s *stage) Desired(ref Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	written, taken := s.ledger[s.poolOf(ref)]
-	return Desired{
+	return poolwrite.Desired{
 		Addresses: s.wanted[s.poolOf(ref)], Ours: func(netip.Addr) bool { return true },
-		Recorded: Recorded{Written: written, Taken: taken},
+		Recorded: poolwrite.Recorded{Written: written, Taken: taken},
 	}, nil
 }
 
 // Record implements Ledger.
-func (s *stage) Record(_ context.Context, ref Ref, in Intent) error {
+func (s *stage) Record(_ context.Context, ref Ref, in poolwrite.Intent) error {
 	s.set(func() { s.ledger[s.poolOf(ref)] = in.Written })
 	return nil
 }

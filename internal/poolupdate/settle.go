@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // word is what a Service is told.
@@ -34,27 +35,27 @@ type row struct{ left, spent, givenUp, admin, carried disposition }
 
 // settlement is the table. Nothing else decides what becomes of an operation. A look
 // for drift at any other pool is settled like a fresh change.
-var settlement = map[Outcome]row{
-	Written: {
+var settlement = map[poolwrite.Outcome]row{
+	poolwrite.Written: {
 		left: disposition{tell: wordUpdated}, spent: disposition{tell: wordUpdated}, givenUp: disposition{tell: wordUpdated},
 		carried: disposition{tell: wordUpdated},
 	},
-	Unchanged: {},
-	Stale:     {},
-	Retriable: {
+	poolwrite.Unchanged: {},
+	poolwrite.Stale:     {},
+	poolwrite.Retriable: {
 		left: disposition{keep: true, spend: true, tell: wordRetrying}, spent: disposition{tell: wordFailed}, givenUp: disposition{tell: wordFailed},
 		admin: disposition{keep: true, yield: true}, carried: disposition{keep: true},
 	},
-	Terminal: {
+	poolwrite.Terminal: {
 		left: disposition{tell: wordFailed}, spent: disposition{tell: wordFailed}, givenUp: disposition{tell: wordFailed},
 		admin: disposition{keep: true, yield: true}, carried: disposition{keep: true},
 	},
-	Refused: {},
-	Postponed: {
+	poolwrite.Refused: {},
+	poolwrite.Postponed: {
 		left: disposition{keep: true}, spent: disposition{keep: true}, givenUp: disposition{keep: true},
 		admin: disposition{keep: true}, carried: disposition{keep: true},
 	},
-	Shutdown: {},
+	poolwrite.Shutdown: {},
 }
 
 // past is what a lane remembers of a pool when an attempt is settled.
@@ -87,13 +88,13 @@ type verdict struct {
 // change was given up for is not told again by a look for drift.
 //
 // The membership of a pool of network interfaces is refused, whatever became of its admin states.
-func settle(outcome Outcome, interfaces bool, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
+func settle(outcome poolwrite.Outcome, interfaces bool, retryAt time.Time, ops []Operation, maxRetries int, past past) verdict {
 	v := verdict{told: map[word][]ServiceName{}}
 	var gaveUp []ServiceName // on behalf of looks
 	for _, op := range ops {
 		outcome := outcome
-		if interfaces && !op.Admin && outcome != Postponed {
-			outcome = Refused
+		if interfaces && !op.Admin && outcome != poolwrite.Postponed {
+			outcome = poolwrite.Refused
 		}
 		d, looks := past.decide(outcome, op, maxRetries), op.looks() && !op.Admin
 		if op.Admin {
@@ -124,7 +125,7 @@ func settle(outcome Outcome, interfaces bool, retryAt time.Time, ops []Operation
 }
 
 // decide looks an operation up in the table.
-func (p past) decide(outcome Outcome, op Operation, maxRetries int) disposition {
+func (p past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) disposition {
 	row := settlement[outcome]
 	d := row.left
 	switch {
@@ -140,11 +141,11 @@ func (p past) decide(outcome Outcome, op Operation, maxRetries int) disposition 
 	case op.retryCount >= maxRetries:
 		d = row.spent
 	}
-	if op.Admin || op.looks() && !op.drift && p.states && outcome == Written {
+	if op.Admin || op.looks() && !op.drift && p.states && outcome == poolwrite.Written {
 		d.tell = wordNone
 	}
 	last := p.told[op.Service]
-	if bad := last == wordRetrying || last == wordFailed; bad && (outcome == Unchanged || outcome == Written) {
+	if bad := last == wordRetrying || last == wordFailed; bad && (outcome == poolwrite.Unchanged || outcome == poolwrite.Written) {
 		d.tell = wordUpdated
 	}
 	return d
@@ -152,9 +153,9 @@ func (p past) decide(outcome Outcome, op Operation, maxRetries int) disposition 
 
 // admin says what became of a change of admin states: once that it has failed, and once that
 // it is done.
-func (v *verdict) admin(outcome Outcome, d disposition, op *Operation, past past) {
+func (v *verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation, past past) {
 	v.adminSince = op.ChangedAt
-	v.adminDone = outcome == Written || outcome == Unchanged
+	v.adminDone = outcome == poolwrite.Written || outcome == poolwrite.Unchanged
 	if d.yield {
 		op.tries++
 		op.againAt = past.now.Add(backoff.Doubling{First: time.Second, Max: past.longest}.After(op.tries))

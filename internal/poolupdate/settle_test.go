@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // TestSettle writes a group as "service:retries", with admin for a change of admin states and
@@ -15,46 +17,46 @@ import (
 func TestSettle(t *testing.T) {
 	const maxRetries = 3
 	tests := []struct {
-		outcome Outcome
+		outcome poolwrite.Outcome
 		group   string
 		last    word
 		want    string
 	}{
-		{Written, "a:0 a:2 b:1", wordNone, "queue: | Updated: a b"},
-		{Unchanged, "a:0", wordNone, "queue:"},
-		{Unchanged, "a:1", wordRetrying, "queue: | Updated: a"},
-		{Unchanged, "a:0", wordFailed, "queue: | Updated: a"},
-		{Unchanged, "a:0", wordUpdated, "queue:"},
-		{Stale, "a:0 b:3", wordNone, "queue:"},
-		{Refused, "a:0", wordNone, "queue:"},
-		{Shutdown, "a:0 b:3", wordNone, "queue:"},
-		{Retriable, "a:0", wordNone, "queue: a:1 | Retrying: a"},
-		{Retriable, "a:0 a:1 b:2", wordNone, "queue: a:1 a:2 b:3 | Retrying: a b"},
-		{Retriable, "a:3", wordNone, "queue: | Failed: a"},
-		{Retriable, "a:3 b:0", wordNone, "queue: b:1 | Retrying: b | Failed: a"},
-		{Terminal, "a:0 b:3", wordNone, "queue: | Failed: a b"},
-		{Postponed, "a:0 b:3", wordNone, "queue: a:0 b:3"},
-		{Written, "admin a:0", wordNone, "queue: | Updated: a | done"},
-		{Written, "admin", wordRetrying, "queue: | Updated: admin | done"},
-		{Unchanged, "admin", wordNone, "queue: | done"},
-		{Unchanged, "admin", wordFailed, "queue: | Updated: admin | done"},
-		{Stale, "admin a:0", wordNone, "queue:"},
-		{Refused, "admin", wordNone, "queue:"},
-		{Shutdown, "admin", wordNone, "queue:"},
-		{Retriable, "admin a:0", wordNone, "queue: admin:1 a:1 | Retrying: a | failed"},
-		{Retriable, "admin a:3", wordNone, "queue: admin:1 | Failed: a | failed"},
-		{Terminal, "admin a:0", wordNone, "queue: admin:1 | Failed: a | failed"},
-		{Postponed, "admin a:0", wordNone, "queue: admin:0 a:0"},
-		{Retriable, "admin (a:3", wordNone, "queue: admin:1 a:3 | failed"},
-		{Terminal, "admin (a:0", wordNone, "queue: admin:1 a:0 | failed"},
-		{Written, "admin (a:1", wordNone, "queue: | Updated: a | done"},
-		{Unchanged, "admin (a:1", wordRetrying, "queue: | Updated: admin a | done"},
-		{Stale, "admin (a:1", wordNone, "queue:"},
-		{Retriable, "(admin a:0", wordNone, "queue: admin:0 a:1 | Retrying: a"},
-		{Terminal, "(admin a:0", wordNone, "queue: admin:0 | Failed: a"},
-		{Written, "(admin a:0", wordNone, "queue: | Updated: a | done"},
-		{Retriable, "-:0", wordNone, "queue: -:1"},
-		{Written, "-:0", wordNone, "queue:"},
+		{poolwrite.Written, "a:0 a:2 b:1", wordNone, "queue: | Updated: a b"},
+		{poolwrite.Unchanged, "a:0", wordNone, "queue:"},
+		{poolwrite.Unchanged, "a:1", wordRetrying, "queue: | Updated: a"},
+		{poolwrite.Unchanged, "a:0", wordFailed, "queue: | Updated: a"},
+		{poolwrite.Unchanged, "a:0", wordUpdated, "queue:"},
+		{poolwrite.Stale, "a:0 b:3", wordNone, "queue:"},
+		{poolwrite.Refused, "a:0", wordNone, "queue:"},
+		{poolwrite.Shutdown, "a:0 b:3", wordNone, "queue:"},
+		{poolwrite.Retriable, "a:0", wordNone, "queue: a:1 | Retrying: a"},
+		{poolwrite.Retriable, "a:0 a:1 b:2", wordNone, "queue: a:1 a:2 b:3 | Retrying: a b"},
+		{poolwrite.Retriable, "a:3", wordNone, "queue: | Failed: a"},
+		{poolwrite.Retriable, "a:3 b:0", wordNone, "queue: b:1 | Retrying: b | Failed: a"},
+		{poolwrite.Terminal, "a:0 b:3", wordNone, "queue: | Failed: a b"},
+		{poolwrite.Postponed, "a:0 b:3", wordNone, "queue: a:0 b:3"},
+		{poolwrite.Written, "admin a:0", wordNone, "queue: | Updated: a | done"},
+		{poolwrite.Written, "admin", wordRetrying, "queue: | Updated: admin | done"},
+		{poolwrite.Unchanged, "admin", wordNone, "queue: | done"},
+		{poolwrite.Unchanged, "admin", wordFailed, "queue: | Updated: admin | done"},
+		{poolwrite.Stale, "admin a:0", wordNone, "queue:"},
+		{poolwrite.Refused, "admin", wordNone, "queue:"},
+		{poolwrite.Shutdown, "admin", wordNone, "queue:"},
+		{poolwrite.Retriable, "admin a:0", wordNone, "queue: admin:1 a:1 | Retrying: a | failed"},
+		{poolwrite.Retriable, "admin a:3", wordNone, "queue: admin:1 | Failed: a | failed"},
+		{poolwrite.Terminal, "admin a:0", wordNone, "queue: admin:1 | Failed: a | failed"},
+		{poolwrite.Postponed, "admin a:0", wordNone, "queue: admin:0 a:0"},
+		{poolwrite.Retriable, "admin (a:3", wordNone, "queue: admin:1 a:3 | failed"},
+		{poolwrite.Terminal, "admin (a:0", wordNone, "queue: admin:1 a:0 | failed"},
+		{poolwrite.Written, "admin (a:1", wordNone, "queue: | Updated: a | done"},
+		{poolwrite.Unchanged, "admin (a:1", wordRetrying, "queue: | Updated: admin a | done"},
+		{poolwrite.Stale, "admin (a:1", wordNone, "queue:"},
+		{poolwrite.Retriable, "(admin a:0", wordNone, "queue: admin:0 a:1 | Retrying: a"},
+		{poolwrite.Terminal, "(admin a:0", wordNone, "queue: admin:0 | Failed: a"},
+		{poolwrite.Written, "(admin a:0", wordNone, "queue: | Updated: a | done"},
+		{poolwrite.Retriable, "-:0", wordNone, "queue: -:1"},
+		{poolwrite.Written, "-:0", wordNone, "queue:"},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s %s", tt.outcome, tt.group), func(t *testing.T) {
@@ -109,18 +111,18 @@ func spellVerdict(v verdict) string {
 
 func TestSettleParksByRetryAfter(t *testing.T) {
 	until := seconds(90)
-	v := settle(Retriable, false, until, []Operation{{}}, 3, past{})
+	v := settle(poolwrite.Retriable, false, until, []Operation{{}}, 3, past{})
 	if !v.requeue[0].nextEligibleAt.Equal(until) {
 		t.Errorf("parked until %s, want %s", v.requeue[0].nextEligibleAt, until)
 	}
 	// The next failure without a Retry-After is no longer parked.
-	if v = settle(Retriable, false, time.Time{}, v.requeue, 3, past{}); !v.requeue[0].nextEligibleAt.IsZero() {
+	if v = settle(poolwrite.Retriable, false, time.Time{}, v.requeue, 3, past{}); !v.requeue[0].nextEligibleAt.IsZero() {
 		t.Errorf("still parked until %s", v.requeue[0].nextEligibleAt)
 	}
 }
 
 func TestEveryOutcomeIsSettled(t *testing.T) {
-	for _, o := range []Outcome{Written, Unchanged, Stale, Retriable, Terminal, Refused, Postponed, Shutdown} {
+	for _, o := range []poolwrite.Outcome{poolwrite.Written, poolwrite.Unchanged, poolwrite.Stale, poolwrite.Retriable, poolwrite.Terminal, poolwrite.Refused, poolwrite.Postponed, poolwrite.Shutdown} {
 		if _, ok := settlement[o]; !ok {
 			t.Errorf("outcome %s is not in the table", o)
 		}
@@ -133,7 +135,7 @@ func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 	change := Operation{Service: web, ChangedAt: time.Now(), retryCount: 1}
 	for retryCount, want := range map[int]word{1: wordRetrying, 3: wordFailed} {
 		change.retryCount = retryCount
-		v := settle(Retriable, false, time.Time{}, []Operation{change, {Service: web}}, 3, past{gaveUp: true})
+		v := settle(poolwrite.Retriable, false, time.Time{}, []Operation{change, {Service: web}}, 3, past{gaveUp: true})
 		if len(v.told) != 1 || len(v.told[want]) != 1 {
 			t.Errorf("with %d of 3 retries used: told %v, want %s alone", retryCount, v.told, want)
 		}
@@ -158,7 +160,7 @@ func TestAfterARestartAdminStatesAreNoWordOfThePool(t *testing.T) {
 		{"a look for drift", Operation{drift: true}, true, wordNone, wordUpdated},
 	} {
 		tt.op.Service = ServiceName{"shop", "web"}
-		v := settle(Written, false, time.Time{}, []Operation{tt.op}, 3, past{states: tt.states, told: map[ServiceName]word{tt.op.Service: tt.last}})
+		v := settle(poolwrite.Written, false, time.Time{}, []Operation{tt.op}, 3, past{states: tt.states, told: map[ServiceName]word{tt.op.Service: tt.last}})
 		if told := len(v.told[tt.want]) == 1; told != (tt.want != wordNone) || tt.want == wordNone && len(v.told) > 0 {
 			t.Errorf("%s: told %v, want %q", tt.about, v.told, tt.want)
 		}

@@ -5,6 +5,7 @@ package poolupdate
 import (
 	"time"
 
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -25,15 +26,15 @@ func (may leaves) lets(g group) bool {
 
 // allows reports whether what is to be written may be a part. A node is never taken down by a
 // trial, and what is only written once more, so that it comes into force, is not left to one.
-func (may leaves) allows(todo change) bool {
-	addresses, states := todo.changes()
+func (may leaves) allows(todo poolwrite.Change) bool {
+	addresses, states := todo.Changes()
 	switch {
 	case !addresses && !states:
 		return may.addresses == wholewrite.Yes
 	case addresses && may.addresses == wholewrite.No, states && may.states == wholewrite.No:
 		return false
 	}
-	return may.states != wholewrite.Try || len(todo.downed) == 0
+	return may.states != wholewrite.Try || len(todo.Downed) == 0
 }
 
 // tries returns what is on trial in a write.
@@ -51,7 +52,7 @@ func (may leaves) tries(writes []parcel) []wholewrite.Change {
 func changesIn(writes []parcel) []wholewrite.Change {
 	var addresses, states bool
 	for _, p := range writes {
-		a, s := p.r.todo.changes()
+		a, s := p.r.Todo.Changes()
 		addresses, states = addresses || a, states || s
 	}
 	var all []wholewrite.Change
@@ -91,7 +92,7 @@ func (g group) unrest(now time.Time, c wholewrite.Change) string {
 		return "nodes return"
 	case g.retry, g.admin != nil && g.admin.tries > 0:
 		return "a pool fails"
-	case g.history.writes.lost != "":
+	case g.history.writes.Lost != "":
 		return "the fate of a write is not known"
 	case g.history.postponed > 0:
 		return "something of Weir's own is not ready"

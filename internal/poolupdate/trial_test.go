@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -337,7 +338,7 @@ func TestUnrest(t *testing.T) {
 		{"a change that is parked", group{fresh: true, parkedUntil: at.Add(time.Second)}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
 		{"a pool that is", group{history: history{notBefore: at.Add(time.Second)}}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
 		{"one that was", group{history: history{notBefore: at}}, "", ""},
-		{"a lost write", group{history: history{writes: memory{lost: "1"}}}, "the fate of a write is not known", "the fate of a write is not known"},
+		{"a lost write", group{history: history{writes: poolwrite.Memory{Lost: "1"}}}, "the fate of a write is not known", "the fate of a write is not known"},
 		{"no record", group{history: history{postponed: 1}}, "something of Weir's own is not ready", "something of Weir's own is not ready"},
 	} {
 		if a, s := tt.g.unrest(at, wholewrite.Addresses), tt.g.unrest(at, wholewrite.AdminStates); a != tt.addresses || s != tt.states {

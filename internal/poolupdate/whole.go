@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -26,7 +27,7 @@ const sideBySide = 8
 func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may leaves, valid func() bool) {
 	parcels := l.takeAll(due)
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
-	within, cancel := context.WithTimeout(ctx, attemptDeadline)
+	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
 	j := joint{lane: l, ctx: ctx, within: within, may: may, valid: valid}
 	// Somebody who writes in between is everyday: the first time it costs one more read and
@@ -80,8 +81,8 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 	}
 	index := l.index(b)
 	for i := range writes {
-		writes[i].r.sends()
-		b.Pools[index[writes[i].taken.pool]] = writes[i].r.todo.next
+		writes[i].r.Sends()
+		b.Pools[index[writes[i].taken.pool]] = writes[i].r.Todo.Next
 	}
 	shown, err := l.cfg.Whole.PutLoadBalancer(j.within, b)
 	j.sent = j.sent || !fault.From(err).Unsent()
@@ -115,7 +116,7 @@ func moves(b lb.LoadBalancer) bool {
 func (j *joint) permitted(writes []parcel) []parcel {
 	var all, others []parcel
 	for _, p := range writes {
-		if j.may.allows(p.r.todo) {
+		if j.may.allows(p.r.Todo) {
 			all = append(all, p)
 		} else {
 			others = append(others, p)
@@ -231,11 +232,11 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		}
 		slots <- struct{}{}
 		recording.Go(func() {
-			p, members := &parcels[i], parcels[i].r.members
+			p, members := &parcels[i], parcels[i].r.Members
 			p.before, p.read = b.Pools[at], true
 			p.write, errs[i] = l.cfg.prepare(within, p.ops[0].Ref, p.before, false, &p.r)
-			if p.landed && p.r.outcome == Unchanged { // by the write that was taken for refused
-				p.r.outcome, p.r.members = Written, members
+			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that was taken for refused
+				p.r.Outcome, p.r.Members = poolwrite.Written, members
 			}
 			<-slots
 		})

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // wholeRest is how long there is no write of the whole load balancer after one that was refused,
@@ -45,13 +46,13 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 // again returns the parcel as it was taken, for another read. landed is true if the write that
 // was refused may have been sent before, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
-	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.again(cfg.begin(p.taken.history), landed)}
+	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.begin(p.taken.history), landed)}
 }
 
 // ends settles a pool as an attempt of its own would be that ended with err.
 func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
-	r := p.r.end(ctx, within, err)
-	if r.outcome != Shutdown {
+	r := p.r.End(ctx, within, err)
+	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, p.taken, p.ops, r, p.start)
 	}
 }
@@ -60,8 +61,8 @@ func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 // written, that is the failure of each pool: it would have met the same, and the SDK has tried
 // again already.
 func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
-	r := result{}.end(ctx, within, err)
-	if r.outcome != Terminal && r.outcome != Stale || r.fault.Exhausted() {
+	r := poolwrite.Result{}.End(ctx, within, err)
+	if r.Outcome != poolwrite.Terminal && r.Outcome != poolwrite.Stale || r.Fault.Exhausted() {
 		for _, p := range parcels {
 			l.ends(ctx, within, p, err)
 		}
@@ -69,10 +70,10 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 	}
 	l.wholeAfter = time.Now().Add(wholeRest)
 	l.cfg.Log.WarnContext(ctx, "load balancer not written whole, each pool is written by itself",
-		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.fault.Code, "err", r.fault.Error())
+		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.Fault.Code, "err", r.Fault.Error())
 	for _, p := range parcels {
-		l.queue.wait(p.taken, r.fault.RetryAt)
-		l.alone(p, r.fault.Undecided)
+		l.queue.wait(p.taken, r.Fault.RetryAt)
+		l.alone(p, r.Fault.Undecided)
 	}
 }
 
@@ -104,13 +105,13 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	for _, p := range b.Pools {
 		shown[l.key(p)] = p
 	}
-	var seen []after
+	var seen []poolwrite.After
 	for _, p := range writes {
 		if s, there := shown[p.taken.pool]; there {
-			seen = append(seen, after{p.before, p.r.todo, s})
+			seen = append(seen, poolwrite.After{Before: p.before, Todo: p.r.Todo, Shown: s})
 		}
 	}
-	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, showed(seen))
+	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, poolwrite.Showed(seen))
 	for _, p := range writes {
 		s, there := shown[p.taken.pool]
 		if !there || !p.arrived(s) {
@@ -124,7 +125,7 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 
 // alone gives a pool back that is attempted by itself from now on, until it is level.
 func (l *lane) alone(p parcel, mayLand bool) {
-	l.queue.part(p.taken, mayLand && p.r.outcome == Written)
+	l.queue.part(p.taken, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
 }
 

@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -30,4 +31,13 @@ func spell(all []lb.Address) string {
 		fields = append(fields, a.Name+"="+a.IP.String()+state)
 	}
 	return strings.Join(fields, " ")
+}
+
+func sortedIPs(all []lb.Address) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range all {
+		ips = append(ips, a.IP)
+	}
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return ips
 }

@@ -17,6 +17,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // world is the outside of the room, in virtual time: an Azure whose writes take
@@ -206,7 +207,7 @@ func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 // sameContent reports whether a write changes nothing. An interface has no address in Azure.
 func sameContent(a, b lb.Pool) bool {
 	return slices.EqualFunc(a.Addresses, b.Addresses, func(x, y lb.Address) bool {
-		return x.Name == y.Name && isDown(x) == isDown(y) && (a.NIC || x.IP == y.IP)
+		return x.Name == y.Name && (x.AdminState == lb.Down) == (y.AdminState == lb.Down) && (a.NIC || x.IP == y.IP)
 	})
 }
 
@@ -275,23 +276,23 @@ func (w *world) Relevant(op Operation) bool {
 	return !w.gone[op.Ref.Name]
 }
 
-func (w *world) Desired(ref Ref) (Desired, error) {
+func (w *world) Desired(ref Ref) (poolwrite.Desired, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.fail("READ LEDGER", lb.PoolID{}); err != nil {
-		return Desired{}, err
+		return poolwrite.Desired{}, err
 	}
-	return Desired{
+	return poolwrite.Desired{
 		Addresses: w.wanted[ref.Name], Alone: w.alone, Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := w.machines[machine]
 			return ip, ok
 		},
-		Recorded: Recorded{w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name]},
+		Recorded: poolwrite.Recorded{Written: w.ledger[ref.Name], Down: w.down[ref.Name], Taken: w.taken[ref.Name]},
 	}, nil
 }
 
-func (w *world) Record(_ context.Context, ref Ref, in Intent) error {
+func (w *world) Record(_ context.Context, ref Ref, in poolwrite.Intent) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	line := fmt.Sprint(" ", in.Written)

@@ -8,6 +8,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Cluster is one that is only planned: it decides as the controller does, and what it makes and
@@ -29,7 +30,7 @@ type Cluster interface {
 	Pools() []Pool
 	// Desired is what the pool of a BackendPool has to hold, and what is on record of it; see
 	// poolupdate.Cluster.
-	Desired(ref poolupdate.Ref) (poolupdate.Desired, error)
+	Desired(ref poolupdate.Ref) (poolwrite.Desired, error)
 }
 
 // Service is one that has a load balancer of Weir's, or is to have one.

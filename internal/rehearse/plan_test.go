@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
@@ -68,8 +69,8 @@ func (*cluster) Pools() []rehearse.Pool {
 	}
 }
 
-func (*cluster) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
-	return poolupdate.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
+func (*cluster) Desired(poolupdate.Ref) (poolwrite.Desired, error) {
+	return poolwrite.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
 }
 
 // A plan has the Services and pools of its scope, and each that is left as it is with the reason.

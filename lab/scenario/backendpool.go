@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 const (
@@ -80,7 +81,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 // if nothing of ours is left, else the removal is tried again. The caller holds s.mu.
 func (p *process) removed(b *binding, r poolupdate.Report) {
 	s := p.stage
-	if r.Settled && len(r.Written) == 0 || r.Outcome == poolupdate.Stale {
+	if r.Settled && len(r.Written) == 0 || r.Outcome == poolwrite.Stale {
 		s.later(func() {
 			if travel(p.ctx, reconcileTakes+s.turn(b.ref)) == nil {
 				p.letGo(b)

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // cluster is what a Kubernetes API would hold.
@@ -233,8 +234,8 @@ func (p *process) cares(op poolupdate.Operation) bool {
 }
 
 // Desired implements poolupdate.Cluster.
-func (p *process) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
-	s, none := p.stage, poolupdate.Desired{}
+func (p *process) Desired(ref poolupdate.Ref) (poolwrite.Desired, error) {
+	s, none := p.stage, poolwrite.Desired{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
@@ -248,7 +249,7 @@ func (p *process) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former && gone {
 		a.gone = true
 	}
-	want := poolupdate.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
+	want := poolwrite.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
 	if gone {
 		return want, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 var (
@@ -21,14 +22,14 @@ var (
 )
 
 // recorded is what the process knows of the ledger. The caller holds s.mu.
-func (p *process) recorded(ref poolupdate.Ref) poolupdate.Recorded {
+func (p *process) recorded(ref poolupdate.Ref) poolwrite.Recorded {
 	delete(p.learnt, ref) // what is known holds it
 	known := p.ledger[ref]
-	return poolupdate.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
+	return poolwrite.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
 }
 
 // Record implements poolupdate.Ledger.
-func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
+func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolwrite.Intent) error {
 	s := p.stage
 	p.awakeLast()
 	if err := p.fence.MayWrite(); err != nil {

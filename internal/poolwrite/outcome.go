@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"errors"
@@ -36,9 +36,9 @@ func outcomeOf(f *fault.Fault) Outcome {
 	return Terminal
 }
 
-// errNotReady marks what kept an attempt from starting or from going on before
+// ErrNotReady marks what kept an attempt from starting or from going on before
 // anything was written, and is not Azure's: nobody's budget pays for it.
-var errNotReady = errors.New("waiting")
+var ErrNotReady = errors.New("waiting")
 
 // retriableError marks an error that is not Azure's and leaves a write's fate open:
 // the next read settles it. Without the mark such an error is terminal.
@@ -69,8 +69,8 @@ func faultOf(err error) *fault.Fault {
 	return fault.From(err)
 }
 
-// errorName tells failures apart that people need to hear of.
-func errorName(f *fault.Fault) string {
+// ErrorName tells failures apart that people need to hear of.
+func ErrorName(f *fault.Fault) string {
 	if f == nil {
 		return ""
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"fmt"
@@ -41,8 +41,8 @@ func TestApply(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
 			got := apply(observed, addresses(tt.wanted), ours{written: ipSet(tt.written)})
-			if spell(got.next.Addresses) != tt.next {
-				t.Errorf("got  %q\nwant %q", spell(got.next.Addresses), tt.next)
+			if spell(got.Next.Addresses) != tt.next {
+				t.Errorf("got  %q\nwant %q", spell(got.Next.Addresses), tt.next)
 			}
 			if got.none() != (tt.observed == tt.next) {
 				t.Errorf("none() = %v for %q → %q", got.none(), tt.observed, tt.next)
@@ -86,11 +86,11 @@ func TestApplyLaws(t *testing.T) {
 			}
 		}
 		slices.SortFunc(want, netip.Addr.Compare)
-		if !slices.Equal(sortedIPs(got.next.Addresses), want) {
-			t.Fatalf("got %v, want %v", sortedIPs(got.next.Addresses), want)
+		if !slices.Equal(sortedIPs(got.Next.Addresses), want) {
+			t.Fatalf("got %v, want %v", sortedIPs(got.Next.Addresses), want)
 		}
 		names := map[string]bool{}
-		for _, a := range got.next.Addresses {
+		for _, a := range got.Next.Addresses {
 			if names[strings.ToLower(a.Name)] {
 				t.Fatalf("name %s twice", a.Name)
 			}
@@ -99,7 +99,7 @@ func TestApplyLaws(t *testing.T) {
 		for _, a := range wanted {
 			written[a.IP] = struct{}{}
 		}
-		if again := apply(got.next, wanted, ours{written: written}); !again.none() {
+		if again := apply(got.Next, wanted, ours{written: written}); !again.none() {
 			t.Fatalf("applied twice: +%d -%d", again.add, again.remove)
 		}
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"net/netip"
@@ -36,7 +36,7 @@ func TestWhatAWriteShows(t *testing.T) {
 		{"addresses and not states", [][3]string{{one, "n1=10.0.0.1/Down n2=10.0.0.2", both}}, behaviour.Taken, behaviour.Ignored},
 		{"one that joins as Down says nothing of those that are there", [][3]string{{one, "n1=10.0.0.1 n2=10.0.0.2/Down", both}}, behaviour.Taken, ""},
 	} {
-		var pools []after
+		var pools []After
 		for _, p := range tt.pools {
 			before := lb.Pool{Addresses: addresses(p[0])}
 			mine := ours{written: map[netip.Addr]struct{}{}, down: map[netip.Addr]struct{}{}}
@@ -47,10 +47,10 @@ func TestWhatAWriteShows(t *testing.T) {
 				}
 			}
 			if p[2] != "-" {
-				pools = append(pools, after{before, apply(before, addresses(p[1]), mine), lb.Pool{Addresses: addresses(p[2])}})
+				pools = append(pools, After{before, apply(before, addresses(p[1]), mine), lb.Pool{Addresses: addresses(p[2])}})
 			}
 		}
-		got := showed(pools)
+		got := Showed(pools)
 		if got[wholewrite.Addresses] != tt.addresses || got[wholewrite.AdminStates] != tt.states {
 			t.Errorf("%s: got %v, want addresses %q and admin states %q", tt.about, got, tt.addresses, tt.states)
 		}

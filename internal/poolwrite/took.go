@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"net/netip"
@@ -11,9 +11,9 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// changes says what is to be changed. An address that joins as Down is a change of both.
-func (c change) changes() (addresses, states bool) {
-	return c.add+c.remove > 0, c.alter > 0 || len(c.downed) > 0
+// Changes says what is to be changed. An address that joins as Down is a change of both.
+func (c Change) Changes() (addresses, states bool) {
+	return c.add+c.remove > 0, c.alter > 0 || len(c.Downed) > 0
 }
 
 // took compares what was there, what was written and what is shown.
@@ -31,7 +31,7 @@ func took(before, written, shown []netip.Addr) behaviour.Answer {
 
 // downIn returns which addresses are Down of those that a change is about and that were there
 // before it.
-func downIn(p lb.Pool, todo change) []netip.Addr {
+func downIn(p lb.Pool, todo Change) []netip.Addr {
 	var down []netip.Addr
 	for _, a := range p.Addresses {
 		if _, ours := todo.states[a.IP]; ours && a.AdminState == lb.Down && !slices.Contains(todo.added, a.IP) {
@@ -41,18 +41,18 @@ func downIn(p lb.Pool, todo change) []netip.Addr {
 	return sorted(down)
 }
 
-// after is a pool that was written with its load balancer: how it was before, what it had to
+// After is a pool that was written with its load balancer: how it was before, what it had to
 // become, and how the load balancer shows it that is read after the write.
-type after struct {
-	before lb.Pool
-	todo   change
-	shown  lb.Pool
+type After struct {
+	Before lb.Pool
+	Todo   Change
+	Shown  lb.Pool
 }
 
-// showed is what pools say after a write of how Azure takes it: empty
+// Showed is what pools say after a write of how Azure takes it: empty
 // for a change that the write did not make, that somebody else has overwritten since, or of
 // which one pool shows this and another that.
-func showed(pools []after) map[wholewrite.Change]behaviour.Answer {
+func Showed(pools []After) map[wholewrite.Change]behaviour.Answer {
 	all := map[wholewrite.Change]behaviour.Answer{}
 	both := map[wholewrite.Change]bool{}
 	add := func(c wholewrite.Change, a behaviour.Answer) {
@@ -62,16 +62,16 @@ func showed(pools []after) map[wholewrite.Change]behaviour.Answer {
 		}
 	}
 	for _, p := range pools {
-		s := p.shown
+		s := p.Shown
 		if s.Provisioning == lb.Updating || s.Provisioning == lb.Failed {
 			continue
 		}
-		addresses, states := p.todo.changes()
+		addresses, states := p.Todo.Changes()
 		if addresses {
-			add(wholewrite.Addresses, took(sortedIPs(p.before.Addresses), sortedIPs(p.todo.next.Addresses), sortedIPs(s.Addresses)))
+			add(wholewrite.Addresses, took(sortedIPs(p.Before.Addresses), sortedIPs(p.Todo.Next.Addresses), sortedIPs(s.Addresses)))
 		}
 		if states {
-			add(wholewrite.AdminStates, took(downIn(p.before, p.todo), downIn(p.todo.next, p.todo), downIn(s, p.todo)))
+			add(wholewrite.AdminStates, took(downIn(p.Before, p.Todo), downIn(p.Todo.Next, p.Todo), downIn(s, p.Todo)))
 		}
 	}
 	for c, is := range both {

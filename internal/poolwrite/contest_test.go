@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"net/netip"
@@ -12,7 +12,7 @@ import (
 func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
 	undone := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	for times, want := range map[int][]netip.Addr{timesUndone - 1: nil, timesUndone: undone, timesUndone + 1: undone} {
-		if got := (contest{undone: undone, times: times}).contested(); !slices.Equal(got, want) {
+		if got := (contest{undone: undone, times: times}).Contested(); !slices.Equal(got, want) {
 			t.Errorf("undone %d times: %v is contested, want %v", times, got, want)
 		}
 	}

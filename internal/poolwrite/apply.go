@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"cmp"
@@ -12,20 +12,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// change is what apply found to do.
-type change struct {
-	// next is the pool as it shall become; equal to the observed one if nothing
+// Change is what apply found to do.
+type Change struct {
+	// Next is the pool as it shall become; equal to the observed one if nothing
 	// is to be written.
-	next lb.Pool
+	Next lb.Pool
 	// add, remove and alter count addresses; alter those that change their admin state.
 	add, remove, alter int
-	foreign            int
+	Foreign            int
 	// states are the admin states of next that are ours: Down, or empty for one that is
 	// taken back.
 	states map[netip.Addr]string
 	// down are the addresses that are Down by us afterwards; downed and restored are those
 	// that become so, or are taken back.
-	down, downed, restored []netip.Addr
+	down, Downed, restored []netip.Addr
 	// added are the addresses that were not there.
 	added []netip.Addr
 	// unseen is true if there is nothing to do, and yet the ledger holds an address
@@ -34,18 +34,18 @@ type change struct {
 	unseen bool
 }
 
-func (c change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
+func (c Change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
 
 // apply computes what a pool has to become: the wanted addresses, and of the
 // others those that are not ours. Addresses are compared by IP. An entry that
 // stays keeps its name and its place, so that a write changes no more than it must,
 // and its admin state, unless that is ours.
-func apply(observed lb.Pool, wanted []lb.Address, has ours) change {
+func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
 		want[a.IP] = a.AdminState
 	}
-	c := change{next: observed}
+	c := Change{Next: observed}
 	next := make([]lb.Address, 0, len(observed.Addresses)+len(wanted))
 	present := make(map[netip.Addr]struct{}, len(observed.Addresses))
 	names := make(map[string]struct{}, len(observed.Addresses))
@@ -58,7 +58,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) change {
 			c.remove++
 			continue
 		case !wantedHere:
-			c.foreign++
+			c.Foreign++
 		case has.down != nil:
 			a.AdminState = c.direct(a, state, has.down)
 		}
@@ -83,7 +83,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) change {
 	}
 	slices.SortFunc(next[kept:], func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
 	if !c.none() {
-		c.next.Addresses = next
+		c.Next.Addresses = next
 		return c
 	}
 	c.unseen = missing(has, want)
@@ -92,7 +92,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) change {
 
 // direct returns the admin state of an address that stays. What somebody else set Down
 // stays so, and is not ours to take back.
-func (c *change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
+func (c *Change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
 	_, byUs := down[a.IP]
 	isDown, toBe := a.AdminState == lb.Down, state == lb.Down
 	switch {
@@ -112,12 +112,12 @@ func (c *change) direct(a lb.Address, state string, down map[netip.Addr]struct{}
 	return a.AdminState
 }
 
-func (c *change) takeDown(ip netip.Addr) {
-	c.down, c.downed = append(c.down, ip), append(c.downed, ip)
+func (c *Change) takeDown(ip netip.Addr) {
+	c.down, c.Downed = append(c.down, ip), append(c.Downed, ip)
 	c.state(ip, lb.Down)
 }
 
-func (c *change) state(ip netip.Addr, state string) {
+func (c *Change) state(ip netip.Addr, state string) {
 	if c.states == nil {
 		c.states = map[netip.Addr]string{}
 	}
@@ -157,16 +157,16 @@ func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	}
 }
 
-// shownBy reports whether got holds exactly the addresses that were written, and has the
+// ShownBy reports whether got holds exactly the addresses that were written, and has the
 // admin states of those that are ours. Azure has been seen to report success and to leave a
 // pool empty, so a write is done only when what came back shows it.
-func (c change) shownBy(got lb.Pool) bool {
+func (c Change) ShownBy(got lb.Pool) bool {
 	for _, a := range got.Addresses {
 		if state, mine := c.states[a.IP]; mine && (state == lb.Down) != (a.AdminState == lb.Down) {
 			return false
 		}
 	}
-	return slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.next.Addresses))
+	return slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
 }
 
 func sortedIPs(addresses []lb.Address) []netip.Addr {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"net/netip"
@@ -11,11 +11,11 @@ import (
 
 // What Azure shows after a success has to be what was written.
 func TestStatesThatAzureForgets(t *testing.T) {
-	written := change{next: lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/NIC/1", IP: netip.MustParseAddr("10.0.0.1"), AdminState: lb.Down}}}}
+	written := Change{Next: lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/NIC/1", IP: netip.MustParseAddr("10.0.0.1"), AdminState: lb.Down}}}}
 	written.state(netip.MustParseAddr("10.0.0.1"), lb.Down)
 	for state, arrived := range map[string]bool{lb.Down: true, "": false, lb.None: false} {
 		shown := lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/nic/1", AdminState: state}}}
-		if written.shownBy(namedAs(shown, written.next)) != arrived {
+		if written.ShownBy(namedAs(shown, written.Next)) != arrived {
 			t.Errorf("%q: %v", state, !arrived)
 		}
 	}
@@ -28,7 +28,7 @@ func TestAnInterfaceOfNobodyHidesNoneBehindIt(t *testing.T) {
 		Addresses: []lb.Address{{IP: ours, AdminState: lb.Down}},
 		AddressOf: func(machine string) (netip.Addr, bool) { return ours, machine == "ours" },
 	}, nil)
-	if got := c.next.Addresses; got[0].AdminState != "" || got[1].AdminState != lb.Down {
+	if got := c.Next.Addresses; got[0].AdminState != "" || got[1].AdminState != lb.Down {
 		t.Errorf("got %+v", got)
 	}
 }

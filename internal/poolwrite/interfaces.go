@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 // that leaves, and whatever else was set Down by us is taken back. A node may be gone, or not
 // say yet what its machine is, and come back to it: what is on record stays there as long as an
 // interface is Down that may be its.
-func direct(observed lb.Pool, want Desired, down []netip.Addr) change {
+func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
 		states[a.IP] = a.AdminState
@@ -40,10 +40,10 @@ func direct(observed lb.Pool, want Desired, down []netip.Addr) change {
 	for _, ip := range down {
 		byUs[ip] = struct{}{}
 	}
-	c, nobodys := change{next: observed}, false
-	c.next.Addresses = slices.Clone(observed.Addresses)
-	for i := range c.next.Addresses {
-		a := &c.next.Addresses[i]
+	c, nobodys := Change{Next: observed}, false
+	c.Next.Addresses = slices.Clone(observed.Addresses)
+	for i := range c.Next.Addresses {
+		a := &c.Next.Addresses[i]
 		ip, ok := want.AddressOf(a.Machine)
 		if !ok {
 			nobodys = nobodys || isDown(*a)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"fmt"
@@ -38,13 +38,13 @@ func TestApplyAdminStates(t *testing.T) {
 			observed := lb.Pool{Addresses: addresses(tt.observed)}
 			has := ours{written: ipSet(tt.down), down: ipSet(tt.down)}
 			got := apply(observed, addresses(tt.wanted), has)
-			if spell(got.next.Addresses) != tt.next || got.none() != (tt.observed == tt.next) {
-				t.Errorf("got  %q, none() %v\nwant %q", spell(got.next.Addresses), got.none(), tt.next)
+			if spell(got.Next.Addresses) != tt.next || got.none() != (tt.observed == tt.next) {
+				t.Errorf("got  %q, none() %v\nwant %q", spell(got.Next.Addresses), got.none(), tt.next)
 			}
 			if fmt.Sprint(got.down) != "["+tt.downNow+"]" || got.unseen != tt.unseen {
 				t.Errorf("%v are Down by us, unseen %v; want [%s], %v", got.down, got.unseen, tt.downNow, tt.unseen)
 			}
-			if !got.shownBy(got.next) {
+			if !got.ShownBy(got.Next) {
 				t.Error("the pool as it was written does not show the write")
 			}
 			off := apply(observed, addresses(tt.wanted), ours{written: ipSet(tt.down)})
@@ -70,7 +70,7 @@ func TestAnAnswerHasToShowOurAdminStates(t *testing.T) {
 		"n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down": false,
 		"n1=10.0.0.1/Down n2=10.0.0.2 vm=10.0.0.9/Down":                  false,
 	} {
-		if got := c.shownBy(lb.Pool{Addresses: addresses(shown)}); got != want {
+		if got := c.ShownBy(lb.Pool{Addresses: addresses(shown)}); got != want {
 			t.Errorf("%s: %v", shown, got)
 		}
 	}
@@ -104,7 +104,7 @@ func TestLawAdminStates(t *testing.T) {
 		for _, a := range observed.Addresses {
 			was[a.IP] = a.AdminState
 		}
-		for _, a := range got.next.Addresses {
+		for _, a := range got.Next.Addresses {
 			i := slices.IndexFunc(wanted, func(w lb.Address) bool { return w.IP == a.IP })
 			_, byUs := down[a.IP]
 			switch {
@@ -120,7 +120,7 @@ func TestLawAdminStates(t *testing.T) {
 		for _, ip := range got.down {
 			after[ip] = struct{}{}
 		}
-		if again := apply(got.next, wanted, ours{written: after, down: after}); !again.none() || again.unseen || !slices.Equal(sorted(again.down), sorted(got.down)) {
+		if again := apply(got.Next, wanted, ours{written: after, down: after}); !again.none() || again.unseen || !slices.Equal(sorted(again.down), sorted(got.down)) {
 			t.Fatalf("applied twice: %+v", again)
 		}
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"fmt"
@@ -22,23 +22,23 @@ type fate struct {
 	kept string
 	// held is what the ledger holds while the attempt writes.
 	held Recorded
-	// open is true of a pool that shows what it has to while a lost write may land yet: it
+	// Open is true of a pool that shows what it has to while a lost write may land yet: it
 	// has the etag that the write is guarded by, and writing it once more has not changed that, or
 	// no write is guarded at all.
-	open bool
+	Open bool
 	// suspects is true if a lost write may land while the attempt writes.
 	suspects bool
 	// unguarded is true of an Azure that heeds no If-Match in writes of pools.
 	unguarded bool
 }
 
-// recordOutlives is how long the record of a lost write is kept at most once nothing is wanted in
+// RecordOutlives is how long the record of a lost write is kept at most once nothing is wanted in
 // its pool any more, and whoever deletes it waits. No request is older than an attempt.
-const recordOutlives = attemptDeadline
+const RecordOutlives = AttemptDeadline
 
 // reads takes in what the ledger holds. Of two reads in an attempt the first counts for what
 // people know: the second has what the attempt itself recorded.
-func (r *result) reads(recorded Recorded) {
+func (r *Result) reads(recorded Recorded) {
 	if r.ledger == nil {
 		r.ledger = &recorded
 	}
@@ -51,40 +51,40 @@ func (r *result) reads(recorded Recorded) {
 // still has the etag that it is guarded by. Writing the same once more puts the pool in force,
 // and takes from the lost write the etag that it needs, if Azure gives the pool another one. One
 // that kept its etag before is not written again: nothing has changed since.
-func (r *result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
+func (r *Result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 	sameEtag := r.lost != "" && r.lost == observed.Etag
 	open := sameEtag || unseen && (r.lost == "" || r.unguarded)
 	switch {
 	case observed.Provisioning == lb.Updating:
-		return false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", errNotReady, observed.ID.Name)
+		return false, fmt.Errorf("%w: pool %s shows what it has to, but a write to it is still under way", ErrNotReady, observed.ID.Name)
 	case observed.Provisioning == lb.Failed:
 	case !open:
 		return false, nil
 	case r.kept != "" && r.kept == observed.Etag:
-		r.open = true
+		r.Open = true
 		return false, nil
 	}
 	r.suspects = open
 	return true, nil
 }
 
-// fenced learns from the etag that the pool has after a write whether lost ones can still land. Where
+// Fenced learns from the etag that the pool has after a write whether lost ones can still land. Where
 // Azure heeds no etag no write keeps another out.
-func (r *result) fenced(etag string) {
+func (r *Result) Fenced(etag string) {
 	switch {
 	case etag == "":
 	case r.unguarded && r.suspects:
-		r.kept, r.open = etag, true
-	case etag == r.todo.next.Etag:
-		r.kept, r.open = etag, r.suspects || !r.todo.none()
+		r.kept, r.Open = etag, true
+	case etag == r.Todo.Next.Etag:
+		r.kept, r.Open = etag, r.suspects || !r.Todo.none()
 	}
 }
 
-// ours is what the ledger is to hold once the pool is level: what is ours, and as long as a
+// Ours is what the ledger is to hold once the pool is level: what is ours, and as long as a
 // lost write may land also what that may bring.
-func (r result) ours() Recorded {
+func (r Result) Ours() Recorded {
 	rec := Recorded{Written: r.written, Down: r.down}
-	if r.open {
+	if r.Open {
 		rec.Written, rec.Down = sorted(slices.Concat(r.written, r.held.Written)), sorted(slices.Concat(r.down, r.held.Down))
 	}
 	return rec
@@ -93,16 +93,16 @@ func (r result) ours() Recorded {
 // opened returns since when a lost write may land, zero if none may, and ends that where nothing
 // is wanted any more, or no etag would ever end it. An attempt that came to nothing changes
 // nothing, unless a write of its own may land.
-func (r *result) opened(since, now time.Time) time.Time {
+func (r *Result) opened(since, now time.Time) time.Time {
 	switch {
-	case !r.directed() && r.outcome != Stale && (!r.wrote || r.lost == ""):
+	case !r.Directed() && r.Outcome != Stale && (!r.wrote || r.lost == ""):
 		return since
-	case !r.open:
+	case !r.Open:
 		return time.Time{}
 	case since.IsZero():
 		return now
-	case (len(r.wanted) == 0 || r.unguarded) && now.Sub(since) >= recordOutlives:
-		r.open, r.lost = false, ""
+	case (len(r.Wanted) == 0 || r.unguarded) && now.Sub(since) >= RecordOutlives:
+		r.Open, r.lost = false, ""
 	}
 	return since
 }

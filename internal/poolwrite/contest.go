@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"net/netip"
@@ -25,28 +25,28 @@ type contest struct {
 // learn takes in an attempt. down are the addresses that were Down by us before it. Only a look
 // that finds nothing undone ends a contest: a change that comes right after a repair finds the
 // pool as it was repaired.
-func (c contest) learn(r result, down []netip.Addr, look bool) contest {
+func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	switch {
-	case r.outcome == Stale, r.outcome == Refused:
+	case r.Outcome == Stale, r.Outcome == Refused:
 		return contest{} // another pool, if there is one again
-	case !r.directed():
+	case !r.Directed():
 		return c
 	}
-	undone := sorted(append(both(r.todo.added, c.holds), both(r.todo.downed, down)...))
+	undone := sorted(append(both(r.Todo.added, c.holds), both(r.Todo.Downed, down)...))
 	switch {
 	case len(undone) > 0:
 		c.undone, c.times = undone, c.times+1
 	case look:
 		c.undone, c.times = nil, 0
 	}
-	if r.settled() {
+	if r.Settled() {
 		c.holds = r.written
 	}
 	return c
 }
 
-// contested are the addresses that somebody else keeps changing back.
-func (c contest) contested() []netip.Addr {
+// Contested are the addresses that somebody else keeps changing back.
+func (c contest) Contested() []netip.Addr {
 	if c.times < timesUndone {
 		return nil
 	}

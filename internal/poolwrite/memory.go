@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolwrite
 
 import (
 	"net/netip"
@@ -10,14 +10,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// memory is what is remembered of a pool's writes from one attempt to the next.
-type memory struct {
-	// lost is the etag that guards a write of ours whose fate is unknown; empty if none.
-	lost string
+// Memory is what is remembered of a pool's writes from one attempt to the next.
+type Memory struct {
+	// Lost is the etag that guards a write of ours whose fate is unknown; empty if none.
+	Lost string
 	// kept is an etag that stayed when the pool was written as it was, and openSince since when
 	// a lost write may land that this did not fence off; zero if none may.
 	kept      string
-	openSince time.Time
+	OpenSince time.Time
 	// down are the addresses of which people know that they are Down by us, once that is
 	// known.
 	down      []netip.Addr
@@ -25,28 +25,28 @@ type memory struct {
 	contest
 }
 
-// keep takes in what an attempt that ended now has found out about lost writes.
-func (m *memory) keep(r *result, now time.Time) {
-	m.openSince = r.opened(m.openSince, now)
-	m.lost, m.kept = r.lost, r.kept
+// Keep takes in what an attempt that ended now has found out about lost writes.
+func (m *Memory) Keep(r *Result, now time.Time) {
+	m.OpenSince = r.opened(m.OpenSince, now)
+	m.Lost, m.kept = r.lost, r.kept
 }
 
-// learn takes in an attempt, look being true of one for drift, and returns which addresses people
+// Learn takes in an attempt, look being true of one for drift, and returns which addresses people
 // did not know to be Down, or to be so no more. Of a
 // process that has read nothing yet they know what the ledger says; so a write whose answer
 // was lost is told when the next read shows it.
-func (m *memory) learn(r result, look bool) (downed, restored []netip.Addr) {
+func (m *Memory) Learn(r Result, look bool) (downed, restored []netip.Addr) {
 	m.contest = m.contest.learn(r, m.down, look)
 	if r.ledger != nil && !m.downKnown {
 		m.down, m.downKnown = r.ledger.Down, true
 	}
-	if !r.directed() {
+	if !r.Directed() {
 		return nil, nil
 	}
 	wanted := func(ip netip.Addr) bool {
-		return slices.ContainsFunc(r.wanted, func(a lb.Address) bool { return a.IP == ip })
+		return slices.ContainsFunc(r.Wanted, func(a lb.Address) bool { return a.IP == ip })
 	}
-	downed, restored = slices.Clone(r.todo.downed), slices.Clone(r.todo.restored)
+	downed, restored = slices.Clone(r.Todo.Downed), slices.Clone(r.Todo.restored)
 	for _, ip := range r.down {
 		if !slices.Contains(m.down, ip) {
 			downed = append(downed, ip)
