@@ -5,7 +5,6 @@ package poolupdate
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -314,41 +313,6 @@ func TestAdminStatesOfAPoolThatIsGoneAreDropped(t *testing.T) {
 	})
 }
 
-// The pool that loses most goes first, ahead of changes and of what has waited for long; one that flaps, or has failed, stands in line.
-func TestWhichAdminStatesGoFirst(t *testing.T) {
-	at := seconds(1000)
-	admin := func(leaves, tries int) *Operation {
-		return &Operation{Admin: true, Stake: Stake{Stays: 1, Leaves: leaves}, tries: tries, queuedAt: at}
-	}
-	groups := map[string]group{
-		"most":     {admin: admin(3, 0)},
-		"one":      {admin: admin(1, 0)},
-		"overdue":  {fresh: true, firstQueued: at.Add(-time.Hour)},
-		"failed":   {admin: admin(9, 1)},
-		"flapping": {admin: admin(9, 0), history: history{lastAdmin: at.Add(-interval / 2)}},
-		"fresh":    {fresh: true, firstQueued: at.Add(-time.Second)},
-		"retry":    {retry: true, history: history{lastAttempt: at.Add(-interval)}},
-	}
-	var order []string
-	for len(groups) > 0 {
-		var all []group
-		for _, name := range slices.Backward(slices.Sorted(maps.Keys(groups))) { // so that the last name comes first
-			g := groups[name]
-			g.pool = lb.PoolKey(name)
-			all = append(all, g)
-		}
-		pick, ok, _ := admit(all, at, interval)
-		if !ok {
-			t.Fatalf("nothing is ready of %v", groups)
-		}
-		order = append(order, string(pick))
-		delete(groups, string(pick))
-	}
-	if got := strings.Join(order, " "); got != "most one overdue fresh failed flapping retry" {
-		t.Errorf("got %s", got)
-	}
-}
-
 // However often a taint comes and goes, one operation of the pool waits, and it keeps its
 // back-off.
 func TestOneAdminOperationAPool(t *testing.T) {
@@ -431,17 +395,4 @@ func TestAdminStatesGiveNothingUp(t *testing.T) {
 		w.wait(period)
 		w.expectReports("web Written Updated:web Down [10.0.0.1]")
 	})
-}
-
-// Company is waited for, what Azure asked for is not cut short.
-func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
-	at := seconds(1000)
-	g := group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
-	if !g.gathers(at, interval) {
-		t.Error("it waits for company alone")
-	}
-	g.parkedUntil = at.Add(50 * time.Millisecond)
-	if g.gathers(at, interval) {
-		t.Error("it is parked")
-	}
 }

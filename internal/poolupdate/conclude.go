@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -26,7 +24,10 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r poolwri
 	h.owed = h.owed && !r.Directed()
 	cause := causeOf(ops, r.Settled())
 	outcome, told := r.Reported(id)
-	h = l.remember(h, outcome, r.Fault, cause, start, now)
+	h, refused := h.remember(outcome, r.Fault, cause, start, now, l.cfg.Interval)
+	if refused { // it is what the write was refused for
+		l.wholeAfter = time.Time{}
+	}
 
 	var retryAt time.Time
 	if r.Fault != nil {
@@ -80,39 +81,6 @@ func (l *lane) lookAt(pool lb.PoolKey, h history, now time.Time) time.Time {
 // relevant drops the operations that have nobody left to serve.
 func (l *lane) relevant(ops []Operation) []Operation {
 	return slices.DeleteFunc(ops, func(op Operation) bool { return !l.cfg.Cluster.Relevant(op) })
-}
-
-// remember brings a pool's history up to date. A pass is spent by fresh work alone:
-// a retry has waited its interval already.
-func (l *lane) remember(h history, outcome poolwrite.Outcome, f *fault.Fault, by cause, start, now time.Time) history {
-	if outcome == poolwrite.Postponed {
-		h.postponed++
-		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
-		return h
-	}
-	switch outcome {
-	case poolwrite.Written, poolwrite.Unchanged:
-		h.apart = false
-	case poolwrite.Terminal, poolwrite.Refused:
-		if f != nil && f.Exhausted() {
-			break // that is nothing about the pool
-		}
-		if h.apart { // it is what the write was refused for
-			l.wholeAfter = time.Time{}
-		}
-		h.apart = true
-	}
-	h.postponed, h.holdUntil = 0, time.Time{}
-	if by.member {
-		h.lastAttempt = start
-	}
-	if by.admin {
-		h.lastAdmin = start
-	}
-	if by.fresh {
-		h.passes = h.passes.take(start, l.cfg.Interval)
-	}
-	return h
 }
 
 func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r poolwrite.Result) {

@@ -68,27 +68,3 @@ func troubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look boo
 	}
 	return now
 }
-
-// watch makes a pool one that is looked at. The caller holds q.mu.
-func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
-	w.driftAt = w.history.lookAt(key, now, q.driftPeriod)
-	q.nextDrift = earlier(q.nextDrift, w.driftAt)
-}
-
-// look marks the pools whose moment has come. What has operations is read anyway. The
-// cost grows with the lane's pools, and is paid once for each look. The caller holds q.mu.
-func (q *queue) look(now time.Time) {
-	if q.nextDrift.IsZero() || q.nextDrift.After(now) {
-		return
-	}
-	q.nextDrift = time.Time{}
-	for key, w := range q.pools {
-		if !w.driftAt.IsZero() && !w.driftAt.After(now) {
-			w.driftDue = !w.inFlight
-			w.driftSince = now
-			q.hold(key, w, w.ops)
-			w.driftAt = driftAfter(key, now, q.driftPeriod)
-		}
-		q.nextDrift = earlier(q.nextDrift, w.driftAt)
-	}
-}

@@ -103,15 +103,6 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-// obstacle is what keeps a lane from a pass.
-type obstacle struct {
-	askAt time.Time // again; zero if nothing kept it
-	// until is when the obstacle is over; zero if nobody knows.
-	until time.Time
-	cause Cause
-	why   string
-}
-
 // tell says which pools wait, and for what.
 func (l *lane) tell(met obstacle, now time.Time) {
 	for _, w := range l.queue.news(met, now, l.cfg.Interval) {

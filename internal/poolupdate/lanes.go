@@ -213,17 +213,6 @@ func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(),
 	}
 }
 
-// Backlog is what waits in all lanes.
-type Backlog struct {
-	// Operations counts those that wait, parked ones included.
-	Operations int
-	// Parked counts the pools that wait for a Retry-After.
-	Parked int
-	// Oldest is when the oldest operation was queued that is not settled, one under
-	// way included; zero if there is none.
-	Oldest time.Time
-}
-
 // Backlog returns what waits now. Its cost grows with the number of pools.
 func (ls *Lanes) Backlog() Backlog {
 	var b Backlog

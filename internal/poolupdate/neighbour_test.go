@@ -105,7 +105,7 @@ func TestAWholeWriteIsShared(t *testing.T) {
 		q.add(now, Operation{Ref: Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	together := map[lb.PoolKey]bool{}
-	for _, key := range q.together(now.Add(debounce), interval, leaves{wholewrite.Yes, wholewrite.Yes}) {
+	for _, key := range q.together(now.Add(debounce), interval, wholewrite.Leaves{Addresses: wholewrite.Yes, States: wholewrite.Yes}) {
 		together[key] = true
 	}
 	for _, key := range mine {

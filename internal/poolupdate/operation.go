@@ -92,3 +92,19 @@ func (o Operation) absorb(older Operation) Operation {
 	}
 	return o
 }
+
+// Told is what people have heard of a pool, as far as it decides what they hear next. Its
+// zero value is nothing, or that all is well.
+type Told struct {
+	// Failure is true if the last word was Retrying or Failed: once the pool is level,
+	// somebody waits to hear so.
+	Failure bool
+	// GivenUpFor is what the last change was given up for; empty if it was not. See Report.
+	GivenUpFor string
+}
+
+// asFill returns the operation that fills the pool, which has lost its members, on behalf of
+// this one.
+func (o Operation) asFill(now time.Time) Operation {
+	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, ChangedAt: now, New: true, queuedAt: now}
+}

@@ -78,39 +78,6 @@ type Reporter interface {
 	Wait(w Waiting)
 }
 
-// Waiting is a pool with an operation that is not attempted yet.
-type Waiting struct {
-	Ref   Ref
-	Pool  lb.PoolID
-	Cause Cause
-	// Look is true if nothing is known to have changed: the pool has to be read, and
-	// what was said of it stands until then.
-	Look bool
-	// Admin is true if a change of admin states waits.
-	Admin bool
-	// Since is when it was seen to wait: a report of a later time knows better.
-	Since time.Time
-	// Until is when an attempt is allowed; zero if nobody knows.
-	Until time.Time
-	// Why names what is closed, or who holds the lease; empty for other causes.
-	Why string
-}
-
-// Cause is what a change waits for.
-type Cause string
-
-// The causes.
-const (
-	CauseGate       Cause = "Gate"       // Azure takes no requests of the subscription, or for the load balancer
-	CauseRetryAfter Cause = "RetryAfter" // Azure asked to leave this pool alone for a while
-	CauseLease      Cause = "Lease"      // another controller is at work
-	CausePace       Cause = "Pace"       // the pool is busy, or a quota comes back step by step
-	CauseBehind     Cause = "Behind"     // something else on its load balancer goes first
-)
-
-// soft reports a wait that is part of the normal course.
-func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
-
 // Report is what became of one attempt to bring a pool level.
 type Report struct {
 	Ref     Ref

@@ -168,81 +168,12 @@ func (q *queue) lineUp(groups []group) {
 	}
 }
 
-// taken is what an attempt works with.
-type taken struct {
-	pool    lb.PoolKey
-	of      *waiting // whom it was taken from; nil if the pool was forgotten
-	ops     []Operation
-	history history
-	told    map[ServiceName]word
-	// driftDue is true if the pool was due to be looked at.
-	driftDue bool
-}
-
 // group is the pool as admission looks at it.
 func (w *waiting) group(key lb.PoolKey) group {
-	g := summarize(key, w.ops, w.history)
 	if len(w.ops) == 0 {
-		g.firstQueued, g.namespace = w.driftSince, w.subject.Ref.Namespace
+		return lookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
 	}
-	return g
-}
-
-// take moves a pool's operations out of the queue for an attempt.
-func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) taken {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := q.pools[pool]
-	if w == nil {
-		return taken{}
-	}
-	g := w.group(pool)
-	member, admin := g.due(now, interval)
-	q.line.Took(g.namespace)
-	t := q.takeLocked(pool, w, now)
-	for i := range t.ops {
-		if t.ops[i].Admin {
-			t.ops[i].carried = member && !admin
-		} else {
-			t.ops[i].carried = admin && !member
-		}
-	}
-	return t
-}
-
-// takeLocked is take for a pool that is there. The caller holds q.mu.
-func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
-	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: maps.Clone(w.told), driftDue: w.driftDue}
-	if len(t.ops) == 0 && w.driftDue {
-		t.ops = []Operation{w.subject.asDrift(now)}
-	}
-	w.driftDue = false
-	q.hold(pool, w, nil)
-	w.inFlight, w.oldest, w.announced = true, summarize(pool, t.ops, w.history).oldest(), Waiting{}
-	return t
-}
-
-// done ends an attempt: what is to be tried again comes back, ahead of what came
-// meanwhile, and the pool's history and level are replaced. A pool that was forgotten
-// meanwhile is left alone, also if it came back.
-func (q *queue) done(t taken, requeue []Operation, h history, level *uint64, told map[word][]ServiceName) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := t.of
-	if w == nil || q.pools[t.pool] != w {
-		return
-	}
-	// A look that was postponed is not an operation that waits.
-	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op Operation) bool { return op.drift })
-	requeue = slices.DeleteFunc(requeue, func(op Operation) bool { return op.drift })
-	q.hold(t.pool, w, coalesce(requeue, w.ops...))
-	w.history, w.inFlight, w.level = h, false, level
-	q.watch(t.pool, w, time.Now())
-	for _, said := range []word{wordUpdated, wordRetrying, wordFailed} {
-		for _, s := range told[said] {
-			w.told[s] = said
-		}
-	}
+	return summarize(key, w.ops, w.history)
 }
 
 // levelAs reports whether the pool is known to hold the membership of this
@@ -252,73 +183,6 @@ func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 	defer q.mu.Unlock()
 	w := q.pools[pool]
 	return w != nil && !w.inFlight && len(w.ops) == 0 && w.level != nil && *w.level == fingerprint
-}
-
-// coalesce appends newer operations to older ones, except those that an older one
-// stands for already. One that speaks for a Service takes the place of one of the same
-// BackendPool that speaks for nobody.
-func coalesce(older []Operation, newer ...Operation) []Operation {
-	for _, op := range newer {
-		if op.Admin {
-			older = coalesceAdmin(older, op)
-			continue
-		}
-		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
-			older[at].ChangedAt = earlier(older[at].ChangedAt, op.ChangedAt)
-			older[at].New = older[at].New || op.New
-			continue
-		}
-		nobodys := slices.IndexFunc(older, func(o Operation) bool {
-			return o.fresh() && op.fresh() && o.Ref == op.Ref && o.Service == ServiceName{}
-		})
-		if nobodys < 0 {
-			older = append(older, op)
-			continue
-		}
-		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, earlier(older[nobodys].ChangedAt, op.ChangedAt)
-		op.New = op.New || older[nobodys].New
-		older[nobodys] = op
-	}
-	return older
-}
-
-// coalesceAdmin keeps one admin operation a pool, the newest.
-func coalesceAdmin(older []Operation, op Operation) []Operation {
-	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
-	if at < 0 {
-		return append(older, op)
-	}
-	older[at] = op.absorb(older[at])
-	return older
-}
-
-// backlog adds what waits here to b. Parked means by a Retry-After that is not over.
-func (q *queue) backlog(b Backlog, now time.Time) Backlog {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	b.Operations += q.depth
-	for _, w := range q.pools {
-		oldest := time.Time{}
-		if w.inFlight {
-			oldest = w.oldest
-		}
-		if g := summarize("", w.ops, w.history); len(w.ops) > 0 {
-			oldest = earlier(oldest, g.oldest())
-			if later(g.parkedUntil, w.history.notBefore).After(now) {
-				b.Parked++
-			}
-		}
-		b.Oldest = earlier(b.Oldest, oldest)
-	}
-	return b
-}
-
-// earlier returns the earlier of two times; the zero time is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func (q *queue) signal() {

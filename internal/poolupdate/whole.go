@@ -24,7 +24,7 @@ const sideBySide = 8
 // for, other than that somebody else is at work or that Azure gives no answer, is nobody's
 // attempt: one of the pools may be at fault, so each goes by itself from then on until it is
 // level. The caller holds the lane and the lease.
-func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may leaves, valid func() bool) {
+func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leaves, valid func() bool) {
 	parcels := l.takeAll(due)
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
 	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
@@ -45,7 +45,7 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may leaves, valid fu
 type joint struct {
 	lane        *lane
 	ctx, within context.Context //nolint:containedctx // it lives as long as the attempt
-	may         leaves
+	may         wholewrite.Leaves
 	valid       func() bool
 	// trial are the changes that are tried, and sent is true once a write has left: before that
 	// nothing was tried. last is true where a write that another was faster than is not made again.
@@ -116,13 +116,13 @@ func moves(b lb.LoadBalancer) bool {
 func (j *joint) permitted(writes []parcel) []parcel {
 	var all, others []parcel
 	for _, p := range writes {
-		if j.may.allows(p.r.Todo) {
+		if allowed(j.may, p.r.Todo) {
 			all = append(all, p)
 		} else {
 			others = append(others, p)
 		}
 	}
-	if len(all) < wholeFrom && len(j.may.tries(all)) > 0 {
+	if len(all) < wholeFrom && len(j.may.Tries(changesIn(all))) > 0 {
 		all, others = nil, writes
 	}
 	for _, p := range others {
@@ -135,7 +135,7 @@ func (j *joint) permitted(writes []parcel) []parcel {
 // or a second write would try what is not on record, it returns false, and the pools go by themselves.
 func (j *joint) begin(writes []parcel) bool {
 	l := j.lane
-	tries := slices.DeleteFunc(j.may.tries(writes), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
+	tries := slices.DeleteFunc(j.may.Tries(changesIn(writes)), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
 	if len(tries) == 0 {
 		return true
 	}
@@ -179,7 +179,7 @@ func (j *joint) due(writes []parcel) []parcel {
 			l.queue.done(p.taken, nil, p.taken.history, nil, nil)
 		}
 	}
-	if len(due) < wholeFrom && len(j.trial) > 0 || !slices.Equal(j.may.tries(due), j.may.tries(writes)) {
+	if len(due) < wholeFrom && len(j.trial) > 0 || !slices.Equal(j.may.Tries(changesIn(due)), j.may.Tries(changesIn(writes))) {
 		for _, p := range due {
 			l.alone(p, false)
 		}

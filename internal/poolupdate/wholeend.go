@@ -4,7 +4,6 @@ package poolupdate
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"weir.dev/weir/internal/fault"
@@ -28,7 +27,7 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 		return writes
 	}
 	if f.Ended || f.Undecided || j.within.Err() != nil {
-		l.queue.lookAtOthers(writes, time.Now())
+		l.queue.lookAtOthers(keys(writes), time.Now())
 	}
 	if len(j.trial) == 0 || j.ctx.Err() != nil {
 		l.unmade(j.ctx, j.within, writes, err)
@@ -77,19 +76,6 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 	}
 }
 
-// lookAtOthers has all pools looked at that a write of their load balancer was not made for.
-// Azure took it, and if it failed in the end they are out of force as well, level or not.
-func (q *queue) lookAtOthers(writes []parcel, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for key, w := range q.pools {
-		if !w.driftDue && !slices.ContainsFunc(writes, func(p parcel) bool { return p.taken.pool == key }) {
-			w.driftDue, w.driftSince = true, now
-			q.hold(key, w, w.ops)
-		}
-	}
-}
-
 // made settles what Azure shows after a write. What this process has not seen Azure do is read
 // back, for the answer may repeat what was sent.
 func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
@@ -127,19 +113,4 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 func (l *lane) alone(p parcel, mayLand bool) {
 	l.queue.part(p.taken, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
-}
-
-// part has a pool have no part in writes of the whole load balancer. owed is true if the last
-// one may have landed.
-func (q *queue) part(t taken, owed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.apart, t.of.history.owed = true, t.of.history.owed || owed
-}
-
-// wait has a pool wait for a time that Azure has named.
-func (q *queue) wait(t taken, until time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.notBefore = later(t.of.history.notBefore, until)
 }

@@ -137,3 +137,57 @@ func TestPassesLaw(t *testing.T) {
 		t.Errorf("a pool that always asks got %d passes in ten intervals", n)
 	}
 }
+
+// Company is waited for, what Azure asked for is not cut short.
+func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
+	at := seconds(1000)
+	g := group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
+	if !g.gathers(at, interval) {
+		t.Error("it waits for company alone")
+	}
+	g.parkedUntil = at.Add(50 * time.Millisecond)
+	if g.gathers(at, interval) {
+		t.Error("it is parked")
+	}
+}
+
+// Its Service has waited for it long enough: a pool that has just been made waits for neither
+// company nor pace, but for what Azure has asked.
+func TestANewPoolIsNotKeptWaiting(t *testing.T) {
+	fills := Operation{New: true, queuedAt: seconds(1)}
+	for _, row := range []struct {
+		name string
+		ops  []Operation
+		h    history
+		want time.Time
+	}{
+		{"for company", []Operation{fills}, history{}, seconds(1)},
+		{"for pace", []Operation{fills}, history{passes: passes{taken: 3, refill: seconds(0)}}, seconds(1)},
+		{"with a change that waits for company", []Operation{{queuedAt: seconds(0.9)}, fills}, history{}, seconds(0.9)},
+		{"but for a Retry-After", []Operation{fills}, history{notBefore: seconds(60)}, seconds(60)},
+		{"but for what is ours and not ready", []Operation{fills}, history{holdUntil: seconds(8)}, seconds(8)},
+		{"but for a retry, which has met something", []Operation{{retryCount: 1}, fills}, history{lastAttempt: seconds(0)}, seconds(30)},
+		{"once it has failed it is one like any other", []Operation{{New: true, retryCount: 1}}, history{lastAttempt: seconds(0)}, seconds(30)},
+	} {
+		if got := summarize("p", row.ops, row.h).readyAt(seconds(1), interval); !got.Equal(row.want) {
+			t.Errorf("%s: ready at %s, want %s", row.name, got.Sub(start), row.want.Sub(start))
+		}
+	}
+	empty, busy := summarize("z", []Operation{fills}, history{}), summarize("a", []Operation{{queuedAt: seconds(0)}}, history{})
+	empty.ready, busy.ready = seconds(1), seconds(0.25)
+	if !empty.before(busy, seconds(2), interval) {
+		t.Error("of one namespace, the pool that serves nobody goes first")
+	}
+}
+
+// A new pool that Azure does not let fill keeps the pace of others.
+func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
+	for about, h := range map[string]history{"given up": {gaveUp: "Terminal Poison"}, "refused": {apart: true}} {
+		if g := summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.fills || !g.fresh {
+			t.Errorf("%s: it waits for no pace", about)
+		}
+	}
+	if g := summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, history{}); !g.fills {
+		t.Error("a new pool is kept waiting")
+	}
+}
