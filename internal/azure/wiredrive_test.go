@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -99,9 +100,9 @@ type service struct {
 	seen chan struct{}
 }
 
-func (*service) Relevant(poolupdate.Operation) bool { return true }
+func (*service) Relevant(poolschedule.Operation) bool { return true }
 
-func (s *service) Desired(poolupdate.Ref) (poolwrite.Desired, error) {
+func (s *service) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return poolwrite.Desired{
@@ -110,7 +111,7 @@ func (s *service) Desired(poolupdate.Ref) (poolwrite.Desired, error) {
 	}, nil
 }
 
-func (s *service) Record(_ context.Context, _ poolupdate.Ref, in poolwrite.Intent) error {
+func (s *service) Record(_ context.Context, _ poolschedule.Ref, in poolwrite.Intent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written, s.taken = in.Written, true
@@ -140,7 +141,7 @@ func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt i
 	var running sync.WaitGroup
 	running.Go(func() { lanes.Run(ctx) })
 	defer func() { stop(); running.Wait() }()
-	lanes.Add(poolupdate.Operation{Pool: webPool, Service: poolupdate.ServiceName{Namespace: "shop", Name: "web"}, ChangedAt: time.Now()})
+	lanes.Add(poolschedule.Operation{Pool: webPool, Service: poolschedule.ServiceName{Namespace: "shop", Name: "web"}, ChangedAt: time.Now()})
 	attempts := 0
 	for more := true; more; attempts++ {
 		r := <-svc.reports
@@ -163,7 +164,7 @@ func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt i
 func told(t *testing.T, r poolupdate.Report) string {
 	t.Helper()
 	word, words := "", 0
-	for w, services := range map[string][]poolupdate.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {
+	for w, services := range map[string][]poolschedule.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {
 		if words += len(services); len(services) > 0 {
 			word = w
 		}

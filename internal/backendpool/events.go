@@ -4,6 +4,7 @@ package backendpool
 
 import (
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
@@ -37,7 +38,7 @@ func (c *Controller) warn(p *v1alpha1.BackendPool, reason, why string) {
 
 // said is one word of an attempt, and whom it is for.
 type said struct {
-	to           []poolupdate.ServiceName
+	to           []poolschedule.ServiceName
 	kind, reason string
 	text         func(poolupdate.Report) string
 }

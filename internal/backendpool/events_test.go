@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
@@ -20,7 +21,7 @@ import (
 // The words, types and reasons of the three events are a contract with people and tools: they
 // stand here as they are written, and not by the names of constants.
 func TestTheWordsOfTheThreeEvents(t *testing.T) {
-	web := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}}
+	web := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}}
 	refused := &fault.Fault{Class: fault.Terminal, Code: "InvalidRequestFormat", Err: errors.New("put backend pool web: 400 InvalidRequestFormat: Not now")}
 	throttled := &fault.Fault{Class: fault.Retriable, Code: "TooManyRequests", Err: errors.New("put backend pool web: 429 TooManyRequests: slow down")}
 	for _, tt := range []struct {

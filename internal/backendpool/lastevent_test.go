@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
@@ -16,7 +17,7 @@ import (
 // told has the Service of the desk hear of an attempt.
 func (d *desk) told(o poolwrite.Outcome, givenUpFor string, edit ...func(*poolupdate.Report)) {
 	d.Helper()
-	name := []poolupdate.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}
+	name := []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}
 	d.reports(o, append([]func(*poolupdate.Report){func(r *poolupdate.Report) {
 		switch r.GivenUpFor = givenUpFor; {
 		case r.Settled:
@@ -30,7 +31,7 @@ func (d *desk) told(o poolwrite.Outcome, givenUpFor string, edit ...func(*poolup
 }
 
 // startsAnew has another process take the desk, with nothing but what the API server holds.
-func (d *desk) startsAnew() poolupdate.Told {
+func (d *desk) startsAnew() poolschedule.Told {
 	d.Helper()
 	stored := d.p.DeepCopy()
 	d.status().DeepCopyInto(&stored.Status)
@@ -50,7 +51,7 @@ func (d *desk) startsAnew() poolupdate.Told {
 	return d.lanes.ops[0].Told
 }
 
-func (d *desk) recalls(want poolupdate.Told) {
+func (d *desk) recalls(want poolschedule.Told) {
 	d.Helper()
 	if got := d.startsAnew(); got != want {
 		d.Errorf("recalls %+v of %+v, want %+v", got, d.status().Told, want)
@@ -61,25 +62,25 @@ func (d *desk) recalls(want poolupdate.Told) {
 // one ends.
 func TestTheLastWordIsReadBack(t *testing.T) {
 	d := atDesk(t)
-	failed := poolupdate.Told{Failure: true, GivenUpFor: "Terminal Bad"}
+	failed := poolschedule.Told{Failure: true, GivenUpFor: "Terminal Bad"}
 	for _, step := range []struct {
 		name string
 		does func()
-		want poolupdate.Told
+		want poolschedule.Told
 	}{
-		{"an attempt of which nobody was told", func() { d.reports(poolwrite.Unchanged, addressesOfOurs) }, poolupdate.Told{}},
-		{"Retrying", func() { d.told(poolwrite.Retriable, "") }, poolupdate.Told{Failure: true}},
-		{"killed in the midst of a write", func() { d.records() }, poolupdate.Told{Failure: true}},
+		{"an attempt of which nobody was told", func() { d.reports(poolwrite.Unchanged, addressesOfOurs) }, poolschedule.Told{}},
+		{"Retrying", func() { d.told(poolwrite.Retriable, "") }, poolschedule.Told{Failure: true}},
+		{"killed in the midst of a write", func() { d.records() }, poolschedule.Told{Failure: true}},
 		{"Failed", func() { d.told(poolwrite.Terminal, "Terminal Bad") }, failed},
 		{"a silent look, for the same", func() {
 			d.reports(poolwrite.Terminal, func(r *poolupdate.Report) { r.GivenUpFor = "Terminal Bad" })
 		}, failed},
 		{"killed in the midst of another", func() { d.records() }, failed},
 		{"an attempt that was put off", func() { d.reports(poolwrite.Postponed) }, failed},
-		{"gone: nobody is told, and nothing is given up", func() { d.reports(poolwrite.Stale) }, poolupdate.Told{Failure: true}},
+		{"gone: nobody is told, and nothing is given up", func() { d.reports(poolwrite.Stale) }, poolschedule.Told{Failure: true}},
 		{"Failed, for a very long code", func() { d.told(poolwrite.Terminal, "Terminal "+strings.Repeat("x", 500)) },
-			poolupdate.Told{Failure: true, GivenUpFor: "Terminal " + strings.Repeat("x", words.MaxCode-len("Terminal …")) + "…"}},
-		{"Updated", func() { d.told(poolwrite.Written, "", addressesOfOurs) }, poolupdate.Told{}},
+			poolschedule.Told{Failure: true, GivenUpFor: "Terminal " + strings.Repeat("x", words.MaxCode-len("Terminal …")) + "…"}},
+		{"Updated", func() { d.told(poolwrite.Written, "", addressesOfOurs) }, poolschedule.Told{}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			d.T = t
@@ -104,7 +105,7 @@ func TestTheLastWordIsThatOfItsService(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	e := d.statuses.Known(RefOf(d.p))
-	if got := e.lastTold("another"); got != (poolupdate.Told{}) {
+	if got := e.lastTold("another"); got != (poolschedule.Told{}) {
 		t.Errorf("another Service: %+v", got)
 	}
 }
@@ -146,8 +147,8 @@ func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
 		t.Errorf("told: %s", got)
 	}
 	// And where the BackendPool has gone meanwhile, the Service hears all the same.
-	r := poolupdate.Report{Ref: poolupdate.Ref{Namespace: d.p.Namespace, Name: "gone", UID: "u"}, Pool: lb.PoolID{}, Outcome: poolwrite.Terminal}
-	r.Failed = []poolupdate.ServiceName{{Namespace: d.p.Namespace, Name: "web"}}
+	r := poolupdate.Report{Ref: poolschedule.Ref{Namespace: d.p.Namespace, Name: "gone", UID: "u"}, Pool: lb.PoolID{}, Outcome: poolwrite.Terminal}
+	r.Failed = []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: "web"}}
 	d.Report(d.Context(), r)
 	if got := d.said(); got != "Service "+EventFailed {
 		t.Errorf("told: %s", got)

@@ -14,7 +14,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
@@ -42,7 +42,7 @@ func (e *Entry) Recorded() poolwrite.Recorded {
 // Record implements poolupdate.Ledger. On an error nothing was recorded, as far as
 // the next attempt is concerned; if the API has taken it all the same, the next write
 // of the status replaces it.
-func (c *Controller) Record(ctx context.Context, ref poolupdate.Ref, intent poolwrite.Intent) error {
+func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
 	e, p := c.known(ref)
 	if p == nil {
 		return ErrGone

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -105,7 +106,7 @@ func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
 func TestNobodyIsLeftToBeTold(t *testing.T) {
 	d := atDesk(t)
 	d.serviceGoes()
-	names := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "other"}}
+	names := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "other"}}
 	d.reports(poolwrite.Retriable, func(r *poolupdate.Report) { r.Retrying, r.Failed, r.Updated = names, names, names })
 	if got := d.said(); strings.Contains(got, "Service ") {
 		t.Errorf("events: %s", got)
@@ -117,7 +118,7 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 	d := atDesk(t)
 	reconciles := func() {
 		t.Helper()
-		if err := d.EndpointsChanged(t.Context(), poolupdate.ServiceName{Namespace: "shop", Name: "web"}, time.Now()); err != nil {
+		if err := d.EndpointsChanged(t.Context(), poolschedule.ServiceName{Namespace: "shop", Name: "web"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,12 +12,13 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
 
 // desired is what an attempt works with that looks at the cluster now.
-func (c *cluster) desired(t *testing.T, ref poolupdate.Ref) poolwrite.Desired {
+func (c *cluster) desired(t *testing.T, ref poolschedule.Ref) poolwrite.Desired {
 	t.Helper()
 	d, err := c.Desired(ref)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -43,7 +44,7 @@ func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 	if got := fmt.Sprint(api.writes[1].WrittenAddresses); got != "[10.0.0.1]" {
 		t.Errorf("recorded %s", got)
 	}
-	if err := c.Record(t.Context(), poolupdate.Ref{Namespace: "shop", Name: "a", UID: "other"}, intent); !errors.Is(err, ErrGone) {
+	if err := c.Record(t.Context(), poolschedule.Ref{Namespace: "shop", Name: "a", UID: "other"}, intent); !errors.Is(err, ErrGone) {
 		t.Errorf("recording for another BackendPool of the name: %v", err)
 	}
 }

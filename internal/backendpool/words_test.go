@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
@@ -190,11 +191,11 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 	set.Draining = []membership.Drain{{Node: "b", IP: nodeAt("n1")}, {Node: "a", IP: nodeAt("n2")}}
 	for _, record := range [][]string{{"10.0.0.1", "10.0.0.2"}, {"10.0.0.2", "10.0.0.1"}} {
 		e := &Entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: record, Down: []v1alpha1.DownAddress{{Address: record[0]}}}}
-		if ops := e.operations(poolupdate.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || !ops[0].Admin || ops[0].Stake.Leaves != 1 {
+		if ops := e.operations(poolschedule.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || !ops[0].Admin || ops[0].Stake.Leaves != 1 {
 			t.Errorf("%v: %+v", record, ops)
 		}
 		e.status.Down = []v1alpha1.DownAddress{{Address: record[0]}, {Address: record[1]}}
-		if ops := e.operations(poolupdate.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || ops[0].Admin {
+		if ops := e.operations(poolschedule.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || ops[0].Admin {
 			t.Errorf("%v: %+v", record, ops)
 		}
 	}

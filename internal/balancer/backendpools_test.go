@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/service"
@@ -22,7 +23,7 @@ import (
 // backendPool is what Kubernetes keeps of a pool that Weir fills, the record of what it wrote
 // included: it outlives the process. Only a stage that keeps pools has them.
 type backendPool struct {
-	ref      poolupdate.Ref
+	ref      poolschedule.Ref
 	id       lb.PoolID
 	pool     service.Pool
 	service  string // empty for a pool of nodes
@@ -36,7 +37,7 @@ type pools struct{ process *process }
 func (p pools) stage() *stage { return p.process.stage }
 
 // of returns a BackendPool. The caller holds s.mu.
-func (p pools) of(ref poolupdate.Ref) *backendPool {
+func (p pools) of(ref poolschedule.Ref) *backendPool {
 	b := p.stage().backends[ref.Name]
 	if b == nil || b.ref != ref || p.process.dead {
 		return nil
@@ -62,7 +63,7 @@ func (s *stage) members(pool service.Pool) []lb.Address {
 }
 
 // Relevant implements poolupdate.Cluster.
-func (p pools) Relevant(op poolupdate.Operation) bool {
+func (p pools) Relevant(op poolschedule.Operation) bool {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	return p.of(op.Ref) != nil
@@ -71,7 +72,7 @@ func (p pools) Relevant(op poolupdate.Operation) bool {
 var errNoBackendPool = errors.New("the BackendPool is gone")
 
 // Desired implements poolupdate.Cluster.
-func (p pools) Desired(ref poolupdate.Ref) (poolwrite.Desired, error) {
+func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	b := p.of(ref)
@@ -87,7 +88,7 @@ func (p pools) Desired(ref poolupdate.Ref) (poolwrite.Desired, error) {
 }
 
 // Record implements poolupdate.Ledger.
-func (p pools) Record(_ context.Context, ref poolupdate.Ref, in poolwrite.Intent) error {
+func (p pools) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	b := p.of(ref)
@@ -138,7 +139,7 @@ func (p pools) lookAgain(b *backendPool) {
 	p.process.missing--
 	p.stage().mu.Unlock()
 	if there {
-		p.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id})
+		p.process.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id})
 	}
 }
 
@@ -159,9 +160,9 @@ func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
 		needed[name] = true
 		if is := s.backends[name]; is == nil || is.deleting {
 			s.uids++
-			b.ref = poolupdate.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
+			b.ref = poolschedule.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
 			s.backends[name] = b
-			p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), New: true})
+			p.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), New: true})
 		}
 	}
 	return needed
@@ -215,7 +216,7 @@ func (p *process) keepPools(res balancer.Result) {
 			p.running.Go(func() { p.lanes.Forget(b.id) })
 		case b.service == res.Service && !needed[name]:
 			b.deleting = true
-			p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now()})
+			p.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now()})
 		}
 	}
 }
@@ -226,7 +227,7 @@ func (p *process) lookAtPools() {
 	defer p.stage.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(p.stage.backends)) {
 		b := p.stage.backends[name]
-		p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id})
+		p.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id})
 	}
 }
 
@@ -241,7 +242,7 @@ func (s *stage) taint(node string, drains bool) {
 	s.draining[node] = drains
 	for _, name := range slices.Sorted(maps.Keys(s.backends)) {
 		if b := s.backends[name]; !b.deleting {
-			s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, Admin: true, ChangedAt: time.Now()})
+			s.process.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id, Admin: true, ChangedAt: time.Now()})
 		}
 	}
 }

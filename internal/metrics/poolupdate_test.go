@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -28,7 +29,7 @@ var pool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "sub", Reso
 func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
-	service := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
+	service := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
 	conflict := &fault.Fault{Class: fault.Retriable, Reason: "conflict"}
 	retrying := poolupdate.Report{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second, Overtaken: true}
 	for _, r := range []poolupdate.Report{
@@ -227,7 +228,7 @@ func TestSeriesAfterChurn(t *testing.T) {
 	}
 	report := func(subscription, group string) {
 		at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: group, Name: "kubernetes"}, Name: "web"}
-		service := []poolupdate.ServiceName{{Namespace: "shop", Name: group}}
+		service := []poolschedule.ServiceName{{Namespace: "shop", Name: group}}
 		updates.Report(poolupdate.Report{Pool: at, Outcome: poolwrite.Written, Updated: service, AdminTried: true})
 		updates.Report(poolupdate.Report{Pool: at, Outcome: poolwrite.Terminal, Failed: service, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}})
 	}

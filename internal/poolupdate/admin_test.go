@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // inAdminWorld is a world in which addresses are set Down.
@@ -144,7 +145,7 @@ func TestWithoutTheSettingWhatWasTakenBackIsForgotten(t *testing.T) {
 
 // drain has nodes of a pool be Down, or be so no more, and tells its lane.
 func (w *world) drain(id lb.PoolID, members string) {
-	op := Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
+	op := poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
 	w.set(func() {
 		w.wanted[id.Name] = addresses(members)
 		op.Stake = w.stake(id)
@@ -153,8 +154,8 @@ func (w *world) drain(id lb.PoolID, members string) {
 }
 
 // stake counts what a change of admin states is about. The caller holds w.mu.
-func (w *world) stake(id lb.PoolID) Stake {
-	var s Stake
+func (w *world) stake(id lb.PoolID) poolschedule.Stake {
+	var s poolschedule.Stake
 	for _, a := range w.wanted[id.Name] {
 		down := slices.Contains(w.down[id.Name], a.IP)
 		switch {
@@ -257,7 +258,7 @@ func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 		w.wait(2 * time.Second)
 		w.expectReports("web Retriable Retrying:web", "web Retriable (admin) admin failed", "web Retriable (admin)")
 		for _, op := range w.standing(web).ops {
-			if op.member() && op.retryCount != 1 || op.Admin && op.tries != 2 || op.carried {
+			if op.Member() && op.RetryCount != 1 || op.Admin && op.Tries != 2 || op.Carried {
 				t.Errorf("%+v", op)
 			}
 		}
@@ -385,9 +386,9 @@ func TestAdminStatesGiveNothingUp(t *testing.T) {
 		w.level(web)
 		w.failing("PUT", 2, fault.Answer{Status: 403})
 		w.set(func() { w.wanted["web"] = addresses("n1=10.0.0.1/Down") })
-		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Admin: true, ChangedAt: time.Now()})
+		w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, Admin: true, ChangedAt: time.Now()})
 		w.wait(500 * time.Millisecond)
-		if w.standing(web).history.gaveUp != "" {
+		if w.standing(web).history.GaveUp != "" {
 			t.Error("a change was given up that there was not")
 		}
 		w.wait(20 * time.Second)

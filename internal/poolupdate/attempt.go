@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 )
 
@@ -19,7 +20,7 @@ var (
 
 // try is what an attempt is for, and what it asks on its way.
 type try struct {
-	ref  Ref
+	ref  poolschedule.Ref
 	pool lb.PoolID
 	// valid reports whether a write may still start, and needed whether anybody still waits
 	// for one.
@@ -42,12 +43,12 @@ func (t try) mayWrite() error {
 // lease is still valid then.
 //
 // h is what was remembered of the pool before it.
-func (c *Config) attempt(ctx context.Context, t try, h history) poolwrite.Result {
+func (c *Config) attempt(ctx context.Context, t try, h poolschedule.History) poolwrite.Result {
 	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
 	r := c.begin(h)
 	err := c.bringLevel(within, t, &r)
-	return r.End(ctx, within, err)
+	return r.End(err, ctx.Err() != nil, within.Err() != nil)
 }
 
 func (c *Config) bringLevel(ctx context.Context, t try, r *poolwrite.Result) error {
@@ -63,8 +64,8 @@ func (c *Config) bringLevel(ctx context.Context, t try, r *poolwrite.Result) err
 }
 
 // begin returns the result of an attempt that has found out nothing yet.
-func (c *Config) begin(h history) poolwrite.Result {
-	return poolwrite.Begin(h.writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
+func (c *Config) begin(h poolschedule.History) poolwrite.Result {
+	return poolwrite.Begin(h.Writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
 }
 
 // writeRead writes a pool that was read, if it is not level.
@@ -87,7 +88,7 @@ func (c *Config) writeRead(ctx context.Context, t try, observed lb.Pool, r *pool
 // prepare computes what a pool that was read has to become by the newest membership, and records
 // it if that has to be written. states is true if the admin states of a pool of network interfaces
 // are, too.
-func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
+func (c *Config) prepare(ctx context.Context, ref poolschedule.Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
 	if err = r.Read(observed, states); err != nil {
 		return false, err
 	}
@@ -119,7 +120,7 @@ func (c *Config) prepare(ctx context.Context, ref Ref, observed lb.Pool, states 
 }
 
 // desired asks what a pool has to hold. While that is not known nobody's retry pays for it.
-func (c *Config) desired(ref Ref) (poolwrite.Desired, error) {
+func (c *Config) desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	want, err := c.Cluster.Desired(ref)
 	if err != nil {
 		return poolwrite.Desired{}, fmt.Errorf("%w: cannot read what is ours: %w", poolwrite.ErrNotReady, err)

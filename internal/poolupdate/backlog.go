@@ -2,7 +2,11 @@
 
 package poolupdate
 
-import "time"
+import (
+	"time"
+
+	"weir.dev/weir/internal/poolschedule"
+)
 
 // Backlog is what waits in all lanes.
 type Backlog struct {
@@ -25,13 +29,13 @@ func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 		if w.inFlight {
 			oldest = w.oldest
 		}
-		if g := summarize("", w.ops, w.history); len(w.ops) > 0 {
-			oldest = earlier(oldest, g.oldest())
-			if later(g.parkedUntil, w.history.notBefore).After(now) {
+		if g := poolschedule.Summarize("", w.ops, w.history); len(w.ops) > 0 {
+			oldest = poolschedule.Earlier(oldest, g.Oldest())
+			if poolschedule.Later(g.ParkedUntil, w.history.NotBefore).After(now) {
 				b.Parked++
 			}
 		}
-		b.Oldest = earlier(b.Oldest, oldest)
+		b.Oldest = poolschedule.Earlier(b.Oldest, oldest)
 	}
 	return b
 }

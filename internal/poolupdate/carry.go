@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
@@ -29,7 +30,7 @@ type carried struct {
 // parcel is one pool whose operations were taken out of the queue.
 type parcel struct {
 	taken taken
-	ops   []Operation
+	ops   []poolschedule.Operation
 	// r has what is written as its todo, guarded by the etag, which is that of the read.
 	r poolwrite.Result
 	// write is true if the pool was not level, or is not known to be.
@@ -157,7 +158,7 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			continue
 		}
 		p.shows(s)
-		c.lane.conclude(ctx, p.taken, p.ops, p.r.End(ctx, ctx, nil), p.start)
+		c.lane.conclude(ctx, p.taken, p.ops, p.r.End(nil, false, false), p.start)
 	}
 	now := time.Now()
 	for _, s := range shown {

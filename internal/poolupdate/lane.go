@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/verdicts"
 )
@@ -177,7 +178,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return
 	}
-	if onlyCarried(ops) {
+	if poolschedule.OnlyCarried(ops) {
 		l.queue.back(t, ops)
 		return
 	}

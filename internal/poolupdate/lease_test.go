@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 )
 
@@ -173,7 +174,7 @@ func TestTheLaneComesBeforeTheLeaseAndTheLeaseBeforeTheQueue(t *testing.T) {
 		}
 		before := time.Now()
 		w.change(api, "n1=10.0.0.1") // needs the queue's lock, and does not wait
-		w.lanes.RemoveService(ServiceName{Name: "api"})
+		w.lanes.RemoveService(poolschedule.ServiceName{Name: "api"})
 		if time.Since(before) != 0 {
 			t.Error("an event waited for the lease")
 		}

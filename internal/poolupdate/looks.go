@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // watch makes a pool one that is looked at. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
-	w.driftAt = w.history.lookAt(key, now, q.driftPeriod)
-	q.nextDrift = earlier(q.nextDrift, w.driftAt)
+	w.driftAt = w.history.LookAt(key, now, q.driftPeriod)
+	q.nextDrift = poolschedule.Earlier(q.nextDrift, w.driftAt)
 }
 
 // look marks the pools whose moment has come. What has operations is read anyway. The
@@ -27,9 +28,9 @@ func (q *queue) look(now time.Time) {
 			w.driftDue = !w.inFlight
 			w.driftSince = now
 			q.hold(key, w, w.ops)
-			w.driftAt = driftAfter(key, now, q.driftPeriod)
+			w.driftAt = poolschedule.DriftAfter(key, now, q.driftPeriod)
 		}
-		q.nextDrift = earlier(q.nextDrift, w.driftAt)
+		q.nextDrift = poolschedule.Earlier(q.nextDrift, w.driftAt)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 )
 
@@ -44,17 +45,17 @@ type Cluster interface {
 	// Relevant reports whether an operation still has anyone to serve: the same
 	// BackendPool, not paused, holder of that pool, and its Service still there.
 	// An operation that is not is dropped quietly.
-	Relevant(op Operation) bool
+	Relevant(op poolschedule.Operation) bool
 	// Desired returns what the pool of a BackendPool has to hold now. An error says why that
 	// is not known yet: nothing is written then.
-	Desired(ref Ref) (poolwrite.Desired, error)
+	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
 // Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
 // so that a crash leaves no orphan. It is called under the lane's lock of the pool.
 type Ledger interface {
 	// Record replaces what is recorded, and says what is about to be written.
-	Record(ctx context.Context, ref Ref, intent poolwrite.Intent) error
+	Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error
 }
 
 // Lease is the lock that other controllers of the cluster's load balancers take, too.
@@ -80,13 +81,13 @@ type Reporter interface {
 
 // Report is what became of one attempt to bring a pool level.
 type Report struct {
-	Ref     Ref
+	Ref     poolschedule.Ref
 	Pool    lb.PoolID
 	Outcome poolwrite.Outcome
 	// Fault is set for every outcome that is a failure.
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to be told so, each once.
-	Retrying, Failed, Updated []ServiceName
+	Retrying, Failed, Updated []poolschedule.ServiceName
 	// GivenUpFor is what the last change is given up for, class and code; empty if it is not.
 	// Whoever tells the next process has it repeat no word (see Operation.Told).
 	GivenUpFor string

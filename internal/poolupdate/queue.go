@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/turns"
 )
 
@@ -33,8 +34,8 @@ type queue struct {
 
 // waiting is one pool's part of the queue.
 type waiting struct {
-	ops     []Operation
-	history history
+	ops     []poolschedule.Operation
+	history poolschedule.History
 	// inFlight is true from take until done; oldest is then when the oldest of what
 	// was taken had been queued.
 	inFlight bool
@@ -43,9 +44,9 @@ type waiting struct {
 	// hold; nil if not known.
 	level *uint64
 	// told is the last word that each Service got about this pool.
-	told map[ServiceName]word
+	told map[poolschedule.ServiceName]poolschedule.Word
 	// subject is the newest operation, without its counters: what drift looks after.
-	subject Operation
+	subject poolschedule.Operation
 	// driftAt is when to look next, and driftDue is true once that has come.
 	driftAt  time.Time
 	driftDue bool
@@ -61,16 +62,16 @@ func newQueue(driftPeriod time.Duration) *queue {
 
 // add queues operations, or lets a queued one that says the same stand for one of them; it
 // counts the first. A lane sees all of them or none, and is signalled by whoever adds.
-func (q *queue) add(now time.Time, ops ...Operation) (queued int) {
+func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.depth
 	for _, op := range ops {
-		op.queuedAt = now
+		op.QueuedAt = now
 		key := op.Pool.Key()
 		w, known := q.pools[key]
 		if !known {
-			w = &waiting{told: map[ServiceName]word{}}
+			w = &waiting{told: map[poolschedule.ServiceName]poolschedule.Word{}}
 			q.pools[key] = w
 			q.watch(key, w, now)
 		}
@@ -78,14 +79,14 @@ func (q *queue) add(now time.Time, ops ...Operation) (queued int) {
 		if !op.Admin || w.subject.Ref != op.Ref {
 			w.subject = op
 		}
-		w.history.notBefore = later(w.history.notBefore, op.NotBefore)
-		q.hold(key, w, coalesce(w.ops, op))
+		w.history.NotBefore = poolschedule.Later(w.history.NotBefore, op.NotBefore)
+		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
 	}
 	return q.depth - before
 }
 
 // hold replaces a pool's operations. The caller holds q.mu.
-func (q *queue) hold(key lb.PoolKey, w *waiting, ops []Operation) {
+func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
 	q.depth += len(ops) - len(w.ops)
 	w.ops = ops
 	if len(ops) > 0 || w.driftDue {
@@ -100,7 +101,7 @@ func (q *queue) hold(key lb.PoolKey, w *waiting, ops []Operation) {
 
 // remove takes out every waiting operation, parked ones too, for which match
 // holds, and returns how many there were.
-func (q *queue) remove(match func(Operation) bool) int {
+func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
 	for key, w := range q.busy {
@@ -135,7 +136,7 @@ func (q *queue) empty() bool {
 func (q *queue) resume() {
 	q.mu.Lock()
 	for _, w := range q.busy {
-		w.history.holdUntil, w.history.postponed = time.Time{}, 0
+		w.history.HoldUntil, w.history.Postponed = time.Time{}, 0
 	}
 	q.mu.Unlock()
 	q.signal()
@@ -145,35 +146,35 @@ func (q *queue) resume() {
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	q.look(now)
-	groups := make([]group, 0, len(q.busy))
+	groups := make([]poolschedule.Group, 0, len(q.busy))
 	for key, w := range q.busy {
 		groups = append(groups, w.group(key))
 	}
 	q.lineUp(groups)
 	drift := q.nextDrift
 	q.mu.Unlock()
-	pick, ok, askAt := admit(groups, now, interval)
-	return pick, ok, earlier(askAt, drift)
+	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
+	return pick, ok, poolschedule.Earlier(askAt, drift)
 }
 
 // lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
-func (q *queue) lineUp(groups []group) {
+func (q *queue) lineUp(groups []poolschedule.Group) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
-		waiting[g.namespace] = true
+		waiting[g.Namespace] = true
 	}
 	q.line.Stand(slices.Sorted(maps.Keys(waiting)))
 	for i, g := range groups {
-		groups[i].turn = q.line.Turn(g.namespace)
+		groups[i].Turn = q.line.Turn(g.Namespace)
 	}
 }
 
 // group is the pool as admission looks at it.
-func (w *waiting) group(key lb.PoolKey) group {
+func (w *waiting) group(key lb.PoolKey) poolschedule.Group {
 	if len(w.ops) == 0 {
-		return lookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
+		return poolschedule.LookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
 	}
-	return summarize(key, w.ops, w.history)
+	return poolschedule.Summarize(key, w.ops, w.history)
 }
 
 // levelAs reports whether the pool is known to hold the membership of this

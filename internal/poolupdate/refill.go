@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // fill has pools filled at once that a write of their load balancer has made this moment, and
@@ -47,5 +48,5 @@ func (q *queue) fillUnknown(made []lb.PoolKey, now time.Time) {
 }
 
 func (q *queue) refill(key lb.PoolKey, w *waiting, now time.Time) {
-	q.hold(key, w, coalesce(w.ops, w.subject.asFill(now)))
+	q.hold(key, w, poolschedule.Coalesce(w.ops, w.subject.AsFill(now)))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -15,9 +16,9 @@ import (
 type taken struct {
 	pool    lb.PoolKey
 	of      *waiting // whom it was taken from; nil if the pool was forgotten
-	ops     []Operation
-	history history
-	told    map[ServiceName]word
+	ops     []poolschedule.Operation
+	history poolschedule.History
+	told    map[poolschedule.ServiceName]poolschedule.Word
 	// driftDue is true if the pool was due to be looked at.
 	driftDue bool
 }
@@ -31,14 +32,14 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 		return taken{}
 	}
 	g := w.group(pool)
-	member, admin := g.due(now, interval)
-	q.line.Took(g.namespace)
+	member, admin := g.Due(now, interval)
+	q.line.Took(g.Namespace)
 	t := q.takeLocked(pool, w, now)
 	for i := range t.ops {
 		if t.ops[i].Admin {
-			t.ops[i].carried = member && !admin
+			t.ops[i].Carried = member && !admin
 		} else {
-			t.ops[i].carried = admin && !member
+			t.ops[i].Carried = admin && !member
 		}
 	}
 	return t
@@ -48,18 +49,18 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: maps.Clone(w.told), driftDue: w.driftDue}
 	if len(t.ops) == 0 && w.driftDue {
-		t.ops = []Operation{w.subject.asDrift(now)}
+		t.ops = []poolschedule.Operation{w.subject.AsDrift(now)}
 	}
 	w.driftDue = false
 	q.hold(pool, w, nil)
-	w.inFlight, w.oldest, w.announced = true, summarize(pool, t.ops, w.history).oldest(), Waiting{}
+	w.inFlight, w.oldest, w.announced = true, poolschedule.Summarize(pool, t.ops, w.history).Oldest(), Waiting{}
 	return t
 }
 
 // done ends an attempt: what is to be tried again comes back, ahead of what came
 // meanwhile, and the pool's history and level are replaced. A pool that was forgotten
 // meanwhile is left alone, also if it came back.
-func (q *queue) done(t taken, requeue []Operation, h history, level *uint64, told map[word][]ServiceName) {
+func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, told map[poolschedule.Word][]poolschedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.of
@@ -67,12 +68,12 @@ func (q *queue) done(t taken, requeue []Operation, h history, level *uint64, tol
 		return
 	}
 	// A look that was postponed is not an operation that waits.
-	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op Operation) bool { return op.drift })
-	requeue = slices.DeleteFunc(requeue, func(op Operation) bool { return op.drift })
-	q.hold(t.pool, w, coalesce(requeue, w.ops...))
+	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
+	requeue = slices.DeleteFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
+	q.hold(t.pool, w, poolschedule.Coalesce(requeue, w.ops...))
 	w.history, w.inFlight, w.level = h, false, level
 	q.watch(t.pool, w, time.Now())
-	for _, said := range []word{wordUpdated, wordRetrying, wordFailed} {
+	for _, said := range []poolschedule.Word{poolschedule.WordUpdated, poolschedule.WordRetrying, poolschedule.WordFailed} {
 		for _, s := range told[said] {
 			w.told[s] = said
 		}
@@ -85,7 +86,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.busy[pool]
-	if w == nil || w.group(pool).earliest().After(now) {
+	if w == nil || w.group(pool).Earliest().After(now) {
 		return taken{}, false
 	}
 	return q.takeLocked(pool, w, now), true
@@ -93,7 +94,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 
 // back ends an attempt that was none: the operations stand where they stood, ahead of what
 // came meanwhile.
-func (q *queue) back(t taken, ops []Operation) {
+func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.of
@@ -101,11 +102,11 @@ func (q *queue) back(t taken, ops []Operation) {
 		return
 	}
 	w.inFlight, w.driftDue = false, w.driftDue || t.driftDue
-	ops = slices.DeleteFunc(ops, func(op Operation) bool { return op.drift }) // a look is no operation that waits
+	ops = slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return op.Drift }) // a look is no operation that waits
 	for i := range ops {
-		ops[i].carried = false
+		ops[i].Carried = false
 	}
-	q.hold(t.pool, w, coalesce(ops, w.ops...))
+	q.hold(t.pool, w, poolschedule.Coalesce(ops, w.ops...))
 	q.signal()
 }
 
@@ -114,7 +115,7 @@ func (q *queue) back(t taken, ops []Operation) {
 func (q *queue) suspect(t taken, etag string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.writes.Lost, t.of.history.writes.OpenSince, t.of.level = etag, time.Time{}, nil
+	t.of.history.Writes.Lost, t.of.history.Writes.OpenSince, t.of.level = etag, time.Time{}, nil
 }
 
 // part has a pool have no part in writes of the whole load balancer. owed is true if the last
@@ -122,27 +123,27 @@ func (q *queue) suspect(t taken, etag string) {
 func (q *queue) part(t taken, owed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.apart, t.of.history.owed = true, t.of.history.owed || owed
+	t.of.history.Apart, t.of.history.Owed = true, t.of.history.Owed || owed
 }
 
 // wait has a pool wait for a time that Azure has named.
 func (q *queue) wait(t taken, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.notBefore = later(t.of.history.notBefore, until)
+	t.of.history.NotBefore = poolschedule.Later(t.of.history.NotBefore, until)
 }
 
 // together returns the pools to write together now.
 func (q *queue) together(now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	groups := make([]group, 0, len(q.busy))
+	groups := make([]poolschedule.Group, 0, len(q.busy))
 	for key, w := range q.busy {
 		g := w.group(key)
-		g.turn = q.line.Turn(g.namespace)
+		g.Turn = q.line.Turn(g.Namespace)
 		groups = append(groups, g)
 	}
-	return together(groups, now, interval, may)
+	return poolschedule.Together(groups, now, interval, may)
 }
 
 // unrest says, for people, why now is no moment to try something on the load balancer; empty if
@@ -153,7 +154,7 @@ func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	defer q.mu.Unlock()
 	for key, w := range q.pools {
 		g := w.group(key)
-		if why := g.unrest(now, c); why != "" {
+		if why := g.Unrest(now, c); why != "" {
 			return why
 		}
 	}

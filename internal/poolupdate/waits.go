@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // Waiting is a pool with an operation that is not attempted yet.
 type Waiting struct {
-	Ref   Ref
+	Ref   poolschedule.Ref
 	Pool  lb.PoolID
 	Cause Cause
 	// Look is true if nothing is known to have changed: the pool has to be read, and
@@ -88,12 +89,12 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 // of a retry, which has its own time, and not of a pool that is only looked at.
 func (w *waiting) standsBehind() bool {
 	g := w.group("")
-	return w.changed() && !g.retry && (g.admin == nil || g.admin.tries == 0)
+	return w.changed() && !g.Retry && (g.Admin == nil || g.Admin.Tries == 0)
 }
 
 // changed reports whether a change is known to wait.
 func (w *waiting) changed() bool {
-	return slices.ContainsFunc(w.ops, func(op Operation) bool { return !op.looks() })
+	return slices.ContainsFunc(w.ops, func(op poolschedule.Operation) bool { return !op.Looks() })
 }
 
 // waits says what a pool waits for, if that is worth telling. What waits after a failure
@@ -103,9 +104,9 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 		return Waiting{}, false // a look for drift is no change
 	}
 	g := w.group(key)
-	ready := g.readyAt(now, interval)
+	ready := g.ReadyAt(now, interval)
 	wait := Waiting{
-		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.admin != nil, Since: now,
+		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.Admin != nil, Since: now,
 		Cause: met.cause, Until: met.until, Why: met.why,
 	}
 	switch {
@@ -114,11 +115,11 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 		return Waiting{}, false
 	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
 		return wait, true
-	case g.retry, g.admin != nil && g.admin.tries > 0:
+	case g.Retry, g.Admin != nil && g.Admin.Tries > 0:
 		return Waiting{}, false
-	case g.earliest().Equal(ready):
+	case g.Earliest().Equal(ready):
 		wait.Cause, wait.Until, wait.Why = CauseRetryAfter, ready, ""
-	case g.paced(now, interval):
+	case g.Paced(now, interval):
 		wait.Cause, wait.Until, wait.Why = CausePace, ready, ""
 	default:
 		return Waiting{}, false

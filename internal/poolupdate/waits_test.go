@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 func (w *world) expectWaits(want ...string) {
@@ -76,7 +77,7 @@ func TestALookThatWaitsIsToldApart(t *testing.T) {
 func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(0)
-		op := Operation{Ref: Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
+		op := poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
 		q.add(time.Now(), op)
 		attempt := q.take(web.Key(), time.Now(), interval)
 		q.add(time.Now(), op)
@@ -143,7 +144,7 @@ func TestBacklog(t *testing.T) {
 		w.change(api, "n1=10.0.0.1")
 		w.wait(time.Second) // the write of api is under way
 		expect(Backlog{Operations: 2, Parked: 1, Oldest: w.start})
-		w.lanes.RemoveService(ServiceName{Name: "web"})
+		w.lanes.RemoveService(poolschedule.ServiceName{Name: "web"})
 		expect(Backlog{Oldest: began})
 		w.wait(10 * time.Second)
 		expect(Backlog{})

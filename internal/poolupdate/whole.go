@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
@@ -199,7 +200,7 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 			l.queue.done(t, nil, t.history, nil, nil)
 			continue
 		}
-		if onlyCarried(ops) {
+		if poolschedule.OnlyCarried(ops) {
 			l.queue.back(t, ops)
 			continue
 		}

@@ -50,7 +50,7 @@ func (p parcel) again(cfg *Config, landed bool) parcel {
 
 // ends settles a pool as an attempt of its own would be that ended with err.
 func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
-	r := p.r.End(ctx, within, err)
+	r := p.r.End(err, ctx.Err() != nil, within.Err() != nil)
 	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, p.taken, p.ops, r, p.start)
 	}
@@ -60,7 +60,7 @@ func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 // written, that is the failure of each pool: it would have met the same, and the SDK has tried
 // again already.
 func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
-	r := poolwrite.Result{}.End(ctx, within, err)
+	r := poolwrite.Result{}.End(err, ctx.Err() != nil, within.Err() != nil)
 	if r.Outcome != poolwrite.Terminal && r.Outcome != poolwrite.Stale || r.Fault.Exhausted() {
 		for _, p := range parcels {
 			l.ends(ctx, within, p, err)

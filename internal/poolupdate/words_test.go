@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -41,3 +42,14 @@ func sortedIPs(all []lb.Address) []netip.Addr {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	return ips
 }
+
+const (
+	interval = 30 * time.Second
+	// debounce and mostTogether are those of poolschedule.
+	debounce     = 250 * time.Millisecond
+	mostTogether = 100
+)
+
+var start = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+
+func seconds(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }

@@ -3,7 +3,6 @@
 package poolwrite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -99,11 +98,12 @@ func (r Result) Again(anew Result, landed bool) Result {
 	return anew
 }
 
-// End returns the result of an attempt that ended with err, made within a context of its own.
-func (r Result) End(ctx, within context.Context, err error) Result {
+// End returns the result of an attempt that ended with err. stopping is true where the process ends,
+// and late where the attempt has had its time.
+func (r Result) End(err error, stopping, late bool) Result {
 	decided := !r.Open
 	if err != nil {
-		decided = r.lost != r.earlier && !fault.From(err).Undecided && within.Err() == nil
+		decided = r.lost != r.earlier && !fault.From(err).Undecided && !late
 	}
 	if decided {
 		r.lost = "" // it has landed, or never will
@@ -111,7 +111,7 @@ func (r Result) End(ctx, within context.Context, err error) Result {
 	switch {
 	case err == nil:
 		return r
-	case ctx.Err() != nil:
+	case stopping:
 		r.Fault = fault.Classify(fault.Answer{Stopping: true}, err)
 	case errors.Is(err, ErrNotReady):
 		r.Outcome, r.Fault = Postponed, &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: err}
@@ -119,7 +119,7 @@ func (r Result) End(ctx, within context.Context, err error) Result {
 	case r.Observed < 0 && fault.From(err).Code == fault.CodeResting: // nothing has left
 		r.Outcome, r.Fault = Postponed, fault.From(err)
 		return r
-	case within.Err() != nil:
+	case late:
 		r.Fault = faultOf(newRetriableBackendPoolUpdateError(fmt.Errorf("no end within %s: %w", AttemptDeadline, err)))
 	case r.Outcome == Refused:
 		r.Fault = refusal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -57,12 +58,12 @@ func (p *process) bringLevel(b *binding, changed bool) {
 	if dead || nothing || level && !gone && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
 		return
 	}
-	op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.notBefore[b.ref]}
+	op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.notBefore[b.ref]}
 	if changed {
 		op.ChangedAt = time.Now()
 	}
 	if !gone && b.service != "" {
-		op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
+		op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
 	}
 	s.mu.Lock()
 	op.Told = b.told.recalled()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 )
 
@@ -131,7 +131,7 @@ func observations(s *Stage) []string {
 	return broken
 }
 
-func names(services []poolupdate.ServiceName) []string {
+func names(services []poolschedule.ServiceName) []string {
 	var all []string
 	for _, s := range services {
 		all = append(all, s.Name)

@@ -16,6 +16,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -108,7 +109,7 @@ var ofAttempts = []tampering{
 	{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {
 		for _, name := range strings.Fields("a b c d e f g h i j k") {
 			b := s.cluster.bindings["web"]
-			s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.pool, Service: poolupdate.ServiceName{Name: name}})
+			s.process.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.pool, Service: poolschedule.ServiceName{Name: name}})
 		}
 	}},
 }
@@ -263,8 +264,8 @@ func (s *Stage) forge(r poolupdate.Report) {
 	s.process.Report(context.Background(), r)
 }
 
-func told(name string) []poolupdate.ServiceName {
-	return []poolupdate.ServiceName{{Namespace: namespace, Name: name}}
+func told(name string) []poolschedule.ServiceName {
+	return []poolschedule.ServiceName{{Namespace: namespace, Name: name}}
 }
 
 func writeTwice(t *testing.T, s *Stage) {

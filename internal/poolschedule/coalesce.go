@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import "slices"
 
-// coalesce appends newer operations to older ones, except those that an older one
+// Coalesce appends newer operations to older ones, except those that an older one
 // stands for already. One that speaks for a Service takes the place of one of the same
 // BackendPool that speaks for nobody.
-func coalesce(older []Operation, newer ...Operation) []Operation {
+func Coalesce(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
 		if op.Admin {
 			older = coalesceAdmin(older, op)
 			continue
 		}
 		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
-			older[at].ChangedAt = earlier(older[at].ChangedAt, op.ChangedAt)
+			older[at].ChangedAt = Earlier(older[at].ChangedAt, op.ChangedAt)
 			older[at].New = older[at].New || op.New
 			continue
 		}
@@ -25,7 +25,7 @@ func coalesce(older []Operation, newer ...Operation) []Operation {
 			older = append(older, op)
 			continue
 		}
-		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, earlier(older[nobodys].ChangedAt, op.ChangedAt)
+		op.QueuedAt, op.ChangedAt = older[nobodys].QueuedAt, Earlier(older[nobodys].ChangedAt, op.ChangedAt)
 		op.New = op.New || older[nobodys].New
 		older[nobodys] = op
 	}

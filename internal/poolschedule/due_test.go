@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import (
 	"testing"
@@ -21,31 +21,31 @@ func TestReadyAt(t *testing.T) {
 	tests := []struct {
 		name string
 		ops  []Operation
-		h    history
+		h    History
 		want time.Time
 	}{
 		{"a fresh change waits for company, once",
-			[]Operation{{queuedAt: seconds(0)}, {queuedAt: seconds(0.2)}}, history{}, seconds(0.25)},
+			[]Operation{{QueuedAt: seconds(0)}, {QueuedAt: seconds(0.2)}}, History{}, seconds(0.25)},
 		{"with a pass in hand a busy pool does not wait either",
-			[]Operation{{queuedAt: seconds(1)}}, history{passes: passes{taken: 2, refill: seconds(0)}, lastAttempt: seconds(0)}, seconds(1.25)},
+			[]Operation{{QueuedAt: seconds(1)}}, History{Passes: passes{Taken: 2, refill: seconds(0)}, LastAttempt: seconds(0)}, seconds(1.25)},
 		{"without one it waits for the next to come back",
-			[]Operation{{queuedAt: seconds(1)}}, history{passes: passes{taken: 3, refill: seconds(0)}}, seconds(30)},
+			[]Operation{{QueuedAt: seconds(1)}}, History{Passes: passes{Taken: 3, refill: seconds(0)}}, seconds(30)},
 		{"a retry waits one interval from the attempt before it",
-			[]Operation{{queuedAt: seconds(0), retryCount: 1}}, history{lastAttempt: seconds(4)}, seconds(34)},
+			[]Operation{{QueuedAt: seconds(0), RetryCount: 1}}, History{LastAttempt: seconds(4)}, seconds(34)},
 		{"Retry-After delays it further",
-			[]Operation{{queuedAt: seconds(0), retryCount: 1, nextEligibleAt: seconds(90)}}, history{lastAttempt: seconds(4)}, seconds(90)},
+			[]Operation{{QueuedAt: seconds(0), RetryCount: 1, NextEligibleAt: seconds(90)}}, History{LastAttempt: seconds(4)}, seconds(90)},
 		{"but never brings it forward",
-			[]Operation{{queuedAt: seconds(0), retryCount: 1, nextEligibleAt: seconds(5)}}, history{lastAttempt: seconds(4)}, seconds(34)},
+			[]Operation{{QueuedAt: seconds(0), RetryCount: 1, NextEligibleAt: seconds(5)}}, History{LastAttempt: seconds(4)}, seconds(34)},
 		{"a fresh operation never takes a parked one along early",
-			[]Operation{{queuedAt: seconds(1), retryCount: 1, nextEligibleAt: seconds(90)}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(90)},
+			[]Operation{{QueuedAt: seconds(1), RetryCount: 1, NextEligibleAt: seconds(90)}, {QueuedAt: seconds(2)}}, History{LastAttempt: seconds(4)}, seconds(90)},
 		{"nor one that waits for its interval",
-			[]Operation{{queuedAt: seconds(1), retryCount: 1}, {queuedAt: seconds(2)}}, history{lastAttempt: seconds(4)}, seconds(34)},
+			[]Operation{{QueuedAt: seconds(1), RetryCount: 1}, {QueuedAt: seconds(2)}}, History{LastAttempt: seconds(4)}, seconds(34)},
 		{"what is held waits, fresh or not",
-			[]Operation{{queuedAt: seconds(0)}}, history{holdUntil: seconds(8)}, seconds(8)},
+			[]Operation{{QueuedAt: seconds(0)}}, History{HoldUntil: seconds(8)}, seconds(8)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := summarize("p", tt.ops, tt.h).readyAt(seconds(1), interval); !got.Equal(tt.want) {
+			if got := Summarize("p", tt.ops, tt.h).ReadyAt(seconds(1), interval); !got.Equal(tt.want) {
 				t.Errorf("got +%s, want +%s", got.Sub(start), tt.want.Sub(start))
 			}
 		})
@@ -69,36 +69,36 @@ func TestPassesComeBack(t *testing.T) {
 		t.Errorf("one that took more than it had waits until +%s, want +60s: no wait is longer than an interval", got.Sub(start))
 	}
 	p = p.take(seconds(90_000), interval)
-	if p.taken != 1 || !p.refill.Equal(seconds(90_000)) {
-		t.Errorf("a pool that was quiet for a day has %d of %d passes in hand", burst-p.taken, burst)
+	if p.Taken != 1 || !p.refill.Equal(seconds(90_000)) {
+		t.Errorf("a pool that was quiet for a day has %d of %d passes in hand", burst-p.Taken, burst)
 	}
-	if got := p.at(seconds(200_000), interval); got != (passes{}) && got.taken != 0 {
-		t.Errorf("and %d after the next", burst-got.taken)
+	if got := p.at(seconds(200_000), interval); got != (passes{}) && got.Taken != 0 {
+		t.Errorf("and %d after the next", burst-got.Taken)
 	}
-	if got := p.at(seconds(90_029), interval); got.taken != 1 {
+	if got := p.at(seconds(90_029), interval); got.Taken != 1 {
 		t.Errorf("a pass came back early: %+v", got)
 	}
 }
 
 func TestAdmit(t *testing.T) {
-	retry := group{pool: "retry", retry: true, firstQueued: seconds(0), history: history{lastAttempt: seconds(1)}}
-	fresh := group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
-	older := group{pool: "older", fresh: true, firstQueued: seconds(29)}
-	waits := group{pool: "waits", fresh: true, firstQueued: seconds(39.9)}
+	retry := Group{pool: "retry", Retry: true, firstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
+	fresh := Group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
+	older := Group{pool: "older", fresh: true, firstQueued: seconds(29)}
+	waits := Group{pool: "waits", fresh: true, firstQueued: seconds(39.9)}
 	tests := []struct {
 		name   string
-		groups []group
+		groups []Group
 		pick   lb.PoolKey
 		askAt  time.Time
 	}{
 		{"nothing to do, nothing to wait for", nil, "", time.Time{}},
-		{"fresh work goes before retries", []group{retry, fresh}, "fresh", time.Time{}},
-		{"the oldest fresh work goes first", []group{fresh, retry, older}, "older", time.Time{}},
-		{"one that waits holds up nobody", []group{waits, retry}, "retry", seconds(40.15)},
+		{"fresh work goes before retries", []Group{retry, fresh}, "fresh", time.Time{}},
+		{"the oldest fresh work goes first", []Group{fresh, retry, older}, "older", time.Time{}},
+		{"one that waits holds up nobody", []Group{waits, retry}, "retry", seconds(40.15)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			pick, ok, askAt := admit(tt.groups, seconds(40), interval)
+			pick, ok, askAt := Admit(tt.groups, seconds(40), interval)
 			if pick != tt.pick || ok != (tt.pick != "") || !askAt.Equal(tt.askAt) {
 				t.Errorf("admit = %q, %v, +%s", pick, ok, askAt.Sub(start))
 			}
@@ -141,11 +141,11 @@ func TestPassesLaw(t *testing.T) {
 // Company is waited for, what Azure asked for is not cut short.
 func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	at := seconds(1000)
-	g := group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
+	g := Group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
 	if !g.gathers(at, interval) {
 		t.Error("it waits for company alone")
 	}
-	g.parkedUntil = at.Add(50 * time.Millisecond)
+	g.ParkedUntil = at.Add(50 * time.Millisecond)
 	if g.gathers(at, interval) {
 		t.Error("it is parked")
 	}
@@ -154,26 +154,26 @@ func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 // Its Service has waited for it long enough: a pool that has just been made waits for neither
 // company nor pace, but for what Azure has asked.
 func TestANewPoolIsNotKeptWaiting(t *testing.T) {
-	fills := Operation{New: true, queuedAt: seconds(1)}
+	fills := Operation{New: true, QueuedAt: seconds(1)}
 	for _, row := range []struct {
 		name string
 		ops  []Operation
-		h    history
+		h    History
 		want time.Time
 	}{
-		{"for company", []Operation{fills}, history{}, seconds(1)},
-		{"for pace", []Operation{fills}, history{passes: passes{taken: 3, refill: seconds(0)}}, seconds(1)},
-		{"with a change that waits for company", []Operation{{queuedAt: seconds(0.9)}, fills}, history{}, seconds(0.9)},
-		{"but for a Retry-After", []Operation{fills}, history{notBefore: seconds(60)}, seconds(60)},
-		{"but for what is ours and not ready", []Operation{fills}, history{holdUntil: seconds(8)}, seconds(8)},
-		{"but for a retry, which has met something", []Operation{{retryCount: 1}, fills}, history{lastAttempt: seconds(0)}, seconds(30)},
-		{"once it has failed it is one like any other", []Operation{{New: true, retryCount: 1}}, history{lastAttempt: seconds(0)}, seconds(30)},
+		{"for company", []Operation{fills}, History{}, seconds(1)},
+		{"for pace", []Operation{fills}, History{Passes: passes{Taken: 3, refill: seconds(0)}}, seconds(1)},
+		{"with a change that waits for company", []Operation{{QueuedAt: seconds(0.9)}, fills}, History{}, seconds(0.9)},
+		{"but for a Retry-After", []Operation{fills}, History{NotBefore: seconds(60)}, seconds(60)},
+		{"but for what is ours and not ready", []Operation{fills}, History{HoldUntil: seconds(8)}, seconds(8)},
+		{"but for a retry, which has met something", []Operation{{RetryCount: 1}, fills}, History{LastAttempt: seconds(0)}, seconds(30)},
+		{"once it has failed it is one like any other", []Operation{{New: true, RetryCount: 1}}, History{LastAttempt: seconds(0)}, seconds(30)},
 	} {
-		if got := summarize("p", row.ops, row.h).readyAt(seconds(1), interval); !got.Equal(row.want) {
+		if got := Summarize("p", row.ops, row.h).ReadyAt(seconds(1), interval); !got.Equal(row.want) {
 			t.Errorf("%s: ready at %s, want %s", row.name, got.Sub(start), row.want.Sub(start))
 		}
 	}
-	empty, busy := summarize("z", []Operation{fills}, history{}), summarize("a", []Operation{{queuedAt: seconds(0)}}, history{})
+	empty, busy := Summarize("z", []Operation{fills}, History{}), Summarize("a", []Operation{{QueuedAt: seconds(0)}}, History{})
 	empty.ready, busy.ready = seconds(1), seconds(0.25)
 	if !empty.before(busy, seconds(2), interval) {
 		t.Error("of one namespace, the pool that serves nobody goes first")
@@ -182,12 +182,12 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 
 // A new pool that Azure does not let fill keeps the pace of others.
 func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
-	for about, h := range map[string]history{"given up": {gaveUp: "Terminal Poison"}, "refused": {apart: true}} {
-		if g := summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.fills || !g.fresh {
+	for about, h := range map[string]History{"given up": {GaveUp: "Terminal Poison"}, "refused": {Apart: true}} {
+		if g := Summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.fills || !g.fresh {
 			t.Errorf("%s: it waits for no pace", about)
 		}
 	}
-	if g := summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, history{}); !g.fills {
+	if g := Summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, History{}); !g.fills {
 		t.Error("a new pool is kept waiting")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import (
 	"time"
@@ -8,24 +8,24 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// unrest says, for people, why now is no moment to try something on the load balancer that the
+// Unrest says, for people, why now is no moment to try something on the load balancer that the
 // group's pool is of; empty if it is one. Admin states can be tried where nodes only return: nobody
 // loses a flow by a write that is ignored.
-func (g group) unrest(now time.Time, c wholewrite.Change) string {
+func (g Group) Unrest(now time.Time, c wholewrite.Change) string {
 	switch {
-	case g.earliest().After(now):
+	case g.Earliest().After(now):
 		return "a pool waits for a Retry-After"
 	case g.failing():
 		return ""
-	case g.admin != nil && g.admin.Stake.Leaves > 0:
+	case g.Admin != nil && g.Admin.Stake.Leaves > 0:
 		return "nodes drain"
-	case g.admin != nil && c != wholewrite.AdminStates:
+	case g.Admin != nil && c != wholewrite.AdminStates:
 		return "nodes return"
-	case g.retry, g.admin != nil && g.admin.tries > 0:
+	case g.Retry, g.Admin != nil && g.Admin.Tries > 0:
 		return "a pool fails"
-	case g.history.writes.Lost != "":
+	case g.history.Writes.Lost != "":
 		return "the fate of a write is not known"
-	case g.history.postponed > 0:
+	case g.history.Postponed > 0:
 		return "something of Weir's own is not ready"
 	}
 	return ""
@@ -38,10 +38,10 @@ const failsForGood = 5
 // failing reports whether the pool fails, and no end is to be seen: its last change was given up, or
 // it was refused by itself, or it has been tried time and again. Such a pool has no part in a trial,
 // and forbids none.
-func (g group) failing() bool {
+func (g Group) failing() bool {
 	tries := 0
-	if g.admin != nil {
-		tries = g.admin.tries
+	if g.Admin != nil {
+		tries = g.Admin.Tries
 	}
-	return g.history.gaveUp != "" || g.history.apart && (g.retry || tries > 0) || tries >= failsForGood || g.history.postponed >= failsForGood
+	return g.history.GaveUp != "" || g.history.Apart && (g.Retry || tries > 0) || tries >= failsForGood || g.history.Postponed >= failsForGood
 }

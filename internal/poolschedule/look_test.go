@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ func TestLooksAreSpreadEvenly(t *testing.T) {
 	now := start
 	tenths := make([]int, 10)
 	for i := range 1000 {
-		at := driftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), now, period)
+		at := DriftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), now, period)
 		if !at.After(now) || at.After(now.Add(period)) {
 			t.Fatalf("pool %d is looked at %s from now", i, at.Sub(now))
 		}
-		if again := driftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), at, period); !again.Equal(at.Add(period)) {
+		if again := DriftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), at, period); !again.Equal(at.Add(period)) {
 			t.Fatalf("then %s later", again.Sub(at))
 		}
 		tenths[int(at.Sub(now)*10/(period+1))]++
@@ -35,7 +35,7 @@ func TestLooksAreSpreadEvenly(t *testing.T) {
 
 func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	own := driftAfter("a pool", now, period).Sub(now)
+	own := DriftAfter("a pool", now, period).Sub(now)
 	for _, row := range []struct {
 		since, period time.Duration // since it was given up; below 0 for a pool that was not
 		want          time.Duration
@@ -43,8 +43,8 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 		{-1, period, own}, {0, period, time.Minute}, {30 * time.Second, period, 30 * time.Second},
 		{time.Minute, period, 2 * time.Minute}, {3 * time.Minute, period, 4 * time.Minute},
 		{7 * time.Minute, period, min(own, 8*time.Minute)}, {15 * time.Minute, period, own}, {100 * time.Hour, period, own},
-		{0, time.Minute, driftAfter("a pool", now, time.Minute).Sub(now)},
-		{0, 61 * time.Second, min(time.Minute, driftAfter("a pool", now, 61*time.Second).Sub(now))},
+		{0, time.Minute, DriftAfter("a pool", now, time.Minute).Sub(now)},
+		{0, 61 * time.Second, min(time.Minute, DriftAfter("a pool", now, 61*time.Second).Sub(now))},
 	} {
 		trouble := time.Time{}
 		if row.since >= 0 {
@@ -75,7 +75,7 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 		{before, poolwrite.Postponed, true, true, before},   // that was no look
 		{time.Time{}, poolwrite.Unchanged, true, true, now}, // a lost write may land
 	} {
-		if got := troubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {
+		if got := TroubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {
 			t.Errorf("%+v: got %s", row, got)
 		}
 	}
@@ -84,11 +84,11 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 // The clock of a machine may be set back by hours; a look is a distance away.
 func TestALookIsNeverFurtherAwayThanAPeriod(t *testing.T) {
 	now := time.Now() // with its monotonic reading
-	at := driftAfter("a pool", now, period)
+	at := DriftAfter("a pool", now, period)
 	if d := at.Sub(now); d <= 0 || d > period {
 		t.Errorf("%v away", d)
 	}
-	if !at.Round(0).Equal(driftAfter("a pool", now.Round(0), period)) {
+	if !at.Round(0).Equal(DriftAfter("a pool", now.Round(0), period)) {
 		t.Error("another moment of the period")
 	}
 	if !strings.Contains(at.String(), "m=") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import (
 	"time"
@@ -45,35 +45,35 @@ type Operation struct {
 	// at once, and waits for neither company nor pace.
 	New bool
 
-	// drift marks a look whether the pool still holds what it has to: no change stands
+	// Drift marks a look whether the pool still holds what it has to: no change stands
 	// behind it, so it costs no budget, and nobody is told what he knows already.
-	drift bool
-	// retryCount is how many retriable failures the operation has consumed.
-	retryCount int
-	// nextEligibleAt is what a Retry-After asked for: no call before it.
-	nextEligibleAt time.Time
-	// tries counts the failed attempts of an admin operation, and againAt is when the next
+	Drift bool
+	// RetryCount is how many retriable failures the operation has consumed.
+	RetryCount int
+	// NextEligibleAt is what a Retry-After asked for: no call before it.
+	NextEligibleAt time.Time
+	// Tries counts the failed attempts of an admin operation, and againAt is when the next
 	// is due.
-	tries   int
+	Tries   int
 	againAt time.Time
-	// carried is true while an attempt takes the operation along that it is not due for.
-	carried bool
-	// queuedAt is when the operation, or the first it stands for, was added.
-	queuedAt time.Time
+	// Carried is true while an attempt takes the operation along that it is not due for.
+	Carried bool
+	// QueuedAt is when the operation, or the first it stands for, was added.
+	QueuedAt time.Time
 }
 
 // fresh reports whether the operation is a change of the membership that has not failed yet.
-func (o Operation) fresh() bool { return !o.drift && !o.Admin && o.retryCount == 0 }
+func (o Operation) fresh() bool { return !o.Drift && !o.Admin && o.RetryCount == 0 }
 
-// member reports whether the operation is one of the membership.
-func (o Operation) member() bool { return !o.Admin }
+// Member reports whether the operation is one of the membership.
+func (o Operation) Member() bool { return !o.Admin }
 
-// looks reports whether no change is known to stand behind the operation.
-func (o Operation) looks() bool { return o.drift || o.ChangedAt.IsZero() }
+// Looks reports whether no change is known to stand behind the operation.
+func (o Operation) Looks() bool { return o.Drift || o.ChangedAt.IsZero() }
 
-// asDrift returns the look for drift on behalf of the operation.
-func (o Operation) asDrift(now time.Time) Operation {
-	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, drift: true, queuedAt: now}
+// AsDrift returns the look for drift on behalf of the operation.
+func (o Operation) AsDrift(now time.Time) Operation {
+	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, Drift: true, QueuedAt: now}
 }
 
 // covers reports whether an operation of the same pool already says what p says:
@@ -87,8 +87,8 @@ func (o Operation) covers(p Operation) bool {
 // is no way around the back-off.
 func (o Operation) absorb(older Operation) Operation {
 	if o.Ref == older.Ref {
-		o.queuedAt, o.ChangedAt = older.queuedAt, earlier(older.ChangedAt, o.ChangedAt)
-		o.tries, o.againAt = older.tries, older.againAt
+		o.QueuedAt, o.ChangedAt = older.QueuedAt, Earlier(older.ChangedAt, o.ChangedAt)
+		o.Tries, o.againAt = older.Tries, older.againAt
 	}
 	return o
 }
@@ -103,8 +103,8 @@ type Told struct {
 	GivenUpFor string
 }
 
-// asFill returns the operation that fills the pool, which has lost its members, on behalf of
+// AsFill returns the operation that fills the pool, which has lost its members, on behalf of
 // this one.
-func (o Operation) asFill(now time.Time) Operation {
-	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, ChangedAt: now, New: true, queuedAt: now}
+func (o Operation) AsFill(now time.Time) Operation {
+	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, ChangedAt: now, New: true, QueuedAt: now}
 }

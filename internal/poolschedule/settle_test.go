@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import (
 	"fmt"
@@ -19,14 +19,14 @@ func TestSettle(t *testing.T) {
 	tests := []struct {
 		outcome poolwrite.Outcome
 		group   string
-		last    word
+		last    Word
 		want    string
 	}{
 		{poolwrite.Written, "a:0 a:2 b:1", wordNone, "queue: | Updated: a b"},
 		{poolwrite.Unchanged, "a:0", wordNone, "queue:"},
-		{poolwrite.Unchanged, "a:1", wordRetrying, "queue: | Updated: a"},
-		{poolwrite.Unchanged, "a:0", wordFailed, "queue: | Updated: a"},
-		{poolwrite.Unchanged, "a:0", wordUpdated, "queue:"},
+		{poolwrite.Unchanged, "a:1", WordRetrying, "queue: | Updated: a"},
+		{poolwrite.Unchanged, "a:0", WordFailed, "queue: | Updated: a"},
+		{poolwrite.Unchanged, "a:0", WordUpdated, "queue:"},
 		{poolwrite.Stale, "a:0 b:3", wordNone, "queue:"},
 		{poolwrite.Refused, "a:0", wordNone, "queue:"},
 		{poolwrite.Shutdown, "a:0 b:3", wordNone, "queue:"},
@@ -37,9 +37,9 @@ func TestSettle(t *testing.T) {
 		{poolwrite.Terminal, "a:0 b:3", wordNone, "queue: | Failed: a b"},
 		{poolwrite.Postponed, "a:0 b:3", wordNone, "queue: a:0 b:3"},
 		{poolwrite.Written, "admin a:0", wordNone, "queue: | Updated: a | done"},
-		{poolwrite.Written, "admin", wordRetrying, "queue: | Updated: admin | done"},
+		{poolwrite.Written, "admin", WordRetrying, "queue: | Updated: admin | done"},
 		{poolwrite.Unchanged, "admin", wordNone, "queue: | done"},
-		{poolwrite.Unchanged, "admin", wordFailed, "queue: | Updated: admin | done"},
+		{poolwrite.Unchanged, "admin", WordFailed, "queue: | Updated: admin | done"},
 		{poolwrite.Stale, "admin a:0", wordNone, "queue:"},
 		{poolwrite.Refused, "admin", wordNone, "queue:"},
 		{poolwrite.Shutdown, "admin", wordNone, "queue:"},
@@ -50,7 +50,7 @@ func TestSettle(t *testing.T) {
 		{poolwrite.Retriable, "admin (a:3", wordNone, "queue: admin:1 a:3 | failed"},
 		{poolwrite.Terminal, "admin (a:0", wordNone, "queue: admin:1 a:0 | failed"},
 		{poolwrite.Written, "admin (a:1", wordNone, "queue: | Updated: a | done"},
-		{poolwrite.Unchanged, "admin (a:1", wordRetrying, "queue: | Updated: admin a | done"},
+		{poolwrite.Unchanged, "admin (a:1", WordRetrying, "queue: | Updated: admin a | done"},
 		{poolwrite.Stale, "admin (a:1", wordNone, "queue:"},
 		{poolwrite.Retriable, "(admin a:0", wordNone, "queue: admin:0 a:1 | Retrying: a"},
 		{poolwrite.Terminal, "(admin a:0", wordNone, "queue: admin:0 | Failed: a"},
@@ -60,19 +60,19 @@ func TestSettle(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s %s", tt.outcome, tt.group), func(t *testing.T) {
-			last := map[ServiceName]word{}
+			last := map[ServiceName]Word{}
 			var ops []Operation
 			for field := range strings.FieldsSeq(tt.group) {
 				op := Operation{ChangedAt: time.Now()}
-				field, op.carried = strings.CutPrefix(field, "(")
+				field, op.Carried = strings.CutPrefix(field, "(")
 				name, retries, _ := strings.Cut(field, ":")
 				op.Admin = name == "admin"
 				op.Service.Name = strings.Trim(name, "-")
-				_, _ = fmt.Sscan(retries, &op.retryCount)
+				_, _ = fmt.Sscan(retries, &op.RetryCount)
 				ops = append(ops, op)
 				last[op.Service] = tt.last
 			}
-			v := settle(tt.outcome, false, time.Time{}, ops, maxRetries, past{told: last})
+			v := Settle(tt.outcome, false, time.Time{}, ops, maxRetries, Past{Told: last})
 			if got := spellVerdict(v); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -82,28 +82,28 @@ func TestSettle(t *testing.T) {
 
 func spellVerdict(v verdict) string {
 	out := "queue:"
-	for _, op := range v.requeue {
+	for _, op := range v.Requeue {
 		name := op.Service.Name
 		if name == "" {
 			name = "-"
 		}
-		if op.carried {
+		if op.Carried {
 			name = "still carried " + name
 		}
-		out += fmt.Sprintf(" %s:%d", name, op.retryCount+op.tries)
+		out += fmt.Sprintf(" %s:%d", name, op.RetryCount+op.Tries)
 	}
-	for _, w := range []word{wordUpdated, wordRetrying, wordFailed} {
-		if len(v.told[w]) > 0 {
+	for _, w := range []Word{WordUpdated, WordRetrying, WordFailed} {
+		if len(v.Told[w]) > 0 {
 			out += " | " + string(w) + ":"
-			for _, s := range v.told[w] {
+			for _, s := range v.Told[w] {
 				out += " " + s.Name
 			}
 		}
 	}
-	if v.adminFailed {
+	if v.AdminFailed {
 		out += " | failed"
 	}
-	if v.adminDone {
+	if v.AdminDone {
 		out += " | done"
 	}
 	return out
@@ -111,13 +111,13 @@ func spellVerdict(v verdict) string {
 
 func TestSettleParksByRetryAfter(t *testing.T) {
 	until := seconds(90)
-	v := settle(poolwrite.Retriable, false, until, []Operation{{}}, 3, past{})
-	if !v.requeue[0].nextEligibleAt.Equal(until) {
-		t.Errorf("parked until %s, want %s", v.requeue[0].nextEligibleAt, until)
+	v := Settle(poolwrite.Retriable, false, until, []Operation{{}}, 3, Past{})
+	if !v.Requeue[0].NextEligibleAt.Equal(until) {
+		t.Errorf("parked until %s, want %s", v.Requeue[0].NextEligibleAt, until)
 	}
 	// The next failure without a Retry-After is no longer parked.
-	if v = settle(poolwrite.Retriable, false, time.Time{}, v.requeue, 3, past{}); !v.requeue[0].nextEligibleAt.IsZero() {
-		t.Errorf("still parked until %s", v.requeue[0].nextEligibleAt)
+	if v = Settle(poolwrite.Retriable, false, time.Time{}, v.Requeue, 3, Past{}); !v.Requeue[0].NextEligibleAt.IsZero() {
+		t.Errorf("still parked until %s", v.Requeue[0].NextEligibleAt)
 	}
 }
 
@@ -132,12 +132,12 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 // A look beside a change that is tried again gives up nothing; alone it does.
 func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 	web := ServiceName{Name: "web"}
-	change := Operation{Service: web, ChangedAt: time.Now(), retryCount: 1}
-	for retryCount, want := range map[int]word{1: wordRetrying, 3: wordFailed} {
-		change.retryCount = retryCount
-		v := settle(poolwrite.Retriable, false, time.Time{}, []Operation{change, {Service: web}}, 3, past{gaveUp: true})
-		if len(v.told) != 1 || len(v.told[want]) != 1 {
-			t.Errorf("with %d of 3 retries used: told %v, want %s alone", retryCount, v.told, want)
+	change := Operation{Service: web, ChangedAt: time.Now(), RetryCount: 1}
+	for retryCount, want := range map[int]Word{1: WordRetrying, 3: WordFailed} {
+		change.RetryCount = retryCount
+		v := Settle(poolwrite.Retriable, false, time.Time{}, []Operation{change, {Service: web}}, 3, Past{GaveUp: true})
+		if len(v.Told) != 1 || len(v.Told[want]) != 1 {
+			t.Errorf("with %d of 3 retries used: told %v, want %s alone", retryCount, v.Told, want)
 		}
 	}
 }
@@ -149,20 +149,20 @@ func TestAfterARestartAdminStatesAreNoWordOfThePool(t *testing.T) {
 		about  string
 		op     Operation
 		states bool
-		last   word
-		want   word
+		last   Word
+		want   Word
 	}{
 		{"admin states alone", Operation{}, true, wordNone, wordNone},
-		{"members, too", Operation{}, false, wordNone, wordUpdated},
-		{"after a failure", Operation{}, true, wordFailed, wordUpdated},
-		{"after an attempt that failed", Operation{}, true, wordRetrying, wordUpdated},
-		{"a change is known", Operation{ChangedAt: time.Now()}, true, wordNone, wordUpdated},
-		{"a look for drift", Operation{drift: true}, true, wordNone, wordUpdated},
+		{"members, too", Operation{}, false, wordNone, WordUpdated},
+		{"after a failure", Operation{}, true, WordFailed, WordUpdated},
+		{"after an attempt that failed", Operation{}, true, WordRetrying, WordUpdated},
+		{"a change is known", Operation{ChangedAt: time.Now()}, true, wordNone, WordUpdated},
+		{"a look for drift", Operation{Drift: true}, true, wordNone, WordUpdated},
 	} {
 		tt.op.Service = ServiceName{"shop", "web"}
-		v := settle(poolwrite.Written, false, time.Time{}, []Operation{tt.op}, 3, past{states: tt.states, told: map[ServiceName]word{tt.op.Service: tt.last}})
-		if told := len(v.told[tt.want]) == 1; told != (tt.want != wordNone) || tt.want == wordNone && len(v.told) > 0 {
-			t.Errorf("%s: told %v, want %q", tt.about, v.told, tt.want)
+		v := Settle(poolwrite.Written, false, time.Time{}, []Operation{tt.op}, 3, Past{States: tt.states, Told: map[ServiceName]Word{tt.op.Service: tt.last}})
+		if told := len(v.Told[tt.want]) == 1; told != (tt.want != wordNone) || tt.want == wordNone && len(v.Told) > 0 {
+			t.Errorf("%s: told %v, want %q", tt.about, v.Told, tt.want)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import (
 	"hash/fnv"
@@ -10,10 +10,10 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// driftAfter returns when a pool is looked at next for drift, after now. Each pool has
+// DriftAfter returns when a pool is looked at next for drift, after now. Each pool has
 // its own moment in the period, by its name, so that the reads are spread evenly and
 // a restart moves none of them. A period of 0 is never.
-func driftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}
 	}
@@ -35,31 +35,31 @@ const firstLook = time.Minute
 // sooner while it is in trouble since a time: a minute after it, two minutes after that, then four,
 // as long as such a wait is shorter than the period. A period of 0 is never.
 func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble time.Time) time.Time {
-	own := driftAfter(pool, now, period)
+	own := DriftAfter(pool, now, period)
 	if trouble.IsZero() {
 		return own
 	}
 	for wait, at := firstLook, trouble; wait < period; wait *= 2 {
 		if at = at.Add(wait); at.After(now) {
-			return earlier(own, at)
+			return Earlier(own, at)
 		}
 	}
 	return own
 }
 
-// lookAt returns when a pool is looked at next, after now. A pool into which a lost write may land
+// LookAt returns when a pool is looked at next, after now. A pool into which a lost write may land
 // is looked at once although none is ever: when no request of the attempt can be on its way any more.
-func (h history) lookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
-	last := h.writes.OpenSince.Add(poolwrite.RecordOutlives)
-	if period <= 0 && !h.writes.OpenSince.IsZero() && last.After(now) {
+func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
+	last := h.Writes.OpenSince.Add(poolwrite.RecordOutlives)
+	if period <= 0 && !h.Writes.OpenSince.IsZero() && last.After(now) {
 		return last
 	}
-	return lookAfter(pool, now, period, h.trouble)
+	return lookAfter(pool, now, period, h.Trouble)
 }
 
-// troubleSince returns since when a pool is in trouble: its change was given up, or a lost write
+// TroubleSince returns since when a pool is in trouble: its change was given up, or a lost write
 // may land yet. A change that is given up begins anew, and what was no attempt does not count.
-func troubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look bool, now time.Time) time.Time {
+func TroubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look bool, now time.Time) time.Time {
 	switch {
 	case outcome == poolwrite.Postponed, trouble && look && !before.IsZero():
 		return before

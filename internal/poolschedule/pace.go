@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poolupdate
+package poolschedule
 
 import "time"
 
@@ -9,18 +9,18 @@ const burst = 3
 
 // passes is a pool's stock of passes. The zero value is a full stock.
 type passes struct {
-	taken  int       // how many of the burst are spent
+	Taken  int       // how many of the burst are spent
 	refill time.Time // when the last one came back, or the first was taken
 }
 
 // at returns the stock at now: one pass comes back each interval.
 func (p passes) at(now time.Time, interval time.Duration) passes {
-	if p.taken == 0 {
+	if p.Taken == 0 {
 		return passes{}
 	}
-	back := min(int(now.Sub(p.refill)/interval), p.taken)
+	back := min(int(now.Sub(p.refill)/interval), p.Taken)
 	if back > 0 {
-		p.taken -= back
+		p.Taken -= back
 		p.refill = p.refill.Add(time.Duration(back) * interval)
 	}
 	return p
@@ -30,16 +30,16 @@ func (p passes) at(now time.Time, interval time.Duration) passes {
 // leaves no debt: the next one waits for one pass.
 func (p passes) take(now time.Time, interval time.Duration) passes {
 	p = p.at(now, interval)
-	if p.taken == 0 {
+	if p.Taken == 0 {
 		p.refill = now
 	}
-	p.taken = min(p.taken+1, burst)
+	p.Taken = min(p.Taken+1, burst)
 	return p
 }
 
 // nextAt returns when a pass is there: the zero time if one is now.
 func (p passes) nextAt(interval time.Duration) time.Time {
-	if p.taken < burst {
+	if p.Taken < burst {
 		return time.Time{}
 	}
 	return p.refill.Add(interval)
