@@ -19,7 +19,8 @@ type ServiceName struct {
 }
 
 // Operation says that a pool's membership has to be applied, or its admin states. Either
-// applies both.
+// applies both. It is one value, for it is copied, compared and taken back whole; what comes after
+// New is the lane's own, zero in what is added.
 type Operation struct {
 	Ref  Ref
 	Pool lb.PoolID

@@ -16,13 +16,10 @@
 //	lane.go        one goroutine a load balancer: take a group, attempt, settle
 //	attempt.go     Get → prepare → record → Put
 //	secondtry.go   what a fresh read can make good within the attempt
-//	together.go    pool by pool, or the load balancer as a whole
-//	trial.go       which changes a write of the load balancer makes
+//	strategy.go    pool by pool, or the load balancer as a whole
 //	whole.go, wholeend.go  several pools by one write of their load balancer, and its end
 //	carry.go       what a write of the whole load balancer does for its pools
-//	fill.go        whether a write of the load balancer fills a pool
 //	conclude.go    an attempt's end: what is remembered, told and tried again
-//	told.go        what people have heard of a pool
 //	waits.go       which waits people hear of
 //
 // When a pool is due, and what becomes of its operations, is decided in poolschedule; what is

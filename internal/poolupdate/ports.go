@@ -79,7 +79,8 @@ type Reporter interface {
 	Wait(w Waiting)
 }
 
-// Report is what became of one attempt to bring a pool level.
+// Report is what became of one attempt to bring a pool level. It is one flat value, because status,
+// events, ledger, log and metrics each take another part of it.
 type Report struct {
 	Ref     poolschedule.Ref
 	Pool    lb.PoolID

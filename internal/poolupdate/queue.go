@@ -85,6 +85,21 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int) {
 	return q.depth - before
 }
 
+// recalls has a pool that the lane does not know yet begin where an earlier process has
+// ended: what was said by that one is not said again.
+func (w *waiting) recalls(op poolschedule.Operation, isNew bool) {
+	if isNew {
+		w.history.GaveUp = op.Told.GivenUpFor
+	}
+	if _, spoken := w.told[op.Service]; spoken || !op.Told.Failure {
+		return
+	}
+	w.told[op.Service] = poolschedule.WordRetrying
+	if op.Told.GivenUpFor != "" {
+		w.told[op.Service] = poolschedule.WordFailed
+	}
+}
+
 // hold replaces a pool's operations. The caller holds q.mu.
 func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
 	q.depth += len(ops) - len(w.ops)

@@ -114,3 +114,11 @@ func (l *lane) alone(p parcel, mayLand bool) {
 	l.queue.part(p.taken, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
 }
+
+func keys(parcels []parcel) []lb.PoolKey {
+	all := make([]lb.PoolKey, len(parcels))
+	for i, p := range parcels {
+		all[i] = p.taken.pool
+	}
+	return all
+}
