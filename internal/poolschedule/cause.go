@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// cause says for which kinds of operations an attempt was made. What it only took along
+// Cause says for which kinds of operations an attempt was made. What it only took along
 // counts once it is settled, too.
-type cause struct{ Member, fresh, Admin bool }
+type Cause struct{ Member, fresh, Admin bool }
 
-func CauseOf(ops []Operation, settled bool) cause {
-	var c cause
+// CauseOf returns what an attempt at operations was made for.
+func CauseOf(ops []Operation, settled bool) Cause {
+	var c Cause
 	for _, op := range ops {
 		if op.Carried && !settled {
 			continue

@@ -161,6 +161,7 @@ func (g Group) Paced(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.fills && !g.Retry && g.history.Passes.at(now, interval).nextAt(interval).Equal(g.ReadyAt(now, interval))
 }
 
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

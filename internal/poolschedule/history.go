@@ -39,7 +39,7 @@ type History struct {
 // Remember brings a pool's history up to date after an attempt that was made for a cause. refused is
 // true if the pool was refused by itself after a write of the load balancer was: it is what that was
 // refused for. A pass is spent by fresh work alone: a retry has waited its interval already.
-func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by cause, start, now time.Time, interval time.Duration) (next History, refused bool) {
+func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, start, now time.Time, interval time.Duration) (next History, refused bool) {
 	if outcome == poolwrite.Postponed {
 		h.Postponed++
 		h.HoldUntil = now.Add(backoff.Doubling{First: time.Second, Max: interval}.After(h.Postponed))

@@ -70,8 +70,8 @@ type Past struct {
 	Longest       time.Duration // the longest back-off
 }
 
-// verdict is what settle decides for a group.
-type verdict struct {
+// Verdict is what settle decides for a group.
+type Verdict struct {
 	Requeue []Operation
 	Told    map[Word][]ServiceName
 	// RetriesUsed is the highest count among the operations, after this attempt.
@@ -82,14 +82,14 @@ type verdict struct {
 	AdminSince             time.Time
 }
 
-// settle applies the table to every operation of a group, but for some words. Only after Retrying
+// Settle applies the table to every operation of a group, but for some words. Only after Retrying
 // or Failed do these speak: an unchanged pool (a write had landed whose answer was lost), an admin
 // operation, the first look of a process that had only admin states to write. An error that a
 // change was given up for is not told again by a look for drift.
 //
 // The membership of a pool of network interfaces is refused, whatever became of its admin states.
-func Settle(outcome poolwrite.Outcome, interfaces bool, retryAt time.Time, ops []Operation, maxRetries int, past Past) verdict {
-	v := verdict{Told: map[Word][]ServiceName{}}
+func Settle(outcome poolwrite.Outcome, interfaces bool, retryAt time.Time, ops []Operation, maxRetries int, past Past) Verdict {
+	v := Verdict{Told: map[Word][]ServiceName{}}
 	var gaveUp []ServiceName // on behalf of looks
 	for _, op := range ops {
 		outcome := outcome
@@ -153,7 +153,7 @@ func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) di
 
 // admin says what became of a change of admin states: once that it has failed, and once that
 // it is done.
-func (v *verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation, past Past) {
+func (v *Verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation, past Past) {
 	v.AdminSince = op.ChangedAt
 	v.AdminDone = outcome == poolwrite.Written || outcome == poolwrite.Unchanged
 	if d.yield {
@@ -164,7 +164,7 @@ func (v *verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation,
 }
 
 // tell says a word to a Service, once.
-func (v *verdict) tell(w Word, to ServiceName) {
+func (v *Verdict) tell(w Word, to ServiceName) {
 	if w != wordNone && to != (ServiceName{}) && !slices.Contains(v.Told[w], to) {
 		v.Told[w] = append(v.Told[w], to)
 	}

@@ -80,7 +80,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-func spellVerdict(v verdict) string {
+func spellVerdict(v Verdict) string {
 	out := "queue:"
 	for _, op := range v.Requeue {
 		name := op.Service.Name
