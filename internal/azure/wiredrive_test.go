@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // staged is an Azure that answers well, but for one request of a pool update.
@@ -98,18 +100,18 @@ type service struct {
 	seen chan struct{}
 }
 
-func (*service) Relevant(poolupdate.Operation) bool { return true }
+func (*service) Relevant(poolschedule.Operation) bool { return true }
 
-func (s *service) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
+func (s *service) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return poolupdate.Desired{
+	return poolwrite.Desired{
 		Addresses: wantedAddresses(), Ours: func(netip.Addr) bool { return true },
-		Recorded: poolupdate.Recorded{Written: s.written, Taken: s.taken},
+		Recorded: poolwrite.Recorded{Written: s.written, Taken: s.taken},
 	}, nil
 }
 
-func (s *service) Record(_ context.Context, _ poolupdate.Ref, in poolupdate.Intent) error {
+func (s *service) Record(_ context.Context, _ poolschedule.Ref, in poolwrite.Intent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written, s.taken = in.Written, true
@@ -139,7 +141,7 @@ func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt i
 	var running sync.WaitGroup
 	running.Go(func() { lanes.Run(ctx) })
 	defer func() { stop(); running.Wait() }()
-	lanes.Add(poolupdate.Operation{Pool: webPool, Service: poolupdate.ServiceName{Namespace: "shop", Name: "web"}, ChangedAt: time.Now()})
+	lanes.Add(poolschedule.Operation{Pool: webPool, Service: poolschedule.ServiceName{Namespace: "shop", Name: "web"}, ChangedAt: time.Now()})
 	attempts := 0
 	for more := true; more; attempts++ {
 		r := <-svc.reports
@@ -162,7 +164,7 @@ func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt i
 func told(t *testing.T, r poolupdate.Report) string {
 	t.Helper()
 	word, words := "", 0
-	for w, services := range map[string][]poolupdate.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {
+	for w, services := range map[string][]poolschedule.ServiceName{"Updated": r.Updated, "Retrying": r.Retrying, "Failed": r.Failed} {
 		if words += len(services); len(services) > 0 {
 			word = w
 		}

@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Turned are the nodes that an attempt turned in one pool.
@@ -19,7 +20,7 @@ type Turned struct {
 
 // AdminFails reports whether an attempt failed to set admin states.
 func AdminFails(r poolupdate.Report) bool {
-	return r.AdminTried && (r.Outcome == poolupdate.Retriable || r.Outcome == poolupdate.Terminal)
+	return r.AdminTried && (r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal)
 }
 
 // turnedBy returns which nodes an attempt turned, and which it should have.

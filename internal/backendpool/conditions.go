@@ -12,16 +12,17 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
 // note keeps what an attempt found out, whatever the BackendPool is entitled to by now.
 func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report) {
 	at := metav1.NewTime(r.At).Rfc3339Copy()
-	if r.Observed >= 0 && r.Outcome != poolupdate.Refused {
+	if r.Observed >= 0 && r.Outcome != poolwrite.Refused {
 		s.Desired, s.Observed, s.Foreign = new(int32(r.Desired)), new(int32(r.Observed)), new(int32(r.Foreign)) //nolint:gosec // a pool has at most some thousands
 	}
-	if r.Outcome == poolupdate.Written {
+	if r.Outcome == poolwrite.Written {
 		s.LastWrite = &at
 	}
 	if r.Settled {
@@ -66,9 +67,9 @@ func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r 
 		reason, why = removed(is, len(s.WrittenAddresses) > 0)
 	case r.Settled:
 		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set)
-	case r.Outcome == poolupdate.Stale:
+	case r.Outcome == poolwrite.Stale:
 		reason, why = missingPool(r)
-	case r.Outcome == poolupdate.Refused:
+	case r.Outcome == poolwrite.Refused:
 		reason, why = v1alpha1.ReasonNICPool, DescribePool(r.Pool)+" holds network interfaces, which Weir does not write: name a pool of IP addresses"
 		if r.States {
 			why += ". Nodes that leave are Down in it all the same"

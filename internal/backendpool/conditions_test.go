@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func TestJudge(t *testing.T) {
@@ -31,32 +32,32 @@ func TestJudge(t *testing.T) {
 		r    poolupdate.Report
 		want string
 	}{
-		{"level", active, poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true}, "True Level level with no nodes"},
-		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
+		{"level", active, poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true}, "True Level level with no nodes"},
+		{"failed, and another attempt follows", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
-		{"what Azure asked for is over", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at.Add(-time.Hour), At: at.Add(-time.Hour)},
+		{"what Azure asked for is over", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at.Add(-time.Hour), At: at.Add(-time.Hour)},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z"},
-		{"when Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at},
+		{"when Azure asked for patience", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, Requeued: true, RetriesUsed: 2, Budget: 3, RetryAt: at, NextEligibleAt: at},
 			"False Retrying the last attempt failed: Bad: no way; retry 2 of 3 follows at 2026-11-21T03:00:00Z, as Azure asked"},
-		{"the budget is spent", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3},
+		{"the budget is spent", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another"},
-		{"the budget is spent, and drift repair is on", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, LookAt: at},
+		{"the budget is spent, and drift repair is on", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, LookAt: at},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, and Weir tries again at 2026-11-21T03:00:00Z"},
-		{"the budget is spent, and Azure asked for patience", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, NextEligibleAt: at},
+		{"the budget is spent, and Azure asked for patience", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, RetriesUsed: 3, Budget: 3, NextEligibleAt: at},
 			"False Failed the last attempt failed: Bad: no way; the next change of the members starts another, though not before 2026-11-21T03:00:00Z, as Azure asked"},
-		{"admin states alone failed", active, poolupdate.Report{Outcome: poolupdate.Terminal, Fault: broken, Admin: true, AdminRetryAt: at, Requeued: true},
+		{"admin states alone failed", active, poolupdate.Report{Outcome: poolwrite.Terminal, Fault: broken, Admin: true, AdminRetryAt: at, Requeued: true},
 			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z"},
-		{"the budget is spent, and admin states are tried on", active, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, AdminRetryAt: at, NextEligibleAt: at},
+		{"the budget is spent, and admin states are tried on", active, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, AdminRetryAt: at, NextEligibleAt: at},
 			"False Retrying the last attempt failed: Bad: no way; another to set the admin states follows at 2026-11-21T03:00:00Z, as Azure asked"},
-		{"a removal failed", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken},
+		{"a removal failed", gone, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken},
 			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows within a minute"},
-		{"a removal failed, and Azure asked for patience", gone, poolupdate.Report{Outcome: poolupdate.Retriable, Fault: broken, NextEligibleAt: at},
+		{"a removal failed, and Azure asked for patience", gone, poolupdate.Report{Outcome: poolwrite.Retriable, Fault: broken, NextEligibleAt: at},
 			"False Failed the last attempt to take its addresses out of the pool failed: Bad: no way; another follows after 2026-11-21T03:00:00Z, as Azure asked"},
-		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true},
+		{"the Service is gone, and so are its addresses", gone, poolupdate.Report{Outcome: poolwrite.Written, Settled: true},
 			"False ServiceNotFound Service shop/web does not exist; its addresses were removed from the pool"},
-		{"an attempt from before that", gone, poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		{"an attempt from before that", gone, poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
 			"False ServiceNotFound Service shop/web does not exist; its addresses are being removed from the pool"},
-		{"paused meanwhile", Entitlement{State: Paused, Taken: true}, poolupdate.Report{Outcome: poolupdate.Written, Settled: true}, "Unknown Paused"},
+		{"paused meanwhile", Entitlement{State: Paused, Taken: true}, poolupdate.Report{Outcome: poolwrite.Written, Settled: true}, "Unknown Paused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var s v1alpha1.BackendPoolStatus

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // A BackendPool says that somebody else keeps undoing what Weir writes, as long as he does; an
@@ -22,9 +23,9 @@ func TestAContestedPool(t *testing.T) {
 		r.Contested = []netip.Addr{netip.MustParseAddr("10.0.0.4")}
 	}
 	for range 2 {
-		d.reports(poolupdate.Written, fought)
+		d.reports(poolwrite.Written, fought)
 	}
-	d.reports(poolupdate.Terminal, fought)
+	d.reports(poolwrite.Terminal, fought)
 	c := meta.FindStatusCondition(d.status().Conditions, v1alpha1.ConditionContested)
 	if c == nil || c.Reason != v1alpha1.ReasonUndone || !strings.Contains(c.Message, "10.0.0.4") {
 		t.Errorf("condition: %+v", c)
@@ -35,11 +36,11 @@ func TestAContestedPool(t *testing.T) {
 	if n := d.statuses.Contested(); n != 1 {
 		t.Errorf("%d are counted", n)
 	}
-	d.reports(poolupdate.Unchanged, addressesOfOurs)
+	d.reports(poolwrite.Unchanged, addressesOfOurs)
 	if c := meta.FindStatusCondition(d.status().Conditions, v1alpha1.ConditionContested); c != nil || d.statuses.Contested() != 0 {
 		t.Errorf("after the end: %+v", c)
 	}
-	d.reports(poolupdate.Written, fought)
+	d.reports(poolwrite.Written, fought)
 	if got := d.said(); !strings.Contains(got, "BackendPoolContested") {
 		t.Errorf("events: %s", got)
 	}

@@ -8,11 +8,12 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Relevant implements poolupdate.Cluster.
-func (c *Controller) Relevant(op poolupdate.Operation) bool {
+func (c *Controller) Relevant(op poolschedule.Operation) bool {
 	p := c.Cluster.Pool(op.Ref.Namespace, op.Ref.Name)
 	if p == nil || string(p.UID) != op.Ref.UID || !hasFinalizer(p) {
 		return false
@@ -27,7 +28,7 @@ func (c *Controller) Relevant(op poolupdate.Operation) bool {
 	if is.Pool.Key() != op.Pool.Key() {
 		return false
 	}
-	return op.Service == (poolupdate.ServiceName{}) || !is.Removes() && op.Service == is.Service
+	return op.Service == (poolschedule.ServiceName{}) || !is.Removes() && op.Service == is.Service
 }
 
 // errHeld says that a BackendPool is not entitled to a write any more.
@@ -36,13 +37,13 @@ var errHeld = errors.New("the BackendPool is not entitled to its pool just now")
 // Desired implements poolupdate.Cluster. Where the cluster has no answer, because the
 // BackendPool went, was paused or became invalid since Relevant was asked, an empty
 // set would drain the pool: it says that it does not know.
-func (c *Controller) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
-	none := poolupdate.Desired{}
+func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
+	none := poolwrite.Desired{}
 	e, p := c.known(ref)
 	if p == nil {
 		return none, ErrGone
 	}
-	want := poolupdate.Desired{
+	want := poolwrite.Desired{
 		Ours: func(netip.Addr) bool { return false },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			return c.Cluster.AddressOf(machine, lb.Family(p.Spec.IPFamily))

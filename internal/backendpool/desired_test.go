@@ -10,33 +10,33 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 func TestRelevant(t *testing.T) {
-	web := poolupdate.ServiceName{Namespace: "shop", Name: "web"}
-	none := poolupdate.ServiceName{}
+	web := poolschedule.ServiceName{Namespace: "shop", Name: "web"}
+	none := poolschedule.ServiceName{}
 	lbService, leaving := serviceOfType(corev1.ServiceTypeLoadBalancer), serviceOfType(corev1.ServiceTypeLoadBalancer)
 	leaving.DeletionTimestamp, leaving.Finalizers = new(metav1.Now()), []string{"example.com/keeper"}
 	for _, tt := range []struct {
 		name    string
 		pool    *v1alpha1.BackendPool
 		service *corev1.Service
-		op      func(*poolupdate.Operation)
+		op      func(*poolschedule.Operation)
 		want    bool
 	}{
 		{"as it was queued", bp("a", 0), lbService, nil, true},
-		{"another BackendPool of the name", bp("a", 0), lbService, func(o *poolupdate.Operation) { o.Ref.UID = "old" }, false},
-		{"another pool", bp("a", 0), lbService, func(o *poolupdate.Operation) { o.Pool.Name = "old" }, false},
-		{"the pool in other letters", bp("a", 0), lbService, func(o *poolupdate.Operation) { o.Pool.Name = "WEB" }, true},
-		{"bound to another Service by now", bp("a", 0), lbService, func(o *poolupdate.Operation) { o.Service.Name = "old" }, false},
+		{"another BackendPool of the name", bp("a", 0), lbService, func(o *poolschedule.Operation) { o.Ref.UID = "old" }, false},
+		{"another pool", bp("a", 0), lbService, func(o *poolschedule.Operation) { o.Pool.Name = "old" }, false},
+		{"the pool in other letters", bp("a", 0), lbService, func(o *poolschedule.Operation) { o.Pool.Name = "WEB" }, true},
+		{"bound to another Service by now", bp("a", 0), lbService, func(o *poolschedule.Operation) { o.Service.Name = "old" }, false},
 		{"its Service is gone", bp("a", 0, took), nil, nil, false},
 		{"its Service is being deleted", bp("a", 0, took), leaving, nil, false},
-		{"the removal after that", bp("a", 0, took), leaving, func(o *poolupdate.Operation) { o.Service = none }, true},
-		{"the removal after it has gone", bp("a", 0, took), nil, func(o *poolupdate.Operation) { o.Service = none }, true},
-		{"its Service was never there", bp("a", 0), nil, func(o *poolupdate.Operation) { o.Service = none }, false},
+		{"the removal after that", bp("a", 0, took), leaving, func(o *poolschedule.Operation) { o.Service = none }, true},
+		{"the removal after it has gone", bp("a", 0, took), nil, func(o *poolschedule.Operation) { o.Service = none }, true},
+		{"its Service was never there", bp("a", 0), nil, func(o *poolschedule.Operation) { o.Service = none }, false},
 		{"being deleted", bp("a", 0, took, deleting), lbService, nil, false},
-		{"the removal after that", bp("a", 0, took, deleting), lbService, func(o *poolupdate.Operation) { o.Service = none }, true},
+		{"the removal after that", bp("a", 0, took, deleting), lbService, func(o *poolschedule.Operation) { o.Service = none }, true},
 		{"paused", bp("a", 0, took, paused), lbService, nil, false},
 		{"no finalizer", bp("a", 0, func(p *v1alpha1.BackendPool) { p.Finalizers = nil }), lbService, nil, false},
 	} {
@@ -45,7 +45,7 @@ func TestRelevant(t *testing.T) {
 			if tt.service != nil {
 				objects = append(objects, tt.service)
 			}
-			op := poolupdate.Operation{Ref: RefOf(tt.pool), Service: web,
+			op := poolschedule.Operation{Ref: RefOf(tt.pool), Service: web,
 				Pool: lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "lb"}, Name: "web"}}
 			if tt.op != nil {
 				tt.op(&op)

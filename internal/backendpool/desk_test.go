@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // desk is a Cluster with one BackendPool, whose reconcilers are called by hand.
@@ -88,10 +89,10 @@ func (d *desk) parked(want bool) {
 }
 
 // reports tells of an attempt at the pool.
-func (d *desk) reports(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
+func (d *desk) reports(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	d.Helper()
 	r := poolupdate.Report{Ref: RefOf(d.p), Pool: d.Entitlement(d.p).Pool, Outcome: o, At: time.Unix(1000, 0)}
-	r.Settled = o == poolupdate.Written || o == poolupdate.Unchanged
+	r.Settled = o == poolwrite.Written || o == poolwrite.Unchanged
 	if !r.Settled {
 		r.Observed = -1
 		r.Fault = &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}

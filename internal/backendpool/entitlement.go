@@ -12,7 +12,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // State is what a BackendPool is entitled to.
@@ -39,7 +39,7 @@ type Entitlement struct {
 	Pool  lb.PoolID
 	// Service is whom operations are for; zero unless the state is active and the
 	// members come from a Service.
-	Service    poolupdate.ServiceName
+	Service    poolschedule.ServiceName
 	ServiceUID types.UID
 	// Reason and Why become the Synced condition; empty if the state is active.
 	Reason, Why string
@@ -102,11 +102,11 @@ func (c *Controller) Entitlement(p *v1alpha1.BackendPool) Entitlement {
 	if p.Spec.ServiceRef == nil {
 		return is.as(Active, "", "")
 	}
-	return c.entitledBy(poolupdate.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}, p, is)
+	return c.entitledBy(poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}, p, is)
 }
 
 // entitledBy judges one whose members come from a Service.
-func (c *Controller) entitledBy(name poolupdate.ServiceName, p *v1alpha1.BackendPool, is Entitlement) Entitlement {
+func (c *Controller) entitledBy(name poolschedule.ServiceName, p *v1alpha1.BackendPool, is Entitlement) Entitlement {
 	service, there := c.Cluster.Service(name)
 	if there && service.DryRun && !is.Deleting {
 		return is.as(DryRun, v1alpha1.ReasonDryRun,
@@ -128,7 +128,7 @@ func (s Service) leaves() bool { return s.Deleting || s.Type != typeLoadBalancer
 
 // unfit says why a Service cannot fill a pool: nodes take traffic for its endpoints
 // at its node ports alone.
-func unfit(name poolupdate.ServiceName, service Service, there bool) (reason, why string) {
+func unfit(name poolschedule.ServiceName, service Service, there bool) (reason, why string) {
 	called := "Service " + key(name.Namespace, name.Name)
 	switch {
 	case !there:
@@ -183,8 +183,8 @@ func Selector(p *v1alpha1.BackendPool) (labels.Selector, error) {
 }
 
 // RefOf names a BackendPool.
-func RefOf(p *v1alpha1.BackendPool) poolupdate.Ref {
-	return poolupdate.Ref{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+func RefOf(p *v1alpha1.BackendPool) poolschedule.Ref {
+	return poolschedule.Ref{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
 }
 
 func key(namespace, name string) string { return namespace + "/" + name }

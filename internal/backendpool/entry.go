@@ -12,13 +12,13 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // Entry is what is known of one BackendPool. It has more than a dozen fields, for all that is
 // remembered of a BackendPool beside its status goes when it goes.
 type Entry struct {
-	ref poolupdate.Ref
+	ref poolschedule.Ref
 
 	// writing has room for one, who writes: so writes arrive in their order. He alone uses
 	// version, the resource version that the last read or write showed, and own.
@@ -68,7 +68,7 @@ type Entry struct {
 	lastProblem, lastEvent string
 }
 
-func newEntry(ref poolupdate.Ref, p *v1alpha1.BackendPool) *Entry {
+func newEntry(ref poolschedule.Ref, p *v1alpha1.BackendPool) *Entry {
 	last := lastEvent(&p.Status)
 	return &Entry{
 		ref: ref, writing: make(chan struct{}, 1), version: p.ResourceVersion, own: own{}.with(&p.Status),

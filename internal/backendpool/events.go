@@ -4,7 +4,9 @@ package backendpool
 
 import (
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
@@ -36,7 +38,7 @@ func (c *Controller) warn(p *v1alpha1.BackendPool, reason, why string) {
 
 // said is one word of an attempt, and whom it is for.
 type said struct {
-	to           []poolupdate.ServiceName
+	to           []poolschedule.ServiceName
 	kind, reason string
 	text         func(poolupdate.Report) string
 }
@@ -103,14 +105,14 @@ func reasonOf(r poolupdate.Report) (reason string, unchanged bool) {
 		return "", false
 	}
 	switch r.Outcome {
-	case poolupdate.Written, poolupdate.Unchanged:
-		return EventUpdated, r.Outcome == poolupdate.Unchanged || r.Admin
-	case poolupdate.Retriable:
+	case poolwrite.Written, poolwrite.Unchanged:
+		return EventUpdated, r.Outcome == poolwrite.Unchanged || r.Admin
+	case poolwrite.Retriable:
 		if r.Requeued {
 			return EventRetrying, false
 		}
 		return EventFailed, false
-	case poolupdate.Terminal:
+	case poolwrite.Terminal:
 		return EventFailed, false
 	}
 	return "", false

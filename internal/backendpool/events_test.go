@@ -12,14 +12,16 @@ import (
 	"unicode/utf8"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
 // The words, types and reasons of the three events are a contract with people and tools: they
 // stand here as they are written, and not by the names of constants.
 func TestTheWordsOfTheThreeEvents(t *testing.T) {
-	web := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}}
+	web := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}}
 	refused := &fault.Fault{Class: fault.Terminal, Code: "InvalidRequestFormat", Err: errors.New("put backend pool web: 400 InvalidRequestFormat: Not now")}
 	throttled := &fault.Fault{Class: fault.Retriable, Code: "TooManyRequests", Err: errors.New("put backend pool web: 429 TooManyRequests: slow down")}
 	for _, tt := range []struct {
@@ -27,11 +29,11 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 		r    poolupdate.Report
 		want string
 	}{
-		{"Updated", poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Updated: web},
+		{"Updated", poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Updated: web},
 			"Normal LoadBalancerBackendPoolUpdated: Load balancer backend pool updated successfully"},
-		{"Retrying", poolupdate.Report{Outcome: poolupdate.Retriable, Fault: throttled, Retrying: web, Requeued: true, RetryAt: time.Date(2026, 11, 22, 9, 0, 30, 1, time.UTC)},
+		{"Retrying", poolupdate.Report{Outcome: poolwrite.Retriable, Fault: throttled, Retrying: web, Requeued: true, RetryAt: time.Date(2026, 11, 22, 9, 0, 30, 1, time.UTC)},
 			"Warning LoadBalancerBackendPoolUpdateRetrying: Backend pool update failed: put backend pool web: 429 TooManyRequests: slow down. Another attempt follows at 2026-11-22T09:00:31Z."},
-		{"Failed", poolupdate.Report{Outcome: poolupdate.Terminal, Fault: refused, Failed: web},
+		{"Failed", poolupdate.Report{Outcome: poolwrite.Terminal, Fault: refused, Failed: web},
 			"Warning LoadBalancerBackendPoolUpdateFailed: Backend pool update failed: put backend pool web: 400 InvalidRequestFormat: Not now. To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -57,8 +59,8 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 // Of admin states other events speak; a pool of nodes hears only that a bad word is over.
 func TestNoWordIsSaidOfAdminStates(t *testing.T) {
 	e := &Entry{}
-	written := poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Admin: true}
-	for _, outcome := range []poolupdate.Outcome{poolupdate.Retriable, poolupdate.Terminal} {
+	written := poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Admin: true}
+	for _, outcome := range []poolwrite.Outcome{poolwrite.Retriable, poolwrite.Terminal} {
 		if word, _ := reasonOf(poolupdate.Report{Outcome: outcome, Admin: true, Requeued: true}); word != "" {
 			t.Errorf("%s: %s", outcome, word)
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // flaky is an API server that fails so many times to set a finalizer.
@@ -21,7 +21,7 @@ type flaky struct {
 
 // SetFinalizer implements API.
 
-func (f *flaky) SetFinalizer(context.Context, poolupdate.Ref, bool) error {
+func (f *flaky) SetFinalizer(context.Context, poolschedule.Ref, bool) error {
 	if f.asked++; f.asked <= f.fails {
 		return errors.New("500")
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/words"
 )
@@ -19,7 +20,7 @@ func notesEvents(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own str
 			t.Word, t.Service = own, ""
 		}
 	} else {
-		name := poolupdate.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
+		name := poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 		for _, say := range saidOf(r) {
 			if slices.Contains(say.to, name) {
 				t.Word, t.Service = say.reason, name.Name
@@ -43,14 +44,14 @@ func notesProblem(s *v1alpha1.BackendPoolStatus) {
 
 // lastTold is what an earlier process has said to a Service, or to nobody but the
 // BackendPool. What was said to another Service is not known to this one.
-func (e *Entry) lastTold(service string) poolupdate.Told {
+func (e *Entry) lastTold(service string) poolschedule.Told {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := lastEvent(&e.status)
 	if t.Service != service {
-		return poolupdate.Told{}
+		return poolschedule.Told{}
 	}
-	return poolupdate.Told{Failure: t.Word == EventRetrying || t.Word == EventFailed, GivenUpFor: t.GivenUpFor}
+	return poolschedule.Told{Failure: t.Word == EventRetrying || t.Word == EventFailed, GivenUpFor: t.GivenUpFor}
 }
 
 func lastEvent(s *v1alpha1.BackendPoolStatus) v1alpha1.Told {

@@ -8,14 +8,16 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
 // told has the Service of the desk hear of an attempt.
-func (d *desk) told(o poolupdate.Outcome, givenUpFor string, edit ...func(*poolupdate.Report)) {
+func (d *desk) told(o poolwrite.Outcome, givenUpFor string, edit ...func(*poolupdate.Report)) {
 	d.Helper()
-	name := []poolupdate.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}
+	name := []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}
 	d.reports(o, append([]func(*poolupdate.Report){func(r *poolupdate.Report) {
 		switch r.GivenUpFor = givenUpFor; {
 		case r.Settled:
@@ -29,7 +31,7 @@ func (d *desk) told(o poolupdate.Outcome, givenUpFor string, edit ...func(*poolu
 }
 
 // startsAnew has another process take the desk, with nothing but what the API server holds.
-func (d *desk) startsAnew() poolupdate.Told {
+func (d *desk) startsAnew() poolschedule.Told {
 	d.Helper()
 	stored := d.p.DeepCopy()
 	d.status().DeepCopyInto(&stored.Status)
@@ -49,7 +51,7 @@ func (d *desk) startsAnew() poolupdate.Told {
 	return d.lanes.ops[0].Told
 }
 
-func (d *desk) recalls(want poolupdate.Told) {
+func (d *desk) recalls(want poolschedule.Told) {
 	d.Helper()
 	if got := d.startsAnew(); got != want {
 		d.Errorf("recalls %+v of %+v, want %+v", got, d.status().Told, want)
@@ -60,25 +62,25 @@ func (d *desk) recalls(want poolupdate.Told) {
 // one ends.
 func TestTheLastWordIsReadBack(t *testing.T) {
 	d := atDesk(t)
-	failed := poolupdate.Told{Failure: true, GivenUpFor: "Terminal Bad"}
+	failed := poolschedule.Told{Failure: true, GivenUpFor: "Terminal Bad"}
 	for _, step := range []struct {
 		name string
 		does func()
-		want poolupdate.Told
+		want poolschedule.Told
 	}{
-		{"an attempt of which nobody was told", func() { d.reports(poolupdate.Unchanged, addressesOfOurs) }, poolupdate.Told{}},
-		{"Retrying", func() { d.told(poolupdate.Retriable, "") }, poolupdate.Told{Failure: true}},
-		{"killed in the midst of a write", func() { d.records() }, poolupdate.Told{Failure: true}},
-		{"Failed", func() { d.told(poolupdate.Terminal, "Terminal Bad") }, failed},
+		{"an attempt of which nobody was told", func() { d.reports(poolwrite.Unchanged, addressesOfOurs) }, poolschedule.Told{}},
+		{"Retrying", func() { d.told(poolwrite.Retriable, "") }, poolschedule.Told{Failure: true}},
+		{"killed in the midst of a write", func() { d.records() }, poolschedule.Told{Failure: true}},
+		{"Failed", func() { d.told(poolwrite.Terminal, "Terminal Bad") }, failed},
 		{"a silent look, for the same", func() {
-			d.reports(poolupdate.Terminal, func(r *poolupdate.Report) { r.GivenUpFor = "Terminal Bad" })
+			d.reports(poolwrite.Terminal, func(r *poolupdate.Report) { r.GivenUpFor = "Terminal Bad" })
 		}, failed},
 		{"killed in the midst of another", func() { d.records() }, failed},
-		{"an attempt that was put off", func() { d.reports(poolupdate.Postponed) }, failed},
-		{"gone: nobody is told, and nothing is given up", func() { d.reports(poolupdate.Stale) }, poolupdate.Told{Failure: true}},
-		{"Failed, for a very long code", func() { d.told(poolupdate.Terminal, "Terminal "+strings.Repeat("x", 500)) },
-			poolupdate.Told{Failure: true, GivenUpFor: "Terminal " + strings.Repeat("x", words.MaxCode-len("Terminal …")) + "…"}},
-		{"Updated", func() { d.told(poolupdate.Written, "", addressesOfOurs) }, poolupdate.Told{}},
+		{"an attempt that was put off", func() { d.reports(poolwrite.Postponed) }, failed},
+		{"gone: nobody is told, and nothing is given up", func() { d.reports(poolwrite.Stale) }, poolschedule.Told{Failure: true}},
+		{"Failed, for a very long code", func() { d.told(poolwrite.Terminal, "Terminal "+strings.Repeat("x", 500)) },
+			poolschedule.Told{Failure: true, GivenUpFor: "Terminal " + strings.Repeat("x", words.MaxCode-len("Terminal …")) + "…"}},
+		{"Updated", func() { d.told(poolwrite.Written, "", addressesOfOurs) }, poolschedule.Told{}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			d.T = t
@@ -90,7 +92,7 @@ func TestTheLastWordIsReadBack(t *testing.T) {
 
 func (d *desk) records() {
 	d.Helper()
-	if err := d.Record(d.Context(), RefOf(d.p), poolupdate.Intent{Written: ours, Add: 1}); err != nil {
+	if err := d.Record(d.Context(), RefOf(d.p), poolwrite.Intent{Written: ours, Add: 1}); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -98,12 +100,12 @@ func (d *desk) records() {
 // What one Service was told is nothing to the next one that the BackendPool names.
 func TestTheLastWordIsThatOfItsService(t *testing.T) {
 	d := atDesk(t)
-	d.told(poolupdate.Terminal, "Terminal Bad")
+	d.told(poolwrite.Terminal, "Terminal Bad")
 	if got := *d.status().Told; got != (v1alpha1.Told{Word: EventFailed, Service: "web", GivenUpFor: "Terminal Bad", Problem: v1alpha1.ReasonFailed}) {
 		t.Errorf("%+v", got)
 	}
 	e := d.statuses.Known(RefOf(d.p))
-	if got := e.lastTold("another"); got != (poolupdate.Told{}) {
+	if got := e.lastTold("another"); got != (poolschedule.Told{}) {
 		t.Errorf("another Service: %+v", got)
 	}
 }
@@ -111,21 +113,21 @@ func TestTheLastWordIsThatOfItsService(t *testing.T) {
 // A warning on the BackendPool itself is not repeated, wherever the process before ended.
 func TestAProblemIsToldOnceByWhicheverProcess(t *testing.T) {
 	d := atDesk(t)
-	d.reports(poolupdate.Terminal)
+	d.reports(poolwrite.Terminal)
 	if got := d.said(); got != "BackendPool Failed" {
 		t.Fatal(got)
 	}
 	for _, ends := range []func(){func() {}, d.records} {
 		ends()
 		d.startsAnew()
-		d.reports(poolupdate.Terminal)
+		d.reports(poolwrite.Terminal)
 		if got := d.said(); got != "" {
 			t.Errorf("told again: %s", got)
 		}
 	}
-	d.reports(poolupdate.Written, addressesOfOurs)
+	d.reports(poolwrite.Written, addressesOfOurs)
 	d.startsAnew()
-	d.reports(poolupdate.Terminal)
+	d.reports(poolwrite.Terminal)
 	if got := d.said(); got != "BackendPool Failed" {
 		t.Errorf("once it was level in between: %q", got)
 	}
@@ -137,7 +139,7 @@ func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
 	d := atDesk(t)
 	waiting := 0
 	d.api.applied = func() { waiting = len(d.world.told) }
-	d.told(poolupdate.Terminal, "Terminal Bad")
+	d.told(poolwrite.Terminal, "Terminal Bad")
 	if waiting != 0 {
 		t.Errorf("%d events were on their way before the status was written", waiting)
 	}
@@ -145,8 +147,8 @@ func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
 		t.Errorf("told: %s", got)
 	}
 	// And where the BackendPool has gone meanwhile, the Service hears all the same.
-	r := poolupdate.Report{Ref: poolupdate.Ref{Namespace: d.p.Namespace, Name: "gone", UID: "u"}, Pool: lb.PoolID{}, Outcome: poolupdate.Terminal}
-	r.Failed = []poolupdate.ServiceName{{Namespace: d.p.Namespace, Name: "web"}}
+	r := poolupdate.Report{Ref: poolschedule.Ref{Namespace: d.p.Namespace, Name: "gone", UID: "u"}, Pool: lb.PoolID{}, Outcome: poolwrite.Terminal}
+	r.Failed = []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: "web"}}
 	d.Report(d.Context(), r)
 	if got := d.said(); got != "Service "+EventFailed {
 		t.Errorf("told: %s", got)

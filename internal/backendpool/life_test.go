@@ -19,7 +19,9 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/test/transcript"
 )
 
@@ -43,7 +45,7 @@ type life struct {
 	fails    map[string]error  // by verb of the API
 	version  int               // of the object
 	was      map[string]string // the status as it was shown last
-	ops      []poolupdate.Operation
+	ops      []poolschedule.Operation
 	tampered func(*v1alpha1.BackendPoolStatus) // by another process, with the next write
 	moves    bool                              // others write the object before each write
 }
@@ -55,7 +57,7 @@ func lives(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *lif
 		t.Helper()
 		l := &life{
 			T: t, Transcript: x, began: time.Now(), p: p, right: map[string]Right{}, fails: map[string]error{}, was: map[string]string{},
-			world: &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolupdate.ServiceName]Service{}, nodes: map[string]netip.Addr{}},
+			world: &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolschedule.ServiceName]Service{}, nodes: map[string]netip.Addr{}},
 		}
 		l.starts()
 		l.add(p, serviceOfType(corev1.ServiceTypeLoadBalancer))
@@ -67,7 +69,7 @@ func lives(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *lif
 func (l *life) starts() {
 	l.Controller = New(Config{
 		Cluster: l, Owner: l, Lanes: l, Events: l, Log: slog.New(logged{l}), RecheckAfter: 5 * time.Minute, ReleaseAgainAfter: time.Minute,
-		Queue: func(ref poolupdate.Ref) { l.Says("queued: %s", ref.Name) },
+		Queue: func(ref poolschedule.Ref) { l.Says("queued: %s", ref.Name) },
 	}, NewStatuses(l))
 }
 
@@ -90,11 +92,11 @@ func (l *life) reconciles() {
 }
 
 func (l *life) endpointsChange() {
-	l.Says("endpoints changed%s", failing(l.EndpointsChanged(l.Context(), poolupdate.ServiceName{Namespace: "shop", Name: "web"}, time.Now())))
+	l.Says("endpoints changed%s", failing(l.EndpointsChanged(l.Context(), poolschedule.ServiceName{Namespace: "shop", Name: "web"}, time.Now())))
 }
 
 // attempts is what a lane asks that takes up the operation that was queued last.
-func (l *life) attempts(intent *poolupdate.Intent) {
+func (l *life) attempts(intent *poolwrite.Intent) {
 	op := l.ops[len(l.ops)-1]
 	if !l.Relevant(op) {
 		l.Says("the lane drops it")
@@ -113,9 +115,9 @@ func (l *life) attempts(intent *poolupdate.Intent) {
 }
 
 // ends has the lane report an attempt.
-func (l *life) ends(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
+func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	r := poolupdate.Report{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Outcome: o, At: time.Now(), Budget: 3}
-	r.Settled = o == poolupdate.Written || o == poolupdate.Unchanged
+	r.Settled = o == poolwrite.Written || o == poolwrite.Unchanged
 	if !r.Settled {
 		r.Observed = -1
 		r.Fault = &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}
@@ -128,8 +130,8 @@ func (l *life) ends(o poolupdate.Outcome, edit ...func(*poolupdate.Report)) {
 }
 
 // web names the Service in a report.
-func (l *life) web() []poolupdate.ServiceName {
-	return []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}}
+func (l *life) web() []poolschedule.ServiceName {
+	return []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}}
 }
 
 func again(after time.Duration) string {
@@ -188,7 +190,7 @@ func (l *life) Filled(p *v1alpha1.BackendPool, r poolupdate.Report) {
 	l.Says("owner: %s was filled: %s", p.Name, r.Outcome)
 }
 
-func (l *life) Add(ops ...poolupdate.Operation) {
+func (l *life) Add(ops ...poolschedule.Operation) {
 	for _, op := range ops {
 		text := fmt.Sprintf("lanes: %s for %s %q", op.Ref.Name, op.Pool.Name, op.Service.Name)
 		if op.Admin {
@@ -206,7 +208,7 @@ func (l *life) Add(ops ...poolupdate.Operation) {
 		if op.New {
 			text += ", new"
 		}
-		if op.Told != (poolupdate.Told{}) {
+		if op.Told != (poolschedule.Told{}) {
 			text += fmt.Sprintf(", told %+v", op.Told)
 		}
 		l.Says("%s", text)
@@ -214,12 +216,12 @@ func (l *life) Add(ops ...poolupdate.Operation) {
 	l.ops = append(l.ops, ops...)
 }
 
-func (l *life) RemoveService(name poolupdate.ServiceName) int {
+func (l *life) RemoveService(name poolschedule.ServiceName) int {
 	l.Says("lanes: the operations of Service %s go", name.Name)
 	return l.dropped
 }
-func (l *life) Drop(ref poolupdate.Ref) { l.Says("lanes: %s is dropped", ref.Name) }
-func (l *life) Forget(pool lb.PoolID)   { l.Says("lanes: pool %s is forgotten", pool.Name) }
+func (l *life) Drop(ref poolschedule.Ref) { l.Says("lanes: %s is dropped", ref.Name) }
+func (l *life) Forget(pool lb.PoolID)     { l.Says("lanes: pool %s is forgotten", pool.Name) }
 func (l *life) LevelAs(_ lb.PoolID, print uint64) bool {
 	return l.level && print == membership.Fingerprint(l.members.Addresses)
 }
@@ -227,7 +229,7 @@ func (l *life) LevelAs(_ lb.PoolID, print uint64) bool {
 func (l *life) OnPool(p *v1alpha1.BackendPool, e Event) {
 	l.Says("event on %s: %s %s: %s", p.Name, e.Kind, e.Reason, e.Text)
 }
-func (l *life) OnService(name poolupdate.ServiceName, e Event) {
+func (l *life) OnService(name poolschedule.ServiceName, e Event) {
 	l.Says("event on Service %s: %s %s: %s", name.Name, e.Kind, e.Reason, e.Text)
 }
 func (l *life) Spares(p *v1alpha1.BackendPool, _ Entitlement, set membership.Set) {
@@ -240,7 +242,7 @@ func (l *life) AdminStates(p *v1alpha1.BackendPool, _ Entitlement, _ poolupdate.
 }
 
 // Load implements API.
-func (l *life) Load(_ context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+func (l *life) Load(_ context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
 	l.Says("API: %s is read%s", ref.Name, failing(l.fails["load"]))
 	if err := l.fails["load"]; err != nil {
 		return nil, err
@@ -254,7 +256,7 @@ func (l *life) Load(_ context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPoo
 }
 
 // Apply implements API; it shows the lines of the status that are others than before.
-func (l *life) Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+func (l *life) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	if until, there := ctx.Deadline(); !there || time.Until(until) != statusDeadline {
 		l.Error("a write without its deadline")
 	}
@@ -283,7 +285,7 @@ func (l *life) Apply(ctx context.Context, ref poolupdate.Ref, version string, st
 }
 
 // SetFinalizer implements API.
-func (l *life) SetFinalizer(_ context.Context, ref poolupdate.Ref, want bool) error {
+func (l *life) SetFinalizer(_ context.Context, ref poolschedule.Ref, want bool) error {
 	l.Says("API: %s has a finalizer: %t", ref.Name, want)
 	return l.fails["finalizer"]
 }

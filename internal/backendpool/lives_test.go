@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func setOfNodes(names ...string) membership.Set {
@@ -70,8 +71,8 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconciles()
 		l.reconciles()
 		l.When("A lane takes it.")
-		l.attempts(&poolupdate.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2")}, Add: 2, Observed: 1, Desired: 2})
-		l.ends(poolupdate.Written, holds("n1", "n2"), updated, func(r *poolupdate.Report) { r.Foreign = 1 })
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2")}, Add: 2, Observed: 1, Desired: 2})
+		l.ends(poolwrite.Written, holds("n1", "n2"), updated, func(r *poolupdate.Report) { r.Foreign = 1 })
 		l.level = true
 		l.reconciles()
 
@@ -93,15 +94,15 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		unset := func(r *poolupdate.Report) {
 			r.Admin, r.AdminTried, r.AdminRetryAt, r.Requeued = true, true, time.Now().Add(time.Second), true
 		}
-		l.ends(poolupdate.Retriable, unset)
+		l.ends(poolwrite.Retriable, unset)
 		l.When("Meanwhile another joins: what is wanted changes, and is told of once.")
 		l.members = setOfNodes("n1", "n2", "n3")
 		l.members.Draining = []membership.Drain{leaving("n1")}
 		l.endpointsChange()
 		l.endpointsChange()
 		l.When("Both come about.")
-		l.attempts(&poolupdate.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2"), nodeAt("n3")}, Down: []netip.Addr{nodeAt("n1")}, Add: 1, Alter: 1, Observed: 3, Desired: 3})
-		l.ends(poolupdate.Written, holds("n1", "n2", "n3"), downed("n1"), updated, func(r *poolupdate.Report) {
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2"), nodeAt("n3")}, Down: []netip.Addr{nodeAt("n1")}, Add: 1, Alter: 1, Observed: 3, Desired: 3})
+		l.ends(poolwrite.Written, holds("n1", "n2", "n3"), downed("n1"), updated, func(r *poolupdate.Report) {
 			r.AdminTried, r.AdminDone, r.Downed = true, true, []netip.Addr{nodeAt("n1")}
 		})
 		l.level = true
@@ -111,13 +112,13 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.level = false
 		l.endpointsChange()
 		l.attempts(nil)
-		l.ends(poolupdate.Terminal, func(r *poolupdate.Report) { r.AdminTried, r.Failed = true, l.web(); r.GivenUpFor = "Terminal Bad" })
-		l.ends(poolupdate.Terminal, func(r *poolupdate.Report) { r.AdminTried, r.Failed = true, l.web(); r.GivenUpFor = "Terminal Bad" })
+		l.ends(poolwrite.Terminal, func(r *poolupdate.Report) { r.AdminTried, r.Failed = true, l.web(); r.GivenUpFor = "Terminal Bad" })
+		l.ends(poolwrite.Terminal, func(r *poolupdate.Report) { r.AdminTried, r.Failed = true, l.web(); r.GivenUpFor = "Terminal Bad" })
 		l.reconciles()
-		l.ends(poolupdate.Written, holds("n1", "n2", "n3"), updated, func(r *poolupdate.Report) { r.Restored = []netip.Addr{nodeAt("n1")} })
+		l.ends(poolwrite.Written, holds("n1", "n2", "n3"), updated, func(r *poolupdate.Report) { r.Restored = []netip.Addr{nodeAt("n1")} })
 
 		l.When("Azure asks for patience; the rest is over in time.")
-		l.ends(poolupdate.Retriable, func(r *poolupdate.Report) { r.RetriesUsed, r.NextEligibleAt = 3, time.Now().Add(time.Minute) })
+		l.ends(poolwrite.Retriable, func(r *poolupdate.Report) { r.RetriesUsed, r.NextEligibleAt = 3, time.Now().Add(time.Minute) })
 		l.becomes(paused)
 		l.reconciles()
 		time.Sleep(time.Minute)
@@ -125,7 +126,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.attempts(nil)
 		l.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false; p.Generation++ })
 		l.reconciles()
-		l.ends(poolupdate.Unchanged, holds("n1", "n2", "n3"), updated)
+		l.ends(poolwrite.Unchanged, holds("n1", "n2", "n3"), updated)
 
 		l.When("The selector of its Service fails.")
 		l.fails["members"] = errOnce
@@ -148,7 +149,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconciles()
 		l.endpointsChange()
 		l.attempts(nil)
-		l.ends(poolupdate.Unchanged, holds("n1", "n2", "n3"), updated)
+		l.ends(poolwrite.Unchanged, holds("n1", "n2", "n3"), updated)
 
 		l.When("The Service goes, and taking the addresses out fails once.")
 		delete(l.services, l.web()[0])
@@ -157,12 +158,12 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.reconciles()
 		l.reconciles()
 		l.attempts(nil)
-		l.ends(poolupdate.Retriable)
+		l.ends(poolwrite.Retriable)
 		l.reconciles()
 		time.Sleep(time.Minute)
 		l.reconciles()
-		l.attempts(&poolupdate.Intent{Remove: 3, Observed: 4})
-		l.ends(poolupdate.Written, func(r *poolupdate.Report) { r.Observed, r.Foreign = 1, 1 })
+		l.attempts(&poolwrite.Intent{Remove: 3, Observed: 4})
+		l.ends(poolwrite.Written, func(r *poolupdate.Report) { r.Observed, r.Foreign = 1, 1 })
 		l.reconciles()
 		l.reconciles()
 
@@ -175,7 +176,7 @@ func TestLifeOfAPoolOfAService(t *testing.T) {
 		l.When("It is deleted: the pool is read once more, and it goes.")
 		l.becomes(deleting)
 		l.reconciles()
-		l.ends(poolupdate.Unchanged)
+		l.ends(poolwrite.Unchanged)
 		l.reconciles()
 		l.becomes(finalizers("example.com/keeper"))
 		l.reconciles()
@@ -193,8 +194,8 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		l.members = setOfNodes("n1", "n2") // for LevelAs
 		l.When("It is new.")
 		l.reconciles()
-		l.attempts(&poolupdate.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2")}, Add: 2})
-		l.ends(poolupdate.Written, holds("n1", "n2"))
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2")}, Add: 2})
+		l.ends(poolwrite.Written, holds("n1", "n2"))
 		l.level = true
 		l.When("Eviction is announced to one, which stays up; then to both.")
 		l.members.Spared = []membership.Drain{leaving("n1")}
@@ -207,17 +208,17 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		l.members.Spared = []membership.Drain{leaving("n2")}
 		l.reconciles()
 		l.When("Somebody keeps undoing it.")
-		l.ends(poolupdate.Written, holds("n1", "n2"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
-		l.ends(poolupdate.Written, holds("n1", "n2"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
+		l.ends(poolwrite.Written, holds("n1", "n2"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
+		l.ends(poolwrite.Written, holds("n1", "n2"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
 		l.Says("contested %d, reasons %v", l.statuses.Contested(), l.statuses.Reasons()[v1alpha1.ReasonLevel])
-		l.ends(poolupdate.Unchanged, holds("n1", "n2"))
+		l.ends(poolwrite.Unchanged, holds("n1", "n2"))
 		l.Says("contested %d", l.statuses.Contested())
 		l.When("A node goes.")
 		delete(l.nodes, "n2")
 		l.reconciles()
 		l.attempts(nil)
-		l.ends(poolupdate.Terminal)
-		l.ends(poolupdate.Written, holds("n1"))
+		l.ends(poolwrite.Terminal)
+		l.ends(poolwrite.Written, holds("n1"))
 		l.When("A change waits, for this and that.")
 		until := time.Now().Add(time.Minute)
 		for _, cause := range []poolupdate.Cause{poolupdate.CauseGate, poolupdate.CauseRetryAfter, poolupdate.CauseLease, poolupdate.CausePace, poolupdate.CauseBehind} {
@@ -252,20 +253,20 @@ func TestLifeOfAPoolThatWeirMakes(t *testing.T) {
 		l.When("It comes before its pool does.")
 		l.reconciles()
 		l.attempts(nil)
-		l.ends(poolupdate.Stale)
+		l.ends(poolwrite.Stale)
 		l.reconciles()
 		l.LookAgain(l.p, time.Now())
 		l.reconciles()
 		l.When("The pool is there.")
-		l.attempts(&poolupdate.Intent{Written: []netip.Addr{nodeAt("n1")}, Add: 1})
-		l.ends(poolupdate.Written, holds("n1"))
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1")}, Add: 1})
+		l.ends(poolwrite.Written, holds("n1"))
 		l.LookAgain(l.p, time.Now())
 		l.reconciles()
 		l.becomes()
 		l.Says("nothing foreign: %t", l.statuses.NothingForeign(l.p))
 		l.When("The load balancer goes, with the pool.")
-		l.ends(poolupdate.Stale)
-		l.ends(poolupdate.Stale, func(r *poolupdate.Report) { r.Fault.Code = "ResourceNotFound" })
+		l.ends(poolwrite.Stale)
+		l.ends(poolwrite.Stale, func(r *poolupdate.Report) { r.Fault.Code = "ResourceNotFound" })
 		web := l.services[l.web()[0]]
 		web.HasLoadBalancer, web.Type = true, typeNodePort
 		l.services[l.web()[0]] = web
@@ -286,8 +287,8 @@ func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 		l.members = setOfNodes("n1")
 		l.When("It is filled.")
 		l.reconciles()
-		l.attempts(&poolupdate.Intent{Written: []netip.Addr{nodeAt("n1")}, Add: 1})
-		l.ends(poolupdate.Written, holds("n1"))
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1")}, Add: 1})
+		l.ends(poolwrite.Written, holds("n1"))
 		l.When("Its Service is being deleted, and has a load balancer still; so does the next process see it.")
 		web := l.services[l.web()[0]]
 		web.HasLoadBalancer, web.Deleting = true, true
@@ -299,8 +300,8 @@ func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 		l.When("The Service is gone.")
 		delete(l.services, l.web()[0])
 		l.reconciles()
-		l.attempts(&poolupdate.Intent{Remove: 1})
-		l.ends(poolupdate.Written)
+		l.attempts(&poolwrite.Intent{Remove: 1})
+		l.ends(poolwrite.Written)
 		l.reconciles()
 	})
 }
@@ -316,14 +317,14 @@ func TestLifeWithoutRight(t *testing.T) {
 		l.When("It is allowed, and filled.")
 		delete(l.right, "a")
 		l.reconciles()
-		l.attempts(&poolupdate.Intent{Written: []netip.Addr{nodeAt("n1")}, Add: 1})
-		l.ends(poolupdate.Written, holds("n1"))
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1")}, Add: 1})
+		l.ends(poolwrite.Written, holds("n1"))
 		l.When("No more; an attempt under way ends, and another waits.")
 		l.right["a"] = NoRight
 		l.Wait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Cause: poolupdate.CauseLease, Since: time.Now()})
-		l.ends(poolupdate.Postponed)
-		l.ends(poolupdate.Terminal)
-		l.ends(poolupdate.Shutdown)
+		l.ends(poolwrite.Postponed)
+		l.ends(poolwrite.Terminal)
+		l.ends(poolwrite.Shutdown)
 		l.reconciles()
 		l.When("Another holds the pool.")
 		l.refusal.Reason = v1alpha1.ReasonDuplicate
@@ -370,8 +371,8 @@ func TestLifeWithATroubledAPIServer(t *testing.T) {
 		l.When("No status can be written.")
 		l.fails["apply"] = errOnce
 		l.reconciles()
-		l.ends(poolupdate.Written, holds("n1"))
-		l.ends(poolupdate.Postponed)
+		l.ends(poolwrite.Written, holds("n1"))
+		l.ends(poolwrite.Postponed)
 		l.Says("rehearsed%s", failing(l.Rehearsed(l.Context(), l.p, "much")))
 		l.Says("unsaved %v", l.statuses.Unsaved())
 		delete(l.fails, "apply")
@@ -380,7 +381,7 @@ func TestLifeWithATroubledAPIServer(t *testing.T) {
 		l.When("The object moves on.")
 		l.becomes()
 		l.version++
-		l.ends(poolupdate.Terminal)
+		l.ends(poolwrite.Terminal)
 		l.When("Another process has written.")
 		l.becomes()
 		l.version++
@@ -388,26 +389,26 @@ func TestLifeWithATroubledAPIServer(t *testing.T) {
 			s.WrittenAddresses = append(s.WrittenAddresses, "10.0.0.7", "nonsense")
 			s.Down = append(s.Down, v1alpha1.DownAddress{Address: "10.0.0.7", Node: "n7", Reason: "gone"})
 		}
-		l.ends(poolupdate.Written, holds("n1"))
+		l.ends(poolwrite.Written, holds("n1"))
 		l.reconciles()
 		l.attempts(nil)
-		l.ends(poolupdate.Written, holds("n1"))
+		l.ends(poolwrite.Written, holds("n1"))
 		l.reconciles()
 		l.When("Others write without end.")
 		l.moves = true
-		l.ends(poolupdate.Terminal)
+		l.ends(poolwrite.Terminal)
 		l.moves = false
 		l.When("It cannot be read again.")
 		l.version++
 		l.fails["load"] = errOnce
-		l.ends(poolupdate.Terminal)
+		l.ends(poolwrite.Terminal)
 		l.reconciles()
 		delete(l.fails, "load")
 		l.reconciles()
 		l.When("It is gone, and nobody has heard.")
 		l.fails["apply"] = ErrGone
-		l.ends(poolupdate.Unchanged, holds("n1"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
-		l.ends(poolupdate.Postponed)
+		l.ends(poolwrite.Unchanged, holds("n1"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
+		l.ends(poolwrite.Postponed)
 		l.Says("rehearsed%s", failing(l.Rehearsed(l.Context(), l.p, "more")))
 		l.endpointsChange()
 		l.becomes(func(p *v1alpha1.BackendPool) { p.Generation++ })

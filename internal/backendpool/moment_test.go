@@ -10,7 +10,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // flap is an owner that grants a pool and takes the grant back.
@@ -48,7 +48,7 @@ func TestAChangeOutlivesAMomentWithoutRight(t *testing.T) {
 	if _, err := d.Desired(op.Ref); err != nil {
 		t.Fatal(err)
 	}
-	_ = d.Record(t.Context(), op.Ref, poolupdate.Intent{Written: []netip.Addr{nodeAt("n1")}, Desired: 1, Add: 1})
+	_ = d.Record(t.Context(), op.Ref, poolwrite.Intent{Written: []netip.Addr{nodeAt("n1")}, Desired: 1, Add: 1})
 	f.refused = true
 	if d.Relevant(op) {
 		t.Error("relevant without a grant")

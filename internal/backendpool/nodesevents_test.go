@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func ofNodes(p *v1alpha1.BackendPool) {
@@ -42,24 +43,24 @@ func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
 	d := atDesk(t, ofNodes)
 	for _, tt := range []struct {
 		name    string
-		outcome poolupdate.Outcome
+		outcome poolwrite.Outcome
 		edit    func(*poolupdate.Report)
 		says    string
 	}{
-		{"it was level already", poolupdate.Unchanged, nil, ""},
-		{"the first write", poolupdate.Written, nil, "Updated"},
-		{"the next", poolupdate.Written, nil, ""},
-		{"a failure", poolupdate.Retriable, requeued, "UpdateRetrying"},
-		{"another", poolupdate.Retriable, requeued, ""},
-		{"no attempt", poolupdate.Postponed, nil, ""},
-		{"the pool is gone", poolupdate.Stale, nil, ""},
-		{"it is one of network interfaces", poolupdate.Refused, nil, ""},
-		{"the budget is spent", poolupdate.Retriable, nil, "UpdateFailed"},
-		{"a look fails, too", poolupdate.Terminal, nil, ""},
-		{"the write had landed", poolupdate.Unchanged, nil, "Updated"},
-		{"a failure for good", poolupdate.Terminal, nil, "UpdateFailed"},
-		{"stopped", poolupdate.Shutdown, nil, ""},
-		{"a write", poolupdate.Written, nil, "Updated"},
+		{"it was level already", poolwrite.Unchanged, nil, ""},
+		{"the first write", poolwrite.Written, nil, "Updated"},
+		{"the next", poolwrite.Written, nil, ""},
+		{"a failure", poolwrite.Retriable, requeued, "UpdateRetrying"},
+		{"another", poolwrite.Retriable, requeued, ""},
+		{"no attempt", poolwrite.Postponed, nil, ""},
+		{"the pool is gone", poolwrite.Stale, nil, ""},
+		{"it is one of network interfaces", poolwrite.Refused, nil, ""},
+		{"the budget is spent", poolwrite.Retriable, nil, "UpdateFailed"},
+		{"a look fails, too", poolwrite.Terminal, nil, ""},
+		{"the write had landed", poolwrite.Unchanged, nil, "Updated"},
+		{"a failure for good", poolwrite.Terminal, nil, "UpdateFailed"},
+		{"stopped", poolwrite.Shutdown, nil, ""},
+		{"a write", poolwrite.Written, nil, "Updated"},
 	} {
 		d.reports(tt.outcome, func(r *poolupdate.Report) {
 			if tt.edit != nil {
@@ -75,22 +76,22 @@ func TestAPoolOfNodesSpeaksForItself(t *testing.T) {
 // Nobody hears twice of what an earlier process said.
 func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 	for _, tt := range []struct {
-		before poolupdate.Outcome
+		before poolwrite.Outcome
 		edit   func(*poolupdate.Report)
-		after  poolupdate.Outcome
+		after  poolwrite.Outcome
 		again  func(*poolupdate.Report)
 		says   string
 	}{
-		{poolupdate.Written, nil, poolupdate.Written, nil, ""},
-		{poolupdate.Terminal, nil, poolupdate.Terminal, nil, ""},
-		{poolupdate.Terminal, nil, poolupdate.Unchanged, nil, "Updated"},
-		{poolupdate.Retriable, requeued, poolupdate.Retriable, requeued, ""},
-		{poolupdate.Retriable, requeued, poolupdate.Retriable, nil, "UpdateFailed"},
-		{poolupdate.Retriable, nil, poolupdate.Retriable, nil, ""},
-		{poolupdate.Stale, nil, poolupdate.Unchanged, nil, ""},
+		{poolwrite.Written, nil, poolwrite.Written, nil, ""},
+		{poolwrite.Terminal, nil, poolwrite.Terminal, nil, ""},
+		{poolwrite.Terminal, nil, poolwrite.Unchanged, nil, "Updated"},
+		{poolwrite.Retriable, requeued, poolwrite.Retriable, requeued, ""},
+		{poolwrite.Retriable, requeued, poolwrite.Retriable, nil, "UpdateFailed"},
+		{poolwrite.Retriable, nil, poolwrite.Retriable, nil, ""},
+		{poolwrite.Stale, nil, poolwrite.Unchanged, nil, ""},
 	} {
 		d := atDesk(t, ofNodes)
-		tell := func(o poolupdate.Outcome, edit func(*poolupdate.Report)) {
+		tell := func(o poolwrite.Outcome, edit func(*poolupdate.Report)) {
 			if edit == nil {
 				edit = func(*poolupdate.Report) {}
 			}
@@ -115,19 +116,19 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 // The Service is told where there is one, and a removal is nobody's update.
 func TestWhoElseSaysNothingOfAttempts(t *testing.T) {
 	d := atDesk(t)
-	d.reports(poolupdate.Written)
-	d.reports(poolupdate.Terminal)
+	d.reports(poolwrite.Written)
+	d.reports(poolwrite.Terminal)
 	if got := d.words(); got != "" {
 		t.Errorf("a pool of a Service says %s", got)
 	}
 	d = atDesk(t, ofNodes, took, deleting)
 	d.status().PoolID = d.p.Status.PoolID
-	d.reports(poolupdate.Terminal)
+	d.reports(poolwrite.Terminal)
 	if got := d.words(); got != "" {
 		t.Errorf("one that goes says %s", got)
 	}
 	d = atDesk(t, ofNodes, paused)
-	d.reports(poolupdate.Terminal)
+	d.reports(poolwrite.Terminal)
 	if got := d.words(); got != "" {
 		t.Errorf("one that is paused says %s", got)
 	}

@@ -13,12 +13,12 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // EndpointsChanged queues an operation for each pool of a Service that is not known to
 // be level. It calls nobody but the lanes, and writes no more than a message.
-func (c *Controller) EndpointsChanged(ctx context.Context, name poolupdate.ServiceName, now time.Time) error {
+func (c *Controller) EndpointsChanged(ctx context.Context, name poolschedule.ServiceName, now time.Time) error {
 	log := c.Log.With("service", key(name.Namespace, name.Name))
 	if s, there := c.Cluster.Service(name); !there || s.Deleting {
 		if n := c.Lanes.RemoveService(name); n > 0 {
@@ -61,7 +61,7 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 		log.DebugContext(ctx, "level already")
 		return c.relevel(ctx, p, e, set)
 	}
-	op := poolupdate.Operation{
+	op := poolschedule.Operation{
 		Ref: e.ref, Pool: is.Pool, Service: is.Service, NotBefore: e.notBefore,
 		Told: e.lastTold(is.Service.Name), New: c.isNew(p, e, is),
 	}
@@ -83,7 +83,7 @@ func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Entitlement) bo
 // operations returns what has to be queued: the operation, and ahead of it one for the admin
 // states if others are to be Down than are on record. Where nothing else differs that one
 // does all.
-func (e *Entry) operations(op poolupdate.Operation, set membership.Set) []poolupdate.Operation {
+func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []poolschedule.Operation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var shall, are []string
@@ -96,12 +96,12 @@ func (e *Entry) operations(op poolupdate.Operation, set membership.Set) []poolup
 	slices.Sort(shall)
 	slices.Sort(are)
 	if slices.Equal(shall, are) {
-		return []poolupdate.Operation{op}
+		return []poolschedule.Operation{op}
 	}
 	admin := op
 	admin.Admin, admin.Stake = true, stakeOf(set, shall, are)
 	if op.ChangedAt.IsZero() { // they left, or came back, while nobody looked: the members may have changed, too
-		return []poolupdate.Operation{admin, op}
+		return []poolschedule.Operation{admin, op}
 	}
 	members := make([]string, len(set.Addresses))
 	for i, a := range set.Addresses {
@@ -109,15 +109,15 @@ func (e *Entry) operations(op poolupdate.Operation, set membership.Set) []poolup
 	}
 	slices.Sort(members)
 	if slices.Equal(members, slices.Sorted(slices.Values(e.status.WrittenAddresses))) {
-		return []poolupdate.Operation{admin}
+		return []poolschedule.Operation{admin}
 	}
-	return []poolupdate.Operation{admin, op}
+	return []poolschedule.Operation{admin, op}
 }
 
 // stakeOf counts what a change of admin states is about: shall are the members that are to be
 // Down, are those on record as Down. Both are sorted.
-func stakeOf(set membership.Set, shall, are []string) poolupdate.Stake {
-	var stake poolupdate.Stake
+func stakeOf(set membership.Set, shall, are []string) poolschedule.Stake {
+	var stake poolschedule.Stake
 	for _, a := range set.Addresses {
 		ip := a.IP.String()
 		_, leaves := slices.BinarySearch(shall, ip)

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // A change of admin states goes ahead of one of the members, also when a start finds it; where
@@ -47,7 +47,7 @@ func TestWhatIsQueuedForAPool(t *testing.T) {
 			for _, a := range tt.leaves {
 				set.Draining = append(set.Draining, membership.Drain{Node: a.Name, IP: a.IP})
 			}
-			var op poolupdate.Operation
+			var op poolschedule.Operation
 			if !tt.start {
 				op.ChangedAt = time.Unix(1, 0)
 			}

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -21,12 +22,12 @@ type Cluster interface {
 	// Pool returns the BackendPool of a name; nil if there is none.
 	Pool(namespace, name string) *v1alpha1.BackendPool
 	// PoolsOf returns those that refer to a Service, PoolsAt those that name a pool.
-	PoolsOf(service poolupdate.ServiceName) []*v1alpha1.BackendPool
+	PoolsOf(service poolschedule.ServiceName) []*v1alpha1.BackendPool
 	PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool
 	// Target resolves which pool a BackendPool means.
 	Target(p *v1alpha1.BackendPool) (lb.PoolID, error)
 	// Service returns what decides about the pools of a Service; false if there is none.
-	Service(name poolupdate.ServiceName) (Service, bool)
+	Service(name poolschedule.ServiceName) (Service, bool)
 	// Members returns which nodes belong in the pool, whatever the BackendPool is entitled to.
 	// The error is that of its selector.
 	Members(p *v1alpha1.BackendPool) (membership.Set, error)
@@ -73,9 +74,9 @@ type Owner interface {
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
 type Lanes interface {
-	Add(ops ...poolupdate.Operation)
-	RemoveService(name poolupdate.ServiceName) int
-	Drop(ref poolupdate.Ref)
+	Add(ops ...poolschedule.Operation)
+	RemoveService(name poolschedule.ServiceName) int
+	Drop(ref poolschedule.Ref)
 	Forget(pool lb.PoolID)
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool
 }
@@ -84,7 +85,7 @@ type Lanes interface {
 type Events interface {
 	// OnPool puts an event on a BackendPool, OnService on a Service that is there.
 	OnPool(p *v1alpha1.BackendPool, e Event)
-	OnService(name poolupdate.ServiceName, e Event)
+	OnService(name poolschedule.ServiceName, e Event)
 	// Spares tells that members begin to stay up though their eviction is announced.
 	Spares(p *v1alpha1.BackendPool, is Entitlement, set membership.Set)
 	// AdminStates tells what an attempt did to admin states.
@@ -103,12 +104,12 @@ const (
 // API is the API server. Its errors are ErrGone, ErrConflict or what went wrong on the way.
 type API interface {
 	// Load reads a BackendPool with a quorum read.
-	Load(ctx context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error)
+	Load(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error)
 	// Apply replaces the status of a BackendPool that has this resource version, and returns
 	// the new one. ErrConflict says that it has another.
-	Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error)
+	Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error)
 	// SetFinalizer adds Weir's finalizer, or removes it.
-	SetFinalizer(ctx context.Context, ref poolupdate.Ref, want bool) error
+	SetFinalizer(ctx context.Context, ref poolschedule.Ref, want bool) error
 }
 
 var (

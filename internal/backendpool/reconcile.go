@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -24,7 +25,7 @@ type Config struct {
 	Lanes  Lanes
 	Events Events
 	// Queue has a BackendPool reconciled soon. It waits for nobody.
-	Queue func(ref poolupdate.Ref)
+	Queue func(ref poolschedule.Ref)
 	Log   *slog.Logger
 	// RecheckAfter is when a pool is read again that did not exist, or held network
 	// interfaces.
@@ -207,7 +208,7 @@ func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 // remove queues the operation that takes our addresses out; nobody is told of it.
 func (c *Controller) remove(e *Entry, is Entitlement, now time.Time) {
 	e.again(now.Add(c.ReleaseAgainAfter))
-	c.Lanes.Add(poolupdate.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore})
+	c.Lanes.Add(poolschedule.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore})
 }
 
 // hold leaves the pool as it is and says why.
@@ -248,7 +249,7 @@ func (c *Controller) forgetUnnamed(e *Entry) {
 }
 
 // known returns the entry of a BackendPool that is still there; nil for both if it is not.
-func (c *Controller) known(ref poolupdate.Ref) (*Entry, *v1alpha1.BackendPool) {
+func (c *Controller) known(ref poolschedule.Ref) (*Entry, *v1alpha1.BackendPool) {
 	e, p := c.statuses.Known(ref), c.Cluster.Pool(ref.Namespace, ref.Name)
 	if e == nil || p == nil || string(p.UID) != ref.UID {
 		return nil, nil

@@ -14,7 +14,8 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
@@ -22,7 +23,7 @@ import (
 var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
 
 // readRecord is Recorded for an attempt, which then knows what another process has recorded.
-func (e *Entry) readRecord() poolupdate.Recorded {
+func (e *Entry) readRecord() poolwrite.Recorded {
 	e.mu.Lock()
 	e.learnt = nil // the status holds it
 	e.mu.Unlock()
@@ -30,10 +31,10 @@ func (e *Entry) readRecord() poolupdate.Recorded {
 }
 
 // Recorded is what is on record of the pool.
-func (e *Entry) Recorded() poolupdate.Recorded {
+func (e *Entry) Recorded() poolwrite.Recorded {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return poolupdate.Recorded{
+	return poolwrite.Recorded{
 		Written: parseAddresses(e.status.WrittenAddresses), Down: downIn(e.status.Down), Taken: e.status.PoolID != "",
 	}
 }
@@ -41,7 +42,7 @@ func (e *Entry) Recorded() poolupdate.Recorded {
 // Record implements poolupdate.Ledger. On an error nothing was recorded, as far as
 // the next attempt is concerned; if the API has taken it all the same, the next write
 // of the status replaces it.
-func (c *Controller) Record(ctx context.Context, ref poolupdate.Ref, intent poolupdate.Intent) error {
+func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
 	e, p := c.known(ref)
 	if p == nil {
 		return ErrGone

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Report implements poolupdate.Reporter: the status, then events on the Services, so that
@@ -19,11 +20,11 @@ import (
 func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	defer c.tellServices(r)
 	e, p := c.known(r.Ref)
-	if p == nil || r.Outcome == poolupdate.Shutdown {
+	if p == nil || r.Outcome == poolwrite.Shutdown {
 		return
 	}
 	is := c.Entitlement(p)
-	if r.Outcome == poolupdate.Postponed {
+	if r.Outcome == poolwrite.Postponed {
 		c.postponed(ctx, p, e, is, r)
 		return
 	}

@@ -11,18 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // A removal that fails stays in sight until the next attempt, and is told of once.
 func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	d := atDesk(t)
-	d.reports(poolupdate.Written, addressesOfOurs)
+	d.reports(poolwrite.Written, addressesOfOurs)
 	d.serviceGoes()
 	d.reconciles()
 	d.says(v1alpha1.ReasonServiceNotFound, "its addresses are being removed")
 	for range 3 {
-		d.reports(poolupdate.Terminal)
+		d.reports(poolwrite.Terminal)
 		d.says(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way")
 		d.statuses.Known(RefOf(d.p)).again(time.Unix(1, 0)) // it is time
 		d.reconciles()
@@ -31,7 +33,7 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	if got := d.said(); got != "BackendPool ServiceNotFound, BackendPool Failed" {
 		t.Errorf("events: %s", got)
 	}
-	d.reports(poolupdate.Written)
+	d.reports(poolwrite.Written)
 	d.says(v1alpha1.ReasonServiceNotFound, "its addresses were removed")
 }
 
@@ -40,41 +42,41 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 func TestALostWriteThatMayLandIsInTheStatus(t *testing.T) {
 	d := atDesk(t)
 	mayLand := func(r *poolupdate.Report) { r.MayLand = true }
-	d.reports(poolupdate.Unchanged, addressesOfOurs, mayLand)
+	d.reports(poolwrite.Unchanged, addressesOfOurs, mayLand)
 	d.says(v1alpha1.ReasonLevel, "a write whose answer was lost may land yet")
-	d.reports(poolupdate.Unchanged, addressesOfOurs)
+	d.reports(poolwrite.Unchanged, addressesOfOurs)
 	if s := d.status(); strings.Contains(s.Conditions[0].Message, "may land") {
 		t.Errorf("%+v", s.Conditions)
 	}
 	d.serviceGoes()
 	d.reconciles()
-	d.reports(poolupdate.Unchanged, addressesOfOurs, mayLand)
+	d.reports(poolwrite.Unchanged, addressesOfOurs, mayLand)
 	d.says(v1alpha1.ReasonServiceNotFound, "may land yet")
 }
 
 // What an attempt found out is kept, and no more than that.
 func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 	d := atDesk(t)
-	d.reports(poolupdate.Unchanged, addressesOfOurs)
+	d.reports(poolwrite.Unchanged, addressesOfOurs)
 	s := d.status()
 	if !strings.HasSuffix(s.PoolID, "/loadBalancers/lb/backendAddressPools/web") || len(s.WrittenAddresses) != 1 || s.LastWrite != nil {
 		t.Errorf("a pool that was level: %+v", s)
 	}
-	d.reports(poolupdate.Refused, func(r *poolupdate.Report) { r.Observed = 7 })
+	d.reports(poolwrite.Refused, func(r *poolupdate.Report) { r.Observed = 7 })
 	if s = d.status(); *s.Observed != 1 || *s.Desired != 1 {
 		t.Errorf("the entries of network interfaces were counted: %d of %d", *s.Observed, *s.Desired)
 	}
-	since := func(outcome poolupdate.Outcome, code string, at int64) int64 {
+	since := func(outcome poolwrite.Outcome, code string, at int64) int64 {
 		d.reports(outcome, func(r *poolupdate.Report) { r.At, r.Fault.Code = time.Unix(at, 0), code })
 		return d.status().LastOutcome.Since.Unix()
 	}
 	for _, tt := range []struct {
-		outcome  poolupdate.Outcome
+		outcome  poolwrite.Outcome
 		code     string
 		at, want int64
 	}{
-		{poolupdate.Terminal, "Bad", 2000, 2000}, {poolupdate.Terminal, "Bad", 3000, 2000},
-		{poolupdate.Terminal, "Worse", 4000, 4000}, {poolupdate.Retriable, "Worse", 5000, 5000},
+		{poolwrite.Terminal, "Bad", 2000, 2000}, {poolwrite.Terminal, "Bad", 3000, 2000},
+		{poolwrite.Terminal, "Worse", 4000, 4000}, {poolwrite.Retriable, "Worse", 5000, 5000},
 	} {
 		if got := since(tt.outcome, tt.code, tt.at); got != tt.want {
 			t.Errorf("%s %s is so since %d, want %d", tt.outcome, tt.code, got, tt.want)
@@ -86,8 +88,8 @@ func TestWhatAReportLeavesInTheStatus(t *testing.T) {
 // news.
 func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
 	d := atDesk(t)
-	d.reports(poolupdate.Terminal)
-	d.reports(poolupdate.Terminal)
+	d.reports(poolwrite.Terminal)
+	d.reports(poolwrite.Terminal)
 	if got := d.said(); got != "BackendPool Failed" {
 		t.Errorf("events: %s", got)
 	}
@@ -95,7 +97,7 @@ func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
 	d.reconciles()
 	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
 	d.reconciles()
-	d.reports(poolupdate.Terminal)
+	d.reports(poolwrite.Terminal)
 	if got := d.said(); got != "BackendPool Failed" {
 		t.Errorf("events after the pause: %s", got)
 	}
@@ -104,8 +106,8 @@ func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
 func TestNobodyIsLeftToBeTold(t *testing.T) {
 	d := atDesk(t)
 	d.serviceGoes()
-	names := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "other"}}
-	d.reports(poolupdate.Retriable, func(r *poolupdate.Report) { r.Retrying, r.Failed, r.Updated = names, names, names })
+	names := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "other"}}
+	d.reports(poolwrite.Retriable, func(r *poolupdate.Report) { r.Retrying, r.Failed, r.Updated = names, names, names })
 	if got := d.said(); strings.Contains(got, "Service ") {
 		t.Errorf("events: %s", got)
 	}
@@ -116,7 +118,7 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 	d := atDesk(t)
 	reconciles := func() {
 		t.Helper()
-		if err := d.EndpointsChanged(t.Context(), poolupdate.ServiceName{Namespace: "shop", Name: "web"}, time.Now()); err != nil {
+		if err := d.EndpointsChanged(t.Context(), poolschedule.ServiceName{Namespace: "shop", Name: "web"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

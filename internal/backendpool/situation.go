@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // situation is what an operation was queued for, or an attempt found. While it is the
@@ -88,10 +89,10 @@ func (e *Entry) wait(now time.Time) time.Duration {
 func (e *Entry) schedule(is Entitlement, r poolupdate.Report, c Config) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	missing := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused
+	missing := r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused
 	e.reportedAt = r.At
 	e.missing = (missing || e.missing && !r.Settled) && !r.States
-	if r.Outcome == poolupdate.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {
+	if r.Outcome == poolwrite.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {
 		// A 404 that names nothing may be a proxy's: before our addresses are given up,
 		// it has to come twice.
 		e.unnamed, missing = true, missing && !is.Removes()

@@ -12,11 +12,13 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // desired is what an attempt works with that looks at the cluster now.
-func (c *cluster) desired(t *testing.T, ref poolupdate.Ref) poolupdate.Desired {
+func (c *cluster) desired(t *testing.T, ref poolschedule.Ref) poolwrite.Desired {
 	t.Helper()
 	d, err := c.Desired(ref)
 	if err != nil {
@@ -78,12 +80,12 @@ func TestWhenToLookAgain(t *testing.T) {
 	filling := Entitlement{State: Active}
 	draining := Entitlement{State: ServiceGone, Taken: true}
 	leaving := Entitlement{State: Active, Taken: true, Deleting: true}
-	ended := func(o poolupdate.Outcome) poolupdate.Report {
+	ended := func(o poolwrite.Outcome) poolupdate.Report {
 		return poolupdate.Report{Outcome: o, At: time.Unix(0, 0)}
 	}
-	level := poolupdate.Report{Outcome: poolupdate.Written, Settled: true, At: time.Unix(0, 0)}
+	level := poolupdate.Report{Outcome: poolwrite.Written, Settled: true, At: time.Unix(0, 0)}
 	missing := func(code string) poolupdate.Report {
-		return poolupdate.Report{Outcome: poolupdate.Stale, At: time.Unix(0, 0), Fault: &fault.Fault{Class: fault.Stale, Code: code}}
+		return poolupdate.Report{Outcome: poolwrite.Stale, At: time.Unix(0, 0), Fault: &fault.Fault{Class: fault.Stale, Code: code}}
 	}
 	nameless, named := missing(fault.CodeNotFound), missing("ResourceNotFound")
 	tests := []struct {
@@ -94,21 +96,21 @@ func TestWhenToLookAgain(t *testing.T) {
 		released bool
 	}{
 		{"level", filling, []poolupdate.Report{level}, 0, false},
-		{"failed", filling, []poolupdate.Report{ended(poolupdate.Terminal)}, 0, false},
-		{"no pool", filling, []poolupdate.Report{ended(poolupdate.Stale)}, 5 * time.Minute, false},
-		{"interfaces", filling, []poolupdate.Report{ended(poolupdate.Refused)}, 5 * time.Minute, false},
-		{"no pool, then Azure fails", filling, []poolupdate.Report{ended(poolupdate.Stale), ended(poolupdate.Terminal), ended(poolupdate.Terminal)}, 5 * time.Minute, false},
-		{"no pool, then level, then failed", filling, []poolupdate.Report{ended(poolupdate.Stale), level, ended(poolupdate.Terminal)}, 0, false},
+		{"failed", filling, []poolupdate.Report{ended(poolwrite.Terminal)}, 0, false},
+		{"no pool", filling, []poolupdate.Report{ended(poolwrite.Stale)}, 5 * time.Minute, false},
+		{"interfaces", filling, []poolupdate.Report{ended(poolwrite.Refused)}, 5 * time.Minute, false},
+		{"no pool, then Azure fails", filling, []poolupdate.Report{ended(poolwrite.Stale), ended(poolwrite.Terminal), ended(poolwrite.Terminal)}, 5 * time.Minute, false},
+		{"no pool, then level, then failed", filling, []poolupdate.Report{ended(poolwrite.Stale), level, ended(poolwrite.Terminal)}, 0, false},
 		{"drained", draining, []poolupdate.Report{level}, 0, false},
-		{"draining fails", draining, []poolupdate.Report{ended(poolupdate.Terminal)}, time.Minute, false},
-		{"draining finds no pool", draining, []poolupdate.Report{ended(poolupdate.Stale)}, 5 * time.Minute, false},
+		{"draining fails", draining, []poolupdate.Report{ended(poolwrite.Terminal)}, time.Minute, false},
+		{"draining finds no pool", draining, []poolupdate.Report{ended(poolwrite.Stale)}, 5 * time.Minute, false},
 		{"leaving", leaving, []poolupdate.Report{level}, 0, true},
-		{"leaving fails", leaving, []poolupdate.Report{ended(poolupdate.Terminal)}, time.Minute, false},
-		{"leaving a pool that is gone", leaving, []poolupdate.Report{ended(poolupdate.Stale)}, 0, true},
+		{"leaving fails", leaving, []poolupdate.Report{ended(poolwrite.Terminal)}, time.Minute, false},
+		{"leaving a pool that is gone", leaving, []poolupdate.Report{ended(poolwrite.Stale)}, 0, true},
 		{"leaving a pool that Azure names as gone", leaving, []poolupdate.Report{named}, 0, true},
 		{"leaving, and a 404 names nothing", leaving, []poolupdate.Report{nameless}, time.Minute, false},
 		{"leaving, and two in a row do", leaving, []poolupdate.Report{nameless, nameless}, 0, true},
-		{"leaving, and two do that are not in a row", leaving, []poolupdate.Report{nameless, ended(poolupdate.Terminal), nameless}, time.Minute, false},
+		{"leaving, and two do that are not in a row", leaving, []poolupdate.Report{nameless, ended(poolwrite.Terminal), nameless}, time.Minute, false},
 		{"filling, and a 404 names nothing", filling, []poolupdate.Report{nameless}, 5 * time.Minute, false},
 	}
 	for _, tt := range tests {
@@ -165,7 +167,7 @@ func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
 	st := Entitlement{State: Active, Deleting: true, Taken: true}
 	for wanted, released := range map[int]bool{1: false, 0: true} {
 		e := &Entry{}
-		e.schedule(st, poolupdate.Report{Outcome: poolupdate.Refused, States: true, Desired: wanted}, Config{})
+		e.schedule(st, poolupdate.Report{Outcome: poolwrite.Refused, States: true, Desired: wanted}, Config{})
 		if e.Released() != released {
 			t.Errorf("%d members wanted: released %v", wanted, !released)
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // Statuses holds the status of each BackendPool. What is in memory is authoritative:
@@ -19,17 +19,17 @@ import (
 // be called from any goroutine.
 type Statuses struct {
 	api   API
-	mu    sync.Mutex                // guards byRef
-	byRef map[poolupdate.Ref]*Entry // those that were loaded
+	mu    sync.Mutex                  // guards byRef
+	byRef map[poolschedule.Ref]*Entry // those that were loaded
 }
 
 // NewStatuses returns one that knows none yet.
 func NewStatuses(api API) *Statuses {
-	return &Statuses{api: api, byRef: map[poolupdate.Ref]*Entry{}}
+	return &Statuses{api: api, byRef: map[poolschedule.Ref]*Entry{}}
 }
 
 // Known returns the entry of a BackendPool that was loaded, or nil.
-func (s *Statuses) Known(ref poolupdate.Ref) *Entry {
+func (s *Statuses) Known(ref poolschedule.Ref) *Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byRef[ref]
@@ -37,7 +37,7 @@ func (s *Statuses) Known(ref poolupdate.Ref) *Entry {
 
 // Load returns the entry of a BackendPool, reading its status if this is the first
 // that is heard of it. It returns ErrGone if there is no such object.
-func (s *Statuses) Load(ctx context.Context, ref poolupdate.Ref, now time.Time) (*Entry, error) {
+func (s *Statuses) Load(ctx context.Context, ref poolschedule.Ref, now time.Time) (*Entry, error) {
 	if e := s.Known(ref); e != nil {
 		return e, nil
 	}
@@ -69,7 +69,7 @@ func (s *Statuses) keep(e *Entry) *Entry {
 	return e
 }
 
-func (s *Statuses) read(ctx context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+func (s *Statuses) read(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
 	p, err := s.api.Load(ctx, ref)
@@ -103,8 +103,8 @@ func (s *Statuses) entries() []*Entry {
 }
 
 // Unsaved returns whose status is not what the API holds.
-func (s *Statuses) Unsaved() []poolupdate.Ref {
-	var refs []poolupdate.Ref
+func (s *Statuses) Unsaved() []poolschedule.Ref {
+	var refs []poolschedule.Ref
 	for _, e := range s.entries() {
 		if e.unsaved() {
 			refs = append(refs, e.ref)

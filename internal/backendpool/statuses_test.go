@@ -15,7 +15,9 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 var errAPI = errors.New("the API server is away")
@@ -23,7 +25,7 @@ var errAPI = errors.New("the API server is away")
 func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 	c, api, p := recorded(t)
 	c.desired(t, RefOf(p))
-	intent := poolupdate.Intent{Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Add: 1}
+	intent := poolwrite.Intent{Written: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Add: 1}
 	api.fail = errAPI
 	if err := c.Record(t.Context(), RefOf(p), intent); !errors.Is(err, errAPI) {
 		t.Fatalf("recording while the API is away: %v", err)
@@ -42,7 +44,7 @@ func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 	if got := fmt.Sprint(api.writes[1].WrittenAddresses); got != "[10.0.0.1]" {
 		t.Errorf("recorded %s", got)
 	}
-	if err := c.Record(t.Context(), poolupdate.Ref{Namespace: "shop", Name: "a", UID: "other"}, intent); !errors.Is(err, ErrGone) {
+	if err := c.Record(t.Context(), poolschedule.Ref{Namespace: "shop", Name: "a", UID: "other"}, intent); !errors.Is(err, ErrGone) {
 		t.Errorf("recording for another BackendPool of the name: %v", err)
 	}
 }
@@ -50,7 +52,7 @@ func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	c, api, p := recorded(t)
 	api.fail = errAPI
-	c.Report(t.Context(), poolupdate.Report{Ref: RefOf(p), Outcome: poolupdate.Written, Settled: true, At: time.Unix(0, 0)})
+	c.Report(t.Context(), poolupdate.Report{Ref: RefOf(p), Outcome: poolwrite.Written, Settled: true, At: time.Unix(0, 0)})
 	if queue := c.world.queued; len(queue) != 1 || queue[0].Name != "a" {
 		t.Fatalf("queued: %v, want a", queue)
 	}
@@ -71,7 +73,7 @@ func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 
 func TestWhatAPoolWaitsForIsSaid(t *testing.T) {
 	c, api, p := recorded(t)
-	waiting := poolupdate.Report{Ref: RefOf(p), Outcome: poolupdate.Postponed, Fault: &fault.Fault{Err: errors.New("waiting: a write is still under way")}}
+	waiting := poolupdate.Report{Ref: RefOf(p), Outcome: poolwrite.Postponed, Fault: &fault.Fault{Err: errors.New("waiting: a write is still under way")}}
 	c.Report(t.Context(), waiting)
 	c.Report(t.Context(), waiting) // nothing new
 	e := c.statuses.Known(RefOf(p))
@@ -120,12 +122,12 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	ours := []netip.Addr{one, two}
 	record := func(down ...netip.Addr) {
 		t.Helper()
-		if err := c.Record(t.Context(), ref, poolupdate.Intent{Written: ours, Down: down}); err != nil {
+		if err := c.Record(t.Context(), ref, poolwrite.Intent{Written: ours, Down: down}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	report := func(down ...netip.Addr) []v1alpha1.DownAddress {
-		c.Report(t.Context(), poolupdate.Report{Ref: ref, Outcome: poolupdate.Written, Settled: true, Written: ours, Down: down, At: time.Now()})
+		c.Report(t.Context(), poolupdate.Report{Ref: ref, Outcome: poolwrite.Written, Settled: true, Written: ours, Down: down, At: time.Now()})
 		return e.status.Down
 	}
 	e.remember(membership.Set{Draining: []membership.Drain{{Node: "n1", IP: one, Why: "spot-eviction"}}}, situation{})
@@ -145,7 +147,7 @@ func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	if written := api.writes[len(api.writes)-1].Down; len(written) != 1 || written[0].Reason != "spot-eviction" {
 		t.Errorf("the API has %+v", written)
 	}
-	if text := updatingMessage(poolupdate.Intent{Alter: 2}); !strings.HasPrefix(text, "changing the admin state of 2;") {
+	if text := updatingMessage(poolwrite.Intent{Alter: 2}); !strings.HasPrefix(text, "changing the admin state of 2;") {
 		t.Error(text)
 	}
 	setCondition(&e.status, 1, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, "")
@@ -164,11 +166,11 @@ func TestAbandonedBackendPoolTakesNothing(t *testing.T) {
 	if !e.abandon() {
 		t.Fatal("a pool that was never taken cannot be abandoned")
 	}
-	if err := c.Record(t.Context(), RefOf(p), poolupdate.Intent{}); !errors.Is(err, ErrGone) {
+	if err := c.Record(t.Context(), RefOf(p), poolwrite.Intent{}); !errors.Is(err, ErrGone) {
 		t.Errorf("recording for an abandoned BackendPool: %v", err)
 	}
 	c, _, p = recorded(t)
-	if err := c.Record(t.Context(), RefOf(p), poolupdate.Intent{}); err != nil {
+	if err := c.Record(t.Context(), RefOf(p), poolwrite.Intent{}); err != nil {
 		t.Fatal(err)
 	}
 	if c.statuses.Known(RefOf(p)).abandon() {

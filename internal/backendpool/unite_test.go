@@ -17,18 +17,20 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // versioned is the API server as far as one status is concerned that two processes write:
 // a write with another version than it holds is refused.
 type versioned struct{ stored *v1alpha1.BackendPool }
 
-func (a *versioned) Load(context.Context, poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+func (a *versioned) Load(context.Context, poolschedule.Ref) (*v1alpha1.BackendPool, error) {
 	return a.stored.DeepCopy(), nil
 }
 
-func (a *versioned) Apply(_ context.Context, _ poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+func (a *versioned) Apply(_ context.Context, _ poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	if version != a.stored.ResourceVersion {
 		return "", ErrConflict
 	}
@@ -44,7 +46,7 @@ func (a *versioned) Apply(_ context.Context, _ poolupdate.Ref, version string, s
 	return a.stored.ResourceVersion, nil
 }
 
-func (a *versioned) SetFinalizer(context.Context, poolupdate.Ref, bool) error { return nil }
+func (a *versioned) SetFinalizer(context.Context, poolschedule.Ref, bool) error { return nil }
 
 // moves changes something else of the object.
 func (a *versioned) moves() {
@@ -67,19 +69,19 @@ func replica(t *testing.T, api *versioned) *cluster {
 
 func ips(all ...string) []netip.Addr { return parseAddresses(all) }
 
-func (c *cluster) records(t *testing.T, ref poolupdate.Ref, all ...string) error {
+func (c *cluster) records(t *testing.T, ref poolschedule.Ref, all ...string) error {
 	t.Helper()
 	c.desired(t, ref)
-	return c.Record(t.Context(), ref, poolupdate.Intent{Written: ips(all...)})
+	return c.Record(t.Context(), ref, poolwrite.Intent{Written: ips(all...)})
 }
 
-func (c *cluster) knows(t *testing.T, ref poolupdate.Ref) []string {
+func (c *cluster) knows(t *testing.T, ref poolschedule.Ref) []string {
 	t.Helper()
 	return formatAddresses(c.desired(t, ref).Recorded.Written)
 }
 
-func settled(ref poolupdate.Ref, all ...string) poolupdate.Report {
-	return poolupdate.Report{Ref: ref, Outcome: poolupdate.Written, Settled: true, Written: ips(all...), At: time.Unix(0, 0)}
+func settled(ref poolschedule.Ref, all ...string) poolupdate.Report {
+	return poolupdate.Report{Ref: ref, Outcome: poolwrite.Written, Settled: true, Written: ips(all...), At: time.Unix(0, 0)}
 }
 
 // Two processes that both take themselves for the leader record addresses in turn. Neither
@@ -140,7 +142,7 @@ type lostAnswer struct {
 	lose bool
 }
 
-func (a *lostAnswer) Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+func (a *lostAnswer) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	version, err := a.versioned.Apply(ctx, ref, version, status)
 	if a.lose {
 		a.lose = false

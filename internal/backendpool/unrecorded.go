@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // unrecorded is what was on record of BackendPools that this process has let go, until the next one
@@ -37,7 +38,7 @@ func (u *unrecorded) in(pool lb.PoolKey) (ips []netip.Addr, known bool) {
 
 // forget drops what a BackendPool has on record by now, and what went with its pool.
 func (u *unrecorded) forget(r poolupdate.Report) {
-	if !r.Settled && r.Outcome != poolupdate.Stale {
+	if !r.Settled && r.Outcome != poolwrite.Stale {
 		return
 	}
 	u.mu.Lock()

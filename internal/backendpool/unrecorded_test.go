@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // whoNeedsIt is an owner whose Service has the pool of every BackendPool, whoever deletes it.
@@ -67,7 +68,7 @@ func TestTheNextBackendPoolLeavesAloneWhatSomebodyElseHasPutThere(t *testing.T) 
 		}
 		// Once it is on record nobody has to remember.
 		is := c.Entitlement(next)
-		c.Report(t.Context(), poolupdate.Report{Ref: RefOf(next), Pool: is.Pool, Outcome: poolupdate.Written, Settled: true})
+		c.Report(t.Context(), poolupdate.Report{Ref: RefOf(next), Pool: is.Pool, Outcome: poolwrite.Written, Settled: true})
 		if _, known := c.unrecorded.in(is.Pool.Key()); known {
 			t.Error("what is on record is still remembered")
 		}

@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // What Azure asked for stands when nothing is tried any more, and says that nothing waits.
@@ -22,12 +23,12 @@ func TestWhatAzureAskedForOutlivesTheAttempt(t *testing.T) {
 		"a pause":                             func(d *desk) { d.becomes(paused) },
 		"nobody can tell which pool is meant": func(d *desk) { d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.PoolName = "../x" }) },
 		"the change is given up": func(d *desk) {
-			d.reports(poolupdate.Retriable, func(r *poolupdate.Report) { r.NextEligibleAt = d.status().NextEligibleAt.Time })
+			d.reports(poolwrite.Retriable, func(r *poolupdate.Report) { r.NextEligibleAt = d.status().NextEligibleAt.Time })
 			d.says(v1alpha1.ReasonFailed, "the next change of the members starts another, though not before ")
 		},
 		"an attempt from before a pause": func(d *desk) {
 			d.becomes(paused)
-			d.reports(poolupdate.Retriable, func(r *poolupdate.Report) { r.Requeued, r.NextEligibleAt = true, d.status().NextEligibleAt.Time })
+			d.reports(poolwrite.Retriable, func(r *poolupdate.Report) { r.Requeued, r.NextEligibleAt = true, d.status().NextEligibleAt.Time })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +115,7 @@ func TestNothingStaysParkedThatIsTried(t *testing.T) {
 	t.Run("an attempt begins", func(t *testing.T) {
 		d := atDesk(t)
 		d.waits()
-		if err := d.Record(t.Context(), RefOf(d.p), poolupdate.Intent{Written: ours, Add: 1}); err != nil {
+		if err := d.Record(t.Context(), RefOf(d.p), poolwrite.Intent{Written: ours, Add: 1}); err != nil {
 			t.Fatal(err)
 		}
 		d.parked(false)
@@ -123,17 +124,17 @@ func TestNothingStaysParkedThatIsTried(t *testing.T) {
 	t.Run("an attempt failed, and another follows", func(t *testing.T) {
 		d := atDesk(t)
 		d.waits()
-		d.reports(poolupdate.Retriable, requeued)
+		d.reports(poolwrite.Retriable, requeued)
 		d.parked(false)
-		d.reports(poolupdate.Retriable, requeued, func(r *poolupdate.Report) { r.NextEligibleAt = r.At.Add(time.Minute) })
+		d.reports(poolwrite.Retriable, requeued, func(r *poolupdate.Report) { r.NextEligibleAt = r.At.Add(time.Minute) })
 		d.parked(true)
-		d.reports(poolupdate.Retriable, requeued, func(r *poolupdate.Report) { r.NextEligibleAt = r.At })
+		d.reports(poolwrite.Retriable, requeued, func(r *poolupdate.Report) { r.NextEligibleAt = r.At })
 		d.parked(false)
 	})
 	t.Run("something of our own is not ready", func(t *testing.T) {
 		d := atDesk(t)
 		d.waits()
-		d.reports(poolupdate.Postponed)
+		d.reports(poolwrite.Postponed)
 		d.parked(false)
 	})
 }
@@ -147,7 +148,7 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 		d.waits()
 		d.parked(false) // it was not, and nothing waits by now
 		d.says(v1alpha1.ReasonPaused, "")
-		d.reports(poolupdate.Postponed)
+		d.reports(poolwrite.Postponed)
 		d.says(v1alpha1.ReasonPaused, "")
 	})
 	t.Run("another pool by now", func(t *testing.T) {
@@ -190,7 +191,7 @@ func TestAWaitIsSaidWhereSomethingWaits(t *testing.T) {
 func TestALookThatWaitsTakesNothingBack(t *testing.T) {
 	d := atDesk(t, took)
 	d.reconciles()
-	d.reports(poolupdate.Stale)
+	d.reports(poolwrite.Stale)
 	d.waits(func(w *poolupdate.Waiting) { w.Since, w.Look = time.Now(), true })
 	d.says(v1alpha1.ReasonPoolNotFound, "has no backend pool")
 	d.parked(true)
@@ -203,7 +204,7 @@ func TestAWaitFromBeforeTheLastAttemptIsOld(t *testing.T) {
 	d := atDesk(t, took)
 	d.reconciles()
 	seen := time.Now()
-	d.reports(poolupdate.Written, func(r *poolupdate.Report) { r.At = seen.Add(time.Second) })
+	d.reports(poolwrite.Written, func(r *poolupdate.Report) { r.At = seen.Add(time.Second) })
 	d.waits(func(w *poolupdate.Waiting) { w.Since = seen })
 	d.says(v1alpha1.ReasonLevel, "")
 }
@@ -212,7 +213,7 @@ func TestAWaitFromBeforeTheLastAttemptIsOld(t *testing.T) {
 func TestTheEndOfAPauseIsAChange(t *testing.T) {
 	d := atDesk(t, took)
 	d.reconciles()
-	d.reports(poolupdate.Written)
+	d.reports(poolwrite.Written)
 	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = true; p.Generation++ })
 	d.reconciles()
 	if _, err := d.Desired(RefOf(d.p)); err == nil {

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
@@ -77,7 +78,7 @@ func levelMessage(set membership.Set) string {
 const mayLandMessage = "a write whose answer was lost may land yet, for the pool's etag does not keep it out: what it would bring stays on record, and is taken out when it lands"
 
 // updatingMessage says what is about to be written.
-func updatingMessage(i poolupdate.Intent) string {
+func updatingMessage(i poolwrite.Intent) string {
 	var doing []string
 	if i.Add > 0 {
 		doing = append(doing, fmt.Sprintf("adding %d", i.Add))

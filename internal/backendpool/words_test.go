@@ -13,20 +13,22 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
 )
 
 // What is about to be written names what is done, and nothing that is not.
 func TestWhatIsAboutToBeWritten(t *testing.T) {
 	for _, tt := range []struct {
-		intent poolupdate.Intent
+		intent poolwrite.Intent
 		want   string
 	}{
-		{poolupdate.Intent{Add: 1}, "adding 1; the pool held 0 addresses"},
-		{poolupdate.Intent{Remove: 1, Observed: 1}, "removing 1; the pool held 1 address"},
-		{poolupdate.Intent{Alter: 1, Observed: 2}, "changing the admin state of 1; the pool held 2 addresses"},
-		{poolupdate.Intent{Add: 2, Remove: 3, Alter: 4}, "adding 2, removing 3, changing the admin state of 4; the pool held 0 addresses"},
+		{poolwrite.Intent{Add: 1}, "adding 1; the pool held 0 addresses"},
+		{poolwrite.Intent{Remove: 1, Observed: 1}, "removing 1; the pool held 1 address"},
+		{poolwrite.Intent{Alter: 1, Observed: 2}, "changing the admin state of 1; the pool held 2 addresses"},
+		{poolwrite.Intent{Add: 2, Remove: 3, Alter: 4}, "adding 2, removing 3, changing the admin state of 4; the pool held 0 addresses"},
 	} {
 		if got := updatingMessage(tt.intent); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
@@ -81,8 +83,8 @@ func TestRetriesOfASettledAttempt(t *testing.T) {
 		r    poolupdate.Report
 		want int32
 	}{
-		{poolupdate.Report{Outcome: poolupdate.Retriable, RetriesUsed: 2}, 2},
-		{poolupdate.Report{Outcome: poolupdate.Written, Settled: true, RetriesUsed: 2}, 0},
+		{poolupdate.Report{Outcome: poolwrite.Retriable, RetriesUsed: 2}, 2},
+		{poolupdate.Report{Outcome: poolwrite.Written, Settled: true, RetriesUsed: 2}, 0},
 	} {
 		if note(&s, membership.Set{}, tt.r); *s.RetriesUsed != tt.want {
 			t.Errorf("%s: %d retries", tt.r.Outcome, *s.RetriesUsed)
@@ -171,12 +173,12 @@ func TestWhichMembersAreOwed(t *testing.T) {
 	e.shows(before)
 	owes(e, "n2", "n4")
 	turned := e.turnedBy(poolupdate.Report{
-		Outcome: poolupdate.Terminal, AdminTried: true, Downed: []netip.Addr{nodeAt("n1")}, Restored: []netip.Addr{nodeAt("n3")},
+		Outcome: poolwrite.Terminal, AdminTried: true, Downed: []netip.Addr{nodeAt("n1")}, Restored: []netip.Addr{nodeAt("n3")},
 	}, set)
 	if got := strings.Join(turned.Down, " ") + "/" + strings.Join(turned.Back, " ") + "/" + strings.Join(turned.Owed, " "); got != "n1/n3/n2 n4" {
 		t.Errorf("turned %s", got)
 	}
-	for outcome, want := range map[poolupdate.Outcome]bool{poolupdate.Retriable: true, poolupdate.Terminal: true, poolupdate.Written: false} {
+	for outcome, want := range map[poolwrite.Outcome]bool{poolwrite.Retriable: true, poolwrite.Terminal: true, poolwrite.Written: false} {
 		if AdminFails(poolupdate.Report{Outcome: outcome, AdminTried: true}) != want || AdminFails(poolupdate.Report{Outcome: outcome}) {
 			t.Errorf("%s: whether admin states failed", outcome)
 		}
@@ -189,11 +191,11 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 	set.Draining = []membership.Drain{{Node: "b", IP: nodeAt("n1")}, {Node: "a", IP: nodeAt("n2")}}
 	for _, record := range [][]string{{"10.0.0.1", "10.0.0.2"}, {"10.0.0.2", "10.0.0.1"}} {
 		e := &Entry{status: v1alpha1.BackendPoolStatus{WrittenAddresses: record, Down: []v1alpha1.DownAddress{{Address: record[0]}}}}
-		if ops := e.operations(poolupdate.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || !ops[0].Admin || ops[0].Stake.Leaves != 1 {
+		if ops := e.operations(poolschedule.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || !ops[0].Admin || ops[0].Stake.Leaves != 1 {
 			t.Errorf("%v: %+v", record, ops)
 		}
 		e.status.Down = []v1alpha1.DownAddress{{Address: record[0]}, {Address: record[1]}}
-		if ops := e.operations(poolupdate.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || ops[0].Admin {
+		if ops := e.operations(poolschedule.Operation{ChangedAt: time.Unix(1, 0)}, set); len(ops) != 1 || ops[0].Admin {
 			t.Errorf("%v: %+v", record, ops)
 		}
 	}

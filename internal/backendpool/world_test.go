@@ -16,16 +16,17 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
 
 // world is a cluster in memory. It implements Cluster, Owner and Events.
 type world struct {
 	pools    map[string]*v1alpha1.BackendPool
-	services map[poolupdate.ServiceName]Service
+	services map[poolschedule.ServiceName]Service
 	nodes    map[string]netip.Addr
 	told     []told
-	queued   []poolupdate.Ref
+	queued   []poolschedule.Ref
 }
 
 // told is an event, and what it is about.
@@ -47,7 +48,7 @@ func (w *world) those(are func(*v1alpha1.BackendPool) bool) (all []*v1alpha1.Bac
 	return all
 }
 
-func (w *world) PoolsOf(s poolupdate.ServiceName) []*v1alpha1.BackendPool {
+func (w *world) PoolsOf(s poolschedule.ServiceName) []*v1alpha1.BackendPool {
 	return w.those(func(p *v1alpha1.BackendPool) bool {
 		return p.Namespace == s.Namespace && p.Spec.ServiceRef != nil && p.Spec.ServiceRef.Name == s.Name
 	})
@@ -65,7 +66,7 @@ func (w *world) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 	return id, id.Validate()
 }
 
-func (w *world) Service(name poolupdate.ServiceName) (Service, bool) {
+func (w *world) Service(name poolschedule.ServiceName) (Service, bool) {
 	s, there := w.services[name]
 	return s, there
 }
@@ -108,7 +109,7 @@ func (w *world) OnPool(p *v1alpha1.BackendPool, e Event) {
 	w.told = append(w.told, told{"BackendPool", key(p.Namespace, p.Name), e})
 }
 
-func (w *world) OnService(name poolupdate.ServiceName, e Event) {
+func (w *world) OnService(name poolschedule.ServiceName, e Event) {
 	if _, there := w.services[name]; there {
 		w.told = append(w.told, told{"Service", key(name.Namespace, name.Name), e})
 	}
@@ -134,7 +135,7 @@ func (w *world) add(objects ...any) {
 		case *v1alpha1.BackendPool:
 			w.pools[key(is.Namespace, is.Name)] = is
 		case *corev1.Service:
-			w.services[poolupdate.ServiceName{Namespace: is.Namespace, Name: is.Name}] = Service{
+			w.services[poolschedule.ServiceName{Namespace: is.Namespace, Name: is.Name}] = Service{
 				UID: is.UID, Deleting: is.DeletionTimestamp != nil, Type: string(is.Spec.Type),
 			}
 		}
@@ -142,7 +143,7 @@ func (w *world) add(objects ...any) {
 }
 
 func (w *world) deletes(s *corev1.Service) {
-	delete(w.services, poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Name})
+	delete(w.services, poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Name})
 }
 
 // cluster is a Controller in a world.
@@ -155,10 +156,10 @@ type cluster struct {
 // status, and every namespace may bind every pool.
 func stored(t *testing.T, objects ...any) *cluster {
 	t.Helper()
-	w := &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolupdate.ServiceName]Service{}, nodes: map[string]netip.Addr{}}
+	w := &world{pools: map[string]*v1alpha1.BackendPool{}, services: map[poolschedule.ServiceName]Service{}, nodes: map[string]netip.Addr{}}
 	w.add(objects...)
 	return &cluster{New(Config{
-		Cluster: w, Owner: w, Events: w, Lanes: &queued{}, Queue: func(ref poolupdate.Ref) { w.queued = append(w.queued, ref) },
+		Cluster: w, Owner: w, Events: w, Lanes: &queued{}, Queue: func(ref poolschedule.Ref) { w.queued = append(w.queued, ref) },
 		Log: slog.New(slog.DiscardHandler),
 	}, NewStatuses(nil)), w}
 }
@@ -172,14 +173,14 @@ type statusAPI struct {
 	applied func()
 }
 
-func (a *statusAPI) Load(_ context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+func (a *statusAPI) Load(_ context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
 	if a.fail == nil && string(a.stored.UID) != ref.UID {
 		return nil, ErrGone
 	}
 	return a.stored.DeepCopy(), a.fail
 }
 
-func (a *statusAPI) Apply(_ context.Context, _ poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+func (a *statusAPI) Apply(_ context.Context, _ poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	if a.applied != nil {
 		a.applied()
 	}
@@ -190,7 +191,7 @@ func (a *statusAPI) Apply(_ context.Context, _ poolupdate.Ref, version string, s
 	return version, nil
 }
 
-func (a *statusAPI) SetFinalizer(context.Context, poolupdate.Ref, bool) error { return a.fail }
+func (a *statusAPI) SetFinalizer(context.Context, poolschedule.Ref, bool) error { return a.fail }
 
 // recorded is a world with one BackendPool, active and loaded.
 func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
@@ -231,17 +232,17 @@ func nodeAt(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + nam
 
 // queued is a Lanes that keeps what it is given.
 type queued struct {
-	ops     []poolupdate.Operation
-	removed []poolupdate.ServiceName
+	ops     []poolschedule.Operation
+	removed []poolschedule.ServiceName
 }
 
-func (q *queued) Run(context.Context)             {}
-func (q *queued) Add(ops ...poolupdate.Operation) { q.ops = append(q.ops, ops...) }
-func (q *queued) RemoveService(name poolupdate.ServiceName) int {
+func (q *queued) Run(context.Context)               {}
+func (q *queued) Add(ops ...poolschedule.Operation) { q.ops = append(q.ops, ops...) }
+func (q *queued) RemoveService(name poolschedule.ServiceName) int {
 	q.removed = append(q.removed, name)
 	return 0
 }
 func (q *queued) Forget(lb.PoolID)               {}
-func (q *queued) Drop(poolupdate.Ref)            {}
+func (q *queued) Drop(poolschedule.Ref)          {}
 func (q *queued) LevelAs(lb.PoolID, uint64) bool { return false }
 func (q *queued) Resume()                        {}

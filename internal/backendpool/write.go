@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // statusDeadline bounds one read or write of a status: it happens under a lane's lock.
@@ -80,7 +80,7 @@ func (s *Statuses) flush(ctx context.Context, e *Entry) error {
 // Where the object has moved on, it is read again, and written if it is still the same. Where the
 // status that stands is not of our own, another process has written it: what that one has
 // recorded is kept, and its status returned.
-func (s *Statuses) Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus, ours own) (is string, anothers *v1alpha1.BackendPoolStatus, err error) {
+func (s *Statuses) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus, ours own) (is string, anothers *v1alpha1.BackendPoolStatus, err error) {
 	for range 5 {
 		now, err := s.applyOnce(ctx, ref, version, status)
 		switch {
@@ -105,11 +105,11 @@ func (s *Statuses) Apply(ctx context.Context, ref poolupdate.Ref, version string
 	return version, anothers, notWritten(ref, errMovesOn)
 }
 
-func notWritten(ref poolupdate.Ref, err error) error {
+func notWritten(ref poolschedule.Ref, err error) error {
 	return fmt.Errorf("writing the status of BackendPool %s: %w", key(ref.Namespace, ref.Name), err)
 }
 
-func (s *Statuses) applyOnce(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+func (s *Statuses) applyOnce(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
 	return s.api.Apply(ctx, ref, version, status)

@@ -14,18 +14,20 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/service"
 )
 
 // backendPool is what Kubernetes keeps of a pool that Weir fills, the record of what it wrote
 // included: it outlives the process. Only a stage that keeps pools has them.
 type backendPool struct {
-	ref      poolupdate.Ref
+	ref      poolschedule.Ref
 	id       lb.PoolID
 	pool     service.Pool
 	service  string // empty for a pool of nodes
-	recorded poolupdate.Recorded
+	recorded poolwrite.Recorded
 	deleting bool
 }
 
@@ -35,7 +37,7 @@ type pools struct{ process *process }
 func (p pools) stage() *stage { return p.process.stage }
 
 // of returns a BackendPool. The caller holds s.mu.
-func (p pools) of(ref poolupdate.Ref) *backendPool {
+func (p pools) of(ref poolschedule.Ref) *backendPool {
 	b := p.stage().backends[ref.Name]
 	if b == nil || b.ref != ref || p.process.dead {
 		return nil
@@ -61,7 +63,7 @@ func (s *stage) members(pool service.Pool) []lb.Address {
 }
 
 // Relevant implements poolupdate.Cluster.
-func (p pools) Relevant(op poolupdate.Operation) bool {
+func (p pools) Relevant(op poolschedule.Operation) bool {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	return p.of(op.Ref) != nil
@@ -70,15 +72,15 @@ func (p pools) Relevant(op poolupdate.Operation) bool {
 var errNoBackendPool = errors.New("the BackendPool is gone")
 
 // Desired implements poolupdate.Cluster.
-func (p pools) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	b := p.of(ref)
 	if b == nil {
-		return poolupdate.Desired{}, errNoBackendPool
+		return poolwrite.Desired{}, errNoBackendPool
 	}
 	known := p.process.had[ref.Name]
-	d := poolupdate.Desired{Ours: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, Alone: true, Recorded: b.recorded}
+	d := poolwrite.Desired{Ours: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, Alone: true, Recorded: b.recorded}
 	if !b.deleting {
 		d.Addresses = p.stage().members(b.pool)
 	}
@@ -86,14 +88,14 @@ func (p pools) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 }
 
 // Record implements poolupdate.Ledger.
-func (p pools) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
+func (p pools) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
 	b := p.of(ref)
 	if b == nil {
 		return errNoBackendPool
 	}
-	b.recorded = poolupdate.Recorded{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Taken: true}
+	b.recorded = poolwrite.Recorded{Written: slices.Clone(in.Written), Down: slices.Clone(in.Down), Taken: true}
 	return nil
 }
 
@@ -105,16 +107,16 @@ func (p pools) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage()
 	s.mu.Lock()
 	b := p.of(r.Ref)
-	forget := b != nil && b.deleting && (r.Outcome == poolupdate.Stale || r.Settled && len(r.Written) == 0)
+	forget := b != nil && b.deleting && (r.Outcome == poolwrite.Stale || r.Settled && len(r.Written) == 0)
 	switch {
 	case b == nil:
 	case forget:
 		p.process.had[r.Ref.Name] = true
 		delete(s.backends, r.Ref.Name)
 	case r.Settled:
-		b.recorded = poolupdate.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
+		b.recorded = poolwrite.Recorded{Written: slices.Clone(r.Written), Down: slices.Clone(r.Down), Taken: true}
 	}
-	again := r.Outcome == poolupdate.Stale && b != nil && !b.deleting && !p.process.dead
+	again := r.Outcome == poolwrite.Stale && b != nil && !b.deleting && !p.process.dead
 	if again {
 		p.process.missing++
 	}
@@ -137,7 +139,7 @@ func (p pools) lookAgain(b *backendPool) {
 	p.process.missing--
 	p.stage().mu.Unlock()
 	if there {
-		p.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id})
+		p.process.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id})
 	}
 }
 
@@ -158,9 +160,9 @@ func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
 		needed[name] = true
 		if is := s.backends[name]; is == nil || is.deleting {
 			s.uids++
-			b.ref = poolupdate.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
+			b.ref = poolschedule.Ref{Namespace: "default", Name: name, UID: fmt.Sprint(s.uids)}
 			s.backends[name] = b
-			p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), New: true})
+			p.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now(), New: true})
 		}
 	}
 	return needed
@@ -214,7 +216,7 @@ func (p *process) keepPools(res balancer.Result) {
 			p.running.Go(func() { p.lanes.Forget(b.id) })
 		case b.service == res.Service && !needed[name]:
 			b.deleting = true
-			p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now()})
+			p.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id, ChangedAt: time.Now()})
 		}
 	}
 }
@@ -225,7 +227,7 @@ func (p *process) lookAtPools() {
 	defer p.stage.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(p.stage.backends)) {
 		b := p.stage.backends[name]
-		p.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id})
+		p.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id})
 	}
 }
 
@@ -240,7 +242,7 @@ func (s *stage) taint(node string, drains bool) {
 	s.draining[node] = drains
 	for _, name := range slices.Sorted(maps.Keys(s.backends)) {
 		if b := s.backends[name]; !b.deleting {
-			s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.id, Admin: true, ChangedAt: time.Now()})
+			s.process.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.id, Admin: true, ChangedAt: time.Now()})
 		}
 	}
 }

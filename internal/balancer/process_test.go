@@ -13,7 +13,9 @@ import (
 
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // process is one life of Weir: what it remembers is gone with it.
@@ -82,8 +84,8 @@ func (p *process) die() {
 // noPools is a cluster without BackendPools.
 type noPools struct{}
 
-func (noPools) Relevant(poolupdate.Operation) bool                       { return false }
-func (noPools) Desired(poolupdate.Ref) (d poolupdate.Desired, err error) { return d, nil }
+func (noPools) Relevant(poolschedule.Operation) bool                      { return false }
+func (noPools) Desired(poolschedule.Ref) (d poolwrite.Desired, err error) { return d, nil }
 
 // wire is the way of a process to Azure. It is where the process dies in the midst of a
 // call.

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
@@ -221,8 +221,8 @@ func TestADryRunOfOneService(t *testing.T) {
 			}
 			r := rehearse.New(balancer.Config{Settings: s.settings, Cluster: s.process, Log: s.log}, s.process.client)
 			req := balancer.Request{Service: spec.Key(), Owner: spec.Owner(), Desired: &desired, On: r.ID(clusterName)}
-			refused, err := r.DryRun(t.Context(), req, func(service.Pool) (poolupdate.Desired, error) {
-				return poolupdate.Desired{Addresses: []lb.Address{member}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
+			refused, err := r.DryRun(t.Context(), req, func(service.Pool) (poolwrite.Desired, error) {
+				return poolwrite.Desired{Addresses: []lb.Address{member}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
 			}, true)
 			if err != nil || (refused != nil) != (row.refused != "") || refused != nil && !strings.Contains(refused.Error(), row.refused) {
 				t.Fatalf("%s: refused: %v, %v", row.name, refused, err)

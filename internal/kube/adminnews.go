@@ -9,7 +9,9 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 const (
@@ -28,7 +30,7 @@ func aboutNode(name string) whom { return whom{kind: "Node", name: name} }
 
 // aboutPool is whose events speak of a pool.
 func aboutPool(p *v1alpha1.BackendPool, is backendpool.Entitlement) whom {
-	if is.Service != (poolupdate.ServiceName{}) {
+	if is.Service != (poolschedule.ServiceName{}) {
 		return whom{"Service", is.Service.Namespace, is.Service.Name}
 	}
 	return whom{"BackendPool", p.Namespace, p.Name}
@@ -41,7 +43,7 @@ type bulletin struct {
 	down, back map[string]struct{}
 	// failing are the pools in which admin states could not be set. failed is what the first
 	// attempt met, and complained is true once it was told.
-	failing    map[poolupdate.Ref]struct{}
+	failing    map[poolschedule.Ref]struct{}
 	failed     string
 	complained bool
 	// told is true for a node of which Down was told: a pool that it joins later is no news.
@@ -64,7 +66,7 @@ func newAdminNews() *adminNews {
 func (n *adminNews) of(w whom) *bulletin {
 	b := n.bulletins[w]
 	if b == nil {
-		b = &bulletin{down: map[string]struct{}{}, back: map[string]struct{}{}, failing: map[poolupdate.Ref]struct{}{}}
+		b = &bulletin{down: map[string]struct{}{}, back: map[string]struct{}{}, failing: map[poolschedule.Ref]struct{}{}}
 		n.bulletins[w] = b
 	}
 	return b
@@ -106,7 +108,7 @@ func (n *adminNews) hear(about whom, r poolupdate.Report, t backendpool.Turned) 
 			news = n.of(aboutNode(name)).fails(r) || news
 		}
 	}
-	gone := r.Outcome == poolupdate.Stale || r.Outcome == poolupdate.Refused && !r.States
+	gone := r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused && !r.States
 	for _, b := range n.bulletins {
 		_, fails := b.failing[r.Ref]
 		switch {
@@ -138,7 +140,7 @@ func (b *bulletin) fails(r poolupdate.Report) bool {
 
 // drop forgets a pool that cannot be written any more. If it was the last to fail nobody is
 // told that it succeeds.
-func (b *bulletin) drop(ref poolupdate.Ref) {
+func (b *bulletin) drop(ref poolschedule.Ref) {
 	delete(b.failing, ref)
 	if len(b.failing) == 0 {
 		b.failed, b.complained = "", false

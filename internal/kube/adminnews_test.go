@@ -25,6 +25,7 @@ import (
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func ofNodes(p *v1alpha1.BackendPool) {
@@ -122,7 +123,7 @@ func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
 func (d *newsDesk) settles(pool string, nodes ...int) {
 	d.Helper()
 	d.attempts(pool, func(r *poolupdate.Report) {
-		r.Outcome, r.Settled = poolupdate.Written, true
+		r.Outcome, r.Settled = poolwrite.Written, true
 		for _, n := range nodes {
 			if n > 0 {
 				r.Downed = append(r.Downed, ipOf(n))
@@ -136,7 +137,7 @@ func (d *newsDesk) settles(pool string, nodes ...int) {
 func (d *newsDesk) fails(pool string) {
 	d.Helper()
 	d.attempts(pool, func(r *poolupdate.Report) {
-		r.Outcome, r.Fault = poolupdate.Terminal, &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}
+		r.Outcome, r.Fault = poolwrite.Terminal, &fault.Fault{Class: fault.Terminal, Code: "Bad", Err: errors.New("no way")}
 	})
 }
 
@@ -259,7 +260,7 @@ func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 		},
 		"not there": func(d *newsDesk) {
 			d.attempts("web-2", func(r *poolupdate.Report) {
-				r.Outcome, r.Fault = poolupdate.Stale, &fault.Fault{Class: fault.Stale, Code: "NotFound", Err: errors.New("no pool")}
+				r.Outcome, r.Fault = poolwrite.Stale, &fault.Fault{Class: fault.Stale, Code: "NotFound", Err: errors.New("no pool")}
 			})
 		},
 	} {

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // adminView is how the admin states of nodes stand in all pools at one moment.
@@ -26,12 +26,12 @@ type adminView struct {
 	// node that is not there.
 	drains map[string]string
 	// refs are the pools that Weir works on.
-	refs map[poolupdate.Ref]struct{}
+	refs map[poolschedule.Ref]struct{}
 }
 
 // adminView looks at all pools. Its cost grows with their members.
 func (c *Cluster) adminView() adminView {
-	v := adminView{owed: map[string][]whom{}, pools: map[string]int{}, drains: map[string]string{}, refs: map[poolupdate.Ref]struct{}{}}
+	v := adminView{owed: map[string][]whom{}, pools: map[string]int{}, drains: map[string]string{}, refs: map[poolschedule.Ref]struct{}{}}
 	for _, obj := range c.snap.Pools.List() {
 		p, ok := obj.(*v1alpha1.BackendPool)
 		if !ok {
@@ -166,7 +166,7 @@ func (c *Cluster) objectOf(w whom) client.Object {
 			return n
 		}
 	case "Service":
-		if s := c.snap.Service(poolupdate.ServiceName{Namespace: w.namespace, Name: w.name}); s != nil {
+		if s := c.snap.Service(poolschedule.ServiceName{Namespace: w.namespace, Name: w.name}); s != nil {
 			return s
 		}
 	default:

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -464,7 +464,7 @@ func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	hold := func(p *v1alpha1.BackendPoolSpec) { p.Paused = true }
 	s.binds("web", "none", hold)
 	first := get[v1alpha1.BackendPool](s, s.ns, "web")
-	ref := poolupdate.Ref{Namespace: s.ns, Name: "web", UID: string(first.UID)}
+	ref := poolschedule.Ref{Namespace: s.ns, Name: "web", UID: string(first.UID)}
 	status := &v1alpha1.BackendPoolStatus{PoolID: "x"}
 	s.delete(&v1alpha1.BackendPool{}, "web")
 	s.goes("web")

@@ -16,14 +16,14 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 	"weir.dev/weir/internal/kube/pools"
 	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // ErrGone is what ApplyStatus returns for a BackendPool that is not there.
 var ErrGone = backendpool.ErrGone
 
 // ApplyStatus writes a status to a real API server that showed this version last.
-func ApplyStatus(ctx context.Context, api client.Client, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
+func ApplyStatus(ctx context.Context, api client.Client, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
 	_, _, err := backendpool.NewStatuses(pools.API{Reader: api, Status: api.Status(), Writer: api}).Apply(ctx, ref, version, status, nil)
 	return err
 }

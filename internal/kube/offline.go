@@ -23,7 +23,8 @@ import (
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // deleted is when an object in memory was deleted.
@@ -104,7 +105,7 @@ func (o *Offline) Settle(ctx context.Context, r balancer.Result) error {
 }
 
 // Desired implements rehearse.Cluster.
-func (o *Offline) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
+func (o *Offline) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	return o.pools.Desired(ref)
 }
 

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // stored is a snapshot of these objects. Pools count as taken, and as made by Weir, by their
@@ -59,7 +59,7 @@ func (o byStatus) Right(p *v1alpha1.BackendPool, _ lb.PoolID) (backendpool.Right
 // noAPI is an API server that takes every status, and reads none.
 type noAPI struct{ backendpool.API }
 
-func (noAPI) Apply(_ context.Context, _ poolupdate.Ref, version string, _ *v1alpha1.BackendPoolStatus) (string, error) {
+func (noAPI) Apply(_ context.Context, _ poolschedule.Ref, version string, _ *v1alpha1.BackendPoolStatus) (string, error) {
 	return version, nil
 }
 

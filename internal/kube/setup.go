@@ -26,7 +26,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // Options configure the Kubernetes side.
@@ -59,9 +59,9 @@ type Options struct {
 type Lanes interface {
 	// Run works until the context is done, and returns when the last attempt has ended.
 	Run(ctx context.Context)
-	Add(ops ...poolupdate.Operation)
-	RemoveService(name poolupdate.ServiceName) int
-	Drop(ref poolupdate.Ref)
+	Add(ops ...poolschedule.Operation)
+	RemoveService(name poolschedule.ServiceName) int
+	Drop(ref poolschedule.Ref)
 	Resume()
 	Forget(pool lb.PoolID)
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool

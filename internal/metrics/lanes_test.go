@@ -22,7 +22,9 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // lane is a real lane of one pool, over an Azure that answers as it is told, and measured as
@@ -40,7 +42,7 @@ type lane struct {
 	writes  int
 }
 
-var service = poolupdate.ServiceName{Namespace: "shop", Name: "web"}
+var service = poolschedule.ServiceName{Namespace: "shop", Name: "web"}
 
 func inLane(t *testing.T, maxRetries int, story func(l *lane)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +64,7 @@ func inLane(t *testing.T, maxRetries int, story func(l *lane)) {
 // changes has the pool want another membership, or the admin state of one of its members.
 func (l *lane) changes(admin bool, wants ...lb.Address) {
 	l.wants = wants
-	op := poolupdate.Operation{Ref: poolupdate.Ref{Name: "web", UID: "u"}, Pool: pool, Service: service, ChangedAt: time.Now(), Admin: admin}
+	op := poolschedule.Operation{Ref: poolschedule.Ref{Name: "web", UID: "u"}, Pool: pool, Service: service, ChangedAt: time.Now(), Admin: admin}
 	l.lanes.Add(op)
 }
 
@@ -118,18 +120,18 @@ func (l *lane) Enter(lb.LoadBalancerID) (time.Time, string) {
 	return time.Time{}, ""
 }
 
-func (*lane) Relevant(poolupdate.Operation) bool { return true }
-func (l *lane) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
+func (*lane) Relevant(poolschedule.Operation) bool { return true }
+func (l *lane) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
 	var all []netip.Addr
 	for _, a := range l.holds {
 		all = append(all, a.IP)
 	}
-	return poolupdate.Desired{
+	return poolwrite.Desired{
 		Addresses: l.wants, Ours: func(netip.Addr) bool { return true },
-		Recorded: poolupdate.Recorded{Written: all, Taken: true},
+		Recorded: poolwrite.Recorded{Written: all, Taken: true},
 	}, nil
 }
-func (*lane) Record(context.Context, poolupdate.Ref, poolupdate.Intent) error { return nil }
+func (*lane) Record(context.Context, poolschedule.Ref, poolwrite.Intent) error { return nil }
 
 func (l *lane) Report(_ context.Context, r poolupdate.Report) { l.PoolUpdates.Report(r) }
 

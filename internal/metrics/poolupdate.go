@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // The two series that users of the Azure cloud provider have on their dashboards keep
@@ -104,21 +105,21 @@ func avoided(by string) prometheus.CounterOpts {
 // Report measures one attempt. It may be called from several goroutines.
 func (p *PoolUpdates) Report(r poolupdate.Report) {
 	switch r.Outcome {
-	case poolupdate.Written:
+	case poolwrite.Written:
 		if !r.ChangedAt.IsZero() {
 			p.lag.Observe(r.At.Sub(r.ChangedAt).Seconds())
 		}
-	case poolupdate.Unchanged:
+	case poolwrite.Unchanged:
 		if !r.Drift {
 			p.read.Inc()
 		}
-	case poolupdate.Retriable:
+	case poolwrite.Retriable:
 		if r.Requeued && !r.Admin {
 			p.retries.WithLabelValues(r.Fault.Reason).Inc()
 		}
 	}
 	if r.Overtaken {
-		p.Overtaken("pool", r.Outcome == poolupdate.Written || r.Outcome == poolupdate.Unchanged)
+		p.Overtaken("pool", r.Outcome == poolwrite.Written || r.Outcome == poolwrite.Unchanged)
 	}
 	if r.Drift {
 		p.drift.WithLabelValues(string(r.Outcome)).Inc()
@@ -231,11 +232,11 @@ func (p *PoolUpdates) admin(r poolupdate.Report) {
 	labels := p.labelsOf(r.Pool, adminRequest, adminSource)
 	failures := p.failures.WithLabelValues(labels...)
 	p.throttling.observe(r, labels)
-	failed := r.Outcome == poolupdate.Retriable || r.Outcome == poolupdate.Terminal
+	failed := r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal
 	if failed {
 		failures.Inc()
 	}
-	if failed || r.Outcome == poolupdate.Written {
+	if failed || r.Outcome == poolwrite.Written {
 		p.duration.WithLabelValues(labels...).Observe(r.Took.Seconds())
 	}
 	if len(r.Downed) > 0 && !r.AdminSince.IsZero() {

@@ -17,7 +17,9 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 var pool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "sub", ResourceGroup: "RG-Shop", Name: "kubernetes"}, Name: "web"}
@@ -27,19 +29,19 @@ var pool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "sub", Reso
 func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
-	service := []poolupdate.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
+	service := []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "api"}}
 	conflict := &fault.Fault{Class: fault.Retriable, Reason: "conflict"}
-	retrying := poolupdate.Report{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second, Overtaken: true}
+	retrying := poolupdate.Report{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, Requeued: true, Retrying: service, Took: time.Second, Overtaken: true}
 	for _, r := range []poolupdate.Report{
 		retrying, retrying,
-		{Pool: pool, Outcome: poolupdate.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Unix(1000, 0), At: time.Unix(1090, 0)},
-		{Pool: pool, Outcome: poolupdate.Written, At: time.Unix(2000, 0)}, // the repair of a drift
-		{Pool: pool, Outcome: poolupdate.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
-		{Pool: pool, Outcome: poolupdate.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
-		{Pool: pool, Outcome: poolupdate.Unchanged},
-		{Pool: pool, Outcome: poolupdate.Unchanged, Drift: true, Overtaken: true},
-		{Pool: pool, Outcome: poolupdate.Stale, Fault: &fault.Fault{Class: fault.Stale, Reason: "gone"}},
-		{Pool: pool, Outcome: poolupdate.Postponed, Fault: &fault.Fault{Class: fault.Retriable, Reason: "not_ready"}, Requeued: true},
+		{Pool: pool, Outcome: poolwrite.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Unix(1000, 0), At: time.Unix(1090, 0)},
+		{Pool: pool, Outcome: poolwrite.Written, At: time.Unix(2000, 0)}, // the repair of a drift
+		{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
+		{Pool: pool, Outcome: poolwrite.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
+		{Pool: pool, Outcome: poolwrite.Unchanged},
+		{Pool: pool, Outcome: poolwrite.Unchanged, Drift: true, Overtaken: true},
+		{Pool: pool, Outcome: poolwrite.Stale, Fault: &fault.Fault{Class: fault.Stale, Reason: "gone"}},
+		{Pool: pool, Outcome: poolwrite.Postponed, Fault: &fault.Fault{Class: fault.Retriable, Reason: "not_ready"}, Requeued: true},
 	} {
 		updates.Report(r)
 	}
@@ -80,14 +82,14 @@ func TestEachAttemptAtAdminStatesIsAnOperation(t *testing.T) {
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	for _, r := range []poolupdate.Report{
-		{Pool: pool, Outcome: poolupdate.Terminal, Fault: refused, Admin: true, AdminTried: true, AdminFailed: true, Took: time.Second},
-		{Pool: pool, Outcome: poolupdate.Retriable, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
-		{Pool: pool, Outcome: poolupdate.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 5 * time.Second, Downed: ip, AdminSince: at(1000), At: at(1007)},
-		{Pool: pool, Outcome: poolupdate.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 2 * time.Second, Restored: ip, AdminSince: at(2000), At: at(2003)},
-		{Pool: pool, Outcome: poolupdate.Unchanged, Admin: true, AdminTried: true, AdminDone: true, Took: time.Second, AdminSince: at(3000), At: at(3001)},
-		{Pool: pool, Outcome: poolupdate.Postponed, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
-		{Pool: pool, Outcome: poolupdate.Terminal, Fault: refused, AdminRetryAt: at(4000), Took: time.Second},     // the members', which took it along
-		{Pool: pool, Outcome: poolupdate.Written, Downed: ip, AdminSince: at(0), At: at(5000), Took: time.Second}, // it joined as Down
+		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, Admin: true, AdminTried: true, AdminFailed: true, Took: time.Second},
+		{Pool: pool, Outcome: poolwrite.Retriable, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
+		{Pool: pool, Outcome: poolwrite.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 5 * time.Second, Downed: ip, AdminSince: at(1000), At: at(1007)},
+		{Pool: pool, Outcome: poolwrite.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 2 * time.Second, Restored: ip, AdminSince: at(2000), At: at(2003)},
+		{Pool: pool, Outcome: poolwrite.Unchanged, Admin: true, AdminTried: true, AdminDone: true, Took: time.Second, AdminSince: at(3000), At: at(3001)},
+		{Pool: pool, Outcome: poolwrite.Postponed, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
+		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, AdminRetryAt: at(4000), Took: time.Second},     // the members', which took it along
+		{Pool: pool, Outcome: poolwrite.Written, Downed: ip, AdminSince: at(0), At: at(5000), Took: time.Second}, // it joined as Down
 	} {
 		updates.Report(r)
 	}
@@ -126,7 +128,7 @@ weir_backendpools{state="Level"} 3
 // A rate over a series that begins with its first failure would not see that failure.
 func TestTheFailuresBeginAtZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	metrics.NewPoolUpdates(reg, pool.LoadBalancer).Report(poolupdate.Report{Pool: pool, Outcome: poolupdate.Unchanged})
+	metrics.NewPoolUpdates(reg, pool.LoadBalancer).Report(poolupdate.Report{Pool: pool, Outcome: poolwrite.Unchanged})
 	if n := testutil.CollectAndCount(reg, "cloudprovider_azure_op_failure_count"); n != 1 {
 		t.Errorf("%d series after the first attempt", n)
 	}
@@ -156,7 +158,7 @@ func TestLanesAreAskedWhenSomebodyLooks(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
 	metrics.RegisterLanes(reg, lanes{poolupdate.Backlog{Operations: 7, Parked: 2, Oldest: time.Now().Add(-time.Hour)}})
-	updates.Report(poolupdate.Report{Pool: pool, Outcome: poolupdate.Unchanged})
+	updates.Report(poolupdate.Report{Pool: pool, Outcome: poolwrite.Unchanged})
 	want := `
 # HELP weir_pool_operations_waiting Operations of backend pools that wait for their lane, parked ones included.
 # TYPE weir_pool_operations_waiting gauge
@@ -226,9 +228,9 @@ func TestSeriesAfterChurn(t *testing.T) {
 	}
 	report := func(subscription, group string) {
 		at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: group, Name: "kubernetes"}, Name: "web"}
-		service := []poolupdate.ServiceName{{Namespace: "shop", Name: group}}
-		updates.Report(poolupdate.Report{Pool: at, Outcome: poolupdate.Written, Updated: service, AdminTried: true})
-		updates.Report(poolupdate.Report{Pool: at, Outcome: poolupdate.Terminal, Failed: service, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}})
+		service := []poolschedule.ServiceName{{Namespace: "shop", Name: group}}
+		updates.Report(poolupdate.Report{Pool: at, Outcome: poolwrite.Written, Updated: service, AdminTried: true})
+		updates.Report(poolupdate.Report{Pool: at, Outcome: poolwrite.Terminal, Failed: service, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}})
 	}
 	report("sub", "rg-shop")
 	report("sub", "other-group")

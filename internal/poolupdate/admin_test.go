@@ -5,7 +5,6 @@ package poolupdate
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // inAdminWorld is a world in which addresses are set Down.
@@ -145,7 +145,7 @@ func TestWithoutTheSettingWhatWasTakenBackIsForgotten(t *testing.T) {
 
 // drain has nodes of a pool be Down, or be so no more, and tells its lane.
 func (w *world) drain(id lb.PoolID, members string) {
-	op := Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
+	op := poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
 	w.set(func() {
 		w.wanted[id.Name] = addresses(members)
 		op.Stake = w.stake(id)
@@ -154,8 +154,8 @@ func (w *world) drain(id lb.PoolID, members string) {
 }
 
 // stake counts what a change of admin states is about. The caller holds w.mu.
-func (w *world) stake(id lb.PoolID) Stake {
-	var s Stake
+func (w *world) stake(id lb.PoolID) poolschedule.Stake {
+	var s poolschedule.Stake
 	for _, a := range w.wanted[id.Name] {
 		down := slices.Contains(w.down[id.Name], a.IP)
 		switch {
@@ -258,7 +258,7 @@ func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 		w.wait(2 * time.Second)
 		w.expectReports("web Retriable Retrying:web", "web Retriable (admin) admin failed", "web Retriable (admin)")
 		for _, op := range w.standing(web).ops {
-			if op.member() && op.retryCount != 1 || op.Admin && op.tries != 2 || op.carried {
+			if op.Member() && op.RetryCount != 1 || op.Admin && op.Tries != 2 || op.Carried {
 				t.Errorf("%+v", op)
 			}
 		}
@@ -312,41 +312,6 @@ func TestAdminStatesOfAPoolThatIsGoneAreDropped(t *testing.T) {
 			t.Errorf("%d operations wait", n)
 		}
 	})
-}
-
-// The pool that loses most goes first, ahead of changes and of what has waited for long; one that flaps, or has failed, stands in line.
-func TestWhichAdminStatesGoFirst(t *testing.T) {
-	at := seconds(1000)
-	admin := func(leaves, tries int) *Operation {
-		return &Operation{Admin: true, Stake: Stake{Stays: 1, Leaves: leaves}, tries: tries, queuedAt: at}
-	}
-	groups := map[string]group{
-		"most":     {admin: admin(3, 0)},
-		"one":      {admin: admin(1, 0)},
-		"overdue":  {fresh: true, firstQueued: at.Add(-time.Hour)},
-		"failed":   {admin: admin(9, 1)},
-		"flapping": {admin: admin(9, 0), history: history{lastAdmin: at.Add(-interval / 2)}},
-		"fresh":    {fresh: true, firstQueued: at.Add(-time.Second)},
-		"retry":    {retry: true, history: history{lastAttempt: at.Add(-interval)}},
-	}
-	var order []string
-	for len(groups) > 0 {
-		var all []group
-		for _, name := range slices.Backward(slices.Sorted(maps.Keys(groups))) { // so that the last name comes first
-			g := groups[name]
-			g.pool = lb.PoolKey(name)
-			all = append(all, g)
-		}
-		pick, ok, _ := admit(all, at, interval)
-		if !ok {
-			t.Fatalf("nothing is ready of %v", groups)
-		}
-		order = append(order, string(pick))
-		delete(groups, string(pick))
-	}
-	if got := strings.Join(order, " "); got != "most one overdue fresh failed flapping retry" {
-		t.Errorf("got %s", got)
-	}
 }
 
 // However often a taint comes and goes, one operation of the pool waits, and it keeps its
@@ -421,9 +386,9 @@ func TestAdminStatesGiveNothingUp(t *testing.T) {
 		w.level(web)
 		w.failing("PUT", 2, fault.Answer{Status: 403})
 		w.set(func() { w.wanted["web"] = addresses("n1=10.0.0.1/Down") })
-		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Admin: true, ChangedAt: time.Now()})
+		w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, Admin: true, ChangedAt: time.Now()})
 		w.wait(500 * time.Millisecond)
-		if w.standing(web).history.gaveUp != "" {
+		if w.standing(web).history.GaveUp != "" {
 			t.Error("a change was given up that there was not")
 		}
 		w.wait(20 * time.Second)
@@ -431,17 +396,4 @@ func TestAdminStatesGiveNothingUp(t *testing.T) {
 		w.wait(period)
 		w.expectReports("web Written Updated:web Down [10.0.0.1]")
 	})
-}
-
-// Company is waited for, what Azure asked for is not cut short.
-func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
-	at := seconds(1000)
-	g := group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
-	if !g.gathers(at, interval) {
-		t.Error("it waits for company alone")
-	}
-	g.parkedUntil = at.Add(50 * time.Millisecond)
-	if g.gathers(at, interval) {
-		t.Error("it is parked")
-	}
 }

@@ -20,7 +20,7 @@ func TestALostWriteOfAnInterfaceMemberStaysOpen(t *testing.T) {
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce + 5*time.Second)
-		if lost := w.standing(web).history.lost; lost != "1" {
+		if lost := w.standing(web).history.Writes.Lost; lost != "1" {
 			t.Errorf("the lost write is not feared: %q", lost)
 		}
 	})
@@ -35,7 +35,7 @@ func TestALostWriteStaysOpen(t *testing.T) {
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce + 5*time.Second)
-		if lost := w.standing(web).history.lost; lost != "1" {
+		if lost := w.standing(web).history.Writes.Lost; lost != "1" {
 			t.Errorf("the lost write is not feared: %q", lost)
 		}
 	})

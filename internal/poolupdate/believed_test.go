@@ -98,15 +98,3 @@ func TestAPoolOfInterfacesForbidsNoTrial(t *testing.T) {
 		w.expect("calls", w.wrote(), asTrial)
 	})
 }
-
-// A new pool that Azure does not let fill keeps the pace of others.
-func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
-	for about, h := range map[string]history{"given up": {gaveUp: "Terminal Poison"}, "refused": {apart: true}} {
-		if g := summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.fills || !g.fresh {
-			t.Errorf("%s: it waits for no pace", about)
-		}
-	}
-	if g := summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, history{}); !g.fills {
-		t.Error("a new pool is kept waiting")
-	}
-}

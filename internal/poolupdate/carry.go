@@ -9,6 +9,8 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -28,10 +30,9 @@ type carried struct {
 // parcel is one pool whose operations were taken out of the queue.
 type parcel struct {
 	taken taken
-	ops   []Operation
-	r     result
-	// todo has what is written as its next, guarded by the etag, which is that of the read.
-	todo change
+	ops   []poolschedule.Operation
+	// r has what is written as its todo, guarded by the etag, which is that of the read.
+	r poolwrite.Result
 	// write is true if the pool was not level, or is not known to be.
 	write bool
 	// read is true once Azure has shown the pool.
@@ -90,7 +91,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 			}
 		default:
 			if next, ok := l.pack(ctx, p); ok {
-				c.pools[i] = next.todo.next
+				c.pools[i] = next.r.Todo.Next
 				c.parcels = append(c.parcels, next)
 			} else if isNew {
 				c.made = append(c.made, l.key(p))
@@ -128,12 +129,12 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 		return parcel{}, false
 	}
 	r := l.cfg.begin(t.history)
-	todo, write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, &r)
-	if err != nil || observed.Etag != "" && !l.bringsStates(todo) {
+	write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, false, &r)
+	if err != nil || observed.Etag != "" && !l.bringsStates(r.Todo) {
 		l.queue.back(t, ops)
 		return parcel{}, false
 	}
-	return parcel{taken: t, ops: ops, r: r, todo: todo, write: write, start: start}, true
+	return parcel{taken: t, ops: ops, r: r, write: write, start: start}, true
 }
 
 func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key() }
@@ -152,15 +153,12 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			c.back(p, true)
 			continue
 		}
-		if p.write && p.todo.next.Etag != "" && !c.lane.seesTaken(p) {
+		if p.write && p.r.Todo.Next.Etag != "" && !c.lane.seesTaken(p) {
 			c.lane.alone(p, true) // nobody has read it back, and the answer may repeat what was sent
 			continue
 		}
 		p.shows(s)
-		if !p.r.open {
-			p.r.lost = ""
-		}
-		c.lane.conclude(ctx, p.taken, p.ops, p.r, p.start)
+		c.lane.conclude(ctx, p.taken, p.ops, p.r.End(nil, false, false), p.start)
 	}
 	now := time.Now()
 	for _, s := range shown {
@@ -205,14 +203,14 @@ func (c *carried) unpack() []parcel {
 // pool the etag that it is guarded by. That every write of the load balancer changes the
 // etags of its pools is assumed, and looked at here.
 func (p parcel) arrived(shown lb.Pool) bool {
-	return p.todo.shownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
-		(!p.write || shown.Etag != p.todo.next.Etag)
+	return p.r.Todo.ShownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
+		(!p.write || shown.Etag != p.r.Todo.Next.Etag)
 }
 
 // shows takes in what Azure shows of a pool that has arrived.
 func (p *parcel) shows(shown lb.Pool) {
-	if p.r.observed = len(shown.Addresses); p.write {
-		p.r.fenced(p.todo, shown.Etag)
+	if p.r.Observed = len(shown.Addresses); p.write {
+		p.r.Fenced(shown.Etag)
 	}
 }
 
@@ -228,46 +226,8 @@ func (p *parcel) shows(shown lb.Pool) {
 // does one that did not exist: what it may come to hold is in the ledger.
 func (c *carried) back(p parcel, mayLand bool) {
 	ops := c.lane.relevant(p.ops)
-	if mayLand && p.r.outcome == Written {
-		c.lane.queue.suspect(p.taken, p.todo.next.Etag)
+	if mayLand && p.r.Outcome == poolwrite.Written {
+		c.lane.queue.suspect(p.taken, p.r.Todo.Next.Etag)
 	}
 	c.lane.queue.back(p.taken, ops)
-}
-
-// takeAlong is take for a pool that is not attempted for its own sake, unless nothing waits
-// for it, or Azure wants no call for it yet.
-func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := q.busy[pool]
-	if w == nil || w.group(pool).earliest().After(now) {
-		return taken{}, false
-	}
-	return q.takeLocked(pool, w, now), true
-}
-
-// back ends an attempt that was none: the operations stand where they stood, ahead of what
-// came meanwhile.
-func (q *queue) back(t taken, ops []Operation) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := t.of
-	if q.pools[t.pool] != w {
-		return
-	}
-	w.inFlight, w.driftDue = false, w.driftDue || t.driftDue
-	ops = slices.DeleteFunc(ops, func(op Operation) bool { return op.drift }) // a look is no operation that waits
-	for i := range ops {
-		ops[i].carried = false
-	}
-	q.hold(t.pool, w, coalesce(ops, w.ops...))
-	q.signal()
-}
-
-// suspect notes that a write guarded by an etag may land yet. What the pool holds is not
-// known until then.
-func (q *queue) suspect(t taken, etag string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.lost, t.of.history.openSince, t.of.level = etag, time.Time{}, nil
 }

@@ -59,7 +59,7 @@ func TestWhatComesBackStandsWhereItStood(t *testing.T) {
 		w.change(web, "n2=10.0.0.2")
 		c.fail(false)
 		unlock()
-		if ops := w.standing(web).ops; len(ops) != 2 || ops[0].retryCount != 1 || ops[1].retryCount != 0 {
+		if ops := w.standing(web).ops; len(ops) != 2 || ops[0].RetryCount != 1 || ops[1].RetryCount != 0 {
 			t.Errorf("%+v", ops)
 		}
 		if n := w.lanes.Backlog().Operations; n != 2 {
@@ -176,7 +176,7 @@ func TestWhatIsShownOtherwiseGoesBack(t *testing.T) {
 				c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 				w.wait(w.writeTime)
 				c.settle(w.t.Context(), show(lb.Pool{ID: web, Etag: "2", Addresses: c.pools[0].Addresses}))
-				before.history.lost = "1"
+				before.history.Writes.Lost = "1"
 				if diff := cmp.Diff(before, w.standing(web), everything); diff != "" {
 					t.Errorf("-before +after\n%s", diff)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // A write of the load balancer whose answer was lost may land after its change was taken
@@ -53,7 +54,7 @@ func TestAPoolWithALostWriteIsNotKnownToBeLevel(t *testing.T) {
 			w.change(web, "n2=10.0.0.2")
 			unlock := w.hold()
 			w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web)).fail(mayLand)
-			w.lanes.RemoveService(ServiceName{Name: "web"})
+			w.lanes.RemoveService(poolschedule.ServiceName{Name: "web"})
 			unlock()
 			if w.lanes.LevelAs(web, before) == mayLand {
 				t.Errorf("may land: %v, known to be level: %v", mayLand, !mayLand)
@@ -83,7 +84,7 @@ func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
 			c.settle(w.t.Context(), shown)
 			unlock()
 			w.wait(time.Minute)
-			if lost := w.standing(web).history.lost; lost != "" {
+			if lost := w.standing(web).history.Writes.Lost; lost != "" {
 				t.Errorf("a lost write is still feared, by its etag %s", lost)
 			}
 			if etag := w.pools[web.Key()].Etag; etag != "2" {

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 func TestAChangeThatIsCarriedNeedsNoWriteOfThePool(t *testing.T) {
@@ -31,7 +32,7 @@ func TestAChangeThatIsCarriedNeedsNoWriteOfThePool(t *testing.T) {
 				t.Errorf("%s is not known to be level", id.Name)
 			}
 		}
-		if h := w.standing(web).history; h.passes.taken != 1 || !h.lastAttempt.Equal(w.start.Add(10*time.Second)) {
+		if h := w.standing(web).history; h.Passes.Taken != 1 || !h.LastAttempt.Equal(w.start.Add(10*time.Second)) {
 			t.Errorf("%+v: one pass is spent, by an attempt that began when it was carried", h)
 		}
 	})
@@ -62,7 +63,7 @@ func TestWhatIsCarriedIsReportedLikeAnAttempt(t *testing.T) {
 		},
 		"for two Services": func(w *world) {
 			w.change(web, "n1=10.0.0.1")
-			w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "other"}, ChangedAt: time.Now()})
+			w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, Service: poolschedule.ServiceName{Name: "other"}, ChangedAt: time.Now()})
 		},
 	}
 	for name, story := range stories {

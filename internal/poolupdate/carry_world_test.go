@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,7 +161,7 @@ func (w *world) standing(id lb.PoolID) waiting {
 }
 
 var everything = cmp.Options{
-	cmp.AllowUnexported(waiting{}, Operation{}, history{}, contest{}, passes{}), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}),
+	cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "/internal/pool") }), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}),
 }
 
 // die leaves everything as it is and starts anew, with nothing in mind.

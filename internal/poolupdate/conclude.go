@@ -5,131 +5,97 @@ package poolupdate
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/backoff"
-	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // conclude settles the operations of an attempt, tells what became of it, and gives back
 // to the queue what is to be tried again. The caller holds the lane.
-func (l *lane) conclude(ctx context.Context, t taken, ops []Operation, r result, start time.Time) {
+func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operation, r poolwrite.Result, start time.Time) {
 	now, h := time.Now(), t.history
-	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].drift
-	h.openSince = r.opened(h.openSince, now)
-	h.lost, h.kept = r.lost, r.kept
-	if h.owed && r.directed() {
-		r.outcome, r.members = Written, true
+	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Drift
+	h.Writes.Keep(&r, now)
+	if h.Owed && r.Directed() {
+		r.Outcome, r.Members = poolwrite.Written, true
 	}
-	h.owed = h.owed && !r.directed()
-	cause := causeOf(ops, r.settled())
-	outcome, told := r.reported(id)
-	h = l.remember(h, outcome, r.fault, cause, start, now)
+	h.Owed = h.Owed && !r.Directed()
+	cause := poolschedule.CauseOf(ops, r.Settled())
+	outcome, told := r.Reported(id)
+	h, refused := h.Remember(outcome, r.Fault, cause, start, now, l.cfg.Interval)
+	if refused { // it is what the write was refused for
+		l.wholeAfter = time.Time{}
+	}
 
 	var retryAt time.Time
-	if r.fault != nil {
-		retryAt = r.fault.RetryAt
+	if r.Fault != nil {
+		retryAt = r.Fault.RetryAt
 	}
-	h.notBefore = later(h.notBefore, retryAt) // whatever becomes of the change
-	changedAt := oldestChange(ops)
+	h.NotBefore = poolschedule.Later(h.NotBefore, retryAt) // whatever becomes of the change
+	changedAt := poolschedule.OldestChange(ops)
 	ops = l.relevant(ops)
-	if !r.directed() && ctx.Err() != nil {
+	if !r.Directed() && ctx.Err() != nil {
 		return // stopped since the answer came: as quiet as one that was stopped before
 	}
-	if !r.directed() && len(ops) == 0 { // nobody is left to hear of it, or to be held up
-		h.postponed, h.holdUntil = 0, time.Time{}
+	if !r.Directed() && len(ops) == 0 { // nobody is left to hear of it, or to be held up
+		h.Postponed, h.HoldUntil = 0, time.Time{}
 		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
-	v := settle(r.outcome, r.interfaces, retryAt, ops, l.cfg.MaxRetries, past{
-		told: t.told, gaveUp: h.gaveUp != "", again: errorName(r.fault) == h.gaveUp, states: !r.members, now: now, longest: l.cfg.Interval,
+	v := poolschedule.Settle(r.Outcome, r.Interfaces, retryAt, ops, l.cfg.MaxRetries, poolschedule.Past{
+		Told: t.told, GaveUp: h.GaveUp != "", Again: poolwrite.ErrorName(r.Fault) == h.GaveUp, States: !r.Members, Now: now, Longest: l.cfg.Interval,
 	})
-	requeued := slices.ContainsFunc(v.requeue, Operation.member)
-	if !requeued && (cause.member || r.settled()) {
-		h.gaveUp = gaveUpOn(r)
+	requeued := slices.ContainsFunc(v.Requeue, poolschedule.Operation.Member)
+	if !requeued && (cause.Member || r.Settled()) {
+		h.GaveUp = r.GaveUpOn()
 	}
-	h.trouble = troubleSince(h.trouble, outcome, h.gaveUp != "" || r.open, drift, now)
-	var downed, restored []netip.Addr
-	h.contest = h.contest.learn(r, h.down, drift)
-	h, downed, restored = h.learn(r)
-	next, record := summarize(t.pool, v.requeue, h), r.record()
+	h.Trouble = poolschedule.TroubleSince(h.Trouble, outcome, h.GaveUp != "" || r.Open, drift, now)
+	downed, restored := h.Writes.Learn(r, drift)
+	next, record := poolschedule.Summarize(t.pool, v.Requeue, h), r.Ours()
 	l.log(ctx, ref, id, r)
 	l.cfg.Reporter.Report(ctx, Report{
-		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.interfaces && r.directed(),
-		Retrying: v.told[wordRetrying], Failed: v.told[wordFailed], Updated: v.told[wordUpdated], GivenUpFor: h.gaveUp,
-		Admin: cause.admin && !cause.member, AdminTried: cause.admin, AdminFailed: v.adminFailed, AdminDone: v.adminDone, AdminSince: v.adminSince,
-		AdminRetryAt: next.adminRetryAt(), Downed: downed, Restored: restored, Contested: h.contest.contested(),
-		Written: record.Written, Down: record.Down, MayLand: r.open, Settled: r.settled(), Requeued: requeued, Overtaken: r.overtaken,
-		Desired: len(r.wanted), Observed: r.observed, Foreign: r.foreign,
-		RetriesUsed: v.retriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: next.eligibleAt(now), RetryAt: next.retryAt(now, l.cfg.Interval),
+		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Interfaces && r.Directed(),
+		Retrying: v.Told[poolschedule.WordRetrying], Failed: v.Told[poolschedule.WordFailed], Updated: v.Told[poolschedule.WordUpdated], GivenUpFor: h.GaveUp,
+		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
+		AdminRetryAt: next.AdminRetryAt(), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
+		Written: record.Written, Down: record.Down, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
+		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign,
+		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
+		NextEligibleAt: next.EligibleAt(now), RetryAt: next.RetryAt(now, l.cfg.Interval),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
-	l.queue.done(t, v.requeue, h, r.level(), v.told)
+	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)
 }
 
 // lookAt returns when the pool is looked at next for drift; zero is never.
-func (l *lane) lookAt(pool lb.PoolKey, h history, now time.Time) time.Time {
-	at := h.lookAt(pool, now, l.cfg.DriftPeriod)
+func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) time.Time {
+	at := h.LookAt(pool, now, l.cfg.DriftPeriod)
 	if at.IsZero() {
 		return at
 	}
-	return later(at, h.notBefore)
+	return poolschedule.Later(at, h.NotBefore)
 }
 
 // relevant drops the operations that have nobody left to serve.
-func (l *lane) relevant(ops []Operation) []Operation {
-	return slices.DeleteFunc(ops, func(op Operation) bool { return !l.cfg.Cluster.Relevant(op) })
+func (l *lane) relevant(ops []poolschedule.Operation) []poolschedule.Operation {
+	return slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return !l.cfg.Cluster.Relevant(op) })
 }
 
-// remember brings a pool's history up to date. A pass is spent by fresh work alone:
-// a retry has waited its interval already.
-func (l *lane) remember(h history, outcome Outcome, f *fault.Fault, by cause, start, now time.Time) history {
-	if outcome == Postponed {
-		h.postponed++
-		h.holdUntil = now.Add(backoff.Doubling{First: time.Second, Max: l.cfg.Interval}.After(h.postponed))
-		return h
-	}
-	switch outcome {
-	case Written, Unchanged:
-		h.apart = false
-	case Terminal, Refused:
-		if f != nil && f.Exhausted() {
-			break // that is nothing about the pool
-		}
-		if h.apart { // it is what the write was refused for
-			l.wholeAfter = time.Time{}
-		}
-		h.apart = true
-	}
-	h.postponed, h.holdUntil = 0, time.Time{}
-	if by.member {
-		h.lastAttempt = start
-	}
-	if by.admin {
-		h.lastAdmin = start
-	}
-	if by.fresh {
-		h.passes = h.passes.take(start, l.cfg.Interval)
-	}
-	return h
-}
-
-func (l *lane) log(ctx context.Context, ref Ref, id lb.PoolID, r result) {
+func (l *lane) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
-		"outcome", string(r.outcome)}
-	if r.observed >= 0 {
-		attrs = append(attrs, "desired", len(r.wanted), "observed", r.observed)
+		"outcome", string(r.Outcome)}
+	if r.Observed >= 0 {
+		attrs = append(attrs, "desired", len(r.Wanted), "observed", r.Observed)
 	}
 	switch {
-	case r.fault != nil:
-		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.fault.Code, "err", r.fault.Error())...)
-	case r.open:
+	case r.Fault != nil:
+		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.Fault.Code, "err", r.Fault.Error())...)
+	case r.Open:
 		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
-	case r.outcome == Written:
+	case r.Outcome == poolwrite.Written:
 		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
 	default:
 		l.cfg.Log.Log(ctx, slog.LevelDebug, "pool level", attrs...)

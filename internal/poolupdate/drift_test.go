@@ -3,14 +3,13 @@
 package poolupdate
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 const period = 10 * time.Minute
@@ -41,7 +40,7 @@ func TestAQuietPoolIsReadOnceAPeriodAndNobodyIsTold(t *testing.T) {
 			t.Errorf("%d calls in five periods: %q", n, w.calls)
 		}
 		for _, r := range w.reports {
-			if r.Outcome != Unchanged || !r.Drift || len(r.Updated) > 0 || !r.ChangedAt.IsZero() {
+			if r.Outcome != poolwrite.Unchanged || !r.Drift || len(r.Updated) > 0 || !r.ChangedAt.IsZero() {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -58,28 +57,6 @@ func TestAPeriodOfZeroNeverLooks(t *testing.T) {
 		w.wait(100 * time.Hour)
 		w.expectCalls()
 	})
-}
-
-// The reads of many pools are spread over the period.
-func TestLooksAreSpreadEvenly(t *testing.T) {
-	now := start
-	tenths := make([]int, 10)
-	for i := range 1000 {
-		at := driftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), now, period)
-		if !at.After(now) || at.After(now.Add(period)) {
-			t.Fatalf("pool %d is looked at %s from now", i, at.Sub(now))
-		}
-		if again := driftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), at, period); !again.Equal(at.Add(period)) {
-			t.Fatalf("then %s later", again.Sub(at))
-		}
-		tenths[int(at.Sub(now)*10/(period+1))]++
-	}
-	for _, n := range tenths {
-		if n < 60 || n > 140 {
-			t.Errorf("1000 pools, by tenths of the period: %v", tenths)
-			break
-		}
-	}
 }
 
 // A budget that ran out is not the end: silent attempts follow, the first after a minute, each
@@ -137,54 +114,6 @@ func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
 	}
 }
 
-func TestLooksComeSoonAndThenEverLater(t *testing.T) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	own := driftAfter("a pool", now, period).Sub(now)
-	for _, row := range []struct {
-		since, period time.Duration // since it was given up; below 0 for a pool that was not
-		want          time.Duration
-	}{
-		{-1, period, own}, {0, period, time.Minute}, {30 * time.Second, period, 30 * time.Second},
-		{time.Minute, period, 2 * time.Minute}, {3 * time.Minute, period, 4 * time.Minute},
-		{7 * time.Minute, period, min(own, 8*time.Minute)}, {15 * time.Minute, period, own}, {100 * time.Hour, period, own},
-		{0, time.Minute, driftAfter("a pool", now, time.Minute).Sub(now)},
-		{0, 61 * time.Second, min(time.Minute, driftAfter("a pool", now, 61*time.Second).Sub(now))},
-	} {
-		trouble := time.Time{}
-		if row.since >= 0 {
-			trouble = now.Add(-row.since)
-		}
-		if got := lookAfter("a pool", now, row.period, trouble).Sub(now); got != row.want {
-			t.Errorf("%+v: got %s", row, got)
-		}
-	}
-	if own < 4*time.Minute {
-		t.Fatalf("its own moment comes after %s: the rows are of no use", own)
-	}
-	if !lookAfter("a pool", now, 0, now).IsZero() {
-		t.Error("without a period nobody looks")
-	}
-	before := now.Add(-time.Minute)
-	for _, row := range []struct {
-		before        time.Time
-		outcome       Outcome
-		trouble, look bool
-		want          time.Time
-	}{
-		{time.Time{}, Terminal, true, false, now}, // given up
-		{before, Terminal, true, true, before},    // a look that failed as well
-		{before, Terminal, true, false, now},      // a new change was given up
-		{before, Written, false, true, time.Time{}},
-		{before, Unchanged, false, false, time.Time{}},
-		{before, Postponed, true, true, before},   // that was no look
-		{time.Time{}, Unchanged, true, true, now}, // a lost write may land
-	} {
-		if got := troubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {
-			t.Errorf("%+v: got %s", row, got)
-		}
-	}
-}
-
 // What a look finds and cannot mend at once is a change like any other.
 func TestALookThatFailsOnAPoolThatWasLevelHasABudgetAndSpeaks(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
@@ -211,37 +140,6 @@ func TestALookWaitsForRetryAfter(t *testing.T) {
 		w.expectCalls("+250ms GET web")
 		w.wait(period)
 		w.expectReports("web Written Updated:web", "web Unchanged") // the second by its own moment
-	})
-}
-
-// A look goes last, takes nobody's pass, and is no operation that waits.
-func TestALookStandsBackBehindChanges(t *testing.T) {
-	fresh := group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
-	retry := group{pool: "retry", retry: true, history: history{lastAttempt: seconds(0)}}
-	look := group{pool: "a look", firstQueued: seconds(25)}
-	if pick, _, _ := admit([]group{look, retry, fresh}, seconds(50), interval); pick != "fresh" {
-		t.Errorf("%s goes first", pick)
-	}
-	if pick, _, _ := admit([]group{look, retry}, seconds(50), interval); pick != "retry" {
-		t.Errorf("%s goes before a retry", pick)
-	}
-	if pick, _, _ := admit([]group{look, fresh}, seconds(500), interval); pick != "fresh" {
-		t.Errorf("%s goes first, though nobody waits for the look", pick)
-	}
-	if pick, _, _ := admit([]group{look, fresh}, seconds(25+looksWait*30), interval); pick != "a look" {
-		t.Errorf("%s goes first, though the look has waited for ten minutes", pick)
-	}
-	inDriftingWorld(t, 3, period, func(w *world) {
-		w.level(web)
-		w.set(func() { w.gates = w.start.Add(2 * period) })
-		w.wait(period)
-		if b := w.lanes.Backlog(); b != (Backlog{}) {
-			t.Errorf("a look that waits for a gate counts as %+v", b)
-		}
-		w.expectWaits()
-		w.change(web, "n2=10.0.0.2") // takes the place of the look
-		w.wait(period + time.Minute)
-		w.expectReports("web Written Updated:web")
 	})
 }
 
@@ -290,17 +188,18 @@ func TestAPoolThatIsOnlyLookedAtTellsNothingTwice(t *testing.T) {
 	})
 }
 
-// The clock of a machine may be set back by hours; a look is a distance away.
-func TestALookIsNeverFurtherAwayThanAPeriod(t *testing.T) {
-	now := time.Now() // with its monotonic reading
-	at := driftAfter("a pool", now, period)
-	if d := at.Sub(now); d <= 0 || d > period {
-		t.Errorf("%v away", d)
-	}
-	if !at.Round(0).Equal(driftAfter("a pool", now.Round(0), period)) {
-		t.Error("another moment of the period")
-	}
-	if !strings.Contains(at.String(), "m=") {
-		t.Error("the moment is one of the wall clock alone")
-	}
+// A look behind a closed gate waits as quietly.
+func TestALookBehindAGateIsNoBacklog(t *testing.T) {
+	inDriftingWorld(t, 3, period, func(w *world) {
+		w.level(web)
+		w.set(func() { w.gates = w.start.Add(2 * period) })
+		w.wait(period)
+		if b := w.lanes.Backlog(); b != (Backlog{}) {
+			t.Errorf("a look that waits for a gate counts as %+v", b)
+		}
+		w.expectWaits()
+		w.change(web, "n2=10.0.0.2") // takes the place of the look
+		w.wait(period + time.Minute)
+		w.expectReports("web Written Updated:web")
+	})
 }

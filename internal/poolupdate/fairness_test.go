@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // failingPool makes calls of a kind for one pool fail n times.
@@ -61,8 +62,8 @@ func TestRetryAfterOutlivesTheOperation(t *testing.T) {
 	}
 	change := map[string]func(w *world){
 		"the budget is spent":   func(*world) {},
-		"the Service goes":      func(w *world) { w.lanes.RemoveService(ServiceName{Name: "web"}) },
-		"the BackendPool rests": func(w *world) { w.lanes.Drop(Ref{Name: "web"}) },
+		"the Service goes":      func(w *world) { w.lanes.RemoveService(poolschedule.ServiceName{Name: "web"}) },
+		"the BackendPool rests": func(w *world) { w.lanes.Drop(poolschedule.Ref{Name: "web"}) },
 	}
 	for name, then := range change {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestWhatAnEarlierProcessWasAskedHoldsForThisOne(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.wanted["web"] = addresses("n1=10.0.0.1")
-		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, NotBefore: w.start.Add(time.Minute)})
+		w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, Service: poolschedule.ServiceName{Name: "web"}, NotBefore: w.start.Add(time.Minute)})
 		w.wait(59 * time.Second)
 		w.expectCalls()
 		w.expectWaits("+0s web RetryAfter until +1m0s (to be looked at)")
@@ -207,7 +208,7 @@ func TestWhatWaitsAfterAPauseSaysSoAgain(t *testing.T) {
 		w.set(func() { w.gates = w.start.Add(time.Minute) })
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
-		w.lanes.Drop(Ref{Name: "web"})
+		w.lanes.Drop(poolschedule.Ref{Name: "web"})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
 		w.expectWaits("+250ms web Gate until +1m0s: writes closed", "+1.25s web Gate until +1m0s: writes closed")
@@ -226,22 +227,4 @@ func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 		w.wait(w.writeTime)
 		w.expectPool(web, "n1=10.0.0.1")
 	})
-}
-
-// What is queued for nobody becomes the change of the Service that came back.
-func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
-	removal := Operation{Ref: Ref{Name: "web"}, Pool: web, queuedAt: seconds(1), ChangedAt: seconds(1)}
-	back := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, queuedAt: seconds(5), ChangedAt: seconds(5)}
-	got := coalesce([]Operation{removal}, back)
-	if len(got) != 1 || got[0].Service != back.Service || !got[0].queuedAt.Equal(seconds(1)) || !got[0].ChangedAt.Equal(seconds(1)) {
-		t.Errorf("%+v", got)
-	}
-	if got = coalesce([]Operation{back}, removal); len(got) != 2 {
-		t.Errorf("a removal stays beside the change of a Service that may be gone: %+v", got)
-	}
-	retried := removal
-	retried.retryCount = 1
-	if got = coalesce([]Operation{retried}, back); len(got) != 2 {
-		t.Errorf("one that has consumed a retry keeps its counter: %+v", got)
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // What Azure shows while a write is under way may be taken back: it proves nothing.
@@ -21,7 +22,7 @@ func TestAPoolThatAzureStillUpdatesIsNotLevelYet(t *testing.T) {
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
 		w.wait(10 * time.Second)
 		for _, r := range w.reports {
-			if r.Settled || r.Outcome != Postponed {
+			if r.Settled || r.Outcome != poolwrite.Postponed {
 				t.Fatalf("outcome %s, settled %v: nothing is known yet", r.Outcome, r.Settled)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // deleted is a pool of which nothing is wanted any more while the record holds n2, which a lost
@@ -50,7 +51,7 @@ func TestARecordOutlivesNoPostponement(t *testing.T) {
 		}
 		postponed := 0
 		for _, r := range w.reports {
-			if r.Outcome == Postponed {
+			if r.Outcome == poolwrite.Postponed {
 				postponed++
 			}
 		}
@@ -66,7 +67,7 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.keeps = true
 		w.deleted(web)
-		w.wait(recordOutlives - time.Minute)
+		w.wait(poolwrite.RecordOutlives - time.Minute)
 		if got := w.recorded(web); got != "[10.0.0.2]" {
 			t.Errorf("the ledger holds %s", got)
 		}
@@ -93,7 +94,7 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 			})
 			w.wait(100 * time.Hour)
 			w.expectPool(web, "n1=10.0.0.1")
-			if at := kept.At.Add(recordOutlives); !kept.LookAt.Equal(at) {
+			if at := kept.At.Add(poolwrite.RecordOutlives); !kept.LookAt.Equal(at) {
 				t.Errorf("to be looked at at %s, want %s", kept.LookAt, at)
 			}
 			if n := len(w.calls); n > 2 || n < 1 {

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // wrote counts the writes of a pool so far.
@@ -60,7 +61,7 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 			if keeps {
 				want, later = "[10.0.0.1 10.0.0.2]", 6
 			}
-			if last.Outcome != Unchanged || last.MayLand != keeps || w.recorded(web) != want {
+			if last.Outcome != poolwrite.Unchanged || last.MayLand != keeps || w.recorded(web) != want {
 				t.Fatalf("keeps %v: %s, may land: %v, the ledger holds %s", keeps, last.Outcome, last.MayLand, w.recorded(web))
 			}
 			if known := w.standing(web).level != nil; known == keeps {
@@ -136,13 +137,13 @@ func TestARecordOutlivesNoDeletion(t *testing.T) {
 		w.hold() // for good: this process ends here
 		defer w.die()()
 		w.look(web, "")
-		w.wait(recordOutlives - time.Minute)
+		w.wait(poolwrite.RecordOutlives - time.Minute)
 		if got := w.recorded(web); got != "[10.0.0.2]" {
 			t.Errorf("the ledger holds %s", got)
 		}
 		w.wait(period)
 		if got := w.recorded(web); got != "[]" {
-			t.Errorf("the ledger holds %s after %s", got, period+recordOutlives)
+			t.Errorf("the ledger holds %s after %s", got, period+poolwrite.RecordOutlives)
 		}
 	})
 }

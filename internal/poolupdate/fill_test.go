@@ -65,48 +65,6 @@ func TestNothingIsCarriedIntoTheUnknown(t *testing.T) {
 	}
 }
 
-// Its Service has waited for it long enough: a pool that has just been made waits for neither
-// company nor pace, but for what Azure has asked.
-func TestANewPoolIsNotKeptWaiting(t *testing.T) {
-	fills := Operation{New: true, queuedAt: seconds(1)}
-	for _, row := range []struct {
-		name string
-		ops  []Operation
-		h    history
-		want time.Time
-	}{
-		{"for company", []Operation{fills}, history{}, seconds(1)},
-		{"for pace", []Operation{fills}, history{passes: passes{taken: 3, refill: seconds(0)}}, seconds(1)},
-		{"with a change that waits for company", []Operation{{queuedAt: seconds(0.9)}, fills}, history{}, seconds(0.9)},
-		{"but for a Retry-After", []Operation{fills}, history{notBefore: seconds(60)}, seconds(60)},
-		{"but for what is ours and not ready", []Operation{fills}, history{holdUntil: seconds(8)}, seconds(8)},
-		{"but for a retry, which has met something", []Operation{{retryCount: 1}, fills}, history{lastAttempt: seconds(0)}, seconds(30)},
-		{"once it has failed it is one like any other", []Operation{{New: true, retryCount: 1}}, history{lastAttempt: seconds(0)}, seconds(30)},
-	} {
-		if got := summarize("p", row.ops, row.h).readyAt(seconds(1), interval); !got.Equal(row.want) {
-			t.Errorf("%s: ready at %s, want %s", row.name, got.Sub(start), row.want.Sub(start))
-		}
-	}
-	empty, busy := summarize("z", []Operation{fills}, history{}), summarize("a", []Operation{{queuedAt: seconds(0)}}, history{})
-	empty.ready, busy.ready = seconds(1), seconds(0.25)
-	if !empty.before(busy, seconds(2), interval) {
-		t.Error("of one namespace, the pool that serves nobody goes first")
-	}
-}
-
-// A change that speaks for the same Service stands for the fill, and hurries all the same.
-func TestAFillCoalesces(t *testing.T) {
-	op := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, queuedAt: seconds(0)}
-	all := coalesce([]Operation{op}, op.asFill(seconds(1)))
-	if len(all) != 1 || !all[0].New || !all[0].queuedAt.Equal(seconds(0)) || !all[0].ChangedAt.Equal(seconds(1)) {
-		t.Errorf("%+v", all)
-	}
-	nobodys := Operation{Ref: op.Ref, Pool: web, New: true, queuedAt: seconds(0)}
-	if all = coalesce([]Operation{nobodys}, op); len(all) != 1 || !all[0].New || all[0].Service != op.Service {
-		t.Errorf("%+v", all)
-	}
-}
-
 // What nobody keeps is not filled: there is no record that it could be on.
 func TestAPoolWithoutABackendPoolIsLeftEmpty(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

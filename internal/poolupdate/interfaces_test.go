@@ -187,27 +187,3 @@ func TestInterfacesBesideOtherWrites(t *testing.T) {
 		}
 	})
 }
-
-// What Azure shows after a success has to be what was written.
-func TestStatesThatAzureForgets(t *testing.T) {
-	written := change{next: lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/NIC/1", IP: netip.MustParseAddr("10.0.0.1"), AdminState: lb.Down}}}}
-	written.state(netip.MustParseAddr("10.0.0.1"), lb.Down)
-	for state, arrived := range map[string]bool{lb.Down: true, "": false, lb.None: false} {
-		shown := lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/nic/1", AdminState: state}}}
-		if written.shownBy(namedAs(shown, written.next)) != arrived {
-			t.Errorf("%q: %v", state, !arrived)
-		}
-	}
-}
-
-// A machine that is none of the cluster's does not keep those after it from being directed.
-func TestAnInterfaceOfNobodyHidesNoneBehindIt(t *testing.T) {
-	ours := netip.MustParseAddr("10.0.0.1")
-	c := direct(lb.Pool{Addresses: []lb.Address{{Machine: "somebody-elses"}, {Machine: "ours"}}}, Desired{
-		Addresses: []lb.Address{{IP: ours, AdminState: lb.Down}},
-		AddressOf: func(machine string) (netip.Addr, bool) { return ours, machine == "ours" },
-	}, nil)
-	if got := c.next.Addresses; got[0].AdminState != "" || got[1].AdminState != lb.Down {
-		t.Errorf("got %+v", got)
-	}
-}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/verdicts"
 )
 
@@ -102,15 +104,6 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-// obstacle is what keeps a lane from a pass.
-type obstacle struct {
-	askAt time.Time // again; zero if nothing kept it
-	// until is when the obstacle is over; zero if nobody knows.
-	until time.Time
-	cause Cause
-	why   string
-}
-
 // tell says which pools wait, and for what.
 func (l *lane) tell(met obstacle, now time.Time) {
 	for _, w := range l.queue.news(met, now, l.cfg.Interval) {
@@ -185,13 +178,13 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return
 	}
-	if onlyCarried(ops) {
+	if poolschedule.OnlyCarried(ops) {
 		l.queue.back(t, ops)
 		return
 	}
 	needed := func() bool { return len(l.relevant(slices.Clone(ops))) > 0 }
 	r := l.cfg.attempt(ctx, try{ops[0].Ref, ops[0].Pool, valid, needed}, t.history)
-	if r.outcome != Shutdown {
+	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, t, ops, r, start)
 	}
 }

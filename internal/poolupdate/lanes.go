@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/verdicts"
 	"weir.dev/weir/internal/wholewrite"
 )
@@ -93,8 +94,8 @@ func (ls *Lanes) Run(ctx context.Context) {
 }
 
 // Add queues operations and wakes their lanes, each of which finds all at once. It waits for nothing.
-func (ls *Lanes) Add(ops ...Operation) {
-	now, of := time.Now(), map[*lane][]Operation{}
+func (ls *Lanes) Add(ops ...poolschedule.Operation) {
+	now, of := time.Now(), map[*lane][]poolschedule.Operation{}
 	var behind []lb.PoolID // their lanes are at work
 	ls.mu.Lock()           // held across, so that no lane ends in between
 	for _, op := range ops {
@@ -132,10 +133,10 @@ func (ls *Lanes) tellBehind(pool lb.PoolID) {
 
 // RemoveService takes out what waits for a Service, parked or not, and returns how
 // many operations that were.
-func (ls *Lanes) RemoveService(name ServiceName) int {
+func (ls *Lanes) RemoveService(name poolschedule.ServiceName) int {
 	n := 0
 	for _, l := range ls.all() {
-		n += l.queue.remove(func(op Operation) bool { return op.Service == name })
+		n += l.queue.remove(func(op poolschedule.Operation) bool { return op.Service == name })
 	}
 	return n
 }
@@ -149,9 +150,9 @@ func (ls *Lanes) Resume() {
 }
 
 // Drop takes out what waits for a BackendPool. What Azure asked for is remembered.
-func (ls *Lanes) Drop(ref Ref) {
+func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
-		l.queue.remove(func(op Operation) bool { return op.Ref == ref })
+		l.queue.remove(func(op poolschedule.Operation) bool { return op.Ref == ref })
 	}
 }
 
@@ -211,17 +212,6 @@ func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(),
 			return nil, err
 		}
 	}
-}
-
-// Backlog is what waits in all lanes.
-type Backlog struct {
-	// Operations counts those that wait, parked ones included.
-	Operations int
-	// Parked counts the pools that wait for a Retry-After.
-	Parked int
-	// Oldest is when the oldest operation was queued that is not settled, one under
-	// way included; zero if there is none.
-	Oldest time.Time
 }
 
 // Backlog returns what waits now. Its cost grows with the number of pools.

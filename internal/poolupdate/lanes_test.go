@@ -14,6 +14,8 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -207,7 +209,7 @@ func TestALedgerThatCannotBeWrittenKeepsThePoolUnwrittenAndCostsNoRetry(t *testi
 		w.wait(interval)
 		w.expectPool(web, "n1=10.0.0.1")
 		for _, r := range w.reports[:len(w.reports)-1] {
-			if r.Outcome != Postponed {
+			if r.Outcome != poolwrite.Postponed {
 				t.Errorf("outcome %s, want Postponed", r.Outcome)
 			}
 		}
@@ -308,7 +310,7 @@ func TestRemoveServiceTakesParkedOperationsToo(t *testing.T) {
 		}
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
-		if n := w.lanes.RemoveService(ServiceName{Name: "web"}); n != 1 {
+		if n := w.lanes.RemoveService(poolschedule.ServiceName{Name: "web"}); n != 1 {
 			t.Errorf("%d operations removed, want 1", n)
 		}
 		w.wait(2 * time.Hour)
@@ -369,10 +371,10 @@ func TestTheQueueIsBounded(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	w := &world{}
 	lanes := New(Config{Interval: interval, Azure: w})
-	var ops []Operation
+	var ops []poolschedule.Operation
 	for i := range 100 {
 		id := poolID("kubernetes", fmt.Sprintf("pool-%d", i))
-		ops = append(ops, Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}})
+		ops = append(ops, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}})
 	}
 	b.ReportAllocs()
 	b.SetParallelism(8)

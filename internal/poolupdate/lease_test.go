@@ -14,6 +14,8 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // oneLease is the lease that somebody else may have.
@@ -172,7 +174,7 @@ func TestTheLaneComesBeforeTheLeaseAndTheLeaseBeforeTheQueue(t *testing.T) {
 		}
 		before := time.Now()
 		w.change(api, "n1=10.0.0.1") // needs the queue's lock, and does not wait
-		w.lanes.RemoveService(ServiceName{Name: "api"})
+		w.lanes.RemoveService(poolschedule.ServiceName{Name: "api"})
 		if time.Since(before) != 0 {
 			t.Error("an event waited for the lease")
 		}
@@ -252,7 +254,7 @@ func TestNoWriteWithoutTheLease(t *testing.T) {
 		w.wait(3 * interval)
 		w.expectPool(one, "n299=10.0.1.43")
 		w.expectPool(two, "n299=10.1.1.43")
-		postponed := slices.ContainsFunc(w.reports, func(r Report) bool { return r.Outcome == Postponed })
+		postponed := slices.ContainsFunc(w.reports, func(r Report) bool { return r.Outcome == poolwrite.Postponed })
 		if !postponed || writes < 4 {
 			t.Errorf("%d writes, postponed %v: the story tells nothing", writes, postponed)
 		}

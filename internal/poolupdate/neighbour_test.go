@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -21,10 +22,10 @@ func TestACrowdHoldsANeighbourUpByOneTurn(t *testing.T) {
 			inWorld(t, 3, func(w *world) {
 				w.readTime = 200 * time.Millisecond
 				w.pool(web, "")
-				var crowd []Operation
+				var crowd []poolschedule.Operation
 				for i := range 400 {
 					id := poolID("kubernetes", fmt.Sprint("missing-", i))
-					crowd = append(crowd, Operation{Ref: Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: time.Now()})
+					crowd = append(crowd, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: time.Now()})
 				}
 				w.lanes.Add(crowd...)
 				w.wait(after)
@@ -58,11 +59,11 @@ func TestLawNeighbours(t *testing.T) {
 		q, now := newQueue(0), start
 		add := func(namespace string, n int) {
 			id := poolID("kubernetes", fmt.Sprint(namespace, "-", n))
-			op := Operation{Ref: Ref{Namespace: namespace, Name: id.Name}, Pool: id}
+			op := poolschedule.Operation{Ref: poolschedule.Ref{Namespace: namespace, Name: id.Name}, Pool: id}
 			if rapid.Bool().Draw(t, "a change") {
 				op.ChangedAt = now
 			}
-			op.retryCount = rapid.IntRange(0, 1).Draw(t, "retries")
+			op.RetryCount = rapid.IntRange(0, 1).Draw(t, "retries")
 			q.add(now, op)
 		}
 		spaces := []string{"a", "b", "c"}
@@ -71,7 +72,7 @@ func TestLawNeighbours(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "pause")) * time.Second)
 		}
 		mine := poolID("kubernetes", "mine")
-		q.add(now, Operation{Ref: Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now})
+		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "mine", Name: "mine"}, Pool: mine, ChangedAt: now})
 		now = now.Add(debounce)
 		for turn := range len(spaces) + 1 {
 			pick, ok, _ := q.next(now, interval)
@@ -81,7 +82,7 @@ func TestLawNeighbours(t *testing.T) {
 			if pick == mine.Key() {
 				return
 			}
-			q.done(q.take(pick, now, interval), nil, history{}, nil, nil)
+			q.done(q.take(pick, now, interval), nil, poolschedule.History{}, nil, nil)
 			for i := range rapid.IntRange(0, 3).Draw(t, "more") {
 				add(rapid.SampledFrom(spaces).Draw(t, "namespace"), 100*turn+100+i)
 			}
@@ -96,16 +97,16 @@ func TestAWholeWriteIsShared(t *testing.T) {
 	q, now := newQueue(0), start
 	for i := range 1500 {
 		id := poolID("kubernetes", fmt.Sprint("crowd-", i))
-		q.add(now, Operation{Ref: Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now})
+		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	var mine []lb.PoolKey
 	for i := range mostTogether / 2 {
 		id := poolID("kubernetes", fmt.Sprint("mine-", i))
 		mine = append(mine, id.Key())
-		q.add(now, Operation{Ref: Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
+		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	together := map[lb.PoolKey]bool{}
-	for _, key := range q.together(now.Add(debounce), interval, leaves{wholewrite.Yes, wholewrite.Yes}) {
+	for _, key := range q.together(now.Add(debounce), interval, wholewrite.Leaves{Addresses: wholewrite.Yes, States: wholewrite.Yes}) {
 		together[key] = true
 	}
 	for _, key := range mine {

@@ -9,6 +9,8 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
@@ -43,52 +45,17 @@ type Cluster interface {
 	// Relevant reports whether an operation still has anyone to serve: the same
 	// BackendPool, not paused, holder of that pool, and its Service still there.
 	// An operation that is not is dropped quietly.
-	Relevant(op Operation) bool
+	Relevant(op poolschedule.Operation) bool
 	// Desired returns what the pool of a BackendPool has to hold now. An error says why that
 	// is not known yet: nothing is written then.
-	Desired(ref Ref) (Desired, error)
-}
-
-// Desired is the membership of a pool, as the cluster wants it, and what is on record of it.
-type Desired struct {
-	Addresses []lb.Address
-	// Ours reports whether an address that stands in the pool when Weir first
-	// takes it is one of ours: those of this cluster's nodes, and in a pool that Weir
-	// made all, unless it knows what it has put there.
-	Ours func(netip.Addr) bool
-	// Alone is true for a pool that Weir made: nobody else sets nodes of this cluster Down there.
-	Alone bool
-	// AddressOf returns the address of the node that a machine is, by which it is known in
-	// the ledger; false if it is none of the cluster's.
-	AddressOf func(machine string) (netip.Addr, bool)
-	// Recorded is what the ledger holds of the pool.
-	Recorded Recorded
+	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
 // Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
 // so that a crash leaves no orphan. It is called under the lane's lock of the pool.
 type Ledger interface {
 	// Record replaces what is recorded, and says what is about to be written.
-	Record(ctx context.Context, ref Ref, intent Intent) error
-}
-
-// Recorded is what the ledger holds of a pool.
-type Recorded struct {
-	// Written are the addresses that Weir put there, Down those of them that it took out of
-	// rotation.
-	Written, Down []netip.Addr
-	// Taken is true once the pool was taken.
-	Taken bool
-}
-
-// Intent is recorded before a write.
-type Intent struct {
-	Written, Down      []netip.Addr
-	Desired, Observed  int
-	Add, Remove, Alter int
-	// States is true if admin states alone are written, of network interfaces: that does not
-	// take the pool.
-	States bool
+	Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error
 }
 
 // Lease is the lock that other controllers of the cluster's load balancers take, too.
@@ -112,48 +79,16 @@ type Reporter interface {
 	Wait(w Waiting)
 }
 
-// Waiting is a pool with an operation that is not attempted yet.
-type Waiting struct {
-	Ref   Ref
-	Pool  lb.PoolID
-	Cause Cause
-	// Look is true if nothing is known to have changed: the pool has to be read, and
-	// what was said of it stands until then.
-	Look bool
-	// Admin is true if a change of admin states waits.
-	Admin bool
-	// Since is when it was seen to wait: a report of a later time knows better.
-	Since time.Time
-	// Until is when an attempt is allowed; zero if nobody knows.
-	Until time.Time
-	// Why names what is closed, or who holds the lease; empty for other causes.
-	Why string
-}
-
-// Cause is what a change waits for.
-type Cause string
-
-// The causes.
-const (
-	CauseGate       Cause = "Gate"       // Azure takes no requests of the subscription, or for the load balancer
-	CauseRetryAfter Cause = "RetryAfter" // Azure asked to leave this pool alone for a while
-	CauseLease      Cause = "Lease"      // another controller is at work
-	CausePace       Cause = "Pace"       // the pool is busy, or a quota comes back step by step
-	CauseBehind     Cause = "Behind"     // something else on its load balancer goes first
-)
-
-// soft reports a wait that is part of the normal course.
-func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
-
-// Report is what became of one attempt to bring a pool level.
+// Report is what became of one attempt to bring a pool level. It is one flat value, because status,
+// events, ledger, log and metrics each take another part of it.
 type Report struct {
-	Ref     Ref
+	Ref     poolschedule.Ref
 	Pool    lb.PoolID
-	Outcome Outcome
+	Outcome poolwrite.Outcome
 	// Fault is set for every outcome that is a failure.
 	Fault *fault.Fault
 	// Retrying, Failed and Updated are the Services to be told so, each once.
-	Retrying, Failed, Updated []ServiceName
+	Retrying, Failed, Updated []poolschedule.ServiceName
 	// GivenUpFor is what the last change is given up for, class and code; empty if it is not.
 	// Whoever tells the next process has it repeat no word (see Operation.Told).
 	GivenUpFor string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/turns"
 )
 
@@ -33,8 +34,8 @@ type queue struct {
 
 // waiting is one pool's part of the queue.
 type waiting struct {
-	ops     []Operation
-	history history
+	ops     []poolschedule.Operation
+	history poolschedule.History
 	// inFlight is true from take until done; oldest is then when the oldest of what
 	// was taken had been queued.
 	inFlight bool
@@ -43,9 +44,9 @@ type waiting struct {
 	// hold; nil if not known.
 	level *uint64
 	// told is the last word that each Service got about this pool.
-	told map[ServiceName]word
+	told map[poolschedule.ServiceName]poolschedule.Word
 	// subject is the newest operation, without its counters: what drift looks after.
-	subject Operation
+	subject poolschedule.Operation
 	// driftAt is when to look next, and driftDue is true once that has come.
 	driftAt  time.Time
 	driftDue bool
@@ -61,16 +62,16 @@ func newQueue(driftPeriod time.Duration) *queue {
 
 // add queues operations, or lets a queued one that says the same stand for one of them; it
 // counts the first. A lane sees all of them or none, and is signalled by whoever adds.
-func (q *queue) add(now time.Time, ops ...Operation) (queued int) {
+func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.depth
 	for _, op := range ops {
-		op.queuedAt = now
+		op.QueuedAt = now
 		key := op.Pool.Key()
 		w, known := q.pools[key]
 		if !known {
-			w = &waiting{told: map[ServiceName]word{}}
+			w = &waiting{told: map[poolschedule.ServiceName]poolschedule.Word{}}
 			q.pools[key] = w
 			q.watch(key, w, now)
 		}
@@ -78,14 +79,29 @@ func (q *queue) add(now time.Time, ops ...Operation) (queued int) {
 		if !op.Admin || w.subject.Ref != op.Ref {
 			w.subject = op
 		}
-		w.history.notBefore = later(w.history.notBefore, op.NotBefore)
-		q.hold(key, w, coalesce(w.ops, op))
+		w.history.NotBefore = poolschedule.Later(w.history.NotBefore, op.NotBefore)
+		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
 	}
 	return q.depth - before
 }
 
+// recalls has a pool that the lane does not know yet begin where an earlier process has
+// ended: what was said by that one is not said again.
+func (w *waiting) recalls(op poolschedule.Operation, isNew bool) {
+	if isNew {
+		w.history.GaveUp = op.Told.GivenUpFor
+	}
+	if _, spoken := w.told[op.Service]; spoken || !op.Told.Failure {
+		return
+	}
+	w.told[op.Service] = poolschedule.WordRetrying
+	if op.Told.GivenUpFor != "" {
+		w.told[op.Service] = poolschedule.WordFailed
+	}
+}
+
 // hold replaces a pool's operations. The caller holds q.mu.
-func (q *queue) hold(key lb.PoolKey, w *waiting, ops []Operation) {
+func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
 	q.depth += len(ops) - len(w.ops)
 	w.ops = ops
 	if len(ops) > 0 || w.driftDue {
@@ -100,7 +116,7 @@ func (q *queue) hold(key lb.PoolKey, w *waiting, ops []Operation) {
 
 // remove takes out every waiting operation, parked ones too, for which match
 // holds, and returns how many there were.
-func (q *queue) remove(match func(Operation) bool) int {
+func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
 	for key, w := range q.busy {
@@ -135,7 +151,7 @@ func (q *queue) empty() bool {
 func (q *queue) resume() {
 	q.mu.Lock()
 	for _, w := range q.busy {
-		w.history.holdUntil, w.history.postponed = time.Time{}, 0
+		w.history.HoldUntil, w.history.Postponed = time.Time{}, 0
 	}
 	q.mu.Unlock()
 	q.signal()
@@ -145,104 +161,35 @@ func (q *queue) resume() {
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	q.look(now)
-	groups := make([]group, 0, len(q.busy))
+	groups := make([]poolschedule.Group, 0, len(q.busy))
 	for key, w := range q.busy {
 		groups = append(groups, w.group(key))
 	}
 	q.lineUp(groups)
 	drift := q.nextDrift
 	q.mu.Unlock()
-	pick, ok, askAt := admit(groups, now, interval)
-	return pick, ok, earlier(askAt, drift)
+	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
+	return pick, ok, poolschedule.Earlier(askAt, drift)
 }
 
 // lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
-func (q *queue) lineUp(groups []group) {
+func (q *queue) lineUp(groups []poolschedule.Group) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
-		waiting[g.namespace] = true
+		waiting[g.Namespace] = true
 	}
 	q.line.Stand(slices.Sorted(maps.Keys(waiting)))
 	for i, g := range groups {
-		groups[i].turn = q.line.Turn(g.namespace)
+		groups[i].Turn = q.line.Turn(g.Namespace)
 	}
-}
-
-// taken is what an attempt works with.
-type taken struct {
-	pool    lb.PoolKey
-	of      *waiting // whom it was taken from; nil if the pool was forgotten
-	ops     []Operation
-	history history
-	told    map[ServiceName]word
-	// driftDue is true if the pool was due to be looked at.
-	driftDue bool
 }
 
 // group is the pool as admission looks at it.
-func (w *waiting) group(key lb.PoolKey) group {
-	g := summarize(key, w.ops, w.history)
+func (w *waiting) group(key lb.PoolKey) poolschedule.Group {
 	if len(w.ops) == 0 {
-		g.firstQueued, g.namespace = w.driftSince, w.subject.Ref.Namespace
+		return poolschedule.LookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
 	}
-	return g
-}
-
-// take moves a pool's operations out of the queue for an attempt.
-func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) taken {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := q.pools[pool]
-	if w == nil {
-		return taken{}
-	}
-	g := w.group(pool)
-	member, admin := g.due(now, interval)
-	q.line.Took(g.namespace)
-	t := q.takeLocked(pool, w, now)
-	for i := range t.ops {
-		if t.ops[i].Admin {
-			t.ops[i].carried = member && !admin
-		} else {
-			t.ops[i].carried = admin && !member
-		}
-	}
-	return t
-}
-
-// takeLocked is take for a pool that is there. The caller holds q.mu.
-func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
-	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: maps.Clone(w.told), driftDue: w.driftDue}
-	if len(t.ops) == 0 && w.driftDue {
-		t.ops = []Operation{w.subject.asDrift(now)}
-	}
-	w.driftDue = false
-	q.hold(pool, w, nil)
-	w.inFlight, w.oldest, w.announced = true, summarize(pool, t.ops, w.history).oldest(), Waiting{}
-	return t
-}
-
-// done ends an attempt: what is to be tried again comes back, ahead of what came
-// meanwhile, and the pool's history and level are replaced. A pool that was forgotten
-// meanwhile is left alone, also if it came back.
-func (q *queue) done(t taken, requeue []Operation, h history, level *uint64, told map[word][]ServiceName) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := t.of
-	if w == nil || q.pools[t.pool] != w {
-		return
-	}
-	// A look that was postponed is not an operation that waits.
-	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op Operation) bool { return op.drift })
-	requeue = slices.DeleteFunc(requeue, func(op Operation) bool { return op.drift })
-	q.hold(t.pool, w, coalesce(requeue, w.ops...))
-	w.history, w.inFlight, w.level = h, false, level
-	q.watch(t.pool, w, time.Now())
-	for _, said := range []word{wordUpdated, wordRetrying, wordFailed} {
-		for _, s := range told[said] {
-			w.told[s] = said
-		}
-	}
+	return poolschedule.Summarize(key, w.ops, w.history)
 }
 
 // levelAs reports whether the pool is known to hold the membership of this
@@ -252,73 +199,6 @@ func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 	defer q.mu.Unlock()
 	w := q.pools[pool]
 	return w != nil && !w.inFlight && len(w.ops) == 0 && w.level != nil && *w.level == fingerprint
-}
-
-// coalesce appends newer operations to older ones, except those that an older one
-// stands for already. One that speaks for a Service takes the place of one of the same
-// BackendPool that speaks for nobody.
-func coalesce(older []Operation, newer ...Operation) []Operation {
-	for _, op := range newer {
-		if op.Admin {
-			older = coalesceAdmin(older, op)
-			continue
-		}
-		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
-			older[at].ChangedAt = earlier(older[at].ChangedAt, op.ChangedAt)
-			older[at].New = older[at].New || op.New
-			continue
-		}
-		nobodys := slices.IndexFunc(older, func(o Operation) bool {
-			return o.fresh() && op.fresh() && o.Ref == op.Ref && o.Service == ServiceName{}
-		})
-		if nobodys < 0 {
-			older = append(older, op)
-			continue
-		}
-		op.queuedAt, op.ChangedAt = older[nobodys].queuedAt, earlier(older[nobodys].ChangedAt, op.ChangedAt)
-		op.New = op.New || older[nobodys].New
-		older[nobodys] = op
-	}
-	return older
-}
-
-// coalesceAdmin keeps one admin operation a pool, the newest.
-func coalesceAdmin(older []Operation, op Operation) []Operation {
-	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
-	if at < 0 {
-		return append(older, op)
-	}
-	older[at] = op.absorb(older[at])
-	return older
-}
-
-// backlog adds what waits here to b. Parked means by a Retry-After that is not over.
-func (q *queue) backlog(b Backlog, now time.Time) Backlog {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	b.Operations += q.depth
-	for _, w := range q.pools {
-		oldest := time.Time{}
-		if w.inFlight {
-			oldest = w.oldest
-		}
-		if g := summarize("", w.ops, w.history); len(w.ops) > 0 {
-			oldest = earlier(oldest, g.oldest())
-			if later(g.parkedUntil, w.history.notBefore).After(now) {
-				b.Parked++
-			}
-		}
-		b.Oldest = earlier(b.Oldest, oldest)
-	}
-	return b
-}
-
-// earlier returns the earlier of two times; the zero time is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func (q *queue) signal() {

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // What comes back after an attempt goes before what came meanwhile, and stands for it: the
@@ -41,11 +42,11 @@ func TestWhatComesBackKeepsItsAge(t *testing.T) {
 }
 
 func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
-	ops := []Operation{{ChangedAt: seconds(5)}, {}, {ChangedAt: seconds(1)}, {ChangedAt: seconds(3)}}
-	if got := oldestChange(ops); !got.Equal(seconds(1)) {
+	ops := []poolschedule.Operation{{ChangedAt: seconds(5)}, {}, {ChangedAt: seconds(1)}, {ChangedAt: seconds(3)}}
+	if got := poolschedule.OldestChange(ops); !got.Equal(seconds(1)) {
 		t.Errorf("got +%s", got.Sub(start))
 	}
-	if got := oldestChange([]Operation{{}, {drift: true}}); !got.IsZero() {
+	if got := poolschedule.OldestChange([]poolschedule.Operation{{}, {Drift: true}}); !got.IsZero() {
 		t.Errorf("no change is as old as %s", got)
 	}
 }
@@ -53,8 +54,8 @@ func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
 // Nothing of a pool that is forgotten is left to be picked, not even a look for drift.
 func TestForgettingLeavesNothingToPick(t *testing.T) {
 	q := newQueue(period)
-	q.add(start, Operation{Ref: Ref{Name: "web"}, Pool: web})
-	q.add(start, Operation{Ref: Ref{Name: "api"}, Pool: api})
+	q.add(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web})
+	q.add(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "api"}, Pool: api})
 	q.look(start.Add(period))
 	if len(q.busy) != 2 || q.depth != 2 {
 		t.Fatalf("%d pools with %d operations", len(q.busy), q.depth)
@@ -77,10 +78,10 @@ func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
 		w.expectReports("web Retriable Retrying:web")
-		w.lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "heir"}})
+		w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, Service: poolschedule.ServiceName{Name: "heir"}})
 		w.wait(time.Second)
 		w.expectReports() // both wait for the retry
-		if n := w.lanes.RemoveService(ServiceName{Name: "web"}); n != 1 {
+		if n := w.lanes.RemoveService(poolschedule.ServiceName{Name: "web"}); n != 1 {
 			t.Errorf("%d operations were taken out", n)
 		}
 		w.wait(5 * time.Second)
@@ -91,7 +92,7 @@ func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 func TestAnOperationThatAnotherStandsForWakesNobody(t *testing.T) {
 	lanes := New(Config{})
 	for i, want := range []int{1, 0, 0} {
-		lanes.Add(Operation{Ref: Ref{Name: "web"}, Pool: web})
+		lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web})
 		q := lanes.all()[0].queue
 		if got := len(q.wake); got != want {
 			t.Errorf("number %d: %d wake-ups, want %d", i, got, want)

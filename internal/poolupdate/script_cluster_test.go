@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // changeVerb gives a pool other members, as an endpoint change of a Service does. The
@@ -16,12 +18,12 @@ import (
 //	change BALANCER/POOL wants=(NODE=IP, …) [service=NAMESPACE/NAME]
 func changeVerb(s *stage, c *command) {
 	id := c.pool(c.word())
-	service := ServiceName{Namespace: "shop", Name: id.Name}
+	service := poolschedule.ServiceName{Namespace: "shop", Name: id.Name}
 	if given, ok := c.value("service"); ok {
 		service = c.service(given)
 	}
 	wants := c.addresses("wants")
-	op := Operation{Ref: refOf(service), Pool: id, Service: service}
+	op := poolschedule.Operation{Ref: refOf(service), Pool: id, Service: service}
 	s.set(func() {
 		s.wanted[id.Key()] = wants
 		s.services[service] = id.Key()
@@ -61,18 +63,18 @@ func removeServiceVerb(s *stage, c *command) {
 }
 
 // refOf names the BackendPool of a Service: it has the Service's name.
-func refOf(service ServiceName) Ref {
-	return Ref{Namespace: service.Namespace, Name: service.Name, UID: "of " + service.Name}
+func refOf(service poolschedule.ServiceName) poolschedule.Ref {
+	return poolschedule.Ref{Namespace: service.Namespace, Name: service.Name, UID: "of " + service.Name}
 }
 
 // poolOf returns the pool that a BackendPool stands for. The caller holds s.mu.
-func (s *stage) poolOf(ref Ref) lb.PoolKey {
-	return s.services[ServiceName{Namespace: ref.Namespace, Name: ref.Name}]
+func (s *stage) poolOf(ref poolschedule.Ref) lb.PoolKey {
+	return s.services[poolschedule.ServiceName{Namespace: ref.Namespace, Name: ref.Name}]
 }
 
 // Relevant implements Cluster: an operation serves somebody while its Service is there
 // and feeds its pool.
-func (s *stage) Relevant(op Operation) bool {
+func (s *stage) Relevant(op poolschedule.Operation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopAtRecheck && !s.stopped && s.laws.wrote(op.Pool) {
@@ -85,18 +87,18 @@ func (s *stage) Relevant(op Operation) bool {
 
 // Desired implements Cluster. Weir made every pool of the stage, so what it finds there
 // when it first takes one is ours.
-func (s *stage) Desired(ref Ref) (Desired, error) {
+func (s *stage) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	written, taken := s.ledger[s.poolOf(ref)]
-	return Desired{
+	return poolwrite.Desired{
 		Addresses: s.wanted[s.poolOf(ref)], Ours: func(netip.Addr) bool { return true },
-		Recorded: Recorded{Written: written, Taken: taken},
+		Recorded: poolwrite.Recorded{Written: written, Taken: taken},
 	}, nil
 }
 
 // Record implements Ledger.
-func (s *stage) Record(_ context.Context, ref Ref, in Intent) error {
+func (s *stage) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	s.set(func() { s.ledger[s.poolOf(ref)] = in.Written })
 	return nil
 }

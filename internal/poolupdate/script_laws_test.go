@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // laws watches what no script may see broken, by counts of its own. The stage's lock
@@ -16,7 +17,7 @@ type laws struct {
 	maxRetries int
 	// carried are the operations that each pool's attempt took along: those that were
 	// found relevant since the last attempt ended, and were not removed.
-	carried  map[lb.PoolKey][]Operation
+	carried  map[lb.PoolKey][]poolschedule.Operation
 	begun    map[lb.PoolKey]bool
 	attempts map[time.Time]int
 	// writes are those of each pool's attempt.
@@ -27,7 +28,7 @@ type laws struct {
 func newLaws(maxRetries int) laws {
 	return laws{
 		maxRetries: maxRetries,
-		carried:    map[lb.PoolKey][]Operation{}, begun: map[lb.PoolKey]bool{},
+		carried:    map[lb.PoolKey][]poolschedule.Operation{}, begun: map[lb.PoolKey]bool{},
 		attempts: map[time.Time]int{}, writes: map[lb.PoolKey]int{}, notBefore: map[time.Time]time.Time{},
 	}
 }
@@ -38,12 +39,12 @@ func (l *laws) wrote(pool lb.PoolID) bool { return l.begun[pool.Key()] && l.writ
 // asked notes whether an operation was found relevant. Before an attempt that may be
 // asked more than once; after it, what nobody needs any more is dropped, and where that
 // is everything the attempt is over.
-func (l *laws) asked(op Operation, relevant bool) {
+func (l *laws) asked(op poolschedule.Operation, relevant bool) {
 	key := op.Pool.Key()
 	if l.begun[key] && relevant {
 		return
 	}
-	l.carried[key] = slices.DeleteFunc(l.carried[key], func(o Operation) bool { return o.ChangedAt.Equal(op.ChangedAt) })
+	l.carried[key] = slices.DeleteFunc(l.carried[key], func(o poolschedule.Operation) bool { return o.ChangedAt.Equal(op.ChangedAt) })
 	if relevant {
 		l.carried[key] = append(l.carried[key], op)
 	}
@@ -51,10 +52,10 @@ func (l *laws) asked(op Operation, relevant bool) {
 }
 
 // removed forgets what waited for a Service.
-func (l *laws) removed(service ServiceName) {
+func (l *laws) removed(service poolschedule.ServiceName) {
 	for key, ops := range l.carried {
 		if !l.begun[key] {
-			l.carried[key] = slices.DeleteFunc(ops, func(o Operation) bool { return o.Service == service })
+			l.carried[key] = slices.DeleteFunc(ops, func(o poolschedule.Operation) bool { return o.Service == service })
 		}
 	}
 }
@@ -80,7 +81,7 @@ func (s *stage) attemptBegins(pool lb.PoolID) {
 func (s *stage) callBegins(call string, pool lb.PoolID) {
 	now := time.Now()
 	for _, op := range slices.Concat(s.laws.carried[pool.Key()], s.queued()) {
-		until := later(op.nextEligibleAt, s.laws.notBefore[op.ChangedAt])
+		until := poolschedule.Later(op.NextEligibleAt, s.laws.notBefore[op.ChangedAt])
 		if op.Pool.Key() == pool.Key() && until.After(now) {
 			s.breach("%s although an operation for %s waits until %s", call, spellService(op.Service), s.stamp(until))
 		}
@@ -98,7 +99,7 @@ func (s *stage) callBegins(call string, pool lb.PoolID) {
 // attemptEnds: nobody hears the same twice of one attempt, none both succeeds and fails,
 // and nobody hears of a failure after the end.
 func (s *stage) attemptEnds(r Report) {
-	for _, told := range [][]ServiceName{r.Retrying, r.Failed, r.Updated} {
+	for _, told := range [][]poolschedule.ServiceName{r.Retrying, r.Failed, r.Updated} {
 		for i, service := range told {
 			if slices.Contains(told[:i], service) {
 				s.breach("%s is told the same twice", spellService(service))

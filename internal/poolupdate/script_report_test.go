@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // Report implements Reporter. What people would see of it goes into the trace: an event
@@ -16,9 +18,9 @@ func (s *stage) Report(_ context.Context, r Report) {
 	defer s.mu.Unlock()
 	s.attemptEnds(r)
 	for _, told := range []struct {
-		word word
-		to   []ServiceName
-	}{{wordFailed, r.Failed}, {wordRetrying, r.Retrying}, {wordUpdated, r.Updated}} {
+		word poolschedule.Word
+		to   []poolschedule.ServiceName
+	}{{poolschedule.WordFailed, r.Failed}, {poolschedule.WordRetrying, r.Retrying}, {poolschedule.WordUpdated, r.Updated}} {
 		for _, service := range told.to {
 			why := ""
 			if r.Fault != nil {
@@ -67,16 +69,16 @@ func queueVerb(s *stage, _ *command) {
 	}
 	for _, op := range waits {
 		parked := ""
-		if !op.nextEligibleAt.IsZero() {
-			parked = ", not before " + s.stamp(op.nextEligibleAt)
+		if !op.NextEligibleAt.IsZero() {
+			parked = ", not before " + s.stamp(op.NextEligibleAt)
 		}
-		s.list("%s for %s: retryCount %d%s", spellPool(op.Pool), spellService(op.Service), op.retryCount, parked)
+		s.list("%s for %s: retryCount %d%s", spellPool(op.Pool), spellService(op.Service), op.RetryCount, parked)
 	}
 }
 
 // queued returns all operations that wait, those of a pool in their order.
-func (s *stage) queued() []Operation {
-	var all []Operation
+func (s *stage) queued() []poolschedule.Operation {
+	var all []poolschedule.Operation
 	for _, l := range s.lanes.all() {
 		l.queue.mu.Lock()
 		for _, w := range l.queue.pools {
@@ -84,6 +86,6 @@ func (s *stage) queued() []Operation {
 		}
 		l.queue.mu.Unlock()
 	}
-	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
+	slices.SortStableFunc(all, func(a, b poolschedule.Operation) int { return cmp.Compare(a.Pool.Key(), b.Pool.Key()) })
 	return all
 }

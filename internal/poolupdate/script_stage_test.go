@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // stage is the outside of the lanes, as the scripts set it up: Azure answers what it is
@@ -36,8 +37,8 @@ type stage struct {
 	stopAtRecheck bool
 
 	pools    map[lb.PoolKey]*lb.Pool
-	answers  map[string][]answer        // by call and pool, in the order of the script
-	services map[ServiceName]lb.PoolKey // which pool a Service feeds; one that is gone feeds none
+	answers  map[string][]answer                     // by call and pool, in the order of the script
+	services map[poolschedule.ServiceName]lb.PoolKey // which pool a Service feeds; one that is gone feeds none
 	wanted   map[lb.PoolKey][]lb.Address
 	ledger   map[lb.PoolKey][]netip.Addr
 	changes  int
@@ -47,7 +48,7 @@ type stage struct {
 
 func (s *stage) empty() {
 	s.pools, s.answers = map[lb.PoolKey]*lb.Pool{}, map[string][]answer{}
-	s.services, s.wanted = map[ServiceName]lb.PoolKey{}, map[lb.PoolKey][]lb.Address{}
+	s.services, s.wanted = map[poolschedule.ServiceName]lb.PoolKey{}, map[lb.PoolKey][]lb.Address{}
 	s.ledger, s.observed = map[lb.PoolKey][]netip.Addr{}, map[bool]int{}
 }
 
@@ -152,10 +153,10 @@ func (c *command) pool(word string) lb.PoolID {
 }
 
 // service reads such a word as a Service in its namespace.
-func (c *command) service(word string) ServiceName {
+func (c *command) service(word string) poolschedule.ServiceName {
 	c.t.Helper()
 	namespace, name := c.pair(word)
-	return ServiceName{Namespace: namespace, Name: name}
+	return poolschedule.ServiceName{Namespace: namespace, Name: name}
 }
 
 func (c *command) pair(word string) (left, right string) {
@@ -175,7 +176,7 @@ func (c *command) addresses(name string) []lb.Address {
 
 func spellPool(id lb.PoolID) string { return id.LoadBalancer.Name + "/" + id.Name }
 
-func spellService(name ServiceName) string { return name.Namespace + "/" + name.Name }
+func spellService(name poolschedule.ServiceName) string { return name.Namespace + "/" + name.Name }
 
 func spellMembers(all []lb.Address) string {
 	if len(all) == 0 {

@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // codeInterfaceMember is Azure's for a write that changes the addresses of a pool of which
@@ -24,17 +25,17 @@ const echoPatience = 3
 // wrote since the first read, that an interface has joined, or that the load balancer has to be
 // written before. Whatever comes of it is the attempt's end: there is no third try, and none before
 // a time that Azure has named. before is what was known before the first.
-func (c *Config) secondTry(ctx context.Context, t try, before result, r *result, met error) error {
+func (c *Config) secondTry(ctx context.Context, t try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	f := fault.From(met)
 	named := !f.RetryAt.IsZero()
 	switch {
-	case f.Code == codeInterfaceMember && !r.interfaces && named:
+	case f.Code == codeInterfaceMember && !r.Interfaces && named:
 		return interfaceMoves(t.pool, met)
 	case named:
 		return met
 	case f.Overtaken():
 		return c.tryAgain(ctx, t, before, r, met)
-	case f.Code == codeInterfaceMember && !r.interfaces:
+	case f.Code == codeInterfaceMember && !r.Interfaces:
 		return c.readAsInterfaces(ctx, t, before, r, met)
 	case f.Code == fault.CodeParentFailed && c.Whole != nil:
 		if err := c.mend(ctx, t); err != nil {
@@ -46,24 +47,15 @@ func (c *Config) secondTry(ctx context.Context, t try, before result, r *result,
 	return met
 }
 
-// anew forgets what the first try has computed, and what it has written unless that may land.
-func (r *result) anew(before result, met *fault.Fault) {
-	before.observed, before.wanted, before.ledger, before.overtaken = r.observed, r.wanted, r.ledger, met.Overtaken()
-	if met.Undecided {
-		before.lost, before.earlier, before.wrote = r.lost, r.lost, true
-	}
-	*r = before
-}
-
 // tryAgain reads and writes a pool once more. The first write may have landed although it was
 // refused: the SDK sent it twice, and the second met what the first had changed.
-func (c *Config) tryAgain(ctx context.Context, t try, before result, r *result, met error) error {
+func (c *Config) tryAgain(ctx context.Context, t try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	f, patience := fault.From(met), c.Interval
-	landed, members := f.Overtaken() && f.Undecided, r.members
+	landed, members := f.Overtaken() && f.Undecided, r.Members
 	if landed { // it may be our own write that is under way
 		patience = echoPatience * c.Interval
 	}
-	r.anew(before, f)
+	*r = r.Anew(before, f)
 	observed, err := c.readAtRest(ctx, t.pool, patience)
 	if err != nil {
 		return err
@@ -72,8 +64,8 @@ func (c *Config) tryAgain(ctx context.Context, t try, before result, r *result, 
 		return met
 	}
 	err = c.writeRead(ctx, t, observed, r)
-	if landed && r.outcome == Unchanged {
-		r.outcome, r.members = Written, members
+	if landed && r.Outcome == poolwrite.Unchanged {
+		r.Outcome, r.Members = poolwrite.Written, members
 	}
 	return err
 }
@@ -101,8 +93,8 @@ func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.D
 
 // readAsInterfaces looks what a pool has become that Azure calls one of network interfaces: if
 // the read shows no more than an address beside them, or nothing of them, the next attempt tells.
-func (c *Config) readAsInterfaces(ctx context.Context, t try, before result, r *result, met error) error {
-	r.anew(before, fault.From(met))
+func (c *Config) readAsInterfaces(ctx context.Context, t try, before poolwrite.Result, r *poolwrite.Result, met error) error {
+	*r = r.Anew(before, fault.From(met))
 	observed, err := c.Azure.Get(ctx, t.pool)
 	switch {
 	case err != nil:

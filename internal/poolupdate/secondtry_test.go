@@ -136,7 +136,7 @@ func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, str
 		hears(w, web, "n1=10.0.0.1")
 		w.wait(2 * time.Minute)
 		w.expectReports("web Written Updated:web")
-		if lost := w.standing(web).history.lost; lost != "" {
+		if lost := w.standing(web).history.Writes.Lost; lost != "" {
 			t.Errorf("a lost write is feared, by its etag %s", lost)
 		}
 		puts := 0

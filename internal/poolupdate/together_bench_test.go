@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -61,7 +62,7 @@ func playTogether(story string, ignores bool, known string) (writes int, took ti
 		w.wait(2 * time.Hour)
 		writes = strings.Count(strings.Join(w.calls, "\n"), " PUT ")
 		for _, r := range w.reports {
-			if r.Outcome == Written {
+			if r.Outcome == poolwrite.Written {
 				took = max(took, r.At.Sub(w.start))
 			}
 		}

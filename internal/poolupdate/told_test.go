@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // takenOver has a pool looked at by a process that has just begun, with what the status says
 // of the one before.
-func (w *world) takenOver(told Told) {
+func (w *world) takenOver(told poolschedule.Told) {
 	w.pool(web, "")
 	w.set(func() { w.wanted[web.Name] = addresses("n1=10.0.0.1") })
-	w.lanes.Add(Operation{Ref: Ref{Name: web.Name}, Pool: web, Service: ServiceName{Name: web.Name}, Told: told})
+	w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: web.Name}, Pool: web, Service: poolschedule.ServiceName{Name: web.Name}, Told: told})
 }
 
 // What an earlier process has told is not told again.
@@ -23,15 +24,15 @@ func TestTheNextProcessRepeatsNothing(t *testing.T) {
 	busy := fault.Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}}
 	for _, tt := range []struct {
 		name  string
-		told  Told
+		told  poolschedule.Told
 		meets fault.Answer
 		want  []string
 	}{
-		{"Failed, for the same", Told{Failure: true, GivenUpFor: "Terminal AuthorizationFailed"}, refused, []string{"web Terminal"}},
-		{"Failed after a spent budget, for the same: one silent attempt", Told{Failure: true, GivenUpFor: "Retriable AnotherOperationInProgress"}, busy, []string{"web Retriable"}},
-		{"Failed, for something else", Told{Failure: true, GivenUpFor: "Retriable AnotherOperationInProgress"}, refused, []string{"web Terminal Failed:web"}},
-		{"Retrying: each attempt that failed is told", Told{Failure: true}, busy, []string{"web Retriable Retrying:web", "web Retriable Failed:web"}},
-		{"nothing", Told{}, refused, []string{"web Terminal Failed:web"}},
+		{"Failed, for the same", poolschedule.Told{Failure: true, GivenUpFor: "Terminal AuthorizationFailed"}, refused, []string{"web Terminal"}},
+		{"Failed after a spent budget, for the same: one silent attempt", poolschedule.Told{Failure: true, GivenUpFor: "Retriable AnotherOperationInProgress"}, busy, []string{"web Retriable"}},
+		{"Failed, for something else", poolschedule.Told{Failure: true, GivenUpFor: "Retriable AnotherOperationInProgress"}, refused, []string{"web Terminal Failed:web"}},
+		{"Retrying: each attempt that failed is told", poolschedule.Told{Failure: true}, busy, []string{"web Retriable Retrying:web", "web Retriable Failed:web"}},
+		{"nothing", poolschedule.Told{}, refused, []string{"web Terminal Failed:web"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
@@ -48,13 +49,13 @@ func TestTheNextProcessRepeatsNothing(t *testing.T) {
 func TestTheNextProcessTakesABadWordBack(t *testing.T) {
 	for _, tt := range []struct {
 		name, holds string
-		told        Told
+		told        poolschedule.Told
 		want        string
 	}{
-		{"Retrying, and the write had landed", "n1=10.0.0.1", Told{Failure: true}, "web Unchanged Updated:web"},
-		{"Failed, and the write had landed", "n1=10.0.0.1", Told{Failure: true, GivenUpFor: "Terminal Bad"}, "web Unchanged Updated:web"},
-		{"Failed, and it is written now", "", Told{Failure: true, GivenUpFor: "Terminal Bad"}, "web Written Updated:web"},
-		{"Updated, and it is as it was", "n1=10.0.0.1", Told{}, "web Unchanged"},
+		{"Retrying, and the write had landed", "n1=10.0.0.1", poolschedule.Told{Failure: true}, "web Unchanged Updated:web"},
+		{"Failed, and the write had landed", "n1=10.0.0.1", poolschedule.Told{Failure: true, GivenUpFor: "Terminal Bad"}, "web Unchanged Updated:web"},
+		{"Failed, and it is written now", "", poolschedule.Told{Failure: true, GivenUpFor: "Terminal Bad"}, "web Written Updated:web"},
+		{"Updated, and it is as it was", "n1=10.0.0.1", poolschedule.Told{}, "web Unchanged"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inDriftingWorld(t, 1, period, func(w *world) {
@@ -62,7 +63,7 @@ func TestTheNextProcessTakesABadWordBack(t *testing.T) {
 				w.set(func() { w.pool(web, tt.holds) })
 				w.wait(10 * time.Second)
 				w.expectReports(tt.want)
-				w.lanes.Add(Operation{Ref: Ref{Name: web.Name}, Pool: web, Service: ServiceName{Name: web.Name}, Told: tt.told}) // news that is old
+				w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: web.Name}, Pool: web, Service: poolschedule.ServiceName{Name: web.Name}, Told: tt.told}) // news that is old
 				w.wait(time.Minute)
 				w.expectReports("web Unchanged")
 			})
@@ -75,7 +76,7 @@ func TestTheNextProcessTakesABadWordBack(t *testing.T) {
 func TestAChangeAfterATakeoverSpeaks(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.failing("PUT", -1, fault.Answer{Status: 409, Codes: []string{"Busy"}})
-		w.takenOver(Told{Failure: true, GivenUpFor: "Retriable Busy"})
+		w.takenOver(poolschedule.Told{Failure: true, GivenUpFor: "Retriable Busy"})
 		w.wait(time.Minute)
 		w.expectGivenUpFor("Retriable Busy")
 		w.expectReports("web Retriable")

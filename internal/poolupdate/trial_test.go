@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/wholewrite"
@@ -313,86 +311,4 @@ func TestADrainEndsATrialBeforeItBegins(t *testing.T) {
 		w.wait(time.Minute)
 		w.expect("calls", w.wrote(), "GET balancer, GET p4, PUT p4, "+byItself)
 	})
-}
-
-// When it is calm.
-func TestUnrest(t *testing.T) {
-	at := seconds(100)
-	drains, returns := &Operation{Admin: true, Stake: Stake{Leaves: 1}}, &Operation{Admin: true, Stake: Stake{Returns: 1}}
-	for _, tt := range []struct {
-		about             string
-		g                 group
-		addresses, states string
-	}{
-		{"a level pool", group{}, "", ""},
-		{"a change", group{fresh: true}, "", ""},
-		{"a node leaves", group{admin: drains}, "nodes drain", "nodes drain"},
-		{"a node returns", group{admin: returns}, "nodes return", ""},
-		{"a retry", group{retry: true}, "a pool fails", "a pool fails"},
-		{"admin states that failed", group{admin: &Operation{Admin: true, tries: 1}}, "nodes return", "a pool fails"},
-		{"given up, which can last for ever", group{history: history{gaveUp: "Terminal Poison"}}, "", ""},
-		{"a change of a pool that is refused by itself", group{retry: true, history: history{apart: true}}, "", ""},
-		{"admin states that fail time and again", group{admin: &Operation{Admin: true, tries: failsForGood, Stake: Stake{Leaves: 1}}}, "", ""},
-		{"no record, time and again", group{history: history{postponed: failsForGood}}, "", ""},
-		{"given up, and parked", group{history: history{gaveUp: "x", notBefore: at.Add(time.Second)}}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
-		{"one that goes by itself, as of interfaces", group{history: history{apart: true}}, "", ""},
-		{"a change that is parked", group{fresh: true, parkedUntil: at.Add(time.Second)}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
-		{"a pool that is", group{history: history{notBefore: at.Add(time.Second)}}, "a pool waits for a Retry-After", "a pool waits for a Retry-After"},
-		{"one that was", group{history: history{notBefore: at}}, "", ""},
-		{"a lost write", group{history: history{lost: "1"}}, "the fate of a write is not known", "the fate of a write is not known"},
-		{"no record", group{history: history{postponed: 1}}, "something of Weir's own is not ready", "something of Weir's own is not ready"},
-	} {
-		if a, s := tt.g.unrest(at, wholewrite.Addresses), tt.g.unrest(at, wholewrite.AdminStates); a != tt.addresses || s != tt.states {
-			t.Errorf("%s: got %q and %q, want %q and %q", tt.about, a, s, tt.addresses, tt.states)
-		}
-	}
-}
-
-// What a write has shown of Azure: of two pools at most, each as it was, as it was written, and as
-// it is shown.
-func TestWhatAWriteShows(t *testing.T) {
-	const one, two, both = "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2"
-	const down, twoDown = "n1=10.0.0.1/Down", "n1=10.0.0.1/Down n2=10.0.0.2/Down"
-	for _, tt := range []struct {
-		about             string
-		pools             [][3]string
-		addresses, states behaviour.Answer
-	}{
-		{"taken", [][3]string{{one, both, both}}, behaviour.Taken, ""},
-		{"ignored", [][3]string{{one, both, one}}, behaviour.Ignored, ""},
-		{"somebody else has written", [][3]string{{one, both, "vm=10.9.9.9"}}, "", ""},
-		{"it is gone", [][3]string{{one, both, "-"}}, "", ""},
-		{"one so, one so", [][3]string{{one, both, one}, {two, both, both}}, "", ""},
-		{"both so", [][3]string{{one, both, one}, {two, both, two}}, behaviour.Ignored, ""},
-		{"one so, of the other nothing is known", [][3]string{{one, both, one}, {two, both, "-"}}, behaviour.Ignored, ""},
-		{"states taken", [][3]string{{one, down, down}}, "", behaviour.Taken},
-		{"states ignored", [][3]string{{one, down, one}}, "", behaviour.Ignored},
-		{"taken back", [][3]string{{down, one, one}}, "", behaviour.Taken},
-		{"taken back and ignored", [][3]string{{down, one, down}}, "", behaviour.Ignored},
-		{"one of two states", [][3]string{{both, twoDown, down + " " + two}}, "", ""},
-		{"addresses and not states", [][3]string{{one, "n1=10.0.0.1/Down n2=10.0.0.2", both}}, behaviour.Taken, behaviour.Ignored},
-		{"one that joins as Down says nothing of those that are there", [][3]string{{one, "n1=10.0.0.1 n2=10.0.0.2/Down", both}}, behaviour.Taken, ""},
-	} {
-		var writes []parcel
-		shown := map[lb.PoolKey]lb.Pool{}
-		for i, p := range tt.pools {
-			key := lb.PoolKey(fmt.Sprint(i))
-			before := lb.Pool{Addresses: addresses(p[0])}
-			mine := ours{written: map[netip.Addr]struct{}{}, down: map[netip.Addr]struct{}{}}
-			for _, a := range before.Addresses {
-				mine.written[a.IP] = struct{}{}
-				if isDown(a) {
-					mine.down[a.IP] = struct{}{}
-				}
-			}
-			writes = append(writes, parcel{taken: taken{pool: key}, before: before, todo: apply(before, addresses(p[1]), mine)})
-			if p[2] != "-" {
-				shown[key] = lb.Pool{Addresses: addresses(p[2])}
-			}
-		}
-		got := showed(writes, shown)
-		if got[wholewrite.Addresses] != tt.addresses || got[wholewrite.AdminStates] != tt.states {
-			t.Errorf("%s: got %v, want addresses %q and admin states %q", tt.about, got, tt.addresses, tt.states)
-		}
-	}
 }

@@ -141,7 +141,7 @@ func TestWhoGoesWhileTheRecordIsWrittenIsNotWritten(t *testing.T) {
 				if got := w.lanes.Backlog(); got.Operations > 0 {
 					t.Errorf("%+v", got)
 				}
-				if n := w.standing(pools[0]).history.postponed; n > 0 {
+				if n := w.standing(pools[0]).history.Postponed; n > 0 {
 					t.Errorf("postponed %d times, which forbids trials", n)
 				}
 				w.set(func() { w.gone, w.fail = map[string]bool{}, func(string, lb.PoolID) error { return nil } })

@@ -8,7 +8,50 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
+
+// Waiting is a pool with an operation that is not attempted yet.
+type Waiting struct {
+	Ref   poolschedule.Ref
+	Pool  lb.PoolID
+	Cause Cause
+	// Look is true if nothing is known to have changed: the pool has to be read, and
+	// what was said of it stands until then.
+	Look bool
+	// Admin is true if a change of admin states waits.
+	Admin bool
+	// Since is when it was seen to wait: a report of a later time knows better.
+	Since time.Time
+	// Until is when an attempt is allowed; zero if nobody knows.
+	Until time.Time
+	// Why names what is closed, or who holds the lease; empty for other causes.
+	Why string
+}
+
+// Cause is what a change waits for.
+type Cause string
+
+// The causes.
+const (
+	CauseGate       Cause = "Gate"       // Azure takes no requests of the subscription, or for the load balancer
+	CauseRetryAfter Cause = "RetryAfter" // Azure asked to leave this pool alone for a while
+	CauseLease      Cause = "Lease"      // another controller is at work
+	CausePace       Cause = "Pace"       // the pool is busy, or a quota comes back step by step
+	CauseBehind     Cause = "Behind"     // something else on its load balancer goes first
+)
+
+// soft reports a wait that is part of the normal course.
+func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
+
+// obstacle is what keeps a lane from a pass.
+type obstacle struct {
+	askAt time.Time // again; zero if nothing kept it
+	// until is when the obstacle is over; zero if nobody knows.
+	until time.Time
+	cause Cause
+	why   string
+}
 
 // worthTelling is the shortest wait that people hear of.
 const worthTelling = time.Second
@@ -46,12 +89,12 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 // of a retry, which has its own time, and not of a pool that is only looked at.
 func (w *waiting) standsBehind() bool {
 	g := w.group("")
-	return w.changed() && !g.retry && (g.admin == nil || g.admin.tries == 0)
+	return w.changed() && !g.Retry && (g.Admin == nil || g.Admin.Tries == 0)
 }
 
 // changed reports whether a change is known to wait.
 func (w *waiting) changed() bool {
-	return slices.ContainsFunc(w.ops, func(op Operation) bool { return !op.looks() })
+	return slices.ContainsFunc(w.ops, func(op poolschedule.Operation) bool { return !op.Looks() })
 }
 
 // waits says what a pool waits for, if that is worth telling. What waits after a failure
@@ -61,9 +104,9 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 		return Waiting{}, false // a look for drift is no change
 	}
 	g := w.group(key)
-	ready := g.readyAt(now, interval)
+	ready := g.ReadyAt(now, interval)
 	wait := Waiting{
-		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.admin != nil, Since: now,
+		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.Admin != nil, Since: now,
 		Cause: met.cause, Until: met.until, Why: met.why,
 	}
 	switch {
@@ -72,11 +115,11 @@ func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval ti
 		return Waiting{}, false
 	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
 		return wait, true
-	case g.retry, g.admin != nil && g.admin.tries > 0:
+	case g.Retry, g.Admin != nil && g.Admin.Tries > 0:
 		return Waiting{}, false
-	case g.earliest().Equal(ready):
+	case g.Earliest().Equal(ready):
 		wait.Cause, wait.Until, wait.Why = CauseRetryAfter, ready, ""
-	case g.paced(now, interval):
+	case g.Paced(now, interval):
 		wait.Cause, wait.Until, wait.Why = CausePace, ready, ""
 	default:
 		return Waiting{}, false

@@ -5,13 +5,13 @@ package poolupdate
 import (
 	"errors"
 	"fmt"
-	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 func (w *world) expectWaits(want ...string) {
@@ -77,7 +77,7 @@ func TestALookThatWaitsIsToldApart(t *testing.T) {
 func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(0)
-		op := Operation{Ref: Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
+		op := poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
 		q.add(time.Now(), op)
 		attempt := q.take(web.Key(), time.Now(), interval)
 		q.add(time.Now(), op)
@@ -144,7 +144,7 @@ func TestBacklog(t *testing.T) {
 		w.change(api, "n1=10.0.0.1")
 		w.wait(time.Second) // the write of api is under way
 		expect(Backlog{Operations: 2, Parked: 1, Oldest: w.start})
-		w.lanes.RemoveService(ServiceName{Name: "web"})
+		w.lanes.RemoveService(poolschedule.ServiceName{Name: "web"})
 		expect(Backlog{Oldest: began})
 		w.wait(10 * time.Second)
 		expect(Backlog{})
@@ -152,27 +152,4 @@ func TestBacklog(t *testing.T) {
 			t.Errorf("%d coalesced, %d known", coalesced, known)
 		}
 	})
-}
-
-func TestOnlyAMarkedErrorIsRetried(t *testing.T) {
-	if newRetriableBackendPoolUpdateError(nil) != nil {
-		t.Error("no error is no error")
-	}
-	marked := fmt.Errorf("attempt: %w", newRetriableBackendPoolUpdateError(io.ErrUnexpectedEOF))
-	if !isRetriableBackendPoolUpdateError(marked) || isRetriableBackendPoolUpdateError(io.ErrUnexpectedEOF) {
-		t.Error("the mark is not found in the chain, or where there is none")
-	}
-	if !errors.Is(marked, io.ErrUnexpectedEOF) {
-		t.Error("the mark hides its cause")
-	}
-	if f := faultOf(marked); f.Class != fault.Retriable || f.Code != fault.CodeOutcomeUnknown {
-		t.Errorf("a marked error is %s %s", f.Class, f.Code)
-	}
-	if f := faultOf(io.ErrUnexpectedEOF); f.Class != fault.Terminal {
-		t.Errorf("an error that nobody knows is %s", f.Class)
-	}
-	conflict := fault.Classify(fault.Answer{Status: 400}, io.EOF)
-	if f := faultOf(newRetriableBackendPoolUpdateError(conflict)); f.Class != fault.Retriable {
-		t.Errorf("the mark counts before the fault that it wraps: got %s", f.Class)
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -23,10 +25,10 @@ const sideBySide = 8
 // for, other than that somebody else is at work or that Azure gives no answer, is nobody's
 // attempt: one of the pools may be at fault, so each goes by itself from then on until it is
 // level. The caller holds the lane and the lease.
-func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may leaves, valid func() bool) {
+func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leaves, valid func() bool) {
 	parcels := l.takeAll(due)
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
-	within, cancel := context.WithTimeout(ctx, attemptDeadline)
+	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
 	j := joint{lane: l, ctx: ctx, within: within, may: may, valid: valid}
 	// Somebody who writes in between is everyday: the first time it costs one more read and
@@ -44,7 +46,7 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may leaves, valid fu
 type joint struct {
 	lane        *lane
 	ctx, within context.Context //nolint:containedctx // it lives as long as the attempt
-	may         leaves
+	may         wholewrite.Leaves
 	valid       func() bool
 	// trial are the changes that are tried, and sent is true once a write has left: before that
 	// nothing was tried. last is true where a write that another was faster than is not made again.
@@ -80,8 +82,8 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 	}
 	index := l.index(b)
 	for i := range writes {
-		writes[i].r.lost, writes[i].r.wrote = writes[i].todo.next.Etag, true
-		b.Pools[index[writes[i].taken.pool]] = writes[i].todo.next
+		writes[i].r.Sends()
+		b.Pools[index[writes[i].taken.pool]] = writes[i].r.Todo.Next
 	}
 	shown, err := l.cfg.Whole.PutLoadBalancer(j.within, b)
 	j.sent = j.sent || !fault.From(err).Unsent()
@@ -115,13 +117,13 @@ func moves(b lb.LoadBalancer) bool {
 func (j *joint) permitted(writes []parcel) []parcel {
 	var all, others []parcel
 	for _, p := range writes {
-		if j.may.allows(p.todo) {
+		if allowed(j.may, p.r.Todo) {
 			all = append(all, p)
 		} else {
 			others = append(others, p)
 		}
 	}
-	if len(all) < wholeFrom && len(j.may.tries(all)) > 0 {
+	if len(all) < wholeFrom && len(j.may.Tries(changesIn(all))) > 0 {
 		all, others = nil, writes
 	}
 	for _, p := range others {
@@ -134,7 +136,7 @@ func (j *joint) permitted(writes []parcel) []parcel {
 // or a second write would try what is not on record, it returns false, and the pools go by themselves.
 func (j *joint) begin(writes []parcel) bool {
 	l := j.lane
-	tries := slices.DeleteFunc(j.may.tries(writes), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
+	tries := slices.DeleteFunc(j.may.Tries(changesIn(writes)), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
 	if len(tries) == 0 {
 		return true
 	}
@@ -178,7 +180,7 @@ func (j *joint) due(writes []parcel) []parcel {
 			l.queue.done(p.taken, nil, p.taken.history, nil, nil)
 		}
 	}
-	if len(due) < wholeFrom && len(j.trial) > 0 || !slices.Equal(j.may.tries(due), j.may.tries(writes)) {
+	if len(due) < wholeFrom && len(j.trial) > 0 || !slices.Equal(j.may.Tries(changesIn(due)), j.may.Tries(changesIn(writes))) {
 		for _, p := range due {
 			l.alone(p, false)
 		}
@@ -198,7 +200,7 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 			l.queue.done(t, nil, t.history, nil, nil)
 			continue
 		}
-		if onlyCarried(ops) {
+		if poolschedule.OnlyCarried(ops) {
 			l.queue.back(t, ops)
 			continue
 		}
@@ -231,11 +233,11 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		}
 		slots <- struct{}{}
 		recording.Go(func() {
-			p, members := &parcels[i], parcels[i].r.members
+			p, members := &parcels[i], parcels[i].r.Members
 			p.before, p.read = b.Pools[at], true
-			p.todo, p.write, errs[i] = l.cfg.prepare(within, p.ops[0].Ref, p.before, &p.r)
-			if p.landed && p.r.outcome == Unchanged { // by the write that was taken for refused
-				p.r.outcome, p.r.members = Written, members
+			p.write, errs[i] = l.cfg.prepare(within, p.ops[0].Ref, p.before, false, &p.r)
+			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that was taken for refused
+				p.r.Outcome, p.r.Members = poolwrite.Written, members
 			}
 			<-slots
 		})

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -149,11 +150,11 @@ func (w *whole) drainAll(pools []lb.PoolID, members string) {
 	for _, id := range pools {
 		w.set(func() { w.wanted[id.Name] = addresses(members) })
 	}
-	var ops []Operation
+	var ops []poolschedule.Operation
 	for _, id := range pools {
-		var stake Stake
+		var stake poolschedule.Stake
 		w.set(func() { stake = w.stake(id) })
-		ops = append(ops, Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now(), Stake: stake})
+		ops = append(ops, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now(), Stake: stake})
 	}
 	w.lanes.Add(ops...)
 }

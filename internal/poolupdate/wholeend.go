@@ -4,11 +4,11 @@ package poolupdate
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // wholeRest is how long there is no write of the whole load balancer after one that was refused,
@@ -27,7 +27,7 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 		return writes
 	}
 	if f.Ended || f.Undecided || j.within.Err() != nil {
-		l.queue.lookAtOthers(writes, time.Now())
+		l.queue.lookAtOthers(keys(writes), time.Now())
 	}
 	if len(j.trial) == 0 || j.ctx.Err() != nil {
 		l.unmade(j.ctx, j.within, writes, err)
@@ -45,18 +45,13 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 // again returns the parcel as it was taken, for another read. landed is true if the write that
 // was refused may have been sent before, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
-	r := cfg.begin(p.taken.history)
-	r.ledger, r.overtaken, r.members = p.r.ledger, true, p.r.members
-	if landed {
-		r.lost, r.earlier, r.wrote = p.r.lost, p.r.lost, true
-	}
-	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: r}
+	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.begin(p.taken.history), landed)}
 }
 
 // ends settles a pool as an attempt of its own would be that ended with err.
 func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
-	r := p.r.end(ctx, within, err)
-	if r.outcome != Shutdown {
+	r := p.r.End(err, ctx.Err() != nil, within.Err() != nil)
+	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, p.taken, p.ops, r, p.start)
 	}
 }
@@ -65,8 +60,8 @@ func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 // written, that is the failure of each pool: it would have met the same, and the SDK has tried
 // again already.
 func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
-	r := result{}.end(ctx, within, err)
-	if r.outcome != Terminal && r.outcome != Stale || r.fault.Exhausted() {
+	r := poolwrite.Result{}.End(err, ctx.Err() != nil, within.Err() != nil)
+	if r.Outcome != poolwrite.Terminal && r.Outcome != poolwrite.Stale || r.Fault.Exhausted() {
 		for _, p := range parcels {
 			l.ends(ctx, within, p, err)
 		}
@@ -74,23 +69,10 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 	}
 	l.wholeAfter = time.Now().Add(wholeRest)
 	l.cfg.Log.WarnContext(ctx, "load balancer not written whole, each pool is written by itself",
-		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.fault.Code, "err", r.fault.Error())
+		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.Fault.Code, "err", r.Fault.Error())
 	for _, p := range parcels {
-		l.queue.wait(p.taken, r.fault.RetryAt)
-		l.alone(p, r.fault.Undecided)
-	}
-}
-
-// lookAtOthers has all pools looked at that a write of their load balancer was not made for.
-// Azure took it, and if it failed in the end they are out of force as well, level or not.
-func (q *queue) lookAtOthers(writes []parcel, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for key, w := range q.pools {
-		if !w.driftDue && !slices.ContainsFunc(writes, func(p parcel) bool { return p.taken.pool == key }) {
-			w.driftDue, w.driftSince = true, now
-			q.hold(key, w, w.ops)
-		}
+		l.queue.wait(p.taken, r.Fault.RetryAt)
+		l.alone(p, r.Fault.Undecided)
 	}
 }
 
@@ -109,7 +91,13 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	for _, p := range b.Pools {
 		shown[l.key(p)] = p
 	}
-	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, showed(writes, shown))
+	var seen []poolwrite.After
+	for _, p := range writes {
+		if s, there := shown[p.taken.pool]; there {
+			seen = append(seen, poolwrite.After{Before: p.before, Todo: p.r.Todo, Shown: s})
+		}
+	}
+	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, poolwrite.Showed(seen))
 	for _, p := range writes {
 		s, there := shown[p.taken.pool]
 		if !there || !p.arrived(s) {
@@ -123,21 +111,14 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 
 // alone gives a pool back that is attempted by itself from now on, until it is level.
 func (l *lane) alone(p parcel, mayLand bool) {
-	l.queue.part(p.taken, mayLand && p.r.outcome == Written)
+	l.queue.part(p.taken, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
 }
 
-// part has a pool have no part in writes of the whole load balancer. owed is true if the last
-// one may have landed.
-func (q *queue) part(t taken, owed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.apart, t.of.history.owed = true, t.of.history.owed || owed
-}
-
-// wait has a pool wait for a time that Azure has named.
-func (q *queue) wait(t taken, until time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.notBefore = later(t.of.history.notBefore, until)
+func keys(parcels []parcel) []lb.PoolKey {
+	all := make([]lb.PoolKey, len(parcels))
+	for i, p := range parcels {
+		all[i] = p.taken.pool
+	}
+	return all
 }

@@ -17,6 +17,8 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // world is the outside of the room, in virtual time: an Azure whose writes take
@@ -102,13 +104,13 @@ func (w *world) change(id lb.PoolID, members string) {
 		w.nodes[a.IP] = true
 	}
 	w.mu.Unlock()
-	w.lanes.Add(Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}, ChangedAt: time.Now()})
+	w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}, ChangedAt: time.Now()})
 }
 
 // look has a pool looked at of which no change is known.
 func (w *world) look(id lb.PoolID, members string) {
 	w.set(func() { w.wanted[id.Name] = addresses(members) })
-	w.lanes.Add(Operation{Ref: Ref{Name: id.Name}, Pool: id, Service: ServiceName{Name: id.Name}})
+	w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}})
 }
 
 // wait lets virtual time pass until nothing moves any more.
@@ -144,9 +146,9 @@ func (w *world) expectReports(want ...string) {
 	for _, r := range w.reports {
 		line := r.Ref.Name + " " + string(r.Outcome)
 		for _, told := range []struct {
-			word word
-			to   []ServiceName
-		}{{wordUpdated, r.Updated}, {wordRetrying, r.Retrying}, {wordFailed, r.Failed}} {
+			word poolschedule.Word
+			to   []poolschedule.ServiceName
+		}{{poolschedule.WordUpdated, r.Updated}, {poolschedule.WordRetrying, r.Retrying}, {poolschedule.WordFailed, r.Failed}} {
 			for _, s := range told.to {
 				line += " " + string(told.word) + ":" + s.Name
 			}
@@ -206,7 +208,7 @@ func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 // sameContent reports whether a write changes nothing. An interface has no address in Azure.
 func sameContent(a, b lb.Pool) bool {
 	return slices.EqualFunc(a.Addresses, b.Addresses, func(x, y lb.Address) bool {
-		return x.Name == y.Name && isDown(x) == isDown(y) && (a.NIC || x.IP == y.IP)
+		return x.Name == y.Name && (x.AdminState == lb.Down) == (y.AdminState == lb.Down) && (a.NIC || x.IP == y.IP)
 	})
 }
 
@@ -269,29 +271,29 @@ func (w *world) Wait(waiting Waiting) {
 	w.waits = append(w.waits, line)
 }
 
-func (w *world) Relevant(op Operation) bool {
+func (w *world) Relevant(op poolschedule.Operation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.gone[op.Ref.Name]
 }
 
-func (w *world) Desired(ref Ref) (Desired, error) {
+func (w *world) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.fail("READ LEDGER", lb.PoolID{}); err != nil {
-		return Desired{}, err
+		return poolwrite.Desired{}, err
 	}
-	return Desired{
+	return poolwrite.Desired{
 		Addresses: w.wanted[ref.Name], Alone: w.alone, Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
 		AddressOf: func(machine string) (netip.Addr, bool) {
 			ip, ok := w.machines[machine]
 			return ip, ok
 		},
-		Recorded: Recorded{w.ledger[ref.Name], w.down[ref.Name], w.taken[ref.Name]},
+		Recorded: poolwrite.Recorded{Written: w.ledger[ref.Name], Down: w.down[ref.Name], Taken: w.taken[ref.Name]},
 	}, nil
 }
 
-func (w *world) Record(_ context.Context, ref Ref, in Intent) error {
+func (w *world) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	line := fmt.Sprint(" ", in.Written)

@@ -7,7 +7,8 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Cluster is one that is only planned: it decides as the controller does, and what it makes and
@@ -29,7 +30,7 @@ type Cluster interface {
 	Pools() []Pool
 	// Desired is what the pool of a BackendPool has to hold, and what is on record of it; see
 	// poolupdate.Cluster.
-	Desired(ref poolupdate.Ref) (poolupdate.Desired, error)
+	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
 // Service is one that has a load balancer of Weir's, or is to have one.
@@ -53,7 +54,7 @@ type Pool struct {
 	ID          lb.PoolID
 	// Service is whose endpoints are the members; empty for a pool of nodes.
 	Service string
-	Ref     poolupdate.Ref
+	Ref     poolschedule.Ref
 	// Left says why the pool is left as it is; empty if it has to hold its members.
 	Left string
 }

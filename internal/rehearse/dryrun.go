@@ -9,14 +9,14 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/service"
 )
 
 // DryRun does for one Service what the controller would do, its pools included: those of its own, and
 // the pool of all nodes if it would be made. desired is what one of them has to hold. Why the
 // Service is refused is for people; an error is that of a read.
-func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired func(service.Pool) (poolupdate.Desired, error), adminStates bool) (refused, err error) {
+func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired func(service.Pool) (poolwrite.Desired, error), adminStates bool) (refused, err error) {
 	results, err := r.Play(ctx, []balancer.Request{req})
 	switch {
 	case err != nil:
@@ -41,7 +41,7 @@ func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired fu
 		if err != nil {
 			return nil, err
 		}
-		if next, err := poolupdate.Rehearse(on.Pools[at], wants, adminStates); err == nil { // one of network interfaces stays as it is
+		if next, err := poolwrite.Rehearse(on.Pools[at], wants, adminStates); err == nil { // one of network interfaces stays as it is
 			r.Shadow.PutPool(next)
 		}
 	}

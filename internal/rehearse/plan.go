@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/service"
 )
 
@@ -135,7 +135,7 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err err
 	if err != nil {
 		return "", err
 	}
-	next, err := poolupdate.Rehearse(on.Pools[at], desired, p.adminStates)
+	next, err := poolwrite.Rehearse(on.Pools[at], desired, p.adminStates)
 	if err != nil {
 		return err.Error(), nil
 	}

@@ -13,7 +13,8 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
@@ -60,7 +61,7 @@ func (*cluster) Pools() []rehearse.Pool {
 	pool := func(name, service, on, left string) rehearse.Pool {
 		id := place
 		id.Name = on
-		return rehearse.Pool{BackendPool: name, Service: service, ID: lb.PoolID{LoadBalancer: id, Name: strings.ReplaceAll(name, "/", "-")}, Ref: poolupdate.Ref{Name: name}, Left: left}
+		return rehearse.Pool{BackendPool: name, Service: service, ID: lb.PoolID{LoadBalancer: id, Name: strings.ReplaceAll(name, "/", "-")}, Ref: poolschedule.Ref{Name: name}, Left: left}
 	}
 	return []rehearse.Pool{
 		pool("nodes", "", "kubernetes", ""), pool("other/gone", "other/gone", "elsewhere", ""), pool("shop/lost", "shop/web", "kubernetes", ""),
@@ -68,8 +69,8 @@ func (*cluster) Pools() []rehearse.Pool {
 	}
 }
 
-func (*cluster) Desired(poolupdate.Ref) (poolupdate.Desired, error) {
-	return poolupdate.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
+func (*cluster) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
+	return poolwrite.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
 }
 
 // A plan has the Services and pools of its scope, and each that is left as it is with the reason.

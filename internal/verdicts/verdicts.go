@@ -86,7 +86,7 @@ func (v *Verdicts) known(subscription string) wholewrite.Known {
 }
 
 // May decides of both changes. unrest is asked only where it counts.
-func (v *Verdicts) May(subscription string, now time.Time, unrest func(wholewrite.Change) string) (addresses, states wholewrite.Leave) {
+func (v *Verdicts) May(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leaves {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
 	known := v.known(subscription)
@@ -103,7 +103,7 @@ func (v *Verdicts) May(subscription string, now time.Time, unrest func(wholewrit
 		}
 		return d.Leave
 	}
-	return decide(wholewrite.Addresses), decide(wholewrite.AdminStates)
+	return wholewrite.Leaves{Addresses: decide(wholewrite.Addresses), States: decide(wholewrite.AdminStates)}
 }
 
 // errNoTrial is why a trial is not made.

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 const (
@@ -56,12 +58,12 @@ func (p *process) bringLevel(b *binding, changed bool) {
 	if dead || nothing || level && !gone && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
 		return
 	}
-	op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.notBefore[b.ref]}
+	op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, NotBefore: p.notBefore[b.ref]}
 	if changed {
 		op.ChangedAt = time.Now()
 	}
 	if !gone && b.service != "" {
-		op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
+		op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
 	}
 	s.mu.Lock()
 	op.Told = b.told.recalled()
@@ -80,7 +82,7 @@ func (p *process) bringLevel(b *binding, changed bool) {
 // if nothing of ours is left, else the removal is tried again. The caller holds s.mu.
 func (p *process) removed(b *binding, r poolupdate.Report) {
 	s := p.stage
-	if r.Settled && len(r.Written) == 0 || r.Outcome == poolupdate.Stale {
+	if r.Settled && len(r.Written) == 0 || r.Outcome == poolwrite.Stale {
 		s.later(func() {
 			if travel(p.ctx, reconcileTakes+s.turn(b.ref)) == nil {
 				p.letGo(b)

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func notBeforeTheTime(s *Stage) []string {
@@ -37,7 +38,7 @@ func budget(s *Stage) []string {
 		if r.RetriesUsed > r.row && !r.Admin {
 			say("%d retries used after %d failed attempts in a row", r.RetriesUsed, r.row)
 		}
-		if r.Outcome != poolupdate.Retriable || !r.newest || r.serviceGone || r.Admin {
+		if r.Outcome != poolwrite.Retriable || !r.newest || r.serviceGone || r.Admin {
 			continue
 		}
 		if r.looks() && r.surrender != "" {
@@ -87,11 +88,11 @@ func wrongWords(r report, retrying, last []string) string {
 		return fmt.Sprintf("%v are told of %s again by a look", names(r.Failed), r.surrender)
 	}
 	switch r.Outcome {
-	case poolupdate.Stale, poolupdate.Postponed, poolupdate.Shutdown, poolupdate.Refused:
+	case poolwrite.Stale, poolwrite.Postponed, poolwrite.Shutdown, poolwrite.Refused:
 		if len(retrying)+len(last) > 0 {
 			return fmt.Sprintf("nobody is to be told, and %v were", append(retrying, last...))
 		}
-	case poolupdate.Unchanged:
+	case poolwrite.Unchanged:
 		if len(retrying)+len(r.Failed) > 0 {
 			return "a level pool is no failure"
 		}
@@ -105,11 +106,11 @@ func wrongWords(r report, retrying, last []string) string {
 				return fmt.Sprintf("%s still believes %s", name, was)
 			}
 		}
-	case poolupdate.Written:
+	case poolwrite.Written:
 		if len(retrying)+len(r.Failed) > 0 {
 			return "a written pool is no failure"
 		}
-	case poolupdate.Retriable, poolupdate.Terminal:
+	case poolwrite.Retriable, poolwrite.Terminal:
 		if len(r.Updated) > 0 {
 			return "a failed attempt updated nothing"
 		}
@@ -130,7 +131,7 @@ func observations(s *Stage) []string {
 	return broken
 }
 
-func names(services []poolupdate.ServiceName) []string {
+func names(services []poolschedule.ServiceName) []string {
 	var all []string
 	for _, s := range services {
 		all = append(all, s.Name)

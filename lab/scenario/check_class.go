@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 func classes(s *Stage) []string {
@@ -20,7 +20,7 @@ func classes(s *Stage) []string {
 			broken = append(broken, fmt.Sprintf("%s: %s is %s, and has to be %s", r.Pool.Name, why, r.Outcome, want))
 		}
 		named := r.Fault != nil && slices.Contains(goneCodes, r.Fault.Code)
-		if r.Outcome == poolupdate.Stale && (r.last.status != http.StatusNotFound || r.last.forged && !named) {
+		if r.Outcome == poolwrite.Stale && (r.last.status != http.StatusNotFound || r.last.forged && !named) {
 			broken = append(broken, fmt.Sprintf("%s is taken for gone after %d to a %s, and is there", r.Pool.Name, r.last.status, r.last.kind))
 		}
 		if follows := r.last.kind == "poll" || r.last.kind == "result" || r.last.kind == http.MethodPut && r.last.status < 300; follows &&
@@ -62,7 +62,7 @@ var (
 
 // classOf is the stage's own idea of what an attempt that failed has to be; empty if it
 // has none. why says what it failed with.
-func classOf(r report) (want poolupdate.Outcome, why string) {
+func classOf(r report) (want poolwrite.Outcome, why string) {
 	a := r.last
 	why = fmt.Sprintf("%d to a %s", a.status, a.kind)
 	following := a.kind == "poll" || a.kind == "result"
@@ -70,23 +70,23 @@ func classOf(r report) (want poolupdate.Outcome, why string) {
 	case r.Took >= longestAttempt: // it ended the last call
 		return "", ""
 	case r.Fault != nil && r.Fault.Code == fault.CodeParentFailed: // the load balancer's next write may mend it
-		return poolupdate.Retriable, why
-	case r.Fault == nil || r.Outcome == poolupdate.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeResting:
+		return poolwrite.Retriable, why
+	case r.Fault == nil || r.Outcome == poolwrite.Postponed || r.Fault.Code == fault.CodeGateClosed || r.Fault.Code == fault.CodeResting:
 		return "", ""
 	case strings.Contains(r.Fault.Code, "Superseded") || strings.HasPrefix(r.Fault.Code, "RetryableError"):
-		return poolupdate.Retriable, r.Fault.Code
+		return poolwrite.Retriable, r.Fault.Code
 	case following && a.status >= 400:
-		return poolupdate.Retriable, why
+		return poolwrite.Retriable, why
 	case following || a.kind == "":
 		return "", ""
 	case slices.Contains(tried, a.status):
-		return poolupdate.Retriable, why
+		return poolwrite.Retriable, why
 	case slices.Contains(notTried, a.status):
-		return poolupdate.Terminal, why
+		return poolwrite.Terminal, why
 	case a.status == 0 && a.kind == http.MethodPut:
-		return poolupdate.Retriable, "no answer to a PUT"
+		return poolwrite.Retriable, "no answer to a PUT"
 	case a.status == 0:
-		return poolupdate.Terminal, "no answer to a GET"
+		return poolwrite.Terminal, "no answer to a GET"
 	}
 	return "", ""
 }

@@ -13,7 +13,8 @@ import (
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // cluster is what a Kubernetes API would hold.
@@ -45,7 +46,7 @@ type service struct {
 // outlives the Service, and so does the ledger, which is part of it. News of it are never
 // late.
 type binding struct {
-	ref    poolupdate.Ref
+	ref    poolschedule.Ref
 	pool   lb.PoolID
 	family lb.Family
 	// service is whose members the pool holds; empty if it holds these nodes.
@@ -113,7 +114,7 @@ func (c *cluster) addNode(name string) {
 func (c *cluster) bind(service string, nodes []string, pool lb.PoolID) *binding {
 	c.uids++
 	b := &binding{
-		ref:  poolupdate.Ref{Namespace: namespace, Name: pool.Name, UID: fmt.Sprintf("uid-%d", c.uids)},
+		ref:  poolschedule.Ref{Namespace: namespace, Name: pool.Name, UID: fmt.Sprintf("uid-%d", c.uids)},
 		pool: pool, family: lb.IPv4, service: service, nodes: nodes,
 	}
 	if strings.HasSuffix(pool.Name, "-ipv6") {
@@ -177,7 +178,7 @@ func (v view) has(ip netip.Addr) bool {
 	return false
 }
 
-func (c *cluster) byRef(ref poolupdate.Ref) *binding {
+func (c *cluster) byRef(ref poolschedule.Ref) *binding {
 	if b := c.bindings[ref.Name]; b != nil && b.ref == ref {
 		return b
 	}
@@ -185,7 +186,7 @@ func (c *cluster) byRef(ref poolupdate.Ref) *binding {
 }
 
 // Relevant implements poolupdate.Cluster.
-func (p *process) Relevant(op poolupdate.Operation) bool {
+func (p *process) Relevant(op poolschedule.Operation) bool {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,12 +221,12 @@ func (s *Stage) idle(k *pool) bool {
 }
 
 // cares reports whether an operation still has anyone to serve. The caller holds s.mu.
-func (p *process) cares(op poolupdate.Operation) bool {
+func (p *process) cares(op poolschedule.Operation) bool {
 	b := p.stage.cluster.byRef(op.Ref)
 	if b == nil || b.pool.Key() != op.Pool.Key() || b.paused {
 		return false
 	}
-	nobodys := op.Service == (poolupdate.ServiceName{})
+	nobodys := op.Service == (poolschedule.ServiceName{})
 	if b.deleting || p.seen.gone(b) {
 		return nobodys && p.ledger[b.ref].taken
 	}
@@ -233,8 +234,8 @@ func (p *process) cares(op poolupdate.Operation) bool {
 }
 
 // Desired implements poolupdate.Cluster.
-func (p *process) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
-	s, none := p.stage, poolupdate.Desired{}
+func (p *process) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
+	s, none := p.stage, poolwrite.Desired{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.cluster.byRef(ref)
@@ -248,7 +249,7 @@ func (p *process) Desired(ref poolupdate.Ref) (poolupdate.Desired, error) {
 	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former && gone {
 		a.gone = true
 	}
-	want := poolupdate.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
+	want := poolwrite.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
 	if gone {
 		return want, nil
 	}

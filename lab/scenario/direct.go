@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -29,7 +30,7 @@ func (p *process) act(name string) (drains, alone bool) {
 // direct queues a change of admin states for each pool that a node is in.
 func (p *process) direct(node string) {
 	s := p.stage
-	var ops []poolupdate.Operation
+	var ops []poolschedule.Operation
 	s.mu.Lock()
 	for _, k := range s.sorted() {
 		b := s.cluster.bindings[k.id.Name]
@@ -43,10 +44,10 @@ func (p *process) direct(node string) {
 		if k.level && p.lanes.LevelAs(b.pool, membership.Fingerprint(members)) {
 			continue
 		}
-		op := poolupdate.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref], Told: b.told.recalled()}
+		op := poolschedule.Operation{Ref: b.ref, Pool: b.pool, Admin: true, ChangedAt: time.Now(), NotBefore: p.notBefore[b.ref], Told: b.told.recalled()}
 		op.Stake = stakeOf(members, p.ledger[b.ref].down)
 		if b.service != "" {
-			op.Service = poolupdate.ServiceName{Namespace: namespace, Name: b.service}
+			op.Service = poolschedule.ServiceName{Namespace: namespace, Name: b.service}
 		}
 		k.admin = true
 		k.queues()
@@ -57,8 +58,8 @@ func (p *process) direct(node string) {
 }
 
 // stakeOf counts what a change of admin states is about, where so many are on record as Down.
-func stakeOf(members []lb.Address, down []netip.Addr) poolupdate.Stake {
-	var stake poolupdate.Stake
+func stakeOf(members []lb.Address, down []netip.Addr) poolschedule.Stake {
+	var stake poolschedule.Stake
 	for _, a := range members {
 		switch leaves, is := a.AdminState == lb.Down, slices.Contains(down, a.IP); {
 		case leaves && !is:

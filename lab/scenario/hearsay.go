@@ -2,7 +2,11 @@
 
 package scenario
 
-import "weir.dev/weir/internal/poolupdate"
+import (
+	"weir.dev/weir/internal/poolupdate"
+
+	"weir.dev/weir/internal/poolschedule"
+)
 
 // hearsay is what a status says of what people have heard: it outlives the process.
 type hearsay struct {
@@ -24,14 +28,14 @@ func (t hearsay) after(r poolupdate.Report) hearsay {
 }
 
 // recalled is what a process that begins knows of it.
-func (t hearsay) recalled() poolupdate.Told {
-	return poolupdate.Told{Failure: t.word == "Retrying" || t.word == "Failed", GivenUpFor: t.givenUpFor}
+func (t hearsay) recalled() poolschedule.Told {
+	return poolschedule.Told{Failure: t.word == "Retrying" || t.word == "Failed", GivenUpFor: t.givenUpFor}
 }
 
 // said is one word of an attempt, and whom it is for.
 type said struct {
 	word string
-	to   []poolupdate.ServiceName
+	to   []poolschedule.ServiceName
 }
 
 // saidOf are the words of an attempt, the last one last.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // object is what a process watches: a Service with its endpoints, or a Node.
@@ -203,7 +203,7 @@ func (p *process) serve(name string) {
 	bindings, gone := s.cluster.of(name), p.seen.services[name] == nil
 	s.mu.Unlock()
 	if gone {
-		p.lanes.RemoveService(poolupdate.ServiceName{Namespace: namespace, Name: name})
+		p.lanes.RemoveService(poolschedule.ServiceName{Namespace: namespace, Name: name})
 		s.mu.Lock()
 		for _, b := range bindings {
 			k := s.pools[b.pool.Key()]

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 var (
@@ -21,14 +23,14 @@ var (
 )
 
 // recorded is what the process knows of the ledger. The caller holds s.mu.
-func (p *process) recorded(ref poolupdate.Ref) poolupdate.Recorded {
+func (p *process) recorded(ref poolschedule.Ref) poolwrite.Recorded {
 	delete(p.learnt, ref) // what is known holds it
 	known := p.ledger[ref]
-	return poolupdate.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
+	return poolwrite.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
 }
 
 // Record implements poolupdate.Ledger.
-func (p *process) Record(_ context.Context, ref poolupdate.Ref, in poolupdate.Intent) error {
+func (p *process) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	s := p.stage
 	p.awakeLast()
 	if err := p.fence.MayWrite(); err != nil {
@@ -198,7 +200,7 @@ func (p *process) Report(_ context.Context, r poolupdate.Report) {
 }
 
 // without reports whether the Service of a BackendPool has gone, or goes.
-func (p *process) without(ref poolupdate.Ref) bool {
+func (p *process) without(ref poolschedule.Ref) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	b := p.stage.cluster.byRef(ref)

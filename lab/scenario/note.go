@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // note keeps a report, and what it says of its pool. A machine that is suspended between the
@@ -19,7 +20,7 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		seen.serviceGone, seen.held = (p.seen.gone(b) || b.deleting) && !thereWhenAsked, b.paused
 	}
 	if k.attempt != nil {
-		if seen.passed = k.attempt.passed; r.Outcome != poolupdate.Postponed {
+		if seen.passed = k.attempt.passed; r.Outcome != poolwrite.Postponed {
 			s.paces(k, r)
 		}
 		if !k.attempt.over {
@@ -54,14 +55,14 @@ func (k *pool) count(r poolupdate.Report, newest bool) (row, failed int) {
 	if r.Drift && k.surrender == "" { // a look is like a change, unless the last was given up
 		k.failed = 0
 	}
-	if r.Outcome == poolupdate.Retriable {
+	if r.Outcome == poolwrite.Retriable {
 		k.row++
 		if newest {
 			k.failed++
 		}
 	}
 	row, failed = k.row, k.failed
-	ends := r.Outcome != poolupdate.Retriable && r.Outcome != poolupdate.Postponed
+	ends := r.Outcome != poolwrite.Retriable && r.Outcome != poolwrite.Postponed
 	if ends {
 		k.failed = 0
 	}
@@ -75,7 +76,7 @@ func (k *pool) count(r poolupdate.Report, newest bool) (row, failed int) {
 }
 
 // putOff reports whether a look was: that is no change that waits.
-func putOff(r poolupdate.Report) bool { return r.Drift && r.Outcome == poolupdate.Postponed }
+func putOff(r poolupdate.Report) bool { return r.Drift && r.Outcome == poolwrite.Postponed }
 
 // stands keeps how the pool is after an attempt, and from when on it may be tried again. The
 // caller holds the stage's mu.
@@ -86,7 +87,7 @@ func (k *pool) stands(r poolupdate.Report, seen report, interval time.Duration) 
 	switch {
 	case !r.Requeued:
 		k.again = time.Time{}
-	case r.Outcome == poolupdate.Retriable:
+	case r.Outcome == poolwrite.Retriable:
 		k.again = k.begun.Add(interval)
 	}
 	if r.Settled && !k.driftedAt.After(k.last.at) {
@@ -108,7 +109,7 @@ func (k *pool) goesOn(r poolupdate.Report) {
 // standsBack reports whether what waits after an attempt is the first look of a process: it was
 // postponed, and is no change by that.
 func standsBack(r poolupdate.Report) bool {
-	return r.Outcome == poolupdate.Postponed && r.ChangedAt.IsZero() && r.RetriesUsed == 0
+	return r.Outcome == poolwrite.Postponed && r.ChangedAt.IsZero() && r.RetriesUsed == 0
 }
 
 // isExcused keeps until when the pool need not be level. The caller holds the stage's mu.
@@ -125,7 +126,7 @@ func (k *pool) isExcused(r poolupdate.Report) {
 // surrenderTo says what a change is given up for with a report that no other attempt
 // follows; empty if it is not.
 func surrenderTo(r poolupdate.Report) string {
-	if r.Fault == nil || r.Outcome != poolupdate.Retriable && r.Outcome != poolupdate.Terminal {
+	if r.Fault == nil || r.Outcome != poolwrite.Retriable && r.Outcome != poolwrite.Terminal {
 		return ""
 	}
 	return string(r.Outcome) + " " + r.Fault.Code

@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -52,12 +53,12 @@ type process struct {
 	acted map[string]membership.Node
 	// ledger is what it knows of the ledger: a write of the ledger may fail. notBefore is
 	// what it has found in the statuses.
-	ledger    map[poolupdate.Ref]entry
-	notBefore map[poolupdate.Ref]time.Time
+	ledger    map[poolschedule.Ref]entry
+	notBefore map[poolschedule.Ref]time.Time
 	// versions are those of the entries that it has read or written last, and learnt is what
 	// another has recorded since, and no attempt has seen.
-	versions map[poolupdate.Ref]int
-	learnt   map[poolupdate.Ref]entry
+	versions map[poolschedule.Ref]int
+	learnt   map[poolschedule.Ref]entry
 	lease    *entrance // nil if there is none
 	// kill is where the process dies; nil if nowhere.
 	kill *killPoint
@@ -72,7 +73,7 @@ type process struct {
 	asleep chan struct{}
 	woke   time.Time
 	// recheck is when the removal of what a BackendPool leaves behind is looked at again.
-	recheck map[poolupdate.Ref]time.Time
+	recheck map[poolschedule.Ref]time.Time
 }
 
 // canary is a token that must be seen on the wire alone.
@@ -106,9 +107,9 @@ func (s *Stage) launch() error {
 	s.mu.Lock()
 	p := &process{
 		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, waiting: map[lb.LoadBalancerKey]int{},
-		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolupdate.Ref]time.Time{}, notBefore: map[poolupdate.Ref]time.Time{},
-		seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolupdate.Ref]entry{},
-		versions: map[poolupdate.Ref]int{}, learnt: map[poolupdate.Ref]entry{},
+		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolschedule.Ref]time.Time{}, notBefore: map[poolschedule.Ref]time.Time{},
+		seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolschedule.Ref]entry{},
+		versions: map[poolschedule.Ref]int{}, learnt: map[poolschedule.Ref]entry{},
 	}
 	for _, b := range s.cluster.bindings {
 		p.ledger[b.ref], p.notBefore[b.ref], p.versions[b.ref] = b.entry, b.notBefore, b.version

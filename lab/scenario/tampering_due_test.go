@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 var ofTime = []tampering{
@@ -46,7 +47,7 @@ var ofTime = []tampering{
 		for range 5 {
 			s.pool("web").added++
 			s.process.phase(s.pool("web").id, "get")
-			s.forge(poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true})
+			s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true})
 			s.sleep(2 * time.Second)
 		}
 	}},
@@ -55,7 +56,7 @@ var ofTime = []tampering{
 		for range 5 {
 			s.pool("web").added++
 			for _, r := range []poolupdate.Report{
-				{Outcome: poolupdate.Terminal, Admin: true, AdminRetryAt: time.Now().Add(time.Second)}, {Outcome: poolupdate.Unchanged, Settled: true},
+				{Outcome: poolwrite.Terminal, Admin: true, AdminRetryAt: time.Now().Add(time.Second)}, {Outcome: poolwrite.Unchanged, Settled: true},
 			} {
 				s.process.phase(s.pool("web").id, "get")
 				s.forge(r)
@@ -64,11 +65,11 @@ var ofTime = []tampering{
 		}
 	}},
 	{"in time", "a look was postponed, and nobody comes back to it", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Postponed, Drift: true, Requeued: true})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Postponed, Drift: true, Requeued: true})
 		s.sleep(41 * time.Second)
 	}},
 	{"in time", "a wait that nobody has asked for is longer than an interval", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Postponed, Requeued: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Postponed, Requeued: true, At: time.Now(), RetryAt: time.Now().Add(time.Minute)})
 	}},
 	{"in time", "an attempt has no end", func(_ *testing.T, s *Stage) {
 		s.process.phase(s.pool("web").id, "get")
@@ -87,11 +88,11 @@ var ofTime = []tampering{
 		s.sleep(time.Minute)
 		s.pool("web").ended = time.Now()
 		s.process.phase(s.pool("web").id, "get")
-		s.forge(poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true, Drift: true})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true, Drift: true})
 	}},
 	{"classes", "a closed gate ends the wait for a write", func(_ *testing.T, s *Stage) {
 		s.pool("web").last = answer{kind: "poll", status: 200}
-		s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Fault: &fault.Fault{Code: fault.CodeGateClosed}, Requeued: true, RetriesUsed: 1})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Fault: &fault.Fault{Code: fault.CodeGateClosed}, Requeued: true, RetriesUsed: 1})
 	}},
 }
 

@@ -16,7 +16,9 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // tampering breaks what a check watches, behind the back of everything.
@@ -67,17 +69,17 @@ var ofPools = []tampering{
 
 var ofAttempts = []tampering{
 	{"budget", "a look for drift is tried again although the change was given up", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")})
-		s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Drift: true, Requeued: true, RetriesUsed: 1})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Drift: true, Requeued: true, RetriesUsed: 1})
 	}},
-	{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forge(poolupdate.Report{Outcome: poolupdate.Retriable}) }},
+	{"budget", "given up too early", func(_ *testing.T, s *Stage) { s.forge(poolupdate.Report{Outcome: poolwrite.Retriable}) }},
 	{"budget", "another attempt after the last", func(_ *testing.T, s *Stage) {
 		for range 4 {
-			s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Requeued: true})
+			s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Requeued: true})
 		}
 	}},
 	{"budget", "waiting costs a retry", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Requeued: true, RetriesUsed: 2})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Requeued: true, RetriesUsed: 2})
 	}},
 	{"not before the time", "a parked pool is read", func(t *testing.T, s *Stage) {
 		do(t, s, "throttle pool=web code=Busy retry-after=60 times=1", "scale web nodes=(n2)", "clock 1s", "expect parked=web")
@@ -98,16 +100,16 @@ var ofAttempts = []tampering{
 	{"classes", "a conflict is terminal", func(t *testing.T, s *Stage) {
 		do(t, s, "conflict pool=web answer=409 times=1", "scale web nodes=(n2)", "clock 1s")
 		s.pool("web").last = answer{kind: "PUT", status: 409, forged: true}
-		s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}})
 	}},
 	{"classes", "a pool that is there is taken for gone", func(_ *testing.T, s *Stage) {
 		s.pool("web").last = answer{kind: "PUT", status: 404, forged: true}
-		s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Fault: &fault.Fault{Code: "X"}})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Stale, Fault: &fault.Fault{Code: "X"}})
 	}},
 	{"bounded queue", "operations of Services that nobody knows", func(_ *testing.T, s *Stage) {
 		for _, name := range strings.Fields("a b c d e f g h i j k") {
 			b := s.cluster.bindings["web"]
-			s.process.lanes.Add(poolupdate.Operation{Ref: b.ref, Pool: b.pool, Service: poolupdate.ServiceName{Name: name}})
+			s.process.lanes.Add(poolschedule.Operation{Ref: b.ref, Pool: b.pool, Service: poolschedule.ServiceName{Name: name}})
 		}
 	}},
 }
@@ -135,7 +137,7 @@ var ofLocks = []tampering{
 	{"one leads", "a record of one after whom another leads", func(t *testing.T, s *Stage) {
 		b := s.cluster.bindings["web"]
 		s.process.former = true
-		_ = s.process.Record(t.Context(), b.ref, poolupdate.Intent{Written: s.process.ledger[b.ref].written})
+		_ = s.process.Record(t.Context(), b.ref, poolwrite.Intent{Written: s.process.ledger[b.ref].written})
 	}},
 	{"order of locks", "a lane waits with the lease in hand", func(_ *testing.T, s *Stage) {
 		s.process.lease = newEntrance(s.process, time.Minute)
@@ -165,41 +167,41 @@ var ofLocks = []tampering{
 
 var ofWords = []tampering{
 	{"words", "a look for drift tells again what a change was given up for", func(_ *testing.T, s *Stage) {
-		failed := poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")}
+		failed := poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X"}, Failed: told("web")}
 		s.forge(failed)
 		failed.Drift = true
 		s.forge(failed)
 	}},
 	{"words", "a stale pool is told of", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Stale, Failed: told("web")})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Stale, Failed: told("web")})
 	}},
 	{"words", "one attempt tells the same twice", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Retriable, Requeued: true, RetriesUsed: 1, Retrying: append(told("web"), told("web")...)})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Retriable, Requeued: true, RetriesUsed: 1, Retrying: append(told("web"), told("web")...)})
 	}},
 	{"words", "a pool that was level all along is told of", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Unchanged, Settled: true, Updated: told("web")})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true, Updated: told("web")})
 	}},
 	{"words", "a Service that is gone is told", func(t *testing.T, s *Stage) {
 		do(t, s, "delete-service web", "clock 10s")
-		s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Failed: told("web")})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Failed: told("web")})
 	}},
 	{"words", "a dead process speaks", func(t *testing.T, s *Stage) {
 		p := s.process
 		s.stop("")
-		p.Report(t.Context(), poolupdate.Report{Pool: s.pool("web").id, Outcome: poolupdate.Shutdown})
+		p.Report(t.Context(), poolupdate.Report{Pool: s.pool("web").id, Outcome: poolwrite.Shutdown})
 	}},
 	{"words", "a process that dies before the answer to a write of several pools says how that ended", func(t *testing.T, s *Stage) {
 		p, web := s.process, s.pool("web")
 		s.jointOf(web.id.LoadBalancer).pools, web.attempt = []*pool{web}, &attempt{together: true}
 		s.stop("")
-		p.Report(t.Context(), poolupdate.Report{Pool: web.id, Outcome: poolupdate.Written, Settled: true})
+		p.Report(t.Context(), poolupdate.Report{Pool: web.id, Outcome: poolwrite.Written, Settled: true})
 	}},
 	{"observations", "a success and a failure at once", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Written, Settled: true, Updated: told("web"), Failed: told("web")})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Updated: told("web"), Failed: told("web")})
 	}},
 	{"no secret", "a log line", func(_ *testing.T, s *Stage) { s.log.Info("calling", "authorization", "Bearer "+canary) }},
 	{"no secret", "a fault", func(_ *testing.T, s *Stage) {
-		s.forge(poolupdate.Report{Outcome: poolupdate.Terminal, Fault: &fault.Fault{Code: "X", Err: errors.New("sent " + canary)}})
+		s.forge(poolupdate.Report{Outcome: poolwrite.Terminal, Fault: &fault.Fault{Code: "X", Err: errors.New("sent " + canary)}})
 	}},
 }
 
@@ -262,8 +264,8 @@ func (s *Stage) forge(r poolupdate.Report) {
 	s.process.Report(context.Background(), r)
 }
 
-func told(name string) []poolupdate.ServiceName {
-	return []poolupdate.ServiceName{{Namespace: namespace, Name: name}}
+func told(name string) []poolschedule.ServiceName {
+	return []poolschedule.ServiceName{{Namespace: namespace, Name: name}}
 }
 
 func writeTwice(t *testing.T, s *Stage) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // joint is an attempt of several pools by one write of their load balancer. Which they are
@@ -202,7 +202,7 @@ func (s *Stage) about(c call) []*pool {
 
 // turn is how much later the record of a BackendPool comes than those of the same instant,
 // so that they come in their order.
-func (s *Stage) turn(ref poolupdate.Ref) time.Duration {
+func (s *Stage) turn(ref poolschedule.Ref) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.sorted(), func(k *pool) bool { return k.id.Name == ref.Name })
@@ -210,7 +210,7 @@ func (s *Stage) turn(ref poolupdate.Ref) time.Duration {
 }
 
 // asks notes that an operation is about to be attempted. The caller holds s.mu.
-func (s *Stage) asks(op poolupdate.Operation, k *pool) {
+func (s *Stage) asks(op poolschedule.Operation, k *pool) {
 	j := s.jointOf(op.Pool.LoadBalancer)
 	for _, other := range j.asked {
 		if other == k {

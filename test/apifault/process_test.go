@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -51,7 +52,7 @@ type counting struct {
 // Report implements poolupdate.Reporter.
 func (c counting) Report(ctx context.Context, r poolupdate.Report) {
 	c.s.mu.Lock()
-	for reason, names := range map[string][]poolupdate.ServiceName{
+	for reason, names := range map[string][]poolschedule.ServiceName{
 		backendpool.EventUpdated: r.Updated, backendpool.EventRetrying: r.Retrying, backendpool.EventFailed: r.Failed,
 	} {
 		if len(names) > 0 {

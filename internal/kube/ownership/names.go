@@ -9,7 +9,7 @@ import (
 
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/service"
 )
 
@@ -56,7 +56,7 @@ func (o *Pools) contender(s *corev1.Service) service.Contender {
 			}
 		}
 	}
-	for _, p := range o.View.PoolsOf(poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
+	for _, p := range o.View.PoolsOf(poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Name}) {
 		if o.Made(p) {
 			one.Has = append(one.Has, p.Spec.PoolName)
 		}

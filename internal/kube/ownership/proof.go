@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/service"
 )
 
@@ -99,7 +99,7 @@ func (o *Pools) servedService(p *v1alpha1.BackendPool) *corev1.Service {
 	if p.Spec.ServiceRef == nil {
 		return nil
 	}
-	s := o.View.Service(poolupdate.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name})
+	s := o.View.Service(poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name})
 	if s == nil || !o.View.Serving.Ours(s) && !o.View.Serving.Held(s) {
 		return nil
 	}

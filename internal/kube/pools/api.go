@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // API is the API server as far as BackendPools are concerned.
@@ -29,7 +29,7 @@ type API struct {
 }
 
 // Load implements backendpool.API.
-func (a API) Load(ctx context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPool, error) {
+func (a API) Load(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
 	p := &v1alpha1.BackendPool{}
 	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, p)
 	switch {
@@ -42,7 +42,7 @@ func (a API) Load(ctx context.Context, ref poolupdate.Ref) (*v1alpha1.BackendPoo
 }
 
 // Apply implements backendpool.API by server-side apply.
-func (a API) Apply(ctx context.Context, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return "", fmt.Errorf("its fields: %w", err)
@@ -69,7 +69,7 @@ const finalizerDeadline = 10 * time.Second
 
 // SetFinalizer implements backendpool.API. It works on a fresh copy: the cache is
 // stripped, and our own status writes make it old.
-func (a API) SetFinalizer(ctx context.Context, ref poolupdate.Ref, want bool) error {
+func (a API) SetFinalizer(ctx context.Context, ref poolschedule.Ref, want bool) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		ctx, cancel := context.WithTimeout(ctx, finalizerDeadline) // one that cannot be reached holds up no other pool
 		defer cancel()

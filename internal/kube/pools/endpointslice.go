@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // servicesOfSlice maps a slice to its Service. An update is mapped by its old and its
@@ -28,7 +28,7 @@ func (r *Reconciler) servicesOfSlice(_ context.Context, obj client.Object) []rec
 
 // ifBound is the request of a Service that a BackendPool refers to. Nobody needs to
 // hear of others: a BackendPool that comes later is reconciled for itself.
-func (r *Reconciler) ifBound(name poolupdate.ServiceName) []reconcile.Request {
+func (r *Reconciler) ifBound(name poolschedule.ServiceName) []reconcile.Request {
 	if name.Name == "" || len(r.view.PoolsOf(name)) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/words"
 )
@@ -36,7 +37,7 @@ func (e reporter) OnPool(p *v1alpha1.BackendPool, event backendpool.Event) {
 }
 
 // OnService implements backendpool.Events.
-func (e reporter) OnService(name poolupdate.ServiceName, event backendpool.Event) {
+func (e reporter) OnService(name poolschedule.ServiceName, event backendpool.Event) {
 	if s := e.view.Service(name); s != nil {
 		e.events.Add(s, event.Kind, event.Reason, event.Text)
 	}
@@ -48,7 +49,7 @@ func (e reporter) Spares(p *v1alpha1.BackendPool, is backendpool.Entitlement, se
 		Kind: corev1.EventTypeWarning, Reason: EventHeldBack,
 		Text: words.Sentence("Pool "+p.Spec.PoolName+": "+backendpool.SparedMessage(set), words.MaxMessage),
 	}
-	if is.Service != (poolupdate.ServiceName{}) {
+	if is.Service != (poolschedule.ServiceName{}) {
 		e.OnService(is.Service, event)
 	} else if now := e.view.Pool(p.Namespace, p.Name); now != nil {
 		e.OnPool(now, event)

@@ -15,12 +15,12 @@ import (
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // servicesOnNode maps a node to the Services that have an endpoint on it.
 func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reconcile.Request {
-	seen := map[poolupdate.ServiceName]struct{}{}
+	seen := map[poolschedule.ServiceName]struct{}{}
 	var requests []reconcile.Request
 	for _, s := range view.List[discoveryv1.EndpointSlice](r.view.Slices, view.SlicesByNode, obj.GetName()) {
 		name := view.ServiceOfSlice(s)

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // cluster implements backendpool.Cluster.
@@ -20,7 +20,7 @@ func (v cluster) Pool(namespace, name string) *v1alpha1.BackendPool {
 	return v.snap.Pool(namespace, name)
 }
 
-func (v cluster) PoolsOf(service poolupdate.ServiceName) []*v1alpha1.BackendPool {
+func (v cluster) PoolsOf(service poolschedule.ServiceName) []*v1alpha1.BackendPool {
 	return v.snap.PoolsOf(service)
 }
 
@@ -28,7 +28,7 @@ func (v cluster) PoolsAt(pool lb.PoolKey) []*v1alpha1.BackendPool { return v.sna
 
 func (v cluster) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return v.snap.Target(p) }
 
-func (v cluster) Service(name poolupdate.ServiceName) (backendpool.Service, bool) {
+func (v cluster) Service(name poolschedule.ServiceName) (backendpool.Service, bool) {
 	s := v.snap.Service(name)
 	if s == nil {
 		return backendpool.Service{}, false

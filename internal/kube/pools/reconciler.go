@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -57,7 +58,7 @@ func New(c Config) *Reconciler {
 	r := &Reconciler{Statuses: c.Statuses, view: c.View, poolsOfBalanced: c.OfLoadBalancer}
 	r.Controller = backendpool.New(backendpool.Config{
 		Cluster: cluster{c.View}, Owner: c.Owner, Events: reporter{c.View, c.Events, c.AdminStates},
-		Queue:        func(ref poolupdate.Ref) { r.Queue(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) },
+		Queue:        func(ref poolschedule.Ref) { r.Queue(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) },
 		RecheckAfter: c.RecheckAfter, ReleaseAgainAfter: c.ReleaseAgainAfter, Log: c.Log,
 	}, c.Statuses)
 	return r

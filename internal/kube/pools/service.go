@@ -14,25 +14,25 @@ import (
 
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // reconcileEndpoints queues an operation for each pool of a Service that is not known to
 // be level.
 func (r *Reconciler) reconcileEndpoints(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	name := poolupdate.ServiceName{Namespace: req.Namespace, Name: req.Name}
+	name := poolschedule.ServiceName{Namespace: req.Namespace, Name: req.Name}
 	return workqueue.Result(ctx, r.EndpointsChanged(ctx, name, time.Now()), 0)
 }
 
 // boundService maps a Service to itself, if a BackendPool refers to it.
 func (r *Reconciler) boundService(_ context.Context, obj client.Object) []reconcile.Request {
-	return r.ifBound(poolupdate.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()})
+	return r.ifBound(poolschedule.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()})
 }
 
 // poolsOfService maps a Service to the BackendPools that refer to it, and to those of its pools.
 func (r *Reconciler) poolsOfService(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, p := range r.view.PoolsOf(poolupdate.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
+	for _, p := range r.view.PoolsOf(poolschedule.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 	}
 	if s, ok := obj.(*corev1.Service); ok {

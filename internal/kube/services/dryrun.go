@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	planview "weir.dev/weir/internal/rehearse/view"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
@@ -33,7 +33,7 @@ func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, req
 	if !holds {
 		return planview.Plan{}.Brief(), nil
 	}
-	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (poolupdate.Desired, error) {
+	refused, err := r.DryRun(ctx, req, func(pool service.Pool) (poolwrite.Desired, error) {
 		return v.desiredOf(v.r.view.ServiceObject(s), req.On, pool)
 	}, v.r.view.Draining != nil)
 	switch {
@@ -46,9 +46,9 @@ func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, req
 }
 
 // desiredOf is what a pool of a Service has to hold, which may have no BackendPool yet.
-func (v serviceRehearser) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (poolupdate.Desired, error) {
+func (v serviceRehearser) desiredOf(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) (poolwrite.Desired, error) {
 	p := v.r.own.For(s, on, pool)
-	desired := poolupdate.Desired{}
+	desired := poolwrite.Desired{}
 	if is := v.r.view.Pool(p.Namespace, p.Name); is != nil {
 		p = is
 		if e := v.r.own.Statuses.Known(backendpool.RefOf(is)); e != nil {

@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/servicelb"
 	"weir.dev/weir/internal/words"
 )
@@ -148,7 +148,7 @@ func (l serviceLedger) Contested(ctx context.Context, v servicelb.Service, conte
 // Served implements servicelb.Ledger.
 func (l serviceLedger) Served(s servicelb.Service) {
 	name := view.NamespacedName(s.Name)
-	for _, p := range l.view.PoolsOf(poolupdate.ServiceName{Namespace: name.Namespace, Name: name.Name}) {
+	for _, p := range l.view.PoolsOf(poolschedule.ServiceName{Namespace: name.Namespace, Name: name.Name}) {
 		l.pools.Queue(client.ObjectKeyFromObject(p))
 	}
 }

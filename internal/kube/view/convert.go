@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // SliceOf converts a slice. The API leaves conditions unset: ready then means yes,
@@ -42,8 +42,8 @@ func SliceOf(s *discoveryv1.EndpointSlice) membership.Slice {
 }
 
 // ServiceOfSlice names the Service that a slice belongs to; no name if it has none.
-func ServiceOfSlice(s *discoveryv1.EndpointSlice) poolupdate.ServiceName {
-	return poolupdate.ServiceName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+func ServiceOfSlice(s *discoveryv1.EndpointSlice) poolschedule.ServiceName {
+	return poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 }
 
 // nodeOf converts a node.

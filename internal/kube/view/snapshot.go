@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
-	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolschedule"
 )
 
 // Snapshot reads the informers' stores. The objects in there are shared: they are
@@ -101,7 +101,7 @@ func (s *Snapshot) Pool(namespace, name string) *v1alpha1.BackendPool {
 }
 
 // Service returns a Service, or nil.
-func (s *Snapshot) Service(name poolupdate.ServiceName) *corev1.Service {
+func (s *Snapshot) Service(name poolschedule.ServiceName) *corev1.Service {
 	return Get[corev1.Service](s.Services, Key(name.Namespace, name.Name))
 }
 
@@ -172,7 +172,7 @@ func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool
 func (s *Snapshot) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return s.Placement.Of(p) }
 
 // PoolsOf returns the BackendPools that refer to a Service.
-func (s *Snapshot) PoolsOf(service poolupdate.ServiceName) []*v1alpha1.BackendPool {
+func (s *Snapshot) PoolsOf(service poolschedule.ServiceName) []*v1alpha1.BackendPool {
 	return List[v1alpha1.BackendPool](s.Pools, PoolsByService, Key(service.Namespace, service.Name))
 }
 

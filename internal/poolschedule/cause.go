@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolschedule
+
+import (
+	"slices"
+	"time"
+)
+
+// Cause says for which kinds of operations an attempt was made. What it only took along
+// counts once it is settled, too.
+type Cause struct{ Member, fresh, Admin bool }
+
+// CauseOf returns what an attempt at operations was made for.
+func CauseOf(ops []Operation, settled bool) Cause {
+	var c Cause
+	for _, op := range ops {
+		if op.Carried && !settled {
+			continue
+		}
+		c.fresh = c.fresh || op.fresh()
+		c.Admin = c.Admin || op.Admin
+		c.Member = c.Member || op.Member() && !op.Carried
+	}
+	return c
+}
+
+// OnlyCarried reports whether what was due is gone, and only what it was to take along is left: that
+// waits for its own time.
+func OnlyCarried(ops []Operation) bool {
+	return !slices.ContainsFunc(ops, func(op Operation) bool { return !op.Carried })
+}
+
+// OldestChange returns when the oldest change of the membership was seen.
+func OldestChange(ops []Operation) time.Time {
+	var oldest time.Time
+	for _, op := range ops {
+		if op.Member() {
+			oldest = Earlier(oldest, op.ChangedAt)
+		}
+	}
+	return oldest
+}

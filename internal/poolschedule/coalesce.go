@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolschedule
+
+import "slices"
+
+// Coalesce appends newer operations to older ones, except those that an older one
+// stands for already. One that speaks for a Service takes the place of one of the same
+// BackendPool that speaks for nobody.
+func Coalesce(older []Operation, newer ...Operation) []Operation {
+	for _, op := range newer {
+		if op.Admin {
+			older = coalesceAdmin(older, op)
+			continue
+		}
+		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
+			older[at].ChangedAt = Earlier(older[at].ChangedAt, op.ChangedAt)
+			older[at].New = older[at].New || op.New
+			continue
+		}
+		nobodys := slices.IndexFunc(older, func(o Operation) bool {
+			return o.fresh() && op.fresh() && o.Ref == op.Ref && o.Service == ServiceName{}
+		})
+		if nobodys < 0 {
+			older = append(older, op)
+			continue
+		}
+		op.QueuedAt, op.ChangedAt = older[nobodys].QueuedAt, Earlier(older[nobodys].ChangedAt, op.ChangedAt)
+		op.New = op.New || older[nobodys].New
+		older[nobodys] = op
+	}
+	return older
+}
+
+// coalesceAdmin keeps one admin operation a pool, the newest.
+func coalesceAdmin(older []Operation, op Operation) []Operation {
+	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
+	if at < 0 {
+		return append(older, op)
+	}
+	older[at] = op.absorb(older[at])
+	return older
+}

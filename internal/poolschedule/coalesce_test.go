@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolschedule
+
+import "testing"
+
+// A change that speaks for the same Service stands for the fill, and hurries all the same.
+func TestAFillCoalesces(t *testing.T) {
+	op := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, QueuedAt: seconds(0)}
+	all := Coalesce([]Operation{op}, op.AsFill(seconds(1)))
+	if len(all) != 1 || !all[0].New || !all[0].QueuedAt.Equal(seconds(0)) || !all[0].ChangedAt.Equal(seconds(1)) {
+		t.Errorf("%+v", all)
+	}
+	nobodys := Operation{Ref: op.Ref, Pool: web, New: true, QueuedAt: seconds(0)}
+	if all = Coalesce([]Operation{nobodys}, op); len(all) != 1 || !all[0].New || all[0].Service != op.Service {
+		t.Errorf("%+v", all)
+	}
+}
+
+// What is queued for nobody becomes the change of the Service that came back.
+func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
+	removal := Operation{Ref: Ref{Name: "web"}, Pool: web, QueuedAt: seconds(1), ChangedAt: seconds(1)}
+	back := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, QueuedAt: seconds(5), ChangedAt: seconds(5)}
+	got := Coalesce([]Operation{removal}, back)
+	if len(got) != 1 || got[0].Service != back.Service || !got[0].QueuedAt.Equal(seconds(1)) || !got[0].ChangedAt.Equal(seconds(1)) {
+		t.Errorf("%+v", got)
+	}
+	if got = Coalesce([]Operation{back}, removal); len(got) != 2 {
+		t.Errorf("a removal stays beside the change of a Service that may be gone: %+v", got)
+	}
+	retried := removal
+	retried.RetryCount = 1
+	if got = Coalesce([]Operation{retried}, back); len(got) != 2 {
+		t.Errorf("one that has consumed a retry keeps its counter: %+v", got)
+	}
+}

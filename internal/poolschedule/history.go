@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolschedule
+
+import (
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+// History is what a lane remembers of a pool.
+type History struct {
+	Passes      passes
+	LastAttempt time.Time
+	// HoldUntil is set while something of our own was not ready.
+	HoldUntil time.Time
+	Postponed int
+	Writes    poolwrite.Memory
+	// Trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
+	// so; zero if neither.
+	Trouble time.Time
+	// NotBefore is the latest time that a Retry-After for this pool named. It outlives
+	// the operation that met it.
+	NotBefore time.Time
+	// GaveUp is what the pool's last change was given up for; empty if it was not.
+	GaveUp string
+	// Apart is true for a pool that is to have no part in writes of the whole load balancer:
+	// one was refused that it was in, or its own was.
+	Apart bool
+	// Owed is true after such a write that was nobody's attempt and may have landed: a pool that
+	// is found level then was written, and whoever waits for that has not heard of it.
+	Owed bool
+	// lastAdmin is when the last attempt began that a change of admin states caused.
+	lastAdmin time.Time
+}
+
+// Remember brings a pool's history up to date after an attempt that was made for a cause. refused is
+// true if the pool was refused by itself after a write of the load balancer was: it is what that was
+// refused for. A pass is spent by fresh work alone: a retry has waited its interval already.
+func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, start, now time.Time, interval time.Duration) (next History, refused bool) {
+	if outcome == poolwrite.Postponed {
+		h.Postponed++
+		h.HoldUntil = now.Add(backoff.Doubling{First: time.Second, Max: interval}.After(h.Postponed))
+		return h, refused
+	}
+	switch outcome {
+	case poolwrite.Written, poolwrite.Unchanged:
+		h.Apart = false
+	case poolwrite.Terminal, poolwrite.Refused:
+		if f != nil && f.Exhausted() {
+			break // that is nothing about the pool
+		}
+		h.Apart, refused = true, h.Apart
+	}
+	h.Postponed, h.HoldUntil = 0, time.Time{}
+	if by.Member {
+		h.LastAttempt = start
+	}
+	if by.Admin {
+		h.lastAdmin = start
+	}
+	if by.fresh {
+		h.Passes = h.Passes.take(start, interval)
+	}
+	return h, refused
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolwrite
+
+import (
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// Changes says what is to be changed. An address that joins as Down is a change of both.
+func (c Change) Changes() (addresses, states bool) {
+	return c.add+c.remove > 0, c.alter > 0 || len(c.Downed) > 0
+}
+
+// took compares what was there, what was written and what is shown.
+func took(before, written, shown []netip.Addr) behaviour.Answer {
+	switch {
+	case slices.Equal(before, written): // nothing to see
+		return ""
+	case slices.Equal(shown, written):
+		return behaviour.Taken
+	case slices.Equal(shown, before):
+		return behaviour.Ignored
+	}
+	return ""
+}
+
+// downIn returns which addresses are Down of those that a change is about and that were there
+// before it.
+func downIn(p lb.Pool, todo Change) []netip.Addr {
+	var down []netip.Addr
+	for _, a := range p.Addresses {
+		if _, ours := todo.states[a.IP]; ours && a.AdminState == lb.Down && !slices.Contains(todo.added, a.IP) {
+			down = append(down, a.IP)
+		}
+	}
+	return sorted(down)
+}
+
+// After is a pool that was written with its load balancer: how it was before, what it had to
+// become, and how the load balancer shows it that is read after the write.
+type After struct {
+	Before lb.Pool
+	Todo   Change
+	Shown  lb.Pool
+}
+
+// Showed is what pools say after a write of how Azure takes it: empty
+// for a change that the write did not make, that somebody else has overwritten since, or of
+// which one pool shows this and another that.
+func Showed(pools []After) map[wholewrite.Change]behaviour.Answer {
+	all := map[wholewrite.Change]behaviour.Answer{}
+	both := map[wholewrite.Change]bool{}
+	add := func(c wholewrite.Change, a behaviour.Answer) {
+		both[c] = both[c] || a != "" && all[c] != "" && all[c] != a
+		if a != "" {
+			all[c] = a
+		}
+	}
+	for _, p := range pools {
+		s := p.Shown
+		if s.Provisioning == lb.Updating || s.Provisioning == lb.Failed {
+			continue
+		}
+		addresses, states := p.Todo.Changes()
+		if addresses {
+			add(wholewrite.Addresses, took(sortedIPs(p.Before.Addresses), sortedIPs(p.Todo.Next.Addresses), sortedIPs(s.Addresses)))
+		}
+		if states {
+			add(wholewrite.AdminStates, took(downIn(p.Before, p.Todo), downIn(p.Todo.Next, p.Todo), downIn(s, p.Todo)))
+		}
+	}
+	for c, is := range both {
+		if is {
+			delete(all, c)
+		}
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolwrite
+
+import (
+	"net/netip"
+	"testing"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// What a write has shown of Azure: of two pools at most, each as it was, as it was written, and as
+// it is shown.
+func TestWhatAWriteShows(t *testing.T) {
+	const one, two, both = "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2"
+	const down, twoDown = "n1=10.0.0.1/Down", "n1=10.0.0.1/Down n2=10.0.0.2/Down"
+	for _, tt := range []struct {
+		about             string
+		pools             [][3]string
+		addresses, states behaviour.Answer
+	}{
+		{"taken", [][3]string{{one, both, both}}, behaviour.Taken, ""},
+		{"ignored", [][3]string{{one, both, one}}, behaviour.Ignored, ""},
+		{"somebody else has written", [][3]string{{one, both, "vm=10.9.9.9"}}, "", ""},
+		{"it is gone", [][3]string{{one, both, "-"}}, "", ""},
+		{"one so, one so", [][3]string{{one, both, one}, {two, both, both}}, "", ""},
+		{"both so", [][3]string{{one, both, one}, {two, both, two}}, behaviour.Ignored, ""},
+		{"one so, of the other nothing is known", [][3]string{{one, both, one}, {two, both, "-"}}, behaviour.Ignored, ""},
+		{"states taken", [][3]string{{one, down, down}}, "", behaviour.Taken},
+		{"states ignored", [][3]string{{one, down, one}}, "", behaviour.Ignored},
+		{"taken back", [][3]string{{down, one, one}}, "", behaviour.Taken},
+		{"taken back and ignored", [][3]string{{down, one, down}}, "", behaviour.Ignored},
+		{"one of two states", [][3]string{{both, twoDown, down + " " + two}}, "", ""},
+		{"addresses and not states", [][3]string{{one, "n1=10.0.0.1/Down n2=10.0.0.2", both}}, behaviour.Taken, behaviour.Ignored},
+		{"one that joins as Down says nothing of those that are there", [][3]string{{one, "n1=10.0.0.1 n2=10.0.0.2/Down", both}}, behaviour.Taken, ""},
+	} {
+		var pools []After
+		for _, p := range tt.pools {
+			before := lb.Pool{Addresses: addresses(p[0])}
+			mine := ours{written: map[netip.Addr]struct{}{}, down: map[netip.Addr]struct{}{}}
+			for _, a := range before.Addresses {
+				mine.written[a.IP] = struct{}{}
+				if isDown(a) {
+					mine.down[a.IP] = struct{}{}
+				}
+			}
+			if p[2] != "-" {
+				pools = append(pools, After{before, apply(before, addresses(p[1]), mine), lb.Pool{Addresses: addresses(p[2])}})
+			}
+		}
+		got := Showed(pools)
+		if got[wholewrite.Addresses] != tt.addresses || got[wholewrite.AdminStates] != tt.states {
+			t.Errorf("%s: got %v, want addresses %q and admin states %q", tt.about, got, tt.addresses, tt.states)
+		}
+	}
+}
