@@ -3,6 +3,7 @@
 package kube_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +15,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/pools"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/lab/armemu"
 )
@@ -468,11 +470,11 @@ func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	status := &v1alpha1.BackendPoolStatus{PoolID: "x"}
 	s.delete(&v1alpha1.BackendPool{}, "web")
 	s.goes("web")
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, kube.ErrGone) {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, backendpool.ErrGone) {
 		t.Errorf("no such object: %v", err)
 	}
 	s.binds("web", "none", hold)
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, kube.ErrGone) {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, backendpool.ErrGone) {
 		t.Errorf("another UID: %v", err)
 	}
 	if got := s.status("web").PoolID; got != "" {
@@ -480,10 +482,16 @@ func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	}
 	bad := &v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{{Type: "Synced", Status: "Perhaps"}}}
 	ref.UID = string(get[v1alpha1.BackendPool](s, s.ns, "web").UID)
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, bad); err == nil || errors.Is(err, kube.ErrGone) {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, bad); err == nil || errors.Is(err, backendpool.ErrGone) {
 		t.Errorf("a status that the API does not take: %v", err)
 	}
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); err != nil {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, status); err != nil {
 		t.Errorf("the same object in a later version: %v", err)
 	}
+}
+
+// applyStatus writes a status to an API server that showed this version last.
+func applyStatus(ctx context.Context, to client.Client, ref poolupdate.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
+	_, _, err := backendpool.NewStatuses(pools.API{Reader: to, Status: to.Status(), Writer: to}).Apply(ctx, ref, version, status, nil)
+	return err
 }
