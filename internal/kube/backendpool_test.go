@@ -364,9 +364,7 @@ func TestRestart(t *testing.T) {
 	s.hasNode(1)
 	s.hasNode(2)
 	for _, name := range []string{"web", "quiet", "gone", "parked", "paused"} {
-		s.hasService(name, corev1.ServiceTypeLoadBalancer)
-		s.hasSlice(name, name, s.on(1))
-		s.binds(name, name)
+		s.serves(name)
 		s.holds(name, s.ip(1))
 	}
 	if err := controller.stop(); err != nil {
@@ -377,22 +375,14 @@ func TestRestart(t *testing.T) {
 	s.delete(&corev1.Service{}, "gone")
 	// What a killed writer leaves behind: recorded, written, not trimmed.
 	orphan := s.ip(99)
-	p := get[v1alpha1.BackendPool](s, s.ns, "web")
-	p.Status.WrittenAddresses = append(p.Status.WrittenAddresses, orphan)
-	if err := api.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	s.editsStatus("web", func(is *v1alpha1.BackendPoolStatus) { is.WrittenAddresses = append(is.WrittenAddresses, orphan) })
 	s.azurePool("web", s.ip(1), orphan)
 	// And two pools for which Azure had asked for patience, of which one is paused.
-	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
 	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
+	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
 	for _, name := range []string{"parked", "paused"} {
 		sent[name] = len(s.sent(name))
-		p = get[v1alpha1.BackendPool](s, s.ns, name)
-		p.Status.NextEligibleAt = &asked
-		if err := api.Status().Update(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		s.editsStatus(name, func(is *v1alpha1.BackendPoolStatus) { is.NextEligibleAt = &asked })
 	}
 
 	var err error
@@ -420,17 +410,34 @@ func TestRestart(t *testing.T) {
 	if c := meta.FindStatusCondition(s.status("parked").Conditions, v1alpha1.ConditionParked); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRetryAfter {
 		t.Errorf("parked before the restart, and after it: %+v", c)
 	}
-	for _, name := range []string{"parked", "paused"} {
-		s.until(func() string {
-			if len(s.sent(name)) == sent[name] {
-				return name + " was not looked at"
-			}
-			return ""
-		})
-		s.holds(name, s.ip(1))
-		if first := s.sent(name)[sent[name]]; first.Before(asked.Time) {
-			t.Errorf("%s was called %s before the time that Azure had named", name, asked.Sub(first))
+	for name, before := range sent {
+		s.waited(name, before, asked.Time)
+	}
+}
+
+// editsStatus changes the status of a BackendPool while no controller runs.
+func (s *scene) editsStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
+	s.Helper()
+	p := get[v1alpha1.BackendPool](s, s.ns, name)
+	edit(&p.Status)
+	if err := api.Status().Update(s.Context(), p); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// waited checks that a pool is asked for once more than before, not before this time, and holds
+// the first node.
+func (s *scene) waited(name string, before int, until time.Time) {
+	s.Helper()
+	s.until(func() string {
+		if len(s.sent(name)) == before {
+			return name + " was not looked at"
 		}
+		return ""
+	})
+	s.holds(name, s.ip(1))
+	if first := s.sent(name)[before]; first.Before(until) {
+		s.Errorf("%s was called %s before the time that Azure had named", name, until.Sub(first))
 	}
 }
 

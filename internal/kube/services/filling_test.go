@@ -5,7 +5,6 @@ package services_test
 import (
 	"testing"
 
-
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
