@@ -37,7 +37,7 @@ var (
 	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process"}
 	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
-	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes")
+	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
 	kubeLeaves = []string{"internal/kube/apiserver", "internal/kube/workqueue", "internal/kube/events", "internal/kube/leases"}
 )
 
@@ -81,6 +81,7 @@ func rules() []rule {
 		all = append(all, rule{pkg, []string{module}, nil, "tests of any room use it, those inside of a package too"})
 	}
 	return append(all,
+		rule{"test/objects", []string{module}, []string{module + "api/v1alpha1"}, "tests of any room use it, those inside of a package too"},
 		rule{"internal/adminstate", []string{"context", "sync", "log/slog"}, nil, "which nodes drain is decided from values alone"},
 		rule{"internal/rehearse/view", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
@@ -88,6 +89,8 @@ func rules() []rule {
 		rule{"internal/kube/pools", within([]string{"internal/kube/services", "internal/kube/ownership"}), nil, "whose a pool is, and who of its Services hears of it, are ports of package backendpool"},
 		rule{"internal/kube/services", within([]string{"internal/kube/pools"}), nil, "each has a port of its own for the other"},
 		rule{"internal/kube/ownership", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/events", "internal/kube/workqueue"}), nil, "whose a pool is is decided by who writes nothing"},
+		rule{"internal/kube/nodes", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/ownership"}), nil, "what becomes of Nodes is decided by who knows no pools"},
+		rule{"internal/kube/record", within([]string{"internal/kube"}), []string{module + "internal/kube/record", module + "internal/kube/view", module + "internal/kube/apiserver"}, "it reads and writes one ConfigMap"},
 		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},
 		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
 		rule{"lab/apiserver", []string{module, azure}, nil, "the API server knows Kubernetes, and nothing of who uses it"},

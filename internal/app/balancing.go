@@ -74,8 +74,8 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := balancer.Config{
-		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster.LoadBalancers(), Behaviour: o.known,
-		Done: cluster.LoadBalancers().Ensured, Overtaken: overtaken, Log: o.Log,
+		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster.Services, Behaviour: o.known,
+		Done: cluster.Services.Ensured, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker

@@ -11,7 +11,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/leave"
 	"weir.dev/weir/internal/kube/view"
 )
 
@@ -38,7 +39,7 @@ func Leave(ctx context.Context, o LeaveOptions) error {
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	holder, namespace, err := kube.Leads(ctx, api, leaseName, time.Now())
+	holder, namespace, err := leases.Leader(ctx, api, leaseName, time.Now())
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
@@ -47,7 +48,7 @@ func Leave(ctx context.Context, o LeaveOptions) error {
 			holder, namespace, leaseName, namespace)
 	}
 	var failed error
-	l := kube.Leaving{API: api, DryRun: o.DryRun, Say: func(text string) {
+	l := leave.Leaving{API: api, DryRun: o.DryRun, Say: func(text string) {
 		if _, err := fmt.Fprintln(o.Out, text); err != nil {
 			failed = err
 		}

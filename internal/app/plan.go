@@ -13,6 +13,8 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/kube/record"
 	kubeview "weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/rehearse/view"
@@ -71,20 +73,20 @@ type planning struct {
 	cfg      config.Config
 	settings balancer.Settings
 	client   *azure.Client
-	cluster  *kube.Offline
-	objects  kube.Objects
-	record   kube.Record // of the cluster, if it can be read
+	cluster  *offline.Cluster
+	objects  offline.Objects
+	record   record.Record // of the cluster, if it can be read
 }
 
 // rehearse plans for the objects, which are put where the controller would see them.
 func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
-	p.cluster = kube.NewOffline(kube.Options{
+	p.cluster = offline.New(kube.Options{
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
 	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: p.cluster.LoadBalancers(), Behaviour: p.known}, p.client)
-	namespace := kube.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
-	p.cluster.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
+	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
+	p.cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change
 		if s := &p.objects.Services[i]; p.Service != "" && p.scope().Has(s.Namespace, s.Name) && kubeview.DryRunValid(s) {
 			delete(s.Annotations, kubeview.DryRunAnnotation)

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/internal/kube/view"
 )
 
@@ -26,7 +26,7 @@ func (p *planning) gather(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.objects, err = kube.ReadObjects(ctx, server, true); err != nil {
+	if p.objects, err = offline.Read(ctx, server, true); err != nil {
 		return fmt.Errorf("API server %s: %w", host, err)
 	}
 	p.record = readRecord(ctx, server, p.objects)

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/removal"
@@ -17,12 +18,12 @@ import (
 
 // readRecord looks for the record where Weir is, or is installed. Whoever plans may have no right
 // to read it, and what it would say is in the plan all the same: new load balancers.
-func readRecord(ctx context.Context, reader client.Reader, objects kube.Objects) kube.Record {
-	r, err := kube.ReadRecord(ctx, reader, kube.NamespaceOfNodePools(objects.Pools, shippedNamespace))
+func readRecord(ctx context.Context, reader client.Reader, objects offline.Objects) record.Record {
+	r, err := record.Read(ctx, reader, offline.NamespaceOfNodePools(objects.Pools, shippedNamespace))
 	if err == nil {
 		return r
 	}
-	return kube.Record{}
+	return record.Record{}
 }
 
 // stops say why the controller would not start, or what it would not do by itself.

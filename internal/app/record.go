@@ -12,41 +12,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/verdicts"
 )
 
-// record has a cluster keep its name and its place in Azure.
-type record struct {
+// recorded has a cluster keep its name and its place in Azure.
+type recorded struct {
 	api                       client.Client // by which nothing is written without the lead
 	namespace, cluster, place string
 }
 
-func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (record, error) {
+func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (recorded, error) {
 	api, err := client.New(leases.Fenced(rc, fence), client.Options{Scheme: view.Scheme()})
 	if err != nil {
-		return record{}, fmt.Errorf("API server %s: %w", rc.Host, err)
+		return recorded{}, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	return record{api, namespace, o.ClusterName, place(cfg)}, nil
+	return recorded{api, namespace, o.ClusterName, place(cfg)}, nil
 }
 
 // atStart refuses what is on record otherwise. Who waits for the lead writes nothing yet: the
 // record is that of the one who leads.
-func (r record) atStart(ctx context.Context, elected bool) error {
+func (r recorded) atStart(ctx context.Context, elected bool) error {
 	if elected {
-		return explained(kube.CheckRecord(ctx, r.api, r.namespace, r.cluster, r.place))
+		return explained(record.Check(ctx, r.api, r.namespace, r.cluster, r.place))
 	}
-	return explained(kube.KeepRecord(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+	return explained(record.Keep(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 }
 
 // kept returns what a leader does first. Where another led meanwhile under another name, and
 // Services have been bound, it gives up as it would have at its start.
-func (r record) kept(giveUp context.CancelCauseFunc) func(context.Context) error {
+func (r recorded) kept(giveUp context.CancelCauseFunc) func(context.Context) error {
 	return func(ctx context.Context) error {
-		err := explained(kube.KeepRecord(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
+		err := explained(record.Keep(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 		if _, usage := errors.AsType[*UsageError](err); usage || apierrors.IsForbidden(err) {
 			giveUp(&cannotBegin{err})
 		}
@@ -55,12 +55,12 @@ func (r record) kept(giveUp context.CancelCauseFunc) func(context.Context) error
 }
 
 // wholeWrites is where it is kept what Azure does with writes of whole load balancers.
-func (r record) wholeWrites(o Options) verdicts.Store {
-	return kube.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
+func (r recorded) wholeWrites(o Options) verdicts.Store {
+	return record.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
 }
 
 func explained(err error) error {
-	if _, other := errors.AsType[*kube.ContradictionError](err); other {
+	if _, other := errors.AsType[*record.ContradictionError](err); other {
 		return &UsageError{err}
 	}
 	if apierrors.IsForbidden(err) {

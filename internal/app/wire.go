@@ -137,8 +137,8 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		Whole: client, WholeWrites: cfg.WholeWrites(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
 		AdminState: cfg.SetsAdminState(),
 		Lease:      locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
-		Azure: client, Cluster: cluster.BackendPools(), Ledger: cluster.BackendPools(),
-		Reporter: measured{cluster.BackendPools(), updates}, Log: o.Log,
+		Azure: client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
+		Reporter: measured{cluster.Pools.Controller, updates}, Log: o.Log,
 	})
 	if err := newBalancers(o, cfg, client, cluster, lanes, locker, updates.Overtaken, namespace); err != nil {
 		return err
@@ -159,11 +159,11 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Lanes) {
 	metrics.RegisterLanes(reg, lanes)
 	metrics.RegisterWholeWrites(reg, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
-	metrics.RegisterStates(reg, cluster.States)
-	metrics.RegisterServices(reg, cluster.LoadBalancers().States)
+	metrics.RegisterStates(reg, cluster.Own.Statuses.Reasons)
+	metrics.RegisterServices(reg, cluster.Services.States)
 	metrics.RegisterContested(reg, cluster.Contested)
-	metrics.RegisterLeftovers(reg, cluster.LoadBalancers().Leftovers)
-	metrics.RegisterDraining(reg, cluster.Draining().Count)
+	metrics.RegisterLeftovers(reg, cluster.Services.Leftovers)
+	metrics.RegisterDraining(reg, cluster.Draining.Count)
 }
 
 func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {

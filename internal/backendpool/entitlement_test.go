@@ -4,39 +4,22 @@ package backendpool
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/test/objects"
 )
 
-// bp is a BackendPool of the Service web, made at minute n.
-func bp(name string, minute int, edit ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
-	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: name, UID: types.UID(name), Finalizers: []string{v1alpha1.Finalizer},
-		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)),
-	}, Spec: v1alpha1.BackendPoolSpec{
-		ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, IPFamily: "IPv4",
-		LoadBalancer: v1alpha1.LoadBalancerReference{Name: "lb"}, PoolName: "web",
-	}}
-	for _, f := range edit {
-		f(p)
-	}
-	return p
-}
+var (
+	bp            = objects.BackendPool
+	serviceOfType = objects.Service
+	took          = objects.Took
+	deleting      = objects.Deleting
+)
 
-func serviceOfType(kind corev1.ServiceType) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: kind}}
-}
-
-func took(p *v1alpha1.BackendPool) {
-	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
-}
-func deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
-func paused(p *v1alpha1.BackendPool)   { p.Spec.Paused = true }
+func paused(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
 
 func TestEntitlement(t *testing.T) {
 	lbService := serviceOfType(corev1.ServiceTypeLoadBalancer)

@@ -25,6 +25,8 @@ import (
 	"weir.dev/weir/test/transcript"
 )
 
+var failing = transcript.Failing
+
 // life is a world in virtual time that writes down all that the Controller does: what it asks of
 // the lanes and of the API server, what it tells whom, and each line of a status that changes. The
 // text is compared with the one in testdata.
@@ -88,7 +90,7 @@ func (l *life) becomes(edit ...func(*v1alpha1.BackendPool)) {
 
 func (l *life) reconciles() {
 	result, err := l.Reconcile(l.Context(), l.p.Namespace, l.p.Name, time.Now())
-	l.Says("reconciled: %s%s", again(result.After), failing(err))
+	l.Says("reconciled: %s%s", transcript.Again(result.After), failing(err))
 }
 
 func (l *life) endpointsChange() {
@@ -132,20 +134,6 @@ func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 // web names the Service in a report.
 func (l *life) web() []poolschedule.ServiceName {
 	return []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}}
-}
-
-func again(after time.Duration) string {
-	if after == 0 {
-		return "not again"
-	}
-	return "again in " + after.String()
-}
-
-func failing(err error) string {
-	if err == nil {
-		return ""
-	}
-	return ": " + err.Error()
 }
 
 func named(all []lb.Address) string {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/kube/nodes"
 )
 
@@ -33,8 +32,8 @@ func TestADrainingNodeIsSeen(t *testing.T) {
 	s.holds("web-2", s.ip(1), s.ip(2))
 
 	s.taint(1, outTaint)
-	s.wasTold("Service", "web", kube.EventAdminDown, 1)
-	s.wasToldOfNode(1, kube.EventAdminDown, 1)
+	s.wasTold("Service", "web", nodes.EventAdminDown, 1)
+	s.wasToldOfNode(1, nodes.EventAdminDown, 1)
 	if text := kubectl(t, "get", "bp", "-n", s.ns, "web"); !strings.Contains(text, "2          1      Level") {
 		t.Errorf("kubectl get:\n%s", text)
 	}
@@ -46,15 +45,15 @@ func TestADrainingNodeIsSeen(t *testing.T) {
 		t.Errorf("kubectl describe node:\n%s", text)
 	}
 	s.taint(1)
-	s.wasTold("Service", "web", kube.EventAdminRestored, 1)
-	s.wasToldOfNode(1, kube.EventAdminRestored, 1)
+	s.wasTold("Service", "web", nodes.EventAdminRestored, 1)
+	s.wasToldOfNode(1, nodes.EventAdminRestored, 1)
 	s.holds("web", s.ip(1), s.ip(2))
 	if text := kubectl(t, "get", "bp", "-n", s.ns, "web", "-o", "jsonpath={.status.down}{.status.downCount}"); text != "" {
 		t.Errorf("left in the status: %s", text)
 	}
 
 	s.taint(2, outTaint)
-	s.wasTold("Service", "web", kube.EventAdminDown, 2)
+	s.wasTold("Service", "web", nodes.EventAdminDown, 2)
 	if err := controller.stop(); err != nil {
 		t.Fatal(err)
 	}

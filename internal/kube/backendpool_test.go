@@ -3,6 +3,7 @@
 package kube_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +15,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/pools"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/lab/armemu"
 )
@@ -362,9 +364,7 @@ func TestRestart(t *testing.T) {
 	s.hasNode(1)
 	s.hasNode(2)
 	for _, name := range []string{"web", "quiet", "gone", "parked", "paused"} {
-		s.hasService(name, corev1.ServiceTypeLoadBalancer)
-		s.hasSlice(name, name, s.on(1))
-		s.binds(name, name)
+		s.serves(name)
 		s.holds(name, s.ip(1))
 	}
 	if err := controller.stop(); err != nil {
@@ -375,22 +375,14 @@ func TestRestart(t *testing.T) {
 	s.delete(&corev1.Service{}, "gone")
 	// What a killed writer leaves behind: recorded, written, not trimmed.
 	orphan := s.ip(99)
-	p := get[v1alpha1.BackendPool](s, s.ns, "web")
-	p.Status.WrittenAddresses = append(p.Status.WrittenAddresses, orphan)
-	if err := api.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	s.editsStatus("web", func(is *v1alpha1.BackendPoolStatus) { is.WrittenAddresses = append(is.WrittenAddresses, orphan) })
 	s.azurePool("web", s.ip(1), orphan)
 	// And two pools for which Azure had asked for patience, of which one is paused.
-	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
 	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
+	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
 	for _, name := range []string{"parked", "paused"} {
 		sent[name] = len(s.sent(name))
-		p = get[v1alpha1.BackendPool](s, s.ns, name)
-		p.Status.NextEligibleAt = &asked
-		if err := api.Status().Update(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		s.editsStatus(name, func(is *v1alpha1.BackendPoolStatus) { is.NextEligibleAt = &asked })
 	}
 
 	var err error
@@ -418,17 +410,34 @@ func TestRestart(t *testing.T) {
 	if c := meta.FindStatusCondition(s.status("parked").Conditions, v1alpha1.ConditionParked); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRetryAfter {
 		t.Errorf("parked before the restart, and after it: %+v", c)
 	}
-	for _, name := range []string{"parked", "paused"} {
-		s.until(func() string {
-			if len(s.sent(name)) == sent[name] {
-				return name + " was not looked at"
-			}
-			return ""
-		})
-		s.holds(name, s.ip(1))
-		if first := s.sent(name)[sent[name]]; first.Before(asked.Time) {
-			t.Errorf("%s was called %s before the time that Azure had named", name, asked.Sub(first))
+	for name, before := range sent {
+		s.waited(name, before, asked.Time)
+	}
+}
+
+// editsStatus changes the status of a BackendPool while no controller runs.
+func (s *scene) editsStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
+	s.Helper()
+	p := get[v1alpha1.BackendPool](s, s.ns, name)
+	edit(&p.Status)
+	if err := api.Status().Update(s.Context(), p); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// waited checks that a pool is asked for once more than before, not before this time, and holds
+// the first node.
+func (s *scene) waited(name string, before int, until time.Time) {
+	s.Helper()
+	s.until(func() string {
+		if len(s.sent(name)) == before {
+			return name + " was not looked at"
 		}
+		return ""
+	})
+	s.holds(name, s.ip(1))
+	if first := s.sent(name)[before]; first.Before(until) {
+		s.Errorf("%s was called %s before the time that Azure had named", name, until.Sub(first))
 	}
 }
 
@@ -468,11 +477,11 @@ func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	status := &v1alpha1.BackendPoolStatus{PoolID: "x"}
 	s.delete(&v1alpha1.BackendPool{}, "web")
 	s.goes("web")
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, kube.ErrGone) {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, backendpool.ErrGone) {
 		t.Errorf("no such object: %v", err)
 	}
 	s.binds("web", "none", hold)
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, kube.ErrGone) {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, status); !errors.Is(err, backendpool.ErrGone) {
 		t.Errorf("another UID: %v", err)
 	}
 	if got := s.status("web").PoolID; got != "" {
@@ -480,10 +489,16 @@ func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	}
 	bad := &v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{{Type: "Synced", Status: "Perhaps"}}}
 	ref.UID = string(get[v1alpha1.BackendPool](s, s.ns, "web").UID)
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, bad); err == nil || errors.Is(err, kube.ErrGone) {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, bad); err == nil || errors.Is(err, backendpool.ErrGone) {
 		t.Errorf("a status that the API does not take: %v", err)
 	}
-	if err := kube.ApplyStatus(t.Context(), api, ref, first.ResourceVersion, status); err != nil {
+	if err := applyStatus(t.Context(), api, ref, first.ResourceVersion, status); err != nil {
 		t.Errorf("the same object in a later version: %v", err)
 	}
+}
+
+// applyStatus writes a status to an API server that showed this version last.
+func applyStatus(ctx context.Context, to client.Client, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
+	_, _, err := backendpool.NewStatuses(pools.API{Reader: to, Status: to.Status(), Writer: to}).Apply(ctx, ref, version, status, nil)
+	return err
 }

@@ -8,7 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"weir.dev/weir/internal/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/internal/kube/offline"
 )
 
 // serviceManifest is that of a Service of namespace default, with further fields of its spec.
@@ -58,17 +64,28 @@ func TestFilesAreJudgedAsByTheAPIServer(t *testing.T) {
 		pool(on + ", unknown: 1"), pool("serviceRef: {name: web}, loadBalancer: {name: lb, resourceGroup: a/b}, poolName: p"),
 	}
 	for _, text := range manifests {
-		var o kube.Objects
+		var o offline.Objects
 		broken := errors.Join(o.Decode("f", strings.NewReader(text))...)
-		unread := kube.Unread(text)
-		refused, err := unread.Checked(t.Context(), api)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if (broken != nil) != (len(refused) > 0) {
+		refused := serverDryRun(t, text)
+		if (broken != nil) != (refused != nil) {
 			t.Errorf("%s\n of the files: %v\nof the server: %v", text, broken, refused)
 		}
 	}
+}
+
+// serverDryRun has the API server judge a manifest of namespace default, and returns why it refuses it.
+func serverDryRun(t *testing.T, text string) error {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), u); err != nil {
+		t.Fatal(err)
+	}
+	u.SetNamespace("default")
+	err := client.WithFieldValidation(api, metav1.FieldValidationStrict).Create(t.Context(), u, client.DryRunAll)
+	if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || status.Status().Code >= 500) {
+		t.Fatal(err)
+	}
+	return err
 }
 
 // The API server judges what it has as well as what is new, and keeps nothing; a namespace that
@@ -77,7 +94,7 @@ func TestTheAPIServerChecksFiles(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
 	judge := func(text string) string {
-		var o kube.Objects
+		var o offline.Objects
 		if broken := o.Decode("f", strings.NewReader(strings.ReplaceAll(text, "$", s.ns))); broken != nil {
 			t.Fatal(broken)
 		}

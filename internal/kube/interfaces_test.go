@@ -12,7 +12,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/nodes"
 )
 
 // hasMachine makes the n-th node, the machine that it is, and the network interface of that,
@@ -75,15 +75,15 @@ func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 
 	s.taint(1, outTaint)
 	s.areDown("nics", "rg_"+s.node(1)+"ip")
-	s.wasToldOfNode(1, kube.EventAdminDown, 1)
-	s.wasTold("Service", "web", kube.EventAdminDown, 1)
+	s.wasToldOfNode(1, nodes.EventAdminDown, 1)
+	s.wasTold("Service", "web", nodes.EventAdminDown, 1)
 	s.comesToSay("nics", v1alpha1.ReasonNICPool, "Nodes that leave are Down in it all the same")
 	if down := s.status("nics").Down; len(down) != 1 || down[0].Address != s.ip(1) || down[0].Node != s.node(1) || down[0].Reason != "out-of-service" {
 		t.Errorf("on record: %+v", down)
 	}
 	s.taint(1)
 	s.areDown("nics")
-	s.wasToldOfNode(1, kube.EventAdminRestored, 1)
+	s.wasToldOfNode(1, nodes.EventAdminRestored, 1)
 	if got := s.events("Service", "web"); got[backendpool.EventUpdated]+got[backendpool.EventFailed]+got[backendpool.EventRetrying] != 0 {
 		t.Errorf("told of its members, which are not Weir's: %v", got)
 	}

@@ -124,9 +124,9 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 	}
 	r.lanes = poolupdate.New(poolupdate.Config{
 		Interval: time.Second, MaxRetries: 1, AdminState: draining != nil, Lease: lease, Azure: arm, Log: log,
-		Cluster: r.kube.BackendPools(), Ledger: r.kube.BackendPools(), Reporter: r.kube.BackendPools(),
+		Cluster: r.kube.Pools.Controller, Ledger: r.kube.Pools.Controller, Reporter: r.kube.Pools.Controller,
 	})
-	balancers.done = r.kube.LoadBalancers().Ensured
+	balancers.done = r.kube.Services.Ensured
 	r.kube.Balance(balancers, balancing())
 	for _, more := range with {
 		more(r, arm, log)

@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/balancer"
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/nodes"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
@@ -68,7 +68,7 @@ func (s *placing) runs(several ...service.Configuration) {
 	var err error
 	controller, err = startAs(cluster.Config, nil, nil, func(r *running, arm *azure.Client, log *slog.Logger) {
 		r.kube.Balance(balancer.New(balancer.Config{
-			Settings: settings, Azure: arm, Lanes: r.lanes, Cluster: r.kube.LoadBalancers(), Done: r.kube.LoadBalancers().Ensured, Log: log,
+			Settings: settings, Azure: arm, Lanes: r.lanes, Cluster: r.kube.Services, Done: r.kube.Services.Ensured, Log: log,
 		}), services.Options{
 			Class: "example.com/" + s.ns, Settings: settings.Settings, Namespace: s.ns,
 			Several: several, AvailabilitySet: arm.AvailabilitySet,
@@ -237,7 +237,7 @@ func (s *placing) toldOfNode(n int, part string) {
 		}
 		count, text := 0, ""
 		for _, e := range list.Items {
-			if e.InvolvedObject.Name == s.node(n) && e.Reason == kube.EventNotPlaced {
+			if e.InvolvedObject.Name == s.node(n) && e.Reason == nodes.EventNotPlaced {
 				count += int(max(e.Count, 1))
 				text = e.Message
 			}

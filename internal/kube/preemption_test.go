@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/events"
 	"weir.dev/weir/internal/kube/nodes"
 	"weir.dev/weir/internal/kube/pools"
 	"weir.dev/weir/internal/kube/view"
@@ -99,7 +100,7 @@ func (s *scene) isTainted(n int, want string) {
 func (s *scene) drains(n int, why string) {
 	s.Helper()
 	s.until(func() string {
-		if got := strings.Join(controller.kube.Draining().Why(s.node(n)), " "); got != why {
+		if got := strings.Join(controller.kube.Draining.Why(s.node(n)), " "); got != why {
 			return fmt.Sprintf("node %d drains for %q, want %q", n, got, why)
 		}
 		return ""
@@ -371,7 +372,7 @@ func TestATaintThatComesInBetweenStays(t *testing.T) {
 	s.hasNode(1)
 	s.taint(1)
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{UID: "e", CreationTimestamp: metav1.Now()}, InvolvedObject: corev1.ObjectReference{Name: s.node(1)}}
-	if err := kube.Preempt(t.Context(), &busy{api, 2}, api, e); err != nil {
+	if err := preempt(t.Context(), &busy{api, 2}, api, e); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := s.taints(1), "example.com/other-1:NoSchedule example.com/other-0:NoSchedule "+spotTaint; got != want {
@@ -379,11 +380,11 @@ func TestATaintThatComesInBetweenStays(t *testing.T) {
 	}
 	s.taint(1)
 	e.UID, e.CreationTimestamp = "f", metav1.NewTime(time.Now().Add(time.Minute))
-	if err := kube.Preempt(t.Context(), &busy{api, 1000}, api, e); !apierrors.IsConflict(errors.Unwrap(err)) {
+	if err := preempt(t.Context(), &busy{api, 1000}, api, e); !apierrors.IsConflict(errors.Unwrap(err)) {
 		t.Errorf("without end: %v", err)
 	}
 	e.InvolvedObject.Name = "nobody"
-	if err := kube.Preempt(t.Context(), api, api, e); err != nil {
+	if err := preempt(t.Context(), api, api, e); err != nil {
 		t.Errorf("a node that is gone: %v", err)
 	}
 }
@@ -408,4 +409,11 @@ func (s *scene) wasToldOfNode(n int, reason string, times int) {
 		}
 		return ""
 	})
+}
+
+// preempt judges an event over an API server.
+func preempt(ctx context.Context, reader client.Reader, writer client.Writer, e *corev1.Event) error {
+	log := slog.New(slog.DiscardHandler)
+	evictions := &nodes.Evictions{Reader: reader, Writer: writer, Events: events.New(view.Scheme(), nil, log), Log: log}
+	return evictions.Taint(ctx, e)
 }

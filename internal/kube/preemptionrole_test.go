@@ -171,8 +171,8 @@ func TestOffNeedsNoRole(t *testing.T) {
 		t.Errorf("not even nodes were listed: %v", r.about)
 	}
 	s.isTainted(1, outTaint)
-	if drains := controller.kube.Draining().Why(s.node(1)); drains != nil || len(controller.kube.Draining().Count()) != 0 || s.note(1) != "" {
-		t.Errorf("drains %v, %v, note %q", drains, controller.kube.Draining().Count(), s.note(1))
+	if drains := controller.kube.Draining.Why(s.node(1)); drains != nil || len(controller.kube.Draining.Count()) != 0 || s.note(1) != "" {
+		t.Errorf("drains %v, %v, note %q", drains, controller.kube.Draining.Count(), s.note(1))
 	}
 }
 
@@ -206,7 +206,7 @@ func TestOnWithoutTheRole(t *testing.T) {
 	s.isTainted(2, outTaint+" "+spotTaint)
 	t.Logf("from the event to the taint: at most %s", time.Since(began).Round(time.Millisecond))
 	s.until(func() string { // the API server knows first
-		if got := controller.kube.Draining().Count(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
+		if got := controller.kube.Draining.Count(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
 			return fmt.Sprintf("counted %v", got)
 		}
 		return ""

@@ -27,20 +27,7 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 	}
 	s := newScene(t, slices.Sorted(maps.Keys(failing))...)
 	s.azurePool("fence")
-	s.hasLabelledNode(1, map[string]string{"scene": s.ns})
-	for name, verdicts := range failing {
-		s.meets(name, verdicts...)
-		if name == "nodes" {
-			s.binds(name, "", func(spec *v1alpha1.BackendPoolSpec) {
-				spec.ServiceRef = nil
-				spec.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"scene": s.ns}}}
-			})
-			continue
-		}
-		s.hasService(name, corev1.ServiceTypeLoadBalancer)
-		s.hasSlice(name, name, s.on(1))
-		s.binds(name, name)
-	}
+	s.fail(failing)
 	about := func(name string) string {
 		return fmt.Sprintf("Service %v, BackendPool %v", s.events("Service", name), s.events("BackendPool", name))
 	}
@@ -76,9 +63,7 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 			return ""
 		})
 	}
-	s.hasService("fence", corev1.ServiceTypeLoadBalancer)
-	s.hasSlice("fence", "fence", s.on(1))
-	s.binds("fence", "fence")
+	s.serves("fence")
 	s.wasTold("Service", "fence", backendpool.EventUpdated, 1) // of events, the last one
 	for _, name := range []string{"refused", "spent", "nodes"} {
 		if now := about(name); now != said[name] {
@@ -91,4 +76,29 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 	// A change is told of, whatever was said before.
 	s.changeSlice("refused", s.on(1), s.on(2))
 	s.wasTold("Service", "refused", backendpool.EventFailed, 2)
+}
+
+// serves binds a pool to a Service of its name, with an endpoint on the first node.
+func (s *scene) serves(name string) {
+	s.Helper()
+	s.hasService(name, corev1.ServiceTypeLoadBalancer)
+	s.hasSlice(name, name, s.on(1))
+	s.binds(name, name)
+}
+
+// fail binds pools that meet these verdicts: one, nodes, to the first node, each other to a Service.
+func (s *scene) fail(failing map[string][]verdict) {
+	s.Helper()
+	s.hasLabelledNode(1, map[string]string{"scene": s.ns})
+	for name, verdicts := range failing {
+		s.meets(name, verdicts...)
+		if name != "nodes" {
+			s.serves(name)
+			continue
+		}
+		s.binds(name, "", func(spec *v1alpha1.BackendPoolSpec) {
+			spec.ServiceRef = nil
+			spec.Nodes = &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"scene": s.ns}}}
+		})
+	}
 }

@@ -20,10 +20,8 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/events"
 	"weir.dev/weir/internal/kube/nodes"
-	"weir.dev/weir/internal/kube/ownership"
 	"weir.dev/weir/internal/kube/pools"
 	"weir.dev/weir/internal/kube/services"
-	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolschedule"
@@ -69,22 +67,11 @@ type Lanes interface {
 
 // Cluster is the Kubernetes side. Synced may be called from any goroutine.
 type Cluster struct {
-	opts     Options
-	mgr      manager.Manager
-	snap     *view.Snapshot
-	own      *ownership.Pools
-	pools    *pools.Reconciler
-	services *services.Reconciler
-	events   *events.Queue
-	reader   client.Reader // of the API server itself
-	writer   client.Writer
-	placing  workqueue.Queue // the nodes', where they are placed
-	places   nodePlaces
-	// news gathers what becomes of admin states; nil if they are left alone.
-	news *adminNews
-	// draining says which nodes drain; evictions are nil if the taints of nodes are left alone.
-	draining  nodes.Draining
-	evictions *nodes.Evictions
+	*Rooms
+	opts      Options
+	mgr       manager.Manager
+	events    *events.Queue
+	evictions *nodes.Evictions // nil if the taints of nodes are left alone
 	lanes     Lanes
 	synced    []toolscache.InformerSynced
 }
@@ -113,28 +100,20 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	c := &Cluster{
-		opts: opts, mgr: mgr, reader: mgr.GetAPIReader(), writer: mgr.GetClient(),
-		events: events.New(mgr.GetScheme(), core.Events(""), opts.Log),
-		snap: &view.Snapshot{
-			Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
-			ExcludeControlPlane: opts.ExcludeControlPlane, Draining: opts.Draining,
-		},
-	}
-	c.connect(pools.API{Reader: c.reader, Status: mgr.GetClient().Status(), Writer: c.writer},
-		services.API{Reader: c.reader, Cached: mgr.GetCache(), Writer: c.writer, Status: mgr.GetClient().Status()})
-	for _, k := range c.snap.Kinds() {
+	c := &Cluster{opts: opts, mgr: mgr, events: events.New(mgr.GetScheme(), core.Events(""), opts.Log)}
+	reader, writer := mgr.GetAPIReader(), mgr.GetClient()
+	c.Rooms = Connect(opts, c.events, pools.API{Reader: reader, Status: writer.Status(), Writer: writer},
+		services.API{Reader: reader, Cached: mgr.GetCache(), Writer: writer, Status: writer.Status()})
+	for _, k := range c.View.Kinds() {
 		if err := c.inform(ctx, k.Object, k.Store, k.Indexers); err != nil {
 			return nil, err
 		}
 	}
-	c.draining = nodes.Draining{Nodes: c.snap, Signals: opts.Draining, Log: opts.Log}
 	if opts.Draining != nil {
-		c.news = newAdminNews()
 		c.evictions = &nodes.Evictions{
-			Nodes: c.snap, Signals: opts.Draining, Reader: c.reader, Writer: c.writer, Events: c.events, Log: opts.Log,
+			Nodes: c.View, Signals: opts.Draining, Reader: reader, Writer: writer, Events: c.events, Log: opts.Log,
 		}
-		return c, errors.Join(c.draining.Watch(ctx, mgr.GetCache()), c.evictions.Watch(core.RESTClient()))
+		return c, errors.Join(c.Draining.Watch(ctx, mgr.GetCache()), c.evictions.Watch(core.RESTClient()))
 	}
 	return c, nil
 }
@@ -172,27 +151,25 @@ func (c *Cluster) Synced(*http.Request) error {
 
 // Setup adds the controllers, the lanes and the writer of events to the manager.
 func (c *Cluster) Setup(lanes Lanes) error {
-	c.lanes, c.pools.Lanes = lanes, lanes
+	c.lanes, c.Pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {
 		c.opts.Reach.Notify(c.reachable, c.well)
 	}
 	runs := []func(context.Context){lanes.Run}
-	if c.services.Balances() {
-		runs = append(runs, c.services.Run, c.services.FindLeftovers)
-		if err := c.services.Setup(c.mgr); err != nil {
+	if c.Services.Balances() {
+		runs = append(runs, c.Services.Run, c.Services.FindLeftovers)
+		if err := c.Services.Setup(c.mgr); err != nil {
 			return fmt.Errorf("controller of load balancers: %w", err)
 		}
-		if len(c.places.several) > 0 {
-			if err := c.setupPlacing(); err != nil {
-				return fmt.Errorf("controller of the places of nodes: %w", err)
-			}
+		if err := c.Placing.Setup(c.mgr, c.opts.Requeue); err != nil {
+			return fmt.Errorf("controller of the places of nodes: %w", err)
 		}
 	}
 	last := func() {}
-	if c.news != nil {
-		runs, last = append(runs, c.tellNews), c.tellAdminNews
+	if c.AdminStates != nil {
+		runs, last = append(runs, c.AdminStates.Run), c.AdminStates.Tell
 	} else {
-		runs = append(runs, func(ctx context.Context) { nodes.TellLeftDown(ctx, c.snap, c.events, c.opts.Log) })
+		runs = append(runs, func(ctx context.Context) { nodes.TellLeftDown(ctx, c.View, c.events, c.opts.Log) })
 	}
 	if err := c.mgr.Add(events.Runnable{Runs: runs, Last: last, Events: c.events}); err != nil {
 		return err
@@ -202,14 +179,14 @@ func (c *Cluster) Setup(lanes Lanes) error {
 			return fmt.Errorf("controller of announced evictions: %w", err)
 		}
 	}
-	return c.pools.Setup(c.mgr, c.opts.Requeue)
+	return c.Pools.Setup(c.mgr, c.opts.Requeue)
 }
 
 // reachable has the statuses written now that could not be written before, and the pools
 // that could not be recorded. Their back-off has grown with the time for which the API
 // server was away.
 func (c *Cluster) reachable() {
-	c.pools.RetryStatuses()
+	c.Pools.RetryStatuses()
 	time.AfterFunc(afterLists, c.lanes.Resume)
 }
 
@@ -221,10 +198,10 @@ const afterLists = time.Second
 // well has those tried again that failed because of the API server, which does answer.
 func (c *Cluster) well() {
 	now := time.Now()
-	c.pools.Retry(now)
-	c.services.Retry(now)
+	c.Pools.Retry(now)
+	c.Services.Retry(now)
 	if c.evictions != nil {
 		c.evictions.Retry(now)
 	}
-	c.placing.Retry(now)
+	c.Placing.Retry(now)
 }

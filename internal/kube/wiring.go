@@ -3,39 +3,73 @@
 package kube
 
 import (
-	"weir.dev/weir/api/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/kube/events"
 	"weir.dev/weir/internal/kube/nodes"
 	"weir.dev/weir/internal/kube/ownership"
 	"weir.dev/weir/internal/kube/pools"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
-	"weir.dev/weir/internal/poolupdate"
 )
 
-// connect makes the rooms, and has each hear of the others what it has to.
-func (c *Cluster) connect(statuses backendpool.API, api services.API) {
-	c.own = &ownership.Pools{View: c.snap, Statuses: backendpool.NewStatuses(statuses)}
-	c.services = services.New(services.Config{
-		View: c.snap, Own: c.own, API: api, Events: c.events, NotPlaced: c.places.missing, Backoff: c.opts.Requeue, Log: c.opts.Log,
-	})
-	c.connectPools(poolOwner{c.own, c.services})
+// Rooms work over an API server, and over objects in memory alike.
+type Rooms struct {
+	View *view.Snapshot
+	Own  *ownership.Pools
+	// Pools decides what becomes of BackendPools. Its Controller implements poolupdate's Cluster,
+	// Ledger and Reporter.
+	Pools *pools.Reconciler
+	// Services are those with a load balancer. It implements balancer.Cluster.
+	Services *services.Reconciler
+	// Placing says on which of several load balancers a node is, and Draining which nodes drain.
+	Placing  *nodes.Placing
+	Draining nodes.Draining
+	// AdminStates tells what becomes of admin states; nil leaves them alone.
+	AdminStates *nodes.AdminStates
 }
 
-// connectPools makes the room of BackendPools, for whom somebody else says whose they are.
-func (c *Cluster) connectPools(owner backendpool.Owner) {
-	c.pools = pools.New(pools.Config{
-		View: c.snap, Statuses: c.own.Statuses, Owner: owner, Events: c.events, AdminStates: c.hearAdminStates, OfLoadBalancer: c.own.PoolsAtOf,
-		RecheckAfter: c.opts.RecheckAfter, ReleaseAgainAfter: c.opts.ReleaseAgainAfter, Log: c.opts.Log,
+// Connect makes the rooms, and has each hear of the others what it has to. It takes the defaults
+// of New where opts say nothing, but for the log.
+func Connect(opts Options, told *events.Queue, statuses backendpool.API, api services.API) *Rooms {
+	r := &Rooms{View: &view.Snapshot{
+		Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
+		ExcludeControlPlane: opts.ExcludeControlPlane, Draining: opts.Draining,
+	}}
+	r.Draining = nodes.Draining{Nodes: r.View, Signals: opts.Draining, Log: opts.Log}
+	r.Placing = &nodes.Placing{Nodes: r.View, Writer: api.Writer, Events: told, Log: opts.Log}
+	r.Own = &ownership.Pools{View: r.View, Statuses: backendpool.NewStatuses(statuses)}
+	r.Services = services.New(services.Config{
+		View: r.View, Own: r.Own, API: api, Events: told, NotPlaced: r.Placing.Missing, Backoff: opts.Requeue, Log: opts.Log,
 	})
-	c.services.Connect(c.pools)
-}
-
-// hearAdminStates takes what an attempt at a pool says of admin states.
-func (c *Cluster) hearAdminStates(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned) {
-	if c.news != nil {
-		c.news.hear(aboutPool(p, is), r, t)
+	r.Placing.Selected = r.Services.SelectPlaced
+	into := pools.Config{
+		View: r.View, Statuses: r.Own.Statuses, Owner: poolOwner{r.Own, r.Services}, Events: told, OfLoadBalancer: r.Own.PoolsAtOf,
+		RecheckAfter: opts.RecheckAfter, ReleaseAgainAfter: opts.ReleaseAgainAfter, Log: opts.Log,
 	}
+	if opts.Draining != nil {
+		r.AdminStates = nodes.NewAdminStates(r.View, r.Own.Statuses, told)
+		into.AdminStates = r.AdminStates.Hear
+	}
+	r.Pools = pools.New(into)
+	if r.AdminStates != nil {
+		r.AdminStates.Entitlement = r.Pools.Entitlement
+	}
+	r.Services.Connect(r.Pools)
+	return r
+}
+
+// Work gives those that write another API server.
+func (r *Rooms) Work(reader client.Reader, writer client.Writer) {
+	r.Placing.Writer = writer
+	r.Services.Work(services.API{Reader: reader, Cached: reader, Writer: writer})
+}
+
+// Balance has Services get a load balancer, before Setup.
+func (r *Rooms) Balance(b services.Balancers, o services.Options) {
+	r.Placing.Among(o.Several, b.NodePlaces, o.AvailabilitySet)
+	r.Services.Balance(b, o)
 }
 
 // poolOwner implements backendpool.Owner: whose pools are, and who of their Services hears of it.
@@ -44,29 +78,8 @@ type poolOwner struct {
 	*services.Reconciler
 }
 
-// BackendPools decides what becomes of BackendPools. It implements poolupdate's Cluster, Ledger
-// and Reporter.
-func (c *Cluster) BackendPools() *backendpool.Controller { return c.pools.Controller }
-
-// LoadBalancers is what Services have to do with load balancers. It implements balancer.Cluster.
-func (c *Cluster) LoadBalancers() *services.Reconciler { return c.services }
-
-// Balance has Setup run a controller of Services that have a load balancer.
-func (c *Cluster) Balance(b services.Balancers, o services.Options) {
-	c.places.several, c.places.names = o.Several, view.PlaceNames(o.Several)
-	c.places.shown, c.places.availabilitySet = b.NodePlaces, o.AvailabilitySet
-	c.services.Balance(b, o)
-}
-
 // Contested counts by kind what somebody else keeps undoing. Its cost grows with the number of
 // BackendPools.
-func (c *Cluster) Contested() map[string]int {
-	return map[string]int{"Service": c.services.Contested(), "BackendPool": c.own.Statuses.Contested()}
+func (r *Rooms) Contested() map[string]int {
+	return map[string]int{"Service": r.Services.Contested(), "BackendPool": r.Own.Statuses.Contested()}
 }
-
-// States counts the BackendPools by the reason of their Synced condition, as kubectl
-// shows it. Its cost grows with their number.
-func (c *Cluster) States() map[string]int { return c.own.Statuses.Reasons() }
-
-// Draining says which nodes drain.
-func (c *Cluster) Draining() nodes.Draining { return c.draining }

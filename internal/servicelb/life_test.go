@@ -21,6 +21,8 @@ import (
 	"weir.dev/weir/test/transcript"
 )
 
+var failing = transcript.Failing
+
 // life is a world that writes down all that the Reconciler does, and what others read of it. The text
 // is compared with the one in testdata.
 type life struct {
@@ -60,7 +62,7 @@ func (l *life) starts() {
 func (l *life) looks() time.Duration {
 	again, err := l.r.Reconcile(l.t.Context(), "shop/web", time.Now())
 	l.warnings()
-	l.Says("looked at: %s%s; %s", after(again), failing(err), l.reads())
+	l.Says("looked at: %s%s; %s", transcript.Again(again), failing(err), l.reads())
 	return again
 }
 
@@ -113,20 +115,6 @@ func (l *life) served() {
 	l.looks()
 	l.ends()
 	l.looks()
-}
-
-func after(d time.Duration) string {
-	if d == 0 {
-		return "not again"
-	}
-	return "again in " + d.String()
-}
-
-func failing(err error) string {
-	if err == nil {
-		return ""
-	}
-	return ": " + err.Error()
 }
 
 func poolNames(ids []lb.PoolID) string {

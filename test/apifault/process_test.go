@@ -115,7 +115,7 @@ func (s *stage) launch(requeue workqueue.Backoff, with ...func(*ctrl.Options)) (
 		return nil, err
 	}
 	lanes := poolupdate.New(poolupdate.Config{
-		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k.BackendPools(), Ledger: k.BackendPools(), Reporter: counting{k.BackendPools(), s}, Log: log,
+		Interval: s.interval, MaxRetries: 1, Azure: arm, Cluster: k.Pools.Controller, Ledger: k.Pools.Controller, Reporter: counting{k.Pools.Controller, s}, Log: log,
 	})
 	if err := k.Setup(lanes); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
 )
@@ -55,7 +55,7 @@ func (w *world) settle() []corev1.Service {
 	file, err := os.Open(adoption + "services.yaml")
 	w.must(err)
 	defer file.Close()
-	var objects kube.Objects
+	var objects offline.Objects
 	w.must(errors.Join(objects.Decode("services.yaml", file)...))
 	for i := range objects.Nodes {
 		w.create(&objects.Nodes[i])

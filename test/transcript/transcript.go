@@ -56,6 +56,22 @@ func (x *Transcript) Says(format string, args ...any) {
 	fmt.Fprintf(&x.text, "  "+format+"\n", args...)
 }
 
+// Again says when something is looked at again; zero is not at all.
+func Again(after time.Duration) string {
+	if after == 0 {
+		return "not again"
+	}
+	return "again in " + after.String()
+}
+
+// Failing ends a line with an error, if there is one.
+func Failing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
 // linesBefore is how many lines are shown before the one that differs.
 const linesBefore = 6
 

@@ -4,7 +4,7 @@
 // and that which every controller of the cluster's load balancers takes. What they mean is
 // decided in packages lead and lease.
 //
-//	election.go  the leader's: its pace, and the lock that tells the fence of renewals
+//	election.go  the leader's: its pace, and the lock that tells the fence of renewals, and who leads
 //	fenced.go    clients that change nothing once the lead is over
 //	resource.go  lease.Holder: the lock that other controllers take, too
 package leases

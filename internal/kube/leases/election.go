@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/lead"
 )
@@ -153,4 +156,23 @@ func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElection
 	}
 	l.begun = true
 	return nil
+}
+
+// Leader returns who leads by a Lease of this name, and in which namespace that is; empty if
+// nobody does.
+func Leader(ctx context.Context, api client.Reader, name string, now time.Time) (holder, namespace string, err error) {
+	var all coordinationv1.LeaseList
+	if err := api.List(ctx, &all); err != nil {
+		return "", "", fmt.Errorf("reading Leases: %w", err)
+	}
+	for _, l := range all.Items {
+		holder := ptr.Deref(l.Spec.HolderIdentity, "")
+		if l.Name != name || holder == "" || l.Spec.RenewTime == nil {
+			continue
+		}
+		if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; now.Before(l.Spec.RenewTime.Add(term)) {
+			return holder, l.Namespace, nil
+		}
+	}
+	return "", "", nil
 }

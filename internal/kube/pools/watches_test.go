@@ -5,12 +5,10 @@ package pools
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -19,6 +17,14 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/test/objects"
+)
+
+var (
+	bp            = objects.BackendPool
+	serviceOfType = objects.Service
+	took          = objects.Took
+	deleting      = objects.Deleting
 )
 
 // stored is a Reconciler that sees these objects.
@@ -32,37 +38,12 @@ func stored(t *testing.T, objects ...client.Object) *Reconciler {
 	return &Reconciler{view: s}
 }
 
-// bp is a BackendPool of the Service web, made at minute n.
-func bp(name string, minute int, edit ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
-	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: name, UID: types.UID(name), Finalizers: []string{v1alpha1.Finalizer},
-		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)),
-	}, Spec: v1alpha1.BackendPoolSpec{
-		ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, IPFamily: "IPv4",
-		LoadBalancer: v1alpha1.LoadBalancerReference{Name: "lb"}, PoolName: "web",
-	}}
-	for _, f := range edit {
-		f(p)
-	}
-	return p
-}
-
-func serviceOfType(kind corev1.ServiceType) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: kind}}
-}
-
 // balanced is one that Weir has made a load balancer for.
 func balanced(kind corev1.ServiceType) *corev1.Service {
 	s := serviceOfType(kind)
 	s.Finalizers = []string{view.ServiceFinalizer}
 	return s
 }
-
-func took(p *v1alpha1.BackendPool) {
-	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
-}
-
-func deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
 
 // What changes nothing that is read starts nothing: heartbeats and our own status
 // writes are most of what a cluster sends.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package offline
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 )
 
 // served are the Services that have a load balancer of Weir's, or are to have one, by name.
-func (o *Offline) served() []*corev1.Service {
-	all := view.List[corev1.Service](o.snap.Services, view.ServicesBalanced, "")
+func (c *Cluster) served() []*corev1.Service {
+	all := view.List[corev1.Service](c.Rooms.View.Services, view.ServicesBalanced, "")
 	slices.SortFunc(all, func(a, b *corev1.Service) int {
 		return strings.Compare(view.Key(a.Namespace, a.Name), view.Key(b.Namespace, b.Name))
 	})
@@ -34,9 +34,9 @@ func (o *Offline) served() []*corev1.Service {
 }
 
 // Addressed counts the Services of Weir's whose status shows an address.
-func (o *Offline) Addressed() int {
+func (c *Cluster) Addressed() int {
 	n := 0
-	for _, s := range o.served() {
+	for _, s := range c.served() {
 		if len(s.Status.LoadBalancer.Ingress) > 0 {
 			n++
 		}
@@ -45,12 +45,12 @@ func (o *Offline) Addressed() int {
 }
 
 // Services implements rehearse.Cluster.
-func (o *Offline) Services() []rehearse.Service {
+func (c *Cluster) Services() []rehearse.Service {
 	var all []rehearse.Service
-	for _, s := range o.served() {
-		is := rehearse.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.Owner(string(s.UID)), Kept: o.services.WhyKept(s)}
-		if o.snap.Serving.Ours(s) {
-			is.NoEffect = view.ServiceOf(s).Unenforced(o.services.Options().Guarded)
+	for _, s := range c.served() {
+		is := rehearse.Service{Namespace: s.Namespace, Name: s.Name, Owner: service.Owner(string(s.UID)), Kept: c.Rooms.Services.WhyKept(s)}
+		if c.Rooms.View.Serving.Ours(s) {
+			is.NoEffect = view.ServiceOf(s).Unenforced(c.Rooms.Services.Options().Guarded)
 		}
 		if view.DryRunValid(s) {
 			is.Held = view.DryRunAnnotation + " is set, and nothing is changed for it; name the Service to see its plan"
@@ -61,9 +61,9 @@ func (o *Offline) Services() []rehearse.Service {
 }
 
 // NotServed implements rehearse.Cluster.
-func (o *Offline) NotServed(namespace, name string) error {
+func (c *Cluster) NotServed(namespace, name string) error {
 	called := view.Key(namespace, name)
-	s := view.Get[corev1.Service](o.snap.Services, called)
+	s := view.Get[corev1.Service](c.Rooms.View.Services, called)
 	switch {
 	case s == nil && namespace == metav1.NamespaceDefault:
 		return fmt.Errorf("there is no Service %s: -n names another namespace", called)
@@ -73,16 +73,16 @@ func (o *Offline) NotServed(namespace, name string) error {
 		return fmt.Errorf("%s has type %s: a load balancer is planned for type LoadBalancer", "Service "+called, s.Spec.Type)
 	}
 	return fmt.Errorf("%s has the load balancer class %s, and --load-balancer-class is %q: the controller serves that one alone",
-		"Service "+called, ptr.Deref(s.Spec.LoadBalancerClass, "none"), o.services.Options().Class)
+		"Service "+called, ptr.Deref(s.Spec.LoadBalancerClass, "none"), c.Rooms.Services.Options().Class)
 }
 
 // Ask implements rehearse.Cluster.
-func (o *Offline) Ask(ctx context.Context, name string) (req balancer.Request, refused string, err error) {
-	s := view.Get[corev1.Service](o.snap.Services, name)
+func (c *Cluster) Ask(ctx context.Context, name string) (req balancer.Request, refused string, err error) {
+	s := view.Get[corev1.Service](c.Rooms.View.Services, name)
 	if s == nil {
 		return req, "", nil
 	}
-	req, refused, err = o.services.Request(ctx, s)
+	req, refused, err = c.Rooms.Services.Request(ctx, s)
 	if why, is := errors.AsType[*servicelb.RefusedError](err); is {
 		return req, words.OfError(why, time.Now()), nil
 	}
@@ -90,16 +90,16 @@ func (o *Offline) Ask(ctx context.Context, name string) (req balancer.Request, r
 }
 
 // Pools implements rehearse.Cluster.
-func (o *Offline) Pools() []rehearse.Pool {
+func (c *Cluster) Pools() []rehearse.Pool {
 	var all []rehearse.Pool
-	for _, obj := range o.snap.Pools.List() {
+	for _, obj := range c.Rooms.View.Pools.List() {
 		p, ok := obj.(*v1alpha1.BackendPool)
-		if !ok || o.own.AllowUnseen && o.unseenMembers(p) {
+		if !ok || c.Rooms.Own.AllowUnseen && c.unseenMembers(p) {
 			continue
 		}
-		is := o.pools.Entitlement(p)
-		e := o.own.Statuses.Adopt(p)
-		if is.Deleting && (!is.Removes() || e.Released() || o.own.Needed(p)) {
+		is := c.Rooms.Pools.Entitlement(p)
+		e := c.Rooms.Own.Statuses.Adopt(p)
+		if is.Deleting && (!is.Removes() || e.Released() || c.Rooms.Own.Needed(p)) {
 			continue
 		}
 		pool := rehearse.Pool{BackendPool: view.Key(p.Namespace, p.Name), ID: is.Pool, Ref: backendpool.RefOf(p)}
@@ -116,6 +116,6 @@ func (o *Offline) Pools() []rehearse.Pool {
 }
 
 // unseenMembers reports whether the objects do not say who the members of a pool are.
-func (o *Offline) unseenMembers(p *v1alpha1.BackendPool) bool {
-	return len(o.snap.Nodes.ListKeys()) == 0 || p.Spec.ServiceRef != nil && len(o.snap.Slices.ListKeys()) == 0
+func (c *Cluster) unseenMembers(p *v1alpha1.BackendPool) bool {
+	return len(c.Rooms.View.Nodes.ListKeys()) == 0 || p.Spec.ServiceRef != nil && len(c.Rooms.View.Slices.ListKeys()) == 0
 }

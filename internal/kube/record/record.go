@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package record
 
 import (
 	"cmp"
@@ -19,14 +19,14 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// RecordName is the ConfigMap, in Weir's own namespace, that says under which name the cluster
+// Name is the ConfigMap, in Weir's own namespace, that says under which name the cluster
 // is in Azure, and where. No tenant can write there: whoever could would keep Weir from starting.
-const RecordName = "weir-controller"
+const Name = "weir-controller"
 
 // The keys of the record.
 const (
-	recordedCluster = "cluster-name"
-	recordedPlace   = "load-balancers"
+	keyCluster = "cluster-name"
+	keyPlace   = "load-balancers"
 )
 
 // Record is what a Weir of this cluster has written down before.
@@ -40,17 +40,17 @@ type Record struct {
 	object *corev1.ConfigMap // nil if there is none
 }
 
-// ReadRecord reads the record of a namespace; there may be none.
-func ReadRecord(ctx context.Context, from client.Reader, namespace string) (Record, error) {
+// Read reads the record of a namespace; there may be none.
+func Read(ctx context.Context, from client.Reader, namespace string) (Record, error) {
 	m := &corev1.ConfigMap{}
-	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: RecordName}, m)
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, m)
 	if apierrors.IsNotFound(err) {
 		return Record{Namespace: namespace}, nil
 	}
 	if err != nil {
-		return Record{}, fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, RecordName), err)
+		return Record{}, fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, Name), err)
 	}
-	return Record{Namespace: namespace, ClusterName: m.Data[recordedCluster], Place: m.Data[recordedPlace], object: m}, nil
+	return Record{Namespace: namespace, ClusterName: m.Data[keyCluster], Place: m.Data[keyPlace], object: m}, nil
 }
 
 // Contradicts returns why Weir does not start under a name, or with load balancers in another
@@ -69,7 +69,7 @@ func (r Record) Contradicts(cluster, place string) error {
 	}
 	return &ContradictionError{fmt.Sprintf("%s (ConfigMap %s). Weir would make new ones, with new addresses, and leave the old ones without endpoints. "+
 		"%s; to give up what is there, delete its Services first, or delete the ConfigMap to start all the same",
-		says, view.Key(r.Namespace, RecordName), back)}
+		says, view.Key(r.Namespace, Name), back)}
 }
 
 // ContradictionError says that something is on record otherwise.
@@ -78,20 +78,20 @@ type ContradictionError struct{ Says string }
 // Error implements error.
 func (e *ContradictionError) Error() string { return e.Says }
 
-// CheckRecord returns a ContradictionError if something else is on record, unless Azure holds
+// Check returns a ContradictionError if something else is on record, unless Azure holds
 // nothing of any Service. It changes nothing: a replica that does not lead may not, for the
 // record is that of the one that does.
-func CheckRecord(ctx context.Context, reader client.Reader, namespace, cluster, place string) error {
+func Check(ctx context.Context, reader client.Reader, namespace, cluster, place string) error {
 	_, err := agreeing(ctx, reader, namespace, cluster, place)
 	return err
 }
 
-// KeepRecord is CheckRecord, and writes down the name of the cluster, and the resource group of
+// Keep is Check, and writes down the name of the cluster, and the resource group of
 // its load balancers, before anything is made there. Of two that start side by side and differ
 // the second has the error.
-func KeepRecord(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
+func Keep(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
 	r, err := agreeing(ctx, reader, namespace, cluster, place)
-	for range recordTries {
+	for range tries {
 		if err != nil || r.says(cluster, place) {
 			return err
 		}
@@ -99,21 +99,21 @@ func KeepRecord(ctx context.Context, reader client.Reader, writer client.Writer,
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, RecordName), err)
+			return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, Name), err)
 		}
-		if r, err = ReadRecord(ctx, reader, namespace); err == nil { // somebody else has written meanwhile: his counts
+		if r, err = Read(ctx, reader, namespace); err == nil { // somebody else has written meanwhile: his counts
 			err = r.Contradicts(cluster, place)
 		}
 	}
-	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, RecordName))
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, Name))
 }
 
-// recordTries is how often the record is written where others keep something in it, too.
-const recordTries = 5
+// tries is how often the record is written where others keep something in it, too.
+const tries = 5
 
 // agreeing reads the record, which may say otherwise only while nothing is at stake.
 func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, place string) (Record, error) {
-	r, err := ReadRecord(ctx, reader, namespace)
+	r, err := Read(ctx, reader, namespace)
 	if err != nil {
 		return Record{}, err
 	}
@@ -144,12 +144,12 @@ func holds(ctx context.Context, reader client.Reader) (bool, error) {
 
 // write writes what this is about into the record. What others keep there stays.
 func (r Record) write(ctx context.Context, writer client.Writer, cluster, place string) error {
-	return r.set(ctx, writer, map[string]string{recordedCluster: cluster, recordedPlace: place})
+	return r.set(ctx, writer, map[string]string{keyCluster: cluster, keyPlace: place})
 }
 
 // set writes some keys of the record; the others stay.
 func (r Record) set(ctx context.Context, writer client.Writer, data map[string]string) error {
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: RecordName}}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: Name}}
 	if r.object != nil {
 		m = r.object.DeepCopy()
 	}

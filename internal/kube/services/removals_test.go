@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package services_test
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
@@ -30,7 +32,7 @@ import (
 // setting may be about to take those away.
 type town struct {
 	t     *testing.T
-	kube  *Cluster
+	kube  *kube.Rooms
 	all   []*corev1.Service
 	loses bool
 	// refuses is true if Azure refuses to.
@@ -69,17 +71,17 @@ func (w *town) Ensure(req balancer.Request) {
 	case w.loses:
 		w.removed = append(w.removed, req.Service)
 	}
-	go w.kube.services.Ensured(r)
+	go w.kube.Services.Ensured(r)
 }
 
 // newTown has n Services that are served, and level.
 func newTown(t *testing.T, n int) *town {
 	t.Helper()
 	w := &town{t: t}
-	o := NewOffline(Options{SubscriptionID: "s", ResourceGroup: "rg"})
-	w.kube = o.Cluster
+	o := offline.New(kube.Options{SubscriptionID: "s", ResourceGroup: "rg"})
+	w.kube = o.Rooms
 	w.balance(services.Options{})
-	var objects Objects
+	var objects offline.Objects
 	for i := range n {
 		objects.Services = append(objects.Services, corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{
@@ -113,7 +115,7 @@ func (w *town) passes(d time.Duration) {
 		for _, s := range w.all {
 			for range 3 { // a request, its result, and what follows from that
 				req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
-				if _, err := w.kube.services.Reconcile(w.t.Context(), req); err != nil {
+				if _, err := w.kube.Services.Reconcile(w.t.Context(), req); err != nil {
 					w.t.Fatal(err)
 				}
 				synctest.Wait()
@@ -125,7 +127,7 @@ func (w *town) passes(d time.Duration) {
 // is returns what the metric counts, without zeros.
 func (w *town) is() string {
 	var texts []string
-	for state, n := range w.kube.services.States() {
+	for state, n := range w.kube.Services.States() {
 		if n > 0 {
 			texts = append(texts, fmt.Sprint(n, " ", state))
 		}
@@ -136,9 +138,9 @@ func (w *town) is() string {
 
 func (w *town) change(i int, edit func(*corev1.Service)) {
 	w.t.Helper()
-	is := view.Get[corev1.Service](w.kube.snap.Services, view.Key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
+	is := view.Get[corev1.Service](w.kube.View.Services, view.Key(w.all[i].Namespace, w.all[i].Name)).DeepCopy()
 	edit(is)
-	if err := w.kube.snap.Services.Update(is); err != nil {
+	if err := w.kube.View.Services.Update(is); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -152,15 +154,15 @@ func TestAListThatIsEmptyTakesNothingAway(t *testing.T) {
 		if w.is() != "10 ready" || w.asked != 10 {
 			t.Fatalf("at first: %s, after %d requests", w.is(), w.asked)
 		}
-		kept := w.kube.snap.Services.List()
-		if err := w.kube.snap.Services.Replace(nil, ""); err != nil {
+		kept := w.kube.View.Services.List()
+		if err := w.kube.View.Services.Replace(nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		w.passes(10 * time.Minute)
 		if w.is() != "10 held" || len(w.removed) > 0 {
 			t.Errorf("while the list is empty: %s, and %v were removed", w.is(), w.removed)
 		}
-		if err := w.kube.snap.Services.Replace(kept, ""); err != nil {
+		if err := w.kube.View.Services.Replace(kept, ""); err != nil {
 			t.Fatal(err)
 		}
 		w.passes(time.Minute)
@@ -175,7 +177,7 @@ func TestOneThatGoesWithoutAWordIsCleanedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 10)
 		w.passes(10 * time.Second)
-		if err := w.kube.snap.Services.Delete(w.all[3]); err != nil {
+		if err := w.kube.View.Services.Delete(w.all[3]); err != nil {
 			t.Fatal(err)
 		}
 		w.passes(4 * time.Second)
@@ -266,7 +268,7 @@ func TestARemovalThatFailsWaits(t *testing.T) {
 		w.loses, w.refuses = true, true
 		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}
 		for i, asked := range []int{1, 2, 2} { // sparing; few may go; refused
-			r, err := w.kube.services.Reconcile(t.Context(), req)
+			r, err := w.kube.Services.Reconcile(t.Context(), req)
 			synctest.Wait()
 			if err != nil || w.asked != asked || (r.RequeueAfter > 0) != (i == 2) {
 				t.Errorf("after %d: %d requests, want %d; %v, %v", i, w.asked, asked, r, err)

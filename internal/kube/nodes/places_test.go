@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package nodes
 
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,34 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/kube/events"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/service"
 )
-
-func TestPlaceValue(t *testing.T) {
-	long := strings.Repeat("a", 63)
-	for name, want := range map[string]string{
-		"kubernetes": "kubernetes", "LB-2": "lb-2", "0.a_b": "0.a_b", long: long,
-		"pool_":    "pool-7ba6d554",
-		long + "b": strings.Repeat("a", 54) + "-d66f0acc",
-		strings.Repeat("a", 53) + "-" + long[:26]: strings.Repeat("a", 53) + "-34159fa9",
-	} {
-		got := view.PlaceValue(name)
-		if got != want || len(validation.IsValidLabelValue(got)) > 0 {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-		if strings.ToUpper(name) != name && view.PlaceValue(strings.ToUpper(name)) != got {
-			t.Errorf("%s: capitals make a difference", name)
-		}
-	}
-	if view.PlaceValue(long+"b") == view.PlaceValue(long+"c") {
-		t.Error("two names have one value")
-	}
-}
 
 func worker(n int, label string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n), UID: types.UID(fmt.Sprint("u", n)), Labels: map[string]string{}}}
@@ -52,9 +30,9 @@ func worker(n int, label string) *corev1.Node {
 	return node
 }
 
-func twoPlaces() *nodePlaces {
+func twoPlaces() *places {
 	several := []service.Configuration{{Name: "One", PrimaryVMSet: "set-1"}, {Name: "two"}}
-	return &nodePlaces{several: several, names: view.PlaceNames(several)}
+	return &places{several: several, names: view.PlaceNames(several)}
 }
 
 // What was chosen counts from then on, though the informer does not show it yet; what a
@@ -129,29 +107,35 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 	}
 }
 
+// placing knows these nodes, and has two load balancers.
+func placing(t *testing.T, told Recorder, nodes ...client.Object) *Placing {
+	t.Helper()
+	p := &Placing{Nodes: &view.Snapshot{}, Events: told}
+	p.Nodes.InMemory()
+	if err := p.Nodes.Add(nodes...); err != nil {
+		t.Fatal(err)
+	}
+	p.Among(twoPlaces().several, nil, nil)
+	return p
+}
+
 func TestAllPlaced(t *testing.T) {
-	c := stored(t, worker(3, ""), worker(1, "one"), worker(2, "other"))
-	c.places.several = twoPlaces().several
-	c.places.names = view.PlaceNames(c.places.several)
-	says := func(want string) {
+	p := placing(t, nil, worker(3, ""), worker(1, "one"), worker(2, "other"))
+	says := func(want ...string) {
 		t.Helper()
-		got := "all placed"
-		if err := c.services.AllPlaced(); err != nil {
-			got = err.Error()
-		}
-		if !strings.HasSuffix(got, want) {
-			t.Errorf("%q, want %q", got, want)
+		if name, why := p.Missing(p.Nodes.Eligible()); !slices.Equal([]string{name, why}, want) {
+			t.Errorf("%s is missing: %q, want %q", name, why, want)
 		}
 	}
-	says("n2 is not")
-	c.places.tell(worker(2, "other"), "Throttled", "Azure wants patience")
-	says("n2 is not: Azure wants patience")
-	c.places.note(worker(2, "other"), func(p *nodePlace) { p.nowhere = true })
-	says("n3 is not")
+	says("n2", "")
+	p.places.tell(worker(2, "other"), "Throttled", "Azure wants patience")
+	says("n2", "Azure wants patience")
+	p.places.note(worker(2, "other"), func(is *nodePlace) { is.nowhere = true })
+	says("n3", "")
 	excluded := worker(3, "")
 	excluded.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
-	_ = c.snap.Nodes.Update(excluded)
-	says("all placed")
+	_ = p.Nodes.Nodes.Update(excluded)
+	says("", "")
 }
 
 func TestPatienceWithAzure(t *testing.T) {
@@ -169,34 +153,20 @@ func TestPatienceWithAzure(t *testing.T) {
 
 // A node that has just joined is given time to be told which machine it is.
 func TestWithoutAProviderID(t *testing.T) {
-	c := stored(t)
-	c.places = nodePlaces{several: twoPlaces().several, names: twoPlaces().names}
-	c.events = events.New(view.Scheme(), nil, slog.New(slog.DiscardHandler))
+	var events told
+	p := placing(t, &events)
 	n, now := worker(1, ""), time.Unix(1000, 0)
 	n.CreationTimestamp = metav1.NewTime(now)
 	for _, tt := range []struct {
 		after, wait time.Duration
 		events      int
 	}{{0, time.Minute, 0}, {50 * time.Second, 10 * time.Second, 0}, {time.Minute, time.Minute, 1}, {2 * time.Minute, time.Minute, 1}} {
-		wait, err := c.placeNode(t.Context(), n, now.Add(tt.after))
-		if err != nil || wait != tt.wait || len(c.events.Waiting()) != tt.events {
-			t.Errorf("after %s: waits %s, %d events, %v", tt.after, wait, len(c.events.Waiting()), err)
+		wait, err := p.place(t.Context(), n, now.Add(tt.after))
+		if err != nil || wait != tt.wait || len(events) != tt.events {
+			t.Errorf("after %s: waits %s, %d events, %v", tt.after, wait, len(events), err)
 		}
 	}
-	if e := c.events.Waiting()[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.Reason != EventNotPlaced {
-		t.Errorf("event %s about %s in namespace %q", e.Reason, e.InvolvedObject.Kind, e.Namespace)
-	}
-}
-
-func TestNodesOf(t *testing.T) {
-	c := stored(t)
-	if got := view.NodesOn("One", c.places.several); len(got.MatchLabels) != 0 {
-		t.Errorf("one load balancer selects %v", got)
-	}
-	c.places.several = twoPlaces().several
-	for name, want := range map[string]string{"one-internal": "one", "TWO": "two", "three": ""} {
-		if got := view.NodesOn(name, c.places.several).MatchLabels[view.PlaceLabel]; got != want {
-			t.Errorf("%s selects %q, want %q", name, got, want)
-		}
+	if !strings.HasPrefix(events[0], "Node n1 "+EventNotPlaced+": ") {
+		t.Error(events[0])
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package nodes
 
 import (
 	"context"
@@ -9,9 +9,11 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/words"
 )
 
 const (
@@ -50,24 +52,32 @@ type bulletin struct {
 	told bool
 }
 
-// adminNews gathers what becomes of admin states, to tell it once to each whom it concerns.
-type adminNews struct {
-	wake chan struct{} // has room for one token
+// AdminStates gathers what becomes of admin states, to tell it once to each whom it concerns.
+type AdminStates struct {
+	// Entitlement is what Weir has to do with the pool of a BackendPool. It is set before the
+	// first attempt at one.
+	Entitlement func(*v1alpha1.BackendPool) backendpool.Entitlement
+
+	snapshot *view.Snapshot
+	statuses *backendpool.Statuses
+	events   Recorder
+	wake     chan struct{} // has room for one token
 
 	mu        sync.Mutex // guards all below
 	bulletins map[whom]*bulletin
 }
 
-func newAdminNews() *adminNews {
-	return &adminNews{wake: make(chan struct{}, 1), bulletins: map[whom]*bulletin{}}
+// NewAdminStates returns one that has heard of nothing.
+func NewAdminStates(snapshot *view.Snapshot, statuses *backendpool.Statuses, events Recorder) *AdminStates {
+	return &AdminStates{snapshot: snapshot, statuses: statuses, events: events, wake: make(chan struct{}, 1), bulletins: map[whom]*bulletin{}}
 }
 
-// of returns a bulletin. The caller holds n.mu.
-func (n *adminNews) of(w whom) *bulletin {
-	b := n.bulletins[w]
+// of returns a bulletin. The caller holds a.mu.
+func (a *AdminStates) of(w whom) *bulletin {
+	b := a.bulletins[w]
 	if b == nil {
 		b = &bulletin{down: map[string]struct{}{}, back: map[string]struct{}{}, failing: map[poolschedule.Ref]struct{}{}}
-		n.bulletins[w] = b
+		a.bulletins[w] = b
 	}
 	return b
 }
@@ -77,39 +87,40 @@ func (b *bulletin) open() bool { return len(b.down)+len(b.back)+len(b.failing) >
 
 // waits reports whether there is something to tell. If not it forgets of which nodes Down was
 // told that do not drain any more.
-func (n *adminNews) waits(drains func(node string) bool) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for w, b := range n.bulletins {
+func (a *AdminStates) waits(drains func(node string) bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for w, b := range a.bulletins {
 		if b.open() {
 			return true
 		}
 		if !drains(w.name) { // what is not open is a node's
-			delete(n.bulletins, w)
+			delete(a.bulletins, w)
 		}
 	}
 	return false
 }
 
-// hear takes what an attempt at a pool says of admin states. It waits for nothing.
-func (n *adminNews) hear(about whom, r poolupdate.Report, t backendpool.Turned) {
+// Hear takes what an attempt at a pool says of admin states. It waits for nothing.
+func (a *AdminStates) Hear(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned) {
+	about := aboutPool(p, is)
 	news := len(t.Down)+len(t.Back) > 0
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, name := range t.Down {
-		n.of(about).down[name], n.of(aboutNode(name)).down[name] = struct{}{}, struct{}{}
+		a.of(about).down[name], a.of(aboutNode(name)).down[name] = struct{}{}, struct{}{}
 	}
 	for _, name := range t.Back {
-		n.of(about).back[name], n.of(aboutNode(name)).back[name] = struct{}{}, struct{}{}
+		a.of(about).back[name], a.of(aboutNode(name)).back[name] = struct{}{}, struct{}{}
 	}
 	if backendpool.AdminFails(r) {
-		news = n.of(about).fails(r) || news
+		news = a.of(about).fails(r) || news
 		for _, name := range t.Owed {
-			news = n.of(aboutNode(name)).fails(r) || news
+			news = a.of(aboutNode(name)).fails(r) || news
 		}
 	}
 	gone := r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused && !r.States
-	for _, b := range n.bulletins {
+	for _, b := range a.bulletins {
 		_, fails := b.failing[r.Ref]
 		switch {
 		case fails && (r.Settled || r.States):
@@ -123,7 +134,7 @@ func (n *adminNews) hear(about whom, r poolupdate.Report, t backendpool.Turned) 
 		return
 	}
 	select {
-	case n.wake <- struct{}{}:
+	case a.wake <- struct{}{}:
 	default:
 	}
 }
@@ -134,7 +145,7 @@ func (b *bulletin) fails(r poolupdate.Report) bool {
 	if b.failed != "" {
 		return false
 	}
-	b.failed = faultText(r.Fault, maxMessage)
+	b.failed = words.OfFault(r.Fault, words.MaxMessage)
 	return true
 }
 
@@ -147,20 +158,20 @@ func (b *bulletin) drop(ref poolschedule.Ref) {
 	}
 }
 
-// tellNews tells the news until the context is done. What comes later is told after the end
+// Run tells the news until the context is done. What comes later is told after the end
 // of the lanes.
-func (c *Cluster) tellNews(ctx context.Context) {
+func (a *AdminStates) Run(ctx context.Context) {
 	timer := time.NewTimer(newsAgain)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.news.wake:
+		case <-a.wake:
 			pause(ctx, newsGather)
 		case <-timer.C:
 		}
-		c.tellAdminNews()
+		a.Tell()
 		timer.Reset(newsAgain)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube_test
+package offline_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
 )
 
 // What admission forbids is a refusal of the object, told with all others; a right that is missing
@@ -34,8 +34,8 @@ func TestForbiddenByAdmissionIsRefused(t *testing.T) {
 				return apierrors.NewForbidden(services, "checked", errors.New(c.why))
 			},
 		})
-		o := &kube.Objects{}
-		if err := errors.Join(o.Decode("web.yaml", strings.NewReader(serviceManifest("ports: [{port: 80}]")))...); err != nil {
+		o := &offline.Objects{}
+		if err := errors.Join(o.Decode("web.yaml", strings.NewReader("{apiVersion: v1, kind: Service, metadata: {name: checked}, spec: {ports: [{port: 80}]}}"))...); err != nil {
 			t.Fatal(err)
 		}
 		refused, err := o.Checked(t.Context(), api)

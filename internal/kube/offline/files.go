@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package offline
 
 import (
 	"bufio"
@@ -12,8 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -24,9 +22,6 @@ import (
 	"weir.dev/weir/internal/kube/manifest"
 	"weir.dev/weir/internal/kube/view"
 )
-
-// unknownKind reports whether an API server does not know what was asked for.
-func unknownKind(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // Decode adds the objects of a file: YAML or JSON, of any number of documents, and lists
 // among them. Kinds that a load balancer does not depend on are passed over. It returns an error

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package services_test
 
 import (
 	"fmt"
@@ -12,13 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
 // crowded is a cluster with the 5,000 nodes that Kubernetes is made for.
-func crowded(tb testing.TB) *Cluster {
+func crowded(tb testing.TB) *services.Reconciler {
 	tb.Helper()
 	var objects []client.Object
 	for i := range 5000 {
@@ -29,25 +31,29 @@ func crowded(tb testing.TB) *Cluster {
 			}},
 		})
 	}
-	c := stored(new(testing.T), objects...)
-	c.services.Balance(nil, services.Options{Settings: service.Settings{ClusterName: "kubernetes"}})
-	return c
+	r := offline.New(kube.Options{}).Rooms
+	r.View.InMemory()
+	if err := r.View.Add(objects...); err != nil {
+		tb.Fatal(err)
+	}
+	r.Services.Balance(nil, services.Options{Settings: service.Settings{ClusterName: "kubernetes"}})
+	return r.Services
 }
 
 func BenchmarkNodesOf(b *testing.B) {
-	c := crowded(b)
+	r := crowded(b)
 	for b.Loop() {
-		c.services.NodesOf(lb.LoadBalancerID{Name: "kubernetes"})
+		r.NodesOf(lb.LoadBalancerID{Name: "kubernetes"})
 	}
 }
 
 // The nodes of the largest cluster are found in time that grows with their number.
 func TestAllNodesAreFound(t *testing.T) {
-	c, done := crowded(t), make(chan struct{})
+	r, done := crowded(t), make(chan struct{})
 	go func() {
 		defer close(done)
 		for range 10 {
-			if nodes, ok := c.services.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}); !ok || len(nodes) != 5000 {
+			if nodes, ok := r.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}); !ok || len(nodes) != 5000 {
 				t.Errorf("%d nodes", len(nodes))
 			}
 		}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package nodes_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,79 +17,104 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/events"
+	"weir.dev/weir/internal/kube/nodes"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/test/objects"
 )
 
-func ofNodes(p *v1alpha1.BackendPool) {
-	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
-}
-
-// newsDesk is a Cluster with pools that a test attempts by hand.
+// newsDesk is a cluster with pools that a test attempts by hand.
 type newsDesk struct {
 	*testing.T
-	*Cluster
+	*kube.Rooms
+	told *events.Queue
 	seen int // of the events that wait
 }
 
 // atNewsDesk has the Service web with two pools, api with one, and a pool of all nodes; each
 // holds the nodes.
-func atNewsDesk(t *testing.T, nodes int) *newsDesk {
+func atNewsDesk(t *testing.T, size int) *newsDesk {
 	t.Helper()
 	named := func(pool, service string) *v1alpha1.BackendPool {
-		return bp(pool, 0, func(p *v1alpha1.BackendPool) {
+		return objects.BackendPool(pool, 0, func(p *v1alpha1.BackendPool) {
 			p.Spec.PoolName = pool
 			if p.Spec.ServiceRef.Name = service; service == "" {
-				ofNodes(p)
+				p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 			}
 		})
 	}
 	pools := []*v1alpha1.BackendPool{named("web", "web"), named("web-2", "web"), named("api", "api"), named("all", "")}
-	objects := []client.Object{pools[0], pools[1], pools[2], pools[3]}
+	all := []client.Object{pools[0], pools[1], pools[2], pools[3]}
 	for _, name := range []string{"web", "api"} {
-		s := serviceOfType(corev1.ServiceTypeLoadBalancer)
+		s := objects.Service(corev1.ServiceTypeLoadBalancer)
 		s.Name = name
 		es := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: "IPv4"}
-		for n := range nodes {
+		for n := range size {
 			es.Endpoints = append(es.Endpoints, discoveryv1.Endpoint{NodeName: new(fmt.Sprintf("n%d", n+1))})
 		}
-		objects = append(objects, s, es)
+		all = append(all, s, es)
 	}
-	c := stored(t, objects...)
-	c.snap.Draining = &adminstate.Signals{}
-	c.opts.Draining, c.news = c.snap.Draining, newAdminNews()
-	d := &newsDesk{T: t, Cluster: c}
-	for n := range nodes {
+	d := &newsDesk{T: t}
+	d.starts(all...)
+	for n := range size {
 		d.taints(n + 1)
 	}
 	for _, p := range pools {
-		c.own.Statuses.Adopt(p)
+		d.Own.Statuses.Adopt(p)
 		d.settles(p.Name)
 	}
 	return d
 }
 
+// starts has a process begin, which sees these objects. Every namespace may bind every pool.
+func (d *newsDesk) starts(all ...client.Object) {
+	d.Helper()
+	log := slog.New(slog.DiscardHandler)
+	d.told, d.seen = events.New(view.Scheme(), nil, log), 0
+	d.Rooms = kube.Connect(kube.Options{SubscriptionID: "s0", ResourceGroup: "rg0", Draining: &adminstate.Signals{}, Log: log}, d.told, noAPI{}, services.API{})
+	d.Own.AllowUnseen = true
+	d.View.InMemory()
+	if err := d.View.Add(all...); err != nil {
+		d.Fatal(err)
+	}
+}
+
 // startsAnew has another process take over, with this address Down in all pools.
 func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
 	d.Helper()
-	d.connect(noAPI{}, services.API{})
-	d.connectPools(byStatus{poolOwner{d.own, d.services}})
-	for _, p := range view.All[v1alpha1.BackendPool](d.snap.Pools) {
-		p = p.DeepCopy()
-		p.Status.Down = []v1alpha1.DownAddress{down}
-		if err := d.snap.Pools.Update(p); err != nil {
-			d.Fatal(err)
+	var all []client.Object
+	for _, store := range []cache.Indexer{d.View.Nodes, d.View.Services, d.View.Slices, d.View.Pools} {
+		for _, obj := range store.List() {
+			is := obj.(client.Object).DeepCopyObject().(client.Object)
+			if p, ok := is.(*v1alpha1.BackendPool); ok {
+				p.Status.Down = []v1alpha1.DownAddress{down}
+			}
+			all = append(all, is)
 		}
-		d.own.Statuses.Adopt(p)
 	}
+	d.starts(all...)
+	for _, p := range view.All[v1alpha1.BackendPool](d.View.Pools) {
+		d.Own.Statuses.Adopt(p)
+	}
+}
+
+// noAPI is an API server that takes every status, and reads none.
+type noAPI struct{ backendpool.API }
+
+func (noAPI) Apply(_ context.Context, _ poolschedule.Ref, version string, _ *v1alpha1.BackendPoolStatus) (string, error) {
+	return version, nil
 }
 
 // taints replaces the taints of a node.
@@ -100,7 +126,7 @@ func (d *newsDesk) taints(n int, taints ...string) {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute})
 	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ipOf(n).String()}}
-	if err := d.snap.Nodes.Update(node); err != nil {
+	if err := d.View.Nodes.Update(node); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -109,13 +135,13 @@ func ipOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n / 250
 
 func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
 	d.Helper()
-	p := d.snap.Pool("shop", pool)
-	if _, err := d.pools.Desired(backendpool.RefOf(p)); err != nil {
+	p := d.View.Pool("shop", pool)
+	if _, err := d.Pools.Desired(backendpool.RefOf(p)); err != nil {
 		d.Fatal(err)
 	}
-	r := poolupdate.Report{Ref: backendpool.RefOf(p), Pool: d.pools.Entitlement(p).Pool, AdminTried: true, At: time.Unix(1000, 0)}
+	r := poolupdate.Report{Ref: backendpool.RefOf(p), Pool: d.Pools.Entitlement(p).Pool, AdminTried: true, At: time.Unix(1000, 0)}
 	edit(&r)
-	d.pools.Report(d.Context(), r)
+	d.Pools.Report(d.Context(), r)
 }
 
 // settles is an attempt after which the pool is level; nodes above 0 became Down, those below
@@ -143,7 +169,7 @@ func (d *newsDesk) fails(pool string) {
 
 // taken are the events that have come since it was asked last.
 func (d *newsDesk) taken() []*corev1.Event {
-	all := d.events.Waiting()
+	all := d.told.Waiting()
 	since := all[d.seen:]
 	d.seen = len(all)
 	return since
@@ -152,7 +178,7 @@ func (d *newsDesk) taken() []*corev1.Event {
 // hears tells the news, and checks which events that makes.
 func (d *newsDesk) hears(want ...string) {
 	d.Helper()
-	d.tellAdminNews()
+	d.AdminStates.Tell()
 	var got []string
 	for _, e := range d.taken() {
 		if word, admin := strings.CutPrefix(e.Reason, "LoadBalancerAdminState"); admin {
@@ -200,8 +226,8 @@ func TestAdminStatesAreToldWhereTheyAreThrough(t *testing.T) {
 	d.hears("BackendPool all Restored: 2 nodes drain no more: n1, n2: new flows may go there again",
 		"Node n1 Restored: Drains no more: new flows may come here again",
 		"Node n2 Restored: Drains no more: new flows may come here again")
-	if len(d.news.bulletins) != 0 {
-		t.Errorf("%d bulletins are kept", len(d.news.bulletins))
+	if d.AdminStates.Bulletins() != 0 {
+		t.Errorf("%d bulletins are kept", d.AdminStates.Bulletins())
 	}
 }
 
@@ -226,20 +252,20 @@ func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 		"Service web Down: 1 node drains (out-of-service): n1: Down, so no new flows go there")
 	d.taints(2, out)
 	everywhere(2)
-	if err := d.snap.Nodes.Delete(view.Get[corev1.Node](d.snap.Nodes, "n2")); err != nil {
+	if err := d.View.Nodes.Delete(view.Get[corev1.Node](d.View.Nodes, "n2")); err != nil {
 		t.Fatal(err)
 	}
 	d.taken()
 	d.hears()
-	if len(d.news.bulletins) != 1 {
-		t.Errorf("%d bulletins are kept, want that of the node that is Down", len(d.news.bulletins))
+	if d.AdminStates.Bulletins() != 1 {
+		t.Errorf("%d bulletins are kept, want that of the node that is Down", d.AdminStates.Bulletins())
 	}
-	if err := d.snap.Nodes.Delete(view.Get[corev1.Node](d.snap.Nodes, "n1")); err != nil {
+	if err := d.View.Nodes.Delete(view.Get[corev1.Node](d.View.Nodes, "n1")); err != nil {
 		t.Fatal(err)
 	}
 	d.hears()
-	if len(d.news.bulletins) != 0 {
-		t.Errorf("%d bulletins are kept", len(d.news.bulletins))
+	if d.AdminStates.Bulletins() != 0 {
+		t.Errorf("%d bulletins are kept", d.AdminStates.Bulletins())
 	}
 }
 
@@ -247,14 +273,14 @@ func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 	for name, goes := range map[string]func(d *newsDesk){
 		"paused": func(d *newsDesk) {
-			p := d.snap.Pool("shop", "web-2").DeepCopy()
+			p := d.View.Pool("shop", "web-2").DeepCopy()
 			p.Spec.Paused = true
-			if err := d.snap.Pools.Update(p); err != nil {
+			if err := d.View.Pools.Update(p); err != nil {
 				d.Fatal(err)
 			}
 		},
 		"deleted": func(d *newsDesk) {
-			if err := d.snap.Pools.Delete(d.snap.Pool("shop", "web-2")); err != nil {
+			if err := d.View.Pools.Delete(d.View.Pool("shop", "web-2")); err != nil {
 				d.Fatal(err)
 			}
 		},
@@ -272,7 +298,7 @@ func TestAPoolThatIsNotWorkedOnKeepsNobodyWaiting(t *testing.T) {
 			}
 			d.fails("web-2")
 			goes(d)
-			d.tellAdminNews()
+			d.AdminStates.Tell()
 			said := map[string]int{}
 			for _, e := range d.taken() {
 				said[e.InvolvedObject.Name+" "+strings.TrimPrefix(e.Reason, "LoadBalancerAdminState")]++
@@ -347,7 +373,7 @@ func TestAWaveIsOneEventAService(t *testing.T) {
 	const names = "200 nodes drain (spot-eviction): n1, n10, n100, n101, n102, n103, n104, n105, n106, n107, n108, n109 and 188 more: Down, so no new flows go there"
 	d.hears("Service api Down: "+names, "Service web Down: "+names)
 	d.settles("all", all...)
-	d.tellAdminNews()
+	d.AdminStates.Tell()
 	if events := len(d.taken()); events != 201 {
 		t.Errorf("%d events, want one on each node and one on the pool of nodes", events)
 	}
@@ -366,34 +392,34 @@ func TestNewsOfAdminStatesAreGathered(t *testing.T) {
 			return n
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		go d.tellNews(ctx)
+		go d.AdminStates.Run(ctx)
 		d.taints(1, out)
 		d.settles("api", 1)
-		time.Sleep(newsGather / 2)
+		time.Sleep(nodes.NewsGather / 2)
 		d.taints(2, out)
 		d.settles("api", 2)
-		if time.Sleep(newsGather/2 - time.Millisecond); said() != 0 {
+		if time.Sleep(nodes.NewsGather/2 - time.Millisecond); said() != 0 {
 			t.Error("told before others could come")
 		}
 		if time.Sleep(2 * time.Millisecond); said() != 1 {
 			t.Error("not told, or not together")
 		}
 		d.fails("web")
-		time.Sleep(newsGather + time.Millisecond)
+		time.Sleep(nodes.NewsGather + time.Millisecond)
 		if n := said(); n != 3 {
 			t.Errorf("%d events of a failure, want one on the Service and on each node", n)
 		}
-		p := d.snap.Pool("shop", "web").DeepCopy()
+		p := d.View.Pool("shop", "web").DeepCopy()
 		d.settles("web-2", 1, 2)
-		time.Sleep(newsGather + time.Millisecond)
+		time.Sleep(nodes.NewsGather + time.Millisecond)
 		if n := said(); n != 0 {
 			t.Errorf("%d events while another pool of the Service is not done", n)
 		}
 		p.Spec.Paused = true
-		if err := d.snap.Pools.Update(p); err != nil {
+		if err := d.View.Pools.Update(p); err != nil {
 			t.Fatal(err)
 		}
-		if time.Sleep(newsAgain); said() != 1 {
+		if time.Sleep(nodes.NewsAgain); said() != 1 {
 			t.Error("a pool that was paused keeps its Service waiting")
 		}
 		stop()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package services_test
 
 import (
 	"fmt"
@@ -9,13 +9,15 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/test/objects"
 )
 
 // What others have put into a pool is known by the record of its BackendPool, and where there
 // is none by the nodes.
 func TestWhatOthersHavePutIntoAPool(t *testing.T) {
-	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "lb"}
-	made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = v1alpha1.MadeForNodes }
+	at := lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "kubernetes"}
+	made, took := objects.RecordedAs(v1alpha1.MadeForNodes), objects.Took
+	theirs := func(p *v1alpha1.BackendPool) { p.Namespace, p.Name = "shop", "mine" }
 	wrote := func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.8"} } // 8 is of a node that has gone
 	for _, tt := range []struct {
 		about string
@@ -23,20 +25,25 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 		edits []func(*v1alpha1.BackendPool)
 		want  string
 	}{
-		{"on record", "web", []func(*v1alpha1.BackendPool){made, took, wrote}, "[10.0.0.2 10.0.7.7]"},
-		{"taken, and nothing on record", "web", []func(*v1alpha1.BackendPool){made, took}, "[10.0.0.1 10.0.0.2 10.0.0.8 10.0.7.7]"},
-		{"made by Weir, and not taken yet", "web", []func(*v1alpha1.BackendPool){made}, "[]"},
-		{"made by somebody, and not taken yet", "web", nil, "[10.0.0.8 10.0.7.7]"},
+		{"on record", "kubernetes", []func(*v1alpha1.BackendPool){made, took, wrote}, "[10.0.0.2 10.0.7.7]"},
+		{"taken, and nothing on record", "kubernetes", []func(*v1alpha1.BackendPool){made, took}, "[10.0.0.1 10.0.0.2 10.0.0.8 10.0.7.7]"},
+		{"made by Weir, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){made}, "[]"},
+		{"made by somebody, and not taken yet", "kubernetes", []func(*v1alpha1.BackendPool){theirs}, "[10.0.0.8 10.0.7.7]"},
 		{"without a BackendPool", "other", nil, "[10.0.0.8 10.0.7.7]"},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
-			c := loaded(t, bp("a", 0, tt.edits...), nodeAt("n1"), nodeAt("n2"))
+			p := objects.MadeOfNodes(tt.edits...)
+			r := holding(t, p)
+			r.Own.Statuses.Adopt(p)
+			if err := r.View.Add(objects.Node(1), objects.Node(2)); err != nil {
+				t.Fatal(err)
+			}
 			pool := lb.Pool{ID: lb.PoolID{LoadBalancer: at, Name: tt.pool}}
 			for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.8", "10.0.7.7"} {
 				pool.Addresses = append(pool.Addresses, lb.Address{Name: ip, IP: netip.MustParseAddr(ip)})
 			}
 			pool.Addresses = append(pool.Addresses, lb.Address{Name: "an interface"})
-			got, err := c.services.Foreign(t.Context(), pool)
+			got, err := r.Services.Foreign(t.Context(), pool)
 			if fmt.Sprint(got) != tt.want || err != nil {
 				t.Errorf("%v (%v), want %s", got, err, tt.want)
 			}

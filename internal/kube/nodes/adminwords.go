@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package nodes
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/words"
 )
 
 // Reasons of the events about admin states, on nodes, and on Services and the BackendPools
@@ -24,9 +26,11 @@ const (
 // nodesNamed is how many nodes an event names.
 const nodesNamed = 12
 
-// tellAdmin puts the events of one whom news are about.
-func (c *Cluster) tellAdmin(about client.Object, n news, v adminView) {
-	add := func(kind, reason, text string) { c.events.Add(about, kind, reason, sentence(text, maxMessage)) }
+// tell puts the events of one whom news are about.
+func (a *AdminStates) tell(about client.Object, n news, v adminView) {
+	add := func(kind, reason, text string) {
+		a.events.Add(about, kind, reason, words.Sentence(text, words.MaxMessage))
+	}
 	if n.failed != "" {
 		add(corev1.EventTypeWarning, EventAdminFailed, adminFailedText(n))
 	}
@@ -43,7 +47,7 @@ func (c *Cluster) tellAdmin(about client.Object, n news, v adminView) {
 
 func adminDownText(n news, v adminView) string {
 	if n.about.kind == "Node" {
-		return fmt.Sprintf("Drains (%s): Down in %s, so no new flows come here", v.drains[n.about.name], count(v.pools[n.about.name], "backend pool"))
+		return fmt.Sprintf("Drains (%s): Down in %s, so no new flows come here", v.drains[n.about.name], words.Count(v.pools[n.about.name], "backend pool"))
 	}
 	byReason := map[string][]string{}
 	for _, name := range n.down {
@@ -56,7 +60,7 @@ func adminDownText(n news, v adminView) string {
 		if len(names) == 1 {
 			verb = "drains"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s): %s", count(len(names), "node"), verb, why, namesOf(names)))
+		parts = append(parts, fmt.Sprintf("%s %s (%s): %s", words.Count(len(names), "node"), verb, why, namesOf(names)))
 	}
 	return strings.Join(parts, "; ") + ": Down, so no new flows go there"
 }
@@ -66,17 +70,17 @@ func adminRestoredText(n news) string {
 		return "Drains no more: new flows may come here again"
 	}
 	return fmt.Sprintf("%s no more: %s: new flows may go there again",
-		map[bool]string{true: "1 node drains", false: count(len(n.back), "node") + " drain"}[len(n.back) == 1], namesOf(n.back))
+		map[bool]string{true: "1 node drains", false: words.Count(len(n.back), "node") + " drain"}[len(n.back) == 1], namesOf(n.back))
 }
 
 func adminFailedText(n news) string {
 	const advice = ". Weir tries again until it is done or the node needs it no more."
 	text := "Admin states could not be set"
 	if n.pools > 1 {
-		text += fmt.Sprintf(" in %s, the first of them", count(n.pools, "backend pool"))
+		text += fmt.Sprintf(" in %s, the first of them", words.Count(n.pools, "backend pool"))
 	}
 	text += ": "
-	return text + sentence(n.failed, maxMessage-len(text)-len(advice)) + advice
+	return text + words.Sentence(n.failed, words.MaxMessage-len(text)-len(advice)) + advice
 }
 
 // namesOf lists nodes.

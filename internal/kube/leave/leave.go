@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package leave
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/internal/kube/ownership"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
@@ -46,7 +44,7 @@ type Leaving struct {
 
 // Leave lets go of everything.
 func (l *Leaving) Leave(ctx context.Context) error {
-	objects, err := ReadObjects(ctx, l.API, false)
+	objects, err := offline.Read(ctx, l.API, false)
 	if err != nil {
 		return err
 	}
@@ -172,23 +170,4 @@ func (l *Leaving) patch(ctx context.Context, name string, before, after client.O
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// Leads returns who leads by a Lease of this name, and in which namespace that is; empty if
-// nobody does.
-func Leads(ctx context.Context, api client.Reader, name string, now time.Time) (holder, namespace string, err error) {
-	var leases coordinationv1.LeaseList
-	if err := api.List(ctx, &leases); err != nil {
-		return "", "", fmt.Errorf("reading Leases: %w", err)
-	}
-	for _, l := range leases.Items {
-		holder := ptr.Deref(l.Spec.HolderIdentity, "")
-		if l.Name != name || holder == "" || l.Spec.RenewTime == nil {
-			continue
-		}
-		if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; now.Before(l.Spec.RenewTime.Add(term)) {
-			return holder, l.Namespace, nil
-		}
-	}
-	return "", "", nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package nodes
 
 import (
 	"cmp"
@@ -29,19 +29,19 @@ type adminView struct {
 	refs map[poolschedule.Ref]struct{}
 }
 
-// adminView looks at all pools. Its cost grows with their members.
-func (c *Cluster) adminView() adminView {
+// view looks at all pools. Its cost grows with their members.
+func (a *AdminStates) view() adminView {
 	v := adminView{owed: map[string][]whom{}, pools: map[string]int{}, drains: map[string]string{}, refs: map[poolschedule.Ref]struct{}{}}
-	for _, obj := range c.snap.Pools.List() {
+	for _, obj := range a.snapshot.Pools.List() {
 		p, ok := obj.(*v1alpha1.BackendPool)
 		if !ok {
 			continue
 		}
-		e, is := c.own.Statuses.Known(backendpool.RefOf(p)), c.pools.Entitlement(p)
+		e, is := a.statuses.Known(backendpool.RefOf(p)), a.Entitlement(p)
 		if e == nil || is.State != backendpool.Active || is.Deleting || e.LacksPool() {
 			continue
 		}
-		set, err := c.snap.Members(p)
+		set, err := a.snapshot.Members(p)
 		if err != nil {
 			continue
 		}
@@ -54,9 +54,9 @@ func (c *Cluster) adminView() adminView {
 			v.pools[d.Node]++
 		}
 	}
-	for _, obj := range c.snap.Nodes.List() {
+	for _, obj := range a.snapshot.Nodes.List() {
 		if n, ok := obj.(*corev1.Node); ok {
-			v.drains[n.Name] = c.snap.NodeOf(n).Draining
+			v.drains[n.Name] = a.snapshot.NodeOf(n).Draining
 		}
 	}
 	return v
@@ -81,19 +81,19 @@ type news struct {
 }
 
 // settle returns what is to be told now, in the order of names, and forgets it.
-func (n *adminNews) settle(v adminView) []news {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (a *AdminStates) settle(v adminView) []news {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var all []news
-	for _, w := range slices.SortedFunc(maps.Keys(n.bulletins), func(a, b whom) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	for _, w := range slices.SortedFunc(maps.Keys(a.bulletins), func(x, y whom) int {
+		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	}) {
-		b := n.bulletins[w]
+		b := a.bulletins[w]
 		if told := b.settle(w, v); told.any() {
 			all = append(all, told)
 		}
 		if !b.open() && !b.told {
-			delete(n.bulletins, w)
+			delete(a.bulletins, w)
 		}
 	}
 	return all
@@ -141,36 +141,36 @@ func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains 
 	return ready
 }
 
-// tellAdminNews puts the events of what is to be told now.
-func (c *Cluster) tellAdminNews() {
+// Tell puts the events of what is to be told now.
+func (a *AdminStates) Tell() {
 	drains := func(node string) bool {
-		n, there := c.snap.Node(node)
+		n, there := a.snapshot.Node(node)
 		return there && n.Draining != ""
 	}
-	if !c.news.waits(drains) {
+	if !a.waits(drains) {
 		return
 	}
-	v := c.adminView()
-	for _, n := range c.news.settle(v) {
-		if obj := c.objectOf(n.about); obj != nil {
-			c.tellAdmin(obj, n, v)
+	v := a.view()
+	for _, n := range a.settle(v) {
+		if obj := a.objectOf(n.about); obj != nil {
+			a.tell(obj, n, v)
 		}
 	}
 }
 
 // objectOf returns whom an event is about, or nil if it has gone.
-func (c *Cluster) objectOf(w whom) client.Object {
+func (a *AdminStates) objectOf(w whom) client.Object {
 	switch w.kind {
 	case "Node":
-		if n := view.Get[corev1.Node](c.snap.Nodes, w.name); n != nil {
+		if n := view.Get[corev1.Node](a.snapshot.Nodes, w.name); n != nil {
 			return n
 		}
 	case "Service":
-		if s := c.snap.Service(poolschedule.ServiceName{Namespace: w.namespace, Name: w.name}); s != nil {
+		if s := a.snapshot.Service(poolschedule.ServiceName{Namespace: w.namespace, Name: w.name}); s != nil {
 			return s
 		}
 	default:
-		if p := c.snap.Pool(w.namespace, w.name); p != nil {
+		if p := a.snapshot.Pool(w.namespace, w.name); p != nil {
 			return p
 		}
 	}

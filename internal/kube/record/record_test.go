@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package record
 
 import (
 	"context"
@@ -45,14 +45,14 @@ func TestWhatContradictsTheRecord(t *testing.T) {
 func recordOf(t *testing.T, api client.Reader) map[string]string {
 	t.Helper()
 	m := &corev1.ConfigMap{}
-	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "weir-system", Name: RecordName}, m); client.IgnoreNotFound(err) != nil {
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "weir-system", Name: Name}, m); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	return m.Data
 }
 
 func recordHolding(data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: RecordName}, Data: data}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: Name}, Data: data}
 }
 
 // A leader writes its record beside what others keep there. Whoever only looks writes nothing.
@@ -63,7 +63,7 @@ func TestKeepingTheRecord(t *testing.T) {
 		about  string
 		stands []client.Object
 		becomes,
-		checked map[string]string // after KeepRecord, and after CheckRecord
+		checked map[string]string // after Keep, and after Check
 		refused bool
 	}{
 		{"nothing is there", nil, map[string]string{"cluster-name": "prod", "load-balancers": rg}, nil, false},
@@ -80,8 +80,8 @@ func TestKeepingTheRecord(t *testing.T) {
 			run  func() error
 			want map[string]string
 		}{
-			{"checked", func() error { return CheckRecord(t.Context(), api, "weir-system", "prod", rg) }, tt.checked},
-			{"kept", func() error { return KeepRecord(t.Context(), api, api, "weir-system", "prod", rg) }, tt.becomes},
+			{"checked", func() error { return Check(t.Context(), api, "weir-system", "prod", rg) }, tt.checked},
+			{"kept", func() error { return Keep(t.Context(), api, api, "weir-system", "prod", rg) }, tt.becomes},
 		} {
 			_, refused := errors.AsType[*ContradictionError](do.run())
 			if got := recordOf(t, api); refused != tt.refused || !maps.Equal(got, do.want) {
@@ -110,7 +110,7 @@ func TestKeepingARecordThatChangesMeanwhile(t *testing.T) {
 				return api.Update(ctx, obj, opts...)
 			},
 		})
-		err := KeepRecord(t.Context(), api, api, "weir-system", "prod", rg)
+		err := Keep(t.Context(), api, api, "weir-system", "prod", rg)
 		got := recordOf(t, api)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || got[meanwhile] != "x" {
 			t.Errorf("%s: %v, and it holds %v", meanwhile, err, got)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package record
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// recordedWholeWrites is the key of the record that says what Azure does with writes of whole
+// keyWholeWrites is the key of the record that says what Azure does with writes of whole
 // load balancers.
-const recordedWholeWrites = "whole-writes"
+const keyWholeWrites = "whole-writes"
 
 // WholeWrites keeps what Azure was seen to do with writes of whole load balancers in the
-// ConfigMap RecordName, where the next process and the next leader find it and no tenant can
+// ConfigMap Name, where the next process and the next leader find it and no tenant can
 // write. It implements verdicts.Store.
 type WholeWrites struct {
 	Reader client.Reader
@@ -34,7 +34,7 @@ type WholeWrites struct {
 // Read implements verdicts.Store. What nobody can read is as good as nothing: it is found out
 // again.
 func (w WholeWrites) Read(ctx context.Context) (map[string]wholewrite.Record, error) {
-	r, err := ReadRecord(ctx, w.Reader, w.Namespace)
+	r, err := Read(ctx, w.Reader, w.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func (w WholeWrites) parse(r Record) map[string]wholewrite.Record {
 	if r.object == nil {
 		return map[string]wholewrite.Record{}
 	}
-	all, err := wholewrite.Parse(r.object.Data[recordedWholeWrites])
+	all, err := wholewrite.Parse(r.object.Data[keyWholeWrites])
 	if err != nil {
 		w.Log.Warn("what Azure does with writes of whole load balancers is found out again: delete the key if it is yours",
-			"configMap", view.Key(w.Namespace, RecordName), "key", recordedWholeWrites, "err", err)
+			"configMap", view.Key(w.Namespace, Name), "key", keyWholeWrites, "err", err)
 		return map[string]wholewrite.Record{}
 	}
 	return all
@@ -56,17 +56,17 @@ func (w WholeWrites) parse(r Record) map[string]wholewrite.Record {
 
 // Keep implements verdicts.Store. What else is on record stays.
 func (w WholeWrites) Keep(ctx context.Context, subscription string, seen wholewrite.Record) error {
-	for range recordTries {
-		r, err := ReadRecord(ctx, w.Reader, w.Namespace)
+	for range tries {
+		r, err := Read(ctx, w.Reader, w.Namespace)
 		if err != nil {
 			return err
 		}
 		all := w.parse(r)
 		all[wholewrite.Key(subscription)] = seen
-		err = r.set(ctx, w.Writer, map[string]string{recordedWholeWrites: wholewrite.Format(all, w.Version)})
+		err = r.set(ctx, w.Writer, map[string]string{keyWholeWrites: wholewrite.Format(all, w.Version)})
 		if err == nil || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return err
 		}
 	}
-	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(w.Namespace, RecordName))
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(w.Namespace, Name))
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package offline
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -20,6 +22,9 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/view"
 )
+
+// deleted is when an object in memory was deleted.
+var deleted = metav1.NewTime(time.Unix(0, 0).UTC())
 
 // memory reads and writes objects that it holds, in the place of an API server. Deletions are
 // marked, as those of objects with a finalizer are.

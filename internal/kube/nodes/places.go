@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package nodes
 
 import (
 	"context"
@@ -34,9 +34,9 @@ type nodePlace struct {
 	told, why string
 }
 
-// nodePlaces are those of all nodes, by name. The zero value is ready, where there is one
+// places are those of all nodes, by name. The zero value is ready, where there is one
 // load balancer.
-type nodePlaces struct {
+type places struct {
 	// several are the configurations, and names theirs by the value of the label.
 	several []service.Configuration
 	names   map[string]string
@@ -55,7 +55,7 @@ type nodePlaces struct {
 type shownPlaces map[netip.Addr]string
 
 // of returns the place of this very node. The caller holds the lock.
-func (p *nodePlaces) of(n *corev1.Node) *nodePlace {
+func (p *places) of(n *corev1.Node) *nodePlace {
 	place := p.all[n.Name]
 	if place == nil || place.uid != n.UID {
 		place = &nodePlace{uid: n.UID}
@@ -68,29 +68,29 @@ func (p *nodePlaces) of(n *corev1.Node) *nodePlace {
 }
 
 // bySets reports whether it matters which set a node is in.
-func (p *nodePlaces) bySets() bool {
+func (p *places) bySets() bool {
 	return slices.ContainsFunc(p.several, func(c service.Configuration) bool { return c.PrimaryVMSet != "" })
 }
 
 // note changes what is known of a node.
-func (p *nodePlaces) note(n *corev1.Node, change func(*nodePlace)) {
+func (p *places) note(n *corev1.Node, change func(*nodePlace)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(p.of(n))
 }
 
 // knows reports whether it is known which set a node is in.
-func (p *nodePlaces) knows(n *corev1.Node) (known bool) {
+func (p *places) knows(n *corev1.Node) (known bool) {
 	p.note(n, func(place *nodePlace) { known = place.known })
 	return known
 }
 
-func (p *nodePlaces) learn(n *corev1.Node, set string) {
+func (p *places) learn(n *corev1.Node, set string) {
 	p.note(n, func(place *nodePlace) { place.set, place.known = set, true })
 }
 
 // tell notes why a node is not placed, and reports whether the word for it is news.
-func (p *nodePlaces) tell(n *corev1.Node, word, why string) (news bool) {
+func (p *places) tell(n *corev1.Node, word, why string) (news bool) {
 	p.note(n, func(place *nodePlace) {
 		news = place.told != word && word != ""
 		place.told, place.why = word, why
@@ -98,14 +98,14 @@ func (p *nodePlaces) tell(n *corev1.Node, word, why string) (news bool) {
 	return news
 }
 
-func (p *nodePlaces) forget(name string) {
+func (p *places) forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.all, name)
 }
 
 // rest keeps all nodes from asking Azure until then.
-func (p *nodePlaces) rest(until time.Time) {
+func (p *places) rest(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if until.After(p.notBefore) {
@@ -114,7 +114,7 @@ func (p *nodePlaces) rest(until time.Time) {
 }
 
 // open returns an error while Azure wants not to be asked.
-func (p *nodePlaces) open(now time.Time) error {
+func (p *places) open(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.notBefore.After(now) {
@@ -128,7 +128,7 @@ func (p *nodePlaces) open(now time.Time) error {
 
 // on returns the configuration of a node: that which it was given just now, or that of its
 // label; empty for none.
-func (p *nodePlaces) on(n *corev1.Node) (on string) {
+func (p *places) on(n *corev1.Node) (on string) {
 	p.note(n, func(place *nodePlace) { on = place.at(p.names[n.Labels[view.PlaceLabel]]) })
 	return on
 }
@@ -144,7 +144,7 @@ func (place *nodePlace) at(labelled string) string {
 
 // standing gives a node, whose set is known, the place that it has whatever the others have;
 // empty if there is none.
-func (p *nodePlaces) standing(n *corev1.Node, shown shownPlaces) string {
+func (p *places) standing(n *corev1.Node, shown shownPlaces) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, _ := p.candidate(n, shown)
@@ -156,7 +156,7 @@ func (p *nodePlaces) standing(n *corev1.Node, shown shownPlaces) string {
 }
 
 // choose gives a node a place among all others; empty if no load balancer may have it.
-func (p *nodePlaces) choose(n *corev1.Node, nodes []*corev1.Node, shown shownPlaces) string {
+func (p *places) choose(n *corev1.Node, nodes []*corev1.Node, shown shownPlaces) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []service.Node
@@ -170,14 +170,14 @@ func (p *nodePlaces) choose(n *corev1.Node, nodes []*corev1.Node, shown shownPla
 	return on
 }
 
-func (p *nodePlaces) give(n *corev1.Node, on string) {
+func (p *places) give(n *corev1.Node, on string) {
 	place := p.of(n)
 	place.given, place.on, place.nowhere = on != p.names[n.Labels[view.PlaceLabel]], on, on == ""
 }
 
 // candidate is a node as the choice sees it; false for one that nothing is known of. One
 // that an earlier process placed is where its set says as long as nobody knows better.
-func (p *nodePlaces) candidate(n *corev1.Node, shown shownPlaces) (service.Node, bool) {
+func (p *places) candidate(n *corev1.Node, shown shownPlaces) (service.Node, bool) {
 	place := p.of(n)
 	c := service.Node{Name: n.Name, Labels: n.Labels, VMSet: place.set, Placed: place.at(p.names[n.Labels[view.PlaceLabel]])}
 	if conf, ok := service.ConfigurationOf(c.Placed, p.several); ok && !place.known {
@@ -194,7 +194,7 @@ func (p *nodePlaces) candidate(n *corev1.Node, shown shownPlaces) (service.Node,
 
 // missing returns the first of these nodes, by name, that is known neither to have the
 // label nor to get none, and why; an empty name if there is none.
-func (p *nodePlaces) missing(nodes []*corev1.Node) (name, why string) {
+func (p *places) missing(nodes []*corev1.Node) (name, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {

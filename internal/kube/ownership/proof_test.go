@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/ownership"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/test/objects"
+)
+
+// balancers are those that Weir makes, in subscription s0 and resource group rg0.
+type balancers []string
+
+func (b balancers) Names() []string { return b }
+func (balancers) ID(name string) lb.LoadBalancerID {
+	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
+}
+
+// holding knows these objects, besides the Service shop/web, which is served on the load balancers
+// kubernetes and kubernetes-internal, and the namespaces: team may bind pools of kubernetes, shop
+// nothing.
+func holding(t *testing.T, all ...client.Object) *ownership.Pools {
+	t.Helper()
+	web := objects.Service(corev1.ServiceTypeLoadBalancer)
+	web.UID, web.Finalizers, web.Spec.ExternalTrafficPolicy = objects.WebUID, []string{view.ServiceFinalizer}, corev1.ServiceExternalTrafficPolicyLocal
+	seen := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}, Serving: view.Serving{LoadBalancers: true}}
+	seen.InMemory()
+	if err := seen.Add(append(all, web,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{grant.Annotation: "kubernetes"}}})...); err != nil {
+		t.Fatal(err)
+	}
+	return &ownership.Pools{
+		View: seen, Statuses: backendpool.NewStatuses(nil), Balancers: balancers{"kubernetes", "kubernetes-internal"},
+		Namespace: "weir-system", Settings: service.Settings{ClusterName: "kubernetes"},
+		Served: func(string, string) *servicelb.Served { return nil },
+	}
+}
+
+// served has Azure hold the Service shop/web.
+func served(o *ownership.Pools) {
+	o.Served = func(name, _ string) *servicelb.Served {
+		if name != "shop/web" {
+			return nil
+		}
+		return &servicelb.Served{On: o.Balancers.ID("kubernetes"), Pools: []service.Pool{{Name: "shop-web", Family: lb.IPv4}}}
+	}
+}
+
+func labelled(p *v1alpha1.BackendPool) {
+	p.Labels = map[string]string{view.ManagedBy: apiserver.FieldOwner}
+}
+
+// What counts as made by Weir, what holds a pool, and what of either somebody else may write.
+func TestWhatWeirMade(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pool   *v1alpha1.BackendPool
+		served bool
+		made   bool
+		right  backendpool.Right
+		reason string
+	}{
+		{"to the letter, of a Service that Azure holds", objects.Made(), true, true, backendpool.Own, ""},
+		{"to the letter, before Azure was asked", objects.Made(), false, false, backendpool.NoRight, v1alpha1.ReasonPending},
+		{"the same, made by an earlier release that filled it", objects.Made(objects.Took), false, true, backendpool.Own, ""},
+		{"recorded", objects.Made(objects.RecordedAs(objects.WebUID)), false, true, backendpool.Own, ""},
+		{"recorded, its label and owner edited", objects.Made(objects.RecordedAs(objects.WebUID), objects.OwnedBy(objects.GoneUID)), false, true, backendpool.Own, ""},
+		{"recorded for a Service that is gone", objects.Made(objects.RecordedAs(objects.GoneUID), objects.Named("gone.kubernetes"), objects.OfService("gone"), objects.OfPool("shop-gone")), false, true, backendpool.Own, ""},
+		{"recorded, and edited to name another Service", objects.Made(objects.RecordedAs(objects.WebUID), objects.OfService("other")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"a label", objects.Made(labelled, objects.OwnedBy(objects.GoneUID), objects.OfService("gone"), objects.Named("gone.kubernetes")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"of the same Service, in another's words", objects.Made(objects.Named("mine"), objects.OwnedBy("x")), true, false, backendpool.Own, ""},
+		{"of the same Service, for another pool", objects.Made(objects.Named("mine"), objects.OfPool("shop-db")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"a copy in another namespace", objects.Made(objects.In("team")), true, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
+		{"a copy in a namespace that nobody knows", objects.Made(objects.In("new")), true, false, backendpool.NoRight, v1alpha1.ReasonPending},
+		{"on a load balancer of somebody else", objects.Made(objects.On("terraform", "")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"on one of the same name in another resource group", objects.Made(objects.On("kubernetes", "other")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"a record there", objects.Made(objects.On("kubernetes", "other"), objects.RecordedAs(objects.WebUID)), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"allowed, of a pool that nobody needs", objects.Made(objects.In("team"), objects.OfPool("team-db")), true, false, backendpool.Granted, ""},
+		{"allowed, and it took the Service's pool", objects.Made(objects.In("team"), objects.Took), true, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
+		{"the same, being deleted", objects.Made(objects.In("team"), objects.Took, objects.Deleting), true, false, backendpool.Granted, ""},
+		{"of nodes, in Weir's namespace", objects.MadeOfNodes(), false, true, backendpool.Own, ""},
+		{"of some nodes of the shared pool, in Weir's namespace", objects.MadeOfNodes(objects.Named("mine")), false, false, backendpool.Granted, ""},
+		{"of nodes, elsewhere", objects.MadeOfNodes(objects.In("team")), false, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
+		{"of nodes, elsewhere, recorded", objects.MadeOfNodes(objects.In("team"), objects.RecordedAs(v1alpha1.MadeForNodes)), false, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := holding(t, tt.pool)
+			if tt.served {
+				served(o)
+			}
+			at, err := o.View.Target(tt.pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			has, not := o.Right(tt.pool, at)
+			if made := o.Made(tt.pool); made != tt.made || has != tt.right || not.Reason != tt.reason {
+				t.Errorf("made by Weir %v, right %d %s %q; want %v, %d %s", made, has, not.Reason, not.Why, tt.made, tt.right, tt.reason)
+			}
+		})
+	}
+}
+
+// What is on record as a Service's pool is what Weir filled; a BackendPool that somebody wrote
+// before does not make a pool of others the Service's.
+func TestHeldPools(t *testing.T) {
+	noneForeign := func(p *v1alpha1.BackendPool) { p.Status.Foreign = new(int32(0)) }
+	someForeign := func(p *v1alpha1.BackendPool) { p.Status.Foreign = new(int32(1)) }
+	for _, tt := range []struct {
+		name string
+		pool *v1alpha1.BackendPool
+		held bool
+		made bool
+	}{
+		{"recorded", objects.Made(objects.RecordedAs(objects.WebUID)), true, true},
+		{"filled", objects.Made(objects.Took), true, true},
+		{"only written", objects.Made(), false, false},
+		{"somebody else's, with what he put there alone", objects.Made(objects.In("team"), objects.Took, noneForeign), true, false},
+		{"somebody else's, and others'", objects.Made(objects.In("team"), objects.Took, someForeign), false, false},
+		{"somebody else's, never seen", objects.Made(objects.In("team"), noneForeign), false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := holding(t, tt.pool)
+			s := view.Get[corev1.Service](o.View.Services, "shop/web")
+			on := []lb.LoadBalancerID{o.Balancers.ID("kubernetes")}
+			got, made := o.Held(s, []string{"shop-web", "shop-web-ipv6"}, on)
+			if (len(got) == 1) != tt.held || (len(made) == 1) != tt.made {
+				t.Errorf("held: %v, want %v; made: %v, want %v", got, tt.held, made, tt.made)
+			}
+		})
+	}
+}

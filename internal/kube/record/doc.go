@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package record is what a Weir of this cluster has written down before, in a ConfigMap of its own
+// namespace: under which name the cluster is in Azure, where its load balancers are, and what
+// Azure was seen to do.
+//
+//	record.go      the name of the cluster, and the place of its load balancers
+//	wholewrites.go what Azure does with writes of whole load balancers
+package record

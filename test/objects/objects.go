@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects has the BackendPools, Services and Nodes that the tests of many packages begin
+// with. It is for tests alone.
+package objects
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// BackendPool is one of the Service shop/web, made at minute n.
+func BackendPool(name string, minute int, edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(name), Finalizers: []string{v1alpha1.Finalizer},
+		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)),
+	}, Spec: v1alpha1.BackendPoolSpec{
+		ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, IPFamily: "IPv4",
+		LoadBalancer: v1alpha1.LoadBalancerReference{Name: "lb"}, PoolName: "web",
+	}}
+	for _, edit := range edits {
+		edit(p)
+	}
+	return p
+}
+
+// Service is shop/web.
+func Service(kind corev1.ServiceType) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "svc"}, Spec: corev1.ServiceSpec{Type: kind}}
+}
+
+// Node is the node n1 and so on, with the address 10.0.0.1 and so on; n is below 250.
+func Node(n int) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", n)}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", n)}}
+	return node
+}
+
+// The UIDs of the Service of Made, and of one that is gone.
+const (
+	WebUID  = "01234567-89ab-cdef-0123-456789abcdef"
+	GoneUID = "89abcdef-0123-4567-89ab-cdef01234567"
+)
+
+// Made is the BackendPool that Weir makes for the Service shop/web on the load balancer
+// kubernetes.
+func Made(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+	return BackendPool("web.kubernetes", 0, append([]func(*v1alpha1.BackendPool){On("kubernetes", ""), OfPool("shop-web"), func(p *v1alpha1.BackendPool) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "web", UID: WebUID, Controller: new(true)}}
+	}}, edits...)...)
+}
+
+// MadeOfNodes is the BackendPool that Weir makes there for all nodes.
+func MadeOfNodes(edits ...func(*v1alpha1.BackendPool)) *v1alpha1.BackendPool {
+	return Made(append([]func(*v1alpha1.BackendPool){func(p *v1alpha1.BackendPool) {
+		p.Namespace, p.Name, p.OwnerReferences = "weir-system", "nodes.kubernetes", nil
+		p.Spec.ServiceRef, p.Spec.Nodes, p.Spec.PoolName = nil, &v1alpha1.NodeMembers{}, "kubernetes"
+	}}, edits...)...)
+}
+
+// Took gives it the pool that its spec names, in subscription s0 and resource group rg0.
+func Took(p *v1alpha1.BackendPool) {
+	p.Status.PoolID = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Network/loadBalancers/" + p.Spec.LoadBalancer.Name + "/backendAddressPools/" + p.Spec.PoolName
+}
+
+// Deleting has it go.
+func Deleting(p *v1alpha1.BackendPool) { p.DeletionTimestamp = new(metav1.Now()) }
+
+// RecordedAs has its status say for whom Weir made it.
+func RecordedAs(uid string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.Status.MadeFor = uid }
+}
+
+// On binds a pool of another load balancer; an empty resource group is that of the cluster.
+func On(loadBalancer, group string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) {
+		p.Spec.LoadBalancer.Name, p.Spec.LoadBalancer.ResourceGroup = loadBalancer, group
+	}
+}
+
+// OfPool binds another pool.
+func OfPool(name string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.Spec.PoolName = name }
+}
+
+// In puts it into another namespace.
+func In(namespace string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.Namespace = namespace }
+}
+
+// Named gives it another name.
+func Named(name string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.Name = name }
+}
+
+// OfService makes it one of another Service.
+func OfService(name string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.Spec.ServiceRef = &v1alpha1.ServiceReference{Name: name} }
+}
+
+// OwnedBy gives its first owner another UID.
+func OwnedBy(uid types.UID) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.OwnerReferences[0].UID = uid }
+}
