@@ -41,6 +41,9 @@ func (s *Stage) Level() error {
 	all = append(all, backendPools(f, c)...)
 	all = append(all, s.leftovers(f, c)...)
 	all = append(all, s.peoplesOwn(f, c)...)
+	all = append(all, f.placements()...)
+	all = append(all, s.edges(f, c)...)
+	all = append(all, s.untainted(f)...)
 	return errors.Join(all...)
 }
 
@@ -119,6 +122,7 @@ func backendPools(f facts, c cloud) []error {
 		p := &f.pools[i]
 		synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
 		switch {
+		case p.Spec.LoadBalancer.Name == edge: // another check's
 		case p.DeletionTimestamp != nil:
 			all = append(all, fmt.Errorf("BackendPool %s/%s is still being deleted", p.Namespace, p.Name))
 		case synced != nil && synced.Reason == v1alpha1.ReasonPoolNotFound && p.Spec.Nodes != nil && !f.allNodes(p.Spec.LoadBalancer.Name, familyOf(p.Spec.PoolName)) && !c.hasPool(poolOf(p)):
@@ -137,7 +141,7 @@ func backendPools(f facts, c cloud) []error {
 // allNodes reports whether a Service sends flows of a load balancer to all nodes.
 func (f facts) allNodes(balancer string, family corev1.IPFamily) bool {
 	return slices.ContainsFunc(f.services, func(svc corev1.Service) bool {
-		return ours(&svc) && balancerOf(&svc) == balancer && !local(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
+		return ours(&svc) && f.balancerOf(&svc) == balancer && !local(&svc) && slices.Contains(svc.Spec.IPFamilies, family)
 	})
 }
 

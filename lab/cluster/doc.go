@@ -14,6 +14,10 @@
 //	journal.go        what is logged, and tokens in it
 //	objects.go        what people write to the API server
 //	foreign.go        what others write to Azure
+//	several.go        two load balancers, between which Services and nodes move
+//	edge.go           a load balancer of somebody else, whose pools BackendPools fill
+//	evictions.go      nodes whose eviction is announced, and how many of them go Down
+//	themes.go         what some schedules are about besides
 //	faults.go         what goes wrong
 //	observed.go       what Azure holds, as lines to compare
 //	wanted.go         what it has to hold, as the same lines

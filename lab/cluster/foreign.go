@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/behaviour"
 )
 
 // foreignMember is an address in a pool that somebody else has put there.
@@ -19,6 +20,9 @@ type foreignMember struct{ pool, ip string }
 
 // onRecord is for what others put into a pool of which a BackendPool says what is Weir's.
 const onRecord = -1
+
+// loses is for what others put where Azure does not heed If-Match, while others write.
+const loses = -2
 
 // isForeign reports whether others have put an address into a pool.
 func (s *Stage) isForeign(pool, ip string) bool {
@@ -51,7 +55,7 @@ func poolOf(p *v1alpha1.BackendPool) string { return p.Spec.LoadBalancer.Name + 
 // another process makes (docs/reference/backendpool.md); which one makes it is not known here.
 func (s *Stage) forgetForeign(pool string) {
 	for member, since := range s.foreign {
-		if member.pool == pool && since == onRecord {
+		if member.pool == pool && since == onRecord && !strings.HasPrefix(pool, edge) {
 			s.foreign[member] = s.lives()
 		}
 	}
@@ -59,7 +63,7 @@ func (s *Stage) forgetForeign(pool string) {
 
 // AddForeign has somebody else put an address into a pool, such as kubernetes/kubernetes.
 func (s *Stage) AddForeign(pool, ip string) error {
-	if is, err := s.recorded(pool); err != nil || !is {
+	if is, err := s.recorded(pool); !strings.HasPrefix(pool, edge) && (err != nil || !is) {
 		return errors.Join(err, fmt.Errorf("there is no pool %s of which it is on record what is in it", pool))
 	}
 	balancer, name, _ := strings.Cut(pool, "/")
@@ -88,6 +92,9 @@ func (s *Stage) AddForeign(pool, ip string) error {
 		return err
 	}
 	s.foreign[foreignMember{pool, ip}] = onRecord
+	if s.opts.Behaviour.PoolIfMatch == behaviour.Ignored && !s.calm {
+		s.foreign[foreignMember{pool, ip}] = loses // to a write of what was read before
+	}
 	return nil
 }
 

@@ -105,7 +105,13 @@ func nodeName(number int) string { return fmt.Sprintf("node-%d", number) }
 // ChangeNode edits a node.
 func (s *Stage) ChangeNode(number int, edit func(*corev1.Node)) error {
 	n := &corev1.Node{}
-	return s.change(n, client.ObjectKey{Name: nodeName(number)}, func() { edit(n) })
+	return s.change(n, client.ObjectKey{Name: nodeName(number)}, func() { edit(n); s.clears(n) })
+}
+
+// ChangeNamespace edits a namespace.
+func (s *Stage) ChangeNamespace(name string, edit func(*corev1.Namespace)) error {
+	n := &corev1.Namespace{}
+	return s.change(n, client.ObjectKey{Name: name}, func() { edit(n) })
 }
 
 // DeleteNode deletes a node; its endpoints go as well.

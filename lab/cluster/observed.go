@@ -171,7 +171,9 @@ func (c cloud) address(f frontend) string {
 func (c cloud) lines(foreign func(pool string, ip string) bool) []string {
 	var all []string
 	for _, b := range c.balancers {
-		all = append(all, b.lines(foreign)...)
+		if b.Name != edge {
+			all = append(all, b.lines(foreign)...)
+		}
 	}
 	for _, p := range c.addresses {
 		all = append(all, fmt.Sprintf("public IP %s of %q", p.Name, p.Tags["k8s-azure-service"]))
@@ -188,22 +190,9 @@ func (b balancer) lines(foreign func(pool string, ip string) bool) []string {
 		all = append(all, b.Name+": frontend "+f.label())
 	}
 	for _, p := range b.Properties.Pools {
-		var members []string
-		theirs := 0
-		for _, a := range p.Properties.Addresses {
-			if foreign(b.Name+"/"+p.Name, a.Properties.IP) {
-				theirs++
-				continue
-			}
-			member := a.Properties.IP
-			if strings.EqualFold(a.Properties.Admin, "Down") {
-				member += "(Down)"
-			}
-			members = append(members, member)
-		}
-		slices.Sort(members)
+		members := p.members(func(ip string) bool { return foreign(b.Name+"/"+p.Name, ip) })
 		pools[p.Name] = strings.Join(members, " ")
-		used["pool "+p.Name] = theirs > 0 && len(members) == 0 // it stays with what others put there
+		used["pool "+p.Name] = len(members) == 0 && len(p.Properties.Addresses) > 0 // it stays with what others put there
 	}
 	for _, p := range b.Properties.Probes {
 		probes[p.Name] = p
@@ -226,6 +215,22 @@ func (b balancer) lines(foreign func(pool string, ip string) bool) []string {
 		}
 	}
 	return all
+}
+
+// members are those of a pool that others have not put there.
+func (p pool) members(foreign func(ip string) bool) []string {
+	var members []string
+	for _, a := range p.Properties.Addresses {
+		switch member := a.Properties.IP; {
+		case foreign(member):
+		case strings.EqualFold(a.Properties.Admin, "Down"):
+			members = append(members, member+"(Down)")
+		default:
+			members = append(members, member)
+		}
+	}
+	slices.Sort(members)
+	return members
 }
 
 func word(is bool, text string) string {

@@ -5,6 +5,7 @@ package cluster
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/behaviour"
@@ -34,21 +35,55 @@ type Schedule struct {
 type draw struct {
 	*rand.Rand
 	steps []Step
+	// first and last are steps before and after all others.
+	first, last []Step
+	// of the world, beside what options draw
+	configures []func(*config.Config)
+	worlds     []func(*Options)
+	// several and ownAddresses are themes. sole has no Services share an address: who leaves such a one
+	// under the feet of others is refused.
+	several, ownAddresses, sole bool
+	// selective is whether one of several load balancers selects Services.
+	selective bool
 }
+
+func (d *draw) configure(c func(*config.Config)) { d.configures = append(d.configures, c) }
+
+func (d *draw) world(o func(*Options)) { d.worlds = append(d.worlds, o) }
 
 // Draw returns the schedule of a seed: the same seed, the same schedule.
 func Draw(seed uint64, steps int) Schedule {
-	d := &draw{Rand: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // repeatable on purpose
+	d := &draw{Rand: rand.New(rand.NewPCG(seed, 2))}       //nolint:gosec // repeatable on purpose
+	besides := &draw{Rand: rand.New(rand.NewPCG(seed, 3))} //nolint:gosec // repeatable on purpose
+	besides.withThemes()
+	d.sole = besides.several || besides.ownAddresses
 	s := Schedule{Options: d.options(seed), Seed: seed, Nodes: 2 + d.IntN(3)}
+	besides.change(&s.Options)
 	for n := range 2 + d.IntN(2) { // something to begin with
 		d.create(serviceNames[n])
 	}
 	for len(d.steps) < steps {
 		d.one()
 	}
+	s.Steps = append(besides.first, besides.mingle(d.steps)...)
+	d.steps = nil
 	d.endDryRuns()
-	s.Steps = d.steps
+	s.Steps = slices.Concat(s.Steps, besides.last, d.steps)
 	return s
+}
+
+// change makes the world that of the themes.
+func (d *draw) change(o *Options) {
+	for _, world := range d.worlds {
+		world(o)
+	}
+	before := o.Configure
+	o.Configure = func(c *config.Config) {
+		before(c)
+		for _, configure := range d.configures {
+			configure(c)
+		}
+	}
 }
 
 func (d *draw) options(seed uint64) Options {

@@ -75,6 +75,12 @@ type Stage struct {
 	peoples map[string]string
 	// gone are the addresses of nodes that left, and how many processes there had been by then.
 	gone map[string]int
+	// announced are the nodes whose eviction was, by UID: false once a person has cleared the taint.
+	announced map[string]bool
+	// edge is whether somebody's load balancer is there, and revoked whether a namespace has lost its grant.
+	edge, revoked bool
+	// calm is whether all was level: nothing of Weir's is being written any more.
+	calm bool
 	// owners are all Services that there ever were.
 	owners map[string]string // by the first part of their names, the key
 	// counted is how many requests each side had at the last look.
@@ -92,7 +98,7 @@ func New(opts Options) (*Stage, error) {
 	}
 	s := &Stage{
 		opts: opts, start: time.Now(), log: newJournal(), foreign: map[foreignMember]int{}, peoples: map[string]string{}, owners: map[string]string{},
-		gone: map[string]int{},
+		gone: map[string]int{}, announced: map[string]bool{},
 		emu: armemu.New(armemu.Options{
 			Seed: opts.Seed, Role: opts.Role, Behaviour: opts.Behaviour.Or(behaviour.Assumed()), Throttle: opts.Limits,
 			Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,

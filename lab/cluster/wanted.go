@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/config"
 )
 
 // annotations begin so.
@@ -29,6 +30,11 @@ type facts struct {
 	// adminStates is whether nodes that leave are Down; peoples are the public IPs that people made.
 	adminStates bool
 	peoples     []string
+	// several are the cluster's load balancers where there are several; percent of a pool's members stay
+	// up whatever is announced.
+	several    []config.LoadBalancerConfiguration
+	percent    int
+	namespaces map[string]corev1.Namespace
 }
 
 func (s *Stage) facts() (facts, error) {
@@ -37,14 +43,20 @@ func (s *Stage) facts() (facts, error) {
 	var nodes corev1.NodeList
 	var pools v1alpha1.BackendPoolList
 	var events corev1.EventList
+	var namespaces corev1.NamespaceList
 	for _, err := range []error{
 		s.people.List(ctx, &services), s.people.List(ctx, &endpoints), s.people.List(ctx, &nodes), s.people.List(ctx, &pools), s.people.List(ctx, &events),
+		s.people.List(ctx, &namespaces),
 	} {
 		if err != nil {
 			return facts{}, err
 		}
 	}
 	f := facts{services: services.Items, slices: endpoints.Items, nodes: nodes.Items, pools: pools.Items, events: events.Items}
+	f.several, f.percent, f.namespaces = s.cfg.Configurations, *s.cfg.NodeAdminStateMinAvailablePercent, map[string]corev1.Namespace{}
+	for _, n := range namespaces.Items {
+		f.namespaces[n.Name] = n
+	}
 	f.adminStates = s.cfg.EnableNodeAdminState == nil || *s.cfg.EnableNodeAdminState
 	for id := range s.peoples {
 		f.peoples = append(f.peoples, id[strings.LastIndex(id, "/")+1:])
@@ -71,11 +83,11 @@ func local(svc *corev1.Service) bool {
 }
 
 // balancerOf is where a Service belongs.
-func balancerOf(svc *corev1.Service) string {
+func (f facts) balancerOf(svc *corev1.Service) string {
 	if internal(svc) {
-		return clusterName + "-internal"
+		return f.configurationOf(svc) + "-internal"
 	}
-	return clusterName
+	return f.configurationOf(svc)
 }
 
 // suffix is what names of a family end in.
@@ -96,7 +108,7 @@ func labelOf(svc *corev1.Service, family corev1.IPFamily) string {
 
 // publicIPOf is the name of the public IP of a Service.
 func publicIPOf(svc *corev1.Service, family corev1.IPFamily) string {
-	if name := svc.Annotations[annotation+"azure-pip-name"]; name != "" {
+	if name := svc.Annotations[annotation+"azure-pip-name"]; name != "" && suffix(svc, family) == "" { // which is about the first family
 		return name
 	}
 	return clusterName + "-" + owner(svc) + suffix(svc, family)
@@ -113,15 +125,15 @@ func (f facts) lines() []string {
 		if !ours(svc) {
 			continue
 		}
-		at := balancerOf(svc)
+		at := f.balancerOf(svc)
 		set["load balancer "+at] = true
 		for _, family := range svc.Spec.IPFamilies {
 			label := labelOf(svc, family)
 			set[at+": frontend "+label] = true
-			if !internal(svc) && svc.Annotations[annotation+"azure-pip-name"] == "" {
+			if !internal(svc) && !slices.Contains(f.peoples, publicIPOf(svc, family)) {
 				set[fmt.Sprintf("public IP %s of %q", publicIPOf(svc, family), svc.Namespace+"/"+svc.Name)] = true
 			}
-			members := f.spellMembers(svc, family)
+			members := f.spell(f.members(svc, family))
 			for _, p := range svc.Spec.Ports {
 				set[at+": "+label+" "+ruleOf(svc, p)+", members "+members] = true
 			}
@@ -145,7 +157,7 @@ func (f facts) mayStay(line string) bool {
 	}
 	for i := range f.pools {
 		if p := &f.pools[i]; p.Spec.LoadBalancer.Name == balancer && p.Spec.PoolName == name {
-			return members == f.spellMembers(&corev1.Service{}, family)
+			return members == f.spell(f.allOf(strings.TrimSuffix(balancer, "-internal"), family))
 		}
 	}
 	return true
@@ -185,37 +197,48 @@ func ruleOf(svc *corev1.Service, p corev1.ServicePort) string {
 	return fmt.Sprintf("%s %d to %d%s%s, idle %s, %s, probe %s", p.Protocol, p.Port, to, floating, reset, idle, distribution, asks)
 }
 
-// spellMembers spells the members of a pool: those that leave are Down.
-func (f facts) spellMembers(svc *corev1.Service, family corev1.IPFamily) string {
-	all := f.members(svc, family)
-	for i := range f.nodes {
-		n := &f.nodes[i]
-		if !f.adminStates || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
-			continue
+// spell spells the members of a pool: those that leave are Down.
+func (f facts) spell(members []string) string {
+	down := f.down(members)
+	var all []string
+	for _, m := range members {
+		if slices.Contains(down, m) {
+			m += "(Down)"
 		}
-		for _, a := range n.Status.Addresses {
-			if at := slices.Index(all, a.Address); at >= 0 {
-				all[at] += "(Down)"
-			}
-		}
+		all = append(all, m)
 	}
 	return strings.Join(all, " ")
 }
 
 // members are the addresses that flows of a Service have to reach.
 func (f facts) members(svc *corev1.Service, family corev1.IPFamily) []string {
+	if local(svc) {
+		return f.hosting(svc, family)
+	}
+	return f.allOf(f.configurationOf(svc), family)
+}
+
+// hosting are those of the nodes that have an endpoint of a Service.
+func (f facts) hosting(svc *corev1.Service, family corev1.IPFamily) []string {
+	return f.nodesOf(family, func(n *corev1.Node) bool { return f.hosts(n.Name, svc, family) })
+}
+
+// allOf are those of all nodes behind a load balancer.
+func (f facts) allOf(configuration string, family corev1.IPFamily) []string {
+	return f.nodesOf(family, func(n *corev1.Node) bool { return len(f.several) == 0 || n.Labels[placed] == configuration })
+}
+
+// nodesOf are the addresses of nodes that are not excluded.
+func (f facts) nodesOf(family corev1.IPFamily, which func(*corev1.Node) bool) []string {
 	var all []string
 	for i := range f.nodes {
 		n := &f.nodes[i]
-		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || local(svc) && !f.hosts(n.Name, svc, family) {
+		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || !which(n) {
 			continue
 		}
-		for _, a := range n.Status.Addresses {
-			ip, err := netip.ParseAddr(a.Address)
-			if err == nil && a.Type == corev1.NodeInternalIP && ip.Is6() == (family == corev1.IPv6Protocol) {
-				all = append(all, a.Address)
-				break
-			}
+		at := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP && isIn(a.Address, family) })
+		if at >= 0 {
+			all = append(all, n.Status.Addresses[at].Address)
 		}
 	}
 	slices.Sort(all)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -55,7 +56,8 @@ func (r *Reconciler) Nodes() []netip.Addr {
 }
 
 // NodesOf implements balancer.Cluster. It is not only those that host an endpoint: these
-// change with every rollout, and a node without one takes no flow.
+// change with every rollout, and a node without one takes no flow. Nor is it only those behind the load
+// balancer: an own pool has the nodes that host endpoints, wherever they are.
 func (r *Reconciler) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
 	if len(r.options.Several) > 0 && r.AllPlaced() != nil {
 		return nil, false
@@ -63,7 +65,9 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
 	var all []netip.Addr
 	for i, name := range r.options.Settings.SharedPools() {
 		family := []lb.Family{lb.IPv4, lb.IPv6}[i]
-		set, err := r.view.Members(r.own.For(nil, on, service.Pool{Name: name, Family: family, Shared: true}))
+		everywhere := r.own.For(nil, on, service.Pool{Name: name, Family: family, Shared: true})
+		everywhere.Spec.Nodes.Selector = metav1.LabelSelector{}
+		set, err := r.view.Members(everywhere)
 		if err != nil {
 			return nil, false
 		}

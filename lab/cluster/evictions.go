@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/config"
+)
+
+// The taint of a node whose eviction was announced, and the annotation that says when.
+const (
+	evicted    = "cloudprovider.azure.microsoft.com/draining"
+	preemption = "weir.dev/preemption"
+)
+
+// evictions are announced, and some taken back.
+func evictions(d *draw) {
+	percent := pick(d, 50, 50, 75, 0)
+	d.configure(func(c *config.Config) { c.NodeAdminStateMinAvailablePercent = &percent })
+	for range 5 + d.IntN(6) {
+		n := d.IntN(4)
+		if d.IntN(4) == 0 {
+			d.add(func(s *Stage) error {
+				return s.ChangeNode(n, func(node *corev1.Node) { node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isEviction) })
+			}, "somebody clears the taint of node %d", n)
+			continue
+		}
+		d.add(func(s *Stage) error { return s.Announce(n) }, "the eviction of node %d is announced", n)
+	}
+}
+
+func isEviction(t corev1.Taint) bool { return t.Key == evicted && t.Value == "spot-eviction" }
+
+// Announce has an agent say that a node is evicted, or say so once more.
+func (s *Stage) Announce(number int) error {
+	n := &corev1.Node{}
+	if err := s.people.Get(ctx, client.ObjectKey{Name: nodeName(number)}, n); err != nil {
+		return err
+	}
+	now := metav1.NewTime(time.Now())
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "preempt-" + string(n.UID)},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: n.Name, UID: n.UID},
+		Reason:         "PreemptScheduled", Message: "Preempt", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "node-problem-detector"},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}
+	err := s.people.Create(ctx, e)
+	if apierrors.IsAlreadyExists(err) {
+		err = s.change(e, client.ObjectKeyFromObject(e), func() { e.Count, e.LastTimestamp = e.Count+1, now })
+	}
+	if _, cleared := s.announced[string(n.UID)]; err == nil && !cleared {
+		s.announced[string(n.UID)] = true
+	}
+	return err
+}
+
+// clears notes that a person has written the taints of a node, whose eviction may have been announced.
+func (s *Stage) clears(n *corev1.Node) {
+	if _, is := s.announced[string(n.UID)]; is && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
+		s.announced[string(n.UID)] = false
+	}
+}
+
+// untainted looks for nodes whose eviction was announced, and that have no taint of it. Where a person has
+// cleared one, what was announced before counts no more.
+func (s *Stage) untainted(f facts) []error {
+	var all []error
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		if f.adminStates && s.announced[string(n.UID)] && !slices.ContainsFunc(n.Spec.Taints, isEviction) {
+			all = append(all, fmt.Errorf("the eviction of node %s was announced, and it has no taint", n.Name))
+		}
+	}
+	return all
+}
+
+// down are which of these addresses take no new flows: those that a person takes out of service, and of
+// those whose eviction is announced the first, as long as enough stay up.
+func (f facts) down(members []string) []string {
+	type leaving struct {
+		name, address string
+		at            time.Time
+	}
+	var all []string
+	var announced []leaving
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		at := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return slices.Contains(members, a.Address) })
+		switch {
+		case !f.adminStates || at < 0:
+		case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }):
+			all = append(all, n.Status.Addresses[at].Address)
+		case slices.ContainsFunc(n.Spec.Taints, isEviction):
+			var record struct{ At time.Time }
+			_ = json.Unmarshal([]byte(n.Annotations[preemption]), &record) // none is no time
+			announced = append(announced, leaving{n.Name, n.Status.Addresses[at].Address, record.At})
+		}
+	}
+	slices.SortFunc(announced, func(a, b leaving) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
+	stay := 0
+	if f.percent > 0 {
+		stay = max(1, (len(members)*f.percent+99)/100)
+	}
+	for _, l := range announced[:min(len(announced), max(0, len(members)-len(all)-stay))] {
+		all = append(all, l.address)
+	}
+	return all
+}
+
+// isIn reports whether an address is of a family.
+func isIn(text string, family corev1.IPFamily) bool {
+	ip, err := netip.ParseAddr(text)
+	return err == nil && ip.Is6() == (family == corev1.IPv6Protocol)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"weir.dev/weir/internal/config"
+)
+
+// second is the cluster's other load balancer, where it has several; placed is the label of nodes
+// and the annotation of Services that record on which they are.
+const (
+	second = "second"
+	placed = "weir.dev/load-balancer"
+)
+
+// several has the cluster have two load balancers, and Services and nodes move between them.
+func several(d *draw) {
+	selects := func(key, value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+	other := config.LoadBalancerConfiguration{Name: second}
+	what := d.IntN(4)
+	d.selective = what < 2
+	switch what {
+	case 0:
+		other.ServiceNamespaceSelector = selects("team", "blog")
+	case 1:
+		other.ServiceLabelSelector = selects("tier", "front")
+	}
+	if d.IntN(2) == 0 {
+		other.NodeSelector = selects("pool", "large")
+	}
+	d.configure(func(c *config.Config) {
+		c.Configurations = []config.LoadBalancerConfiguration{{Name: clusterName}, other}
+	})
+	d.several = true
+	for range 6 + d.IntN(6) {
+		d.move(pick(d, serviceNames...), d.IntN(4))
+	}
+}
+
+// move has a Service, a namespace or a node be elsewhere.
+func (d *draw) move(name string, node int) {
+	on := d.IntN(2) == 0
+	mark := func(labels map[string]string, key, value string) map[string]string {
+		if !on {
+			delete(labels, key)
+			return labels
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+		return labels
+	}
+	switch d.IntN(7) {
+	case 0, 1:
+		names := pick(d, "", clusterName, "Second,"+clusterName)
+		if !d.selective { // who may be nowhere is refused, and stays where he is
+			names = pick(d, names, second)
+		}
+		d.add(func(s *Stage) error {
+			return s.ChangeService(name, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-configurations", names) })
+		}, "Service %s may be on %q", name, names)
+	case 2:
+		d.add(func(s *Stage) error {
+			return s.ChangeService(name, func(svc *corev1.Service) { svc.Labels = mark(svc.Labels, "tier", "front") })
+		}, "Service %s has the label tier=front: %t", name, on)
+	case 3:
+		namespace := split(name).Namespace
+		d.add(func(s *Stage) error {
+			return s.ChangeNamespace(namespace, func(n *corev1.Namespace) { n.Labels = mark(n.Labels, "team", "blog") })
+		}, "namespace %s has the label team=blog: %t", namespace, on)
+	case 4:
+		d.add(func(s *Stage) error {
+			return s.ChangeNode(node, func(n *corev1.Node) { n.Labels = mark(n.Labels, "pool", "large") })
+		}, "node %d has the label pool=large: %t", node, on)
+	case 5:
+		to := pick(d, clusterName, second)
+		d.add(func(s *Stage) error {
+			return s.ChangeNode(node, func(n *corev1.Node) { n.Labels = mark(n.Labels, placed, to) })
+		}, "somebody labels node %d as on %s: %t", node, to, on)
+	default:
+		pool := pick(d, "weir-system/nodes.second", "shop/web.second", "blog/web.second")
+		d.add(func(s *Stage) error { return s.DeletePool(pool) }, "somebody deletes BackendPool %s", pool)
+	}
+}
+
+// configurationOf is on which of several load balancers, or its internal twin, a Service is by its
+// record; that it may be there is another check's.
+func (f facts) configurationOf(svc *corev1.Service) string {
+	if len(f.several) == 0 {
+		return clusterName
+	}
+	return strings.TrimSuffix(svc.Annotations[placed], "-internal")
+}
+
+// placements looks whether Services and nodes are where they may be, by their records.
+func (f facts) placements() []error {
+	var all []error
+	for i := range f.services {
+		svc := &f.services[i]
+		if may := f.mayTake(svc); ours(svc) && len(f.several) > 0 && !slices.Contains(may, f.configurationOf(svc)) {
+			all = append(all, fmt.Errorf("%s/%s is on %q, and may be on %v", svc.Namespace, svc.Name, svc.Annotations[placed], may))
+		}
+	}
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || len(f.several) == 0 {
+			continue
+		}
+		if may := f.mayHold(n); !slices.Contains(may, n.Labels[placed]) {
+			all = append(all, fmt.Errorf("node %s is on %q, and may be on %v", n.Name, n.Labels[placed], may))
+		}
+	}
+	return all
+}
+
+// mayTake are the load balancers on which a Service may be: of those that it names those that select
+// it, else those that select nobody.
+func (f facts) mayTake(svc *corev1.Service) []string {
+	asks := strings.ToLower(svc.Annotations[annotation+"azure-load-balancer-configurations"])
+	var chosen, free []string
+	for _, c := range f.several {
+		switch {
+		case asks != "" && !slices.Contains(strings.Split(asks, ","), c.Name):
+		case c.ServiceLabelSelector == nil && c.ServiceNamespaceSelector == nil:
+			free = append(free, c.Name)
+		case matches(c.ServiceLabelSelector, svc.Labels) && matches(c.ServiceNamespaceSelector, f.namespaces[svc.Namespace].Labels):
+			chosen = append(chosen, c.Name)
+		}
+	}
+	if len(chosen) > 0 {
+		return chosen
+	}
+	return free
+}
+
+// mayHold are the load balancers behind which a node may be.
+func (f facts) mayHold(n *corev1.Node) []string {
+	var chosen, free []string
+	for _, c := range f.several {
+		switch {
+		case c.NodeSelector == nil:
+			free = append(free, c.Name)
+		case matches(c.NodeSelector, n.Labels):
+			chosen = append(chosen, c.Name)
+		}
+	}
+	if len(chosen) > 0 {
+		return chosen
+	}
+	return free
+}
+
+func matches(by *metav1.LabelSelector, is map[string]string) bool {
+	if by == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(by)
+	return err == nil && selector.Matches(labels.Set(is))
+}
