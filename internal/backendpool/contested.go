@@ -41,7 +41,7 @@ func contestedText(ips []netip.Addr) string {
 }
 
 // contested reports whether the BackendPool says so.
-func (e *Entry) contested() bool {
+func contested(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return meta.IsStatusConditionTrue(e.status.Conditions, v1alpha1.ConditionContested)

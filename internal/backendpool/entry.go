@@ -132,7 +132,7 @@ func (e *Entry) Drop() {
 
 // unseen reports whether the Service of a BackendPool that is being deleted may have gone while
 // nobody watched.
-func (e *Entry) unseen() bool {
+func unseen(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.released && !e.dropped

@@ -91,7 +91,7 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	switch {
 	case is.Deleting:
-		if e.unseen() {
+		if unseen(e) {
 			c.Owner.Goes(p)
 		}
 		return c.release(ctx, p, e, is, now)

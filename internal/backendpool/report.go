@@ -40,7 +40,7 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	}
 	c.Events.AdminStates(p, is, r, turned)
 	e.schedule(is, r, c.Config)
-	began := len(r.Contested) > 0 && !e.contested()
+	began := len(r.Contested) > 0 && !contested(e)
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		note(s, set, r)
 		notesEvents(s, p, event, r)

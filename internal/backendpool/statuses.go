@@ -131,7 +131,7 @@ func (s *Statuses) Reasons() map[string]int {
 // Contested counts those that somebody else keeps undoing. Its cost grows with their number.
 func (s *Statuses) Contested() (n int) {
 	for _, e := range s.entries() {
-		if e.contested() {
+		if contested(e) {
 			n++
 		}
 	}
