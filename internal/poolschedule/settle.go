@@ -13,6 +13,7 @@ import (
 // Word is what a Service is told.
 type Word string
 
+// What a Service is told.
 const (
 	wordNone     Word = ""
 	WordUpdated  Word = "Updated"

@@ -36,7 +36,7 @@ func (m *Memory) Keep(r *Result, now time.Time) {
 // process that has read nothing yet they know what the ledger says; so a write whose answer
 // was lost is told when the next read shows it.
 func (m *Memory) Learn(r Result, look bool) (downed, restored []netip.Addr) {
-	m.contest = m.contest.learn(r, m.down, look)
+	m.contest = m.learn(r, m.down, look)
 	if r.ledger != nil && !m.downKnown {
 		m.down, m.downKnown = r.ledger.Down, true
 	}

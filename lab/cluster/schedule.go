@@ -65,10 +65,10 @@ func Draw(seed uint64, steps int) Schedule {
 	for len(d.steps) < steps {
 		d.one()
 	}
-	s.Steps = append(besides.first, besides.mingle(d.steps)...)
+	mingled := besides.mingle(d.steps)
 	d.steps = nil
 	d.endDryRuns()
-	s.Steps = slices.Concat(s.Steps, besides.last, d.steps)
+	s.Steps = slices.Concat(besides.first, mingled, besides.last, d.steps)
 	return s
 }
 
