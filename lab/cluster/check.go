@@ -231,14 +231,20 @@ func (s *Stage) peoplesOwn(f facts, c cloud) []error {
 			all = append(all, fmt.Errorf("an object tells a token: %s", text))
 		}
 	}
-	return append(all, s.named(c)...)
+	return append(all, s.named()...)
 }
 
 // named looks whether the public IPs that people made are there.
-func (s *Stage) named(c cloud) []error {
+func (s *Stage) named() []error {
 	var all []error
 	for _, id := range slices.Sorted(maps.Keys(s.peoples)) {
-		if is := c.addresses[id].Properties.IP; is != s.peoples[id] {
+		var p publicIP
+		if raw, there := s.emu.Get(id); there {
+			if err := json.Unmarshal(raw, &p); err != nil {
+				return append(all, fmt.Errorf("%s: %w", id, err))
+			}
+		}
+		if is := p.Properties.IP; is != s.peoples[id] {
 			all = append(all, fmt.Errorf("public IP %s, which people made, was %s and is %q", id, s.peoples[id], is))
 		}
 	}

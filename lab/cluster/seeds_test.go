@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"flag"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ var (
 
 // All of Weir keeps its promises, whatever happens.
 func TestSeeds(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a play leaves much behind, and holds little
 	if testing.Short() {
 		*seeds = min(*seeds, 6)
 	}

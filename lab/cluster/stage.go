@@ -103,7 +103,7 @@ func New(opts Options) (*Stage, error) {
 			Seed: opts.Seed, Role: opts.Role, Behaviour: opts.Behaviour.Or(behaviour.Assumed()), Throttle: opts.Limits,
 			Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
 		}),
-		api: apiserver.New(apiserver.Options{Seed: opts.Seed}),
+		api: apiserver.New(apiserver.Options{Seed: opts.Seed, OwnFromApply: true}),
 	}
 	s.cfg = azureJSON()
 	if opts.Configure != nil {
