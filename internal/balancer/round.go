@@ -83,6 +83,9 @@ func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Rou
 // try reads, plans, writes if there is anything to write, checks what Azure then shows, and notes
 // it: on the jobs, and for the Services that are placed next.
 func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) error {
+	for _, j := range jobs {
+		j.refused = nil // by an earlier try
+	}
 	seen, err := l.read(ctx, jobs, ips)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func (p *pools) Owners() []string { return p.owners }
 
 func (p *pools) Nodes() []netip.Addr { return nil }
 
-func (p *pools) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) { return nil, true }
+func (p *pools) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return nil, true }
 
 func (p *pools) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 
@@ -128,6 +128,17 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 	l, _ = rounds(&shows{}, &pools{}, nil)
 	if found, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{pool("kubernetes", full)}}, nil); err != nil || len(found) > 0 {
 		t.Errorf("nobody has put anything there: %v, %v", found, err)
+	}
+}
+
+// What the first try refused is no reason after the second, which met something else.
+func TestATryForgetsWhatTheOneBeforeRefused(t *testing.T) {
+	l, _ := rounds(&shows{err: errNotNow}, &pools{}, nil)
+	j := newJob(Request{Owner: "aa"}, false)
+	j.refused = errors.New("would have 2 rules, and may have 1")
+	err := l.try(t.Context(), []*job{j}, l.ips.Begin(t.Context(), l.id, nil), func() bool { return true })
+	if !errors.Is(err, errNotNow) || j.refused != nil {
+		t.Errorf("the try ends with %v, the job with %v", err, j.refused)
 	}
 }
 

@@ -65,7 +65,7 @@ func (p *process) Nodes() []netip.Addr {
 }
 
 // NodesOf implements balancer.Cluster.
-func (p *process) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) {
+func (p *process) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) {
 	nodes := p.Nodes()
 	return nodes, nodes != nil
 }

@@ -21,10 +21,10 @@ type Cluster interface {
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.
 	Reached() []Reached
-	// Nodes returns the addresses of all nodes, and NodesOf those that may be in pools of a load
-	// balancer; false if they are not known yet.
+	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
+	// balancer, or, of a Service with pools of its own, anywhere; false if they are not known yet.
 	Nodes() []netip.Addr
-	NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool)
+	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
 // Reached is where a Service of the cluster is reached, as far as Kubernetes shows.

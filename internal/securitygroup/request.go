@@ -56,7 +56,7 @@ func (d Demand) asked() contest.Asked {
 
 // admissions are what a Service asks for.
 func (g *Group) admissions(d Demand) []nsg.Admission {
-	nodes, _ := g.cfg.Cluster.NodesOf(d.On)
+	nodes, _ := g.cfg.Cluster.NodesOf(d.On, d.Desired.OwnPools())
 	return d.Desired.Admissions(d.Addresses, nodes)
 }
 

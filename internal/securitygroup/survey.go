@@ -11,18 +11,24 @@ import (
 	"weir.dev/weir/internal/nsg"
 )
 
-// behind are the nodes behind a load balancer, if they are known.
+// behind are the nodes behind a load balancer, or anywhere, if they are known.
 type behind struct {
 	nodes []netip.Addr
 	known bool
 }
 
+type whichNodes struct {
+	on       lb.LoadBalancerKey
+	anywhere bool
+}
+
 // behind looks the nodes of a load balancer up, once: thousands of Services have the same.
-func (s *survey) behind(g *Group, on lb.LoadBalancerID) behind {
-	b, done := s.behinds[on.Key()]
+func (s *survey) behind(g *Group, d Demand) behind {
+	key := whichNodes{d.On.Key(), d.Desired.OwnPools()}
+	b, done := s.behinds[key]
 	if !done {
-		b.nodes, b.known = g.cfg.Cluster.NodesOf(on)
-		s.behinds[on.Key()] = b
+		b.nodes, b.known = g.cfg.Cluster.NodesOf(d.On, key.anywhere)
+		s.behinds[key] = b
 	}
 	return b
 }
@@ -34,7 +40,7 @@ type survey struct {
 	nodes, former []netip.Addr
 	// mine are the destinations of the Services of which it is known what they want, and former ones.
 	mine    map[netip.Addr]bool
-	behinds map[lb.LoadBalancerKey]behind
+	behinds map[whichNodes]behind
 	// naming says which additional addresses are whose.
 	naming naming
 }
@@ -45,7 +51,7 @@ type survey struct {
 // all that were not looked at yet. Those of stay are contested, and nothing is changed where
 // they are reached.
 func (g *Group) survey(due []*Request, stay map[string]bool) survey {
-	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[lb.LoadBalancerKey]behind{}}
+	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[whichNodes]behind{}}
 	s.former = without(g.nodes, s.nodes)
 	there, isDue := map[string]Reached{}, map[string]bool{}
 	for _, r := range g.cfg.Cluster.Reached() {
@@ -106,7 +112,7 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 	if of.Desired == nil {
 		return
 	}
-	at := s.behind(g, of.On)
+	at := s.behind(g, of)
 	share := nsg.Share{Service: owner, Fixed: stays, Admissions: of.Desired.Admissions(of.Addresses, at.nodes), Places: s.reached(s.places(of), of.Desired.NodePorts())}
 	if !at.known && len(of.Desired.NodePorts()) > 0 {
 		share.Fixed = true

@@ -153,7 +153,7 @@ func (g *Group) refuse(requests []*Request, p nsg.Plan) {
 		if why := p.Refused[r.Owner]; why != nil {
 			r.Err = fmt.Errorf("%s: %w", g.name(), why)
 		} else if r.Desired != nil && r.Desired.NodePorts() != nil {
-			if _, ok := g.cfg.Cluster.NodesOf(r.On); !ok {
+			if _, ok := g.cfg.Cluster.NodesOf(r.On, r.Desired.OwnPools()); !ok {
 				r.Err = errors.New(g.name() + ": the nodes behind load balancer " + r.On.Name + " are not known yet")
 			}
 		}

@@ -144,6 +144,12 @@ func (spec Spec) denials(a nsg.Admission, floating bool) []nsg.Admission {
 	return []nsg.Admission{a, deny}
 }
 
+// OwnPools reports whether a Service has pools of its own, which have nodes that host its endpoints
+// wherever those are.
+func (spec Spec) OwnPools() bool {
+	return slices.ContainsFunc(spec.Pools, func(p Pool) bool { return !p.Shared })
+}
+
 // NodePorts are the ports at the nodes' own addresses where flows for the Service arrive;
 // none with floating IP.
 func (spec Spec) NodePorts() []int32 {

@@ -96,7 +96,7 @@ func (r *Reconciler) nodesChanged(l Level, w *service.Spec) bool {
 	if l.request == nil || !r.namesNodes(w) {
 		return false
 	}
-	nodes, known := r.cfg.Cluster.NodesOf(l.request.On)
+	nodes, known := r.cfg.Cluster.NodesOf(l.request.On, w.OwnPools())
 	return known && !slices.Equal(l.nodes, nodes)
 }
 
@@ -106,7 +106,7 @@ func (r *Reconciler) nodesAt(w *service.Spec, on lb.LoadBalancerID) []netip.Addr
 	if !r.namesNodes(w) {
 		return nil
 	}
-	nodes, _ := r.cfg.Cluster.NodesOf(on)
+	nodes, _ := r.cfg.Cluster.NodesOf(on, w.OwnPools())
 	return nodes
 }
 

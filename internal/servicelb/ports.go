@@ -26,9 +26,9 @@ type Cluster interface {
 	// HeldPools returns those of a Service's own pools, on these load balancers, that are on
 	// record as Weir's, and those of them that it has a BackendPool of Weir's for.
 	HeldPools(s Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID)
-	// NodesOf returns the addresses of the nodes that may be members of its pools; false if they are not
-	// known yet.
-	NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool)
+	// NodesOf returns the addresses of the nodes behind a load balancer, or, of a Service with pools of
+	// its own, anywhere; false if they are not known yet.
+	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 	// Addressed returns the Services of Weir's whose status shows an address.
 	Addressed() []string
 }

@@ -142,7 +142,7 @@ func (w *world) PoolNames(Service) []string { return nil }
 func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	return nil, nil
 }
-func (w *world) NodesOf(lb.LoadBalancerID) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
+func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
 func (w *world) Addressed() []string {
 	if len(w.s.Shown) > 0 && !w.gone {
 		return []string{w.s.Name}

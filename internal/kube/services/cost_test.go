@@ -43,7 +43,7 @@ func crowded(tb testing.TB) *services.Reconciler {
 func BenchmarkNodesOf(b *testing.B) {
 	r := crowded(b)
 	for b.Loop() {
-		r.NodesOf(lb.LoadBalancerID{Name: "kubernetes"})
+		r.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}, false)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestAllNodesAreFound(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range 10 {
-			if nodes, ok := r.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}); !ok || len(nodes) != 5000 {
+			if nodes, ok := r.NodesOf(lb.LoadBalancerID{Name: "kubernetes"}, false); !ok || len(nodes) != 5000 {
 				t.Errorf("%d nodes", len(nodes))
 			}
 		}

@@ -56,18 +56,19 @@ func (r *Reconciler) Nodes() []netip.Addr {
 }
 
 // NodesOf implements balancer.Cluster. It is not only those that host an endpoint: these
-// change with every rollout, and a node without one takes no flow. Nor is it only those behind the load
-// balancer: an own pool has the nodes that host endpoints, wherever they are.
-func (r *Reconciler) NodesOf(on lb.LoadBalancerID) ([]netip.Addr, bool) {
-	if len(r.options.Several) > 0 && r.AllPlaced() != nil {
+// change with every rollout, and a node without one takes no flow.
+func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool) {
+	if !anywhere && len(r.options.Several) > 0 && r.AllPlaced() != nil {
 		return nil, false
 	}
 	var all []netip.Addr
 	for i, name := range r.options.Settings.SharedPools() {
 		family := []lb.Family{lb.IPv4, lb.IPv6}[i]
-		everywhere := r.own.For(nil, on, service.Pool{Name: name, Family: family, Shared: true})
-		everywhere.Spec.Nodes.Selector = metav1.LabelSelector{}
-		set, err := r.view.Members(everywhere)
+		shared := r.own.For(nil, on, service.Pool{Name: name, Family: family, Shared: true})
+		if anywhere {
+			shared.Spec.Nodes.Selector = metav1.LabelSelector{}
+		}
+		set, err := r.view.Members(shared)
 		if err != nil {
 			return nil, false
 		}
