@@ -59,6 +59,6 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
-	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand())
+	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand(), newScaleCommand(), newProfiledCommand())
 	return root
 }

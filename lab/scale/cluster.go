@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/config/crd"
+	"weir.dev/weir/internal/grant"
+)
+
+const (
+	namespace = "scale"
+	// otherClass has Weir make no load balancers for the Services: their pools are there.
+	otherClass = "example.com/other"
+	// sideBySide bounds the requests that fill the cluster.
+	sideBySide = 16
+)
+
+// cluster is what the lab does to the cluster. It is used by one goroutine.
+type cluster struct {
+	api  client.Client
+	opts Options
+	// on are the nodes of each Service's endpoints, and generation counts what became of them.
+	on         [][]int
+	generation []int
+	excluded   map[int]bool
+}
+
+func newCluster(kubeconfig string, o Options) (*cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // one user on one machine
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	c := spread(o)
+	c.api, err = client.New(config, client.Options{Scheme: scheme})
+	return c, err
+}
+
+// spread says where the endpoints are at first.
+func spread(o Options) *cluster {
+	c := &cluster{opts: o, on: make([][]int, o.Services), generation: make([]int, o.Services), excluded: map[int]bool{}}
+	for s := range c.on {
+		for e := range endpoints { // apart, and each node as often as any
+			c.on[s] = append(c.on[s], (s*7+e*(o.Nodes/endpoints))%o.Nodes)
+		}
+	}
+	return c
+}
+
+// fill makes all that the cluster has.
+func (c *cluster) fill(ctx context.Context, say func(string, ...any)) error {
+	if err := c.installCRDs(ctx); err != nil {
+		return err
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{grant.Annotation: "*"}}}
+	if err := c.api.Create(ctx, ns); err != nil {
+		return err
+	}
+	const told = 1000
+	for from := 0; from < c.opts.Services; from += told {
+		all, ctx := errgroup.WithContext(ctx)
+		all.SetLimit(sideBySide)
+		for s := from; s < min(from+told, c.opts.Services); s++ {
+			all.Go(func() error {
+				return errors.Join(c.api.Create(ctx, newService(s)), c.api.Create(ctx, c.newSlice(s)), c.api.Create(ctx, newPool(s, c.opts)))
+			})
+		}
+		if err := all.Wait(); err != nil {
+			return err
+		}
+		say("  %d of %d", min(from+told, c.opts.Services), c.opts.Services)
+	}
+	return nil
+}
+
+func (c *cluster) installCRDs(ctx context.Context) error {
+	files, err := fs.Glob(crd.Files, "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		raw, err := crd.Files.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(raw, &definition.Object); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := c.api.Create(ctx, definition); err != nil {
+			return fmt.Errorf("creating %s: %w", definition.GetName(), err)
+		}
+	}
+	for c.api.List(ctx, &v1alpha1.BackendPoolList{}) != nil { // it is not served yet
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newService has no selector, so that nobody else writes its endpoints, and no node ports, of which
+// a cluster has fewer than there may be Services.
+func newService(s int) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(s)},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(otherClass), AllocateLoadBalancerNodePorts: new(false),
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster, Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	}
+}
+
+func newPool(s int, o Options) *v1alpha1.BackendPool {
+	return &v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(s)},
+		Spec: v1alpha1.BackendPoolSpec{
+			ServiceRef:   &v1alpha1.ServiceReference{Name: serviceName(s)},
+			LoadBalancer: v1alpha1.LoadBalancerReference{Name: balancerName(s % o.LoadBalancers)}, PoolName: serviceName(s), IPFamily: string(corev1.IPv4Protocol),
+		},
+	}
+}
+
+// newSlice has the endpoints of a Service as they are now.
+func (c *cluster) newSlice(s int) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: serviceName(s),
+			Labels: map[string]string{discoveryv1.LabelServiceName: serviceName(s), discoveryv1.LabelManagedBy: "scale.weir.dev"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
+	}
+	for e, node := range c.on[s] {
+		ip := netip.AddrFrom4([4]byte{10, 244, byte((s*endpoints + e + c.generation[s]) >> 8), byte(s*endpoints + e + c.generation[s])})
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{ip.String()}, NodeName: new(nodeName(node)),
+			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
+		})
+	}
+	return slice
+}
+
+// nodeName is that of kubelab's node, counted from 0.
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
+
+// touch gives the endpoints of a Service other addresses on the same nodes.
+func (c *cluster) touch(ctx context.Context, s int) error {
+	c.generation[s]++
+	return c.api.Update(ctx, c.newSlice(s))
+}
+
+// move has an endpoint of a Service come up on another node.
+func (c *cluster) move(ctx context.Context, s int) error {
+	c.generation[s]++
+	next := c.on[s][0]
+	for slices.Contains(c.on[s], next) || c.excluded[next] {
+		next = (next + 1) % c.opts.Nodes
+	}
+	c.on[s][0] = next
+	return c.api.Update(ctx, c.newSlice(s))
+}
+
+// exclude keeps a node out of all pools.
+func (c *cluster) exclude(ctx context.Context, node int) error {
+	c.excluded[node] = true
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(node)}}
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, corev1.LabelNodeExcludeBalancers)
+	return c.api.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(patch)))
+}
+
+// wanted are the addresses of each pool, sorted, as the endpoints ask for. The addresses of nodes
+// are kubelab's.
+func (c *cluster) wanted() map[string]string {
+	pools := map[string]string{}
+	for s, nodes := range c.on {
+		var ips []string
+		for _, n := range nodes {
+			if host := n + 4; !c.excluded[n] {
+				ips = append(ips, netip.AddrFrom4([4]byte{10, 224, byte(host >> 8), byte(host)}).String())
+			}
+		}
+		slices.Sort(ips)
+		pools[serviceName(s)] = strings.Join(ips, " ")
+	}
+	return pools
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"weir.dev/weir/lab/process"
+)
+
+// lab is the three processes: a cluster, an Azure, and the controller between.
+type lab struct {
+	opts Options
+	dir  string      // logs, kubeconfig and azure.json; etcd's data
+	fail func(error) // called when a process ends by itself
+
+	kubelab, emulator, weir *process.Process
+
+	kubeconfig      string
+	endpoint, admin string // of the emulator
+	// metrics and health are addresses of the controller, and profiles that of its profiler.
+	metrics, health, profiles string
+}
+
+func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
+	return process.Start(ctx, process.Program{Dir: l.dir, Name: name, Path: program, Args: args, Ended: l.fail})
+}
+
+// startKubelab starts the cluster and waits until it is there.
+func (l *lab) startKubelab(ctx context.Context) error {
+	program := filepath.Join(l.opts.bin, "kubelab")
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("%s is not there: run make kubelab first", program)
+	}
+	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
+	var err error
+	l.kubelab, err = l.start(ctx, "kubelab", program, "up", "--exit-with-stdin",
+		"--nodes", strconv.Itoa(l.opts.Nodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
+	if err != nil {
+		return err
+	}
+	_, err = l.kubelab.FirstLine(ctx)
+	return err
+}
+
+// startEmulator starts an Azure that takes no time: what is measured is Weir.
+func (l *lab) startEmulator(ctx context.Context) error {
+	seed, err := l.writeJSON("azure-resources.json", seedResources(l.opts))
+	if err != nil {
+		return err
+	}
+	behaves, err := l.writeJSON("azure-behaviour.json", azureBehaviour(l.opts))
+	if err != nil {
+		return err
+	}
+	l.emulator, err = l.start(ctx, "emulator", l.opts.weirlab, "emulator", "--exit-with-stdin",
+		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
+		"--azure-behaviour", behaves, "--latency-scale", "0", "--throttle", "off")
+	if err != nil {
+		return err
+	}
+	line, err := l.emulator.FirstLine(ctx)
+	if err != nil {
+		return err
+	}
+	var at struct{ Endpoint, Admin string }
+	if err := json.Unmarshal([]byte(line), &at); err != nil {
+		return fmt.Errorf("the emulator announced %q: %w", line, err)
+	}
+	l.endpoint, l.admin = at.Endpoint, at.Admin
+	return nil
+}
+
+// startWeir starts the controller. Nobody else is there to lead, so there is no election.
+func (l *lab) startWeir(ctx context.Context) error {
+	file, err := l.writeJSON("azure.json", azureJSON())
+	if err != nil {
+		return err
+	}
+	free, err := process.FreeAddresses(ctx, 3)
+	if err != nil {
+		return err
+	}
+	l.metrics, l.health, l.profiles = free[0], free[1], ""
+	program, args := filepath.Join(l.opts.bin, "weir"), []string{"controller"}
+	if l.opts.Profiles != "" {
+		l.profiles = free[2]
+		program, args = l.opts.weirlab, []string{ProfiledCommand, "--profiles-bind-address", l.profiles}
+	}
+	l.weir, err = l.start(ctx, "weir", program, append(args, "--kubeconfig", l.kubeconfig, "--config", file,
+		"--azure-endpoint", l.endpoint, "--leader-elect=false", "--metrics-bind-address", l.metrics, "--health-probe-bind-address", l.health)...)
+	if err != nil {
+		return err
+	}
+	return l.ready(ctx)
+}
+
+// ready waits until the controller has read the cluster.
+func (l *lab) ready(ctx context.Context) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_ = resp.Body.Close() // the status is the answer
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// stop ends what was started: the controller first, so that it meets no cluster that is gone.
+func (l *lab) stop() {
+	process.StopAll(l.weir)
+	process.StopAll(l.kubelab, l.emulator)
+}
+
+func (l *lab) writeJSON(name string, v any) (string, error) {
+	raw, err := json.Marshal(v)
+	file := filepath.Join(l.dir, name)
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o600)
+	}
+	return file, err
+}
+
+// pause waits for d unless ctx is done before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

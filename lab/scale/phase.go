@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Events of each kind.
+const (
+	touches   = 500
+	moves     = 100
+	excluding = 10
+	// movesApart is the time between two moves, so that each is an event for itself.
+	movesApart = 100 * time.Millisecond
+)
+
+// phase is one part of a cluster's life.
+type phase struct {
+	name string
+	// events is by how many the cost is divided; 0 is by none.
+	events int
+	// begin has it happen.
+	begin func(context.Context) error
+	// lasts has the phase take that long, instead of until nothing is left to do.
+	lasts time.Duration
+}
+
+// rate is what is used in a second.
+type rate struct{ cpu, bytes, objects float64 }
+
+// result is what a phase cost.
+type result struct {
+	Phase  string  `json:"phase"`
+	Events int     `json:"events,omitempty"`
+	Took   float64 `json:"seconds"`
+	CPU    float64 `json:"cpuSeconds"`
+	Bytes  float64 `json:"allocatedBytes"`
+	Allocs float64 `json:"allocations"`
+	// API counts all requests to the API server, and Reads and Conflicts some of them.
+	API       float64 `json:"apiRequests"`
+	Reads     float64 `json:"apiReads"`
+	Conflicts float64 `json:"apiConflicts"`
+	ARMReads  float64 `json:"armReads"`
+	ARMWrites float64 `json:"armWrites"`
+	Resident  float64 `json:"residentBytes"`
+	Highest   float64 `json:"highestResidentBytes"`
+}
+
+// phases are those of the table. The idle one is measured before the events, from whose cost it is
+// taken away.
+func (r *run) phases() []phase {
+	start := func(ctx context.Context) error { return r.lab.startWeir(ctx) }
+	all := []phase{
+		{name: "first start", begin: start},
+		{name: "restart", begin: func(ctx context.Context) error { r.lab.weir.Stop(); return start(ctx) }},
+		{name: "idle", begin: func(context.Context) error { return nil }, lasts: r.opts.Idle},
+		{name: "event, no member", events: touches, begin: func(ctx context.Context) error {
+			return r.each(ctx, touches, 0, r.cluster.touch)
+		}},
+		{name: "event, a member", events: moves, begin: func(ctx context.Context) error {
+			return r.each(ctx, moves, movesApart, r.cluster.move)
+		}},
+		{name: "ten nodes excluded", begin: func(ctx context.Context) error {
+			for i := range excluding {
+				if err := r.cluster.exclude(ctx, i*(r.opts.Nodes/excluding)+i); err != nil { // each is in other pools
+					return err
+				}
+			}
+			return nil
+		}},
+	}
+	return all
+}
+
+// each does something to so many Services.
+func (r *run) each(ctx context.Context, n int, apart time.Duration, do func(context.Context, int) error) error {
+	for i := range n {
+		if err := do(ctx, i*7%r.opts.Services); err != nil {
+			return err
+		}
+		if err := pause(ctx, apart); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// phase plays one, and keeps what it cost.
+func (r *run) phase(ctx context.Context, p phase) error {
+	var before sample
+	if r.lab.weir != nil && p.name != "restart" {
+		var err error
+		if before, err = r.lab.measure(ctx); err != nil {
+			return err
+		}
+		r.lab.forgetHighest()
+	}
+	begun := time.Now()
+	profile, err := r.profile(ctx, p, before.at.IsZero())
+	if err != nil {
+		return err
+	}
+	last, err := r.level(ctx, p, begun)
+	if err != nil {
+		return err
+	}
+	if err := profile(ctx); err != nil {
+		return err
+	}
+	r.keep(p, begun, before, last)
+	return nil
+}
+
+// profile begins the phase, profiled if that is wanted. The returned function ends the profile.
+func (r *run) profile(ctx context.Context, p phase, starts bool) (end func(context.Context) error, err error) {
+	if r.opts.Profiles == "" {
+		return func(context.Context) error { return nil }, p.begin(ctx)
+	}
+	if starts { // the profiler comes with the process, which begins with it
+		err = p.begin(ctx)
+	} else if err = r.lab.startProfile(ctx); err == nil {
+		err = p.begin(ctx)
+	}
+	return func(ctx context.Context) error { return r.lab.endProfile(ctx, r.opts.Profiles, p.name) }, err
+}
+
+// Of the end of a phase.
+const (
+	// looks is how often the controller is asked, and rests how long it has to do nothing to have done
+	// all; then it uses less than quiet of a processor.
+	looks = 500 * time.Millisecond
+	rests = 2 * time.Second
+	quiet = 0.15
+)
+
+// level waits until all pools are level and nothing is left to do, or as long as the phase lasts. It
+// returns what was used by then.
+func (r *run) level(ctx context.Context, p phase, begun time.Time) (last sample, err error) {
+	var before sample
+	told := time.Now()
+	for {
+		if err := pause(ctx, looks); err != nil {
+			return last, err
+		}
+		now, err := r.lab.measure(ctx)
+		if err != nil {
+			return last, err
+		}
+		busy := now.waiting > 0 || now.level < r.opts.Services || before.at.IsZero() ||
+			float64(now.cpu-before.cpu) > quiet*float64(now.at.Sub(before.at))
+		if before = now; busy || p.lasts > 0 {
+			last = now
+		}
+		switch {
+		case p.lasts > 0 && now.at.Sub(begun) >= p.lasts, p.lasts == 0 && now.at.Sub(last.at) >= rests:
+			return last, nil
+		case time.Since(told) >= 5*time.Second:
+			told = time.Now()
+			r.say("  %s: %d of %d level, %d operations wait, %.0f s", p.name, now.level, r.opts.Services, now.waiting, time.Since(begun).Seconds())
+		}
+	}
+}
+
+func (r *run) keep(p phase, begun time.Time, before, last sample) {
+	took := last.at.Sub(begun).Seconds()
+	is := result{
+		Phase: p.name, Events: p.events, Took: took, CPU: (last.cpu - before.cpu).Seconds(),
+		Bytes: last.bytes - before.bytes, Allocs: last.objects - before.objects,
+		API: last.api - before.api, Reads: last.reads - before.reads, Conflicts: last.conflicts - before.conflicts,
+		ARMReads: last.armReads - before.armReads, ARMWrites: last.armWrites - before.armWrites,
+		Resident: last.resident, Highest: r.lab.highest(),
+	}
+	if p.lasts > 0 {
+		r.idles = rate{is.CPU / took, is.Bytes / took, is.Allocs / took}
+	}
+	if p.events > 0 { // what would have been used anyway
+		is.CPU, is.Bytes, is.Allocs = is.CPU-r.idles.cpu*took, is.Bytes-r.idles.bytes*took, is.Allocs-r.idles.objects*took
+	}
+	r.results = append(r.results, is)
+	r.say("%s: %s", p.name, fmt.Sprintf("%.1f s, %.2f s of CPU", is.Took, is.CPU))
+}

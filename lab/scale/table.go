@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+const mib = 1 << 20
+
+// print writes the figures to Out.
+func (r *run) print() error {
+	if r.opts.JSON {
+		encoder := json.NewEncoder(r.opts.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(object{
+			"services": r.opts.Services, "nodes": r.opts.Nodes, "loadBalancers": r.opts.LoadBalancers, "phases": r.results,
+		})
+	}
+	table := tabwriter.NewWriter(r.opts.Out, 0, 0, 2, ' ', 0)
+	lines := [][]string{{"phase", "s", "CPU s", "MiB allocated", "API requests", "reads", "conflicts", "ARM reads", "writes", "RSS MiB", "highest"}}
+	for _, is := range r.results {
+		lines = append(lines, row(is))
+	}
+	for _, line := range lines {
+		_, _ = fmt.Fprintln(table, strings.Join(line, "\t")) // Flush has the error
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, is := range r.results {
+		if line := also(is, r.opts); line != "" {
+			if _, err := fmt.Fprintln(r.opts.Out, line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func row(is result) []string {
+	line := []string{is.Phase, fmt.Sprintf("%.1f", is.Took), fmt.Sprintf("%.2f", is.CPU), fmt.Sprintf("%.1f", is.Bytes/mib)}
+	for _, n := range []float64{is.API, is.Reads, is.Conflicts, is.ARMReads, is.ARMWrites, is.Resident / mib, is.Highest / mib} {
+		line = append(line, fmt.Sprintf("%.0f", n))
+	}
+	return line
+}
+
+// also is what a phase cost by the hour, the event or the pool.
+func also(is result, o Options) string {
+	n := float64(is.Events)
+	switch {
+	case is.Phase == "idle":
+		return fmt.Sprintf("idle: %.0f ARM reads an hour, %.2f %% of a core", is.ARMReads/is.Took*3600, 100*is.CPU/is.Took)
+	case is.Events > 0:
+		return fmt.Sprintf("%s: %.2f ms of CPU, %.0f allocations, %.1f KiB each", is.Phase, 1000*is.CPU/n, is.Allocs/n, is.Bytes/n/1024)
+	case is.Phase == "first start":
+		return fmt.Sprintf("first start: %.1f API requests a pool", is.API/float64(o.Services))
+	}
+	return ""
+}
