@@ -113,9 +113,10 @@ unit: kubelab build
 	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false .
 
 .PHONY: bench
-bench: kubelab build ## Benchmarks, allocations reported; one against the real kube-apiserver
+bench: kubelab build ## Benchmarks, allocations reported; what 100 pools cost
 	@$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./lab/...
 	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -run '^$$' -bench . -benchtime 1x ./test/e2e
+	@$(BIN)/weirlab scale --services 100 --nodes 100 --load-balancers 10 --idle 10s 2>/dev/null
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser for 30 s each

@@ -143,6 +143,9 @@ const (
 	// ReasonUpdating: a write has been recorded and is on its way, or Azure is still
 	// at work on an earlier one.
 	ReasonUpdating = "Updating"
+	// ReasonPace: a change waits because the pool keeps changing, and little is left of what
+	// Azure takes of the subscription's writes.
+	ReasonPace = "Pace"
 	// ReasonRetrying: the last attempt failed and another follows.
 	ReasonRetrying = "Retrying"
 	// ReasonFailed: the last attempt failed and none follows until something changes.
@@ -175,7 +178,7 @@ const (
 
 // SyncedReasons are all reasons of the Synced condition.
 var SyncedReasons = []string{
-	ReasonLevel, ReasonPending, ReasonUpdating, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
+	ReasonLevel, ReasonPending, ReasonUpdating, ReasonPace, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
 	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonDuplicate, ReasonNotAllowed,
 	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/pace"
 )
 
 // newAzure returns a client that nobody watches, for the Azure that azure.json means, or for the
@@ -23,15 +24,15 @@ func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect(o, cfg, opts, metrics.NewARM(prometheus.NewRegistry()), nil)
+	return connect(o, cfg, opts, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
 }
 
-// connect returns a client that tells what it meets.
-func connect(o Options, cfg config.Config, opts azure.Options, arm *metrics.ARM, fence *lead.Fence) (*azure.Client, error) {
+// connect returns a client that tells what it meets, and counts its writes.
+func connect(o Options, cfg config.Config, opts azure.Options, arm *metrics.ARM, fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
 	opts.UserAgent = "weir/" + Version
 	opts.VirtualNetworkID = cfg.VirtualNetworkID()
 	opts.Observe = arm.Observe
-	opts.Fence = fence
+	opts.Fence, opts.Writes = fence, writes
 	opts.Closed = func(why string, until time.Time) {
 		o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))
 	}

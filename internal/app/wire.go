@@ -31,6 +31,7 @@ import (
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/tracing"
 )
@@ -106,7 +107,8 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	fence := newFence(o)
-	client, err := connect(o, cfg, in.Azure, metrics.NewARM(in.Metrics), fence)
+	writes := pace.New(cfg.WriteShare(), cfg.Interval())
+	client, err := connect(o, cfg, in.Azure, metrics.NewARM(in.Metrics), fence, writes)
 	if err != nil {
 		return err
 	}
@@ -131,19 +133,18 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err != nil {
 		return err
 	}
-	place := lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
-	updates := metrics.NewPoolUpdates(in.Metrics, place)
+	updates := metrics.NewPoolUpdates(in.Metrics, home(cfg))
 	lanes := poolupdate.New(poolupdate.Config{
 		Whole: client, WholeWrites: cfg.WholeWrites(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
 		AdminState: cfg.SetsAdminState(),
-		Lease:      locker, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
+		Lease:      locker, Writes: writes, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
 		Azure: client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
 		Reporter: measured{cluster.Pools.Controller, updates}, Log: o.Log,
 	})
 	if err := newBalancers(o, cfg, client, cluster, lanes, locker, updates.Overtaken, namespace); err != nil {
 		return err
 	}
-	register(in.Metrics, cfg, cluster, lanes)
+	register(in.Metrics, cfg, cluster, lanes, writes)
 	if err := cluster.Setup(lanes); err != nil {
 		return err
 	}
@@ -155,8 +156,14 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	return nil
 }
 
+// home is where azure.json has the load balancers.
+func home(cfg config.Config) lb.LoadBalancerID {
+	return lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
+}
+
 // register has the metrics ask the rooms when somebody looks.
-func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Lanes) {
+func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Lanes, writes *pace.Budgets) {
+	metrics.RegisterWrites(reg, home(cfg), writes.Figures)
 	metrics.RegisterLanes(reg, lanes)
 	metrics.RegisterWholeWrites(reg, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
 	metrics.RegisterStates(reg, cluster.Own.Statuses.Reasons)

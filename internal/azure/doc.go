@@ -19,6 +19,7 @@
 //	wait.go        follows an accepted write until Azure is done
 //	pipeline.go    which requests are retried, watched and kept with Resource Manager
 //	gate.go        what a 429 closes, and what a closed gate refuses
+//	writes.go      how many writes leave, and how many more Azure says it takes
 //	turns.go       who goes first when a gate opens
 //	rests.go       until when single resources want no call
 //	fenced.go, fencedtransport.go  no write leaves once this process does not lead

@@ -18,6 +18,7 @@ import (
 
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/pace"
 )
 
 // pollInterval is how often an accepted write is looked at when Azure names no
@@ -57,6 +58,9 @@ type Options struct {
 	// closed until when, and by which code, as a sentence for people. It is called from
 	// several goroutines at once. Nil is told nothing.
 	Closed func(why string, until time.Time)
+	// Writes is told of every write that leaves, and of what Azure says is left; nil is told
+	// nothing.
+	Writes *pace.Budgets
 	// Fence is asked before each try of a write, and by our own transport before each byte
 	// of it; nil lets all of them leave.
 	Fence *lead.Fence
@@ -110,7 +114,7 @@ func New(opts Options) (*Client, error) {
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
 			TracingProvider:                 tracingProvider(opts.TracerProvider),
 			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
-			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, fenced{opts.Fence}, wire{observe: opts.Observe}, bounds{}},
+			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, fenced{opts.Fence}, wire{observe: opts.Observe, writes: opts.Writes}, bounds{}},
 		},
 	}
 	c.arm.Transport = sparing{direct(opts.Transport, opts.Fence)}

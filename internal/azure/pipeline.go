@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/pace"
 )
 
 // The requests that a Client makes. Following an accepted write is not gated: the
@@ -114,6 +115,8 @@ func (e *lostRead) Unwrap() error { return e.err }
 // request that leaves.
 type wire struct {
 	observe func(op string, status int, took time.Duration)
+	// writes counts writes; nil counts none.
+	writes *pace.Budgets
 }
 
 // Do implements policy.Policy.
@@ -126,7 +129,9 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		c.token.Store(new(strings.TrimPrefix(req.Raw().Header.Get("Authorization"), "Bearer ")))
 	}
 	start := time.Now()
+	w.counts(c)
 	resp, err := req.Next()
+	w.learns(c, resp)
 	status := 0
 	if resp != nil {
 		status = resp.StatusCode

@@ -37,7 +37,7 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	if r.Fault != nil {
 		outcome.Code = words.Sentence(r.Fault.Code, words.MaxCode)
 	}
-	if s.LastOutcome == nil || s.LastOutcome.Class != outcome.Class || s.LastOutcome.Code != outcome.Code {
+	if !says(s.LastOutcome, outcome) {
 		s.LastOutcome = &outcome
 	}
 	s.RetriesUsed = new(int32(r.RetriesUsed)) //nolint:gosec // bounded by the budget
@@ -45,6 +45,16 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	if r.Settled {
 		s.RetriesUsed = new(int32(0))
 	}
+}
+
+// says reports whether a status says of an attempt what is to be said. That a pool which Weir has
+// written is found as it was written is no news, and would be told of each.
+func says(last *v1alpha1.AttemptOutcome, outcome v1alpha1.AttemptOutcome) bool {
+	if last == nil {
+		return false
+	}
+	found := outcome.Class == string(poolwrite.Unchanged) && last.Class == string(poolwrite.Written)
+	return found || last.Class == outcome.Class && last.Code == outcome.Code
 }
 
 // judge sets the conditions after an attempt. A BackendPool that was paused or lost its
@@ -122,7 +132,7 @@ func problem(conditions []metav1.Condition) string {
 
 // attempted are the reasons that come from attempts: they stand until the next one.
 var attempted = []string{
-	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
+	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
 	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool,
 }
 

@@ -77,7 +77,7 @@ func TestBusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
 	var s v1alpha1.BackendPoolStatus
 	until := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	wait(&s, 1, poolupdate.Waiting{Cause: poolupdate.CausePace, Until: until}, 7, until.Add(-time.Minute))
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonUpdating || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 2 || *s.Desired != 7 {
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonPace || !strings.HasSuffix(c.Message, "kept to a pace; it is due at 2026-11-21T03:00:00Z") || len(s.Conditions) != 2 || *s.Desired != 7 {
 		t.Errorf("%+v", s)
 	}
 	s.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: "Conflict"}

@@ -6,6 +6,7 @@
 //	ports.go        what the room asks of the cluster, and of the API server
 //	entitlement.go  (pure) what a BackendPool is entitled to, and who holds a pool
 //	statuses.go     the one status of each BackendPool
+//	firstread.go    what other processes have recorded of all of them
 //	entry.go        what is known of one
 //	write.go        how a status gets to the API server
 //	unite.go        (pure) what another process has recorded stays on record

@@ -25,6 +25,9 @@ type Entry struct {
 	writing chan struct{}
 	version string
 	own     own
+	// guarded, which mu guards, is true if the status was read of an object with Weir's finalizer, or if this process
+	// has set that: until then what is known may be older than what another process has recorded.
+	guarded bool
 
 	mu     sync.Mutex // guards all below; held for moments
 	status v1alpha1.BackendPoolStatus
@@ -32,6 +35,8 @@ type Entry struct {
 	learnt *v1alpha1.BackendPoolStatus
 	// revision counts the changes of status, and saved is the one that the API holds.
 	revision, saved int
+	// patience is until when what is not saved may wait for the next write; zero if it may not.
+	patience time.Time
 	// gone refuses every further write: the finalizer is about to be removed.
 	gone bool
 
@@ -71,7 +76,7 @@ type Entry struct {
 func newEntry(ref poolschedule.Ref, p *v1alpha1.BackendPool) *Entry {
 	last := lastEvent(&p.Status)
 	return &Entry{
-		ref: ref, writing: make(chan struct{}, 1), version: p.ResourceVersion, own: own{}.with(&p.Status),
+		ref: ref, writing: make(chan struct{}, 1), version: p.ResourceVersion, own: own{}.with(&p.Status), guarded: hasFinalizer(p),
 		status: p.Status, lastProblem: last.Problem, lastEvent: last.Word,
 	}
 }
@@ -89,7 +94,7 @@ func (e *Entry) amend(change func(*v1alpha1.BackendPoolStatus)) {
 	}
 }
 
-func (e *Entry) unsaved() bool {
+func unsaved(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.revision != e.saved

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/poolschedule"
 )
 
 // flaky is an API server that fails so many times to set a finalizer.
@@ -20,12 +19,11 @@ type flaky struct {
 }
 
 // SetFinalizer implements API.
-
-func (f *flaky) SetFinalizer(context.Context, poolschedule.Ref, bool) error {
+func (f *flaky) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool) (*v1alpha1.BackendPool, error) {
 	if f.asked++; f.asked <= f.fails {
-		return errors.New("500")
+		return nil, errors.New("500")
 	}
-	return nil
+	return p, nil
 }
 
 // A BackendPool that never took its pool is deleted, and the API server fails once.

@@ -229,6 +229,22 @@ func (l *life) AdminStates(p *v1alpha1.BackendPool, _ Entitlement, _ poolupdate.
 	}
 }
 
+// Pool implements Cluster: what is seen is what the API server holds.
+func (l *life) Pool(namespace, name string) *v1alpha1.BackendPool {
+	p := l.world.Pool(namespace, name)
+	if p != nil {
+		p = p.DeepCopy()
+		p.ResourceVersion = fmt.Sprint(l.version)
+	}
+	return p
+}
+
+// All implements API.
+func (l *life) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
+	p, err := l.Load(ctx, RefOf(l.p))
+	return []*v1alpha1.BackendPool{p}, err
+}
+
 // Load implements API.
 func (l *life) Load(_ context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
 	l.Says("API: %s is read%s", ref.Name, failing(l.fails["load"]))
@@ -273,9 +289,15 @@ func (l *life) Apply(ctx context.Context, ref poolschedule.Ref, version string, 
 }
 
 // SetFinalizer implements API.
-func (l *life) SetFinalizer(_ context.Context, ref poolschedule.Ref, want bool) error {
-	l.Says("API: %s has a finalizer: %t", ref.Name, want)
-	return l.fails["finalizer"]
+func (l *life) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
+	l.Says("API: %s has a finalizer: %t", p.Name, want)
+	if err := l.fails["finalizer"]; err != nil {
+		return nil, err
+	}
+	l.version++
+	is := p.DeepCopy()
+	is.ResourceVersion = fmt.Sprint(l.version)
+	return is, nil
 }
 
 // lines are a status, each under its name.

@@ -224,6 +224,8 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		for _, cause := range []poolupdate.Cause{poolupdate.CauseGate, poolupdate.CauseRetryAfter, poolupdate.CauseLease, poolupdate.CausePace, poolupdate.CauseBehind} {
 			l.Wait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Cause: cause, Until: until, Why: "somebody is there", Since: time.Now()})
 			l.reconciles()
+			time.Sleep(statusPatience)
+			l.reconciles()
 		}
 		l.When("Another process starts: it asks Azure as late as that one would.")
 		l.becomes()

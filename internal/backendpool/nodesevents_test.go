@@ -103,7 +103,7 @@ func TestAPoolOfNodesRemembersItsWord(t *testing.T) {
 		d.becomes(func(p *v1alpha1.BackendPool) { p.Status = status })
 		d.api.stored = d.p
 		d.statuses.drop(d.p.Namespace, d.p.Name, "")
-		if _, err := d.statuses.Load(t.Context(), RefOf(d.p), time.Now()); err != nil {
+		if _, err := d.statuses.Load(t.Context(), d.p, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		tell(tt.after, tt.again)

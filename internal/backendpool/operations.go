@@ -68,11 +68,27 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 	if changed {
 		op.ChangedAt = now
 	}
+	op.Differs = !changed && differs(e, set)
 	c.Lanes.Add(e.operations(op, set)...)
-	if e.wants(len(set.Addresses)) {
+	if wants(e, len(set.Addresses), now) {
 		c.Queue(e.ref)
 	}
 	return nil
+}
+
+// differs reports whether other addresses are on record than belong in the pool.
+func differs(e *Entry, set membership.Set) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(set.Addresses) != len(e.status.WrittenAddresses) {
+		return true
+	}
+	for _, a := range set.Addresses {
+		if !slices.Contains(e.status.WrittenAddresses, a.IP.String()) {
+			return true
+		}
+	}
+	return false
 }
 
 // isNew reports whether a pool has just been made by Weir, and holds nothing of it yet.
@@ -95,6 +111,7 @@ func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []pool
 	}
 	slices.Sort(shall)
 	slices.Sort(are)
+	op.Stake = memberStake(set, e.status.WrittenAddresses)
 	if slices.Equal(shall, are) {
 		return []poolschedule.Operation{op}
 	}
@@ -112,6 +129,21 @@ func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []pool
 		return []poolschedule.Operation{admin}
 	}
 	return []poolschedule.Operation{admin, op}
+}
+
+// memberStake counts what a change of the membership is about, by what is on record as written.
+func memberStake(set membership.Set, written []string) poolschedule.Stake {
+	there := slices.Sorted(slices.Values(written))
+	stake := poolschedule.Stake{Leaves: len(there)}
+	for _, a := range set.Addresses {
+		if _, stays := slices.BinarySearch(there, a.IP.String()); stays {
+			stake.Stays++
+			stake.Leaves--
+		} else {
+			stake.Returns++
+		}
+	}
+	return stake
 }
 
 // stakeOf counts what a change of admin states is about: shall are the members that are to be
@@ -136,17 +168,15 @@ func stakeOf(set membership.Set, shall, are []string) poolschedule.Stake {
 
 // wants keeps the wanted number of members current while a pool is not level, and reports
 // whether it is another one. For one that was, the attempt that follows says it.
-func (e *Entry) wants(members int) bool {
+func wants(e *Entry, members int, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
 		return false
 	}
-	before := e.revision
-	e.amend(func(s *v1alpha1.BackendPoolStatus) {
+	return e.amendSoon(now, func(s *v1alpha1.BackendPoolStatus) {
 		s.Desired = new(int32(members)) //nolint:gosec // a pool has at most some thousands
 	})
-	return e.revision != before
 }
 
 // relevel corrects what a level pool says about nodes that are left out, and about why those

@@ -108,8 +108,11 @@ type API interface {
 	// Apply replaces the status of a BackendPool that has this resource version, and returns
 	// the new one. ErrConflict says that it has another.
 	Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error)
-	// SetFinalizer adds Weir's finalizer, or removes it.
-	SetFinalizer(ctx context.Context, ref poolschedule.Ref, want bool) error
+	// All reads all BackendPools with quorum reads, as many at a time as is usual.
+	All(ctx context.Context) ([]*v1alpha1.BackendPool, error)
+	// SetFinalizer adds Weir's finalizer to a BackendPool, or removes it, and returns what the API
+	// server then holds. If that holds another resource version than p has, it is read again.
+	SetFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error)
 }
 
 var (

@@ -73,16 +73,16 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 	if p == nil {
 		return Result{}, nil
 	}
-	e, err := c.statuses.Load(ctx, RefOf(p), now)
+	e, err := c.statuses.Load(ctx, p, now)
 	if err != nil {
 		return Result{}, err
 	}
 	e.endsRest(p.Generation, now)
-	if err := c.statuses.flush(ctx, e); err != nil {
+	if err := c.statuses.flush(ctx, e, now); err != nil {
 		return Result{}, err
 	}
 	is := c.Entitlement(p)
-	c.recordMade(p, e, is.Pool)
+	c.recordMade(p, e, is.Pool, now)
 	err = c.bring(ctx, p, e, is, now)
 	return Result{e.wait(now)}, err
 }
@@ -107,7 +107,7 @@ func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 
 // recordMade notes for whom Weir made a BackendPool. The next write of the status writes it:
 // what rests on it comes after that. It remembers where the BackendPool points, too.
-func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolID) {
+func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolID, now time.Time) {
 	owner := c.statuses.MadeFor(p)
 	if owner == "" {
 		owner = c.Owner.MadeFor(p)
@@ -115,30 +115,28 @@ func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolI
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.pool = pool
-	e.amend(func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
+	e.amendSoon(now, func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
 }
 
 // fill has the pool hold its members.
 func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	if !hasFinalizer(p) {
-		e.idle(situation{})                                  // without it operations were dropped
-		return c.statuses.api.SetFinalizer(ctx, e.ref, true) // its event comes back here
+		e.idle(situation{})                             // without it operations were dropped
+		return c.statuses.setFinalizer(ctx, e, p, true) // its event comes back here
 	}
 	set, err := c.Cluster.Members(p)
 	if err != nil {
 		return err
 	}
 	here := situationOf(p, is, set)
-	err = c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
+	soon(e, now, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p, now)
 		settleRehearsed(s)
 		if !slices.Contains(attempted, syncedReason(s.Conditions)) {
 			pending(s, p.Generation)
 		}
+		notesProblem(s)
 	})
-	if err != nil {
-		return err
-	}
 	changed := e.changed(here)
 	if e.due(here, now) {
 		return c.bringLevel(ctx, p, e, is, changed, now)
@@ -179,7 +177,7 @@ func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 	left := is.Taken && e.holds()
 	if left && !hasFinalizer(p) {
 		e.idle(situation{})
-		return c.statuses.api.SetFinalizer(ctx, e.ref, true)
+		return c.statuses.setFinalizer(ctx, e, p, true)
 	}
 	here := situationOf(p, is, membership.Set{})
 	if left && !e.due(here, now) {

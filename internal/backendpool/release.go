@@ -45,7 +45,7 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.BackendPool, e *En
 		c.Lanes.Forget(is.Pool)
 	}
 	c.handOver(p, e, is)
-	return c.statuses.api.SetFinalizer(ctx, e.ref, false)
+	return c.statuses.setFinalizer(ctx, e, p, false)
 }
 
 // abandon refuses every further record, unless the pool was taken meanwhile: an

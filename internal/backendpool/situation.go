@@ -79,6 +79,9 @@ func (e *Entry) wait(now time.Time) time.Duration {
 	if !e.recheckAt.IsZero() && (next.IsZero() || e.recheckAt.Before(next)) {
 		next = e.recheckAt
 	}
+	if e.revision != e.saved && !e.patience.IsZero() && (next.IsZero() || e.patience.Before(next)) {
+		next = e.patience
+	}
 	if next.IsZero() {
 		return 0
 	}

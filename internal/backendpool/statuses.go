@@ -19,13 +19,20 @@ import (
 // be called from any goroutine.
 type Statuses struct {
 	api   API
-	mu    sync.Mutex                  // guards byRef
+	first firstRead
+	mu    sync.Mutex                  // guards those below
 	byRef map[poolschedule.Ref]*Entry // those that were loaded
+	// named are the same by the name of their object, of which there may be several in turn.
+	named map[objectName][]*Entry
 }
+
+type objectName struct{ namespace, name string }
+
+func nameOf(ref poolschedule.Ref) objectName { return objectName{ref.Namespace, ref.Name} }
 
 // NewStatuses returns one that knows none yet.
 func NewStatuses(api API) *Statuses {
-	return &Statuses{api: api, byRef: map[poolschedule.Ref]*Entry{}}
+	return &Statuses{api: api, first: firstRead{slot: make(chan struct{}, 1)}, byRef: map[poolschedule.Ref]*Entry{}, named: map[objectName][]*Entry{}}
 }
 
 // Known returns the entry of a BackendPool that was loaded, or nil.
@@ -37,17 +44,29 @@ func (s *Statuses) Known(ref poolschedule.Ref) *Entry {
 
 // Load returns the entry of a BackendPool, reading its status if this is the first
 // that is heard of it. It returns ErrGone if there is no such object.
-func (s *Statuses) Load(ctx context.Context, ref poolschedule.Ref, now time.Time) (*Entry, error) {
-	if e := s.Known(ref); e != nil {
+//
+// One without Weir's finalizer has nothing on record, as far as is seen: its status is believed,
+// and read anew if another process turns out to have set the finalizer.
+func (s *Statuses) Load(ctx context.Context, p *v1alpha1.BackendPool, now time.Time) (*Entry, error) {
+	ref, guarded := RefOf(p), hasFinalizer(p)
+	if e := s.Known(ref); e != nil && (!guarded || isGuarded(e)) {
 		return e, nil
 	}
-	p, err := s.read(ctx, ref)
-	if err != nil {
-		return nil, err
+	if guarded {
+		s.forget(ref)
+		var err error
+		if p, err = s.first.of(ctx, s, ref, now); err != nil {
+			return nil, err
+		}
 	}
 	e := newEntry(ref, p)
 	e.believe(p.Generation, now)
 	return s.keep(e), nil
+}
+
+// forget drops what was known of a BackendPool.
+func (s *Statuses) forget(ref poolschedule.Ref) {
+	s.dropThose(nameOf(ref), func(e *Entry) bool { return e.ref == ref })
 }
 
 // Adopt returns the entry of a BackendPool, whose status is believed as it is.
@@ -66,6 +85,7 @@ func (s *Statuses) keep(e *Entry) *Entry {
 		return other
 	}
 	s.byRef[e.ref] = e
+	s.named[nameOf(e.ref)] = append(s.named[nameOf(e.ref)], e)
 	return e
 }
 
@@ -84,14 +104,23 @@ func (s *Statuses) read(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.Ba
 
 // drop forgets the entries of a name but for the one of this UID, and returns them.
 func (s *Statuses) drop(namespace, name, exceptUID string) []*Entry {
+	return s.dropThose(objectName{namespace, name}, func(e *Entry) bool { return e.ref.UID != exceptUID })
+}
+
+func (s *Statuses) dropThose(of objectName, are func(*Entry) bool) (dropped []*Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var dropped []*Entry
-	for ref, e := range s.byRef {
-		if ref.Namespace == namespace && ref.Name == name && ref.UID != exceptUID {
-			delete(s.byRef, ref)
-			dropped = append(dropped, e)
+	var left []*Entry
+	for _, e := range s.named[of] {
+		if !are(e) {
+			left = append(left, e)
+			continue
 		}
+		delete(s.byRef, e.ref)
+		dropped = append(dropped, e)
+	}
+	if s.named[of] = left; left == nil {
+		delete(s.named, of)
 	}
 	return dropped
 }
@@ -106,7 +135,7 @@ func (s *Statuses) entries() []*Entry {
 func (s *Statuses) Unsaved() []poolschedule.Ref {
 	var refs []poolschedule.Ref
 	for _, e := range s.entries() {
-		if e.unsaved() {
+		if unsaved(e) {
 			refs = append(refs, e.ref)
 		}
 	}
@@ -160,6 +189,12 @@ func (s *Statuses) Taken(p *v1alpha1.BackendPool) (taken bool) {
 func (s *Statuses) MadeFor(p *v1alpha1.BackendPool) (owner string) {
 	s.statusOf(p, func(is *v1alpha1.BackendPoolStatus) { owner = is.MadeFor })
 	return owner
+}
+
+// IsLevel reports whether the status of a BackendPool says that its pool is level.
+func (s *Statuses) IsLevel(p *v1alpha1.BackendPool) bool {
+	e := s.Known(RefOf(p))
+	return e != nil && e.reason() == v1alpha1.ReasonLevel
 }
 
 // NothingForeign reports whether an attempt has seen none but Weir's addresses in a pool.

@@ -35,7 +35,7 @@ func TestWhatCannotBeRecordedIsNotWritten(t *testing.T) {
 	}
 	api.fail = nil
 	// The API may have taken the record all the same, so the next write replaces it.
-	if err := c.statuses.flush(t.Context(), c.statuses.Known(RefOf(p))); err != nil || len(api.writes) != 1 {
+	if err := c.statuses.flush(t.Context(), c.statuses.Known(RefOf(p)), time.Now()); err != nil || len(api.writes) != 1 {
 		t.Errorf("%v, %d writes, want one", err, len(api.writes))
 	}
 	if err := c.Record(t.Context(), RefOf(p), intent); err != nil {
@@ -62,7 +62,7 @@ func TestReportThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	api.fail = nil
 	e := c.statuses.Known(RefOf(p))
 	for range 2 { // the second time there is nothing left to write
-		if err := c.statuses.flush(t.Context(), e); err != nil {
+		if err := c.statuses.flush(t.Context(), e, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ package backendpool
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"net/netip"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 
 // own are the statuses of a BackendPool that this process has written, or may have: the
 // API holds one of them, or another process has written since.
-type own []string
+type own []uint64
 
 // mostOwn bounds them. What is left out counts as another's, which costs a look.
 const mostOwn = 4
@@ -27,13 +28,15 @@ func (o own) with(s *v1alpha1.BackendPoolStatus) own {
 	return o[max(0, len(o)-mostOwn):]
 }
 
-// storedAs is a status as the API holds it.
-func storedAs(s *v1alpha1.BackendPoolStatus) string {
+var ownSeed = maphash.MakeSeed()
+
+// storedAs stands for a status as the API holds it: all of it would be as large as the status.
+func storedAs(s *v1alpha1.BackendPoolStatus) uint64 {
 	text, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Sprint("no text: ", err) // it is nobody's
+		text = fmt.Append(nil, "no text: ", err) // it is nobody's
 	}
-	return string(text)
+	return maphash.Bytes(ownSeed, text)
 }
 
 // unite has the ledger of a status hold what that of another's says, too. What one of two

@@ -46,7 +46,20 @@ func (a *versioned) Apply(_ context.Context, _ poolschedule.Ref, version string,
 	return a.stored.ResourceVersion, nil
 }
 
-func (a *versioned) SetFinalizer(context.Context, poolschedule.Ref, bool) error { return nil }
+func (a *versioned) All(context.Context) ([]*v1alpha1.BackendPool, error) {
+	return []*v1alpha1.BackendPool{a.stored.DeepCopy()}, nil
+}
+
+func (a *versioned) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
+	if hasFinalizer(a.stored) != want {
+		a.stored.Finalizers = nil
+		if want {
+			a.stored.Finalizers = []string{v1alpha1.Finalizer}
+		}
+		a.moves()
+	}
+	return a.stored.DeepCopy(), nil
+}
 
 // moves changes something else of the object.
 func (a *versioned) moves() {
@@ -61,7 +74,7 @@ func replica(t *testing.T, api *versioned) *cluster {
 	t.Helper()
 	c := stored(t, api.stored.DeepCopy(), serviceOfType(corev1.ServiceTypeLoadBalancer))
 	c.startsAnew(api)
-	if _, err := c.statuses.Load(t.Context(), RefOf(api.stored), time.Now()); err != nil {
+	if _, err := c.statuses.Load(t.Context(), api.stored, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -22,7 +22,7 @@ func (whoNeedsIt) Needed(*v1alpha1.BackendPool) bool { return true }
 // takes lists which addresses the next attempt takes for Weir's.
 func (c *cluster) takes(t *testing.T, p *v1alpha1.BackendPool, names ...string) string {
 	t.Helper()
-	if _, err := c.statuses.Load(t.Context(), RefOf(p), time.Now()); err != nil {
+	if _, err := c.statuses.Load(t.Context(), p, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	want := c.desired(t, RefOf(p))

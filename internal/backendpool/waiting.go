@@ -45,7 +45,7 @@ func (e *Entry) waits(generation int64, w poolupdate.Waiting, desired int, now t
 	if e.reportedAt.After(w.Since) {
 		return false
 	}
-	e.amend(func(s *v1alpha1.BackendPoolStatus) { wait(s, generation, w, desired, now) })
+	e.amendSoon(now, func(s *v1alpha1.BackendPoolStatus) { wait(s, generation, w, desired, now) })
 	return true
 }
 
@@ -75,7 +75,10 @@ func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting,
 	case poolupdate.CauseRetryAfter:
 		why = ", because " + patience(w.Until)
 	case poolupdate.CausePace:
-		why = ", because requests are kept to a pace; it is due at " + words.Stamp(w.Until)
+		if reason == v1alpha1.ReasonUpdating {
+			reason = v1alpha1.ReasonPace
+		}
+		why = ", because the pool keeps changing and the subscription's writes are kept to a pace; it is due at " + words.Stamp(w.Until)
 	case poolupdate.CauseBehind:
 		why = ": something else on its load balancer goes first"
 	}

@@ -191,7 +191,13 @@ func (a *statusAPI) Apply(_ context.Context, _ poolschedule.Ref, version string,
 	return version, nil
 }
 
-func (a *statusAPI) SetFinalizer(context.Context, poolschedule.Ref, bool) error { return a.fail }
+func (a *statusAPI) All(context.Context) ([]*v1alpha1.BackendPool, error) {
+	return []*v1alpha1.BackendPool{a.stored.DeepCopy()}, a.fail
+}
+
+func (a *statusAPI) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool) (*v1alpha1.BackendPool, error) {
+	return p, a.fail
+}
 
 // recorded is a world with one BackendPool, active and loaded.
 func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
@@ -200,7 +206,7 @@ func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
 	c := stored(t, p, serviceOfType(corev1.ServiceTypeLoadBalancer))
 	api := &statusAPI{stored: p}
 	c.startsAnew(api)
-	if _, err := c.statuses.Load(t.Context(), RefOf(p), time.Now()); err != nil {
+	if _, err := c.statuses.Load(t.Context(), p, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return c, api, p

@@ -40,6 +40,7 @@ func (s *Statuses) updateInTurn(ctx context.Context, e *Entry, change func(*v1al
 	e.version = version
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.patience = time.Time{}
 	if anothers != nil {
 		e.learn(anothers)
 		revision, e.recheckAt = e.revision, time.Now()
@@ -65,10 +66,38 @@ func (e *Entry) toWrite(change func(*v1alpha1.BackendPoolStatus)) (next *v1alpha
 	return e.status.DeepCopy(), e.revision, nil
 }
 
-// flush writes what an earlier update could not. Of one that was abandoned nothing is written, and its
-// finalizer has still to go.
-func (s *Statuses) flush(ctx context.Context, e *Entry) error {
-	if abandoned(e) {
+// statusPatience is how long a status may wait to be written that says no more than that an attempt
+// is about to be made: the record of that attempt, or its end, is written in its place.
+const statusPatience = time.Second
+
+// soon changes a status that is written with what comes next, or when its patience is over.
+func soon(e *Entry, now time.Time, change func(*v1alpha1.BackendPoolStatus)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.amendSoon(now, change)
+}
+
+// amendSoon is soon for who holds e.mu. It reports whether the status is another one.
+func (e *Entry) amendSoon(now time.Time, change func(*v1alpha1.BackendPoolStatus)) bool {
+	before := e.revision
+	e.amend(change)
+	if before == e.saved && e.revision != before {
+		e.patience = now.Add(statusPatience)
+	}
+	return e.revision != before
+}
+
+// isPatient reports whether what is not saved may wait.
+func isPatient(e *Entry, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return now.Before(e.patience)
+}
+
+// flush writes what an earlier update could not, or what has waited long enough. Of one that was
+// abandoned nothing is written, and its finalizer has still to go.
+func (s *Statuses) flush(ctx context.Context, e *Entry, now time.Time) error {
+	if abandoned(e) || isPatient(e, now) {
 		return nil
 	}
 	return s.update(ctx, e, func(*v1alpha1.BackendPoolStatus) {})
@@ -113,4 +142,33 @@ func (s *Statuses) applyOnce(ctx context.Context, ref poolschedule.Ref, version 
 	ctx, cancel := context.WithTimeout(ctx, statusDeadline)
 	defer cancel()
 	return s.api.Apply(ctx, ref, version, status)
+}
+
+// setFinalizer sets Weir's finalizer, or takes it away. If the object turns out to have a status that
+// this process has neither read nor written, that is read when the object is seen again.
+func (s *Statuses) setFinalizer(ctx context.Context, e *Entry, p *v1alpha1.BackendPool, want bool) error {
+	e.writing <- struct{}{}
+	defer func() { <-e.writing }()
+	now := *p
+	now.ResourceVersion = e.version // our own writes are newer than what is seen
+	is, err := s.api.SetFinalizer(ctx, &now, want)
+	if err != nil || !want {
+		return err
+	}
+	if !e.own.has(&is.Status) {
+		s.forget(e.ref)
+		s.first.drop(e.ref)
+		return nil
+	}
+	e.version = is.ResourceVersion
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.guarded = true
+	return nil
+}
+
+func isGuarded(e *Entry) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.guarded
 }

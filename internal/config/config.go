@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -86,6 +87,9 @@ type Network struct {
 type PoolUpdate struct {
 	// IntervalSeconds is the interval; unset, 0 or less is 30.
 	IntervalSeconds *int `json:"loadBalancerBackendPoolUpdateIntervalInSeconds,omitempty"`
+	// WriteSharePercent is how much of what Azure takes of a subscription's writes may be spent;
+	// unset is 50.
+	WriteSharePercent *int `json:"loadBalancerBackendPoolUpdateWriteSharePercent,omitempty"`
 	// MaxRetries counts the tries after the first failed one; unset is 3, 0 is none.
 	MaxRetries *int `json:"loadBalancerBackendPoolUpdateMaxRetries,omitempty"`
 	// DriftSeconds is how often a pool is read though nothing changed; unset is 600, 0
@@ -136,6 +140,14 @@ func (a Auth) WorkloadIdentity() bool {
 
 // ManagedIdentity reports whether managed identity is configured.
 func (a Auth) ManagedIdentity() bool { return a.UseManagedIdentity != nil && *a.UseManagedIdentity }
+
+// WriteShare returns the share of a subscription's writes that may be spent, from 0 to 1.
+func (p PoolUpdate) WriteShare() float64 {
+	if p.WriteSharePercent == nil {
+		return pace.DefaultShare
+	}
+	return float64(*p.WriteSharePercent) / 100
+}
 
 // Interval returns the interval of a pool.
 func (p PoolUpdate) Interval() time.Duration {

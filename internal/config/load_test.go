@@ -60,7 +60,7 @@ const whole = `{
 		"serviceNamespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]},
 		"nodeSelector": {}
 	}],
-	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0,
+	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0, "loadBalancerBackendPoolUpdateWriteSharePercent": 20,
 	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "enableLoadBalancerWholeWrites": false,
 	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"],
 	"nodeAdminStateReporters": ["example.com/agent"], "nodeAdminStateMinAvailablePercent": 75
@@ -88,7 +88,7 @@ func wholeConfig() Config {
 			MaximumRules: new(300), DisableOutboundSNAT: true,
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
-		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never},
+		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never},
 		AdminState: AdminState{
 			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
 			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
@@ -275,6 +275,8 @@ func TestMalformedFiles(t *testing.T) {
 		{"words behind JSON", `{"subscriptionId":"s","resourceGroup":"rg"} trailing`, []string{"line 1", "after top-level value"}},
 		{"two YAML documents", "subscriptionId: s\nresourceGroup: rg\n---\nvnetName: x\n", []string{"line 3", "second YAML document"}},
 		{"an endless drift period", base + "loadBalancerBackendPoolDriftRepairIntervalInSeconds: 86401", []string{"is 86401: want at most 86400"}},
+		{"more than there is", base + "loadBalancerBackendPoolUpdateWriteSharePercent: 101", []string{`key "loadBalancerBackendPoolUpdateWriteSharePercent" is 101: want 0 to 100`}},
+		{"less than nothing", base + "loadBalancerBackendPoolUpdateWriteSharePercent: -1", []string{`key "loadBalancerBackendPoolUpdateWriteSharePercent" is -1: want 0 to 100`}},
 		{"an endless interval", base + "loadBalancerBackendPoolUpdateIntervalInSeconds: 9999999999", []string{"want 1 to 86400"}},
 		{"twice", base + "vnetName: a\nVnetName: b", []string{`"VnetName"`, `"vnetName"`, "given twice"}},
 		{"twice the same in YAML", base + "vnetName: a\nvnetName: b", []string{`line 4: key "vnetName" is given twice`}},

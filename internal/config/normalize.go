@@ -24,6 +24,7 @@ var atMost = map[string]int{
 	"loadbalancerbackendpoolupdateintervalinseconds":      maxInterval,
 	"loadbalancerbackendpooldriftrepairintervalinseconds": maxInterval,
 	"loadbalancerbackendpoolupdatemaxretries":             maxRetries,
+	"loadbalancerbackendpoolupdatewritesharepercent":      100,
 	"maximumloadbalancerrulecount":                        mostRules,
 	"clusterservicesharedloadbalancerhealthprobeport":     mostPort,
 	"nodeadminstateminavailablepercent":                   100,
@@ -47,6 +48,7 @@ func (c *Config) Normalize() error {
 	c.EnableWholeWrites = c.WholeWrites()
 	c.NodeAdminStateMinAvailablePercent = new(c.minAvailablePercent())
 	c.UseResourceLease, c.EnableNodeAdminState = new(c.TakesResourceLease()), new(c.SetsAdminState())
+	c.WriteSharePercent = new(int(math.Round(100 * c.WriteShare())))
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
 	c.normalizeLoadBalancers()
 	return nil
@@ -65,6 +67,8 @@ func (c *Config) check() error {
 		return fmt.Errorf(`key "loadBalancerBackendPoolDriftRepairIntervalInSeconds" is %d: want at most %d, or 0 to turn drift repair off`, *c.DriftSeconds, maxInterval)
 	case c.MaxRetries != nil && *c.MaxRetries > maxRetries:
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
+	case c.WriteSharePercent != nil && (*c.WriteSharePercent < 0 || *c.WriteSharePercent > 100):
+		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateWriteSharePercent" is %d: want 0 to 100`, *c.WriteSharePercent)
 	case !c.WholeWrites().Valid():
 		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q: want "auto", true or false, or remove the key for "auto"`, c.EnableWholeWrites)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):

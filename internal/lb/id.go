@@ -48,6 +48,11 @@ func (id PoolID) String() string {
 // Key returns the id folded to lower case.
 func (id PoolID) Key() PoolKey { return PoolKey(strings.ToLower(id.String())) }
 
+// LoadBalancer returns the key of the load balancer that has the pool.
+func (k PoolKey) LoadBalancer() LoadBalancerKey {
+	return LoadBalancerKey(k[:max(0, strings.LastIndex(string(k), "/backendaddresspools/"))])
+}
+
 // Azure's naming rules for Microsoft.Network and Microsoft.Resources:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 // Resource groups may hold further letters; the rule here is the ASCII part of it.

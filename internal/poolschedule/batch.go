@@ -21,8 +21,8 @@ const mostTogether = 100
 func Together(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
 	var due []Group
 	for _, g := range groups {
-		if !g.looks() && !g.history.Apart && g.joins(may) && (!g.ReadyAt(now, interval).After(now) || g.gathers(now, interval)) {
-			g.ready = g.ReadyAt(now, interval)
+		if !g.looks() && !g.history.Apart && g.joins(may) && (!g.ReadyAt(interval).After(now) || g.gathers(now, interval)) {
+			g.ready = g.ReadyAt(interval)
 			due = append(due, g)
 		}
 	}
@@ -41,10 +41,34 @@ func Together(groups []Group, now time.Time, interval time.Duration, may wholewr
 	return keys
 }
 
+// looksFrom is how many pools have to be due to be looked at for one read of their load balancer.
+const looksFrom = 3
+
+// LooksTogether returns which of the groups are looked at by one read of their load balancer: all
+// that nobody waits for and that are due, or only wait for company; none if they are too few, or if
+// a group that somebody waits for is due, which goes first.
+func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	var due []lb.PoolKey
+	for _, g := range groups {
+		ready := !g.ReadyAt(interval).After(now)
+		switch {
+		case !g.idle() && ready:
+			return nil
+		case g.idle() && !g.history.Apart && g.history.Writes.Lost == "" && (ready || g.gathers(now, interval)):
+			due = append(due, g.pool)
+		}
+	}
+	if len(due) < looksFrom {
+		return nil
+	}
+	slices.Sort(due)
+	return due
+}
+
 // gathers reports whether the group waits for company, and for nothing else.
 func (g Group) gathers(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.Retry && !Later(g.Earliest(), g.history.HoldUntil).After(now) &&
-		!g.memberAt(now, interval).After(now.Add(debounce))
+		!g.memberAt(interval).After(now.Add(debounce))
 }
 
 // joins reports whether a group may take part, as far as its operations tell. What fails for reasons

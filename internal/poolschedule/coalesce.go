@@ -15,7 +15,8 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 		}
 		if at := slices.IndexFunc(older, func(o Operation) bool { return o.covers(op) }); at >= 0 {
 			older[at].ChangedAt = Earlier(older[at].ChangedAt, op.ChangedAt)
-			older[at].New = older[at].New || op.New
+			older[at].New, older[at].Differs = older[at].New || op.New, older[at].Differs || op.Differs
+			older[at].Stake = op.Stake
 			continue
 		}
 		nobodys := slices.IndexFunc(older, func(o Operation) bool {
@@ -26,7 +27,7 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 			continue
 		}
 		op.QueuedAt, op.ChangedAt = older[nobodys].QueuedAt, Earlier(older[nobodys].ChangedAt, op.ChangedAt)
-		op.New = op.New || older[nobodys].New
+		op.New, op.Differs = op.New || older[nobodys].New, op.Differs || older[nobodys].Differs
 		older[nobodys] = op
 	}
 	return older

@@ -7,10 +7,9 @@
 //	operation.go  Operation, Ref: what is to be done for one pool
 //	coalesce.go   which operations one that waits stands for
 //	history.go    what a lane remembers of a pool, and what an attempt changes in that
-//	pace.go       passes: how often a busy pool is written
 //	due.go        when the operations of a pool may be attempted
-//	order.go      which pool goes next
-//	stake.go      what a change of admin states is about, for the order among pools
+//	order.go      which pool goes next: claim
+//	stake.go      what a change is about, for the order among pools
 //	batch.go      which pools are written together
 //	unrest.go     when nothing is to be tried on a load balancer
 //	drift.go      when a pool is looked at though nothing changed

@@ -10,15 +10,15 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// DriftAfter returns when a pool is looked at next for drift, after now. Each pool has
-// its own moment in the period, by its name, so that the reads are spread evenly and
-// a restart moves none of them. A period of 0 is never.
+// DriftAfter returns when a pool is looked at next for drift, after now. The pools of a load
+// balancer have one moment in the period, by its name, so that one read serves them all, the reads
+// are spread evenly and a restart moves none of them. A period of 0 is never.
 func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(pool)) // never fails
+	_, _ = h.Write([]byte(pool.LoadBalancer())) // never fails
 	phase := time.Duration(h.Sum64() % uint64(period))
 	begin := now.Truncate(period).Add(phase)
 	if !begin.After(now) {

@@ -20,8 +20,15 @@ type Group struct {
 	// Namespace is that of its BackendPool, and turn when that has its next.
 	Namespace string
 	Turn      uint64
-	fresh     bool
-	Retry     bool
+	// Later is true if the namespace had its turn in this round.
+	Later bool
+	fresh bool
+	Retry bool
+	// Spacing is how long after the beginning of the pool's last write the next may begin, by
+	// what is left of Azure's quotas; never more than the interval. Zero is no time at all.
+	Spacing time.Duration
+	// stake is what its change of the membership is about, as far as that is known.
+	stake Stake
 	// fills is true if the pool has just been made, and has to be filled.
 	fills bool
 	// quiet is true if no change is known to stand behind any of its operations.
@@ -31,9 +38,14 @@ type Group struct {
 	// Admin is its admin operation, if there is one.
 	Admin   *Operation
 	history History
+	// Company is until when a group that nobody waits for waits for others of its load balancer.
+	Company time.Time
 	// ready is when the group may be attempted, once admission has looked.
 	ready time.Time
 }
+
+// Pool is whose group it is.
+func (g Group) Pool() lb.PoolKey { return g.pool }
 
 // Summarize builds the group of a pool's operations. The most restrictive member
 // decides for all: a fresh operation never takes a parked one along early.
@@ -41,7 +53,7 @@ func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 	g := Group{pool: pool, history: h, quiet: true}
 	for _, op := range ops {
 		g.Namespace = op.Ref.Namespace
-		g.quiet = g.quiet && op.Looks()
+		g.quiet = g.quiet && op.Looks() && !op.Differs
 		switch {
 		case op.Drift:
 			continue
@@ -52,6 +64,9 @@ func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 			g.fresh, g.fills = true, g.fills || op.New && h.GaveUp == "" && !h.Apart // one that fails keeps its pace
 		default:
 			g.Retry = true
+		}
+		if op.Stake.compare(g.stake) < 0 {
+			g.stake = op.Stake
 		}
 		if g.firstQueued.IsZero() || op.QueuedAt.Before(g.firstQueued) {
 			g.firstQueued = op.QueuedAt
@@ -67,19 +82,19 @@ func LookAt(pool lb.PoolKey, namespace string, since time.Time, h History) Group
 }
 
 // ReadyAt returns when the group may be attempted: when the first of its two kinds may.
-func (g Group) ReadyAt(now time.Time, interval time.Duration) time.Time {
+func (g Group) ReadyAt(interval time.Duration) time.Time {
 	switch {
 	case g.Admin == nil:
-		return g.memberAt(now, interval)
+		return g.memberAt(interval)
 	case !g.changes():
 		return g.adminAt()
 	}
-	return Earlier(g.memberAt(now, interval), g.adminAt())
+	return Earlier(g.memberAt(interval), g.adminAt())
 }
 
 // Due returns which of its two kinds may be attempted now.
 func (g Group) Due(now time.Time, interval time.Duration) (member, admin bool) {
-	return (g.changes() || g.Admin == nil) && !g.memberAt(now, interval).After(now), g.Admin != nil && !g.adminAt().After(now)
+	return (g.changes() || g.Admin == nil) && !g.memberAt(interval).After(now), g.Admin != nil && !g.adminAt().After(now)
 }
 
 // changes reports whether the group has operations of the membership.
@@ -114,7 +129,7 @@ func (g Group) urgent(now time.Time, interval time.Duration) bool {
 }
 
 // memberAt returns when the membership may be applied. Retry-After only ever delays.
-func (g Group) memberAt(now time.Time, interval time.Duration) time.Time {
+func (g Group) memberAt(interval time.Duration) time.Time {
 	t := Later(g.Earliest(), g.history.HoldUntil)
 	switch {
 	case g.Retry:
@@ -123,9 +138,26 @@ func (g Group) memberAt(now time.Time, interval time.Duration) time.Time {
 		return Later(t, g.firstQueued)
 	case g.fresh:
 		t = Later(t, g.firstQueued.Add(debounce))
-		return Later(t, g.history.Passes.at(now, interval).nextAt(interval))
+		if g.quiet {
+			t = Later(t, g.Company)
+		}
+		return Later(t, g.pacedUntil(interval))
 	}
 	return Later(t, g.firstQueued)
+}
+
+// pacedUntil is when the pool's pace lets it be written again: no later than an interval after
+// its last write, whatever is left. Zero is any time.
+func (g Group) pacedUntil(interval time.Duration) time.Time {
+	if g.history.LastChange.IsZero() {
+		return time.Time{}
+	}
+	return g.history.LastChange.Add(min(g.Spacing, interval))
+}
+
+// Contends reports whether the pool has a change that its pace may hold up at a time.
+func (g Group) Contends(now time.Time, interval time.Duration) bool {
+	return g.fresh && !g.Retry && !g.fills && g.history.LastChange.Add(interval).After(now)
 }
 
 // Earliest is the time before which Azure wants no call for the pool.
@@ -141,11 +173,11 @@ func (g Group) EligibleAt(now time.Time) time.Time {
 
 // RetryAt is memberAt of a group that may have no operation of the membership left: then it
 // is zero.
-func (g Group) RetryAt(now time.Time, interval time.Duration) time.Time {
+func (g Group) RetryAt(interval time.Duration) time.Time {
 	if !g.changes() {
 		return time.Time{}
 	}
-	return g.memberAt(now, interval)
+	return g.memberAt(interval)
 }
 
 // AdminRetryAt is adminAt of a group that may have no admin operation left.
@@ -156,9 +188,9 @@ func (g Group) AdminRetryAt() time.Time {
 	return g.adminAt()
 }
 
-// Paced reports whether the group waits for a pass to come back, and for nothing else.
+// Paced reports whether the group waits for its pace, and for nothing else.
 func (g Group) Paced(now time.Time, interval time.Duration) bool {
-	return g.fresh && !g.fills && !g.Retry && g.history.Passes.at(now, interval).nextAt(interval).Equal(g.ReadyAt(now, interval))
+	return g.Contends(now, interval) && g.pacedUntil(interval).Equal(g.ReadyAt(interval))
 }
 
 // Later returns the later of two times.

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"weir.dev/weir/internal/lb"
 )
 
@@ -26,10 +24,10 @@ func TestReadyAt(t *testing.T) {
 	}{
 		{"a fresh change waits for company, once",
 			[]Operation{{QueuedAt: seconds(0)}, {QueuedAt: seconds(0.2)}}, History{}, seconds(0.25)},
-		{"with a pass in hand a busy pool does not wait either",
-			[]Operation{{QueuedAt: seconds(1)}}, History{Passes: passes{Taken: 2, refill: seconds(0)}, LastAttempt: seconds(0)}, seconds(1.25)},
-		{"without one it waits for the next to come back",
-			[]Operation{{QueuedAt: seconds(1)}}, History{Passes: passes{Taken: 3, refill: seconds(0)}}, seconds(30)},
+		{"one of a busy pool waits for its pace",
+			[]Operation{{QueuedAt: seconds(1)}}, History{LastChange: seconds(0)}, seconds(12)},
+		{"that has waited for it already",
+			[]Operation{{QueuedAt: seconds(20)}}, History{LastChange: seconds(0)}, seconds(20.25)},
 		{"a retry waits one interval from the attempt before it",
 			[]Operation{{QueuedAt: seconds(0), RetryCount: 1}}, History{LastAttempt: seconds(4)}, seconds(34)},
 		{"Retry-After delays it further",
@@ -45,38 +43,23 @@ func TestReadyAt(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Summarize("p", tt.ops, tt.h).ReadyAt(seconds(1), interval); !got.Equal(tt.want) {
+			g := Summarize("p", tt.ops, tt.h)
+			g.Spacing = 12 * time.Second
+			if got := g.ReadyAt(interval); !got.Equal(tt.want) {
 				t.Errorf("got +%s, want +%s", got.Sub(start), tt.want.Sub(start))
 			}
 		})
 	}
 }
 
-// Passes come back on the beat of the first, and never more than were taken.
-func TestPassesComeBack(t *testing.T) {
-	p := passes{}
-	for range burst {
-		p = p.take(seconds(0), interval)
+// Whatever its spacing, a pool waits for no longer than an interval.
+func TestAPaceIsBoundedByTheInterval(t *testing.T) {
+	g := Group{fresh: true, firstQueued: seconds(1), Spacing: time.Hour, history: History{LastChange: seconds(0)}}
+	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
+		t.Errorf("it may be written at +%s", got.Sub(start))
 	}
-	p = p.take(seconds(45), interval) // the one of 30 s
-	if got := p.nextAt(interval); !got.Equal(seconds(60)) {
-		t.Errorf("the next comes back at +%s, want +60s", got.Sub(start))
-	}
-	for range burst { // they go along with admin states
-		p = p.take(seconds(46), interval)
-	}
-	if got := p.nextAt(interval); !got.Equal(seconds(60)) {
-		t.Errorf("one that took more than it had waits until +%s, want +60s: no wait is longer than an interval", got.Sub(start))
-	}
-	p = p.take(seconds(90_000), interval)
-	if p.Taken != 1 || !p.refill.Equal(seconds(90_000)) {
-		t.Errorf("a pool that was quiet for a day has %d of %d passes in hand", burst-p.Taken, burst)
-	}
-	if got := p.at(seconds(200_000), interval); got != (passes{}) && got.Taken != 0 {
-		t.Errorf("and %d after the next", burst-got.Taken)
-	}
-	if got := p.at(seconds(90_029), interval); got.Taken != 1 {
-		t.Errorf("a pass came back early: %+v", got)
+	if !g.Paced(seconds(1), interval) || g.Paced(seconds(30), interval) {
+		t.Error("until then it is paced, and not from then on")
 	}
 }
 
@@ -106,38 +89,6 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Over any stretch of n intervals a pool gets at most three passes and one more
-// an interval, and if it always asks it gets exactly these.
-func TestPassesLaw(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		now, p := start, passes{}
-		var taken []time.Time
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "wait")) * time.Second)
-			if p.at(now, interval).nextAt(interval).After(now) {
-				continue
-			}
-			p = p.take(now, interval)
-			taken = append(taken, now)
-			for i := range taken {
-				span := now.Sub(taken[i])
-				if got, most := len(taken)-i, burst+int(span/interval)+1; got > most {
-					t.Fatalf("%d passes within %s", got, span)
-				}
-			}
-		}
-	})
-	p, n := passes{}, 0
-	for now := start; now.Before(start.Add(10 * interval)); now = now.Add(time.Second) {
-		if !p.at(now, interval).nextAt(interval).After(now) {
-			p, n = p.take(now, interval), n+1
-		}
-	}
-	if n != burst+9 {
-		t.Errorf("a pool that always asks got %d passes in ten intervals", n)
-	}
-}
-
 // Company is waited for, what Azure asked for is not cut short.
 func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	at := seconds(1000)
@@ -162,14 +113,14 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 		want time.Time
 	}{
 		{"for company", []Operation{fills}, History{}, seconds(1)},
-		{"for pace", []Operation{fills}, History{Passes: passes{Taken: 3, refill: seconds(0)}}, seconds(1)},
+		{"for pace", []Operation{fills}, History{LastChange: seconds(0)}, seconds(1)},
 		{"with a change that waits for company", []Operation{{QueuedAt: seconds(0.9)}, fills}, History{}, seconds(0.9)},
 		{"but for a Retry-After", []Operation{fills}, History{NotBefore: seconds(60)}, seconds(60)},
 		{"but for what is ours and not ready", []Operation{fills}, History{HoldUntil: seconds(8)}, seconds(8)},
 		{"but for a retry, which has met something", []Operation{{RetryCount: 1}, fills}, History{LastAttempt: seconds(0)}, seconds(30)},
 		{"once it has failed it is one like any other", []Operation{{New: true, RetryCount: 1}}, History{LastAttempt: seconds(0)}, seconds(30)},
 	} {
-		if got := Summarize("p", row.ops, row.h).ReadyAt(seconds(1), interval); !got.Equal(row.want) {
+		if got := Summarize("p", row.ops, row.h).ReadyAt(interval); !got.Equal(row.want) {
 			t.Errorf("%s: ready at %s, want %s", row.name, got.Sub(start), row.want.Sub(start))
 		}
 	}

@@ -12,8 +12,10 @@ import (
 
 // History is what a lane remembers of a pool.
 type History struct {
-	Passes      passes
 	LastAttempt time.Time
+	// LastChange is when the last attempt began that was made for a change of the membership, or
+	// took one along: from then on the pool is kept to a pace.
+	LastChange time.Time
 	// HoldUntil is set while something of our own was not ready.
 	HoldUntil time.Time
 	Postponed int
@@ -38,7 +40,7 @@ type History struct {
 
 // Remember brings a pool's history up to date after an attempt that was made for a cause. refused is
 // true if the pool was refused by itself after a write of the load balancer was: it is what that was
-// refused for. A pass is spent by fresh work alone: a retry has waited its interval already.
+// refused for.
 func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, start, now time.Time, interval time.Duration) (next History, refused bool) {
 	if outcome == poolwrite.Postponed {
 		h.Postponed++
@@ -61,8 +63,8 @@ func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, s
 	if by.Admin {
 		h.lastAdmin = start
 	}
-	if by.fresh {
-		h.Passes = h.Passes.take(start, interval)
+	if by.fresh || by.Member {
+		h.LastChange = start
 	}
 	return h, refused
 }

@@ -11,23 +11,26 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// The reads of many pools are spread over the period.
+// The reads of many load balancers are spread over the period, and those of the pools of one are not.
 func TestLooksAreSpreadEvenly(t *testing.T) {
 	now := start
 	tenths := make([]int, 10)
 	for i := range 1000 {
-		at := DriftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), now, period)
+		at := DriftAfter(poolID(fmt.Sprintf("lb-%d", i), "web").Key(), now, period)
 		if !at.After(now) || at.After(now.Add(period)) {
 			t.Fatalf("pool %d is looked at %s from now", i, at.Sub(now))
 		}
-		if again := DriftAfter(poolID("kubernetes", fmt.Sprintf("pool-%d", i)).Key(), at, period); !again.Equal(at.Add(period)) {
+		if again := DriftAfter(poolID(fmt.Sprintf("lb-%d", i), "web").Key(), at, period); !again.Equal(at.Add(period)) {
 			t.Fatalf("then %s later", again.Sub(at))
+		}
+		if other := DriftAfter(poolID(fmt.Sprintf("LB-%d", i), "other").Key(), now, period); !other.Equal(at) {
+			t.Fatalf("another pool of load balancer %d is looked at %s later", i, other.Sub(at))
 		}
 		tenths[int(at.Sub(now)*10/(period+1))]++
 	}
 	for _, n := range tenths {
 		if n < 60 || n > 140 {
-			t.Errorf("1000 pools, by tenths of the period: %v", tenths)
+			t.Errorf("1000 load balancers, by tenths of the period: %v", tenths)
 			break
 		}
 	}

@@ -39,9 +39,12 @@ type Operation struct {
 	// Admin is true for a change of admin states. It goes ahead of all others and is tried
 	// without end; of it events of pools do not speak.
 	Admin bool
-	// Stake is what its change of admin states is about; of two pools the one that loses more
-	// while it waits goes first.
+	// Stake is what its change is about, as far as that is known; of two pools the one that loses
+	// more while it waits goes first.
 	Stake Stake
+	// Differs is true of one without a known change if what is on record of the pool is another
+	// membership: a change came while nobody looked.
+	Differs bool
 	// New is true if the pool has just been made, and holds nothing of Weir's: it is filled
 	// at once, and waits for neither company nor pace.
 	New bool

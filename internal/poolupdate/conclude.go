@@ -64,7 +64,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		Written: record.Written, Down: record.Down, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
 		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign,
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: next.EligibleAt(now), RetryAt: next.RetryAt(now, l.cfg.Interval),
+		NextEligibleAt: next.EligibleAt(now), RetryAt: next.RetryAt(l.cfg.Interval),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)

@@ -38,7 +38,11 @@ type lane struct {
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
-	return &lane{id: id, cfg: cfg, verdicts: verdicts, queue: newQueue(cfg.DriftPeriod), slot: make(chan struct{}, 1), ended: make(chan struct{})}
+	q := newQueue(cfg.DriftPeriod, cfg.Interval)
+	q.spacings = func(now time.Time, pools []lb.PoolKey) map[lb.PoolKey]time.Duration {
+		return cfg.Writes.Spacings(id.SubscriptionID, pools, now)
+	}
+	return &lane{id: id, cfg: cfg, verdicts: verdicts, queue: q, slot: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // lock takes the lane, or returns errEnded or the context's error. Whoever is stopping does
@@ -159,7 +163,9 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 			return met
 		}
 	}
-	if due, may := l.together(time.Now()); len(due) > 0 {
+	if due := l.looks(time.Now()); len(due) > 0 {
+		l.lookTogether(ctx, due)
+	} else if due, may := l.together(time.Now()); len(due) > 0 {
 		l.whole(ctx, due, may, valid)
 	} else {
 		l.pass(ctx, pool, valid)

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/verdicts"
 	"weir.dev/weir/internal/wholewrite"
@@ -20,9 +21,12 @@ import (
 // Config is what the lanes work with. All fields but Lease, and those of writes of whole load
 // balancers, are needed.
 type Config struct {
-	// Interval is the pace at which a busy pool is written, and the distance
-	// between retries.
+	// Interval is the longest that a busy pool waits for its pace, and the distance between
+	// retries.
 	Interval time.Duration
+	// Writes says what is left of Azure's quotas of writes, and is told of changes. Whoever
+	// sends the writes counts them there. Nil counts none, so that nothing is ever short.
+	Writes *pace.Budgets
 	// MaxRetries is how many retries an operation may consume; 0 turns them off.
 	MaxRetries int
 	// DriftPeriod is how often each pool is read though nothing changed, and made level
@@ -67,6 +71,9 @@ type Lanes struct {
 
 // New returns Lanes that take operations at once and work on them during Run.
 func New(cfg Config) *Lanes {
+	if cfg.Writes == nil {
+		cfg.Writes = pace.New(pace.DefaultShare, cfg.Interval)
+	}
 	ls := &Lanes{cfg: cfg, lanes: map[lb.LoadBalancerKey]*lane{}}
 	ls.verdicts = verdicts.New(verdicts.Config{
 		Setting: cfg.WholeWrites, Probed: cfg.Behaviour, Store: cfg.Verdicts, Version: cfg.Version, Interval: cfg.Interval, Log: cfg.Log,
@@ -101,6 +108,9 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
 		of[l] = append(of[l], op)
+		if !op.Admin && !op.Looks() {
+			ls.cfg.Writes.Changed(op.Pool, now)
+		}
 		if l.busy() {
 			behind = append(behind, op.Pool)
 		}

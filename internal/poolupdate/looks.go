@@ -3,12 +3,100 @@
 package poolupdate
 
 import (
+	"context"
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
+
+// How long a look that nobody waits for waits for others of its load balancer, so that one read
+// serves them all: until none has come for quietGap, and for quietMost at most. A process that starts
+// meets its pools one after the other.
+const (
+	quietGap  = time.Second
+	quietMost = 10 * time.Second
+)
+
+// company is when operations that nobody waits for began to come one after the other, and when the
+// last one came.
+type company struct{ since, last time.Time }
+
+// joins notes that one comes.
+func (c *company) joins(now time.Time) {
+	if now.Sub(c.last) > quietGap {
+		c.since = now
+	}
+	c.last = now
+}
+
+// until is until when they wait for each other.
+func (c company) until() time.Time {
+	if c.last.Equal(c.since) {
+		return time.Time{} // all came at once
+	}
+	return poolschedule.Earlier(c.last.Add(quietGap), c.since.Add(quietMost))
+}
+
+// looks returns the pools to look at by one read of their load balancer; nil if there are none.
+func (q *queue) looks(now time.Time, interval time.Duration) []lb.PoolKey {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return poolschedule.LooksTogether(q.groups(now), now, interval)
+}
+
+// lookTogether reads a load balancer once for all pools that are due to be looked at. Those that are
+// level are settled. What the read does not tell of a pool, or tells of one that is not level, is for
+// an attempt of its own. The caller holds the lane and the lease.
+func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
+	parcels := l.takeAll(due)
+	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
+	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
+	defer cancel()
+	b, err := l.cfg.Whole.GetLoadBalancer(within, l.id)
+	if err != nil {
+		b = lb.LoadBalancer{} // it shows none
+	}
+	index := l.index(b)
+	for _, p := range parcels {
+		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // then its pools may want none
+			l.queue.wait(p.taken, f.RetryAt)
+		}
+		if at, there := index[p.taken.pool]; there && l.isLevel(&p, b.Pools[at]) {
+			l.ends(ctx, within, p, nil)
+		} else {
+			l.queue.differs(p.taken, p.ops)
+		}
+	}
+}
+
+// isLevel reports whether a pool that was read needs neither a write nor a record.
+func (l *lane) isLevel(p *parcel, observed lb.Pool) bool {
+	if observed.NIC || p.r.Read(observed, false) != nil {
+		return false
+	}
+	want, err := l.cfg.desired(p.ops[0].Ref)
+	if err != nil {
+		return false
+	}
+	write, _, err := p.r.Prepare(observed, want, l.cfg.AdminState)
+	return !write && err == nil
+}
+
+// differs gives back what a look has found not to be level, or could not tell: it is attempted as a
+// change is.
+func (q *queue) differs(t taken, ops []poolschedule.Operation) {
+	for i := range ops {
+		ops[i].Differs = true
+	}
+	if t.driftDue {
+		q.part(t, false) // a look for drift has no operation that could say so
+	}
+	q.back(t, ops)
+}
 
 // watch makes a pool one that is looked at. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {

@@ -56,7 +56,7 @@ func TestLooksStandBackBehindAChange(t *testing.T) {
 // ahead of it in its own, whatever else waits and for how long.
 func TestLawNeighbours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q, now := newQueue(0), start
+		q, now := newQueue(0, interval), start
 		add := func(namespace string, n int) {
 			id := poolID("kubernetes", fmt.Sprint(namespace, "-", n))
 			op := poolschedule.Operation{Ref: poolschedule.Ref{Namespace: namespace, Name: id.Name}, Pool: id}
@@ -94,7 +94,7 @@ func TestLawNeighbours(t *testing.T) {
 
 // A write of the whole load balancer takes some pools of each namespace where they are too many.
 func TestAWholeWriteIsShared(t *testing.T) {
-	q, now := newQueue(0), start
+	q, now := newQueue(0, interval), start
 	for i := range 1500 {
 		id := poolID("kubernetes", fmt.Sprint("crowd-", i))
 		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "crowd", Name: id.Name}, Pool: id, ChangedAt: now})

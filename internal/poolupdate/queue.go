@@ -17,6 +17,9 @@ import (
 // lane remembers of each pool. Its lock is never held across a call.
 type queue struct {
 	driftPeriod time.Duration
+	interval    time.Duration
+	// spacings asks how far apart the writes of some pools have to be now; nil is nowhere.
+	spacings func(now time.Time, pools []lb.PoolKey) map[lb.PoolKey]time.Duration
 
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
@@ -28,6 +31,8 @@ type queue struct {
 	line turns.Line
 	// nextDrift is when the first of the pools is looked at for drift; zero is never.
 	nextDrift time.Time
+	// company is of the operations that nobody waits for.
+	company company
 	// wake has room for one token: operations came, or left.
 	wake chan struct{}
 }
@@ -56,8 +61,8 @@ type waiting struct {
 	announced Waiting
 }
 
-func newQueue(driftPeriod time.Duration) *queue {
-	return &queue{driftPeriod: driftPeriod, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
+func newQueue(driftPeriod, interval time.Duration) *queue {
+	return &queue{driftPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
 }
 
 // add queues operations, or lets a queued one that says the same stand for one of them; it
@@ -80,6 +85,9 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int) {
 			w.subject = op
 		}
 		w.history.NotBefore = poolschedule.Later(w.history.NotBefore, op.NotBefore)
+		if op.Looks() && !op.Differs && !op.Admin {
+			q.company.joins(now)
+		}
 		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
 	}
 	return q.depth - before
@@ -161,11 +169,8 @@ func (q *queue) resume() {
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	q.look(now)
-	groups := make([]poolschedule.Group, 0, len(q.busy))
-	for key, w := range q.busy {
-		groups = append(groups, w.group(key))
-	}
-	q.lineUp(groups)
+	groups := q.groups(now)
+	q.lineUp(groups, now)
 	drift := q.nextDrift
 	q.mu.Unlock()
 	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
@@ -173,23 +178,60 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 }
 
 // lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
-func (q *queue) lineUp(groups []poolschedule.Group) {
+func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
 		waiting[g.Namespace] = true
 	}
 	q.line.Stand(slices.Sorted(maps.Keys(waiting)))
+	q.line.Round(poolschedule.Ready(groups, now, q.interval))
 	for i, g := range groups {
-		groups[i].Turn = q.line.Turn(g.Namespace)
+		groups[i].Turn, groups[i].Later = q.line.Turn(g.Namespace), q.line.Later(g.Namespace)
 	}
 }
 
-// group is the pool as admission looks at it.
-func (w *waiting) group(key lb.PoolKey) poolschedule.Group {
-	if len(w.ops) == 0 {
-		return poolschedule.LookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
+// groups are those of all pools that have something waiting. The caller holds q.mu.
+func (q *queue) groups(now time.Time) []poolschedule.Group {
+	groups := make([]poolschedule.Group, 0, len(q.busy))
+	for key, w := range q.busy {
+		groups = append(groups, w.group(key, q.company))
 	}
-	return poolschedule.Summarize(key, w.ops, w.history)
+	q.space(groups, now)
+	return groups
+}
+
+// space gives the groups their pace. Most of them have none to keep. The caller holds q.mu.
+func (q *queue) space(groups []poolschedule.Group, now time.Time) {
+	var contend []lb.PoolKey
+	for _, g := range groups {
+		if g.Contends(now, q.interval) {
+			contend = append(contend, g.Pool())
+		}
+	}
+	if q.spacings == nil || len(contend) == 0 {
+		return
+	}
+	spacings := q.spacings(now, contend)
+	for i, g := range groups {
+		groups[i].Spacing = spacings[g.Pool()]
+	}
+}
+
+// groupAt is a pool's group with its pace. The caller holds q.mu.
+func (q *queue) groupAt(key lb.PoolKey, w *waiting, now time.Time) poolschedule.Group {
+	one := []poolschedule.Group{w.group(key, q.company)}
+	q.space(one, now)
+	return one[0]
+}
+
+// group is the pool as admission looks at it, in the company of others of its lane.
+func (w *waiting) group(key lb.PoolKey, c company) poolschedule.Group {
+	g := poolschedule.Summarize(key, w.ops, w.history)
+	if len(w.ops) == 0 {
+		g = poolschedule.LookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
+	}
+	g.Company = c.until()
+	return g
 }
 
 // levelAs reports whether the pool is known to hold the membership of this

@@ -53,7 +53,7 @@ func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
 
 // Nothing of a pool that is forgotten is left to be picked, not even a look for drift.
 func TestForgettingLeavesNothingToPick(t *testing.T) {
-	q := newQueue(period)
+	q := newQueue(period, interval)
 	q.add(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web})
 	q.add(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "api"}, Pool: api})
 	q.look(start.Add(period))

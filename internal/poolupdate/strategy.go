@@ -31,6 +31,14 @@ func (l *lane) together(now time.Time) ([]lb.PoolKey, wholewrite.Leaves) {
 	return due, may
 }
 
+// looks returns the pools to look at by one read of their load balancer; nil if each is read by itself.
+func (l *lane) looks(now time.Time) []lb.PoolKey {
+	if l.cfg.Whole == nil {
+		return nil
+	}
+	return l.queue.looks(now, l.cfg.Interval)
+}
+
 // changesIn returns the changes that a write makes.
 func changesIn(writes []parcel) []wholewrite.Change {
 	var addresses, states bool

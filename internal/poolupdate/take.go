@@ -31,7 +31,7 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 	if w == nil {
 		return taken{}
 	}
-	g := w.group(pool)
+	g := q.groupAt(pool, w, now)
 	member, admin := g.Due(now, interval)
 	q.line.Took(g.Namespace)
 	t := q.takeLocked(pool, w, now)
@@ -86,7 +86,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.busy[pool]
-	if w == nil || w.group(pool).Earliest().After(now) {
+	if w == nil || w.group(pool, q.company).Earliest().After(now) {
 		return taken{}, false
 	}
 	return q.takeLocked(pool, w, now), true
@@ -137,11 +137,9 @@ func (q *queue) wait(t taken, until time.Time) {
 func (q *queue) together(now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	groups := make([]poolschedule.Group, 0, len(q.busy))
-	for key, w := range q.busy {
-		g := w.group(key)
-		g.Turn = q.line.Turn(g.Namespace)
-		groups = append(groups, g)
+	groups := q.groups(now)
+	for i, g := range groups {
+		groups[i].Turn, groups[i].Later = q.line.Turn(g.Namespace), q.line.Later(g.Namespace)
 	}
 	return poolschedule.Together(groups, now, interval, may)
 }
@@ -153,7 +151,7 @@ func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for key, w := range q.pools {
-		g := w.group(key)
+		g := w.group(key, q.company)
 		if why := g.Unrest(now, c); why != "" {
 			return why
 		}

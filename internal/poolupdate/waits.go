@@ -62,8 +62,9 @@ func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Wait
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var all []Waiting
-	for key, w := range q.busy {
-		if wait, waits := w.waits(key, met, now, interval); waits && w.isNews(wait, interval) {
+	for _, g := range q.groups(now) {
+		w := q.busy[g.Pool()]
+		if wait, waits := w.waits(g, met, now, interval); waits && w.isNews(wait, interval) {
 			w.announced = wait
 			all = append(all, wait)
 		}
@@ -88,7 +89,7 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 // standsBehind reports whether people want to hear that something else goes first: not
 // of a retry, which has its own time, and not of a pool that is only looked at.
 func (w *waiting) standsBehind() bool {
-	g := w.group("")
+	g := w.group("", company{})
 	return w.changed() && !g.Retry && (g.Admin == nil || g.Admin.Tries == 0)
 }
 
@@ -99,12 +100,11 @@ func (w *waiting) changed() bool {
 
 // waits says what a pool waits for, if that is worth telling. What waits after a failure
 // was told by the report of that attempt, unless something else delays it further.
-func (w *waiting) waits(key lb.PoolKey, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
+func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return Waiting{}, false // a look for drift is no change
 	}
-	g := w.group(key)
-	ready := g.ReadyAt(now, interval)
+	ready := g.ReadyAt(interval)
 	wait := Waiting{
 		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.Admin != nil, Since: now,
 		Cause: met.cause, Until: met.until, Why: met.why,

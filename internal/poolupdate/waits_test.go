@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -76,7 +77,7 @@ func TestALookThatWaitsIsToldApart(t *testing.T) {
 // The wait of a change that comes as an attempt ends is not older than that attempt.
 func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(0)
+		q := newQueue(0, interval)
 		op := poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web, ChangedAt: time.Now()}
 		q.add(time.Now(), op)
 		attempt := q.take(web.Key(), time.Now(), interval)
@@ -110,13 +111,13 @@ func TestAGateThatStaysClosedLongerSaysSoAgain(t *testing.T) {
 }
 
 func TestABusyPoolSaysThatItIsKeptToItsPace(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inWorldOf(t, Config{MaxRetries: 3, Writes: pace.New(0, interval)}, func(w *world) {
 		w.pool(web, "")
 		for i := range 5 {
 			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i, i))
 			w.wait(3 * time.Second)
 		}
-		w.expectWaits("+9s web Pace until +30.25s")
+		w.expectWaits("+3s web Pace until +30.25s")
 		w.wait(interval)
 		w.expectPool(web, "n4=10.0.0.4")
 		w.expectWaits()

@@ -10,6 +10,8 @@ package turns
 type Line struct {
 	last uint64
 	of   map[string]uint64
+	// round is the last turn of the round that is under way.
+	round uint64
 }
 
 // Stand has these namespaces in line, and no others: who is new stands at the end, in this
@@ -30,8 +32,24 @@ func (l *Line) Stand(namespaces []string) {
 	l.of = of
 }
 
+// Round begins another round if none of these namespaces, which could have their turn now, has one
+// left in the round that is under way.
+func (l *Line) Round(ready []string) {
+	for _, n := range ready {
+		if l.of[n] <= l.round {
+			return
+		}
+	}
+	l.round = l.last
+}
+
 // Turn orders the namespaces in line: the lowest is next.
 func (l *Line) Turn(namespace string) uint64 { return l.of[namespace] }
+
+// Later reports whether a namespace has had its turn in this round, or came after the round had
+// begun. Whoever picks any of a
+// round, in whatever order, has nobody wait for more than two turns of each other.
+func (l *Line) Later(namespace string) bool { return l.of[namespace] > l.round }
 
 // Took sends a namespace to the end of the line.
 func (l *Line) Took(namespace string) {

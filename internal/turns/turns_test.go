@@ -52,6 +52,46 @@ func TestLawNobodyWaitsForMoreThanOneTurnOfEach(t *testing.T) {
 	})
 }
 
+// Whoever of a round is picked, nobody waits for more than two turns of each other.
+func TestLawNobodyWaitsForMoreThanTwoRounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var line Line
+		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+		passed := map[string]map[string]int{} // who has had how many turns while somebody waits
+		var there []string
+		for range rapid.IntRange(1, 60).Draw(t, "turns") {
+			there = append(there, rapid.SliceOfN(name, 0, 2).Draw(t, "come")...)
+			slices.Sort(there)
+			there = slices.Compact(there)
+			line.Stand(there)
+			line.Round(there)
+			if len(there) == 0 {
+				continue
+			}
+			for _, n := range there {
+				if passed[n] == nil {
+					passed[n] = map[string]int{}
+				}
+			}
+			now := slices.DeleteFunc(slices.Clone(there), line.Later)
+			if len(now) == 0 {
+				t.Fatal("nobody is in this round")
+			}
+			next := rapid.SampledFrom(now).Draw(t, "next")
+			line.Took(next)
+			delete(passed, next)
+			for n, of := range passed {
+				if of[next]++; of[next] > 2 {
+					t.Fatalf("%s waits on for %s", n, next)
+				}
+			}
+			if rapid.Bool().Draw(t, "has no more") {
+				there = slices.DeleteFunc(there, func(n string) bool { return n == next })
+			}
+		}
+	})
+}
+
 // The n-th of a namespace is dealt where n of each would be; what is dealt and left is all, each
 // in its order.
 func TestLawDeal(t *testing.T) {

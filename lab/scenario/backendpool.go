@@ -162,7 +162,7 @@ func (k *pool) forget() {
 	k.words, k.surrender, k.again, k.waits, k.first, k.putOff = nil, "", none, none, none, none
 	k.admin, k.looks = false, false
 	k.begun, k.ended, k.patience, k.excuse = none, none, none, none
-	k.stock = stock{added: k.added}
+	k.paced = paced{added: k.added}
 }
 
 // claim makes a BackendPool for a pool. If there was one before, what stands in the pool

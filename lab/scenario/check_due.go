@@ -23,7 +23,7 @@ func inTime(s *Stage) []string {
 		broken = append(broken, s.overdue(id, now)...)
 	}
 	for _, k := range s.sorted() {
-		if lasts := now.Sub(later(k.begun, s.process.woke)); k.underWay() && s.process.asleep == nil && lasts > longestAttempt+time.Minute {
+		if lasts := now.Sub(later(k.begun, s.process.woke)); k.underWay() && !k.looked() && s.process.asleep == nil && lasts > longestAttempt+time.Minute {
 			broken = append(broken, fmt.Sprintf("an attempt of %s lasts %s", k.id.Name, lasts))
 		}
 	}

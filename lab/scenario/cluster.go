@@ -207,7 +207,7 @@ func (p *process) Relevant(op poolschedule.Operation) bool {
 	switch {
 	case !relevant:
 		k.waits, k.putOff = time.Time{}, time.Time{}
-	case s.idle(k) && !p.dead:
+	case (s.idle(k) || k.looked()) && !p.dead:
 		s.asks(op, k)
 	}
 	return relevant
@@ -246,8 +246,8 @@ func (p *process) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 		return none, errHeld
 	}
 	gone := b.deleting || p.seen.gone(b)
-	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former && gone {
-		a.gone = true
+	if a := s.pools[b.pool.Key()].attempt; a != nil && !p.former {
+		a.gone = gone // it is asked anew after a write that another was faster than
 	}
 	want := poolwrite.Desired{Ours: func(netip.Addr) bool { return false }, Recorded: p.recorded(ref)}
 	if gone {

@@ -34,9 +34,7 @@ func (s *Stage) allowed(k *pool, since time.Time) time.Time {
 		return time.Time{}
 	}
 	at := later(since.Add(company), later(k.again, later(k.patience, k.excuse)))
-	if !k.ended.IsZero() { // its pace, and what was postponed
-		at = later(at, k.ended.Add(s.opts.Interval))
-	}
+	at = later(at, s.pacedUntil(k))
 	if p.lease != nil && !p.lease.refusedAt.IsZero() {
 		at = later(at, p.lease.refusedAt.Add(s.opts.Interval))
 	}
@@ -108,6 +106,7 @@ func (s *Stage) overdue(id lb.LoadBalancerID, now time.Time) []string {
 // holds s.mu.
 func (s *Stage) begins(k *pool) {
 	now, id := time.Now(), k.id.LoadBalancer
+	s.endLook(id, k)
 	k.comesBack()
 	s.journal.late = append(s.journal.late, s.overdue(id, now)...)
 	if k.again.After(now) && !k.admin {
@@ -124,6 +123,7 @@ func (s *Stage) begins(k *pool) {
 	if recent { // else a look may have waited for so long that it goes first
 		k.attempt.passed = passed
 	}
+	k.paced.spent = s.spentOn(k)
 	k.begun, k.waits, k.first, k.putOff, k.looks = now, time.Time{}, time.Time{}, time.Time{}, false
 }
 
@@ -155,6 +155,9 @@ func (s *Stage) passedBy(k *pool) (passed string) {
 	}
 	for _, rival := range s.lane(k.id.LoadBalancer) {
 		at := s.due(rival)
+		if k.waits.IsZero() && picked.Sub(rival.paced.begun) < s.opts.Interval {
+			continue // it was attempted lately, and may change all the time
+		}
 		if rival == k || rival.looks || at.IsZero() || !at.Add(time.Second).Before(picked) {
 			continue
 		}

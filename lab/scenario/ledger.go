@@ -145,6 +145,9 @@ func (p *process) Wait(w poolupdate.Waiting) {
 	if k := s.pools[w.Pool.Key()]; w.Cause == poolupdate.CauseGate {
 		k.trouble = later(k.trouble, w.Until)
 	}
+	if s.pools[w.Pool.Key()].looked() { // what waits is not attempted
+		s.endLook(w.Pool.LoadBalancer, nil)
+	}
 	s.journal.texts = append(s.journal.texts, w.Why)
 	until := ""
 	if !w.Until.IsZero() {

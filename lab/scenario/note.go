@@ -20,8 +20,12 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		seen.serviceGone, seen.held = (p.seen.gone(b) || b.deleting) && !thereWhenAsked, b.paused
 	}
 	if k.attempt != nil {
-		if seen.passed = k.attempt.passed; r.Outcome != poolwrite.Postponed {
-			s.paces(k, r)
+		s.answers(k)
+		postponed, adminFailed := r.Outcome == poolwrite.Postponed, !r.AdminRetryAt.IsZero()
+		k.backsOff = postponed || adminFailed
+		// Where admin states failed, the change that went along has not been attempted.
+		if seen.passed = k.attempt.passed; !postponed && !r.Drift && (!r.Admin || !adminFailed) {
+			s.paces(k, k.attempt.added, r.Admin)
 		}
 		if !k.attempt.over {
 			k.ended = time.Now()

@@ -4,44 +4,76 @@ package scenario
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
-
-	"weir.dev/weir/internal/poolupdate"
 )
 
-// burst is how many attempts for changes a quiet pool has in hand, of which one more comes back
-// each interval. One more than these is one that a look for drift makes of itself, if a change
-// comes after the lane has taken the pool and while it waits for its locks.
+// What Azure takes of a subscription's writes, by the stage's own idea of it.
 const (
-	burst  = 3
-	inHand = burst + 1
+	quotaOf   = 1000
+	quotaTime = 5 * time.Minute
 )
 
-// stock is what a pool has left of them, by the stage's own count. The zero value is a
-// full one.
-type stock struct {
-	spent float64
-	at    time.Time // when that was so
-	added int       // the operations that have been paid for
+// paced is what the stage keeps of a pool's pace.
+type paced struct {
+	begun time.Time // when the last attempt for a change did
+	added int       // the operations that have been attempted
+	spent int       // what the process had written when its attempt began
 }
 
-// paces pays for an attempt, and says what is wrong if there was nothing left to pay with.
-// A look, what was tried again and what was postponed cost nothing. The caller holds s.mu.
-func (s *Stage) paces(k *pool, r poolupdate.Report) {
-	if r.Admin && !r.AdminRetryAt.IsZero() {
-		return // the change that went along has not been attempted, and waits as before
-	}
-	p := &k.stock
-	fresh := k.attempt.added > p.added && !r.Drift
-	if p.added = k.attempt.added; !fresh || r.Admin && !r.Settled {
+// spends counts a write that leaves. The caller holds s.mu.
+func (p *process) spends(c call) {
+	if c.kind != http.MethodPut && c.kind != http.MethodDelete {
 		return
 	}
-	back := k.begun.Sub(p.at).Seconds() / s.opts.Interval.Seconds()
-	p.spent, p.at = max(0, p.spent-back), k.begun
-	if r.Admin && p.spent > burst-1 {
-		return // admin states wait for none, and what goes along leaves no debt
+	sub := strings.ToLower(c.pool.LoadBalancer.SubscriptionID)
+	p.spent[sub] = append(p.spent[sub], time.Now())
+}
+
+// spentOn returns how many writes of a pool's subscription left in the last five minutes, as far
+// as the process can know: one that has died counts for nobody. The caller holds s.mu.
+func (s *Stage) spentOn(k *pool) int {
+	sub, now := strings.ToLower(k.id.LoadBalancer.SubscriptionID), time.Now()
+	s.process.spent[sub] = slices.DeleteFunc(s.process.spent[sub], func(at time.Time) bool { return now.Sub(at) >= quotaTime })
+	return len(s.process.spent[sub])
+}
+
+func (s *Stage) share() int { return quotaOf * s.opts.SharePercent / 100 }
+
+// paces says what is wrong if an attempt for a change began within an interval of the one before
+// though the share was spent. Each lane may have a write under way that was not sent when that was
+// decided. A look, what was tried again, and admin states have no pace. The caller holds s.mu.
+func (s *Stage) paces(k *pool, added int, exempt bool) {
+	p := &k.paced
+	fresh := added > p.added
+	if p.added = added; !fresh {
+		return
 	}
-	if p.spent++; p.spent > inHand+0.001 {
-		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is attempted at %s for a change, and had no attempt left", k.id.Name, s.clock(k.begun)))
+	early := !p.begun.IsZero() && k.begun.Sub(p.begun) < s.opts.Interval-10*time.Millisecond
+	if p.begun = k.begun; exempt || !early {
+		return
 	}
+	if over := p.spent - s.share() - 2*len(s.balances); over >= 0 {
+		s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is attempted at %s for a change, %d writes being spent of %d", k.id.Name, s.clock(k.begun), p.spent, s.share()))
+	}
+}
+
+// plenty reports whether so little is spent that no pool has to wait for long: half of the share
+// is left beyond what all pools may need. The caller holds s.mu.
+func (s *Stage) plenty(k *pool) bool {
+	needed := len(s.pools) * int(quotaTime/s.opts.Interval)
+	return s.spentOn(k)+needed <= s.share()/2
+}
+
+// pacedUntil is when the pace of a pool lets it be attempted, at the latest. The caller holds s.mu.
+func (s *Stage) pacedUntil(k *pool) time.Time {
+	switch {
+	case k.ended.IsZero():
+		return time.Time{}
+	case k.backsOff || !s.plenty(k):
+		return k.ended.Add(s.opts.Interval)
+	}
+	return k.begun.Add(s.opts.Interval / 3)
 }

@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -31,6 +32,7 @@ type process struct {
 	ended  chan struct{}
 	lanes  *poolupdate.Lanes
 	client *azure.Client
+	writes *pace.Budgets
 	// dead is set when the process is killed, guarded by the stage's mu: what it
 	// does from then on has no effect.
 	dead bool
@@ -72,6 +74,8 @@ type process struct {
 	// asleep is closed when the machine goes on; nil while it works. woke is when it did.
 	asleep chan struct{}
 	woke   time.Time
+	// spent are the writes of each subscription in the last minutes.
+	spent map[string][]time.Time
 	// recheck is when the removal of what a BackendPool leaves behind is looked at again.
 	recheck map[poolschedule.Ref]time.Time
 }
@@ -97,7 +101,7 @@ func (p *process) connect() error {
 	}
 	p.client, err = azure.New(azure.Options{
 		Endpoint: endpoint, Credential: canaryCredential{}, Transport: &wire{process: p, azure: p.stage.emu.Transport()},
-		VirtualNetworkID: networkID, Fence: p.fence, Retry: azure.Retry{Pause: pause},
+		VirtualNetworkID: networkID, Writes: p.writes, Fence: p.fence, Retry: azure.Retry{Pause: pause},
 	})
 	return err
 }
@@ -108,7 +112,7 @@ func (s *Stage) launch() error {
 	p := &process{
 		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, waiting: map[lb.LoadBalancerKey]int{},
 		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolschedule.Ref]time.Time{}, notBefore: map[poolschedule.Ref]time.Time{},
-		seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolschedule.Ref]entry{},
+		spent: map[string][]time.Time{}, seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolschedule.Ref]entry{},
 		versions: map[poolschedule.Ref]int{}, learnt: map[poolschedule.Ref]entry{},
 	}
 	for _, b := range s.cluster.bindings {
@@ -122,11 +126,12 @@ func (s *Stage) launch() error {
 	if s.opts.Replicas > 1 {
 		p.fence = lead.NewFence(renewDeadline, func() time.Duration { return time.Since(s.start) })
 	}
+	p.writes = pace.New(float64(s.opts.SharePercent)/100, s.opts.Interval)
 	if err := p.connect(); err != nil {
 		return err
 	}
 	config := poolupdate.Config{
-		Interval: s.opts.Interval, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
+		Interval: s.opts.Interval, Writes: p.writes, MaxRetries: s.opts.MaxRetries, DriftPeriod: s.opts.DriftPeriod, AdminState: s.opts.AdminState,
 		Azure: p, Cluster: p, Ledger: p, Reporter: p, Log: s.log,
 	}
 	s.writesWhole(p, &config)

@@ -31,6 +31,8 @@ type Options struct {
 	// the process is first started.
 	Interval   time.Duration
 	MaxRetries int
+	// SharePercent is how much of Azure's quota of writes the process spends; 0 is half.
+	SharePercent int
 	// DriftPeriod is how often the lanes look at a pool though nothing changed; 0 is never.
 	DriftPeriod time.Duration
 	// AdminState has addresses of nodes that drain be Down.
@@ -95,6 +97,9 @@ type Stage struct {
 
 // New returns an empty stage, on which nothing runs yet.
 func New(opts Options) *Stage {
+	if opts.SharePercent == 0 {
+		opts.SharePercent = 50
+	}
 	if opts.Interval == 0 {
 		opts.Interval = 30 * time.Second
 	}
@@ -252,7 +257,9 @@ type pool struct {
 	// begun and ended are when the last attempt did, and again is when the next one is
 	// allowed to begin if that one is tried again; zero if it is not.
 	begun, ended, again time.Time
-	stock               stock
+	paced               paced
+	// backsOff: its last attempt was none, or failed for admin states. Either has a back-off.
+	backsOff bool
 	// trouble is until when faults excuse a pool that is not level.
 	trouble time.Time
 	// unwanted is since when the pool holds what it should not.
@@ -295,6 +302,8 @@ type attempt struct {
 	admin bool
 	// together: it is one by a write of all pools, and nobody's if that comes to nothing.
 	together bool
+	// read: its load balancer has been, and no write has left.
+	read bool
 	// passed is a change that was due when the lane took this pool.
 	passed string
 }

@@ -42,27 +42,24 @@ var ofTime = []tampering{
 		s.pool("web").waits = time.Now()
 		s.sleep(41 * time.Second)
 	}},
-	{"not before the time", "a pool's changes are attempted without a pace", func(_ *testing.T, s *Stage) {
-		s.sleep(time.Hour) // what a quiet pool has in hand does not grow
-		for range 5 {
+	{"not before the time", "a pool's changes are attempted at once though the share is spent", func(_ *testing.T, s *Stage) {
+		s.sleep(time.Hour)
+		s.opts.SharePercent = 1
+		for range 20 {
+			s.process.spends(call{kind: "PUT", pool: s.pool("web").id})
+		}
+		for range 2 {
 			s.pool("web").added++
 			s.process.phase(s.pool("web").id, "get")
 			s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true})
 			s.sleep(2 * time.Second)
 		}
 	}},
-	{"not before the time", "nor are changes that went along with admin states before", func(_ *testing.T, s *Stage) {
-		s.sleep(time.Hour)
-		for range 5 {
-			s.pool("web").added++
-			for _, r := range []poolupdate.Report{
-				{Outcome: poolwrite.Terminal, Admin: true, AdminRetryAt: time.Now().Add(time.Second)}, {Outcome: poolwrite.Unchanged, Settled: true},
-			} {
-				s.process.phase(s.pool("web").id, "get")
-				s.forge(r)
-				s.sleep(time.Second)
-			}
-		}
+	{"in time", "a change is kept to a pace though plenty is left", func(_ *testing.T, s *Stage) {
+		s.process.phase(s.pool("web").id, "get")
+		s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true})
+		s.pool("web").waits = time.Now()
+		s.sleep(21 * time.Second)
 	}},
 	{"in time", "a look was postponed, and nobody comes back to it", func(_ *testing.T, s *Stage) {
 		s.forge(poolupdate.Report{Outcome: poolwrite.Postponed, Drift: true, Requeued: true})

@@ -58,6 +58,9 @@ func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.answered = err == nil
+	for _, k := range s.about(call{joint: j}) {
+		k.attempt.read = k.attempt.together && k.attempt.phase == "get"
+	}
 	if mending != nil {
 		mending.mends = err == nil && read.Provisioning == lb.Failed
 	}
@@ -115,7 +118,7 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	}
 	s.mu.Lock()
 	j := s.jointOf(b.ID)
-	j.phase, j.sent, j.answered = "put", 0, false
+	j.asked, j.phase, j.sent, j.answered = nil, "put", 0, false
 	mending := s.mends(b.ID)
 	if mending != nil {
 		mending.mends = false
@@ -124,7 +127,7 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 		return !slices.ContainsFunc(b.Pools, func(held lb.Pool) bool { return held.ID.Key() == k.id.Key() })
 	})
 	for _, k := range s.about(call{joint: j}) {
-		k.attempt.phase = "put"
+		k.attempt.phase, k.attempt.read = "put", false
 	}
 	if p.writing[b.ID.Key()]++; p.writing[b.ID.Key()] > 1 {
 		s.journal.overlaps = append(s.journal.overlaps, b.ID.Name+", whole")
@@ -209,6 +212,24 @@ func (s *Stage) turn(ref poolschedule.Ref) time.Duration {
 	return time.Duration(i+1) * time.Microsecond
 }
 
+// looked reports whether a pool was read with others. A look that did not tell enough of it ends
+// without a word, and an attempt follows. The caller holds the stage's mu.
+func (k *pool) looked() bool { return k.attempt != nil && k.attempt.read }
+
+// endLook ends the attempts of pools that were read with others, when one of the lane begins: the look
+// did not tell enough of them. The caller holds s.mu.
+func (s *Stage) endLook(id lb.LoadBalancerID, but *pool) {
+	for _, k := range s.lane(id) {
+		if k != but && k.looked() {
+			k.comesBack()
+			if k.first = k.attempt.first; !k.first.IsZero() && !k.attempt.orphan { // it was no look for drift
+				k.waits = time.Now()
+			}
+			k.attempt, k.ended = nil, time.Now()
+		}
+	}
+}
+
 // asks notes that an operation is about to be attempted. The caller holds s.mu.
 func (s *Stage) asks(op poolschedule.Operation, k *pool) {
 	j := s.jointOf(op.Pool.LoadBalancer)
@@ -218,4 +239,10 @@ func (s *Stage) asks(op poolschedule.Operation, k *pool) {
 		}
 	}
 	j.asked = append(j.asked, k)
+}
+
+// answers notes that what was asked for was the end of an attempt. The caller holds s.mu.
+func (s *Stage) answers(k *pool) {
+	j := s.jointOf(k.id.LoadBalancer)
+	j.asked = slices.DeleteFunc(j.asked, func(other *pool) bool { return other == k })
 }

@@ -211,6 +211,7 @@ func (w *wire) leave(req *http.Request) (call, func()) {
 		return c, nil
 	}
 	c.alone = p.alone(c)
+	p.spends(c)
 	c.off = s.handsOff(c)
 	if !p.kill.hit(c) {
 		return c, func() {}

@@ -95,6 +95,9 @@ func (w *world) build() []string {
 		w.replicas = true
 		text.WriteString(" replicas=2")
 	}
+	if w.r.IntN(4) == 0 {
+		fmt.Fprintf(&text, " share=%d", 1+w.r.IntN(2))
+	}
 	w.nodes = 3 + w.r.IntN(5)
 	fmt.Fprintf(&text, "\nnodes %d", w.nodes)
 	subscription := "s1"

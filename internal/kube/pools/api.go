@@ -4,15 +4,19 @@ package pools
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
@@ -64,36 +68,66 @@ func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, st
 	return u.GetResourceVersion(), nil
 }
 
+// pageOf is how many BackendPools are read at a time.
+const pageOf = 500
+
+// All implements backendpool.API.
+func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
+	var all []*v1alpha1.BackendPool
+	for next := ""; ; {
+		var page v1alpha1.BackendPoolList
+		if err := a.Reader.List(ctx, &page, client.Limit(pageOf), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			all = append(all, &page.Items[i])
+		}
+		if next = page.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
 // finalizerDeadline bounds one try to set a finalizer.
 const finalizerDeadline = 10 * time.Second
 
-// SetFinalizer implements backendpool.API. It works on a fresh copy: the cache is
-// stripped, and our own status writes make it old.
-func (a API) SetFinalizer(ctx context.Context, ref poolschedule.Ref, want bool) error {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+// SetFinalizer implements backendpool.API.
+func (a API) SetFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
+	ref, tried := backendpool.RefOf(p), false
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 		ctx, cancel := context.WithTimeout(ctx, finalizerDeadline) // one that cannot be reached holds up no other pool
 		defer cancel()
-		fresh, err := a.Load(ctx, ref)
-		if err != nil {
-			return err
+		if tried { // it is not as it was seen
+			if p, err = a.Load(ctx, ref); err != nil {
+				return err
+			}
 		}
-		before := fresh.DeepCopy()
-		changed := false
-		if want {
-			changed = controllerutil.AddFinalizer(fresh, v1alpha1.Finalizer)
-		} else {
-			changed = controllerutil.RemoveFinalizer(fresh, v1alpha1.Finalizer)
-		}
-		if !changed {
-			return nil
-		}
-		return a.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
+		tried = true
+		p, err = a.setFinalizer(ctx, p, want)
+		return err
 	})
-	if apierrors.IsNotFound(err) {
-		return backendpool.ErrGone
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, backendpool.ErrGone):
+		return nil, backendpool.ErrGone
+	case err != nil:
+		return nil, fmt.Errorf("finalizer of BackendPool %s: %w", view.Key(ref.Namespace, ref.Name), err)
 	}
+	return p, nil
+}
+
+// setFinalizer writes the finalizers of a BackendPool that has the resource version of p.
+func (a API) setFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
+	if slices.Contains(p.Finalizers, v1alpha1.Finalizer) == want {
+		return p, nil
+	}
+	left := slices.DeleteFunc(slices.Clone(p.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer })
+	if want {
+		left = append(left, v1alpha1.Finalizer)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": p.ResourceVersion, "uid": p.UID, "finalizers": left}})
 	if err != nil {
-		return fmt.Errorf("finalizer of BackendPool %s: %w", view.Key(ref.Namespace, ref.Name), err)
+		return nil, err
 	}
-	return nil
+	is := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	return is, a.Writer.Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(apiserver.FieldOwner))
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -35,9 +34,10 @@ func (r *Reconciler) ifBound(name poolschedule.ServiceName) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: name.Namespace, Name: name.Name}}}
 }
 
-// sliceChanged drops updates that change no endpoint. One that leaves all members as
-// they are passes: people are told that it starts another attempt where one failed.
-func sliceChanged() predicate.Predicate {
+// sliceChanged drops updates that change no endpoint, and those that leave all members as they are
+// where all pools of the Service are level. Where one is not such an update passes: people are told
+// that it starts another attempt.
+func (r *Reconciler) sliceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*discoveryv1.EndpointSlice)
 		after, ok2 := u.ObjectNew.(*discoveryv1.EndpointSlice)
@@ -46,8 +46,20 @@ func sliceChanged() predicate.Predicate {
 		}
 		// The address type of a slice cannot change, but that of its name can: after a
 		// lost watch another object arrives as an update.
+		if before.UID != after.UID || view.ServiceOfSlice(before) != view.ServiceOfSlice(after) || !view.SameMembers(before, after) {
+			return true
+		}
 		// The generation tells of what the cache has left out, such as a pod's own address.
-		return before.UID != after.UID || view.ServiceOfSlice(before) != view.ServiceOfSlice(after) ||
-			before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Endpoints, after.Endpoints)
+		return before.Generation != after.Generation && !r.allLevel(view.ServiceOfSlice(after))
 	}}
+}
+
+// allLevel reports whether all pools of a Service are known to be level.
+func (r *Reconciler) allLevel(service poolschedule.ServiceName) bool {
+	for _, p := range r.view.PoolsOf(service) {
+		if !r.Statuses.IsLevel(p) {
+			return false
+		}
+	}
+	return true
 }

@@ -80,15 +80,19 @@ func (r *Reconciler) RetryStatuses() {
 	}
 }
 
+// sideBySide is how many objects of a kind are reconciled at a time: most of that is waiting for
+// the API server.
+const sideBySide = 4
+
 // Setup adds the controllers to the manager: one keyed by Service, for endpoints, and one keyed by
 // BackendPool.
 func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
 	options := func() controller.Options {
-		return controller.Options{RateLimiter: backoff.RateLimiter(), NewQueue: workqueue.NewFair}
+		return controller.Options{RateLimiter: backoff.RateLimiter(), NewQueue: workqueue.NewFair, MaxConcurrentReconciles: sideBySide}
 	}
 	live := workqueue.Live
 	err := builder.ControllerManagedBy(mgr).Named("service").
-		Watches(&discoveryv1.EndpointSlice{}, workqueue.Mapped(r.servicesOfSlice), builder.WithPredicates(sliceChanged(), live())).
+		Watches(&discoveryv1.EndpointSlice{}, workqueue.Mapped(r.servicesOfSlice), builder.WithPredicates(r.sliceChanged(), live())).
 		Watches(&corev1.Service{}, workqueue.Mapped(r.boundService), builder.WithPredicates(serviceChanged(), live())).
 		Watches(&corev1.Node{}, workqueue.Mapped(r.servicesOnNode), builder.WithPredicates(r.nodeChanged(), live())).
 		WatchesRawSource(r.endpoints.Source()).

@@ -20,11 +20,12 @@ func TestSliceMadeAnewIsAChange(t *testing.T) {
 			AddressType: kind, Endpoints: []discoveryv1.Endpoint{{NodeName: &node}},
 		}
 	}
+	r := stored(t)
 	before, after := slice("a", discoveryv1.AddressTypeIPv4), slice("b", discoveryv1.AddressTypeIPv6)
-	if !sliceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+	if !r.sliceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("another slice of the name passes for the old one")
 	}
-	if sliceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before.DeepCopy()}) {
+	if r.sliceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before.DeepCopy()}) {
 		t.Error("an update that changes nothing passes for a change")
 	}
 }

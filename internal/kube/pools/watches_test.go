@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/test/objects"
@@ -35,7 +36,7 @@ func stored(t *testing.T, objects ...client.Object) *Reconciler {
 	if err := s.Add(objects...); err != nil {
 		t.Fatal(err)
 	}
-	return &Reconciler{view: s}
+	return &Reconciler{view: s, Statuses: backendpool.NewStatuses(nil)}
 }
 
 // balanced is one that Weir has made a load balancer for.
@@ -48,7 +49,7 @@ func balanced(kind corev1.ServiceType) *corev1.Service {
 // What changes nothing that is read starts nothing: heartbeats and our own status
 // writes are most of what a cluster sends.
 func TestUpdatesThatStartNothing(t *testing.T) {
-	r := stored(t)
+	r := stored(t, bp("a", 0)) // which is not level
 	node := func(edit func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "1"}},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
@@ -79,9 +80,9 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 		{"label, for pools of nodes", r.nodeOrLabelsChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["zone"] = "2" }), true},
 		{"exclusion", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["kubernetes.azure.com/managed"] = "false" }), true},
 		{"address", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.2" }), true},
-		{"endpoint's own address", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Addresses = []string{"192.0.2.1"} }), true},
-		{"readiness", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Conditions.Ready = new(false) }), true},
-		{"moved", sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" }), true},
+		{"endpoint's own address", r.sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Generation++ }), true},
+		{"readiness", r.sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Endpoints[0].Conditions.Ready = new(false) }), true},
+		{"moved", r.sliceChanged().Update, slice(is), slice(func(es *discoveryv1.EndpointSlice) { es.Labels[discoveryv1.LabelServiceName] = "api" }), true},
 		{"status of a BackendPool", poolChanged().Update, bp("a", 0), bp("a", 0, took), false},
 		{"its deletion", poolChanged().Update, bp("a", 0), bp("a", 0, deleting), true},
 		{"its finalizer", poolChanged().Update, bp("a", 0), bp("a", 0, func(p *v1alpha1.BackendPool) { p.Finalizers = nil }), true},

@@ -149,7 +149,7 @@ func (r *Reconciler) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, e
 	}
 	var ours []func(netip.Addr) bool
 	for _, p := range holders {
-		e, err := r.own.Statuses.Load(ctx, backendpool.RefOf(p), time.Now())
+		e, err := r.own.Statuses.Load(ctx, p, time.Now())
 		if errors.Is(err, backendpool.ErrGone) {
 			ours = append(ours, r.view.OfThisCluster)
 			continue

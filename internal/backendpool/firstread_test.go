@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+// counted is an API server that counts what is asked of it.
+type counted struct {
+	stored     map[string]*v1alpha1.BackendPool
+	lists      int
+	reads      int
+	finalizers int
+	writes     int
+}
+
+func (a *counted) All(context.Context) (all []*v1alpha1.BackendPool, err error) {
+	a.lists++
+	for _, p := range a.stored {
+		all = append(all, p.DeepCopy())
+	}
+	return all, nil
+}
+
+func (a *counted) Load(_ context.Context, ref poolschedule.Ref) (*v1alpha1.BackendPool, error) {
+	a.reads++
+	if p := a.stored[ref.Name]; p != nil {
+		return p.DeepCopy(), nil
+	}
+	return nil, ErrGone
+}
+
+func (a *counted) Apply(_ context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
+	a.writes++
+	p := a.stored[ref.Name]
+	if p.ResourceVersion != version {
+		return "", ErrConflict
+	}
+	p.Status, p.ResourceVersion = *status.DeepCopy(), version+"+"
+	return p.ResourceVersion, nil
+}
+
+func (a *counted) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ bool) (*v1alpha1.BackendPool, error) {
+	a.finalizers++
+	is := a.stored[p.Name]
+	if is.ResourceVersion == p.ResourceVersion { // else it is read again, and has one
+		is.Finalizers, is.ResourceVersion = []string{v1alpha1.Finalizer}, is.ResourceVersion+"f"
+	}
+	return is.DeepCopy(), nil
+}
+
+// seenBy is a Controller of BackendPools that are seen as the API server holds them, and asks it.
+func seenBy(t *testing.T, api *counted) *cluster {
+	t.Helper()
+	c := stored(t, serviceOfType(corev1.ServiceTypeLoadBalancer))
+	for _, p := range api.stored {
+		c.world.add(p.DeepCopy())
+	}
+	c.startsAnew(api)
+	return c
+}
+
+func ofAPI(n int, edit ...func(*v1alpha1.BackendPool)) *counted {
+	api := &counted{stored: map[string]*v1alpha1.BackendPool{}}
+	for i := range n {
+		p := bp(fmt.Sprint("p", i), 0, edit...)
+		p.ResourceVersion = "1"
+		api.stored[p.Name] = p
+	}
+	return api
+}
+
+// A thousand BackendPools of an earlier process are read in one, and one that comes later by itself.
+func TestWhatAnotherProcessHasRecordedIsReadInOne(t *testing.T) {
+	api := ofAPI(1000, func(p *v1alpha1.BackendPool) { p.Status.WrittenAddresses = []string{"10.0.0.1"} })
+	c := seenBy(t, api)
+	api.stored["p7"].Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2"} // nobody here has seen that yet
+	for _, p := range api.stored {
+		e, err := c.statuses.Load(t.Context(), p, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Recorded().Written; p.Name == "p7" && len(got) != 2 {
+			t.Errorf("p7 has %v on record", got)
+		}
+	}
+	late := bp("late", 0)
+	api.stored["late"] = late
+	if _, err := c.statuses.Load(t.Context(), late, time.Now()); err != nil || api.lists != 1 || api.reads != 1 {
+		t.Errorf("%v: read in %d lists and %d single reads", err, api.lists, api.reads)
+	}
+}
+
+// What was read of all is no news after a minute.
+func TestAnOldReadOfAllStandsInForNothing(t *testing.T) {
+	api := ofAPI(2)
+	c := seenBy(t, api)
+	now := time.Now()
+	for i, at := range []time.Time{now, now.Add(firstReadLasts + time.Second)} {
+		if _, err := c.statuses.Load(t.Context(), api.stored[fmt.Sprint("p", i)], at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if api.lists != 1 || api.reads != 1 {
+		t.Errorf("%d lists, %d reads", api.lists, api.reads)
+	}
+}
+
+// A new BackendPool is level after three writes: the finalizer, the record and the outcome. Nothing
+// of it is read, and no write meets one of our own.
+func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := ofAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
+		c := seenBy(t, api)
+		reconciles := func() {
+			t.Helper()
+			if _, err := c.Reconcile(t.Context(), "shop", "p0", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reconciles()
+		c.world.add(api.stored["p0"].DeepCopy())
+		reconciles()
+		reconciles() // for what was queued
+		ref, one := RefOf(api.stored["p0"]), []netip.Addr{nodeAt("n1")}
+		if _, err := c.Desired(ref); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Record(t.Context(), ref, poolwrite.Intent{Written: one, Add: 1, Desired: 1}); err != nil {
+			t.Fatal(err)
+		}
+		c.Report(t.Context(), poolupdate.Report{Ref: ref, Pool: c.Entitlement(api.stored["p0"]).Pool, Outcome: poolwrite.Written, Settled: true, Written: one, Desired: 1, Observed: 1, At: time.Now()})
+		time.Sleep(2 * statusPatience)
+		reconciles()
+		if api.reads != 0 || api.lists != 0 || api.finalizers != 1 || api.writes != 2 {
+			t.Errorf("%d reads, %d lists, %d finalizers, %d statuses; want 0, 0, 1 and 2", api.reads, api.lists, api.finalizers, api.writes)
+		}
+		if is := api.stored["p0"].Status; syncedReason(is.Conditions) != v1alpha1.ReasonLevel || len(is.WrittenAddresses) != 1 {
+			t.Errorf("%+v", is)
+		}
+	})
+}
+
+// Another process has taken the pool, and what is seen of it here is older than that.
+func TestAnOldSightOfABackendPoolIsReadAnew(t *testing.T) {
+	api := ofAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
+	c := seenBy(t, api)
+	is := api.stored["p0"]
+	is.Finalizers, is.ResourceVersion = []string{v1alpha1.Finalizer}, "2"
+	is.Status.PoolID, is.Status.WrittenAddresses = "taken", []string{"10.0.0.9"}
+	for range 2 { // the finalizer is there already; then it is seen
+		if _, err := c.Reconcile(t.Context(), "shop", "p0", time.Now()); err != nil && !errors.Is(err, ErrGone) {
+			t.Fatal(err)
+		}
+		c.world.add(is.DeepCopy())
+	}
+	if got := fmt.Sprint(c.statuses.Known(RefOf(is)).Recorded().Written); got != "[10.0.0.9]" || api.lists != 1 {
+		t.Errorf("on record are %s, after %d lists", got, api.lists)
+	}
+}
+
+// That an attempt is about to be made is written if it is not made, and not before.
+func TestAStatusThatWaitsIsWrittenInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := ofAPI(1)
+		c := seenBy(t, api)
+		for turn, want := range []int{0, 0, 1, 1} {
+			result, err := c.Reconcile(t.Context(), "shop", "p0", time.Now())
+			if err != nil || api.writes != want {
+				t.Fatalf("turn %d: %v, %d statuses written, want %d", turn, err, api.writes, want)
+			}
+			if want == 0 && (result.After <= 0 || result.After > statusPatience) {
+				t.Fatalf("turn %d: again after %s", turn, result.After)
+			}
+			time.Sleep(statusPatience * 2 / 3)
+		}
+		if why := fmt.Sprint(api.stored["p0"].Status.Conditions); !strings.Contains(why, v1alpha1.ReasonPending) {
+			t.Error(why)
+		}
+	})
+}
+
+// A look that finds a pool as Weir has written it writes no status.
+func TestALookThatFindsNothingWritesNothing(t *testing.T) {
+	api := ofAPI(1)
+	c := seenBy(t, api)
+	if _, err := c.Reconcile(t.Context(), "shop", "p0", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	ref := RefOf(api.stored["p0"])
+	c.statuses.Known(ref).remember(membership.Set{}, situation{})
+	for _, outcome := range []poolwrite.Outcome{poolwrite.Written, poolwrite.Unchanged, poolwrite.Unchanged} {
+		c.Report(t.Context(), poolupdate.Report{Ref: ref, Pool: c.Entitlement(api.stored["p0"]).Pool, Outcome: outcome, Settled: true, At: time.Now()})
+	}
+	if api.writes != 1 {
+		t.Errorf("%d statuses written, want one", api.writes)
+	}
+}
+
+// A change of endpoints that came while nobody looked waits for no other look; a pool that is as it
+// is on record does.
+func TestWhatChangedWhileNobodyLookedWaitsForNoCompany(t *testing.T) {
+	for name, differs := range map[string]bool{"n1": false, "n2": true} {
+		api := ofAPI(1, func(p *v1alpha1.BackendPool) {
+			p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
+			p.Status.PoolID, p.Status.WrittenAddresses = "taken", []string{nodeAt("n1").String()}
+		})
+		c := seenBy(t, api)
+		c.world.nodes[name] = nodeAt(name)
+		lanes := &queued{}
+		c.Lanes = lanes
+		if _, err := c.Reconcile(t.Context(), "shop", "p0", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if len(lanes.ops) != 1 || lanes.ops[0].Differs != differs || !lanes.ops[0].ChangedAt.IsZero() {
+			t.Errorf("%s: %+v", name, lanes.ops)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/pace"
+)
+
+// Subscriptions are in objects that tenants write: only the cluster's own is named.
+func TestWriteBudget(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	metrics.RegisterWrites(reg, lb.LoadBalancerID{SubscriptionID: "Own"}, func(time.Time) []pace.Figures {
+		return []pace.Figures{{Subscription: "a", Spent: 1, Share: 500, Left: 99}, {Subscription: "b", Spent: 400, Share: 500, Left: 7}, {Subscription: "own", Spent: 20, Share: 500, Left: 80}}
+	})
+	want := `
+# HELP weir_write_budget Writes and deletions in Microsoft.Network by subscription: spent in the last five minutes, the share of Azure's quota that Weir spends at most, and what is left of it now.
+# TYPE weir_write_budget gauge
+weir_write_budget{of="left",subscription="Own"} 80
+weir_write_budget{of="left",subscription="other"} 7
+weir_write_budget{of="share",subscription="Own"} 500
+weir_write_budget{of="share",subscription="other"} 500
+weir_write_budget{of="spent",subscription="Own"} 20
+weir_write_budget{of="spent",subscription="other"} 400
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pace
+
+import (
+	"math"
+	"time"
+)
+
+// activity is how often a pool has changed: two counts that fade, one as slowly as the
+// interval, which says who contends for what is left now, and one as slowly as the window,
+// which says how much each is expected to need.
+type activity struct {
+	lately, often float64
+	at            time.Time
+}
+
+// faint is a count that is as good as none.
+const faint = 0.05
+
+func (a activity) when(now time.Time, interval time.Duration) activity {
+	passed := max(0, now.Sub(a.at))
+	return activity{
+		lately: a.lately * math.Exp(-float64(passed)/float64(interval)),
+		often:  a.often * math.Exp(-float64(passed)/float64(windowLasts)),
+		at:     now,
+	}
+}
+
+func (a activity) changed(now time.Time, interval time.Duration) activity {
+	a = a.when(now, interval)
+	a.lately++
+	a.often++
+	return a
+}
+
+// weight is the pool's part when pools divide what is left. Of pools that are written again
+// and again, one that changes λ times a second and is written every w seconds has λ·w/2
+// changes waiting; for a given number of writes their sum is least where w goes with 1/√λ.
+func (a activity) weight() float64 { return math.Sqrt(max(a.lately, faint)) }
+
+// owed is how many writes a second the bound may force for the pool: one an interval, if it
+// goes on to change as often as it has.
+func (a activity) owed(interval time.Duration) float64 {
+	return min(1/interval.Seconds(), a.often/windowLasts.Seconds())
+}

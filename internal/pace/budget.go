@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pace
+
+import (
+	"maps"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// gain is how fast pools that change all the time use up what is free: with so many times the
+// rate at which it would last for a window. In the end they spend gain/(1+gain) of it, so a
+// larger one wastes less, and leaves less to whoever begins to change later.
+const gain = 9
+
+// Budget is what one subscription's writes have left. It is not safe for concurrent use.
+type Budget struct {
+	share    float64
+	interval time.Duration
+
+	window window
+	// own counts Weir's part of the caller's bucket, whether or not anybody tells what is
+	// left; caller and all are what Azure has told.
+	own, caller, all bucket
+	pools            map[lb.PoolKey]activity
+	// faded is when pools that no longer change were last dropped.
+	faded time.Time
+}
+
+// NewBudget returns an untouched one, of which Weir may spend a share from 0 to 1. No pool
+// waits for more than the interval, which is positive.
+func NewBudget(share float64, interval time.Duration) *Budget {
+	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
+	return &Budget{
+		share: share, interval: interval, pools: map[lb.PoolKey]activity{},
+		own:    bucket{size: share * bucketSize, refill: share * bucketRefill, left: share * bucketSize},
+		caller: bucket{size: bucketSize, refill: share * bucketRefill},
+		all:    bucket{size: bucketSize * allCallers, refill: share * bucketRefill * allCallers},
+	}
+}
+
+// Left is what an answer tells of Resource Manager's buckets of writes; a negative number is
+// nothing.
+type Left struct{ Caller, All int }
+
+// Wrote counts a write or a deletion that leaves.
+func (b *Budget) Wrote(now time.Time) {
+	b.window.add(now)
+	b.own.spend(now)
+	for _, told := range []*bucket{&b.caller, &b.all} {
+		if !told.at.IsZero() {
+			told.spend(now)
+		}
+	}
+}
+
+// Told learns what Azure says is left.
+func (b *Budget) Told(left Left, now time.Time) {
+	for _, told := range []struct {
+		left int
+		of   *bucket
+	}{{left.Caller, &b.caller}, {left.All, &b.all}} {
+		if told.left >= 0 {
+			told.of.left, told.of.at = float64(told.left), now
+			told.of.size = max(told.of.size, told.of.left)
+		}
+	}
+}
+
+// Changed counts a change of a pool.
+func (b *Budget) Changed(pool lb.PoolKey, now time.Time) {
+	b.pools[pool] = b.pools[pool].changed(now, b.interval)
+}
+
+// Pace is how pools divide what was left at one time.
+type Pace struct {
+	budget *Budget
+	now    time.Time
+	// spare is how many writes a second there are beyond one an interval, for each unit of
+	// weight.
+	spare float64
+}
+
+// At returns the pace of a moment. It costs as much as there are pools that change.
+func (b *Budget) At(now time.Time) Pace {
+	p := Pace{budget: b, now: now}
+	if now.Sub(b.faded) > b.interval {
+		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a activity) bool { return a.when(now, b.interval).often < faint })
+		b.faded = now
+	}
+	owed, weights := 0.0, 0.0
+	for _, a := range b.pools {
+		a = a.when(now, b.interval)
+		owed += a.owed(b.interval)
+		if a.lately >= faint {
+			weights += a.weight()
+		}
+	}
+	p.spare = b.spare(now, owed) / max(weights, 1)
+	return p
+}
+
+// spare is how many writes a second may go to pools that were written within the interval, if
+// so many others are owed. Whichever Azure counts tightest decides.
+func (b *Budget) spare(now time.Time, owed float64) float64 {
+	part := func(free float64, lasts time.Duration) float64 {
+		if free < 1 {
+			return 0
+		}
+		return gain * free / lasts.Seconds()
+	}
+	spare := part(b.window.free(now, b.share*windowWrites, owed), windowLasts)
+	spare = min(spare, part(b.own.leftAt(now), bucketLasts))
+	for _, told := range []*bucket{&b.caller, &b.all} {
+		if !told.at.IsZero() {
+			spare = min(spare, part(b.share*told.leftAt(now), bucketLasts))
+		}
+	}
+	return spare
+}
+
+// Spacing returns how long after the beginning of a pool's last write its next may begin:
+// never more than the interval, and that much once nothing is left. So a pool that was not
+// written for an interval waits for nothing.
+func (p Pace) Spacing(pool lb.PoolKey) time.Duration {
+	b := p.budget
+	rate := 1 / b.interval.Seconds()
+	if p.spare > 0 {
+		rate += p.spare * b.pools[pool].when(p.now, b.interval).weight()
+	}
+	return min(b.interval, time.Duration(float64(time.Second)/rate))
+}
+
+// Spent returns how many writes of the last five minutes are counted, Share how many Weir may
+// make, and Left how many of these may be made now.
+func (b *Budget) Spent(now time.Time) (spent, share, left float64) {
+	spent, share = float64(b.window.spent(now)), b.share*windowWrites
+	left = min(share-spent, b.own.leftAt(now))
+	for _, told := range []*bucket{&b.caller, &b.all} {
+		if !told.at.IsZero() {
+			left = min(left, b.share*told.leftAt(now))
+		}
+	}
+	return spent, share, max(0, left)
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+var start = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+func aPool(n int) lb.PoolKey { return lb.PoolKey(fmt.Sprintf("p%d", n)) }
+
+// world plays pools that change and are written as soon as they may.
+type world struct {
+	*Budget
+	now     time.Time
+	waits   map[lb.PoolKey]time.Time // since when a pool has a change
+	last    map[lb.PoolKey]time.Time // when a pool was written last
+	written []time.Time
+}
+
+func newWorld(share float64, interval time.Duration) *world {
+	return &world{Budget: NewBudget(share, interval), now: start, waits: map[lb.PoolKey]time.Time{}, last: map[lb.PoolKey]time.Time{}}
+}
+
+// isDue reports whether a pool may be written, and whether that is early: within an interval of
+// its last write.
+func (w *world) isDue(pool lb.PoolKey) (due, early bool) {
+	last, was := w.last[pool]
+	if !was {
+		return true, false
+	}
+	return !w.now.Before(last.Add(w.At(w.now).Spacing(pool))), w.now.Sub(last) < w.interval
+}
+
+func (w *world) write(pool lb.PoolKey) {
+	delete(w.waits, pool)
+	w.Wrote(w.now)
+	w.last[pool] = w.now
+	w.written = append(w.written, w.now)
+}
+
+func (w *world) change(pool lb.PoolKey) {
+	w.Changed(pool, w.now)
+	if w.waits[pool].IsZero() {
+		w.waits[pool] = w.now
+	}
+}
+
+// lately counts the writes of the last five minutes.
+func (w *world) lately() int {
+	n := 0
+	for _, at := range w.written {
+		if w.now.Sub(at) < 5*time.Minute {
+			n++
+		}
+	}
+	return n
+}
+
+// A pool that was not written for an interval is never paced, no wait is longer than the
+// interval, and an early write never has Weir exceed its share of any five minutes; whatever
+// the share, what Azure tells, and how often pools change.
+func TestLawPacing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		share := rapid.SampledFrom([]float64{0, 0.02, 0.1, 0.5, 1}).Draw(t, "share")
+		interval := time.Duration(rapid.SampledFrom([]int{1, 5, 30, 120}).Draw(t, "interval")) * time.Second
+		w := newWorld(share, interval)
+		pools := rapid.IntRange(1, 12).Draw(t, "pools")
+		for range rapid.IntRange(1, 400).Draw(t, "steps") {
+			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			switch rapid.IntRange(0, 40).Draw(t, "what") {
+			case 0:
+				w.now = w.now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "s")) * time.Second)
+			case 1:
+				w.Told(Left{Caller: rapid.IntRange(-1, 300).Draw(t, "caller"), All: rapid.IntRange(-1, 16500).Draw(t, "all")}, w.now)
+			case 2:
+				w.Wrote(w.now) // something else of Weir's
+				w.written = append(w.written, w.now)
+			default:
+				w.change(aPool(rapid.IntRange(0, pools-1).Draw(t, "pool")))
+			}
+			for n := range pools {
+				pool := aPool(n)
+				if w.waits[pool].IsZero() {
+					continue
+				}
+				due, early := w.isDue(pool)
+				if !due && !early {
+					t.Fatalf("%s waits for its pace an interval after its last write", pool)
+				}
+				if !due {
+					continue
+				}
+				w.write(pool)
+				if n := w.lately(); early && float64(n) > share*1000 {
+					t.Fatalf("an early write is the %dth in five minutes, of %v", n, share*1000)
+				}
+			}
+		}
+	})
+}
+
+// Less left never means a shorter wait.
+func TestLawMonotone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		interval := 30 * time.Second
+		share := rapid.Float64Range(0, 1).Draw(t, "share")
+		more, less := NewBudget(share, interval), NewBudget(share*rapid.Float64Range(0.5, 1).Draw(t, "of the share"), interval)
+		now := start
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
+			pool := aPool(rapid.IntRange(0, 3).Draw(t, "pool"))
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				more.Changed(pool, now)
+				less.Changed(pool, now)
+			case 1:
+				left := rapid.IntRange(0, 200).Draw(t, "left")
+				more.Told(Left{left, -1}, now)
+				less.Told(Left{rapid.IntRange(0, left).Draw(t, "less"), -1}, now)
+			case 2:
+				more.Wrote(now)
+				less.Wrote(now)
+			case 3:
+				less.Wrote(now)
+			}
+			long, short := less.At(now).Spacing(pool), more.At(now).Spacing(pool)
+			if long < short {
+				t.Fatalf("with less left %s waits %s, with more %s", pool, long, short)
+			}
+		}
+	})
+}
+
+// steady plays pools that change every second, on lanes that take so long for a write, and
+// returns the most writes of any five minutes of half an hour, and how far apart those of a pool are in the end.
+func steady(w *world, pools int, lasts time.Duration) (most int, mean time.Duration) {
+	busy := map[lb.PoolKey]time.Time{}
+	var gaps, n time.Duration
+	for w.now.Before(start.Add(30 * time.Minute)) {
+		w.now = w.now.Add(time.Second)
+		for i := range pools {
+			pool := aPool(i)
+			w.change(pool)
+			if busy[pool].After(w.now) {
+				continue
+			}
+			if due, _ := w.isDue(pool); due {
+				if was := w.last[pool]; w.now.Sub(start) > 15*time.Minute {
+					gaps, n = gaps+w.now.Sub(was), n+1
+				}
+				w.write(pool)
+				busy[pool] = w.now.Add(lasts)
+			}
+		}
+		most = max(most, w.lately())
+	}
+	return most, gaps / max(n, 1)
+}
+
+// Pools that change all the time use what is there, and no more: the best that anybody could do
+// is an even pace.
+func TestSteadyChurnSpendsItsShare(t *testing.T) {
+	for _, tt := range []struct {
+		share float64
+		pools int
+	}{{0.5, 1}, {0.5, 5}, {0.5, 20}, {0.5, 45}, {0.1, 5}, {0.1, 9}, {0, 5}} {
+		w := newWorld(tt.share, 30*time.Second)
+		most, mean := steady(w, tt.pools, 2*time.Second)
+		best := max(2*time.Second, time.Duration(float64(5*time.Minute)*float64(tt.pools)/max(tt.share*1000, 0.01)))
+		best = min(best, 30*time.Second)
+		t.Logf("share %v, %d pools: at most %d in five minutes, one each %s, where %s is possible", tt.share, tt.pools, most, mean, best)
+		if float64(most) > max(tt.share*1000, float64(tt.pools)*11) {
+			t.Errorf("share %v, %d pools: %d writes in five minutes", tt.share, tt.pools, most)
+		}
+		if mean > best*12/10+time.Second {
+			t.Errorf("share %v, %d pools: one each %s, and %s is possible", tt.share, tt.pools, mean, best)
+		}
+	}
+}
+
+// Where nothing is known of what others do, what Azure tells decides.
+func TestTold(t *testing.T) {
+	pool, interval := aPool(0), 30*time.Second
+	for _, tt := range []struct {
+		about    string
+		left     Left
+		paced    bool
+		withhold time.Duration // since it was told
+	}{
+		{"nothing is told", Left{-1, -1}, false, 0},
+		{"plenty is left", Left{199, 2999}, false, 0},
+		{"the caller's is empty", Left{0, 2999}, true, 0},
+		{"everybody's is empty", Left{199, 0}, true, 0},
+		{"it comes back", Left{0, -1}, false, 20 * time.Second},
+	} {
+		b := NewBudget(0.5, interval)
+		b.Changed(pool, start)
+		b.Told(tt.left, start)
+		spacing := b.At(start.Add(tt.withhold)).Spacing(pool)
+		if paced := spacing == interval; paced != tt.paced || !paced && spacing > time.Second {
+			t.Errorf("%s: %s", tt.about, spacing)
+		}
+	}
+}
+
+// Pools that change more often get more of what is left, as the square root.
+func TestWhoChangesMoreIsWrittenMore(t *testing.T) {
+	b := NewBudget(0.05, 30*time.Second)
+	now := start
+	for range 40 {
+		now = now.Add(250 * time.Millisecond)
+		b.Changed(aPool(0), now)
+	}
+	for range 10 {
+		b.Changed(aPool(1), now)
+	}
+	for range 5 {
+		b.Wrote(now)
+	}
+	pace := b.At(now)
+	if busy, calm := pace.Spacing(aPool(0)), pace.Spacing(aPool(1)); busy >= calm || calm > 2*busy+time.Second {
+		t.Errorf("changed 40 times: %s; 10 times: %s", busy, calm)
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pace
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Budgets are those of all subscriptions. Its methods may be called from any goroutine; none
+// of them waits or calls anybody.
+type Budgets struct {
+	share    float64
+	interval time.Duration
+
+	mu sync.Mutex
+	of map[string]*Budget // by folded subscription id
+}
+
+// DefaultShare is the part of a subscription's writes that Weir spends at most, unless it is
+// told another.
+const DefaultShare = 0.5
+
+// mostBudgets bounds the subscriptions that are remembered; their ids stand in objects that
+// tenants write.
+const mostBudgets = 64
+
+// New returns Budgets of which Weir may spend a share from 0 to 1 each, and which have no pool
+// wait for more than the interval.
+func New(share float64, interval time.Duration) *Budgets {
+	return &Budgets{share: share, interval: interval, of: map[string]*Budget{}}
+}
+
+// budget returns that of a subscription. The caller holds the lock.
+func (bs *Budgets) budget(subscription string) *Budget {
+	key := strings.ToLower(subscription)
+	b := bs.of[key]
+	if b == nil {
+		if len(bs.of) >= mostBudgets {
+			clear(bs.of)
+		}
+		b = NewBudget(bs.share, bs.interval)
+		bs.of[key] = b
+	}
+	return b
+}
+
+// Wrote counts a write or a deletion in Microsoft.Network that leaves now.
+func (bs *Budgets) Wrote(subscription string, now time.Time) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.budget(subscription).Wrote(now)
+}
+
+// Told learns what Azure says is left.
+func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.budget(subscription).Told(left, now)
+}
+
+// Changed counts a change of a pool.
+func (bs *Budgets) Changed(id lb.PoolID, now time.Time) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), now)
+}
+
+// Spacings returns, for each of these pools of one subscription, how long after the beginning
+// of its last write the next may begin.
+func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]time.Duration {
+	if len(pools) == 0 {
+		return nil
+	}
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	pace := bs.budget(subscription).At(now)
+	spacings := make(map[lb.PoolKey]time.Duration, len(pools))
+	for _, pool := range pools {
+		spacings[pool] = pace.Spacing(pool)
+	}
+	return spacings
+}
+
+// Figures are what a subscription's budget has come to.
+type Figures struct {
+	Subscription string // folded
+	// Spent counts the writes of the last five minutes, Share is how many Weir may make in
+	// five minutes, and Left how many of these it may make now, by all that is known.
+	Spent, Share, Left float64
+}
+
+// Figures returns those of all subscriptions, by name.
+func (bs *Budgets) Figures(now time.Time) []Figures {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	all := make([]Figures, 0, len(bs.of))
+	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
+		f := Figures{Subscription: name}
+		f.Spent, f.Share, f.Left = bs.of[name].Spent(now)
+		all = append(all, f)
+	}
+	return all
+}

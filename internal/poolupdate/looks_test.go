@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+// inLookedAtWorld is a world of n pools of a load balancer, level and looked at once a period, whose
+// pools are not written together.
+func inLookedAtWorld(t *testing.T, n int, story func(w *whole, pools []lb.PoolID)) {
+	inWholeWorldOf(t, n, func(c *Config) { c.DriftPeriod, c.Behaviour = period, ignoring }, func(w *whole, pools []lb.PoolID) {
+		for _, id := range pools {
+			w.set(func() { w.pool(id, "n1=10.0.0.1") })
+			w.change(id, "n1=10.0.0.1")
+		}
+		w.wait(time.Minute)
+		w.set(func() { w.calls, w.reports = nil, nil })
+		story(w, pools)
+	})
+}
+
+func (w *world) reads() (all int) {
+	for _, call := range w.calls {
+		if strings.Contains(call, " GET ") {
+			all++
+		}
+	}
+	return all
+}
+
+// The pools of a load balancer are looked at by one read a period, however many they are.
+func TestOneReadServesAllLooks(t *testing.T) {
+	inLookedAtWorld(t, 200, func(w *whole, pools []lb.PoolID) {
+		w.wait(3 * period)
+		if w.reads() != 3 || len(w.calls) != 3 {
+			t.Errorf("%d reads in three periods, of %d calls", w.reads(), len(w.calls))
+		}
+		if len(w.reports) != 3*len(pools) || slices.ContainsFunc(w.reports, func(r Report) bool { return r.Outcome != poolwrite.Unchanged || !r.Drift }) {
+			t.Errorf("%d reports", len(w.reports))
+		}
+	})
+}
+
+// What a process that starts meets one after the other is looked at by one read, too; what is
+// otherwise on record than it has to be waits for nobody.
+func TestTheLooksOfAStartWaitForEachOther(t *testing.T) {
+	inLookedAtWorld(t, 50, func(w *whole, pools []lb.PoolID) {
+		for _, id := range pools {
+			w.look(id, "n1=10.0.0.1")
+			w.wait(50 * time.Millisecond)
+		}
+		w.wait(2 * quietGap)
+		if len(w.calls) != 1 || w.reads() != 1 {
+			t.Errorf("calls: %q", w.calls)
+		}
+	})
+}
+
+// They wait for a time that has an end, and then go in parts.
+func TestLooksThatKeepComingWaitNoLonger(t *testing.T) {
+	inLookedAtWorld(t, 50, func(w *whole, pools []lb.PoolID) {
+		begun := time.Now()
+		for i := 0; time.Since(begun) < quietMost+quietGap; i++ {
+			w.look(pools[i%len(pools)], "n1=10.0.0.1")
+			w.wait(quietGap / 2)
+		}
+		if w.reads() == 0 {
+			t.Error("none was looked at")
+		}
+	})
+}
+
+// A look finds two pools that somebody has changed: they are written, each by itself, and nothing
+// else is.
+func TestALookHasWhatSomebodyChangedWritten(t *testing.T) {
+	inLookedAtWorld(t, 20, func(w *whole, pools []lb.PoolID) {
+		w.set(func() {
+			w.pool(pools[3], "vm=10.9.9.9")
+			delete(w.pools, pools[4].Key())
+		})
+		w.wait(period)
+		w.expectPool(pools[3], "vm=10.9.9.9 n1=10.0.0.1")
+		if w.reads() != 3 { // of the load balancer, and of the two
+			t.Errorf("calls: %q", w.calls)
+		}
+		stale := slices.ContainsFunc(w.reports, func(r Report) bool {
+			return r.Pool.Name == pools[4].Name && r.Outcome != poolwrite.Unchanged
+		})
+		if len(w.reports) != len(pools) || !stale {
+			t.Errorf("%d reports; of the one that is gone: %t", len(w.reports), stale)
+		}
+	})
+}
+
+// Where the load balancer cannot be read each pool is, when Azure takes a call for it.
+func TestALookThatFailsLeavesEachPoolToItself(t *testing.T) {
+	inLookedAtWorld(t, 5, func(w *whole, pools []lb.PoolID) {
+		w.refuse = func(string) *fault.Fault { return fault.Classify(fault.Answer{Status: 403}, errors.New("no")) }
+		w.wait(period)
+		if len(w.reports) != len(pools) || w.reads() != 1+len(pools) {
+			t.Errorf("%d reports after %q", len(w.reports), w.calls)
+		}
+	})
+}
+
+// A change goes ahead of looks.
+func TestAChangeGoesAheadOfLooks(t *testing.T) {
+	inLookedAtWorld(t, 20, func(w *whole, pools []lb.PoolID) {
+		w.change(pools[0], "n1=10.0.0.1 n2=10.0.0.2")
+		for _, id := range pools[1:] {
+			w.look(id, "n1=10.0.0.1")
+		}
+		w.wait(10 * time.Second)
+		if len(w.calls) < 3 || strings.Contains(w.calls[0], "balancer") || !strings.Contains(w.calls[len(w.calls)-1], "balancer") {
+			t.Errorf("calls: %q", w.calls)
+		}
+	})
+}
+
+// A Retry-After of that read holds for the pools that it was for.
+func TestALookThatIsThrottledHasItsPoolsWait(t *testing.T) {
+	inLookedAtWorld(t, 5, func(w *whole, pools []lb.PoolID) {
+		var until time.Time
+		w.refuse = func(string) *fault.Fault {
+			until = time.Now().Add(20 * time.Second)
+			return fault.Classify(fault.Answer{Status: 429, RetryAt: until}, errors.New("later"))
+		}
+		w.wait(period)
+		first := time.Time{}
+		for _, r := range w.reports {
+			if first.IsZero() || r.At.Before(first) {
+				first = r.At
+			}
+		}
+		if until.IsZero() || len(w.reports) > 0 && first.Before(until) {
+			t.Errorf("the first look ends at %s, and none was wanted before %s", first, until)
+		}
+		w.wait(period)
+		if len(w.reports) < len(pools) {
+			t.Errorf("%d reports", len(w.reports))
+		}
+	})
+}
