@@ -97,7 +97,7 @@ BUILT   := ./test/e2e ./test/takeover
 WAITING := ./internal/kube/... ./lab/demo ./lab/process ./test/...
 # Packages with tests that take long, and that -short leaves out. The race detector, which makes
 # them ten times as slow, sees the others.
-LONG    := ./internal/azure ./internal/balancer ./internal/probe ./lab/cluster ./lab/scenario ./lab/simulate
+LONG    := ./internal/azure ./internal/balancer ./internal/probe ./lab/cluster ./lab/lag ./lab/scenario ./lab/simulate
 
 .PHONY: unit
 unit: kubelab build
@@ -113,7 +113,8 @@ unit: kubelab build
 	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false .
 
 .PHONY: bench
-bench: kubelab build ## Benchmarks, allocations reported; what 100 pools cost
+bench: kubelab build ## Lag beside schedules that know the future; benchmarks, allocations reported; what 100 pools cost
+	@$(GO) test ./lab/lag -run '^TestPage$$' -v -args -write
 	@$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./lab/...
 	@KUBEBUILDER_ASSETS=$(BIN) $(GO) test -run '^$$' -bench . -benchtime 1x ./test/e2e
 	@$(BIN)/weirlab scale --services 100 --nodes 100 --load-balancers 10 --idle 10s 2>/dev/null

@@ -35,7 +35,7 @@ var (
 	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
-	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/scale"}
+	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/scale"}
 	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
 	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
 	kubeLeaves = []string{"internal/kube/apiserver", "internal/kube/workqueue", "internal/kube/events", "internal/kube/leases"}

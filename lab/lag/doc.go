@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lag says how long changes of pools take to be in Azure, in virtual time: the lanes and
+// the client that ship play a trace against the emulator, and beside them stand schedules that
+// know the future, under the same budget of writes, and one that ticks.
+//
+//	trace.go        what happens: Traces
+//	weir.go         Weir plays a trace
+//	model.go        a schedule plays a trace: writes of a load balancer one after the other
+//	clairvoyant.go  the best that is found for who knows the future; what nobody goes below
+//	measure.go      writes → lag, and what is missing and wrong for how long
+//	page.go, plot.go  docs/reference/lag.md, and its plots
+//
+// A way to schedule writes that is not serial, such as several of one load balancer under way at
+// a time, is another play of model.go.
+package lag

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lag
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/lab/armemu"
+)
+
+// Interval is the one that Weir has by default.
+const Interval = 30 * time.Second
+
+const (
+	groupID   = "/subscriptions/sub/resourceGroups/rg"
+	networkID = groupID + "/providers/Microsoft.Network/virtualNetworks/v"
+)
+
+// cluster plays a trace to the lanes that ship, over the client that ships, against an emulated
+// Azure. It is what they know of Kubernetes, and the way to Azure.
+type cluster struct {
+	trace  Trace
+	name   string // what its load balancers' names begin with
+	effect time.Duration
+	start  time.Time
+	emu    *armemu.Emulator
+	lanes  *poolupdate.Lanes
+
+	mu       sync.Mutex
+	want     []members
+	recorded [][]netip.Addr
+	read     []time.Duration // when what is wanted was last read for an attempt
+	writes   []Write
+	refused  int // answers that are 429
+}
+
+// Weir plays a trace to Weir, in the bubble of its caller.
+func (t Trace) Weir(latency armemu.Latency, share float64) ([]Write, error) {
+	c, err := newCluster("lb", t, newAzure(latency), latency, share)
+	if err != nil {
+		return nil, err
+	}
+	c.play()
+	return c.writes, nil
+}
+
+func newAzure(latency armemu.Latency) *armemu.Emulator {
+	return armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: latency, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1})
+}
+
+// newCluster returns one whose load balancers are in Azure already.
+func newCluster(name string, t Trace, emu *armemu.Emulator, latency armemu.Latency, share float64) (*cluster, error) {
+	c := &cluster{
+		trace: t, name: name, start: time.Now(), effect: CostOf(latency).Effect, emu: emu, want: slices.Clone(t.First),
+		recorded: make([][]netip.Addr, len(t.First)), read: make([]time.Duration, len(t.First)),
+	}
+	if err := c.build(); err != nil {
+		return nil, err
+	}
+	return c, c.connect(share)
+}
+
+// play has the changes of the trace come, until it is over.
+func (c *cluster) play() {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { c.lanes.Run(ctx); close(ended) }()
+	for _, change := range c.trace.Changes {
+		time.Sleep(change.At - time.Since(c.start))
+		c.mu.Lock()
+		before := c.want[change.Pool]
+		c.want[change.Pool] = change.Want
+		c.mu.Unlock()
+		c.lanes.Add(c.operation(change, before))
+	}
+	time.Sleep(c.trace.Lasts - time.Since(c.start))
+	stop()
+	<-ended
+}
+
+// CostOf is what the emulator's profile has a write of a pool cost: Azure says when to ask
+// whether it is done, every ten seconds.
+func CostOf(latency armemu.Latency) Cost {
+	if latency == armemu.Busy {
+		return Cost{Effect: 27 * time.Second, Busy: 30 * time.Second}
+	}
+	return Cost{Effect: 1500 * time.Millisecond, Busy: 10 * time.Second}
+}
+
+func (c *cluster) operation(change Change, before members) poolschedule.Operation {
+	name := fmt.Sprintf("p%d", change.Pool)
+	return poolschedule.Operation{
+		Ref: poolschedule.Ref{Namespace: "default", Name: name, UID: name}, Pool: c.pool(change.Pool),
+		Service: poolschedule.ServiceName{Namespace: "default", Name: name}, ChangedAt: time.Now(),
+		Stake: poolschedule.Stake{
+			Stays: before.and(change.Want), Leaves: before.but(change.Want), Returns: change.Want.but(before),
+		},
+	}
+}
+
+func (c *cluster) pool(n int) lb.PoolID {
+	return lb.PoolID{
+		LoadBalancer: lb.LoadBalancerID{SubscriptionID: "sub", ResourceGroup: "rg", Name: fmt.Sprintf("%s%d", c.name, c.trace.Balancers[n])},
+		Name:         fmt.Sprintf("p%d", n),
+	}
+}
+
+// addresses are those of members.
+func addresses(m members) []lb.Address {
+	var all []lb.Address
+	for n := range mostNodes {
+		if m.has(n) {
+			all = append(all, lb.Address{Name: fmt.Sprintf("n%d", n), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(n)})})
+		}
+	}
+	return all
+}
+
+// build has Azure hold what the trace begins with.
+func (c *cluster) build() error {
+	if err := c.emu.Put(networkID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`)); err != nil {
+		return err
+	}
+	for p := range c.trace.First {
+		id := c.pool(p)
+		if _, there := c.emu.Get(id.LoadBalancer.String()); !there {
+			if err := c.emu.Put(id.LoadBalancer.String(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`)); err != nil {
+				return err
+			}
+		}
+		var list []string
+		for _, a := range addresses(c.trace.First[p]) {
+			c.recorded[p] = append(c.recorded[p], a.IP)
+			list = append(list, fmt.Sprintf(`{"name":%q,"properties":{"ipAddress":%q}}`, a.Name, a.IP))
+		}
+		body := fmt.Sprintf(`{"properties":{"virtualNetwork":{"id":%q},"loadBalancerBackendAddresses":[%s]}}`, networkID, strings.Join(list, ","))
+		if err := c.emu.Put(id.String(), []byte(body)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) connect(share float64) error {
+	endpoint, _, err := azure.Emulator("http://127.0.0.1:8080")
+	if err != nil {
+		return err
+	}
+	writes := pace.New(share, Interval)
+	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: c, VirtualNetworkID: networkID, Writes: writes})
+	if err != nil {
+		return err
+	}
+	c.lanes = poolupdate.New(poolupdate.Config{
+		Interval: Interval, Writes: writes, MaxRetries: 3, Azure: client, Cluster: c, Ledger: c, Reporter: c, Log: slog.New(slog.DiscardHandler),
+	})
+	return nil
+}
+
+type credential struct{}
+
+// GetToken implements azcore.TokenCredential.
+func (credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "bench", ExpiresOn: time.Now().Add(1000 * time.Hour)}, nil
+}
+
+// Do implements azure.Transport.
+func (c *cluster) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.emu.Transport().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch p := c.poolOf(req); {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		c.refused++
+	case req.Method == http.MethodPut && resp.StatusCode < 300 && p >= 0:
+		c.writes = append(c.writes, Write{Pool: p, From: c.read[p], Effect: time.Since(c.start) + c.effect})
+	}
+	return resp, nil
+}
+
+// poolOf is the number of the pool that a request is about.
+func (c *cluster) poolOf(req *http.Request) int {
+	_, name, _ := strings.Cut(req.URL.Path, "/backendAddressPools/p")
+	var n int
+	if _, err := fmt.Sscanf(name, "%d", &n); err != nil {
+		return -1
+	}
+	return n
+}
+
+func number(ref poolschedule.Ref) int {
+	var n int
+	_, _ = fmt.Sscanf(ref.Name, "p%d", &n)
+	return n
+}
+
+// Relevant implements poolupdate.Cluster.
+func (c *cluster) Relevant(poolschedule.Operation) bool { return true }
+
+// Desired implements poolupdate.Cluster.
+func (c *cluster) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := number(ref)
+	c.read[p] = time.Since(c.start)
+	return poolwrite.Desired{
+		Addresses: addresses(c.want[p]), Ours: func(netip.Addr) bool { return true }, Alone: true,
+		Recorded: poolwrite.Recorded{Written: c.recorded[p], Taken: true},
+	}, nil
+}
+
+// Record implements poolupdate.Ledger.
+func (c *cluster) Record(_ context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recorded[number(ref)] = intent.Written
+	return nil
+}
+
+// Report implements poolupdate.Reporter.
+func (c *cluster) Report(_ context.Context, r poolupdate.Report) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Settled {
+		c.recorded[number(r.Ref)] = r.Written
+	}
+}
+
+// Wait implements poolupdate.Reporter.
+func (c *cluster) Wait(poolupdate.Waiting) {}
