@@ -17,9 +17,6 @@ func (r *run) located(properties Object) Object {
 
 func (r *run) groupBody() Object { return Object{"location": r.Location, "tags": r.tags} }
 
-// securityGroupBody has no rules: those that Azure has for all keep the internet out.
-func (r *run) securityGroupBody() Object { return r.located(Object{}) }
-
 func (r *run) virtualNetworkBody() Object {
 	return r.located(Object{
 		"addressSpace": Object{"addressPrefixes": []any{networkPrefix}},
@@ -50,11 +47,11 @@ func (r *run) balancerBody(name string, pool Object) Object {
 	return body
 }
 
-func (r *run) poolProperties(list []member) Object {
-	return Object{"virtualNetwork": ref(r.virtualNetwork()), addressesKey: entries(list)}
+func (p place) poolProperties(list []member) Object {
+	return Object{"virtualNetwork": ref(p.virtualNetwork()), addressesKey: entries(list)}
 }
 
-func (r *run) poolBody(list []member) Object { return Object{"properties": r.poolProperties(list)} }
+func (p place) poolBody(list []member) Object { return Object{"properties": p.poolProperties(list)} }
 
 // nicBody is a network interface with a fixed address and no public one.
 func (r *run) nicBody(ip string, pools ...string) Object {

@@ -28,7 +28,8 @@ func (r *run) build(ctx context.Context) error {
 		what, id string
 		body     Object
 	}{
-		{"network security group", r.securityGroup(), r.securityGroupBody()},
+		// Without rules: those that Azure has for all keep the internet out.
+		{"network security group", r.securityGroup(), r.located(Object{})},
 		{"virtual network", r.virtualNetwork(), r.virtualNetworkBody()},
 	} {
 		if err := r.create(ctx, part.what, part.id, part.body); err != nil {
