@@ -153,9 +153,10 @@ func (b *standIn) requests(service string) []balancer.Request {
 	return slices.Clone(b.asked[service])
 }
 
-// wants creates a Service that gets a load balancer of Weir's.
+// wants creates a Service that gets a load balancer of Weir's, where Azure has its pools.
 func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
 	s.Helper()
+	s.azureHas(name)
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name, Annotations: map[string]string{}},
 		Spec: corev1.ServiceSpec{
@@ -175,16 +176,24 @@ func (s *scene) edits(name string, edit func(*corev1.Service)) {
 	change(s, s.ns, name, edit)
 }
 
-var kubernetes sync.Once
+var twins sync.Once
 
-// azureHas has Azure have the Service's own pools, as it has after a request: otherwise their
-// lane, which comes at once, finds nothing, and the Service is asked for again.
-func (s *scene) azureHas(service string) {
+// azureHas has Azure have a Service's own pools, as it has after a request: otherwise their lane,
+// which comes at once, finds nothing, and the Service is asked for again.
+func (s *scene) azureHas(service string) { s.azureHasPools(s.ns+"-"+service, s.ns+"-"+service+"-ipv6") }
+
+func (s *scene) azureHasPools(names ...string) {
 	s.Helper()
-	balancer := network + "/loadBalancers/kubernetes"
-	kubernetes.Do(func() { s.put(balancer, `{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`) })
-	for _, name := range []string{s.ns + "-" + service, s.ns + "-" + service + "-ipv6"} {
-		s.put(balancer+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q}}}`, name, vnetID))
+	balancers := []string{network + "/loadBalancers/kubernetes", network + "/loadBalancers/kubernetes-internal"}
+	twins.Do(func() {
+		for _, id := range balancers {
+			s.put(id, `{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`)
+		}
+	})
+	for _, id := range balancers {
+		for _, name := range names {
+			s.put(id+"/backendAddressPools/"+name, fmt.Sprintf(`{"name":%q,"properties":{"virtualNetwork":{"id":%q}}}`, name, vnetID))
+		}
 	}
 }
 

@@ -41,7 +41,6 @@ func annotated(name, value string) func(*corev1.Service) {
 // when nothing of it is left.
 func TestAServiceIsServed(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	s.wants("web")
 	svc := s.balanced("web", 1)
 	if svc.Annotations[view.PlaceAnnotation] != "kubernetes" || len(svc.Finalizers) != 1 || svc.Finalizers[0] != view.ServiceFinalizer {
@@ -205,7 +204,6 @@ func TestABadAnnotationIsToldOnce(t *testing.T) {
 // One that becomes bad keeps what it has, and can still go.
 func TestABadAnnotationHoldsNobody(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	s.wants("web")
 	s.balanced("web", 1)
 	s.edits("web", annotated("azure-load-balancer-internal", "perhaps"))
@@ -242,7 +240,6 @@ func TestAFailureIsToldAndTriedAgain(t *testing.T) {
 // What Azure asked for is kept, whatever happens to the Service meanwhile.
 func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	until := time.Now().Add(3 * time.Second)
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		if time.Now().Before(until) {
@@ -299,7 +296,6 @@ func TestAServiceMoves(t *testing.T) {
 // The pools follow the policy; a BackendPool that somebody deletes is made again.
 func TestThePoolsOfAService(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	s.wants("web", func(svc *corev1.Service) {
 		svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
 	})
@@ -332,7 +328,6 @@ func TestThePoolsOfAService(t *testing.T) {
 // Where a public IP was made is on record until nothing can be left of it there.
 func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	s.wants("web", annotated("azure-load-balancer-resource-group", "addresses"))
 	svc := s.balanced("web", 1)
 	if got := svc.Annotations[view.GroupsAnnotation]; got != "addresses" {
@@ -376,7 +371,6 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 // What else keeps a Service is not touched.
 func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", view.CleanupFinalizer} })
 	s.balanced("web", 1)
 	s.delete(&corev1.Service{}, "web")
@@ -407,7 +401,6 @@ func TestAFinalizerThatSomebodyTakesAwayComesBack(t *testing.T) {
 // An annotation that is misspelt has no effect, and is named once.
 func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	s.wants("web", annotated("azure-load-balancer-intenal", "true"), annotated("azure-pls-create", "true"))
 	s.balanced("web", 1)
 	s.wasTold("Service", "web", services.EventUnknownAnnotation, 1)

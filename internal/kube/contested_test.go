@@ -48,7 +48,6 @@ func fought(until time.Time) func(balancer.Request) balancer.Result {
 func TestAFightIsTold(t *testing.T) {
 	s := newScene(t)
 	name, later := s.ns+"/web", time.Now().Add(time.Hour)
-	s.azureHas("web")
 	s.wants("web")
 	svc := s.balanced("web", 1)
 	before := svc.DeepCopy()

@@ -66,7 +66,6 @@ func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 	s := newScene(t)
 	s.hasNode(1, s.ip(1))
 	s.hasNode(2, s.ip(2))
-	s.azureHas("web")
 	s.wants("web")
 	s.balanced("web", 1)
 	s.asked("web", 1)

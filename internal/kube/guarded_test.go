@@ -14,8 +14,6 @@ import (
 // the status shows goes along, so that it can be closed.
 func TestSecurityRulesFollowTheNodes(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("plain")
-	s.azureHas("web")
 	s.wants("plain")
 	s.wants("web", annotated("azure-disable-load-balancer-floating-ip", "true"))
 	s.balanced("plain", 1)
@@ -47,7 +45,6 @@ func TestANoteIsTold(t *testing.T) {
 		r.Note = "security group nsg is on no subnet"
 		return r
 	})
-	s.azureHas("web")
 	s.wants("web")
 	s.balanced("web", 1)
 	s.wasTold("Service", "web", services.EventNotGuarded, 1)

@@ -90,6 +90,7 @@ func (s *rivalry) takesTurnsFromHere() {
 	s.Helper()
 	s.l.must(controller.stop())
 	s.shared = lease.NewShared(newResourceLease(s.T, cluster.Config), leases.ResourceTerm, slog.New(slog.NewTextHandler(s.log, nil)))
+	looks := map[string]int{"web": s.looks("web"), "api": s.looks("api")}
 	var err error
 	controller, err = startWith(s.shared)
 	s.l.must(err)
@@ -99,9 +100,9 @@ func (s *rivalry) takesTurnsFromHere() {
 		s.l.must(err)
 	})
 	s.until(func() string {
-		for _, name := range []string{"web", "api"} { // each was written, and is looked at once
-			if got := s.status(name).LastOutcome.Class; got != "Unchanged" {
-				return "the first look is not over at " + name + ": " + got
+		for name, before := range looks {
+			if s.looks(name) == before {
+				return "no first look at " + name
 			}
 		}
 		return ""

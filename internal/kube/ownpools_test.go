@@ -24,10 +24,11 @@ func TestTwoServicesWhoseNamesMakeOnePool(t *testing.T) {
 
 	other := &scene{T: t, ns: s.ns + "-a", no: s.no}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.ns}})
-	other.wants("web")
-	other.balanced("web", 1)
 	usual := s.ns + "-a-web"
 	hashed := service.HashedPool(usual, other.ns+"/web")
+	other.azureHasPools(hashed)
+	other.wants("web")
+	other.balanced("web", 1)
 	if got, want := other.madePools(), fmt.Sprintf("web.kubernetes (kubernetes %s IPv4)", hashed); got != want {
 		t.Errorf("BackendPools %s, want %s", got, want)
 	}

@@ -14,7 +14,6 @@ import (
 // served all the same.
 func TestARestrictionWithoutEffectIsTold(t *testing.T) {
 	s := newScene(t)
-	s.azureHas("web")
 	s.wants("web", annotated("azure-deny-all-except-load-balancer-source-ranges", "true"))
 	s.balanced("web", 1)
 	s.wasTold("Service", "web", services.EventNoEffect, 1)

@@ -73,6 +73,13 @@ func (s *scene) sent(pool string) []time.Time {
 	return slices.Clone(verdicts.sent[s.wireID(pool)])
 }
 
+// looks counts the requests that may have looked at a pool: those of it, and those of its load balancer.
+func (s *scene) looks(pool string) int {
+	verdicts.Lock()
+	defer verdicts.Unlock()
+	return len(verdicts.sent[s.wireID(pool)]) + len(verdicts.sent[strings.ToLower(s.lbID())])
+}
+
 func next(req *http.Request) verdict {
 	id := strings.ToLower(req.URL.Path)
 	verdicts.Lock()
