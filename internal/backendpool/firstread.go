@@ -40,7 +40,11 @@ func (f *firstRead) of(ctx context.Context, s *Statuses, ref poolschedule.Ref, n
 
 // take returns nil for one that was not among them.
 func (f *firstRead) take(ctx context.Context, api API, ref poolschedule.Ref, now time.Time) (*v1alpha1.BackendPool, error) {
-	f.slot <- struct{}{}
+	select {
+	case f.slot <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	defer func() { <-f.slot }()
 	if !f.done {
 		ctx, cancel := context.WithTimeout(ctx, firstReadDeadline)

@@ -68,13 +68,17 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 	if changed {
 		op.ChangedAt = now
 	}
-	op.Differs = !changed && differs(e, set)
+	op.Differs = !changed && (slices.Contains(unfinished, e.reason()) || differs(e, set))
 	c.Lanes.Add(e.operations(op, set)...)
 	if wants(e, len(set.Addresses), now) {
 		c.Queue(e.ref)
 	}
 	return nil
 }
+
+// unfinished are the reasons of a pool that a process has left before it was level: what is on record
+// of it may be ahead of what is in the pool.
+var unfinished = []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonRetrying}
 
 // differs reports whether other addresses are on record than belong in the pool.
 func differs(e *Entry, set membership.Set) bool {

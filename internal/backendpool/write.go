@@ -81,7 +81,7 @@ func soon(e *Entry, now time.Time, change func(*v1alpha1.BackendPoolStatus)) {
 func (e *Entry) amendSoon(now time.Time, change func(*v1alpha1.BackendPoolStatus)) bool {
 	before := e.revision
 	e.amend(change)
-	if before == e.saved && e.revision != before {
+	if e.revision != before && e.patience.IsZero() {
 		e.patience = now.Add(statusPatience)
 	}
 	return e.revision != before
@@ -149,9 +149,14 @@ func (s *Statuses) applyOnce(ctx context.Context, ref poolschedule.Ref, version 
 func (s *Statuses) setFinalizer(ctx context.Context, e *Entry, p *v1alpha1.BackendPool, want bool) error {
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
-	now := *p
-	now.ResourceVersion = e.version // our own writes are newer than what is seen
-	is, err := s.api.SetFinalizer(ctx, &now, want)
+	if p.ResourceVersion != e.version { // others' finalizers may be newer than what is seen
+		fresh, err := s.read(ctx, e.ref)
+		if err != nil {
+			return err
+		}
+		p = fresh
+	}
+	is, err := s.api.SetFinalizer(ctx, p, want)
 	if err != nil || !want {
 		return err
 	}

@@ -15,6 +15,9 @@ type activity struct {
 	at            time.Time
 }
 
+// mostLately bounds what a pool weighs that changes more often than anybody can write it.
+const mostLately = 60
+
 // faint is a count that is as good as none.
 const faint = 0.05
 
@@ -29,8 +32,8 @@ func (a activity) when(now time.Time, interval time.Duration) activity {
 
 func (a activity) changed(now time.Time, interval time.Duration) activity {
 	a = a.when(now, interval)
-	a.lately++
-	a.often++
+	a.lately = min(a.lately+1, mostLately)
+	a.often = min(a.often+1, windowLasts.Seconds()/interval.Seconds()) // more is owed to none
 	return a
 }
 

@@ -70,7 +70,19 @@ func (b *Budget) Told(left Left, now time.Time) {
 
 // Changed counts a change of a pool.
 func (b *Budget) Changed(pool lb.PoolKey, now time.Time) {
+	b.fade(now)
 	b.pools[pool] = b.pools[pool].changed(now, b.interval)
+}
+
+// Forget drops a pool: it has no part in what is left any more.
+func (b *Budget) Forget(pool lb.PoolKey) { delete(b.pools, pool) }
+
+// fade drops the pools that no longer change, once an interval.
+func (b *Budget) fade(now time.Time) {
+	if now.Sub(b.faded) > b.interval {
+		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a activity) bool { return a.when(now, b.interval).often < faint })
+		b.faded = now
+	}
 }
 
 // Pace is how pools divide what was left at one time.
@@ -85,10 +97,7 @@ type Pace struct {
 // At returns the pace of a moment. It costs as much as there are pools that change.
 func (b *Budget) At(now time.Time) Pace {
 	p := Pace{budget: b, now: now}
-	if now.Sub(b.faded) > b.interval {
-		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a activity) bool { return a.when(now, b.interval).often < faint })
-		b.faded = now
-	}
+	b.fade(now)
 	owed, weights := 0.0, 0.0
 	for _, a := range b.pools {
 		a = a.when(now, b.interval)

@@ -42,12 +42,23 @@ func (bs *Budgets) budget(subscription string) *Budget {
 	b := bs.of[key]
 	if b == nil {
 		if len(bs.of) >= mostBudgets {
-			clear(bs.of)
+			bs.dropIdlest()
 		}
 		b = NewBudget(bs.share, bs.interval)
 		bs.of[key] = b
 	}
 	return b
+}
+
+// dropIdlest drops the budget of which least was seen lately. The caller holds the lock.
+func (bs *Budgets) dropIdlest() {
+	var idlest string
+	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
+		if idlest == "" || bs.of[name].window.newest < bs.of[idlest].window.newest {
+			idlest = name
+		}
+	}
+	delete(bs.of, idlest)
 }
 
 // Wrote counts a write or a deletion in Microsoft.Network that leaves now.
@@ -69,6 +80,15 @@ func (bs *Budgets) Changed(id lb.PoolID, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), now)
+}
+
+// Forget drops a pool that is gone.
+func (bs *Budgets) Forget(id lb.PoolID) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if b := bs.of[strings.ToLower(id.LoadBalancer.SubscriptionID)]; b != nil {
+		b.Forget(id.Key())
+	}
 }
 
 // Spacings returns, for each of these pools of one subscription, how long after the beginning

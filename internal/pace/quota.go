@@ -34,10 +34,12 @@ type window struct {
 
 func slotOf(t time.Time) int64 { return t.UnixNano() / int64(slotLasts) }
 
-// forget drops what is older than a window. Time does not go back.
+// forget drops what is older than a window. A clock that was a window ahead has counted nothing that
+// can be believed.
 func (w *window) forget(now time.Time) {
 	at := slotOf(now)
-	if at-w.newest >= slots {
+	if at-w.newest >= slots || w.newest-at >= slots {
+		w.newest = min(w.newest, at)
 		w.counts = [slots]int{}
 	}
 	for n := max(w.newest+1, at-slots+1); n <= at; n++ {

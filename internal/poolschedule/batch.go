@@ -45,16 +45,12 @@ func Together(groups []Group, now time.Time, interval time.Duration, may wholewr
 const looksFrom = 3
 
 // LooksTogether returns which of the groups are looked at by one read of their load balancer: all
-// that nobody waits for and that are due, or only wait for company; none if they are too few, or if
-// a group that somebody waits for is due, which goes first.
+// that nobody waits for and that are due, or only wait for company; none if they are too few.
 func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
 		ready := !g.ReadyAt(interval).After(now)
-		switch {
-		case !g.idle() && ready:
-			return nil
-		case g.idle() && !g.history.Apart && g.history.Writes.Lost == "" && (ready || g.gathers(now, interval)):
+		if g.idle() && !g.history.Apart && !g.history.Unread && g.history.Writes.Lost == "" && (ready || g.gathers(now, interval)) {
 			due = append(due, g.pool)
 		}
 	}
@@ -63,6 +59,11 @@ func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.P
 	}
 	slices.Sort(due)
 	return due
+}
+
+// WaitedFor reports whether a group is due that somebody waits for.
+func WaitedFor(groups []Group, now time.Time, interval time.Duration) bool {
+	return slices.ContainsFunc(groups, func(g Group) bool { return !g.idle() && !g.ReadyAt(interval).After(now) })
 }
 
 // gathers reports whether the group waits for company, and for nothing else.

@@ -9,7 +9,11 @@ import (
 
 // Cause says for which kinds of operations an attempt was made. What it only took along
 // counts once it is settled, too.
-type Cause struct{ Member, fresh, Admin bool }
+type Cause struct {
+	Member, Admin bool
+	// change is true for one of the membership that somebody waits for: from then on the pool has a pace.
+	change bool
+}
 
 // CauseOf returns what an attempt at operations was made for.
 func CauseOf(ops []Operation, settled bool) Cause {
@@ -18,7 +22,7 @@ func CauseOf(ops []Operation, settled bool) Cause {
 		if op.Carried && !settled {
 			continue
 		}
-		c.fresh = c.fresh || op.fresh()
+		c.change = c.change || op.Member() && (!op.Looks() || op.Differs)
 		c.Admin = c.Admin || op.Admin
 		c.Member = c.Member || op.Member() && !op.Carried
 	}

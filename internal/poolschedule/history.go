@@ -31,6 +31,8 @@ type History struct {
 	// Apart is true for a pool that is to have no part in writes of the whole load balancer:
 	// one was refused that it was in, or its own was.
 	Apart bool
+	// Unread is true for a pool of which a look at several did not tell enough: it is read by itself next.
+	Unread bool
 	// Owed is true after such a write that was nobody's attempt and may have landed: a pool that
 	// is found level then was written, and whoever waits for that has not heard of it.
 	Owed bool
@@ -56,14 +58,14 @@ func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, s
 		}
 		h.Apart, refused = true, h.Apart
 	}
-	h.Postponed, h.HoldUntil = 0, time.Time{}
+	h.Postponed, h.HoldUntil, h.Unread = 0, time.Time{}, false
 	if by.Member {
 		h.LastAttempt = start
 	}
 	if by.Admin {
 		h.lastAdmin = start
 	}
-	if by.fresh || by.Member {
+	if by.change {
 		h.LastChange = start
 	}
 	return h, refused

@@ -163,7 +163,7 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 			return met
 		}
 	}
-	if due := l.looks(time.Now()); len(due) > 0 {
+	if due := l.looks(time.Now()); slices.Contains(due, pool) {
 		l.lookTogether(ctx, due)
 	} else if due, may := l.together(time.Now()); len(due) > 0 {
 		l.whole(ctx, due, may, valid)

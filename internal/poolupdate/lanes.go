@@ -116,9 +116,9 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 		}
 	}
 	for l, its := range of {
-		queued := l.queue.add(now, its...)
+		queued, sooner := l.queue.add(now, its...)
 		ls.coalesced.Add(uint64(len(its) - queued))
-		if queued > 0 {
+		if queued > 0 || sooner {
 			l.queue.signal()
 		}
 	}
@@ -172,6 +172,7 @@ func (ls *Lanes) Forget(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
 	ls.mu.Unlock()
+	ls.cfg.Writes.Forget(pool)
 	if l != nil {
 		l.queue.forget(pool.Key())
 		ls.reap(l)

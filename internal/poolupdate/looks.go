@@ -41,6 +41,10 @@ func (c company) until() time.Time {
 	return poolschedule.Earlier(c.last.Add(quietGap), c.since.Add(quietMost))
 }
 
+// settlesFor is how long what a look has found is settled while something else is due: each status that
+// says something new is a request to the API server. The rest is read again.
+const settlesFor = time.Second
+
 // looks returns the pools to look at by one read of their load balancer; nil if there are none.
 func (q *queue) looks(now time.Time, interval time.Duration) []lb.PoolKey {
 	q.mu.Lock()
@@ -60,8 +64,14 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	if err != nil {
 		b = lb.LoadBalancer{} // it shows none
 	}
-	index := l.index(b)
-	for _, p := range parcels {
+	index, read := l.index(b), time.Now()
+	for i, p := range parcels {
+		if time.Since(read) > settlesFor && l.queue.isWaitedFor(time.Now()) {
+			for _, p := range parcels[i:] {
+				l.queue.back(p.taken, p.ops)
+			}
+			return
+		}
 		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // then its pools may want none
 			l.queue.wait(p.taken, f.RetryAt)
 		}
@@ -92,10 +102,22 @@ func (q *queue) differs(t taken, ops []poolschedule.Operation) {
 	for i := range ops {
 		ops[i].Differs = true
 	}
-	if t.driftDue {
-		q.part(t, false) // a look for drift has no operation that could say so
-	}
+	q.unread(t) // a look for drift has no operation that could say so
 	q.back(t, ops)
+}
+
+// isWaitedFor reports whether a pool is due that somebody waits for.
+func (q *queue) isWaitedFor(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return poolschedule.WaitedFor(q.groups(now), now, q.interval)
+}
+
+// unread has a pool read by itself next.
+func (q *queue) unread(t taken) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.of.history.Unread = true
 }
 
 // watch makes a pool one that is looked at. The caller holds q.mu.

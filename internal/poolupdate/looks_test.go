@@ -4,6 +4,7 @@ package poolupdate
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -148,5 +149,25 @@ func TestALookThatIsThrottledHasItsPoolsWait(t *testing.T) {
 		if len(w.reports) < len(pools) {
 			t.Errorf("%d reports", len(w.reports))
 		}
+	})
+}
+
+// One pool that changes all the time keeps the others from no shared look.
+func TestLooksAreSharedBesideAPoolThatChanges(t *testing.T) {
+	inLookedAtWorld(t, 60, func(w *whole, pools []lb.PoolID) {
+		for i := range int(period / (200 * time.Millisecond)) {
+			w.change(pools[0], []string{"n1=10.0.0.1", "n2=10.0.0.2"}[i%2])
+			w.wait(200 * time.Millisecond)
+		}
+		of := map[string]bool{}
+		for _, call := range w.calls {
+			if strings.Contains(call, " GET ") && !strings.HasSuffix(call, " "+pools[0].Name) {
+				of[call[strings.Index(call, " GET "):]] = true
+			}
+		}
+		if len(of) != 1 {
+			t.Errorf("reads of others than the pool that changes: %q", slices.Sorted(maps.Keys(of)))
+		}
+		w.reports, w.waits = nil, nil
 	})
 }

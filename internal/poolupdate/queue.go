@@ -66,8 +66,9 @@ func newQueue(driftPeriod, interval time.Duration) *queue {
 }
 
 // add queues operations, or lets a queued one that says the same stand for one of them; it
-// counts the first. A lane sees all of them or none, and is signalled by whoever adds.
-func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int) {
+// counts the first. sooner is true if one has that stands be due earlier. A lane sees all of them or
+// none, and is signalled by whoever adds.
+func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, sooner bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.depth
@@ -88,9 +89,22 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int) {
 		if op.Looks() && !op.Differs && !op.Admin {
 			q.company.joins(now)
 		}
+		due, stood := q.dueAt(key, w, now)
 		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
+		if stood {
+			is, _ := q.dueAt(key, w, now)
+			sooner = sooner || is.Before(due)
+		}
 	}
-	return q.depth - before
+	return q.depth - before, sooner
+}
+
+// dueAt returns when a pool is due, if something waits for it and is not in flight. The caller holds q.mu.
+func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, waits bool) {
+	if len(w.ops) == 0 || w.inFlight {
+		return at, false
+	}
+	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
 // recalls has a pool that the lane does not know yet begin where an earlier process has
@@ -174,8 +188,14 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	drift := q.nextDrift
 	q.mu.Unlock()
 	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
+	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.Paced(now, interval) }) {
+		askAt = poolschedule.Earlier(askAt, now.Add(paceAgain))
+	}
 	return pick, ok, poolschedule.Earlier(askAt, drift)
 }
+
+// paceAgain is how soon the pace is asked for again that a pool waits for: what is left comes back.
+const paceAgain = time.Second
 
 // lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
 func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {

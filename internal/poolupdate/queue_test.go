@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -210,5 +211,40 @@ func TestAReportWithoutAnotherAttemptNamesNoTime(t *testing.T) {
 			}
 		}
 		w.expectReports("web Retriable Retrying:web", "web Retriable Failed:web", "web Written Updated:web")
+	})
+}
+
+// One that stands for another, and has it be due earlier, is no reason to sleep on: a pool that is made
+// anew waits for no pace.
+func TestAnOperationThatIsDueEarlierWakesItsLane(t *testing.T) {
+	inWorldOf(t, Config{MaxRetries: 3, Writes: pace.New(0, interval)}, func(w *world) {
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(5 * time.Second)
+		w.change(web, "n2=10.0.0.2") // it waits for its pace
+		w.wait(2 * time.Second)
+		w.lanes.Add(poolschedule.Operation{
+			Ref: poolschedule.Ref{Name: "web"}, Pool: web, Service: poolschedule.ServiceName{Name: "web"}, ChangedAt: time.Now(), New: true,
+		})
+		w.wait(3 * time.Second)
+		w.expectPool(web, "n2=10.0.0.2")
+		w.reports, w.waits = nil, nil
+	})
+}
+
+// A pace is asked for again: what is left of a quota comes back, and nobody says so.
+func TestAPoolWaitsNoLongerThanItsPaceIsShort(t *testing.T) {
+	writes := pace.New(1, interval)
+	inWorldOf(t, Config{MaxRetries: 3, Writes: writes}, func(w *world) {
+		w.pool(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(3 * time.Second)
+		for range 300 { // others of this process empty the bucket, which fills again in seconds
+			writes.Wrote(web.LoadBalancer.SubscriptionID, time.Now())
+		}
+		w.change(web, "n2=10.0.0.2")
+		w.wait(interval / 2)
+		w.expectPool(web, "n2=10.0.0.2")
+		w.reports, w.waits = nil, nil
 	})
 }
