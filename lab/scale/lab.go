@@ -27,6 +27,7 @@ type lab struct {
 	endpoint, admin string // of the emulator
 	// metrics and health are addresses of the controller, and profiles that of its profiler.
 	metrics, health, profiles string
+	looks                     int // how often its metrics were read
 }
 
 func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {

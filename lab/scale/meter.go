@@ -28,6 +28,9 @@ type sample struct {
 	// armReads and armWrites count requests to Azure.
 	armReads, armWrites float64
 	level, waiting      int // pools, operations
+	looks               int // how often it was asked
+	// cluster and azure are what kubelab and the emulator have used: they share the processors.
+	cluster, azure time.Duration
 }
 
 // measure reads the controller's metrics.
@@ -54,6 +57,9 @@ func (l *lab) measure(ctx context.Context) (sample, error) {
 	s.conflicts = sum("rest_client_requests_total", "code", "409")
 	s.armReads = sum("weir_arm_calls_total", "operation", "get") + sum("weir_arm_calls_total", "operation", "list")
 	s.armWrites = sum("weir_arm_calls_total", "operation", "put")
+	l.looks++
+	s.looks = l.looks
+	s.cluster, s.azure = cpuOf(l.kubelab.ID()), cpuOf(l.emulator.ID())
 	s.level, s.waiting = int(sum("weir_backendpools", "state", "Level")), int(sum("weir_pool_operations_waiting"))
 	return s, nil
 }
@@ -79,6 +85,32 @@ func has(m *dto.Metric, labels []string) bool {
 		}
 	}
 	return true
+}
+
+// tick is the unit in which Linux tells programs of processor time, whatever its own is.
+const tick = 10 * time.Millisecond
+
+// cpuOf returns the processor time that a process has used; 0 where the system does not tell.
+func cpuOf(id int) time.Duration {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ") // its name may have spaces
+	fields := strings.Fields(rest)
+	const user, system = 11, 12
+	if len(fields) <= system {
+		return 0
+	}
+	var sum time.Duration
+	for _, at := range []int{user, system} {
+		ticks, err := strconv.ParseInt(fields[at], 10, 64)
+		if err != nil {
+			return 0
+		}
+		sum += time.Duration(ticks) * tick
+	}
+	return sum
 }
 
 // highest returns the most memory that the controller had resident since forgetHighest, in bytes; 0

@@ -115,8 +115,9 @@ type run struct {
 	lab     *lab
 	cluster *cluster
 	results []result
-	// idles is what the controller uses while nothing happens.
-	idles rate
+	// idles is what the controller uses while nothing happens, by the second, and look what it uses
+	// to be asked once.
+	idles, look usage
 }
 
 func (r *run) play(ctx context.Context) error {

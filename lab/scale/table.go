@@ -21,7 +21,7 @@ func (r *run) print() error {
 		})
 	}
 	table := tabwriter.NewWriter(r.opts.Out, 0, 0, 2, ' ', 0)
-	lines := [][]string{{"phase", "s", "CPU s", "MiB allocated", "API requests", "reads", "conflicts", "ARM reads", "writes", "RSS MiB", "highest"}}
+	lines := [][]string{{"phase", "s", "CPU s", "API server", "emulator", "MiB allocated", "API requests", "reads", "conflicts", "ARM reads", "writes", "RSS MiB", "highest"}}
 	for _, is := range r.results {
 		lines = append(lines, row(is))
 	}
@@ -42,7 +42,7 @@ func (r *run) print() error {
 }
 
 func row(is result) []string {
-	line := []string{is.Phase, fmt.Sprintf("%.1f", is.Took), fmt.Sprintf("%.2f", is.CPU), fmt.Sprintf("%.1f", is.Bytes/mib)}
+	line := []string{is.Phase, fmt.Sprintf("%.1f", is.Took), fmt.Sprintf("%.2f", is.CPU), fmt.Sprintf("%.1f", is.Cluster), fmt.Sprintf("%.1f", is.Azure), fmt.Sprintf("%.1f", is.Bytes/mib)}
 	for _, n := range []float64{is.API, is.Reads, is.Conflicts, is.ARMReads, is.ARMWrites, is.Resident / mib, is.Highest / mib} {
 		line = append(line, fmt.Sprintf("%.0f", n))
 	}
