@@ -74,6 +74,9 @@ type Signals struct {
 // Draining returns why a node with these taints is to take no new flows; nothing if it may.
 // The order is always the same.
 func (s Signals) Draining(taints []Taint) (reasons []string) {
+	if len(taints) == 0 { // most nodes: each is asked for each time that a pool's members are
+		return nil
+	}
 	return s.reasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matches) })
 }
 

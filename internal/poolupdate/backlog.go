@@ -25,6 +25,9 @@ func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 	defer q.mu.Unlock()
 	b.Operations += q.depth
 	for _, w := range q.pools {
+		if !w.inFlight && len(w.ops) == 0 { // most pools
+			continue
+		}
 		oldest := time.Time{}
 		if w.inFlight {
 			oldest = w.oldest

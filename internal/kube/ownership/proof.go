@@ -78,7 +78,7 @@ func (o *Pools) MadeFor(p *v1alpha1.BackendPool) string {
 // Owns reports whether a load balancer is one of those that Weir makes for Services.
 func (o *Pools) Owns(id lb.LoadBalancerID) bool {
 	return o.Balancers != nil && slices.ContainsFunc(o.Balancers.Names(), func(name string) bool {
-		return o.Balancers.ID(name).Key() == id.Key()
+		return strings.EqualFold(name, id.Name) && o.Balancers.ID(name).Key() == id.Key() // keys are made anew each time
 	})
 }
 
