@@ -169,6 +169,13 @@ func (q *queue) empty() bool {
 	return len(q.pools) == 0
 }
 
+// waitingIn counts the pools of a queue that have something waiting.
+func waitingIn(q *queue) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.busy)
+}
+
 // resume lets go what is held because something of our own was not ready.
 func (q *queue) resume() {
 	q.mu.Lock()

@@ -17,7 +17,7 @@ const wholeFrom = 3
 // together returns the pools to attempt by one write of the load balancer, and for which
 // changes that may be; none if they are too few, or if such writes are not to be made.
 func (l *lane) together(now time.Time) ([]lb.PoolKey, wholewrite.Leaves) {
-	if l.cfg.Whole == nil || l.wholeAfter.After(now) {
+	if l.cfg.Whole == nil || l.wholeAfter.After(now) || waitingIn(l.queue) < wholeFrom { // most changes come alone
 		return nil, wholewrite.Leaves{}
 	}
 	may := l.verdicts.May(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// inLevelLane is a load balancer of so many pools, all level, of which change changes one, and waits
+// until it is written. Whether Azure takes several together is not known.
+func inLevelLane(t *testing.T, pools int, story func(change func(i int))) {
+	inWholeWorldOf(t, pools, func(c *Config) { c.WholeWrites = wholewrite.Auto }, func(w *whole, ids []lb.PoolID) {
+		w.writeTime = time.Millisecond
+		for _, id := range ids {
+			w.pool(id, "n=10.0.0.1")
+			w.look(id, "n=10.0.0.1")
+		}
+		w.wait(time.Hour)
+		story(func(i int) {
+			w.reports, w.calls, w.waits = w.reports[:0], w.calls[:0], w.waits[:0]
+			w.change(ids[i%pools], fmt.Sprintf("n=10.0.1.%d", i%200))
+			w.wait(time.Minute)
+			if len(w.reports) != 1 || !w.reports[0].Settled {
+				w.t.Fatalf("%d reports, calls %q", len(w.reports), w.calls)
+			}
+		})
+	})
+}
+
+// A change of one pool asks nothing of the others on its load balancer, whatever is known of Azure. It
+// did where several pools were yet to be written together: then it took a hundred times as long here.
+func TestAChangeCostsTheSameInALargeLane(t *testing.T) {
+	if small, large := asksAbout(t, 20), asksAbout(t, 2000); large > 10*small {
+		t.Errorf("with 2,000 pools %s, with 20 pools %s", large, small)
+	}
+}
+
+// asksAbout returns how long a lane of so many level pools thinks about writing several together when one
+// has changed.
+func asksAbout(t *testing.T, pools int) time.Duration {
+	ls := New(Config{Whole: &whole{}, WholeWrites: wholewrite.Auto, Log: slog.New(slog.DiscardHandler)})
+	l := ls.lane(poolID("kubernetes", "").LoadBalancer)
+	now := time.Now()
+	for i := range pools {
+		id := poolID("kubernetes", fmt.Sprint("web-", i))
+		l.queue.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, ChangedAt: now})
+		if i > 0 {
+			took := l.queue.take(id.Key(), now, interval)
+			l.queue.done(took, nil, took.history, new(uint64), nil)
+		}
+	}
+	now = now.Add(time.Second)
+	best := time.Hour
+	for range 5 {
+		begun := time.Now()
+		for range 100 {
+			if due, _ := l.together(now); len(due) > 0 {
+				t.Fatalf("%q are written together", due)
+			}
+		}
+		best = min(best, time.Since(begun))
+	}
+	return best
+}
+
+func BenchmarkAChange(b *testing.B) {
+	for _, pools := range []int{20, 200, 2000} {
+		b.Run(fmt.Sprint(pools, " pools"), func(b *testing.B) {
+			inLevelLane(new(testing.T), pools, func(change func(int)) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					change(i)
+				}
+			})
+		})
+	}
+}
