@@ -5,6 +5,7 @@ package view
 import (
 	"slices"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -75,9 +76,30 @@ func stripSlice(s *discoveryv1.EndpointSlice) {
 	}
 	s.ObjectMeta = Identity(s.ObjectMeta, labels)
 	s.Ports = nil
+	kept := make([]discoveryv1.Endpoint, len(s.Endpoints)) // what was decoded has room for more
 	for i, e := range s.Endpoints {
-		s.Endpoints[i] = discoveryv1.Endpoint{NodeName: e.NodeName, Conditions: e.Conditions}
+		if e.NodeName != nil { // a hundred endpoints have the name of each node
+			kept[i].NodeName = new(unique.Make(*e.NodeName).Value())
+		}
+		kept[i].Conditions = discoveryv1.EndpointConditions{
+			Ready: shared(e.Conditions.Ready), Serving: shared(e.Conditions.Serving), Terminating: shared(e.Conditions.Terminating),
+		}
 	}
+	s.Endpoints = kept
+}
+
+// yes and no are what conditions of endpoints point to. Nobody changes what is in a cache.
+var yes, no = true, false
+
+// shared returns a condition that takes no memory of its own.
+func shared(condition *bool) *bool {
+	switch {
+	case condition == nil:
+		return nil
+	case *condition:
+		return &yes
+	}
+	return &no
 }
 
 // stripService keeps the type and whether all stays as it is, and of a load balancer what is wanted of it. A Service that

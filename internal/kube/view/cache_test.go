@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,5 +49,36 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	want.Annotations, want.Spec.Taints = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("off: %s", diff)
+	}
+}
+
+// Of an endpoint its node and its conditions are kept, in memory that others share.
+func TestWhatIsKeptOfASlice(t *testing.T) {
+	conditions := []discoveryv1.EndpointConditions{
+		{}, {Ready: new(true)}, {Ready: new(false), Serving: new(true), Terminating: new(true)}, {Serving: new(false), Terminating: new(false)},
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-1", UID: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "theirs"}},
+			Labels: map[string]string{discoveryv1.LabelServiceName: "web", "theirs": "x"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(80))}},
+		Endpoints: make([]discoveryv1.Endpoint, 0, 16),
+	}
+	want := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	for _, c := range conditions {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}, NodeName: new("n1"), Zone: new("1"), Conditions: c})
+		want.Endpoints = append(want.Endpoints, discoveryv1.Endpoint{NodeName: new("n1"), Conditions: c})
+	}
+	slice.Endpoints[3].NodeName, want.Endpoints[3].NodeName = nil, nil
+	stripSlice(slice)
+	if diff := cmp.Diff(want, slice); diff != "" {
+		t.Error(diff)
+	}
+	if cap(slice.Endpoints) != len(slice.Endpoints) {
+		t.Errorf("room for %d endpoints is kept", cap(slice.Endpoints))
 	}
 }
