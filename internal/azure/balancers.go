@@ -20,12 +20,14 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	resp, err := ask(ctx, c, ofBalancer(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancersClientGetResponse, error) {
+	var pools apart
+	resp, err := ask(pools.within(ctx), c, ofBalancer(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancersClientGetResponse, error) {
 		return clients.NewLoadBalancersClient().Get(ctx, id.ResourceGroup, id.Name, nil)
 	})
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
+	pools.Rejoin(&resp.LoadBalancer)
 	return decodedBalancer(id, &resp.LoadBalancer)
 }
 
@@ -41,10 +43,12 @@ func decodedBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) (lb.L
 // ListLoadBalancers reads all load balancers of a resource group. An error carries a
 // *fault.Fault: stale if the group is gone.
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
+	var pools apart
 	all := ofAll(lb.TypeLoadBalancer, subscription, resourceGroup)
-	return list(ctx, c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.LoadBalancersClientListResponse] {
+	return list(pools.within(ctx), c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.LoadBalancersClientListResponse] {
 		return clients.NewLoadBalancersClient().NewListPager(resourceGroup, nil)
 	}, func(page armnetwork.LoadBalancersClientListResponse) []*armnetwork.LoadBalancer {
+		pools.Rejoin(page.Value...)
 		return page.Value
 	}, func(item *armnetwork.LoadBalancer) (lb.LoadBalancer, error) {
 		at, err := listed(all, item.ID)
@@ -78,12 +82,14 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	resp, err := carryOut(ctx, c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
+	var pools apart
+	resp, err := carryOut(pools.within(ctx), c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
 		return clients.NewLoadBalancersClient().BeginCreateOrUpdate(ctx, b.ID.ResourceGroup, b.ID.Name, body, nil)
 	})
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
+	pools.Rejoin(&resp.LoadBalancer)
 	return decodedBalancer(b.ID, &resp.LoadBalancer)
 }
 

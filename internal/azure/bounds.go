@@ -46,7 +46,11 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 			return resp, tooLarge()
 		}
 	}
-	return resp, l.bearable()
+	if err := l.bearable(); err != nil {
+		return resp, err
+	}
+	takeApart(req.Raw().Context(), resp, body)
+	return resp, nil
 }
 
 func tooLarge() error {

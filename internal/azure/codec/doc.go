@@ -5,6 +5,7 @@
 //
 //	loadbalancer_decode.go, loadbalancer_encode.go  load balancers, with all their parts
 //	pool_decode.go, pool_encode.go  backend pools
+//	pools_json.go, apart.go  backend pools, decoded without the SDK where there are many
 //	publicip.go       public IPs
 //	securitygroup.go  network security groups
 //	sendable.go       what was read, without what only Azure sets
