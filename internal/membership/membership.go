@@ -127,7 +127,7 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 			hosts[e.Node] = struct{}{}
 		}
 	}
-	b := builder{set: set, family: family, byIP: make(map[netip.Addr]string, len(hosts))}
+	b := builder{set: set, family: family, most: len(hosts), byIP: make(map[netip.Addr]string, len(hosts))}
 	for _, name := range sortedKeys(hosts) {
 		if n, ok := node(name); ok {
 			b.add(n)
@@ -141,7 +141,7 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 // OfNodes returns all given nodes that may take traffic.
 func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
 	sorted := slices.SortedFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	b := builder{family: family, byIP: make(map[netip.Addr]string, len(sorted))}
+	b := builder{family: family, most: len(sorted), byIP: make(map[netip.Addr]string, len(sorted))}
 	for _, n := range sorted {
 		b.add(n)
 	}
@@ -152,6 +152,7 @@ func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
 type builder struct {
 	set    Set
 	family lb.Family
+	most   int // addresses
 	byIP   map[netip.Addr]string
 }
 
@@ -174,6 +175,9 @@ func (b *builder) add(n Node) {
 	if n.Draining != "" {
 		a.AdminState = lb.Down
 		b.set.Draining = append(b.set.Draining, Drain{n.Name, ip, n.Draining, n.Announced, n.AnnouncedAt})
+	}
+	if b.set.Addresses == nil { // a set is kept for each pool: it has no room for more
+		b.set.Addresses = make([]lb.Address, 0, b.most)
 	}
 	b.set.Addresses = append(b.set.Addresses, a)
 }

@@ -103,7 +103,7 @@ func (d Placement) Of(p *v1alpha1.BackendPool) (lb.PoolID, error) {
 		Name:           where.Name,
 	}}
 	if took, ok := parsePoolID(p.Status.PoolID); ok && meant(took, p.Spec) {
-		id = took
+		return took, nil // what was parsed is valid
 	}
 	return id, id.Validate()
 }
