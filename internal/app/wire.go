@@ -59,6 +59,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	saveMemory()
 	spans := tracing.Start(ctx, Version, o.Log)
 	defer spans.End(tracesEndWithin)
 	ways, err := azureOptions(o, cfg)
