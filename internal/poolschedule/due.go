@@ -51,14 +51,16 @@ func (g Group) Pool() lb.PoolKey { return g.pool }
 // decides for all: a fresh operation never takes a parked one along early.
 func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 	g := Group{pool: pool, history: h, quiet: true}
-	for _, op := range ops {
+	for i := range ops {
+		op := &ops[i]
 		g.Namespace = op.Ref.Namespace
 		g.quiet = g.quiet && op.Looks() && !op.Differs
 		switch {
 		case op.Drift:
 			continue
 		case op.Admin:
-			g.Admin = &op
+			admin := *op // the queue's may change
+			g.Admin = &admin
 			continue
 		case op.fresh():
 			g.fresh, g.fills = true, g.fills || op.New && h.GaveUp == "" && !h.Apart // one that fails keeps its pace
