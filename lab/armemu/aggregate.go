@@ -86,16 +86,6 @@ func keepServerState(kind *rootKind, before, after fields) fields {
 	return after
 }
 
-// keepApart has after hold the children of before that a write of their parent leaves alone.
-func keepApart(kind *rootKind, before, after fields) fields {
-	for _, k := range kind.children {
-		if k.apart {
-			after = with(after, "properties", with(properties(after), k.collection, array(objects(properties(before), k.collection))))
-		}
-	}
-	return after
-}
-
 func keepProperties(k *childKind, before, after fields) fields {
 	for _, key := range k.kept {
 		if v, ok := properties(before)[key]; ok {
@@ -120,10 +110,6 @@ func (a *aggregate) render(id resourceID, from *links) fields {
 	a.renderLinks(props, from)
 	for _, k := range a.id.root.children {
 		list := objects(props, k.collection)
-		if k.apart {
-			delete(props, k.collection)
-			continue
-		}
 		for i, c := range list {
 			list[i] = a.renderChild(k, c, back, from)
 		}
@@ -131,20 +117,6 @@ func (a *aggregate) render(id resourceID, from *links) fields {
 	}
 	out["properties"] = props
 	return out
-}
-
-// apart are the ids of the children that the root does not show.
-func (a *aggregate) apart() []resourceID {
-	var ids []resourceID
-	for _, k := range a.id.root.children {
-		if !k.apart {
-			continue
-		}
-		for _, c := range objects(properties(a.body), k.collection) {
-			ids = append(ids, a.id.withChild(k, text(c, "name")))
-		}
-	}
-	return ids
 }
 
 func (a *aggregate) renderChild(k *childKind, c fields, back map[string]fields, from *links) fields {

@@ -50,7 +50,7 @@ func computePolicy(r route) string {
 		return "Delete" + of
 	case r.kind != KindPut:
 		return "Get" + of
-	case r.id.root == scaleSetKind && r.id.child == nil:
+	case r.id.root == scaleSetKind:
 		return "Create" + of
 	}
 	return "Put" + of

@@ -209,6 +209,9 @@ func (e *Emulator) listContents(x *exchange, g *resourceGroup) *Problem {
 	}
 	values := []any{}
 	for _, agg := range e.within(g) {
+		if agg.id.root.parent != nil {
+			continue
+		}
 		out := fields{"id": agg.id.String(), "name": agg.id.name, "type": agg.id.typeName()}
 		for _, key := range []string{"location", "sku", "tags", "zones"} {
 			if v, ok := agg.body[key]; ok {

@@ -135,7 +135,7 @@ func (e *Emulator) startDeletion(g *resourceGroup, now time.Time) {
 	seconds := float64(groupSelf)
 	seen := map[*rootKind]bool{}
 	for _, agg := range e.within(g) {
-		if !seen[agg.id.root] {
+		if !seen[agg.id.root] && agg.id.root.parent == nil {
 			seen[agg.id.root] = true
 			seconds += agg.id.root.delete.median
 		}
@@ -167,21 +167,26 @@ func (e *Emulator) settleGroups(now time.Time) {
 func (e *Emulator) empty(g *resourceGroup, at time.Time) {
 	all := e.within(g)
 	for _, agg := range all {
-		if run := agg.op; run != nil {
-			run.status = opSucceeded
-			if !run.remove {
-				run.status, run.problem = opCanceled, &Problem{
-					Code: "Canceled", Message: "Operation was canceled: the resource group is deleted.",
-				}
-			}
-			e.forgetRunning(run)
-		}
+		e.endRunning(agg, "the resource group is deleted")
 		delete(e.aggregates, agg.id.key())
 	}
 	for _, agg := range all {
 		e.changed(agg.id, agg.body, nil)
 		e.programmed(agg.id, at)
 	}
+}
+
+// endRunning ends what runs on a resource that is gone: a DELETE has done its work.
+func (e *Emulator) endRunning(agg *aggregate, why string) {
+	run := agg.op
+	if run == nil {
+		return
+	}
+	run.status = opSucceeded
+	if !run.remove {
+		run.status, run.problem = opCanceled, &Problem{Code: "Canceled", Message: "Operation was canceled: " + why + "."}
+	}
+	e.forgetRunning(run)
 }
 
 // storedGroups are the groups that somebody made, for a snapshot.

@@ -15,9 +15,12 @@ import (
 type rootKind struct {
 	namespace  string // of the resource provider
 	collection string // as in the path, e.g. loadBalancers
-	operation  string // middle of the operation's name, e.g. LoadBalancer
-	scope      Scope
-	children   []*childKind
+	// parent is the type of the resource that it lies below, of which it is independent all the
+	// same: a machine of a scale set. Nil for most.
+	parent    *rootKind
+	operation string // middle of the operation's name, e.g. LoadBalancer
+	scope     Scope
+	children  []*childKind
 	// configs are the children that take addresses: public ones, and private
 	// ones of a subnet.
 	configs *childKind
@@ -39,9 +42,6 @@ type childKind struct {
 	operation   string
 	scope       Scope
 	addressable bool // has paths of its own
-	// apart says that the parent does not show it among its properties, and that a write of
-	// the parent leaves it alone.
-	apart bool
 	// json is what the service calls the object of the properties, where that is known: it
 	// refuses a name in there.
 	json string
@@ -70,7 +70,6 @@ const (
 	nicConfigs = "backendIPConfigurations"
 	nicPools   = "loadBalancerBackendAddressPools"
 	adminState = "adminState"
-	instances  = "virtualMachines"
 )
 
 var (
@@ -141,18 +140,17 @@ var (
 		namespace: compute, collection: "virtualMachines", operation: "VirtualMachine", scope: ScopeVirtualMachine,
 		put: machine, delete: machine,
 	}
-	instanceKind = &childKind{
-		collection: "virtualMachines", operation: "VMScaleSetVM", scope: ScopeScaleSetVM, addressable: true, apart: true,
-		put: instance, delete: instance,
-	}
 	scaleSetKind = &rootKind{
 		namespace: compute, collection: "virtualMachineScaleSets", operation: "VMScaleSet", scope: ScopeScaleSet,
-		children: []*childKind{instanceKind},
-		put:      spread{28.5, 108, 198}, delete: spread{28.5, 108, 198},
+		put: spread{28.5, 108, 198}, delete: spread{28.5, 108, 198},
+	}
+	instanceKind = &rootKind{
+		namespace: compute, collection: "virtualMachines", parent: scaleSetKind, operation: "VMScaleSetVM", scope: ScopeScaleSetVM,
+		put: instance, delete: instance,
 	}
 	roots = []*rootKind{
 		loadBalancerKind, virtualNetworkKind, publicIPKind, publicIPPrefixKind, networkInterfaceKind,
-		securityGroupKind, virtualMachineKind, scaleSetKind,
+		securityGroupKind, virtualMachineKind, scaleSetKind, instanceKind,
 	}
 )
 
@@ -160,9 +158,10 @@ var (
 // another; each is an object with an id or an array of such objects.
 var references = []string{"backendAddressPool", pools, "frontendIPConfiguration", frontends, "probe"}
 
-func rootByCollection(namespace, name string) *rootKind {
+// rootByCollection returns the type of that name below the resource provider, or below a parent.
+func rootByCollection(namespace string, parent *rootKind, name string) *rootKind {
 	for _, k := range roots {
-		if k.namespace == namespace && strings.EqualFold(k.collection, name) {
+		if k.namespace == namespace && k.parent == parent && strings.EqualFold(k.collection, name) {
 			return k
 		}
 	}
@@ -178,13 +177,20 @@ func (k *rootKind) child(collection string) *childKind {
 	return nil
 }
 
+func (k *rootKind) typeName() string {
+	if k.parent != nil {
+		return k.parent.typeName() + "/" + k.collection
+	}
+	return k.namespace + "/" + k.collection
+}
+
 func modelledTypes() string {
 	var names []string
 	for _, k := range roots {
-		names = append(names, k.namespace+"/"+k.collection)
+		names = append(names, k.typeName())
 		for _, c := range k.children {
 			if c.addressable {
-				names = append(names, k.namespace+"/"+k.collection+"/"+c.collection)
+				names = append(names, k.typeName()+"/"+c.collection)
 			}
 		}
 	}

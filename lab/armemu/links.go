@@ -60,10 +60,8 @@ func (l *links) read(id resourceID, body fields) {
 		for _, s := range objects(props, subnets) {
 			note(l.guarded, reference(properties(s), guardedBy), id.withChild(subnetKind, text(s, "name")).String())
 		}
-	case id.root == scaleSetKind:
-		for _, instance := range objects(props, instances) {
-			l.readInstance(id.withChild(id.root.child(instances), text(instance, "name")).String(), properties(instance))
-		}
+	case id.root == instanceKind:
+		l.readInstance(id.String(), props)
 	case id.root == virtualMachineKind:
 		for _, nic := range objects(object(props, "networkProfile"), "networkInterfaces") {
 			note(l.nic, strings.ToLower(text(nic, "id")), id.String())

@@ -118,6 +118,9 @@ func (e *Emulator) settle(now time.Time) {
 	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
 	slices.SortStableFunc(due, func(a, b *operation) int { return a.deadline.Compare(b.deadline) })
 	for _, op := range due {
+		if op.status != opInProgress {
+			continue // ended with another that was due
+		}
 		e.forgetRunning(op)
 		agg := e.aggregates[op.target.rootKey()]
 		agg.op = nil
@@ -134,6 +137,7 @@ func (e *Emulator) settle(now time.Time) {
 		case op.remove && op.target.child == nil:
 			op.status = opSucceeded
 			delete(e.aggregates, op.target.rootKey())
+			e.removeBelow(op.target)
 		default:
 			op.status = opSucceeded
 			agg.state = stateSucceeded

@@ -113,6 +113,9 @@ func (r route) asksList() asked {
 	if r.list != nil {
 		return asked{r.id.withChild(r.list, "").typeName() + "/read", r.id.String()}
 	}
+	if parent, below := r.id.above(); below {
+		return asked{r.id.typeName() + "/read", parent.String()}
+	}
 	scope := "/subscriptions/" + r.subscription
 	if r.id.group != "" {
 		scope += "/resourceGroups/" + r.id.group

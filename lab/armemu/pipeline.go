@@ -193,31 +193,31 @@ func (e *Emulator) find(x *exchange) *Problem {
 			return missing(r.id)
 		}
 	case KindPut, KindDelete:
-		if r.id.child != nil && e.aggregates[r.id.rootKey()] == nil {
-			return missingParent(r)
+		if parent, below := r.id.above(); below && e.aggregates[parent.key()] == nil {
+			return missingParent(r.kind, parent)
 		}
 	}
 	return nil
 }
 
 // missingParent is what a write of a child meets whose parent is not there.
-func missingParent(r route) *Problem {
-	if r.kind == KindDelete {
-		return missing(r.id.rootID())
+func missingParent(kind Kind, parent resourceID) *Problem {
+	if kind == KindDelete {
+		return missing(parent)
 	}
 	return notFound("ParentResourceNotFound", fmt.Sprintf(
-		"Can not perform requested operation on nested resource. Parent resource '%s' not found.", r.id.name))
+		"Can not perform requested operation on nested resource. Parent resource '%s' not found.", parent.name))
 }
 
 func (e *Emulator) get(x *exchange) *Problem {
-	agg := e.aggregates[x.route.id.rootKey()]
-	if agg == nil {
-		return missing(x.route.id.rootID())
+	if parent, below := x.route.id.above(); below && e.aggregates[parent.key()] == nil {
+		return missing(parent)
 	}
 	if problem := badInstance(x.route.id); problem != nil {
 		return problem
 	}
-	if !agg.has(x.route.id) {
+	agg := e.aggregates[x.route.id.rootKey()]
+	if agg == nil || !agg.has(x.route.id) {
 		return missing(x.route.id)
 	}
 	x.status, x.body = http.StatusOK, agg.render(x.route.id, e.index())
@@ -228,7 +228,9 @@ func (e *Emulator) get(x *exchange) *Problem {
 func (e *Emulator) list(x *exchange) *Problem {
 	r := x.route
 	values := []any{}
-	if r.list != nil {
+	parent, below := r.id.above()
+	switch {
+	case r.list != nil:
 		agg := e.aggregates[r.id.rootKey()]
 		if agg == nil {
 			return missing(r.id)
@@ -236,7 +238,13 @@ func (e *Emulator) list(x *exchange) *Problem {
 		for _, c := range objects(properties(agg.body), r.list.collection) {
 			values = append(values, agg.render(r.id.withChild(r.list, text(c, "name")), e.index()))
 		}
-	} else {
+	case below && e.aggregates[parent.key()] == nil:
+		return missing(parent)
+	case below:
+		for _, agg := range e.instancesOf(parent) {
+			values = append(values, agg.render(agg.id, e.index()))
+		}
+	default:
 		for _, agg := range e.sorted() {
 			if agg.id.root == r.id.root && sameName(agg.id.subscription, r.id.subscription) &&
 				(r.id.group == "" || sameName(agg.id.group, r.id.group)) {
@@ -251,7 +259,7 @@ func (e *Emulator) list(x *exchange) *Problem {
 // missing: Resource Manager answers for a resource of its own, which it has in its
 // index, and the provider for a child.
 func missing(id resourceID) *Problem {
-	if id.child != nil {
+	if _, below := id.above(); below {
 		return &Problem{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("Resource %s not found.", id)}
 	}
 	return notFound("ResourceNotFound", fmt.Sprintf(
@@ -261,15 +269,15 @@ func missing(id resourceID) *Problem {
 
 // badInstance refuses the id of a scale set's machine that is no number.
 func badInstance(id resourceID) *Problem {
-	if id.child != instanceKind {
+	if id.root != instanceKind {
 		return nil
 	}
-	if _, err := strconv.ParseUint(id.childName, 10, 32); err == nil {
+	if _, err := strconv.ParseUint(id.name, 10, 32); err == nil {
 		return nil
 	}
 	return &Problem{
 		Status: http.StatusBadRequest, Code: "InvalidParameter",
-		Message: fmt.Sprintf("The value '%s' of parameter 'instanceId' is invalid: it is no number.", id.childName),
+		Message: fmt.Sprintf("The value '%s' of parameter 'instanceId' is invalid: it is no number.", id.name),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type resourceID struct {
 	subscription, group string
 	root                *rootKind
+	parent              string // name of the resource it lies below; empty unless root.parent is set
 	name                string
 	child               *childKind // nil for the root itself
 	childName           string
@@ -31,11 +32,24 @@ func (r resourceID) withChild(k *childKind, name string) resourceID {
 
 func (r resourceID) String() string {
 	s := "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group +
-		"/providers/" + r.root.namespace + "/" + r.root.collection + "/" + r.name
+		"/providers/" + r.root.namespace
+	if r.root.parent != nil {
+		s += "/" + r.root.parent.collection + "/" + r.parent
+	}
+	s += "/" + r.root.collection + "/" + r.name
 	if r.child != nil {
 		s += "/" + r.child.collection + "/" + r.childName
 	}
 	return s
+}
+
+// above is the resource that must be there for this one: the root of a child, the parent of a
+// root that lies below another. ok is false for all others.
+func (r resourceID) above() (parent resourceID, ok bool) {
+	if r.child != nil {
+		return r.rootID(), true
+	}
+	return resourceID{subscription: r.subscription, group: r.group, root: r.root.parent, name: r.parent}, r.root.parent != nil
 }
 
 func (r resourceID) key() string     { return strings.ToLower(r.String()) }
@@ -43,9 +57,9 @@ func (r resourceID) rootKey() string { return r.rootID().key() }
 
 func (r resourceID) typeName() string {
 	if r.child != nil {
-		return r.root.namespace + "/" + r.root.collection + "/" + r.child.collection
+		return r.root.typeName() + "/" + r.child.collection
 	}
-	return r.root.namespace + "/" + r.root.collection
+	return r.root.typeName()
 }
 
 // deleted is the status of a DELETE that is accepted.
@@ -165,7 +179,7 @@ func (r *route) under(method string, seg []string) {
 			return
 		}
 	}
-	r.id.root = rootByCollection(r.namespace, seg[0])
+	r.id.root = rootByCollection(r.namespace, nil, seg[0])
 	if r.id.root == nil {
 		r.problem = r.unknownType(seg[0])
 		return
@@ -187,6 +201,10 @@ func (r *route) under(method string, seg []string) {
 		}
 		r.byMethod(method, allowed...)
 	case 3, 4:
+		if below := rootByCollection(r.namespace, r.id.root, seg[2]); below != nil {
+			r.below(method, below, seg[3:])
+			return
+		}
 		child := r.id.root.child(seg[2])
 		if child == nil || !child.addressable {
 			r.problem = r.unknownType(seg[0] + "/" + seg[2])
@@ -202,6 +220,17 @@ func (r *route) under(method string, seg []string) {
 	default:
 		r.problem = r.unknownType(strings.Join(seg, "/"))
 	}
+}
+
+// below reads the rest of a path that leads to resources of their own below the one it names.
+func (r *route) below(method string, kind *rootKind, rest []string) {
+	r.id.root, r.id.parent, r.id.name = kind, r.id.name, ""
+	if len(rest) == 0 {
+		r.byMethod(method, KindList)
+		return
+	}
+	r.id.name = rest[0]
+	r.byMethod(method, KindGet, KindPut, KindDelete)
 }
 
 func (r *route) byMethod(method string, allowed ...Kind) {

@@ -64,8 +64,8 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 		return fmt.Errorf("resource %s: %w", id, err)
 	}
 	agg := e.aggregates[parsed.rootKey()]
-	if agg == nil && parsed.child != nil {
-		return fmt.Errorf("resource %s: its parent %s does not exist: put that first", id, parsed.rootID())
+	if parent, below := parsed.above(); agg == nil && below && e.aggregates[parent.key()] == nil {
+		return fmt.Errorf("resource %s: its parent %s does not exist: put that first", id, parent)
 	}
 	if agg == nil {
 		agg = &aggregate{id: parsed.rootID()}
@@ -139,9 +139,7 @@ func (e *Emulator) Snapshot() []byte {
 	e.settle(time.Now())
 	all := e.storedGroups()
 	for _, agg := range e.sorted() {
-		for _, id := range append([]resourceID{agg.id}, agg.apart()...) {
-			all = append(all, stored{ID: id.String(), Body: encode(agg.render(id, e.index()))})
-		}
+		all = append(all, stored{ID: agg.id.String(), Body: encode(agg.render(agg.id, e.index()))})
 	}
 	return encode(all)
 }

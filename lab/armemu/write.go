@@ -49,7 +49,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		p.root = withChildBody(p.before, id, clean)
 		return p, nil
 	}
-	p.root = keepApart(id.root, p.before, fillDefaults(id.root, clean))
+	p.root = fillDefaults(id.root, clean)
 	if p.before != nil {
 		p.root = keepServerState(id.root, p.before, p.root)
 	}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const (
+	setID      = computeGroup + "/virtualMachineScaleSets/set"
+	computeAPI = "?api-version=2024-07-01"
+)
+
+// instanceID is a machine of the scale set.
+func instanceID(n string) string { return setID + "/virtualMachines/" + n }
+
+// namesIn are the last segments of the ids of a list, in its order.
+func namesIn(t *testing.T, emu *armemu.Emulator, list string) string {
+	t.Helper()
+	var page struct {
+		Value []struct {
+			ID string `json:"id"`
+		} `json:"value"`
+	}
+	a := send(t, emu, http.MethodGet, list, "")
+	if err := json.Unmarshal([]byte(a.raw), &page); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, v := range page.Value {
+		names = append(names, v.ID[strings.LastIndex(v.ID, "/")+1:])
+	}
+	return strings.Join(names, " ")
+}
+
+// Machines of a scale set are listed by their numbers, have etags of their own, and are
+// written side by side.
+func TestInstancesAreWrittenSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
+		put(t, emu, setID, `{"location":"eastus"}`)
+		for _, n := range []string{"10", "2", "0"} {
+			put(t, emu, instanceID(n), `{"location":"eastus"}`)
+		}
+		if got := namesIn(t, emu, setID+"/virtualMachines"+computeAPI); got != "0 2 10" {
+			t.Errorf("listed as %s", got)
+		}
+		first := send(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{"location":"eastus","tags":{"a":"b"}}`, "If-Match", `"1"`)
+		second := send(t, emu, http.MethodPut, instanceID("2")+computeAPI, `{"location":"eastus","tags":{"a":"b"}}`, "If-Match", `"1"`)
+		for _, a := range []answer{first, second} {
+			if a.status != 200 || a.state() != "Updating" {
+				t.Errorf("%d %s", a.status, a.raw)
+			}
+		}
+		if got := send(t, emu, http.MethodGet, setID+computeAPI, "").header.Get("Etag"); got != `"1"` {
+			t.Errorf("the scale set's etag is %s", got)
+		}
+		time.Sleep(time.Minute)
+		for _, a := range []answer{first, second} {
+			if poll := send(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), ""); poll.text("status") != "Succeeded" {
+				t.Errorf("ends as %s", poll.raw)
+			}
+		}
+	})
+}
+
+// A scale set that is deleted takes its machines along, and what runs on them.
+func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
+		setFaults(t, emu, `rules: [{match: {kind: put, path: "virtualMachines/0"}, action: {operation: {stuck: true}}}]`)
+		put(t, emu, setID, `{"location":"eastus"}`)
+		put(t, emu, instanceID("0"), `{"location":"eastus"}`)
+		written := send(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{"location":"eastus"}`)
+		accepted(t, send(t, emu, http.MethodDelete, setID+computeAPI, ""))
+		time.Sleep(5 * time.Minute)
+		refused(t, send(t, emu, http.MethodGet, instanceID("0")+computeAPI, ""), 404, "ResourceNotFound")
+		refused(t, send(t, emu, http.MethodPut, instanceID("0")+computeAPI, `{}`), 404, "ParentResourceNotFound")
+		if poll := send(t, emu, http.MethodGet, written.header.Get("Azure-AsyncOperation"), ""); poll.text("status") != "Canceled" {
+			t.Errorf("ends as %s", poll.raw)
+		}
+	})
+}
