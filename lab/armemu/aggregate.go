@@ -29,6 +29,8 @@ type aggregate struct {
 	touched resourceID
 	op      *operation // running, or nil
 	last    string     // name of the last operation
+	// model names the model that a machine of a scale set was given last.
+	model string
 }
 
 // has tells whether the aggregate holds the resource.
@@ -66,6 +68,9 @@ func keepServerState(kind *rootKind, before, after fields) fields {
 		if v, ok := properties(before)[key]; ok {
 			after = with(after, "properties", with(properties(after), key, v))
 		}
+	}
+	if kind == instanceKind {
+		after = keepInstanceAddresses(before, after)
 	}
 	if kind.configs != nil {
 		after = keepPrivateAddresses(kind.configs, before, after)

@@ -185,6 +185,11 @@ func (e *Emulator) clean(id resourceID, body fields) fields {
 		props[k.collection] = array(list)
 	}
 	body["properties"] = props
+	if id.root == instanceKind {
+		body = withConfigs(without(body, "instanceId"), func(_ string, c fields) fields {
+			return with(c, "properties", without(properties(c), "privateIPAddress"))
+		})
+	}
 	return body
 }
 

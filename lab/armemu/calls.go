@@ -92,7 +92,7 @@ func (l *callLog) newest() []Call {
 
 func (s *Stats) count(c Call) {
 	s.Calls++
-	counters := map[Kind]*int{KindGet: &s.Reads, KindList: &s.Reads, KindPut: &s.Writes, KindPatch: &s.Writes, KindDelete: &s.Deletes, KindPoll: &s.Polls}
+	counters := map[Kind]*int{KindGet: &s.Reads, KindList: &s.Reads, KindPut: &s.Writes, KindPatch: &s.Writes, KindAction: &s.Writes, KindDelete: &s.Deletes, KindPoll: &s.Polls}
 	if n := counters[c.Kind]; n != nil {
 		*n++
 	}

@@ -48,7 +48,9 @@ func computePolicy(r route) string {
 	switch {
 	case r.kind == KindDelete:
 		return "Delete" + of
-	case r.kind != KindPut:
+	case r.kind == KindAction:
+		return of + "Actions"
+	case r.kind != KindPut && r.kind != KindPatch:
 		return "Get" + of
 	case r.id.root == scaleSetKind:
 		return "Create" + of

@@ -142,7 +142,7 @@ func (e *Emulator) programmed(id resourceID, at time.Time) {
 		e.flows.note(e.flowRules(e.aggregates[id.rootKey()], id.key()), at)
 	case id.root == loadBalancerKind:
 		e.flows.follow(id.rootKey()+"/", e.flowRules(e.aggregates[id.rootKey()], ""), at)
-	case id.root == networkInterfaceKind: // it may have joined or left any pool
+	case id.root == networkInterfaceKind || id.root == instanceKind || id.root == scaleSetKind: // it may have joined or left any pool
 		e.flows.follow("/", e.allRules(), at)
 	}
 }

@@ -4,6 +4,10 @@ package armemu
 
 import (
 	"cmp"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 )
@@ -40,4 +44,138 @@ func (e *Emulator) removeBelow(set resourceID) {
 		e.endRunning(agg, "the scale set is deleted")
 		delete(e.aggregates, agg.id.key())
 	}
+}
+
+// notActive is what names a machine that a scale set does not have.
+func notActive(id string) *Problem {
+	return &Problem{
+		Status: http.StatusBadRequest, Code: "InvalidParameter",
+		Message: fmt.Sprintf("The provided instanceId %s is not an active Virtual Machine Scale Set VM instanceId.", id),
+	}
+}
+
+// showInstance adds what is known of a machine by its scale set, and takes away the addresses
+// of its interfaces: those are the interfaces' to show.
+func (e *Emulator) showInstance(agg *aggregate, out, props fields) {
+	out["instanceId"] = agg.id.name
+	props["latestModelApplied"] = e.latestModel(agg)
+	if _, given := props[profileOfOne]; given {
+		props[profileOfOne] = mapConfigs(object(props, profileOfOne), func(_ string, c fields) fields {
+			return with(c, "properties", without(properties(c), "privateIPAddress"))
+		})
+	}
+}
+
+// latestModel tells whether a machine has the model that its scale set has.
+func (e *Emulator) latestModel(agg *aggregate) bool {
+	parent, _ := agg.id.above()
+	set := e.aggregates[parent.key()]
+	return set != nil && agg.model == modelOf(set.body)
+}
+
+// mapConfigs returns a network profile in which f has replaced each IP configuration.
+func mapConfigs(profile fields, f func(nic string, config fields) fields) fields {
+	list := objects(profile, nicsOfProfile)
+	if len(list) == 0 {
+		return profile
+	}
+	for i, nic := range list {
+		configs := objects(properties(nic), ipConfigKind.collection)
+		if len(configs) == 0 {
+			continue
+		}
+		for j, c := range configs {
+			configs[j] = f(text(nic, "name"), c)
+		}
+		list[i] = with(nic, "properties", with(properties(nic), ipConfigKind.collection, array(configs)))
+	}
+	return with(profile, nicsOfProfile, array(list))
+}
+
+// memberConfigs are the IP configurations of a scale set's machine by their ids.
+func memberConfigs(id string, props fields) iter.Seq2[string, fields] {
+	return func(yield func(string, fields) bool) {
+		for _, nic := range objects(object(props, profileOfOne), nicsOfProfile) {
+			for _, c := range objects(properties(nic), ipConfigKind.collection) {
+				if !yield(id+"/networkInterfaces/"+text(nic, "name")+"/"+ipConfigKind.collection+"/"+text(c, "name"), properties(c)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// withConfigs returns the body of a scale set's machine in which f has replaced each IP
+// configuration.
+func withConfigs(body fields, f func(nic string, config fields) fields) fields {
+	profile := object(properties(body), profileOfOne)
+	if profile == nil {
+		return body
+	}
+	return with(body, "properties", with(properties(body), profileOfOne, mapConfigs(profile, f)))
+}
+
+// keepInstanceAddresses: an IP configuration keeps its address as long as it stays in its subnet.
+func keepInstanceAddresses(before, after fields) fields {
+	had := map[string]fields{}
+	for id, props := range memberConfigs("", properties(before)) {
+		had[id] = props
+	}
+	return withConfigs(after, func(nic string, c fields) fields {
+		props := properties(c)
+		was := had["/networkInterfaces/"+nic+"/"+ipConfigKind.collection+"/"+text(c, "name")]
+		addr := text(was, "privateIPAddress")
+		if addr == "" || reference(was, "subnet") != reference(props, "subnet") || versionOf(was) != versionOf(props) {
+			return c
+		}
+		return with(c, "properties", with(props, "privateIPAddress", addr))
+	})
+}
+
+// allocateInstance gives every IP configuration of a scale set's machine without an address
+// the lowest free one of its subnet.
+func (e *Emulator) allocateInstance(id resourceID, body fields) fields {
+	var own []fields
+	for _, props := range memberConfigs("", properties(body)) {
+		own = append(own, fields{"properties": props})
+	}
+	taken := map[string]map[netip.Addr]bool{}
+	return withConfigs(body, func(_ string, c fields) fields {
+		props := properties(c)
+		subnet := reference(props, "subnet")
+		if subnet == "" || text(props, "privateIPAddress") != "" {
+			return c
+		}
+		if taken[subnet] == nil {
+			taken[subnet] = e.privateTaken(id, subnet, own)
+		}
+		addr := firstUsable(e.subnetPrefix(subnet, versionOf(props)), taken[subnet])
+		if !addr.IsValid() {
+			return c
+		}
+		taken[subnet][addr] = true
+		return with(c, "properties", with(props, "privateIPAddress", addr.String()))
+	})
+}
+
+// whole is a resource as a snapshot has it: with what an answer does not show.
+func (e *Emulator) whole(agg *aggregate) fields {
+	out := e.shown(agg, agg.id, "")
+	props := properties(out)
+	for _, key := range []string{profileOfOne, instanceView} {
+		if v, given := properties(agg.body)[key]; given {
+			props[key] = v
+		}
+	}
+	return out
+}
+
+// installModel: a machine that was put is up to date unless its body says otherwise.
+func (e *Emulator) installModel(agg *aggregate, body fields) {
+	parent, below := agg.id.above()
+	if !below || properties(body)["latestModelApplied"] == false {
+		agg.model = ""
+		return
+	}
+	agg.model = modelOf(e.aggregates[parent.key()].body)
 }

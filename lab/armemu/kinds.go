@@ -138,7 +138,8 @@ var (
 	}
 	virtualMachineKind = &rootKind{
 		namespace: compute, collection: "virtualMachines", operation: "VirtualMachine", scope: ScopeVirtualMachine,
-		put: machine, delete: machine,
+		kept: []string{instanceView},
+		put:  machine, delete: machine,
 	}
 	scaleSetKind = &rootKind{
 		namespace: compute, collection: "virtualMachineScaleSets", operation: "VMScaleSet", scope: ScopeScaleSet,
@@ -146,6 +147,7 @@ var (
 	}
 	instanceKind = &rootKind{
 		namespace: compute, collection: "virtualMachines", parent: scaleSetKind, operation: "VMScaleSetVM", scope: ScopeScaleSetVM,
+		derived: []string{"latestModelApplied"}, kept: []string{instanceView},
 		put: instance, delete: instance,
 	}
 	roots = []*rootKind{

@@ -40,13 +40,14 @@ type spread struct{ median, p90, most float64 }
 // Operations that do not take as long as their type alone says. Of the medians, which polls
 // bound from below and above, each is the middle.
 var (
-	programmed = spread{27, 72, 142}   // a load balancer whose members have to be told
-	unmanned   = spread{3, 4, 4}       // a load balancer with addresses that no machine has
-	instant    = spread{}              // a load balancer without members
-	attached   = spread{41.5, 72, 198} // a network interface that a machine has
-	removed    = spread{5, 9, 10}      // a DELETE in Microsoft.Network
-	machine    = spread{40, 108, 198}  // a machine of its own
-	instance   = spread{15, 30, 30}    // a machine of a scale set
+	programmed = spread{27, 72, 142}    // a load balancer whose members have to be told
+	unmanned   = spread{3, 4, 4}        // a load balancer with addresses that no machine has
+	instant    = spread{}               // a load balancer without members
+	attached   = spread{41.5, 72, 198}  // a network interface that a machine has
+	removed    = spread{5, 9, 10}       // a DELETE in Microsoft.Network
+	machine    = spread{40, 108, 198}   // a machine of its own
+	instance   = spread{15, 30, 30}     // a machine of a scale set
+	upgraded   = spread{45.5, 108, 198} // machines of a scale set that take its model
 )
 
 // members are what the pools of a load balancer hold.

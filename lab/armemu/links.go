@@ -71,13 +71,8 @@ func (l *links) read(id resourceID, body fields) {
 
 // readInstance reads the interfaces that a scale set's machine describes itself.
 func (l *links) readInstance(id string, props fields) {
-	for _, nic := range objects(object(props, "networkProfileConfiguration"), "networkInterfaceConfigurations") {
-		for _, c := range objects(properties(nic), ipConfigKind.collection) {
-			config := id + "/networkInterfaces/" + text(nic, "name") + "/" + ipConfigKind.collection + "/" + text(c, "name")
-			for _, pool := range objects(properties(c), nicPools) {
-				note(l.pool, strings.ToLower(text(pool, "id")), config)
-			}
-		}
+	for config, c := range memberConfigs(id, props) {
+		l.readConfig(config, c)
 	}
 }
 

@@ -139,14 +139,29 @@ func (e *Emulator) forgetEntry(pool, nic string) {
 func (e *Emulator) ipOf(entry fields) netip.Addr {
 	ip := text(properties(entry), "ipAddress")
 	if ip == "" {
-		nic, config, _ := strings.Cut(nicOf(entry), "/"+strings.ToLower(ipConfigKind.collection)+"/")
-		if agg := e.aggregates[nic]; agg != nil {
-			list := objects(properties(agg.body), ipConfigKind.collection)
-			if i := indexByName(list, config); i >= 0 {
-				ip = text(properties(list[i]), "privateIPAddress")
-			}
-		}
+		ip = text(e.configOf(nicOf(entry)), "privateIPAddress")
 	}
 	addr, _ := netip.ParseAddr(ip)
 	return addr.Unmap()
+}
+
+// configOf returns the properties of a modelled IP configuration by its id in lower case, of a
+// network interface or of a scale set's machine; nil if it is not known.
+func (e *Emulator) configOf(id string) fields {
+	nic, config, _ := strings.Cut(id, "/"+strings.ToLower(ipConfigKind.collection)+"/")
+	if agg := e.aggregates[nic]; agg != nil {
+		list := objects(properties(agg.body), ipConfigKind.collection)
+		if i := indexByName(list, config); i >= 0 {
+			return properties(list[i])
+		}
+	}
+	machine, _, _ := strings.Cut(id, "/networkinterfaces/")
+	if agg := e.aggregates[machine]; agg != nil {
+		for known, props := range memberConfigs(machine, properties(agg.body)) {
+			if sameName(known, id) {
+				return props
+			}
+		}
+	}
+	return nil
 }

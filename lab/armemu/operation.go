@@ -32,6 +32,7 @@ type operation struct {
 	target   resourceID
 	remove   bool
 	before   fields // root body that a failure brings back; nil on create
+	rolls    []roll // of machines of a scale set, that are still to come
 	deadline time.Time
 	stuck    bool
 	status   string
@@ -51,14 +52,17 @@ func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 		id: e.guid(), name: operationName(p.id, p.on), target: p.id, remove: p.on == KindDelete,
 		before: p.before, status: opInProgress, pollAfter: e.pollsAfter(p.id, p.on, agg.state == "", p.root),
 	}
-	op.query = signature(op.id)
+	op.query = signature(p.id.root.namespace, op.id)
 	e.cancelRunning(agg, op)
 	if f := x.fault; f != nil {
 		op.stuck, op.polls, op.keep = f.Operation.stuck(), f.polls(), f.Applied
 		op.problem = f.Operation.failure()
 	}
+	if op.problem == nil {
+		op.problem = e.startTenantUpdate(p)
+	}
 	m := max(e.membersOf(p.id, p.before), e.membersOf(p.id, p.root))
-	machines := len(e.index().nic[p.id.rootKey()]) > 0
+	machines := len(e.hosts(p.id)) > 0
 	if doneAtOnce(p, agg.state, m, machines) && !op.stuck && op.problem == nil {
 		op.status = opSucceeded
 	}
@@ -70,7 +74,11 @@ func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 		agg.state = stateSucceeded
 	} else {
 		agg.op, agg.state = op, stateUpdating
-		op.deadline = x.now.Add(e.latency(spreadOf(p.id, p.on, e.opts.Latency, m, machines)))
+		took := spreadOf(p.id, p.on, e.opts.Latency, m, machines)
+		if p.action != nil {
+			took = p.action.takes
+		}
+		op.deadline = x.now.Add(e.latency(took))
 	}
 	if op.remove {
 		agg.state = stateDeleting
@@ -92,6 +100,7 @@ func (e *Emulator) cancelRunning(agg *aggregate, by *operation) {
 		Message: fmt.Sprintf("Operation %s (%s) was canceled and superseded by operation %s (%s).",
 			run.name, run.id, by.name, by.id),
 	}}}
+	e.endRolls(run)
 	e.forgetRunning(run)
 }
 
@@ -118,6 +127,7 @@ func (e *Emulator) settle(now time.Time) {
 	due := slices.DeleteFunc(slices.Clone(e.running), func(op *operation) bool { return op.stuck || now.Before(op.deadline) })
 	slices.SortStableFunc(due, func(a, b *operation) int { return a.deadline.Compare(b.deadline) })
 	for _, op := range due {
+		e.rollUntil(op.deadline)
 		if op.status != opInProgress {
 			continue // ended with another that was due
 		}
@@ -148,7 +158,11 @@ func (e *Emulator) settle(now time.Time) {
 		e.retag(agg)
 		e.changed(op.target, op.before, agg.body)
 		e.programmed(op.target, op.deadline)
+		if op.status == opSucceeded && !op.remove {
+			e.resize(agg, op.deadline)
+		}
 	}
+	e.rollUntil(now)
 }
 
 // operationURL is absolute, as the SDKs require, and leads back to wherever the
@@ -222,8 +236,11 @@ func (e *Emulator) poll(x *exchange) *Problem {
 // operationName is what Azure calls an operation, e.g. PutLoadBalancerOperation.
 func operationName(id resourceID, kind Kind) string {
 	verb, what := "Put", id.root.operation
-	if kind == KindDelete {
+	switch kind {
+	case KindDelete:
 		verb = "Delete"
+	case KindAction:
+		verb = "Post"
 	}
 	if id.child != nil {
 		what = id.child.operation
@@ -232,9 +249,13 @@ func operationName(id resourceID, kind Kind) string {
 }
 
 // signature are the parameters of an operation's URL that are nobody's business.
-func signature(id string) url.Values {
+func signature(namespace, id string) url.Values {
 	query := url.Values{}
-	for _, name := range []string{"t", "c", "s", "h"} {
+	names := []string{"t", "c", "s", "h"}
+	if namespace == compute {
+		names = append(names, "p")
+	}
+	for _, name := range names {
 		sum := sha256.Sum256([]byte(name + id))
 		query.Set(name, base64.RawURLEncoding.EncodeToString(sum[:]))
 	}

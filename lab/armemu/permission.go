@@ -100,6 +100,8 @@ func (x *exchange) asks() []asked {
 		return []asked{{r.id.typeName() + "/read", r.id.String()}}
 	case KindDelete:
 		return []asked{{r.id.typeName() + "/delete", r.id.String()}}
+	case KindAction:
+		return []asked{{r.id.typeName() + "/" + r.action.permission + "/action", r.id.String()}}
 	case KindPatch:
 		return []asked{{r.id.typeName() + "/write", r.id.String()}}
 	case KindPut:

@@ -188,7 +188,10 @@ func (e *Emulator) find(x *exchange) *Problem {
 	case KindGet:
 		x.done = true
 		return e.get(x)
-	case KindPatch:
+	case KindPatch, KindAction:
+		if parent, below := r.id.above(); below && e.aggregates[parent.key()] == nil {
+			return missing(parent)
+		}
 		if e.aggregates[r.id.rootKey()] == nil {
 			return missing(r.id)
 		}
@@ -220,7 +223,7 @@ func (e *Emulator) get(x *exchange) *Problem {
 	if agg == nil || !agg.has(x.route.id) {
 		return missing(x.route.id)
 	}
-	x.status, x.body = http.StatusOK, agg.render(x.route.id, e.index())
+	x.status, x.body = http.StatusOK, e.shown(agg, x.route.id, x.req.URL.Query().Get("$expand"))
 	x.header.Set("Etag", agg.etag)
 	return nil
 }
@@ -229,6 +232,10 @@ func (e *Emulator) list(x *exchange) *Problem {
 	r := x.route
 	values := []any{}
 	parent, below := r.id.above()
+	of, problem := listed(r, x.req.URL.Query().Get("$filter"))
+	if problem != nil {
+		return problem
+	}
 	switch {
 	case r.list != nil:
 		agg := e.aggregates[r.id.rootKey()]
@@ -242,13 +249,13 @@ func (e *Emulator) list(x *exchange) *Problem {
 		return missing(parent)
 	case below:
 		for _, agg := range e.instancesOf(parent) {
-			values = append(values, agg.render(agg.id, e.index()))
+			values = append(values, e.shown(agg, agg.id, ""))
 		}
 	default:
 		for _, agg := range e.sorted() {
 			if agg.id.root == r.id.root && sameName(agg.id.subscription, r.id.subscription) &&
-				(r.id.group == "" || sameName(agg.id.group, r.id.group)) {
-				values = append(values, agg.render(agg.id, e.index()))
+				(r.id.group == "" || sameName(agg.id.group, r.id.group)) && of(agg) {
+				values = append(values, e.shown(agg, agg.id, ""))
 			}
 		}
 	}
@@ -289,7 +296,10 @@ func (e *Emulator) write(x *exchange) *Problem {
 			Message: fmt.Sprintf("The request content size exceeds the maximum size of %d bytes.", maxBody),
 		}
 	}
-	if x.route.kind == KindPatch {
+	switch {
+	case x.route.kind == KindAction:
+		return e.act(x)
+	case x.route.kind == KindPatch && x.route.namespace == network:
 		return e.patch(x)
 	}
 	p, problem := e.propose(x)
@@ -298,6 +308,9 @@ func (e *Emulator) write(x *exchange) *Problem {
 	}
 	if problem == nil {
 		problem = e.refuseUnprovisioned(p)
+	}
+	if problem == nil {
+		problem = e.refuseBusyMachine(p)
 	}
 	if problem == nil {
 		problem = e.commit(x, p)

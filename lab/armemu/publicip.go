@@ -62,6 +62,8 @@ func (e *Emulator) allocate(id resourceID, root fields) fields {
 		}
 	case id.root.configs != nil:
 		return e.allocatePrivate(id, root)
+	case id.root == instanceKind:
+		return e.allocateInstance(id, root)
 	}
 	return root
 }

@@ -85,15 +85,16 @@ const (
 	KindGet    Kind = "get"
 	KindList   Kind = "list"
 	KindPut    Kind = "put"
-	KindPatch  Kind = "patch" // of tags
+	KindPatch  Kind = "patch" // of tags, or of a scale set's or machine's model
 	KindDelete Kind = "delete"
-	KindPoll   Kind = "poll" // of a long-running operation
+	KindAction Kind = "action" // a POST, such as manualupgrade
+	KindPoll   Kind = "poll"   // of a long-running operation
 	KindOther  Kind = "other"
 )
 
 // Kinds lists every kind.
 func Kinds() []Kind {
-	return []Kind{KindGet, KindList, KindPut, KindPatch, KindDelete, KindPoll, KindOther}
+	return []Kind{KindGet, KindList, KindPut, KindPatch, KindDelete, KindAction, KindPoll, KindOther}
 }
 
 // A route is a parsed request path.
@@ -103,6 +104,7 @@ type route struct {
 	namespace    string
 	id           resourceID // of the resource, or of the parent whose children are listed
 	list         *childKind // children listed; nil lists roots of id.root
+	action       *action    // asked for by a POST
 	operation    string     // operation polled
 	result       bool       // polled by Location rather than Azure-AsyncOperation
 	about        about      // what it leads to if it is Resource Manager's own
@@ -115,7 +117,7 @@ func (r route) resource() string {
 		return r.groupID()
 	case r.about != aResource:
 		return ""
-	case r.kind == KindGet || r.kind == KindPut || r.kind == KindPatch || r.kind == KindDelete:
+	case r.kind == KindGet || r.kind == KindPut || r.kind == KindPatch || r.kind == KindDelete || r.kind == KindAction:
 		return r.id.String()
 	}
 	return ""
@@ -195,12 +197,12 @@ func (r *route) under(method string, seg []string) {
 	r.id.name = seg[1]
 	switch len(seg) {
 	case 2:
-		allowed := []Kind{KindGet, KindPut, KindDelete}
-		if r.namespace == network {
-			allowed = append(allowed, KindPatch)
-		}
-		r.byMethod(method, allowed...)
+		r.byMethod(method, KindGet, KindPut, KindDelete, KindPatch)
 	case 3, 4:
+		if r.action = actionOn(r.id.root, seg[2]); r.action != nil && len(seg) == 3 {
+			r.byMethod(method, KindAction)
+			return
+		}
 		if below := rootByCollection(r.namespace, r.id.root, seg[2]); below != nil {
 			r.below(method, below, seg[3:])
 			return
@@ -217,6 +219,12 @@ func (r *route) under(method string, seg []string) {
 		}
 		r.id = r.id.withChild(child, seg[3])
 		r.byMethod(method, KindGet, KindPut, KindDelete)
+	case 5:
+		if below := rootByCollection(r.namespace, r.id.root, seg[2]); below != nil && actionOn(below, seg[4]) != nil {
+			r.below(method, below, seg[3:])
+			return
+		}
+		fallthrough
 	default:
 		r.problem = r.unknownType(strings.Join(seg, "/"))
 	}
@@ -230,6 +238,11 @@ func (r *route) below(method string, kind *rootKind, rest []string) {
 		return
 	}
 	r.id.name = rest[0]
+	if len(rest) > 1 {
+		r.action = actionOn(kind, rest[1])
+		r.byMethod(method, KindAction)
+		return
+	}
 	r.byMethod(method, KindGet, KindPut, KindDelete)
 }
 
@@ -243,6 +256,8 @@ func (r *route) byMethod(method string, allowed ...Kind) {
 			want = http.MethodPatch
 		case KindDelete:
 			want = http.MethodDelete
+		case KindAction:
+			want = http.MethodPost
 		}
 		if method == want {
 			r.kind = k

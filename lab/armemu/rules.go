@@ -60,8 +60,9 @@ type proposal struct {
 	e      *Emulator
 	id     resourceID
 	on     Kind
-	before fields // root body that the write builds on; nil when there is none
-	root   fields // root body as it would be
+	action *action // if on is KindAction
+	before fields  // root body that the write builds on; nil when there is none
+	root   fields  // root body as it would be
 	// sent is the body of the request as it would be stored if all of it were taken.
 	sent fields
 	// lists says that a pool's body has a list of addresses, an empty one too.

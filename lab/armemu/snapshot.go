@@ -78,6 +78,7 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 	}
 	etag, guid := text(body, "etag"), text(properties(body), "resourceGuid")
 	before := agg.body
+	e.installModel(agg, body)
 	agg.body = signed(before, e.installed(parsed, before, body), "")
 	e.changed(parsed, before, agg.body)
 	e.programmed(parsed, time.Now())
@@ -127,7 +128,7 @@ func (e *Emulator) Get(id string) (json.RawMessage, bool) {
 	if agg == nil || !agg.has(parsed) {
 		return nil, false
 	}
-	return encode(agg.render(parsed, e.index())), true
+	return encode(e.shown(agg, parsed, "")), true
 }
 
 // Snapshot returns all resources as JSON: an array of {"id", "body"} in the
@@ -139,7 +140,7 @@ func (e *Emulator) Snapshot() []byte {
 	e.settle(time.Now())
 	all := e.storedGroups()
 	for _, agg := range e.sorted() {
-		all = append(all, stored{ID: agg.id.String(), Body: encode(agg.render(agg.id, e.index()))})
+		all = append(all, stored{ID: agg.id.String(), Body: encode(e.whole(agg))})
 	}
 	return encode(all)
 }

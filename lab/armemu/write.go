@@ -30,6 +30,9 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		return p, nil
 	}
 	body, err := x.object()
+	if err == nil && p.on == KindPatch { // of Compute: a write of what it comes to
+		p.on, body = KindPut, merged(p.before, body)
+	}
 	if err == nil {
 		err = checkShape(id, body)
 	}
@@ -65,10 +68,8 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 	id := x.route.id
 	agg := e.aggregates[id.rootKey()]
-	if agg != nil {
-		if problem := e.refuseOverlap(x, agg); problem != nil {
-			return problem
-		}
+	if problem := e.refuseConcurrent(x, agg); problem != nil {
+		return problem
 	}
 	x.status = http.StatusCreated
 	if agg != nil && agg.has(id) {
@@ -85,6 +86,7 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 	e.give(id, p.root)
 	p.root = signed(p.before, p.root, x.caller)
 	op := e.start(x, agg, p)
+	e.follow(op, e.planRolls(op, p))
 	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
 	announce(x, op)
 	if op.remove {
@@ -94,7 +96,7 @@ func (e *Emulator) commit(x *exchange, p *proposal) *Problem {
 	if id.root.namespace == compute {
 		x.header.Set("Etag", agg.etag)
 	}
-	x.body = agg.render(id, e.index())
+	x.body = e.shown(agg, id, "")
 	return nil
 }
 
@@ -109,7 +111,7 @@ func announce(x *exchange, op *operation) {
 	if op.status == opInProgress {
 		x.header.Set("Retry-After", wholeSeconds(op.pollAfter))
 	}
-	if op.remove {
+	if op.remove || x.route.kind == KindAction {
 		x.header.Set("Location", operationURL(x, op, "operationResults"))
 	}
 }
@@ -160,15 +162,20 @@ func (e *Emulator) refuseUnprovisioned(p *proposal) *Problem {
 			if agg == nil || agg.state == stateSucceeded {
 				continue
 			}
-			return &Problem{
-				Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
-				Details: []Detail{{
-					Code: "ReferencedResourceNotProvisioned",
-					Message: fmt.Sprintf("Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state and the last operation that updated/is updating the resource is %s.",
-						agg.id, p.id, agg.state, agg.last),
-				}},
-			}
+			return unprovisioned(agg, p.id)
 		}
 	}
 	return nil
+}
+
+// unprovisioned is what a write meets that needs another resource which is not Succeeded.
+func unprovisioned(agg *aggregate, by resourceID) *Problem {
+	return &Problem{
+		Status: http.StatusTooManyRequests, Code: "RetryableError", Message: "A retryable error occurred.",
+		Details: []Detail{{
+			Code: "ReferencedResourceNotProvisioned",
+			Message: fmt.Sprintf("Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state and the last operation that updated/is updating the resource is %s.",
+				agg.id, by, agg.state, agg.last),
+		}},
+	}
 }

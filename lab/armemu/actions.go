@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// An action is what a POST below a resource asks for.
+type action struct {
+	name string // as in the path, e.g. manualupgrade; case does not matter
+	// permission is its name in the action that the caller has to be allowed.
+	permission string
+	takes      spread
+	// plan is the proposal of it, and which machines of a scale set take part.
+	plan func(e *Emulator, agg *aggregate, body fields) (root fields, machines []*aggregate, problem *Problem)
+}
+
+// The actions. That a machine of a scale set is stopped and started by itself is documented,
+// as are all of them.
+var (
+	manualUpgrade = &action{name: "manualupgrade", permission: "manualUpgrade", takes: upgraded, plan: (*Emulator).planUpgrade}
+	deallocate    = &action{name: "deallocate", permission: "deallocate", takes: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
+		return withPower(agg.body, powerDeallocated), nil, nil
+	}}
+	startMachine = &action{name: "start", permission: "start", takes: machine, plan: func(_ *Emulator, agg *aggregate, _ fields) (fields, []*aggregate, *Problem) {
+		return withPower(agg.body, powerRunning), nil, nil
+	}}
+)
+
+// actionOn returns the action of that name on resources of a type; nil if there is none.
+func actionOn(kind *rootKind, name string) *action {
+	var all []*action
+	switch kind {
+	case scaleSetKind:
+		all = []*action{manualUpgrade}
+	case virtualMachineKind, instanceKind:
+		all = []*action{deallocate, startMachine}
+	}
+	i := slices.IndexFunc(all, func(a *action) bool { return strings.EqualFold(a.name, name) })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// act accepts an action: 202, with an operation and a result to poll.
+func (e *Emulator) act(x *exchange) *Problem {
+	agg := e.aggregates[x.route.id.rootKey()]
+	body := fields{}
+	if len(x.payload) > 0 {
+		var err error
+		if body, err = x.object(); err != nil {
+			return badJSON(err)
+		}
+	}
+	root, machines, problem := x.route.action.plan(e, agg, body)
+	if problem == nil {
+		problem = e.refuseConcurrent(x, agg)
+	}
+	if problem != nil {
+		return problem
+	}
+	p := &proposal{e: e, id: agg.id, on: KindAction, action: x.route.action, before: agg.body, root: root}
+	op := e.start(x, agg, p)
+	e.follow(op, []roll{{at: op.deadline, machines: keysOf(machines)}})
+	x.call.Operation, x.call.EtagAfter = op.id, agg.etag
+	announce(x, op)
+	x.status = http.StatusAccepted
+	return nil
+}
+
+// refuseConcurrent is what a write or an action meets while another runs. Of a scale set and
+// its machines Compute refuses it, whatever else overlaps; two machines are two.
+func (e *Emulator) refuseConcurrent(x *exchange, agg *aggregate) *Problem {
+	id := x.route.id
+	if x.route.kind == KindDelete || id.root != scaleSetKind && id.root != instanceKind {
+		if agg == nil {
+			return nil
+		}
+		return e.refuseOverlap(x, agg)
+	}
+	busy := agg != nil && agg.op != nil
+	if parent, below := id.above(); below {
+		busy = busy || e.aggregates[parent.key()].op != nil
+	}
+	for _, machine := range e.instancesOf(id) {
+		busy = busy || machine.op != nil
+	}
+	if !busy {
+		return nil
+	}
+	return &Problem{
+		Status: http.StatusConflict, Code: "Conflict",
+		Message: "The request failed due to conflict with a concurrent request. To resolve it, please refer to https://aka.ms/activitylog to get more details on the conflicting requests.",
+	}
+}
+
+// instanceIDs reads the machines that an action names: all of them by "*".
+func (e *Emulator) instanceIDs(set resourceID, body fields) ([]*aggregate, *Problem) {
+	list, ok := body["instanceIds"].([]any)
+	if !ok || len(list) == 0 {
+		return nil, badJSON(errors.New("instanceIds: want an array of numbers of machines as strings, or of \"*\""))
+	}
+	all := e.instancesOf(set)
+	if slices.Equal(list, []any{"*"}) {
+		return all, nil
+	}
+	var named []*aggregate
+	for _, v := range list {
+		id, _ := v.(string)
+		i := slices.IndexFunc(all, func(a *aggregate) bool { return a.id.name == id })
+		if i < 0 {
+			return nil, notActive(id)
+		}
+		named = append(named, all[i])
+	}
+	return named, nil
+}

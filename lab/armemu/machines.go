@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// What a machine is doing decides what becomes of its network interface.
+
+const (
+	instanceView     = "instanceView"
+	powerState       = "PowerState/"
+	powerRunning     = powerState + "running"
+	powerDeallocated = powerState + "deallocated"
+)
+
+// statuses are those of the instance view of a machine, which is stored if somebody has
+// stopped it, or a seed says so.
+func statuses(body fields) []fields {
+	return objects(object(properties(body), instanceView), "statuses")
+}
+
+func withPower(body fields, state string) fields {
+	list := slices.DeleteFunc(statuses(body), func(s fields) bool { return strings.HasPrefix(text(s, "code"), powerState) })
+	list = append(list, fields{"code": state})
+	return with(body, "properties", with(properties(body), instanceView, with(object(properties(body), instanceView), "statuses", array(list))))
+}
+
+// deallocated tells whether a machine has given back its place.
+func deallocated(body fields) bool {
+	return slices.ContainsFunc(statuses(body), func(s fields) bool { return sameName(text(s, "code"), powerDeallocated) })
+}
+
+// hosts are the machines that have a network interface and a place in the datacenter, so that
+// a change of it has to be programmed there.
+func (e *Emulator) hosts(nic resourceID) (hosts []*aggregate) {
+	for _, id := range e.index().nic[nic.rootKey()] {
+		if agg := e.aggregates[strings.ToLower(id)]; agg != nil && !deallocated(agg.body) {
+			hosts = append(hosts, agg)
+		}
+	}
+	return hosts
+}
+
+// refuseBusyMachine: a network interface waits for the machine that is being made or changed.
+func (e *Emulator) refuseBusyMachine(p *proposal) *Problem {
+	if p.on != KindPut || p.id.root != networkInterfaceKind {
+		return nil
+	}
+	for _, agg := range e.hosts(p.id) {
+		if agg.op != nil && !agg.op.remove {
+			return unprovisioned(agg, p.id)
+		}
+	}
+	return nil
+}
+
+// startTenantUpdate is why a change of a network interface fails whose machine is being deleted.
+func (e *Emulator) startTenantUpdate(p *proposal) *Problem {
+	if p.on != KindPut || p.id.root != networkInterfaceKind {
+		return nil
+	}
+	for _, agg := range e.hosts(p.id) {
+		if agg.op != nil && agg.op.remove {
+			return &Problem{Status: http.StatusConflict, Code: "OperationNotAllowed", Message: fmt.Sprintf(
+				"Operation 'startTenantUpdate' is not allowed on VM '%s' since the VM is marked for deletion. You can only retry the Delete operation (or wait for an ongoing one to complete).",
+				agg.id.name)}
+		}
+	}
+	return nil
+}
+
+// shown is a resource as an answer has it. The instance view of a machine is there if the
+// request asks for it; what the emulator keeps of a scale set's machine is not.
+func (e *Emulator) shown(agg *aggregate, id resourceID, expand string) fields {
+	out := agg.render(id, e.index())
+	if agg.id.root != virtualMachineKind && agg.id.root != instanceKind {
+		return out
+	}
+	props := maps.Clone(properties(out))
+	if agg.id.root == instanceKind {
+		e.showInstance(agg, out, props)
+	}
+	delete(props, instanceView)
+	if strings.EqualFold(expand, instanceView) {
+		view := agg.body
+		if !slices.ContainsFunc(statuses(view), func(s fields) bool { return strings.HasPrefix(text(s, "code"), powerState) }) {
+			view = withPower(view, powerRunning)
+		}
+		props[instanceView] = properties(view)[instanceView]
+	}
+	out["properties"] = props
+	return out
+}

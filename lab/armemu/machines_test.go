@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const vmID = computeGroup + "/virtualMachines/vm"
+
+// What a machine is doing decides what becomes of a write of its network interface.
+func TestMachinesHoldUpTheirInterfaces(t *testing.T) {
+	inPool, vm := nic(userPool("p")), `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`nic"}]}}}`
+	for _, tt := range []struct {
+		what, method, path, body string
+		settled                  bool // the machine's own operation is over
+		status                   int
+		code, state, ends        string
+	}{
+		{what: "nothing", status: 200, state: "Updating", ends: "Succeeded"},
+		{what: "it is being changed", method: http.MethodPut, body: vm, status: 429, code: "RetryableError"},
+		{what: "it is being started", method: http.MethodPost, path: "/start", status: 429, code: "RetryableError"},
+		{what: "it is being deleted", method: http.MethodDelete, status: 200, state: "Updating", ends: "Failed"},
+		{what: "it is deallocated", method: http.MethodPost, path: "/deallocate", settled: true, status: 200, state: "Succeeded"},
+		{what: "it is started", method: http.MethodPost, path: "/start", settled: true, status: 200, state: "Updating", ends: "Succeeded"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
+			withInterface(t, emu)
+			put(t, emu, vmID, vm)
+			if tt.method != "" {
+				accepted(t, send(t, emu, tt.method, vmID+tt.path+computeAPI, tt.body))
+			}
+			if tt.settled {
+				time.Sleep(time.Hour)
+			}
+			a := send(t, emu, http.MethodPut, nics+"nic", strings.Replace(inPool, `"location"`, `"tags":{"a":"b"},"location"`, 1))
+			if a.status != tt.status || a.code() != tt.code || a.state() != tt.state {
+				t.Fatalf("%s: %d %s", tt.what, a.status, a.raw)
+			}
+			if tt.code != "" && !strings.Contains(a.raw, vmID+" used by resource "+nics+"nic is not in Succeeded state") {
+				t.Errorf("%s: %s", tt.what, a.raw)
+			}
+			time.Sleep(time.Hour)
+			if tt.ends == "" {
+				return
+			}
+			poll := send(t, emu, http.MethodGet, a.header.Get("Azure-AsyncOperation"), "")
+			if poll.text("status") != tt.ends || tt.ends == "Failed" && !strings.Contains(poll.raw, "marked for deletion") {
+				t.Errorf("%s: %s", tt.what, poll.raw)
+			}
+		})
+	}
+}
+
+// The instance view is shown to who asks for it. A seed may have one; a write has not.
+func TestInstanceView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
+		put(t, emu, vmID, `{"location":"eastus","properties":{"instanceView":{"statuses":[{"code":"ProvisioningState/succeeded"},{"code":"PowerState/deallocated"}]}}}`)
+		put(t, emu, setID, `{"location":"eastus"}`)
+		put(t, emu, instanceID("0"), `{"location":"eastus"}`)
+		sees := func(id, state string) {
+			t.Helper()
+			if a := send(t, emu, http.MethodGet, id+computeAPI+"&$expand=instanceView", ""); strings.Count(a.raw, "PowerState/") != 1 || !strings.Contains(a.raw, "PowerState/"+state) {
+				t.Errorf("want %s: %s", state, a.raw)
+			}
+			if a := send(t, emu, http.MethodGet, id+computeAPI, ""); strings.Contains(a.raw, "PowerState") {
+				t.Errorf("nobody has asked: %s", a.raw)
+			}
+		}
+		sees(vmID, "deallocated")
+		sees(instanceID("0"), "running")
+		accepted(t, send(t, emu, http.MethodPut, vmID+computeAPI, `{"location":"eastus","properties":{"instanceView":{}}}`))
+		sees(vmID, "deallocated")
+		time.Sleep(time.Hour)
+		for _, id := range []string{vmID, instanceID("0")} {
+			for action, state := range map[string]string{"start": "running", "deallocate": "deallocated"} {
+				a := send(t, emu, http.MethodPost, id+"/"+action+computeAPI, "")
+				if a.status != 202 || a.header.Get("Location") == "" {
+					t.Errorf("%s: %d %s", action, a.status, a.raw)
+				}
+				time.Sleep(time.Hour)
+				sees(id, state)
+			}
+		}
+		if err := emu.Restore(emu.Snapshot()); err != nil {
+			t.Fatal(err)
+		}
+		accepted(t, send(t, emu, http.MethodPost, vmID+"/deallocate"+computeAPI, ""))
+		refused(t, send(t, emu, http.MethodPost, vmID+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
+		refused(t, send(t, emu, http.MethodPost, instanceID("7")+"/start"+computeAPI, ""), 404, "NotFound")
+		refused(t, send(t, emu, http.MethodPost, instanceID("0")+"/explode"+computeAPI, ""), 404, "InvalidResourceType")
+	})
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// setBody is a scale set whose model has one interface in these pools.
+func setBody(mode string, capacity int, pools ...string) string {
+	refs := make([]string, len(pools))
+	for i, p := range pools {
+		refs[i] = `{"id":"` + p + `"}`
+	}
+	return fmt.Sprintf(`{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":%d},"properties":{"upgradePolicy":{"mode":%q,
+		"rollingUpgradePolicy":{"maxBatchInstancePercent":50,"pauseTimeBetweenBatches":"PT1M"}},
+		"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"primary":true,"ipConfigurations":[
+		{"name":"ip","properties":{"subnet":{"id":%q},"loadBalancerBackendAddressPools":[%s]}}]}}]}}}}`,
+		capacity, mode, nodesID, strings.Join(refs, ","))
+}
+
+// A setStory is a scale set of some machines, in virtual time, where operations take their medians.
+type setStory struct {
+	t   *testing.T
+	emu *armemu.Emulator
+}
+
+func newSetStory(t *testing.T, mode string, machines int) setStory {
+	s := setStory{t, newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})}
+	s.does(201, http.MethodPut, setID, setBody(mode, machines))
+	time.Sleep(time.Minute)
+	return s
+}
+
+func (s setStory) does(status int, method, id, body string) answer {
+	s.t.Helper()
+	a := send(s.t, s.emu, method, id+computeAPI, body)
+	if a.status != status {
+		s.t.Errorf("%s %s: %d %s", method, id, a.status, a.raw)
+	}
+	return a
+}
+
+// latest are the numbers of the machines that have the scale set's model.
+func (s setStory) latest() string {
+	s.t.Helper()
+	var up []string
+	for n := range strings.FieldsSeq(namesIn(s.t, s.emu, setID+"/virtualMachines"+computeAPI)) {
+		if strings.Contains(s.does(200, http.MethodGet, instanceID(n), "").raw, `"latestModelApplied":true`) {
+			up = append(up, n)
+		}
+	}
+	return strings.Join(up, " ")
+}
+
+func (s setStory) sees(latest string, members int) {
+	s.t.Helper()
+	if got := s.latest(); got != latest {
+		s.t.Errorf("the model is on %q, want %q", got, latest)
+	}
+	if got := strings.Count(statesOf(s.t, s.emu, poolID), "="); got != members {
+		s.t.Errorf("the pool shows %d members, want %d", got, members)
+	}
+}
+
+// A write of a scale set makes as many machines as its SKU says, each by the model and with an
+// address of the subnet, and removes the last ones.
+func TestCapacityMakesMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetStory(t, "Manual", 2)
+		s.sees("0 1", 0)
+		s.does(200, http.MethodPatch, setID, `{"sku":{"capacity":3}}`)
+		s.sees("0 1", 0)
+		time.Sleep(time.Minute)
+		s.sees("0 1 2", 0)
+		a := s.does(200, http.MethodGet, instanceID("2"), "")
+		if a.text("instanceId") != "2" || !strings.Contains(a.raw, nodesID) || strings.Contains(a.raw, "privateIPAddress") {
+			t.Errorf("the machine is %s", a.raw)
+		}
+		refused(t, send(t, s.emu, http.MethodDelete, nodesID, ""), 400, "InUseSubnetCannotBeDeleted")
+		s.does(200, http.MethodPatch, setID, `{"sku":{"capacity":1}}`)
+		time.Sleep(time.Minute)
+		s.sees("0", 0)
+	})
+}
+
+// A PATCH merges objects and replaces lists; what it does not name stays.
+func TestPatchOfAModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetStory(t, "Manual", 1)
+		a := s.does(200, http.MethodPatch, setID, `{"tags":{"a":"b"},"properties":{"virtualMachineProfile":{"priority":"Spot"}}}`)
+		if a.state() != "Updating" || a.header.Get("Retry-After") != "10" {
+			t.Errorf("%s, Retry-After %q", a.state(), a.header.Get("Retry-After"))
+		}
+		poll, err := url.Parse(a.header.Get("Azure-AsyncOperation"))
+		if err != nil || !poll.Query().Has("p") || !strings.Contains(poll.Path, "/Microsoft.Compute/") {
+			t.Errorf("the operation is %s", poll)
+		}
+		time.Sleep(time.Minute)
+		a = s.does(200, http.MethodGet, setID, "")
+		for _, want := range []string{`"tags":{"a":"b"}`, `"priority":"Spot"`, nodesID, `"mode":"Manual"`} {
+			if !strings.Contains(a.raw, want) {
+				t.Errorf("no %s in %s", want, a.raw)
+			}
+		}
+		refused(t, send(t, s.emu, http.MethodPatch, setID+"2"+computeAPI, "{}"), 404, "ResourceNotFound")
+		refused(t, send(t, s.emu, http.MethodPatch, instanceID("0")+computeAPI, "{}"), 405, "MethodNotAllowed")
+	})
+}
+
+// One write of a scale set or of one of its machines at a time, but two machines are two; a
+// DELETE goes ahead.
+func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {
+	tag := `{"location":"eastus","tags":{"a":"b"}}`
+	upgrade := `{"instanceIds":["*"]}`
+	type request struct{ method, id, body string }
+	set, one, other := request{http.MethodPatch, setID, `{"tags":{}}`}, request{http.MethodPut, instanceID("0"), tag}, request{http.MethodPut, instanceID("1"), tag}
+	action := request{http.MethodPost, setID + "/manualupgrade", upgrade}
+	for _, step := range []struct {
+		first, second request
+		status        int
+	}{
+		{set, set, 409},
+		{set, one, 409},
+		{set, action, 409},
+		{one, set, 409},
+		{one, one, 409},
+		{one, action, 409},
+		{action, one, 409},
+		{action, action, 409},
+		{one, other, 200},
+		{set, request{http.MethodDelete, setID, ""}, 202},
+		{one, request{http.MethodDelete, instanceID("0"), ""}, 202},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetStory(t, "Manual", 2)
+			send(t, s.emu, step.first.method, step.first.id+computeAPI, step.first.body)
+			a := s.does(step.status, step.second.method, step.second.id, step.second.body)
+			if step.status == 409 && (a.code() != "Conflict" || strings.Contains(a.raw, `"details"`) || a.header.Get("Retry-After") != "") {
+				t.Errorf("%s", a.raw)
+			}
+			time.Sleep(5 * time.Minute)
+			if step.status == 409 {
+				a = send(t, s.emu, step.second.method, step.second.id+computeAPI, step.second.body)
+				if a.status != 200 && a.status != 202 {
+					t.Errorf("later: %d %s", a.status, a.raw)
+				}
+			}
+		})
+	}
+}
+
+// The machines of a flexible scale set are machines of their own, found by a filter.
+func TestFlexibleScaleSets(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	s := setStory{t, emu}
+	put(t, emu, setID, strings.Replace(setBody("Manual", 5), `"properties":{`, `"properties":{"orchestrationMode":"Flexible",`, 1))
+	put(t, emu, computeGroup+"/virtualMachines/a", `{"location":"eastus","properties":{"virtualMachineScaleSet":{"id":"`+setID+`"}}}`)
+	put(t, emu, computeGroup+"/virtualMachines/b", `{"location":"eastus"}`)
+	if a := s.does(200, http.MethodGet, setID, ""); !strings.Contains(a.raw, `"Flexible"`) {
+		t.Errorf("%s", a.raw)
+	}
+	s.does(200, http.MethodPatch, setID, `{"tags":{"a":"b"}}`)
+	if got := namesIn(t, emu, setID+"/virtualMachines"+computeAPI); got != "" {
+		t.Errorf("below it are %s", got)
+	}
+	filter := url.QueryEscape("'virtualMachineScaleSet/id' eq '" + setID + "'")
+	if got := namesIn(t, emu, computeGroup+"/virtualMachines"+computeAPI+"&$filter="+filter); got != "a" {
+		t.Errorf("the filter finds %s", got)
+	}
+	refused(t, send(t, emu, http.MethodGet, computeGroup+"/virtualMachines"+computeAPI+"&$filter=name", ""), 400, "InvalidFilterInQueryString")
+	refused(t, send(t, emu, http.MethodPost, setID+"/manualupgrade"+computeAPI, `{"instanceIds":["*"]}`), 409, "OperationNotAllowed")
+}
