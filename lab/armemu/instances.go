@@ -92,10 +92,15 @@ func mapConfigs(profile fields, f func(nic string, config fields) fields) fields
 	return with(profile, nicsOfProfile, array(list))
 }
 
-// memberConfigs are the IP configurations of a scale set's machine by their ids.
+// memberConfigs are the IP configurations of a scale set's machine, or of the model of a scale
+// set, by their ids.
 func memberConfigs(id string, props fields) iter.Seq2[string, fields] {
+	profile := object(props, profileOfOne)
+	if model := object(props, machineProfile); model != nil {
+		profile = object(model, "networkProfile")
+	}
 	return func(yield func(string, fields) bool) {
-		for _, nic := range objects(object(props, profileOfOne), nicsOfProfile) {
+		for _, nic := range objects(profile, nicsOfProfile) {
 			for _, c := range objects(properties(nic), ipConfigKind.collection) {
 				if !yield(id+"/networkInterfaces/"+text(nic, "name")+"/"+ipConfigKind.collection+"/"+text(c, "name"), properties(c)) {
 					return

@@ -21,6 +21,7 @@ type links struct {
 	prefix   map[string][]string // public IP prefix → public IPs, frontends
 	subnet   map[string][]string // subnet → IP configurations
 	pool     map[string][]string // backend pool → IP configurations of network interfaces
+	model    map[string][]string // backend pool → scale sets whose model names it
 	nic      map[string][]string // network interface → virtual machines
 	guarded  map[string][]string // security group → subnets and network interfaces
 	// private has the addresses of each subnet that are taken.
@@ -34,7 +35,7 @@ func (e *Emulator) index() *links {
 	}
 	l := &links{
 		publicIP: map[string][]string{}, prefix: map[string][]string{}, subnet: map[string][]string{},
-		pool: map[string][]string{}, nic: map[string][]string{}, guarded: map[string][]string{}, private: map[string]map[netip.Addr]string{},
+		pool: map[string][]string{}, model: map[string][]string{}, nic: map[string][]string{}, guarded: map[string][]string{}, private: map[string]map[netip.Addr]string{},
 	}
 	for _, agg := range e.sorted() {
 		l.read(agg.id, agg.body)
@@ -59,6 +60,12 @@ func (l *links) read(id resourceID, body fields) {
 	case id.root == virtualNetworkKind:
 		for _, s := range objects(props, subnets) {
 			note(l.guarded, reference(properties(s), guardedBy), id.withChild(subnetKind, text(s, "name")).String())
+		}
+	case id.root == scaleSetKind:
+		for _, c := range memberConfigs("", props) {
+			for _, pool := range objects(c, nicPools) {
+				note(l.model, strings.ToLower(text(pool, "id")), id.String())
+			}
 		}
 	case id.root == instanceKind:
 		l.readInstance(id.String(), props)

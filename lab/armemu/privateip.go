@@ -143,7 +143,15 @@ func firstUsable(p netip.Prefix, taken map[netip.Addr]bool) netip.Addr {
 
 // configsOf are a subject's IP configurations with their ids.
 func (s *subject) configsOf(yield func(id string, props fields) bool) {
+	for id, props := range memberConfigs(s.self.String(), properties(s.body)) {
+		if !yield(id, props) {
+			return
+		}
+	}
 	k := s.self.root.configs
+	if k == nil {
+		return
+	}
 	prefix := s.self.String() + "/" + k.collection + "/"
 	for _, c := range objects(properties(s.body), k.collection) {
 		if !yield(prefix+text(c, "name"), properties(c)) {

@@ -5,12 +5,13 @@ package armemu
 import (
 	"fmt"
 	"net/netip"
-	"slices"
-	"strings"
 )
 
 // onlyConfigs have IP configurations.
 var onlyConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
+
+// allConfigs have IP configurations, their own or those of a model.
+var allConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
 
 func frontendRules() []Rule {
 	return []Rule{
@@ -25,7 +26,7 @@ func frontendRules() []Rule {
 			Source:   "hashicorp/terraform-provider-azurerm#1622", check: frontendNotBoth,
 		},
 		{
-			Name: "ip-configuration-references-exist", On: KindPut, Scopes: onlyConfigs, Code: "InvalidResourceReference", CodeTag: Observed, Tag: Documented,
+			Name: "ip-configuration-references-exist", On: KindPut, Scopes: allConfigs, Code: "InvalidResourceReference", CodeTag: Observed, Tag: Documented,
 			Requires: "The public IP addresses, public IP prefixes, subnets and pools that IP configurations name exist.",
 			Source:   "common deployment errors page", check: configReferencesExist,
 		},
@@ -239,47 +240,6 @@ func subnetHasRoom(s *subject) string {
 		if reference(props, "subnet") != "" && !isStatic(props) && text(props, "privateIPAddress") == "" {
 			return fmt.Sprintf("Subnet %s does not have enough capacity for %s.", text(object(props, "subnet"), "id"), id)
 		}
-	}
-	return ""
-}
-
-func networkInterfaceRules() []Rule {
-	only := []Scope{ScopeNetworkInterface}
-	return []Rule{
-		{
-			Name: "nic-pool-not-mixed", On: KindPut, Scopes: only,
-			Code:    "CannotMixIPBasedAddressesAndIPConfigurationsOnLoadBalancerBackendAddressPool",
-			CodeTag: Observed, Tag: Observed,
-			Requires: "An IP configuration joins no pool that holds IP addresses.",
-			Source:   "backend pool management page; code from hashicorp/terraform-provider-azurerm#25962", check: nicPoolNotMixed,
-		},
-		{
-			Name: "nic-not-in-use", On: KindDelete, Scopes: only, Code: "NicInUse", CodeTag: Observed, Tag: Observed,
-			Requires: "No virtual machine has the network interface.",
-			Source:   "recordings of Azure/azure-cli", check: nicUnused,
-		},
-	}
-}
-
-func nicPoolNotMixed(s *subject) string {
-	for id, props := range s.configsOf {
-		for _, ref := range objects(props, nicPools) {
-			pool, err := parseID(text(ref, "id"))
-			if err != nil || pool.child != poolKind {
-				continue
-			}
-			body := findChild(s.e.aggregates[pool.rootKey()].body, pool)
-			if slices.ContainsFunc(objects(properties(body), addresses), ipBased) {
-				return fmt.Sprintf("IP configuration %s cannot join backend address pool %s, which holds IP addresses.", id, pool)
-			}
-		}
-	}
-	return ""
-}
-
-func nicUnused(s *subject) string {
-	if by := s.e.index().nic[s.self.key()]; len(by) > 0 {
-		return fmt.Sprintf("Network Interface %s is used by existing resource %s. In order to delete the network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic.", s.self, strings.Join(by, ", "))
 	}
 	return ""
 }

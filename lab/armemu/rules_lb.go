@@ -87,17 +87,22 @@ func deleteRules() []Rule {
 	return []Rule{
 		{
 			Name: "pool-not-in-use", On: KindDelete, Scopes: onlyPools, Code: "InUseBackendAddressPoolCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
-			Requires: "No rule of the load balancer uses the pool, and no network interface is in it.",
+			Requires: "No rule of the load balancer uses the pool, no network interface is in it, and no scale set names it.",
 			Source:   "by analogy with subnets", check: poolUnused,
 		},
 		{
 			Name: "nic-pools-stay", On: KindPut, Scopes: onlyLoadBalancers, Code: "InUseBackendAddressPoolCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
-			Requires: "A PUT leaves out no pool that a network interface is in.",
+			Requires: "A PUT leaves out no pool that a network interface is in, or that a scale set names.",
 			Source:   "by analogy with subnets", check: nicPoolsStay,
 		},
 		{
+			Name: "load-balancer-without-scale-set", On: KindDelete, Scopes: onlyLoadBalancers, Code: "LoadBalancerInUseByVirtualMachineScaleSet", CodeTag: Observed, Tag: Observed,
+			Requires: "No scale set names a pool of the load balancer, and no machine of one is in it.",
+			Source:   "kubernetes-sigs/cluster-api-provider-azure#3163", check: unusedByScaleSets,
+		},
+		{
 			Name: "load-balancer-not-in-use", On: KindDelete, Scopes: onlyLoadBalancers, Code: "InUseLoadBalancerCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
-			Requires: "No network interface is in a pool of the load balancer; for scale sets the same is documented as LoadBalancerInUseByVirtualMachineScaleSet.",
+			Requires: "No network interface is in a pool of the load balancer.",
 			Source:   "by analogy with scale sets", check: loadBalancerUnused,
 		},
 		{
@@ -234,6 +239,9 @@ func poolUnused(s *subject) string {
 }
 
 func nicUser(s *subject, pool resourceID) string {
+	if set := s.scaleSetOf(pool); set != "" {
+		return fmt.Sprintf("Cannot remove backend address pool %s from load balancer since it is in use by virtual machine scale set %s.", pool.childName, set)
+	}
 	if by := s.e.index().pool[pool.key()]; len(by) > 0 {
 		return fmt.Sprintf("Backend address pool %s is in use by %s and cannot be deleted.", pool, by[0])
 	}
@@ -253,6 +261,30 @@ func (s *subject) dropped(k *childKind, f func(*subject, resourceID) string) str
 		}
 	}
 	return ""
+}
+
+// scaleSetOf is a scale set that names a pool, or a machine of which is in it.
+func (s *subject) scaleSetOf(pool resourceID) string {
+	if sets := s.e.index().model[pool.key()]; len(sets) > 0 {
+		return sets[0]
+	}
+	for _, by := range s.e.index().pool[pool.key()] {
+		set, _, inSet := strings.Cut(by, "/virtualMachines/")
+		if inSet && strings.Contains(by, "/virtualMachineScaleSets/") {
+			return set
+		}
+	}
+	return ""
+}
+
+func unusedByScaleSets(s *subject) string {
+	return s.dropped(poolKind, func(s *subject, pool resourceID) string {
+		set := s.scaleSetOf(pool)
+		if set == "" {
+			return ""
+		}
+		return fmt.Sprintf("Cannot delete load balancer %s since its child resources %s are in use by virtual machine scale set %s.", s.self, pool.childName, set)
+	})
 }
 
 func nicPoolsStay(s *subject) string       { return s.dropped(poolKind, nicUser) }
