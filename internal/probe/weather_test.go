@@ -161,13 +161,11 @@ func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 // unmodelled are what Azure asks for beside, by its documentation, and the emulator does not,
 // or not always.
 var unmodelled = map[string]string{
-	"Microsoft.Network/networkInterfaces/read":                        "a network interface that is not made at once",
-	"Microsoft.Network/networkSecurityGroups/join/action":             "a subnet with a security group",
-	"Microsoft.Network/loadBalancers/backendAddressPools/join/action": "a network interface in a pool",
-	"Microsoft.Network/networkInterfaces/join/action":                 "a machine with a network interface",
-	"Microsoft.Network/networkInterfaces/delete":                      "a network interface that goes with its machine",
-	"Microsoft.Compute/disks/write":                                   "a machine with a managed disk",
-	"Microsoft.Compute/disks/delete":                                  "a disk that goes with its machine",
+	"Microsoft.Network/networkInterfaces/read":            "a network interface that is not made at once",
+	"Microsoft.Network/networkSecurityGroups/join/action": "a subnet with a security group",
+	"Microsoft.Network/networkInterfaces/delete":          "a network interface that goes with its machine",
+	"Microsoft.Compute/disks/write":                       "a machine with a managed disk",
+	"Microsoft.Compute/disks/delete":                      "a disk that goes with its machine",
 }
 
 // What a role lacks is named, and nothing is left where it may be deleted.

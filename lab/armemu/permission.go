@@ -23,17 +23,21 @@ type Join struct {
 }
 
 const (
-	joinPublicIP = network + "/publicIPAddresses/join/action"
-	joinPrefix   = network + "/publicIPPrefixes/join/action"
-	joinSubnet   = network + "/virtualNetworks/subnets/join/action"
-	joinFrontend = network + "/loadBalancers/frontendIPConfigurations/join/action"
-	joinGroup    = network + "/applicationSecurityGroups/joinNetworkSecurityRule/action"
-	joinPlan     = network + "/ddosProtectionPlans/join/action"
-	poolNetwork  = network + "/virtualNetworks/joinLoadBalancer/action"
-	poolSubnet   = network + "/virtualNetworks/subnets/joinLoadBalancer/action"
+	joinPublicIP  = network + "/publicIPAddresses/join/action"
+	joinPrefix    = network + "/publicIPPrefixes/join/action"
+	joinSubnet    = network + "/virtualNetworks/subnets/join/action"
+	joinFrontend  = network + "/loadBalancers/frontendIPConfigurations/join/action"
+	joinGroup     = network + "/applicationSecurityGroups/joinNetworkSecurityRule/action"
+	joinPlan      = network + "/ddosProtectionPlans/join/action"
+	joinPool      = network + "/loadBalancers/backendAddressPools/join/action"
+	joinNatRule   = network + "/loadBalancers/inboundNatRules/join/action"
+	joinInterface = network + "/networkInterfaces/join/action"
+	joinGuard     = network + "/networkSecurityGroups/join/action"
+	poolNetwork   = network + "/virtualNetworks/joinLoadBalancer/action"
+	poolSubnet    = network + "/virtualNetworks/subnets/joinLoadBalancer/action"
 )
 
-// Joins are the linked access checks of what Weir writes.
+// Joins are the linked access checks.
 func Joins() []Join {
 	list := []Join{
 		{ScopeLoadBalancer, frontends + "/publicIPAddress", joinPublicIP, Observed, "an answer in Microsoft Q&A, question 49223"},
@@ -45,7 +49,37 @@ func Joins() []Join {
 		{ScopeSecurityGroup, securityRules + "/sourceApplicationSecurityGroups", joinGroup, Documented, "network security group management page"},
 		{ScopeSecurityGroup, securityRules + "/destinationApplicationSecurityGroups", joinGroup, Documented, "network security group management page"},
 	}
-	return append(list, poolJoins()...)
+	list = append(list, poolJoins()...)
+	return append(list, memberJoins()...)
+}
+
+// memberJoins are those of what is behind load balancers, which Weir does not write.
+func memberJoins() []Join {
+	const page, like = "network interface page, permissions", "by analogy with network interfaces"
+	list := []Join{
+		{ScopeVirtualMachine, "networkProfile/networkInterfaces", joinInterface, Documented, page},
+	}
+	for _, j := range []struct{ property, action string }{
+		{"subnet", joinSubnet},
+		{nicPools, joinPool},
+		{"loadBalancerInboundNatRules", joinNatRule},
+		{"publicIPAddress", joinPublicIP},
+	} {
+		list = append(list, Join{ScopeNetworkInterface, ipConfigKind.collection + "/" + j.property, j.action, Documented, page})
+	}
+	list = append(list, Join{ScopeNetworkInterface, guardedBy, joinGuard, Documented, page})
+	for _, of := range []struct {
+		scope   Scope
+		profile string
+	}{{ScopeScaleSet, machineProfile + "/networkProfile"}, {ScopeScaleSetVM, profileOfOne}} {
+		nics := of.profile + "/" + nicsOfProfile
+		list = append(list,
+			Join{of.scope, nics + "/" + ipConfigKind.collection + "/subnet", joinSubnet, Assumed, like},
+			Join{of.scope, nics + "/" + ipConfigKind.collection + "/" + nicPools, joinPool, Assumed, like},
+			Join{of.scope, nics + "/" + guardedBy, joinGuard, Assumed, like},
+		)
+	}
+	return list
 }
 
 // poolJoins are those of a pool, written by itself or in its load balancer.
@@ -102,9 +136,7 @@ func (x *exchange) asks() []asked {
 		return []asked{{r.id.typeName() + "/delete", r.id.String()}}
 	case KindAction:
 		return []asked{{r.id.typeName() + "/" + r.action.permission + "/action", r.id.String()}}
-	case KindPatch:
-		return []asked{{r.id.typeName() + "/write", r.id.String()}}
-	case KindPut:
+	case KindPut, KindPatch:
 		own := asked{r.id.typeName() + "/write", r.id.String()}
 		return append([]asked{own}, x.asksJoins()...)
 	}

@@ -57,6 +57,7 @@ func TestARoleThatIsNone(t *testing.T) {
 // that its body names.
 func TestWhatARequestAsksFor(t *testing.T) {
 	const lbs, ip = "Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses"
+	const sets = "Microsoft.Compute/virtualMachineScaleSets"
 	elsewhere := `{"id":"` + group + `/x/y"}`
 	tests := []struct{ method, target, body, want string }{
 		{http.MethodGet, lbID, "", lbs + "/read"},
@@ -84,6 +85,15 @@ func TestWhatARequestAsksFor(t *testing.T) {
 		{http.MethodPut, group + "/networkSecurityGroups/nsg", `{"properties":{"securityRules":[{"properties":{"sourceApplicationSecurityGroups":[` + elsewhere + `]}}]}}`,
 			"Microsoft.Network/networkSecurityGroups/write Microsoft.Network/applicationSecurityGroups/joinNetworkSecurityRule/action"},
 		{http.MethodPut, lbID, "no JSON", lbs + "/write"},
+		{http.MethodPut, nics + "n", nicIn("", poolID), "Microsoft.Network/networkInterfaces/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
+		{http.MethodPatch, nics + "n", `{"tags":{}}`, "Microsoft.Network/networkInterfaces/write"},
+		{http.MethodPut, vmID, `{"properties":{"networkProfile":{"networkInterfaces":[` + elsewhere + `]}}}`, "Microsoft.Compute/virtualMachines/write Microsoft.Network/networkInterfaces/join/action"},
+		{http.MethodPatch, setID, setBody("Manual", 0, poolID), sets + "/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
+		{http.MethodPut, instanceID("0"), machineIn(poolID), sets + "/virtualMachines/write Microsoft.Network/virtualNetworks/subnets/join/action " + lbs + "/backendAddressPools/join/action"},
+		{http.MethodGet, setID + "/virtualMachines", "", sets + "/virtualMachines/read"},
+		{http.MethodPost, setID + "/manualupgrade", "", sets + "/manualUpgrade/action"},
+		{http.MethodPost, instanceID("0") + "/start", "", sets + "/virtualMachines/start/action"},
+		{http.MethodPost, vmID + "/deallocate", "", "Microsoft.Compute/virtualMachines/deallocate/action"},
 	}
 	emu := newCloud(t, armemu.Options{})
 	for _, tt := range tests {
