@@ -180,7 +180,15 @@ func (sendEtag) Do(req *policy.Request) (*http.Response, error) {
 // retries.
 func newClients(t testing.TB, transport policy.Transporter, endpoint string, perCall ...policy.Policy) *armnetwork.ClientFactory {
 	t.Helper()
-	factory, err := armnetwork.NewClientFactory(subscription, staticToken{}, &arm.ClientOptions{
+	factory, err := armnetwork.NewClientFactory(subscription, staticToken{}, clientOptions(transport, endpoint, perCall...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return factory
+}
+
+func clientOptions(transport policy.Transporter, endpoint string, perCall ...policy.Policy) *arm.ClientOptions {
+	return &arm.ClientOptions{
 		DisableRPRegistration: true,
 		ClientOptions: policy.ClientOptions{
 			Transport:                       transport,
@@ -191,14 +199,9 @@ func newClients(t testing.TB, transport policy.Transporter, endpoint string, per
 				cloud.ResourceManager: {Endpoint: endpoint, Audience: endpoint},
 			}},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return factory
 }
 
-// putPool writes a pool through the SDK and waits for the operation.
 func putPool(ctx context.Context, c *armnetwork.LoadBalancerBackendAddressPoolsClient, name string, pool armnetwork.BackendAddressPool) (armnetwork.BackendAddressPool, error) {
 	poller, err := c.BeginCreateOrUpdate(ctx, "rg", "kubernetes", name, pool, nil)
 	if err != nil {

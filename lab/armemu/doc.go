@@ -2,8 +2,8 @@
 
 // Package armemu emulates the part of Azure Resource Manager that a load
 // balancer controller talks to: load balancers with their backend address
-// pools, public IP addresses and prefixes, network security groups, and as far as these refer to them
-// virtual networks, network interfaces and virtual machines.
+// pools, public IP addresses and prefixes, network security groups, what is behind them (network
+// interfaces, virtual machines, scale sets), and virtual networks as far as these refer to them.
 //
 // Its worth is what other emulators leave out: etags of the whole load
 // balancer, writes that overtake each other, throttling, long-running

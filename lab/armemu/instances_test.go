@@ -88,3 +88,29 @@ func TestAScaleSetTakesItsMachinesAlong(t *testing.T) {
 		}
 	})
 }
+
+// A machine that is simply put has an address, too, the lowest free one; its own write takes
+// none away and brings none.
+func TestAddressesOfInstances(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	put(t, emu, nics+"n", nicIn(""))
+	put(t, emu, setID, `{"location":"eastus"}`)
+	put(t, emu, instanceID("0"), machineIn())
+	put(t, emu, instanceID("1"), machineIn())
+	sees := func(want string) {
+		t.Helper()
+		a := send(t, emu, http.MethodGet, setID+"/networkInterfaces"+version, "")
+		for _, ip := range strings.Fields(want) {
+			if strings.Count(a.raw, `"privateIPAddress":"`+ip+`"`) != 1 {
+				t.Errorf("no %s: %s", ip, a.raw)
+			}
+		}
+	}
+	sees("10.0.0.5 10.0.0.6")
+	body := strings.Replace(machineIn(poolID), `"subnet"`, `"privateIPAddress":"10.0.0.200","subnet"`, 1)
+	accepted(t, send(t, emu, http.MethodPut, instanceID("0")+computeAPI, body))
+	sees("10.0.0.5 10.0.0.6")
+	if got := namesIn(t, emu, instanceID("1")+"/networkInterfaces"+version); got != "n" {
+		t.Errorf("listed are %s", got)
+	}
+}

@@ -121,6 +121,9 @@ func (x *exchange) asks() []asked {
 	if r.about != aResource {
 		return []asked{r.asksGroup()}
 	}
+	if r.interfaces {
+		return []asked{{r.id.typeName() + "/" + interfacesOfSet + "/read", r.id.String()}}
+	}
 	switch r.kind {
 	case KindPoll:
 		kind := "operations"

@@ -149,6 +149,9 @@ func (e *Emulator) checkVersion(x *exchange) *Problem {
 	switch x.route.namespace {
 	case compute:
 		namespace, known = compute, computeVersions
+		if x.route.interfaces {
+			known = append([]string{interfacesVersion}, apiVersions...)
+		}
 	case resources:
 		namespace, known = resources, resourcesVersions
 	}
@@ -176,6 +179,10 @@ func (e *Emulator) find(x *exchange) *Problem {
 	}
 	if problem := e.refuseGroup(r); problem != nil {
 		return problem
+	}
+	if r.interfaces && r.problem == nil {
+		x.done = true
+		return e.readInterfaces(x)
 	}
 	switch r.kind {
 	case KindPoll:

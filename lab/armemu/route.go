@@ -9,74 +9,6 @@ import (
 	"strings"
 )
 
-// A resourceID is the parsed ARM id of a modelled resource. The case of its
-// names is the one it was written in; keys are lower case.
-type resourceID struct {
-	subscription, group string
-	root                *rootKind
-	parent              string // name of the resource it lies below; empty unless root.parent is set
-	name                string
-	child               *childKind // nil for the root itself
-	childName           string
-}
-
-func (r resourceID) rootID() resourceID {
-	r.child, r.childName = nil, ""
-	return r
-}
-
-func (r resourceID) withChild(k *childKind, name string) resourceID {
-	r.child, r.childName = k, name
-	return r
-}
-
-func (r resourceID) String() string {
-	s := "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group +
-		"/providers/" + r.root.namespace
-	if r.root.parent != nil {
-		s += "/" + r.root.parent.collection + "/" + r.parent
-	}
-	s += "/" + r.root.collection + "/" + r.name
-	if r.child != nil {
-		s += "/" + r.child.collection + "/" + r.childName
-	}
-	return s
-}
-
-// above is the resource that must be there for this one: the root of a child, the parent of a
-// root that lies below another. ok is false for all others.
-func (r resourceID) above() (parent resourceID, ok bool) {
-	if r.child != nil {
-		return r.rootID(), true
-	}
-	return resourceID{subscription: r.subscription, group: r.group, root: r.root.parent, name: r.parent}, r.root.parent != nil
-}
-
-func (r resourceID) key() string     { return strings.ToLower(r.String()) }
-func (r resourceID) rootKey() string { return r.rootID().key() }
-
-func (r resourceID) typeName() string {
-	if r.child != nil {
-		return r.root.typeName() + "/" + r.child.collection
-	}
-	return r.root.typeName()
-}
-
-// deleted is the status of a DELETE that is accepted.
-func (r resourceID) deleted() int {
-	if r.root == networkInterfaceKind {
-		return http.StatusOK
-	}
-	return http.StatusAccepted
-}
-
-func (r resourceID) leaf() string {
-	if r.child != nil {
-		return r.childName
-	}
-	return r.name
-}
-
 // Kind is what a request asks for.
 type Kind string
 
@@ -105,6 +37,8 @@ type route struct {
 	id           resourceID // of the resource, or of the parent whose children are listed
 	list         *childKind // children listed; nil lists roots of id.root
 	action       *action    // asked for by a POST
+	interfaces   bool       // network interfaces of a scale set, or of a machine of it, are read
+	nic          string     // the one that is got
 	operation    string     // operation polled
 	result       bool       // polled by Location rather than Azure-AsyncOperation
 	about        about      // what it leads to if it is Resource Manager's own
@@ -199,6 +133,11 @@ func (r *route) under(method string, seg []string) {
 	case 2:
 		r.byMethod(method, KindGet, KindPut, KindDelete, KindPatch)
 	case 3, 4:
+		if r.id.root == scaleSetKind && len(seg) == 3 && strings.EqualFold(seg[2], interfacesOfSet) {
+			r.interfaces = true
+			r.byMethod(method, KindList)
+			return
+		}
 		if r.action = actionOn(r.id.root, seg[2]); r.action != nil && len(seg) == 3 {
 			r.byMethod(method, KindAction)
 			return
@@ -219,8 +158,9 @@ func (r *route) under(method string, seg []string) {
 		}
 		r.id = r.id.withChild(child, seg[3])
 		r.byMethod(method, KindGet, KindPut, KindDelete)
-	case 5:
-		if below := rootByCollection(r.namespace, r.id.root, seg[2]); below != nil && actionOn(below, seg[4]) != nil {
+	case 5, 6:
+		below := rootByCollection(r.namespace, r.id.root, seg[2])
+		if below != nil && (len(seg) == 5 && actionOn(below, seg[4]) != nil || strings.EqualFold(seg[4], interfacesOfSet)) {
 			r.below(method, below, seg[3:])
 			return
 		}
@@ -238,6 +178,16 @@ func (r *route) below(method string, kind *rootKind, rest []string) {
 		return
 	}
 	r.id.name = rest[0]
+	if len(rest) > 1 && strings.EqualFold(rest[1], interfacesOfSet) {
+		r.interfaces = true
+		if len(rest) == 2 {
+			r.byMethod(method, KindList)
+			return
+		}
+		r.nic = rest[2]
+		r.byMethod(method, KindGet)
+		return
+	}
 	if len(rest) > 1 {
 		r.action = actionOn(kind, rest[1])
 		r.byMethod(method, KindAction)

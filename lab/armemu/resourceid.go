@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"net/http"
+	"strings"
+)
+
+// A resourceID is the parsed ARM id of a modelled resource. The case of its
+// names is the one it was written in; keys are lower case.
+type resourceID struct {
+	subscription, group string
+	root                *rootKind
+	parent              string // name of the resource it lies below; empty unless root.parent is set
+	name                string
+	child               *childKind // nil for the root itself
+	childName           string
+}
+
+func (r resourceID) rootID() resourceID {
+	r.child, r.childName = nil, ""
+	return r
+}
+
+func (r resourceID) withChild(k *childKind, name string) resourceID {
+	r.child, r.childName = k, name
+	return r
+}
+
+func (r resourceID) String() string {
+	s := "/subscriptions/" + r.subscription + "/resourceGroups/" + r.group +
+		"/providers/" + r.root.namespace
+	if r.root.parent != nil {
+		s += "/" + r.root.parent.collection + "/" + r.parent
+	}
+	s += "/" + r.root.collection + "/" + r.name
+	if r.child != nil {
+		s += "/" + r.child.collection + "/" + r.childName
+	}
+	return s
+}
+
+// above is the resource that must be there for this one: the root of a child, the parent of a
+// root that lies below another. ok is false for all others.
+func (r resourceID) above() (parent resourceID, ok bool) {
+	if r.child != nil {
+		return r.rootID(), true
+	}
+	return resourceID{subscription: r.subscription, group: r.group, root: r.root.parent, name: r.parent}, r.root.parent != nil
+}
+
+func (r resourceID) key() string     { return strings.ToLower(r.String()) }
+func (r resourceID) rootKey() string { return r.rootID().key() }
+
+func (r resourceID) typeName() string {
+	if r.child != nil {
+		return r.root.typeName() + "/" + r.child.collection
+	}
+	return r.root.typeName()
+}
+
+// deleted is the status of a DELETE that is accepted.
+func (r resourceID) deleted() int {
+	if r.root == networkInterfaceKind {
+		return http.StatusOK
+	}
+	return http.StatusAccepted
+}
+
+func (r resourceID) leaf() string {
+	if r.child != nil {
+		return r.childName
+	}
+	return r.name
+}

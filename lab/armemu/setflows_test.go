@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// takers are the addresses that take new flows of the one rule, in the order of its pool.
+func takers(emu *armemu.Emulator) string {
+	var all []string
+	for _, rule := range emu.Flows(time.Time{}, time.Now()) {
+		for _, a := range rule.Addresses {
+			if a.TakesNewFlows {
+				all = append(all, a.IP)
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// New flows go to machines of a scale set as to any address: from when they have joined, by
+// what the probe says, and no longer when they have gone.
+func TestNewFlowsToScaleSets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetStory(t, "Manual", 2)
+		put(t, s.emu, lbID, lb("Standard", `"backendAddressPools":[{"name":"web"}],"probes":[{"name":"p","properties":{"intervalInSeconds":5,"probeThreshold":2}}],
+			"loadBalancingRules":[{"name":"r","properties":{"backendAddressPool":{"id":"`+poolID+`"},"probe":{"id":"`+lbID+`/probes/p"}}}]`))
+		s.emu.SetAlive(netip.MustParseAddr("10.9.9.9"), false) // the history begins
+		sees := func(want string) {
+			t.Helper()
+			if got := takers(s.emu); got != want {
+				t.Errorf("%q take new flows, want %q", got, want)
+			}
+		}
+		sees("")
+		s.does(200, http.MethodPut, setID, setBody("Manual", 2, poolID))
+		time.Sleep(time.Minute)
+		s.does(202, http.MethodPost, setID+"/manualupgrade", `{"instanceIds":["*"]}`)
+		sees("")
+		time.Sleep(time.Minute)
+		sees("10.0.0.4 10.0.0.5")
+		s.emu.SetAlive(netip.MustParseAddr("10.0.0.5"), false)
+		time.Sleep(time.Minute)
+		sees("10.0.0.4")
+		s.does(200, http.MethodPut, instanceID("0"), machineIn())
+		time.Sleep(time.Minute)
+		sees("")
+		s.does(202, http.MethodDelete, setID, "")
+		time.Sleep(time.Minute)
+		if flows := s.emu.Flows(time.Now(), time.Now()); len(flows[0].Addresses) != 0 {
+			t.Errorf("the rule has %v", flows[0].Addresses)
+		}
+	})
+}

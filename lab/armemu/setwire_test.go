@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// computeDo sends one request to Microsoft.Compute through azcore's pipeline, and waits for
+// what it starts.
+func computeDo(t *testing.T, client *arm.Client, method, id, body string) map[string]any {
+	t.Helper()
+	req, err := runtime.NewRequest(t.Context(), method, runtime.JoinPaths(client.Endpoint(), id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := req.Raw().URL.Query()
+	query.Set("api-version", "2024-07-01")
+	req.Raw().URL.RawQuery = query.Encode()
+	if body != "" {
+		if err := runtime.MarshalAsJSON(req, json.RawMessage(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resp, err := client.Pipeline().Do(req) //nolint:bodyclose // the pipeline has read the body to its end
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !runtime.HasStatusCode(resp, 200, 201, 202, 204) {
+		t.Fatal(runtime.NewResponseError(resp))
+	}
+	poller, err := runtime.NewPoller[map[string]any](resp, client.Pipeline(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := poller.PollUntilDone(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func newComputeClient(t *testing.T, emu *armemu.Emulator) *arm.Client {
+	t.Helper()
+	client, err := arm.NewClient("test", "v0.0.0", staticToken{}, clientOptions(emu.Transport(), "http://emulator.test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// The SDK sees a scale set's machines in a pool, and their addresses below the scale set.
+func TestTheSDKUpgradesAScaleSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		client := newComputeClient(t, emu)
+		clients := newClients(t, emu.Transport(), "http://emulator.test")
+		computeDo(t, client, http.MethodPut, setID, setBody("Manual", 2))
+		computeDo(t, client, http.MethodPatch, setID, setBody("Manual", 2, poolID))
+		computeDo(t, client, http.MethodPost, setID+"/manualupgrade", `{"instanceIds":["0"]}`)
+		computeDo(t, client, http.MethodPut, instanceID("1"), machineIn(poolID))
+		pool, err := clients.NewLoadBalancerBackendAddressPoolsClient().Get(t.Context(), "rg", "kubernetes", "web", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(pool.Properties.LoadBalancerBackendAddresses); n != 2 {
+			t.Errorf("%d addresses", n)
+		}
+		var members []string
+		for _, c := range pool.Properties.BackendIPConfigurations {
+			members = append(members, *c.ID)
+		}
+		if want := []string{instanceID("0") + "/networkInterfaces/n/ipConfigurations/ip", instanceID("1") + "/networkInterfaces/n/ipConfigurations/ip"}; !slices.Equal(members, want) {
+			t.Errorf("the pool shows %q", members)
+		}
+		nics := clients.NewInterfacesClient()
+		one, err := nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "set", "1", "n", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := one.Properties.IPConfigurations[0].Properties
+		if *config.PrivateIPAddress == "" || *config.LoadBalancerBackendAddressPools[0].ID != poolID || *one.Properties.VirtualMachine.ID != instanceID("1") {
+			t.Errorf("the interface is %+v", *config)
+		}
+		if all := addressesOfSet(t.Context(), t, nics); len(all) != 2 || all[0] == all[1] {
+			t.Errorf("addresses %q", all)
+		}
+		_, err = nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "set", "1", "other", nil)
+		wantError(t, err, 404, "NotFound")
+		_, err = nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "set", "first", "n", nil)
+		wantError(t, err, 400, "InvalidParameter")
+		_, err = nics.GetVirtualMachineScaleSetNetworkInterface(t.Context(), "rg", "none", "0", "n", nil)
+		wantError(t, err, 404, "ResourceNotFound")
+	})
+}
+
+// addressesOfSet are the private addresses of the scale set's interfaces.
+func addressesOfSet(ctx context.Context, t *testing.T, nics *armnetwork.InterfacesClient) (all []string) {
+	t.Helper()
+	for pager := nics.NewListVirtualMachineScaleSetNetworkInterfacesPager("rg", "set", nil); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, nic := range page.Value {
+			all = append(all, *nic.Properties.IPConfigurations[0].Properties.PrivateIPAddress)
+		}
+	}
+	return all
+}
+
+// The SDK takes an interface into a pool and out of it. The etags of the interface and of the
+// load balancer follow.
+func TestTheSDKMovesAnInterface(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		put(t, emu, vmID, `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"`+nics+`n"}]}}}`)
+		put(t, emu, nics+"n", nicIn(""))
+		clients := newClients(t, emu.Transport(), "http://emulator.test", sendEtag{})
+		client := clients.NewInterfacesClient()
+		for _, pools := range [][]*armnetwork.BackendAddressPool{{{ID: to.Ptr(poolID)}}, {}} {
+			read, err := client.Get(t.Context(), "rg", "n", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nic, balancer := etagOf(t, emu, nics+"n"), etagOf(t, emu, lbID)
+			read.Properties.IPConfigurations[0].Properties.LoadBalancerBackendAddressPools = pools
+			began := time.Now()
+			poller, err := client.BeginCreateOrUpdate(t.Context(), "rg", "n", read.Interface, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted := etagOf(t, emu, nics+"n")
+			if _, err = poller.PollUntilDone(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(began) < 10*time.Second {
+				t.Errorf("done after %s", time.Since(began))
+			}
+			if done := etagOf(t, emu, nics+"n"); accepted == nic || done == accepted || etagOf(t, emu, lbID) == balancer {
+				t.Errorf("etags %s %s %s, load balancer %s %s", nic, accepted, done, balancer, etagOf(t, emu, lbID))
+			}
+			if got := strings.Count(statesOf(t, emu, poolID), "rg_nip="); got != len(pools) {
+				t.Errorf("the pool shows %s", statesOf(t, emu, poolID))
+			}
+			_, err = client.BeginCreateOrUpdate(t.Context(), "rg", "n", read.Interface, nil)
+			wantError(t, err, 412, "PreconditionFailed")
+		}
+	})
+}
