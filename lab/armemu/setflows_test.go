@@ -60,3 +60,22 @@ func TestNewFlowsToScaleSets(t *testing.T) {
 		}
 	})
 }
+
+// A rolling upgrade brings machines into the data plane batch by batch.
+func TestNewFlowsFollowARollingUpgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetStory(t, "Rolling", 2)
+		put(t, s.emu, lbID, lb("Standard", `"backendAddressPools":[{"name":"web"}],
+			"loadBalancingRules":[{"name":"r","properties":{"backendAddressPool":{"id":"`+poolID+`"}}}]`))
+		s.emu.SetAlive(netip.MustParseAddr("10.9.9.9"), false)
+		s.does(200, http.MethodPut, setID, setBody("Rolling", 2, poolID))
+		time.Sleep(44 * time.Second)
+		if got := takers(s.emu); got != "10.0.0.4" {
+			t.Errorf("%q take new flows after the first batch", got)
+		}
+		time.Sleep(time.Hour)
+		if got := takers(s.emu); got != "10.0.0.4 10.0.0.5" {
+			t.Errorf("%q take new flows after the last batch", got)
+		}
+	})
+}

@@ -73,6 +73,10 @@ func TestUpgradesByThemselves(t *testing.T) {
 		s.sees("", 0)
 		time.Sleep(29 * time.Second)
 		s.sees("0 1 2 3", 4)
+		s.does(200, http.MethodPut, setID, setBody("Automatic", 4, poolID))
+		if got := s.does(200, http.MethodGet, instanceID("0"), "").state(); got != "Succeeded" {
+			t.Errorf("the model is the same, and the machine %s", got)
+		}
 
 		s = newSetStory(t, "Rolling", 4)
 		a := s.does(200, http.MethodPut, setID, setBody("Rolling", 4, poolID))
