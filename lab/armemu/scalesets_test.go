@@ -111,6 +111,10 @@ func TestPatchOfAModel(t *testing.T) {
 				t.Errorf("no %s in %s", want, a.raw)
 			}
 		}
+		s.does(200, http.MethodPatch, setID, `{"properties":{"virtualMachineProfile":{"priority":null}}}`)
+		if a = s.does(200, http.MethodGet, setID, ""); strings.Contains(a.raw, "priority") {
+			t.Errorf("null takes nothing away: %s", a.raw)
+		}
 		refused(t, send(t, s.emu, http.MethodPatch, setID+"2"+computeAPI, "{}"), 404, "ResourceNotFound")
 		refused(t, send(t, s.emu, http.MethodPatch, instanceID("0")+computeAPI, "{}"), 405, "MethodNotAllowed")
 	})
