@@ -36,7 +36,7 @@ func computeDo(t *testing.T, client *arm.Client, method, id, body string) map[st
 			t.Fatal(err)
 		}
 	}
-	resp, err := client.Pipeline().Do(req) //nolint:bodyclose // the pipeline has read the body to its end
+	resp, err := client.Pipeline().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
