@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words", "internal/poolschedule", "internal/poolwrite"}
+	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words", "internal/poolschedule", "internal/poolwrite"}
 	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}

@@ -15,7 +15,8 @@ const TypeVirtualMachine = "Microsoft.Compute/virtualMachines"
 // uniform instances.
 const TypeNetworkInterface = "Microsoft.Network/networkInterfaces"
 
-const typeScaleSet = "Microsoft.Compute/virtualMachineScaleSets"
+// TypeScaleSet is that of a virtual machine scale set.
+const TypeScaleSet = "Microsoft.Compute/virtualMachineScaleSets"
 
 // VMSetOfProviderID reads a node's spec.providerID, azure:///subscriptions/…. It returns
 // the name of the node's scale set; or, with an empty name, the virtual machine whose
@@ -27,7 +28,7 @@ func VMSetOfProviderID(text string) (scaleSet string, machine ResourceID, err er
 	}
 	id := text[len(scheme):]
 	if parts := strings.Split(id, "/"); len(parts) == 11 && strings.EqualFold(parts[9], "virtualMachines") && parts[10] != "" {
-		set, err := ParseResourceID(strings.Join(parts[:9], "/"), typeScaleSet)
+		set, err := ParseResourceID(strings.Join(parts[:9], "/"), TypeScaleSet)
 		if err != nil {
 			return "", ResourceID{}, fmt.Errorf("providerID %q: %w", text, err)
 		}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Machine is a virtual machine that may be a node of the cluster.
+type Machine struct {
+	// VM is the machine's own resource; zero for an instance of a uniform scale set.
+	VM lb.ResourceID
+	// ScaleSet and Instance are those of an instance of a uniform scale set.
+	ScaleSet lb.ResourceID
+	Instance string
+}
+
+// instanceRule is what ids of instances look like: Azure takes numbers alone, and the id becomes
+// part of a request.
+var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
+
+// ParseMachine reads a node's spec.providerID. An instance of a flexible scale set is a virtual
+// machine as any other.
+func ParseMachine(providerID string) (Machine, error) {
+	name, vm, err := lb.VMSetOfProviderID(providerID)
+	if err != nil {
+		return Machine{}, err
+	}
+	if name == "" {
+		return Machine{VM: vm}, nil
+	}
+	parts := strings.Split(providerID[len("azure://"):], "/")
+	set, err := lb.ParseResourceID(strings.Join(parts[:9], "/"), lb.TypeScaleSet)
+	if err != nil {
+		return Machine{}, fmt.Errorf("providerID %q: %w", providerID, err)
+	}
+	if !instanceRule.MatchString(parts[10]) {
+		return Machine{}, fmt.Errorf("providerID %q: %q is no instance of a scale set: want a number", providerID, parts[10])
+	}
+	return Machine{ScaleSet: set, Instance: parts[10]}, nil
+}
+
+// Uniform reports whether it is an instance of a uniform scale set.
+func (m Machine) Uniform() bool { return m.Instance != "" }
+
+// Key is equal for equal machines, and is lb.MachineKey of the providerID.
+func (m Machine) Key() string {
+	if m.Uniform() {
+		return m.ScaleSet.Key() + "/virtualmachines/" + m.Instance
+	}
+	return m.VM.Key()
+}
+
+// String is for people.
+func (m Machine) String() string {
+	if m.Uniform() {
+		return Resource{ID: m.ScaleSet, Instance: m.Instance}.String()
+	}
+	return "virtual machine " + m.VM.Name
+}

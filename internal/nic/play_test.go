@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nic_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// play is a scale set in an Azure that does what it is asked to: the little that the steps rely on.
+type play struct {
+	set       lb.ScaleSet
+	instances []lb.Instance
+	// foreign is a change that others have made to the model, and which they alone apply.
+	foreign map[string]bool
+	// was are the foreign pools of each instance, as others have given them.
+	was    map[string][]string
+	writes int
+}
+
+// do carries the steps out, and lets Azure get on with what it does by itself.
+func (p *play) do(t *rapid.T, s nic.Steps) {
+	if s.Model != nil {
+		p.set.Interfaces = s.Model.Interfaces
+		p.writes++
+		for i := range p.instances {
+			p.instances[i].LatestModel = false
+		}
+	}
+	for _, id := range s.Upgrade {
+		i := p.at(id)
+		if i.Protected || p.foreign[id] {
+			t.Fatalf("instance %s is upgraded, protected %v, somebody else's change %v", id, i.Protected, p.foreign[id])
+		}
+		i.Interfaces, i.LatestModel = p.set.Interfaces, true
+		p.was[id] = foreign(p.set.Interfaces)
+	}
+	if len(s.Upgrade) > 0 {
+		p.writes++
+	}
+	for _, w := range s.Write {
+		if i := p.at(w.ID); i.Provisioning != lb.Succeeded && i.Provisioning != lb.Failed {
+			t.Fatalf("instance %s is written while it is %s", w.ID, i.Provisioning)
+		}
+		i := p.at(w.ID)
+		i.Interfaces, i.LatestModel, i.Provisioning = w.Interfaces, false, lb.Succeeded
+		p.writes++
+	}
+	for i := range p.instances {
+		is := &p.instances[i]
+		switch {
+		case is.Provisioning == lb.Deleting:
+		case p.set.UpgradeMode != lb.UpgradeManual && !is.LatestModel && !is.Protected && len(s.Waits) > 0 && s.Model == nil:
+			is.Interfaces, is.LatestModel, is.Provisioning = p.set.Interfaces, true, lb.Succeeded
+			p.was[is.ID] = foreign(p.set.Interfaces)
+		default:
+			is.Provisioning = lb.Succeeded
+		}
+	}
+}
+
+func (p *play) at(id string) *lb.Instance {
+	return &p.instances[slices.IndexFunc(p.instances, func(i lb.Instance) bool { return i.ID == id })]
+}
+
+// Whatever a scale set is like, the steps end, nodes are then where they belong, what is foreign is
+// where it was, and nobody is given a change that Weir did not make.
+func TestStepsComeToAnEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		some := func(label string) string {
+			return rapid.SampledFrom([]string{"", k8s, "o/x", "o/x kubernetes/k8s", "kubernetes/k8s o/y"}).Draw(t, label)
+		}
+		p := &play{foreign: map[string]bool{}, was: map[string][]string{}, set: scaleSet(rapid.SampledFrom([]lb.UpgradeMode{lb.UpgradeManual, lb.UpgradeAutomatic, lb.UpgradeRolling}).Draw(t, "mode"), some("model"))}
+		known := nic.Known{Level: map[string]bool{}, Overdue: map[string]bool{}}
+		members, nodes := "", ""
+		for _, id := range []string{"0", "1", "2", "3"} {
+			i := lb.Instance{ScaleSet: blue, ID: id, Interfaces: interfaces(some("instance")), LatestModel: rapid.Bool().Draw(t, "latest"), Protected: rapid.Bool().Draw(t, "protected"),
+				Provisioning: rapid.SampledFrom([]lb.Provisioning{lb.Succeeded, lb.Succeeded, lb.Updating, "Creating", lb.Failed, lb.Deleting}).Draw(t, "state")}
+			p.instances = append(p.instances, i)
+			p.was[id] = foreign(i.Interfaces)
+			known.Level[id] = i.LatestModel
+			p.foreign[id] = !i.LatestModel
+			switch rapid.IntRange(0, 2).Draw(t, "is") {
+			case 0:
+				members += " " + id
+			case 1:
+				nodes += " " + id
+			}
+		}
+		wasModel := foreign(p.set.Interfaces)
+		want, ours := desire(members, nodes), nic.NewOurs(nil, poolsOf(k8s))
+		rounds := 0
+		for ; ; rounds++ {
+			steps := nic.ScaleSet(p.set, p.instances, want, ours, known)
+			if steps.Done() {
+				break
+			}
+			if rounds == 8 {
+				t.Fatalf("no end: %s", told(steps))
+			}
+			for _, i := range p.instances {
+				known.Overdue[i.ID] = rounds > 4
+			}
+			p.do(t, steps)
+		}
+		if got := said(want.Model(blue)); got != pooled(p.set.Interfaces) || !slices.Equal(foreign(p.set.Interfaces), wasModel) {
+			t.Fatalf("the model is in %v", names(p.set.Interfaces[0].IPConfigurations[0].Pools))
+		}
+		for _, i := range p.instances {
+			m := instance(i.ID)
+			if i.Provisioning == lb.Deleting {
+				continue
+			}
+			if want.Node(m) && pooled(i.Interfaces) != said(want.Machine(m)) {
+				t.Fatalf("instance %s is in %q", i.ID, pooled(i.Interfaces))
+			}
+			if !slices.Equal(foreign(i.Interfaces), p.was[i.ID]) {
+				t.Fatalf("foreign pools of instance %s were %v and are %v", i.ID, p.was[i.ID], foreign(i.Interfaces))
+			}
+		}
+		if p.writes > 0 && !nic.ScaleSet(p.set, p.instances, want, ours, known).Done() {
+			t.Fatal("what is done is not done a second time")
+		}
+	})
+}
+
+func foreign(i []lb.InterfaceConfiguration) []string {
+	return slices.DeleteFunc(slices.Clone(i[0].IPConfigurations[0].Pools), func(id string) bool { return id == pool(k8s).String() })
+}
+
+// pooled names those pools that are ours.
+func pooled(i []lb.InterfaceConfiguration) string {
+	return names(slices.DeleteFunc(slices.Clone(i[0].IPConfigurations[0].Pools), func(id string) bool { return id != pool(k8s).String() }))
+}
