@@ -11,10 +11,15 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"weir.dev/weir/internal/azure/weight"
 )
 
 // mostPages bounds a list. Azure's pages hold some hundred of what is listed.
 const mostPages = 1000
+
+// mostErrorBytes bounds a refusal: of a longer one the status is all that is known.
+const mostErrorBytes = 1 << 20
 
 // bounds keeps what an answer costs within what Azure's answers cost: whoever answers, be it
 // a proxy that somebody set up between. It sits between the wire, which hears of its
@@ -34,19 +39,19 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		if len(body) > mostErrorBytes {
-			return resp, &unbearable{fmt.Sprintf("the refusal is larger than %d MiB", mostErrorBytes>>20)}
+			return resp, &weight.Unbearable{Why: fmt.Sprintf("the refusal is larger than %d MiB", mostErrorBytes>>20)}
 		}
 		return resp, nil
 	}
-	l := weigh(body)
+	l := weight.Of(body)
 	if c != nil && c.op == opList { // all pages stay in memory
-		c.pages.weight += l.weight
-		l.weight = c.pages.weight
-		if c.pages.bytes += len(body); c.pages.bytes > mostBytes {
+		c.pages.weight += l.Weight
+		l.Weight = c.pages.weight
+		if c.pages.bytes += len(body); c.pages.bytes > weight.MostBytes {
 			return resp, tooLarge()
 		}
 	}
-	if err := l.bearable(); err != nil {
+	if err := l.Bearable(); err != nil {
 		return resp, err
 	}
 	takeApart(req.Raw().Context(), resp, body)
@@ -54,7 +59,7 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 }
 
 func tooLarge() error {
-	return &unbearable{fmt.Sprintf("the answer is larger than %d MiB", mostBytes>>20)}
+	return &weight.Unbearable{Why: fmt.Sprintf("the answer is larger than %d MiB", weight.MostBytes>>20)}
 }
 
 // pages is how far a list is.
@@ -72,24 +77,24 @@ func (p *pages) next(link *url.URL) error {
 	case p.seen == nil:
 		p.path, p.seen = path, map[string]bool{}
 	case path != p.path:
-		return &unbearable{"the list's next page is said to be at another path, " + path}
+		return &weight.Unbearable{Why: "the list's next page is said to be at another path, " + path}
 	case p.seen[link.String()]:
-		return &unbearable{fmt.Sprintf("page %d of the list is said to be one that was read before", len(p.seen)+1)}
+		return &weight.Unbearable{Why: fmt.Sprintf("page %d of the list is said to be one that was read before", len(p.seen)+1)}
 	case len(p.seen) >= mostPages:
-		return &unbearable{fmt.Sprintf("the list has more than %d pages", mostPages)}
+		return &weight.Unbearable{Why: fmt.Sprintf("the list has more than %d pages", mostPages)}
 	}
 	p.seen[link.String()] = true
 	return nil
 }
 
-// sparing is a transport whose answers end, decoded, after mostBytes.
+// sparing is a transport whose answers end, decoded, after weight.MostBytes.
 type sparing struct{ Transport }
 
 // Do implements azcore's policy.Transporter.
 func (s sparing) Do(req *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.Do(req)
 	if err == nil && resp.Body != nil {
-		resp.Body = &limitedBody{ReadCloser: resp.Body, left: mostBytes}
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: weight.MostBytes}
 	}
 	return resp, err
 }

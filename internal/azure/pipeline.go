@@ -17,6 +17,7 @@ import (
 
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/redact"
+	"weir.dev/weir/internal/azure/weight"
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/pace"
 )
@@ -155,7 +156,7 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		}
 		return resp, nil
 	}
-	if err != nil && req.Raw().Method == http.MethodGet && !errors.As(err, new(*unbearable)) {
+	if err != nil && req.Raw().Method == http.MethodGet && !errors.As(err, new(*weight.Unbearable)) {
 		err = &lostRead{err: err}
 	}
 	return resp, err

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package azure
+// Package weight says what a JSON text takes to decode, before it is decoded.
+package weight
 
 import "fmt"
 
 const (
-	// mostBytes bounds an answer, decoded, and all pages of a list together. The largest load
+	// MostBytes bounds an answer, decoded, and all pages of a list together. The largest load
 	// balancer that Azure allows is some ten MiB, a list of 10,000 public IPs fifteen.
-	mostBytes = 64 << 20
-	// mostErrorBytes bounds a refusal: of a longer one the status is all that is known.
-	mostErrorBytes = 1 << 20
+	MostBytes = 64 << 20
 	// mostWeight bounds the values in it: an object or an array weighs as much as four
 	// others, because three bytes of text become a structure of some hundred.
 	mostWeight = 2_000_000
@@ -17,18 +16,23 @@ const (
 	mostDepth = 64
 	// mostCopied bounds what decoding holds at once: the SDK copies the text of each object
 	// for each object around it. A list takes two copies.
-	mostCopied = 3 * mostBytes
+	mostCopied = 3 * MostBytes
 )
 
-// load is what a JSON text takes to decode.
-type load struct{ weight, depth, copied int }
+// Load is what a JSON text takes to decode.
+type Load struct {
+	// Weight grows with the number of values; those of texts that are kept together add up.
+	Weight int
 
-// weigh walks a text once, before anything is made of it. It is no parser: of what is not
+	depth, copied int
+}
+
+// Of walks a text once, before anything is made of it. It is no parser: of what is not
 // JSON it says something, too.
-func weigh(text []byte) load {
+func Of(text []byte) Load {
 	type container struct{ from, inner int }
 	var open []container
-	var l load
+	var l Load
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
@@ -38,9 +42,9 @@ func weigh(text []byte) load {
 				}
 			}
 		case ',', ':':
-			l.weight++
+			l.Weight++
 		case '{', '[':
-			l.weight += 4
+			l.Weight += 4
 			open = append(open, container{from: i})
 			if l.depth = max(l.depth, len(open)); l.depth > mostDepth {
 				return l
@@ -62,24 +66,24 @@ func weigh(text []byte) load {
 	return l
 }
 
-// bearable returns why an answer is not decoded; nil if it is.
-func (l load) bearable() error {
+// Bearable returns why an answer is not decoded, as an *Unbearable; nil if it is.
+func (l Load) Bearable() error {
 	switch {
 	case l.depth > mostDepth:
-		return &unbearable{fmt.Sprintf("the answer is nested more than %d deep", mostDepth)}
-	case l.weight > mostWeight:
-		return &unbearable{fmt.Sprintf("the answer holds more than %d values", mostWeight/4)}
+		return &Unbearable{fmt.Sprintf("the answer is nested more than %d deep", mostDepth)}
+	case l.Weight > mostWeight:
+		return &Unbearable{fmt.Sprintf("the answer holds more than %d values", mostWeight/4)}
 	case l.copied > mostCopied:
-		return &unbearable{fmt.Sprintf("the answer takes more than %d MiB to decode", mostCopied>>20)}
+		return &Unbearable{fmt.Sprintf("the answer takes more than %d MiB to decode", mostCopied>>20)}
 	}
 	return nil
 }
 
-// unbearable says why an answer is not read, or not asked for. Nobody asks again at once.
-type unbearable struct{ why string }
+// Unbearable says why an answer is not read, or not asked for. Nobody asks again at once.
+type Unbearable struct{ Why string }
 
 // Error implements error.
-func (e *unbearable) Error() string { return e.why + ": it is not taken for Azure's" }
+func (e *Unbearable) Error() string { return e.Why + ": it is not taken for Azure's" }
 
 // NonRetriable tells the SDK's retry policy to stop.
-func (*unbearable) NonRetriable() {}
+func (*Unbearable) NonRetriable() {}

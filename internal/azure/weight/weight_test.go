@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package weight
+
+import "testing"
+
+func TestWeigh(t *testing.T) {
+	for text, want := range map[string]Load{
+		``:                       {},
+		`{}`:                     {Weight: 4, depth: 1, copied: 2},
+		`"{[,:"`:                 {},
+		`"\"{"`:                  {},
+		`{"a":[1,2]}`:            {Weight: 10, depth: 2, copied: 16},
+		`[{"a":{}},{"bcd":"}"}]`: {Weight: 19, depth: 3, copied: 33},
+		`]}`:                     {},
+		`{"a`:                    {Weight: 4, depth: 1},
+		`"\`:                     {},
+	} {
+		if got := Of([]byte(text)); got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+// FuzzWeigh: no text is too odd for it, and it never says less than what is nested.
+func FuzzWeigh(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,{"b":"\\\""}]}`, `]][[`, `"\u0000`, "\"\\"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l := Of(text)
+		if l.depth < 0 || l.depth > mostDepth+1 || l.Weight < 4*l.depth || l.Weight > 4*len(text) || l.copied > len(text)*(mostDepth+1) {
+			t.Errorf("%+v of %d bytes", l, len(text))
+		}
+	})
+}
