@@ -4,7 +4,6 @@ package azure
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,7 +47,7 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 		c.pages.weight += l.Weight
 		l.Weight = c.pages.weight
 		if c.pages.bytes += len(body); c.pages.bytes > weight.MostBytes {
-			return resp, tooLarge()
+			return resp, weight.TooLarge()
 		}
 	}
 	if err := l.Bearable(); err != nil {
@@ -56,10 +55,6 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 	}
 	takeApart(req.Raw().Context(), resp, body)
 	return resp, nil
-}
-
-func tooLarge() error {
-	return &weight.Unbearable{Why: fmt.Sprintf("the answer is larger than %d MiB", weight.MostBytes>>20)}
 }
 
 // pages is how far a list is.
@@ -94,28 +89,7 @@ type sparing struct{ Transport }
 func (s sparing) Do(req *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.Do(req)
 	if err == nil && resp.Body != nil {
-		resp.Body = &limitedBody{ReadCloser: resp.Body, left: weight.MostBytes}
+		resp.Body = weight.Limit(resp.Body)
 	}
 	return resp, err
-}
-
-// limitedBody fails where io.LimitReader would end: half an answer is none.
-type limitedBody struct {
-	io.ReadCloser
-	left int
-}
-
-// Read implements io.Reader.
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, tooLarge()
-	}
-	if len(p) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		return n, tooLarge()
-	}
-	return n, err
 }

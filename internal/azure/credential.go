@@ -83,7 +83,7 @@ func (c Credentials) Token(e cloud.Endpoint, transport Transport) (azcore.TokenC
 // named turns a typed nil into an untyped one and says which identity failed.
 func named[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", what, oneLine(err.Error()))
+		return nil, fmt.Errorf("%s: %s", what, redact.Line(err.Error()))
 	}
 	return cred, nil
 }

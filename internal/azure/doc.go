@@ -2,8 +2,9 @@
 
 // Package azure speaks to Azure Resource Manager: it reads and writes load balancers,
 // their backend pools, public IPs and security groups, and turns whatever comes back into a fault.Fault.
-// Package codec has Azure's forms of them, cloud knows where it answers, and redact keeps secrets out
-// of texts; these alone import the Azure SDK.
+// Package codec has Azure's forms of them, machines asks for what makes machines members of pools of
+// network interfaces, cloud knows where Azure answers, weight what an answer takes to decode, and
+// redact keeps secrets out of texts; these alone import the Azure SDK.
 //
 //	options.go     New: endpoint, credential and settings → Client
 //	pools.go       Get and Put
@@ -12,6 +13,7 @@
 //	publicips.go   public IPs
 //	securitygroups.go      network security groups
 //	machines.go    the availability set of a virtual machine
+//	plain.go       requests that keep every field of a body, known to the SDK or not
 //	raw.go         requests as somebody else has written them
 //	read.go        one resource, or all of a type in a resource group
 //	target.go      what a request is about

@@ -150,11 +150,13 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 func namesTarget(c *call, message string) bool {
 	first := namedResource.FindString(message)
 	if first == "" {
-		return true
+		return c.op != opPost // an action has other parts: of them the answer may speak
 	}
 	path := strings.TrimRight(first, ".")
 	resource := c.id.Type + "/" + c.id.Name
-	return strings.EqualFold(path, resource) || c.pool != "" && strings.EqualFold(path, resource+"/backendAddressPools/"+c.pool)
+	return strings.EqualFold(path, resource) ||
+		c.pool != "" && strings.EqualFold(path, resource+"/backendAddressPools/"+c.pool) ||
+		c.child != "" && strings.EqualFold(path, resource+"/"+c.child)
 }
 
 // names reports whether a message holds a name as a word of its own.

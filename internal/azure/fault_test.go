@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/fault"
 )
 
@@ -92,7 +93,7 @@ func TestMessages(t *testing.T) {
 	t.Run("not endless", func(t *testing.T) {
 		body := errorBody("Bad", strings.Repeat("ü", 5000))
 		_, err := newClient(t, &fakeARM{answer: in(reply{status: 400, body: body})}).Get(t.Context(), webPool)
-		if n := len([]rune(err.Error())); n != maxMessage || !strings.HasSuffix(err.Error(), "…") {
+		if n := len([]rune(err.Error())); n != redact.Longest || !strings.HasSuffix(err.Error(), "…") {
 			t.Errorf("%d runes", n)
 		}
 	})

@@ -25,6 +25,11 @@ import (
 // each pool that meets it is parked by itself.
 var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
+// computeCode is the code of a 429 of the compute provider's own quotas, a detail of
+// OperationNotAllowed (seen in public reports). Its target names the quota, and not which requests
+// count to it.
+const computeCode = "TooManyRequests"
+
 // lockCode says that another operation holds the load balancer.
 const lockCode = "RetryableErrorDueToAnotherOperation"
 
@@ -36,7 +41,7 @@ const closedWithoutRetryAfter = 10 * time.Second
 // gateKey names a gate: the reads or the writes of a subscription, or all requests
 // for one load balancer.
 type gateKey struct {
-	what  string // "reads", "writes" or "load balancer"
+	what  string // "reads", "writes", of Microsoft.Compute or of all, or "load balancer"
 	which string // folded subscription id or load balancer key
 }
 
@@ -68,6 +73,17 @@ func quotaGate(subscription string, write bool) gateKey {
 	}
 	return gateKey{"reads", strings.ToLower(subscription)}
 }
+
+// computeGate is that of a subscription's reads or writes in Microsoft.Compute, whose quotas are
+// its own.
+func computeGate(subscription string, write bool) gateKey {
+	key := quotaGate(subscription, write)
+	key.what += " in Microsoft.Compute"
+	return key
+}
+
+// compute reports whether a call is the compute provider's to answer.
+func (c *call) compute() bool { return strings.HasPrefix(c.id.Type, "Microsoft.Compute/") }
 
 // lockedLoadBalancer is what a lock's gate closes; the other gates are quotas.
 const lockedLoadBalancer = "load balancer"
@@ -109,6 +125,9 @@ func (g *gates) pass(c *call) error {
 	if id, ok := c.loadBalancer(); ok {
 		keys = append(keys, lockGate(id))
 	}
+	if c.compute() {
+		keys = append(keys, computeGate(c.id.SubscriptionID, c.write()))
+	}
 	if key, gate := g.last(time.Now(), keys...); !gate.until.IsZero() {
 		return &gateClosed{key: key, closedGate: gate}
 	}
@@ -126,6 +145,8 @@ func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 		switch {
 		case code == lockCode && balancer:
 			g.close(lockGate(id), closedGate{until, code})
+		case code == computeCode && c.compute():
+			g.close(computeGate(c.id.SubscriptionID, c.write()), closedGate{until, code})
 		case slices.Contains(quotaCodes, code):
 			g.close(quotaGate(c.id.SubscriptionID, c.write()), closedGate{until, code})
 		}
@@ -149,7 +170,7 @@ func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
 		g.trim(time.Now())
 	}
 	g.closed[key] = gate
-	if key.what != lockedLoadBalancer {
+	if key.what == "reads" || key.what == "writes" { // turns are of load balancers, which need these
 		g.turns[key] = newTurns(key, gate.until)
 	}
 	return true

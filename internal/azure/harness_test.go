@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"weir.dev/weir/internal/azure/cloud"
+	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -209,7 +210,7 @@ func wantFault(t *testing.T, err error, class fault.Class, code string) *fault.F
 	if f.Class != class || f.Code != code {
 		t.Errorf("got %s %q, want %s %q (%v)", f.Class, f.Code, class, code, err)
 	}
-	if text := f.Error(); strings.ContainsAny(text, "\r\n\t") || strings.Contains(text, canary) || len([]rune(text)) > maxMessage {
+	if text := f.Error(); strings.ContainsAny(text, "\r\n\t") || strings.Contains(text, canary) || len([]rune(text)) > redact.Longest {
 		t.Errorf("message is not fit for an event: %q", text)
 	}
 	return f

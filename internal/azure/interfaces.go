@@ -6,9 +6,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -40,27 +37,18 @@ func (c *Client) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return pool, nil
 }
 
-// attachment is a network interface and the machine that has it.
-type attachment struct{ name, machine string }
-
 // interfacesOf returns the machines of a resource group's network interfaces, by the names of
 // those in lower case. A group that is gone has none.
 func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup string) (map[string]string, error) {
-	all := ofAll(lb.TypeNetworkInterface, subscription, resourceGroup)
-	found, err := list(ctx, c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.InterfacesClientListResponse] {
-		return clients.NewInterfacesClient().NewListPager(resourceGroup, nil)
-	}, func(page armnetwork.InterfacesClientListResponse) []*armnetwork.Interface {
-		return page.Value
-	}, func(item *armnetwork.Interface) (attachment, error) {
-		id, err := listed(all, item.ID)
-		if err != nil || item.Properties == nil {
-			return attachment{}, err
+	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
+	shown, err := c.List(ctx, Resource{ID: place})
+	machines := make(map[string]string, len(shown))
+	for _, item := range shown {
+		i, err := codec.DecodeInterface(place, item)
+		if err != nil {
+			return nil, notThat(target{id: place})
 		}
-		return attachment{strings.ToLower(id.Name), lb.MachineKey(codec.SubResourceID(item.Properties.VirtualMachine))}, nil
-	})
-	machines := make(map[string]string, len(found))
-	for _, a := range found {
-		machines[a.name] = a.machine
+		machines[strings.ToLower(i.ID.Name)] = i.Machine
 	}
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return machines, nil

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -19,15 +18,9 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// maxMessage bounds a message, in runes: an event note has room for 1,024, and it
-// says more than the error.
-const maxMessage = 400
-
 // maxRead bounds what is read of a message at all, in bytes: what a person can read does
 // not take regular expressions minutes.
 const maxRead = 8 << 10
-
-var rulePattern = regexp.MustCompile(`-{5,}`)
 
 // armError is the body of an ARM error, and an entry of its details.
 type armError struct {
@@ -101,7 +94,7 @@ func (e *callError) Error() string { return e.text }
 func (e *callError) Unwrap() error { return e.err }
 
 // verbs are for people.
-var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opDelete: "delete"}
+var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opPatch: "write", opPost: "upgrade instances of", opDelete: "delete"}
 
 // explain makes the line: what was tried, on what, and what came back.
 func explain(c *call, a fault.Answer, err error) string {
@@ -118,7 +111,7 @@ func explain(c *call, a fault.Answer, err error) string {
 	case a.OutcomeUnknown:
 		text += "outcome unknown: "
 	}
-	return oneLine(c.without(text + reason(a, err)))
+	return redact.Line(c.without(text + reason(a, err)))
 }
 
 func reason(a fault.Answer, err error) string {
@@ -160,24 +153,4 @@ func lacks(message string) string {
 		return "the caller" + message[at+len("however, it"):]
 	}
 	return message
-}
-
-// oneLine makes a text fit for an event or a log line: no secrets, no line breaks,
-// nothing that a terminal acts upon, and not endless.
-func oneLine(text string) string {
-	text = redact.Text(strings.Map(func(r rune) rune { // first, or they hide a secret's form
-		switch {
-		case unicode.IsSpace(r) || unicode.IsControl(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, text))
-	// The SDK's dumps are ruled with dashes.
-	runes := []rune(strings.Join(strings.Fields(rulePattern.ReplaceAllString(text, " ")), " "))
-	if len(runes) > maxMessage {
-		return string(runes[:maxMessage-1]) + "…"
-	}
-	return string(runes)
 }

@@ -84,6 +84,7 @@ type Retry struct {
 type Client struct {
 	opts    Options
 	arm     *arm.ClientOptions
+	plain   *arm.Client // of requests that the SDK has no client for
 	gates   *gates
 	rests   *rests
 	mu      sync.Mutex                           // guards clients; never held during a call
@@ -118,6 +119,10 @@ func New(opts Options) (*Client, error) {
 		},
 	}
 	c.arm.Transport = sparing{direct(opts.Transport, opts.Fence)}
+	var err error
+	if c.plain, err = arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", opts.Credential, c.arm); err != nil {
+		return nil, fmt.Errorf("azure: %w", err)
+	}
 	return c, nil
 }
 

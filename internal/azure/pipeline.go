@@ -28,6 +28,8 @@ const (
 	opGet    = "get"
 	opList   = "list"
 	opPut    = "put"
+	opPatch  = "patch"
+	opPost   = "post"
 	opDelete = "delete"
 	opPoll   = "poll"
 	opResult = "result"
@@ -58,7 +60,7 @@ type call struct {
 	running, over time.Time
 }
 
-func (c *call) write() bool      { return c.op == opPut || c.op == opDelete }
+func (c *call) write() bool      { return verbs[c.op] != "" && c.op != opGet && c.op != opList }
 func (c *call) followsUp() bool  { return c.op == opPoll || c.op == opResult }
 func (c *call) following() *call { return &call{op: opPoll, began: c.op, target: c.target} }
 

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -32,11 +32,7 @@ type Raw struct {
 
 // Raw returns what sends requests as they are.
 func (c *Client) Raw() (*Raw, error) {
-	made, err := arm.NewClient("weir.dev/weir/internal/azure", "v1.0.0", c.opts.Credential, c.arm)
-	if err != nil {
-		return nil, fmt.Errorf("azure: %w", err)
-	}
-	return &Raw{base: made.Endpoint(), pipe: made.Pipeline()}, nil
+	return &Raw{base: c.plain.Endpoint(), pipe: c.plain.Pipeline()}, nil
 }
 
 // begun is a write that Azure has taken.
@@ -221,7 +217,7 @@ func messageOf(this *call, resp *http.Response) string {
 	list := errorsOf(resp)
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return oneLine(this.without(lacks(list[i].Message)))
+			return redact.Line(this.without(lacks(list[i].Message)))
 		}
 	}
 	return http.StatusText(resp.StatusCode)

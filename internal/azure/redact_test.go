@@ -19,6 +19,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+
+	"weir.dev/weir/internal/lb"
 )
 
 // Wherever a request can be printed, its token is not: the SDK's log, our errors in
@@ -147,7 +149,8 @@ func TestSpansOfWholeResources(t *testing.T) {
 		}
 		got = append(got, strings.TrimSpace(text))
 	}
-	want := []string{"get " + webMachine, "get " + balancer, "delete " + balancer, "get " + webIP, "delete " + webIP, "get " + groupOfNodes.String()}
+	want := []string{"get " + webMachine, "get " + balancer, "delete " + balancer, "get " + webIP, "delete " + webIP, "get " + groupOfNodes.String(),
+		"get " + plainID(lb.TypeNetworkInterface, "n1").String(), "get " + blueSet.path(), "get " + blueInstance.path()}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

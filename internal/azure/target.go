@@ -18,6 +18,8 @@ type target struct {
 	id lb.ResourceID
 	// pool is a pool of the load balancer; empty for the load balancer itself.
 	pool string
+	// child is what the request is about below the resource, such as virtualMachines/3.
+	child string
 }
 
 func ofBalancer(id lb.LoadBalancerID) target {
@@ -45,7 +47,7 @@ func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 var nouns = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
 	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
-	typeResourceGroup: "resource group", "Microsoft.Network/virtualNetworks": "virtual network",
+	lb.TypeScaleSet: "scale set", typeResourceGroup: "resource group", "Microsoft.Network/virtualNetworks": "virtual network",
 }
 
 // String is for messages.
@@ -53,6 +55,10 @@ func (t target) String() string {
 	switch {
 	case t.pool != "":
 		return "pool " + t.id.Name + "/" + t.pool
+	case t.child == children:
+		return "instances of scale set " + t.id.Name
+	case t.child != "":
+		return "instance " + path.Base(t.child) + " of scale set " + t.id.Name
 	case t.id.Name == "":
 		return nouns[t.id.Type] + "s of resource group " + t.id.ResourceGroup
 	}

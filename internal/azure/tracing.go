@@ -43,7 +43,7 @@ func spanOf(span trace.Span) tracing.Span {
 		},
 		SetStatus: func(status tracing.SpanStatus, description string) {
 			if status == tracing.SpanStatusError {
-				span.SetStatus(codes.Error, oneLine(description))
+				span.SetStatus(codes.Error, redact.Line(description))
 			}
 		},
 	})
@@ -58,7 +58,7 @@ func targetAttributes(ctx context.Context) []attribute.KeyValue {
 	if id, ok := c.loadBalancer(); ok {
 		kvs = append(kvs, attribute.String("azure.load_balancer", id.String()))
 	} else {
-		kvs = append(kvs, attribute.String("azure.resource", c.id.String()))
+		kvs = append(kvs, attribute.String("azure.resource", Resource{c.id, c.child}.path()))
 	}
 	if c.pool != "" {
 		kvs = append(kvs, attribute.String("azure.backend_pool", c.pool))

@@ -33,8 +33,8 @@ const turnHolds = 5 * time.Second
 type turns struct {
 	limiter *rate.Limiter
 	cost    int
-	// of holds the turn of each load balancer that has one and has not taken it.
-	of map[lb.LoadBalancerKey]time.Time
+	// of holds the turn of each load balancer, or other resource, that has one and has not taken it.
+	of map[string]time.Time
 }
 
 // newTurns returns the turns of a quota that is used up until a time; at that time
@@ -44,13 +44,13 @@ func newTurns(key gateKey, until time.Time) *turns {
 	if key.what == "writes" {
 		perSecond, saved, cost = writesPerSecond, writesSaved, writesAnAttempt
 	}
-	t := &turns{limiter: rate.NewLimiter(perSecond, saved), cost: cost, of: map[lb.LoadBalancerKey]time.Time{}}
+	t := &turns{limiter: rate.NewLimiter(perSecond, saved), cost: cost, of: map[string]time.Time{}}
 	t.limiter.ReserveN(until, saved-cost)
 	return t
 }
 
 // at returns when a load balancer's next attempt may start.
-func (t *turns) at(id lb.LoadBalancerKey, now time.Time) time.Time {
+func (t *turns) at(id string, now time.Time) time.Time {
 	at, ok := t.of[id]
 	if !ok || now.Sub(at) > turnHolds {
 		at = now.Add(t.limiter.ReserveN(now, t.cost).DelayFrom(now))
@@ -70,21 +70,36 @@ func (c *Client) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
 }
 
 func (g *gates) enter(id lb.LoadBalancerID, now time.Time) (until time.Time, why string) {
-	reads, writes := quotaGate(id.SubscriptionID, false), quotaGate(id.SubscriptionID, true)
-	if key, gate := g.last(now, reads, writes, lockGate(id)); !gate.until.IsZero() {
+	return g.turnOf(id.SubscriptionID, string(id.Key()), now, lockGate(id))
+}
+
+// EnterResource asks for leave to work on a network interface, or on a scale set and its instances,
+// as Enter does for a load balancer.
+func (c *Client) EnterResource(id lb.ResourceID) (until time.Time, why string) {
+	var more []gateKey
+	if (&call{target: target{id: id}}).compute() {
+		more = []gateKey{computeGate(id.SubscriptionID, false), computeGate(id.SubscriptionID, true)}
+	}
+	return c.gates.turnOf(id.SubscriptionID, id.Key(), time.Now(), more...)
+}
+
+// turnOf is for whoever has a key of its own; more are gates besides the subscription's.
+func (g *gates) turnOf(subscription, who string, now time.Time, more ...gateKey) (until time.Time, why string) {
+	quotas := []gateKey{quotaGate(subscription, false), quotaGate(subscription, true)}
+	if key, gate := g.last(now, append(more, quotas...)...); !gate.until.IsZero() {
 		return gate.until, (&gateClosed{key, gate}).why()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var turn time.Time
-	for _, key := range []gateKey{reads, writes} {
+	for _, key := range quotas {
 		t := g.turns[key]
 		switch {
 		case t == nil:
 		case t.over(now):
 			delete(g.turns, key)
 		default:
-			if at := t.at(id.Key(), now); at.After(turn) {
+			if at := t.at(who, now); at.After(turn) {
 				turn = at
 			}
 		}
@@ -92,9 +107,9 @@ func (g *gates) enter(id lb.LoadBalancerID, now time.Time) (until time.Time, why
 	if turn.After(now) {
 		return turn, ""
 	}
-	for _, key := range []gateKey{reads, writes} {
+	for _, key := range quotas {
 		if t := g.turns[key]; t != nil {
-			delete(t.of, id.Key())
+			delete(t.of, who)
 		}
 	}
 	return time.Time{}, ""

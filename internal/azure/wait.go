@@ -98,14 +98,7 @@ func rested(ctx context.Context, err error) bool {
 	if end, ends := ctx.Deadline(); !ok || ends && rest.until.After(end) {
 		return false
 	}
-	timer := time.NewTimer(time.Until(rest.until))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleepUntil(ctx, rest.until) == nil
 }
 
 // longestPause is how long a poll waits at most for an operation that is under way.
@@ -127,12 +120,5 @@ func pause(ctx context.Context, answer *http.Response) error {
 			delay = min(delay, longestPause) // an operation's pace is advice, and the lane waits
 		}
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return sleepUntil(ctx, time.Now().Add(delay))
 }

@@ -58,7 +58,39 @@ func wholes(t *testing.T) []whole {
 			},
 			write: func(ctx context.Context, c *Client) error { _, err := c.PutSecurityGroup(ctx, g); return err },
 		},
+		plainly("Microsoft.Network/networkInterfaces/n1", http.MethodPut, Resource{ID: plainID(lb.TypeNetworkInterface, "n1")}),
+		plainly("Microsoft.Compute/virtualMachineScaleSets/blue", http.MethodPatch, blueSet),
+		plainly("Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/3", http.MethodPut, blueInstance),
 	}
+}
+
+func plainID(kind, name string) lb.ResourceID {
+	return lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: kind, Name: name}
+}
+
+var (
+	blueSet      = Resource{ID: plainID(lb.TypeScaleSet, "blue")}
+	blueInstance = Resource{ID: plainID(lb.TypeScaleSet, "blue"), Child: "virtualMachines/3"}
+)
+
+// plainly is a kind whose body is kept as it is; none is made or deleted.
+func plainly(kind, method string, r Resource) whole {
+	return whole{
+		kind: kind, id: r.path(), body: `{"id":"` + r.path() + `","etag":"\"1\"","properties":{"provisioningState":"Succeeded"}}`,
+		get: func(ctx context.Context, c *Client) error { _, err := c.Read(ctx, r); return err },
+		write: func(ctx context.Context, c *Client) error {
+			_, err := c.Write(ctx, r, method, `"1"`, map[string]any{"properties": map[string]any{}})
+			return err
+		},
+	}
+}
+
+// sort is what the table calls a request: a PATCH is in the column of the PUT.
+func sort(op string) string {
+	if op == opPatch {
+		return opPut
+	}
+	return op
 }
 
 // wholeRow is one answer, and what it costs each request for a whole resource.
@@ -145,7 +177,7 @@ func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.
 	answer.body = strings.NewReplacer("{kind}", w.kind, "{body}", w.body, "{id}", w.id).Replace(answer.body)
 	given, wire := 0, &fakeARM{}
 	wire.answer = func(_ int, req *http.Request) reply {
-		switch op := callOf(req.Context()).op; {
+		switch op := sort(callOf(req.Context()).op); {
 		case op == c.op && (given == 0 || !c.fate(r).once):
 			given++
 			return answer
@@ -163,15 +195,14 @@ func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.
 	start := time.Now()
 	err = c.call(w)(ctx, newClient(t, wire))
 	for _, call := range wire.calls {
-		if call.op == c.op {
+		if sort(call.op) == c.op {
 			n++
 		}
 	}
 	return n, time.Since(start), err
 }
 
-// The table of what each answer costs a whole resource: the same for load balancers,
-// public IPs and security groups, and the same as for pools where nothing else is said.
+// The table of what each answer costs a whole resource: the same for all kinds, and the same as for pools where nothing else is said.
 func TestWholeResourcesOnTheWire(t *testing.T) {
 	for _, w := range wholes(t) {
 		for _, row := range wholeTable() {
@@ -217,7 +248,7 @@ func (r wholeRow) check(t *testing.T, w whole, c wholeColumn) {
 // page would not say the truth.
 func renderWholes(t *testing.T, page *strings.Builder) {
 	kinds := wholes(t)
-	page.WriteString("\n## Load balancers, public IPs and security groups, whole\n\nSecurity groups are neither made nor deleted.\n\n| answer |")
+	page.WriteString("\n## Resources as a whole\n\nLoad balancers and public IPs; and security groups, network interfaces, scale sets and their instances, which are neither made nor deleted.\n\n| answer |")
 	for _, c := range wholeColumns {
 		page.WriteString(" " + c.title + " |")
 	}

@@ -51,7 +51,7 @@ func carryOut[T any](ctx context.Context, c *Client, this *call, etag string,
 	// they were made with the same context.
 	var first *http.Response
 	started := policy.WithCaptureResponse(withCall(ctx, this), &first)
-	if guard := c.guard(etag); guard != nil {
+	if guard := c.guard(etag); guard != nil && this.op != opPost { // an action has nothing to guard
 		started = policy.WithHTTPHeader(started, guard)
 	}
 	poller, err := begin(started, clients)

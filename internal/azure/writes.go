@@ -18,9 +18,10 @@ const (
 	headerAllWrites    = "x-ms-ratelimit-remaining-subscription-global-writes"
 )
 
-// counts counts a write that leaves.
+// counts counts a write in Microsoft.Network that leaves: the window that is counted is that
+// provider's. What a write in Microsoft.Compute takes of Resource Manager's bucket, answers tell.
 func (w wire) counts(c *call) {
-	if w.writes != nil && c != nil && c.write() {
+	if w.writes != nil && c != nil && c.write() && !c.compute() {
 		w.writes.Wrote(c.id.SubscriptionID, time.Now())
 	}
 }

@@ -102,6 +102,7 @@ func retriableCode(code string) bool {
 		strings.HasPrefix(code, "RetryableError") ||
 		strings.HasPrefix(code, "Precondition") ||
 		code == "AnotherOperationInProgress" ||
+		code == "OperationPreempted" || // the compute provider's word for superseded
 		code == "TooManyRequests"
 }
 

@@ -29,6 +29,7 @@ var answers = []answer{
 	{"closed gate says so before anything else", Answer{GateClosed: true, Status: 404, TargetGone: true}, "gate closed", Retriable, CodeGateClosed},
 	{"told to wait before", Answer{Resting: true, RetryAt: retryAt}, "not asked yet", Retriable, CodeResting},
 	{"operation superseded", Answer{OperationEnded: true, Status: 200, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, "operation ended, retriable code", Retriable, "CanceledAndSupersededDueToAnotherOperation"},
+	{"operation of the compute provider superseded", Answer{OperationEnded: true, Status: 200, Codes: []string{"OperationPreempted"}}, "operation ended, retriable code", Retriable, "OperationPreempted"},
 	{"operation asks to come again", Answer{OperationEnded: true, Codes: []string{"RetryableError"}}, "operation ended, retriable code", Retriable, "RetryableError"},
 	{"operation met another", Answer{OperationEnded: true, Codes: []string{"AnotherOperationInProgress"}}, "operation ended, retriable code", Retriable, "AnotherOperationInProgress"},
 	{"operation throttled", Answer{OperationEnded: true, Codes: []string{"TooManyRequests"}}, "operation ended, retriable code", Retriable, "TooManyRequests"},

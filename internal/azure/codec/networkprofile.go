@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+type shownIP struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Primary bool   `json:"primary"`
+		Version string `json:"privateIPAddressVersion"`
+		Pools   []struct {
+			ID string `json:"id"`
+		} `json:"loadBalancerBackendAddressPools"`
+	} `json:"properties"`
+}
+
+type shownConfiguration struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Primary          bool      `json:"primary"`
+		IPConfigurations []shownIP `json:"ipConfigurations"`
+	} `json:"properties"`
+}
+
+type shownProfile struct {
+	Interfaces []shownConfiguration `json:"networkInterfaceConfigurations"`
+}
+
+func (p shownProfile) decode() []lb.InterfaceConfiguration {
+	var all []lb.InterfaceConfiguration
+	for _, c := range p.Interfaces {
+		all = append(all, c.decode())
+	}
+	return all
+}
+
+func (c shownConfiguration) decode() lb.InterfaceConfiguration {
+	next := lb.InterfaceConfiguration{Name: c.Name, Primary: c.Properties.Primary}
+	for _, ip := range c.Properties.IPConfigurations {
+		one := lb.IPConfiguration{Name: ip.Name, Primary: ip.Properties.Primary, Family: lb.IPv4}
+		if strings.EqualFold(ip.Properties.Version, string(lb.IPv6)) {
+			one.Family = lb.IPv6
+		}
+		for _, pool := range ip.Properties.Pools {
+			one.Pools = append(one.Pools, pool.ID)
+		}
+		next.IPConfigurations = append(next.IPConfigurations, one)
+	}
+	return next
+}
+
+// DecodeInterface turns what Azure shows of a network interface into the vocabulary. The place is
+// where it was asked for.
+func DecodeInterface(place lb.ResourceID, shown json.RawMessage) (lb.NetworkInterface, error) {
+	var is struct {
+		ID         string `json:"id"`
+		Etag       string `json:"etag"`
+		Properties struct {
+			State   lb.Provisioning `json:"provisioningState"`
+			Machine struct {
+				ID string `json:"id"`
+			} `json:"virtualMachine"`
+		} `json:"properties"`
+	}
+	var configuration shownConfiguration
+	if err := errors.Join(json.Unmarshal(shown, &is), json.Unmarshal(shown, &configuration)); err != nil {
+		return lb.NetworkInterface{}, err
+	}
+	place.Name = path.Base(is.ID)
+	return lb.NetworkInterface{
+		ID: place, Etag: is.Etag, Provisioning: is.Properties.State, Machine: lb.MachineKey(is.Properties.Machine.ID),
+		InterfaceConfiguration: configuration.decode(), Origin: shown,
+	}, place.Validate()
+}
+
+// EncodeInterface returns the body that gives an interface its pools.
+func EncodeInterface(next lb.NetworkInterface) (any, error) {
+	body, err := read(next.Origin)
+	if err != nil {
+		return nil, err
+	}
+	without(body, "etag", "name", "type")
+	properties := at(body, "properties")
+	without(properties, "defaultOutboundConnectivityEnabled", "dscpConfiguration", "hostedWorkloads", "macAddress",
+		"primary", "privateEndpoint", "provisioningState", "resourceGuid", "tapConfigurations", "virtualMachine", "vnetEncryptionSupported")
+	without(at(properties, "dnsSettings"), "appliedDnsServers", "internalDomainNameSuffix", "internalFqdn")
+	for _, ip := range list(properties["ipConfigurations"]) {
+		without(ip, "etag")
+		without(at(ip, "properties"), "privateLinkConnectionProperties", "provisioningState")
+	}
+	return body, setPools(body, next.InterfaceConfiguration)
+}
+
+// DecodeScaleSet turns what Azure shows of a scale set into the vocabulary.
+func DecodeScaleSet(place lb.ResourceID, shown json.RawMessage) (lb.ScaleSet, error) {
+	var is struct {
+		ID         string `json:"id"`
+		Etag       string `json:"etag"`
+		Properties struct {
+			State         lb.Provisioning `json:"provisioningState"`
+			Orchestration string          `json:"orchestrationMode"`
+			Upgrade       struct {
+				Mode lb.UpgradeMode `json:"mode"`
+			} `json:"upgradePolicy"`
+			Profile struct {
+				Network shownProfile `json:"networkProfile"`
+			} `json:"virtualMachineProfile"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(shown, &is); err != nil {
+		return lb.ScaleSet{}, err
+	}
+	place.Name = path.Base(is.ID)
+	return lb.ScaleSet{
+		ID: place, Etag: is.Etag, Provisioning: is.Properties.State, Interfaces: is.Properties.Profile.Network.decode(),
+		Uniform:     !strings.EqualFold(is.Properties.Orchestration, "Flexible"), // which older ones do not say
+		UpgradeMode: is.Properties.Upgrade.Mode, Origin: shown,
+	}, place.Validate()
+}
+
+// EncodeModel returns the body of a PATCH that gives the model of a scale set its pools. An array is
+// replaced as a whole, so all that it holds is sent.
+func EncodeModel(next lb.ScaleSet) (any, error) {
+	shown, err := read(next.Origin)
+	if err != nil {
+		return nil, err
+	}
+	profile := at(at(at(shown, "properties"), "virtualMachineProfile"), "networkProfile")
+	if err := setAllPools(profile, next.Interfaces); err != nil {
+		return nil, err
+	}
+	network := object{keyInterfaces: profile[keyInterfaces]}
+	return object{"properties": object{"virtualMachineProfile": object{"networkProfile": network}}}, nil
+}
+
+// instanceRule is what the id of an instance looks like; it becomes part of a request.
+var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
+
+// DecodeInstance turns what Azure shows of an instance of a scale set into the vocabulary.
+func DecodeInstance(scaleSet lb.ResourceID, shown json.RawMessage) (lb.Instance, error) {
+	var is struct {
+		ID         string `json:"id"`
+		Etag       string `json:"etag"`
+		Properties struct {
+			State      lb.Provisioning `json:"provisioningState"`
+			Latest     bool            `json:"latestModelApplied"`
+			Network    shownProfile    `json:"networkProfileConfiguration"`
+			Protection struct {
+				Actions bool `json:"protectFromScaleSetActions"`
+			} `json:"protectionPolicy"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(shown, &is); err != nil {
+		return lb.Instance{}, err
+	}
+	id := path.Base(is.ID)
+	if !instanceRule.MatchString(id) {
+		return lb.Instance{}, fmt.Errorf("%q is no id of an instance: want a number", id)
+	}
+	return lb.Instance{
+		ScaleSet: scaleSet, ID: id, Etag: is.Etag, Provisioning: is.Properties.State, LatestModel: is.Properties.Latest,
+		Protected: is.Properties.Protection.Actions, Interfaces: is.Properties.Network.decode(), Origin: shown,
+	}, nil
+}
+
+// EncodeInstance returns the body that gives an instance its pools. The image is left out, as
+// Azure's own command line does: who names one has to be allowed to read it.
+func EncodeInstance(next lb.Instance) (any, error) {
+	body, err := read(next.Origin)
+	if err != nil {
+		return nil, err
+	}
+	without(body, "etag", "id", "instanceId", "name", "resources", "sku", "type", "zones")
+	properties := at(body, "properties")
+	without(properties, "instanceView", "latestModelApplied", "modelDefinitionApplied", "provisioningState", "timeCreated", "vmId")
+	without(at(properties, "storageProfile"), "imageReference")
+	return body, setAllPools(at(properties, "networkProfileConfiguration"), next.Interfaces)
+}

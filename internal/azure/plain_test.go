@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
+)
+
+var (
+	nicOfN1  = Resource{ID: plainID(lb.TypeNetworkInterface, "n1")}
+	plainGot = reply{status: 200, body: `{"id":"` + asked + `","properties":{"provisioningState":"Succeeded"}}`}
+	// throttledByCompute is the compute provider's 429, as public reports quote it.
+	throttledByCompute = reply{status: 429, header: map[string]string{"Retry-After": "600"}, body: errorBody("OperationNotAllowed",
+		"The server rejected the request because too many requests have been received for this subscription.", "TooManyRequests", `{"operationGroup":"HighCostGetVMScaleSet30Min"}`)}
+)
+
+// query returns what a wire was asked with.
+type asking struct {
+	*fakeARM
+	queries []string
+}
+
+func (a *asking) Do(req *http.Request) (*http.Response, error) {
+	a.queries = append(a.queries, req.URL.Query().Get("api-version"))
+	return a.fakeARM.Do(req)
+}
+
+// A write is guarded by the etag of what was read, an action by none; the versions are the SDK's and
+// Compute's, also of the final GET.
+func TestPlainWrites(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, version, body string
+		call                        func(context.Context, *Client) error
+	}{
+		{"an interface", "PUT", networkVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
+			_, err := c.Write(ctx, nicOfN1, http.MethodPut, `W/"e"`, map[string]int{"a": 1})
+			return err
+		}},
+		{"a model", "PATCH", computeVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
+			_, err := c.Write(ctx, blueSet, http.MethodPatch, `"1"`, map[string]int{"a": 1})
+			return err
+		}},
+		{"an instance", "PUT", computeVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
+			_, err := c.Write(ctx, blueInstance, http.MethodPut, `"1"`, map[string]int{"a": 1})
+			return err
+		}},
+		{"an upgrade", "POST", computeVersion, `{"instanceIds":["0","12"]}`, func(ctx context.Context, c *Client) error {
+			return c.Upgrade(ctx, blueSet.ID, []string{"0", "12"})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				taken := reply{status: 200, header: accepted.header, body: strings.Replace(plainGot.body, "Succeeded", "Updating", 1)}
+				if tt.method == http.MethodPost {
+					taken = reply{status: 202, header: map[string]string{"Azure-AsyncOperation": operation, "Location": operation + "&l=1"}}
+				}
+				wire := &asking{fakeARM: &fakeARM{answer: in(taken, working, done, plainGot)}}
+				client := newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire })
+				if err := tt.call(t.Context(), client); err != nil {
+					t.Fatal(err)
+				}
+				first := wire.calls[0]
+				if first.method != tt.method || first.body != tt.body || wire.queries[0] != tt.version {
+					t.Errorf("sent %s %s at version %s", first.method, first.body, wire.queries[0])
+				}
+				guarded := first.header.Get("If-Match") != ""
+				if guarded == (tt.method == http.MethodPost) || first.header.Get("If-None-Match") != "" {
+					t.Errorf("guarded: %v, %v", guarded, first.header)
+				}
+				want := 4 // and the result of a write is read anew
+				if tt.method == http.MethodPost {
+					want = 3
+				}
+				if len(wire.calls) != want {
+					t.Fatalf("%d requests, want %d", len(wire.calls), want)
+				}
+				for _, call := range wire.calls[1:] {
+					if call.header.Get("If-Match") != "" {
+						t.Error("a poll is guarded")
+					}
+				}
+				if last := wire.queries[3%want]; want == 4 && last != tt.version {
+					t.Errorf("the result is read at version %s", last)
+				}
+			})
+		})
+	}
+}
+
+// The version of plain requests is that of the SDK's.
+func TestPlainVersionIsTheSDKs(t *testing.T) {
+	wire := &asking{fakeARM: &fakeARM{answer: in(shown)}}
+	_, _ = newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire }).Get(t.Context(), webPool)
+	if len(wire.queries) != 1 || wire.queries[0] != networkVersion {
+		t.Errorf("the SDK asks at %v", wire.queries)
+	}
+}
+
+// What is refused before anything leaves.
+func TestPlainRefusals(t *testing.T) {
+	wire := &fakeARM{answer: in(plainGot)}
+	client, ctx := newClient(t, wire), t.Context()
+	write := func(r Resource, method, etag string) error {
+		_, err := client.Write(ctx, r, method, etag, struct{}{})
+		return err
+	}
+	wantFault(t, write(nicOfN1, http.MethodPut, ""), fault.Terminal, codeNoEtag)
+	wantFault(t, write(nicOfN1, http.MethodGet, "e"), fault.Terminal, codeInvalidID)
+	wantFault(t, write(Resource{ID: plainID(lb.TypeNetworkInterface, "../x")}, http.MethodPut, "e"), fault.Terminal, codeInvalidID)
+	for _, child := range []string{"virtualMachines/", "virtualMachines/..", "virtualMachines/1?x", "deallocate", "virtualMachines/1/reimage"} {
+		wantFault(t, write(Resource{ID: blueSet.ID, Child: child}, http.MethodPut, "e"), fault.Terminal, codeInvalidID)
+	}
+	for _, id := range []string{"*", "", "1a"} {
+		wantFault(t, client.Upgrade(ctx, blueSet.ID, []string{"1", id}), fault.Terminal, codeInvalidID)
+	}
+	wantFault(t, client.Upgrade(ctx, nicOfN1.ID, []string{"1"}), fault.Terminal, codeInvalidID)
+	_, err := client.List(ctx, Resource{ID: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "a/b", Type: lb.TypeScaleSet}})
+	wantFault(t, err, fault.Terminal, codeInvalidID)
+	if n := wire.count(""); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// A list is all pages of what belongs in it, or nothing.
+func TestPlainLists(t *testing.T) {
+	all := Resource{ID: blueSet.ID, Child: "virtualMachines"}
+	item := func(id string) string { return `{"id":"` + id + `"}` }
+	page := func(next string, items ...string) reply {
+		return reply{status: 200, body: `{"value":[` + strings.Join(items, ",") + `]` + next + `}`}
+	}
+	next := `,"nextLink":"https://management.azure.com` + all.path() + `?api-version=2024-07-01&$skiptoken=2"`
+	for _, tt := range []struct {
+		name    string
+		answers []reply
+		want    int // -1 if it is refused
+	}{
+		{"two pages", []reply{page(next, item(all.path()+"/0"), item(strings.ToUpper(all.path())+"/1")), page("", item(all.path()+"/2"))}, 3},
+		{"none", []reply{page("")}, 0},
+		{"another scale set's", []reply{page("", item(all.path()+"/0"), item("/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/red/virtualMachines/1"))}, -1},
+		{"no list", []reply{{status: 200, body: `{}`}}, -1},
+		{"null", []reply{page("", "null")}, -1},
+		{"the second page is not to be had", []reply{page(next, item(all.path()+"/0")), {status: 403}}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := newClient(t, &fakeARM{answer: in(tt.answers...)}).List(t.Context(), all)
+			if (err != nil) != (tt.want < 0) || err == nil && len(got) != tt.want {
+				t.Errorf("%d, %v", len(got), err)
+			}
+		})
+	}
+}
+
+// What the compute provider throttles is Compute's alone: of the subscription, of reads or of writes.
+func TestWhatComputesThrottlingCloses(t *testing.T) {
+	read := func(r Resource) func(*Client) error {
+		return func(c *Client) error { _, err := c.Read(t.Context(), r); return err }
+	}
+	write := func(r Resource) func(*Client) error {
+		return func(c *Client) error {
+			_, err := c.Write(t.Context(), r, http.MethodPut, "e", struct{}{})
+			return err
+		}
+	}
+	red, elsewhere := Resource{ID: plainID(lb.TypeScaleSet, "red")}, blueSet
+	elsewhere.ID.SubscriptionID = "s2"
+	for _, tt := range []struct {
+		name   string
+		first  func(*Client) error
+		probe  func(*Client) error
+		closed bool
+	}{
+		{"reads of another scale set", read(blueSet), read(red), true},
+		{"reads of an instance", read(blueSet), read(blueInstance), true},
+		{"writes after a read", read(blueSet), write(blueInstance), false},
+		{"writes after a write", write(blueInstance), write(red), true},
+		{"reads of interfaces", read(blueSet), read(nicOfN1), false},
+		{"another subscription", read(blueSet), read(elsewhere), false},
+		{"of an interface the same word closes nothing", read(nicOfN1), read(Resource{ID: plainID(lb.TypeNetworkInterface, "n2")}), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wire := &fakeARM{answer: in(throttledByCompute, plainGot)}
+				client := newClient(t, wire)
+				wantFault(t, tt.first(client), fault.Retriable, "TooManyRequests")
+				err := tt.probe(client)
+				if closed := wire.count("") == 1; closed != tt.closed || (err != nil) != closed {
+					t.Errorf("closed %v, %v", closed, err)
+				}
+				if tt.closed {
+					wantFault(t, err, fault.Retriable, fault.CodeGateClosed)
+				}
+				time.Sleep(601 * time.Second)
+				if err := tt.probe(client); err != nil {
+					t.Errorf("later: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Whoever asks for leave to work on a scale set waits with Compute; on an interface or a load
+// balancer, with the subscription alone, and gets a turn of its own.
+func TestEnterResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t, &fakeARM{answer: in(throttledByCompute, reply{status: 429, header: map[string]string{"Retry-After": "30"}, body: subBody})})
+		_, _ = client.Read(t.Context(), blueSet)
+		until, why := client.EnterResource(blueSet.ID)
+		if want := time.Now().Add(600 * time.Second); !until.Equal(want) || why != "the subscription's reads in Microsoft.Compute are closed until "+want.UTC().Format(time.RFC3339)+" after 429 TooManyRequests" {
+			t.Errorf("scale set until %v: %s", until, why)
+		}
+		if until, _ := client.EnterResource(nicOfN1.ID); !until.IsZero() {
+			t.Errorf("interface until %v", until)
+		}
+		if until, _ := client.Enter(kubernetes); !until.IsZero() {
+			t.Errorf("load balancer until %v", until)
+		}
+		_, _ = client.Write(t.Context(), nicOfN1, http.MethodPut, "e", struct{}{})
+		closed := time.Now().Add(30 * time.Second)
+		if until, why := client.EnterResource(nicOfN1.ID); !until.Equal(closed) || why == "" {
+			t.Errorf("interface until %v: %s", until, why)
+		}
+		time.Sleep(30 * time.Second)
+		var turns []time.Time
+		for n := range 3 {
+			until, _ := client.EnterResource(plainID(lb.TypeNetworkInterface, fmt.Sprint("n", n)))
+			turns = append(turns, until)
+		}
+		if !turns[0].IsZero() || turns[1].IsZero() || !turns[2].After(turns[1]) {
+			t.Errorf("turns at %v", turns)
+		}
+	})
+}
+
+// Writes in Microsoft.Compute are none of Microsoft.Network's window.
+func TestWritesInComputeAreNotCounted(t *testing.T) {
+	writes := pace.New(0.5, 30*time.Second)
+	client := newClient(t, &fakeARM{answer: in(plainGot)}, func(o *Options) { o.Writes = writes })
+	for _, r := range []Resource{nicOfN1, blueSet, blueInstance} {
+		_, _ = client.Write(t.Context(), r, http.MethodPut, "e", struct{}{})
+	}
+	_ = client.Upgrade(t.Context(), blueSet.ID, []string{"1"})
+	if figures := writes.Figures(time.Now()); len(figures) != 1 || figures[0].Spent != 1 {
+		t.Errorf("got %+v", figures)
+	}
+}
+
+// No write leaves without the lead, and no action.
+func TestPlainWritesAreFenced(t *testing.T) {
+	wire := &fakeARM{answer: in(plainGot)}
+	fence, now := leader()
+	client := newClient(t, wire, fencedBy(fence))
+	*now = time.Minute
+	_, err := client.Write(t.Context(), blueSet, http.MethodPatch, "e", struct{}{})
+	wantFault(t, err, fault.Shutdown, fault.CodeShutdown)
+	wantFault(t, client.Upgrade(t.Context(), blueSet.ID, []string{"1"}), fault.Shutdown, fault.CodeShutdown)
+	if n := wire.count(""); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// What people read, and what is gone.
+func TestPlainMessages(t *testing.T) {
+	conflict := bare(409, errorBody("Conflict", "The request failed due to conflict with a concurrent request."))
+	missing := bare(404, errorBody("NotFound", "The entity was not found in this Azure location."))
+	noSet := bare(404, errorBody("ResourceNotFound", "The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."))
+	get := func(r Resource) func(*Client) error {
+		return func(c *Client) error { _, err := c.Read(t.Context(), r); return err }
+	}
+	list := func(r Resource) func(*Client) error {
+		return func(c *Client) error { _, err := c.List(t.Context(), r); return err }
+	}
+	upgrade := func(c *Client) error { return c.Upgrade(t.Context(), blueSet.ID, []string{"1"}) }
+	const text = ": 409 Conflict: The request failed due to conflict with a concurrent request."
+	for _, tt := range []struct {
+		call   func(*Client) error
+		answer reply
+		class  fault.Class
+		want   string
+	}{
+		{get(nicOfN1), conflict, fault.Retriable, "read network interface n1" + text},
+		{get(blueSet), conflict, fault.Retriable, "read scale set blue" + text},
+		{get(blueInstance), conflict, fault.Retriable, "read instance 3 of scale set blue" + text},
+		{list(Resource{ID: blueSet.ID, Child: "virtualMachines"}), conflict, fault.Retriable, "list instances of scale set blue" + text},
+		{list(Resource{ID: plainID(lb.TypeScaleSet, "")}), conflict, fault.Retriable, "list scale sets of resource group rg" + text},
+		{upgrade, conflict, fault.Retriable, "upgrade instances of scale set blue" + text},
+		{get(blueInstance), missing, fault.Stale, "read instance 3 of scale set blue: 404 NotFound: The entity was not found in this Azure location."},
+		{get(blueInstance), noSet, fault.Stale, "read instance 3 of scale set blue: 404 ResourceNotFound: The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."},
+		{upgrade, missing, fault.Terminal, "upgrade instances of scale set blue: 404 NotFound: The entity was not found in this Azure location."},
+		{upgrade, noSet, fault.Stale, "upgrade instances of scale set blue: 404 ResourceNotFound: The Resource 'Microsoft.Compute/virtualMachineScaleSets/blue' under resource group 'rg' was not found."},
+	} {
+		f := fault.From(tt.call(newClient(t, &fakeARM{answer: in(tt.answer)})))
+		if f == nil || f.Class != tt.class || f.Error() != tt.want {
+			t.Errorf("got  %v\nwant %s %s", f, tt.class, tt.want)
+		}
+	}
+}
