@@ -149,6 +149,9 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if text, err := json.Marshal(body); err != nil || !strings.Contains(string(text), `{"n":12345678901234567890}`) {
+				t.Errorf("a number is not what it was: %s, %v", text, err)
+			}
 			was, is := valuesOf(t, shown), valuesOf(t, body)
 			added := 0
 			for path, value := range is {
