@@ -59,7 +59,7 @@ func (c *Client) Read(ctx context.Context, r Resource) (json.RawMessage, error) 
 		return nil, err
 	}
 	this := &call{op: opGet, target: r.target()}
-	resp, err := c.send(withCall(ctx, this), http.MethodGet, r.ID.Type, r.path(), nil)
+	resp, err := c.send(withCall(ctx, this), http.MethodGet, r.ID.Type, r.path(), nil) //nolint:bodyclose // the pipeline has read the body to its end
 	if err != nil {
 		return nil, classify(ctx, this, err)
 	}
@@ -89,7 +89,7 @@ func (c *Client) List(ctx context.Context, r Resource) ([]json.RawMessage, error
 			if last != nil {
 				at = last.Next
 			}
-			resp, err := c.send(ctx, http.MethodGet, r.ID.Type, at, nil)
+			resp, err := c.send(ctx, http.MethodGet, r.ID.Type, at, nil) //nolint:bodyclose // the pipeline has read the body to its end
 			if err != nil {
 				return p, err
 			}
@@ -151,7 +151,7 @@ func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances 
 // begin sends a write and waits until Azure is done with it.
 func (c *Client) begin(ctx context.Context, this *call, method, at, etag string, body any) (json.RawMessage, error) {
 	return carryOut(ctx, c, this, etag, func(ctx context.Context, _ *armnetwork.ClientFactory) (*runtime.Poller[json.RawMessage], error) {
-		resp, err := c.send(ctx, method, this.id.Type, at, body)
+		resp, err := c.send(ctx, method, this.id.Type, at, body) //nolint:bodyclose // the pipeline has read the body to its end
 		if err != nil {
 			return nil, err
 		}
