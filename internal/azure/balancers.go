@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/apart"
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
@@ -20,8 +21,8 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	var pools apart
-	resp, err := ask(pools.within(ctx), c, ofBalancer(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancersClientGetResponse, error) {
+	var pools apart.Pools
+	resp, err := ask(pools.Within(ctx), c, ofBalancer(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancersClientGetResponse, error) {
 		return clients.NewLoadBalancersClient().Get(ctx, id.ResourceGroup, id.Name, nil)
 	})
 	if err != nil {
@@ -43,9 +44,9 @@ func decodedBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) (lb.L
 // ListLoadBalancers reads all load balancers of a resource group. An error carries a
 // *fault.Fault: stale if the group is gone.
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
-	var pools apart
+	var pools apart.Pools
 	all := ofAll(lb.TypeLoadBalancer, subscription, resourceGroup)
-	return list(pools.within(ctx), c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.LoadBalancersClientListResponse] {
+	return list(pools.Within(ctx), c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.LoadBalancersClientListResponse] {
 		return clients.NewLoadBalancersClient().NewListPager(resourceGroup, nil)
 	}, func(page armnetwork.LoadBalancersClientListResponse) []*armnetwork.LoadBalancer {
 		pools.Rejoin(page.Value...)
@@ -82,8 +83,8 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	var pools apart
-	resp, err := carryOut(pools.within(ctx), c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
+	var pools apart.Pools
+	resp, err := carryOut(pools.Within(ctx), c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
 		return clients.NewLoadBalancersClient().BeginCreateOrUpdate(ctx, b.ID.ResourceGroup, b.ID.Name, body, nil)
 	})
 	if err != nil {

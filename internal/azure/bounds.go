@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/azure/apart"
 	"weir.dev/weir/internal/azure/weight"
 )
 
@@ -53,7 +54,7 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 	if err := l.Bearable(); err != nil {
 		return resp, err
 	}
-	takeApart(req.Raw().Context(), resp, body)
+	apart.TakeOut(req.Raw().Context(), resp, body)
 	return resp, nil
 }
 

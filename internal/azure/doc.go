@@ -25,7 +25,6 @@
 //	turns.go       who goes first when a gate opens
 //	rests.go       until when single resources want no call
 //	fenced.go, fencedtransport.go  no write leaves once this process does not lead
-//	apart.go       pools of load balancers, which the SDK does not decode
 //	bounds.go    what an answer may cost; package weight says what one takes
 //	fault.go       an error → fault.Answer → fault.Fault
 //	message.go     an error → one line for people

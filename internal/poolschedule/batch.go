@@ -61,9 +61,15 @@ func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.P
 	return due
 }
 
-// WaitedFor reports whether a group is due that somebody waits for.
-func WaitedFor(groups []Group, now time.Time, interval time.Duration) bool {
-	return slices.ContainsFunc(groups, func(g Group) bool { return !g.idle() && !g.ReadyAt(interval).After(now) })
+// WaitedFor returns which of the groups are due that somebody waits for.
+func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
+	var due []lb.PoolKey
+	for _, g := range groups {
+		if !g.idle() && !g.ReadyAt(interval).After(now) {
+			due = append(due, g.pool)
+		}
+	}
+	return due
 }
 
 // gathers reports whether the group waits for company, and for nothing else.

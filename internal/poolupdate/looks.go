@@ -45,13 +45,6 @@ func (c company) until() time.Time {
 // says something new is a request to the API server. The rest is read again.
 const settlesFor = time.Second
 
-// looks returns the pools to look at by one read of their load balancer; nil if there are none.
-func (q *queue) looks(now time.Time, interval time.Duration) []lb.PoolKey {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return poolschedule.LooksTogether(q.groups(now), now, interval)
-}
-
 // lookTogether reads a load balancer once for all pools that are due to be looked at. Those that are
 // level are settled. What the read does not tell of a pool, or tells of one that is not level, is for
 // an attempt of its own. The caller holds the lane and the lease.
@@ -66,7 +59,7 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	}
 	index, read := l.index(b), time.Now()
 	for i, p := range parcels {
-		if time.Since(read) > settlesFor && l.queue.isWaitedFor(time.Now()) {
+		if time.Since(read) > settlesFor && len(l.waitedFor(time.Now())) > 0 {
 			for _, p := range parcels[i:] {
 				l.queue.back(p.taken, p.ops)
 			}
@@ -102,22 +95,10 @@ func (q *queue) differs(t taken, ops []poolschedule.Operation) {
 	for i := range ops {
 		ops[i].Differs = true
 	}
-	q.unread(t) // a look for drift has no operation that could say so
+	q.mu.Lock()
+	t.of.history.Unread = true // a look for drift has no operation that could say so
+	q.mu.Unlock()
 	q.back(t, ops)
-}
-
-// isWaitedFor reports whether a pool is due that somebody waits for.
-func (q *queue) isWaitedFor(now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return poolschedule.WaitedFor(q.groups(now), now, q.interval)
-}
-
-// unread has a pool read by itself next.
-func (q *queue) unread(t taken) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t.of.history.Unread = true
 }
 
 // watch makes a pool one that is looked at. The caller holds q.mu.

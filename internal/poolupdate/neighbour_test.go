@@ -106,7 +106,9 @@ func TestAWholeWriteIsShared(t *testing.T) {
 		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Namespace: "mine", Name: id.Name}, Pool: id, ChangedAt: now})
 	}
 	together := map[lb.PoolKey]bool{}
-	for _, key := range q.together(now.Add(debounce), interval, wholewrite.Leaves{Addresses: wholewrite.Yes, States: wholewrite.Yes}) {
+	for _, key := range q.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
+		return poolschedule.Together(groups, now.Add(debounce), interval, wholewrite.Leaves{Addresses: wholewrite.Yes, States: wholewrite.Yes})
+	}) {
 		together[key] = true
 	}
 	for _, key := range mine {

@@ -7,6 +7,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
 )
@@ -24,7 +25,9 @@ func (l *lane) together(now time.Time) ([]lb.PoolKey, wholewrite.Leaves) {
 	if may.None() {
 		return nil, may
 	}
-	due := l.queue.together(now, l.cfg.Interval, may)
+	due := l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
+		return poolschedule.Together(groups, now, l.cfg.Interval, may)
+	})
 	if len(due) < wholeFrom {
 		return nil, may
 	}
@@ -36,7 +39,16 @@ func (l *lane) looks(now time.Time) []lb.PoolKey {
 	if l.cfg.Whole == nil {
 		return nil
 	}
-	return l.queue.looks(now, l.cfg.Interval)
+	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
+		return poolschedule.LooksTogether(groups, now, l.cfg.Interval)
+	})
+}
+
+// waitedFor returns the pools that are due and that somebody waits for.
+func (l *lane) waitedFor(now time.Time) []lb.PoolKey {
+	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
+		return poolschedule.WaitedFor(groups, now, l.cfg.Interval)
+	})
 }
 
 // changesIn returns the changes that a write makes.

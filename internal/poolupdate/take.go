@@ -133,15 +133,15 @@ func (q *queue) wait(t taken, until time.Time) {
 	t.of.history.NotBefore = poolschedule.Later(t.of.history.NotBefore, until)
 }
 
-// together returns the pools to write together now.
-func (q *queue) together(now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
+// choose has some of the pools be chosen that have something waiting, by the turns of their namespaces.
+func (q *queue) choose(now time.Time, pick func([]poolschedule.Group) []lb.PoolKey) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	groups := q.groups(now)
 	for i, g := range groups {
 		groups[i].Turn, groups[i].Later = q.line.Turn(g.Namespace), q.line.Later(g.Namespace)
 	}
-	return poolschedule.Together(groups, now, interval, may)
+	return pick(groups)
 }
 
 // unrest says, for people, why now is no moment to try something on the load balancer; empty if
