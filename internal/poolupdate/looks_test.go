@@ -161,8 +161,8 @@ func TestLooksAreSharedBesideAPoolThatChanges(t *testing.T) {
 		}
 		of := map[string]bool{}
 		for _, call := range w.calls {
-			if strings.Contains(call, " GET ") && !strings.HasSuffix(call, " "+pools[0].Name) {
-				of[call[strings.Index(call, " GET "):]] = true
+			if _, read, is := strings.Cut(call, " GET "); is && read != pools[0].Name {
+				of[read] = true
 			}
 		}
 		if len(of) != 1 {
