@@ -105,7 +105,9 @@ func TestALookHasWhatSomebodyChangedWritten(t *testing.T) {
 // Where the load balancer cannot be read each pool is, when Azure takes a call for it.
 func TestALookThatFailsLeavesEachPoolToItself(t *testing.T) {
 	inLookedAtWorld(t, 5, func(w *whole, pools []lb.PoolID) {
-		w.refuse = func(string) *fault.Fault { return fault.Classify(fault.Answer{Status: 403}, errors.New("no")) }
+		w.set(func() {
+			w.refuse = func(string) *fault.Fault { return fault.Classify(fault.Answer{Status: 403}, errors.New("no")) }
+		})
 		w.wait(period)
 		if len(w.reports) != len(pools) || w.reads() != 1+len(pools) {
 			t.Errorf("%d reports after %q", len(w.reports), w.calls)
@@ -131,10 +133,15 @@ func TestAChangeGoesAheadOfLooks(t *testing.T) {
 func TestALookThatIsThrottledHasItsPoolsWait(t *testing.T) {
 	inLookedAtWorld(t, 5, func(w *whole, pools []lb.PoolID) {
 		var until time.Time
-		w.refuse = func(string) *fault.Fault {
-			until = time.Now().Add(20 * time.Second)
-			return fault.Classify(fault.Answer{Status: 429, RetryAt: until}, errors.New("later"))
-		}
+		w.set(func() {
+			w.refuse = func(string) *fault.Fault {
+				at := time.Now().Add(20 * time.Second)
+				if until.IsZero() {
+					until = at
+				}
+				return fault.Classify(fault.Answer{Status: 429, RetryAt: at}, errors.New("later"))
+			}
+		})
 		w.wait(period)
 		first := time.Time{}
 		for _, r := range w.reports {
