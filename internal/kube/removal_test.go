@@ -74,9 +74,8 @@ func TestARemovalThatKeepsFailingSaysSoOnce(t *testing.T) {
 		}
 		return ""
 	})
-	if got := s.events("BackendPool", "web"); got[v1alpha1.ReasonFailed] != 1 || got[v1alpha1.ReasonServiceNotFound] != 1 {
-		t.Errorf("events on the BackendPool: %v", got)
-	}
+	s.wasTold("BackendPool", "web", v1alpha1.ReasonFailed, 1)
+	s.wasTold("BackendPool", "web", v1alpha1.ReasonServiceNotFound, 1)
 	if got := s.held("web"); len(got) != 1 {
 		t.Errorf("the pool holds %v", got)
 	}
