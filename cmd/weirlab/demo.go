@@ -36,12 +36,7 @@ Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
   weirlab demo --stay
   weirlab demo --nodes 30 --seed 7
   weirlab demo -o json 2>/dev/null`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return badInput{err}
-			}
-			return nil
-		},
+		Args:         noArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {

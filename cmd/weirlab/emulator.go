@@ -69,12 +69,7 @@ snapshots, fault scripts, and where new flows go when nodes die. See docs/refere
   curl -H 'Authorization: Bearer any' \
     'http://127.0.0.1:8900/subscriptions/s/providers/Microsoft.Network/loadBalancers?api-version=2025-05-01'
   curl http://127.0.0.1:8901/_emu/calls`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return badInput{err}
-			}
-			return nil
-		},
+		Args:         noArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)

@@ -62,3 +62,11 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand(), newScaleCommand(), newProfiledCommand())
 	return root
 }
+
+// noArgs refuses arguments as bad input.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return badInput{err}
+	}
+	return nil
+}

@@ -36,12 +36,7 @@ Exit codes: 0 measured, 1 failed, or too late, 2 a flag is wrong.`,
 		Example: `  weirlab scale
   weirlab scale --services 10000 --nodes 1000 -o json >figures.json
   weirlab scale --profiles /tmp && go tool pprof -top /tmp/restart.cpu.pprof`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return badInput{err}
-			}
-			return nil
-		},
+		Args:         noArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
