@@ -31,10 +31,10 @@ const (
 )
 
 var (
-	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words", "internal/poolschedule", "internal/poolwrite"}
-	rooms  = []string{"internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace"}
+	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words", "internal/poolschedule", "internal/poolwrite", "internal/migrate", "internal/provision"}
+	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/migration", "internal/privatelinkround"}
 	// adapters know the outside; only the roof knows them.
-	adapters = []string{"internal/azure", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
+	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/scale"}
 	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
 	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
@@ -82,6 +82,7 @@ func rules() []rule {
 	}
 	return append(all,
 		rule{"test/objects", []string{module}, []string{module + "api/v1alpha1"}, "tests of any room use it, those inside of a package too"},
+		rule{"internal/privatelink", []string{"context", "sync", "log/slog", "io"}, nil, "the next step is decided from values alone"},
 		rule{"internal/adminstate", []string{"context", "sync", "log/slog"}, nil, "which nodes drain is decided from values alone"},
 		rule{"internal/rehearse/view", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
@@ -98,7 +99,7 @@ func rules() []rule {
 		rule{"internal/azure", []string{"go.opentelemetry.io/otel/sdk/", "go.opentelemetry.io/otel/exporters/"}, nil, "who makes spans does not know where they go"},
 		rule{"internal/config", []string{azure, k8s}, []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/util/validation"}, "a setting is a value; a label selector is Kubernetes'"},
 		rule{"lab/process", []string{".", module}, nil, "it runs programs, and knows none"},
-		rule{"lab/demo", within([]string{"internal/membership", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
+		rule{"lab/demo", within([]string{"internal/membership", "internal/poolattempt", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
 		rule{"config/crd", []string{".", module}, nil, "files to embed, and nothing else"},
 		rule{"api", within([]string{"internal"}), nil, "the API is for others to import"},
 		rule{"cmd", []string{azure}, nil, "commands wire through internal/app"},

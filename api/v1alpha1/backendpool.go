@@ -11,6 +11,7 @@ import (
 // where to look when a pool is not level.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.poolID) || (has(self.spec.membership) ? self.spec.membership : 'Auto') == (has(oldSelf.spec.membership) ? oldSelf.spec.membership : 'Auto')",message="spec.membership cannot change once the pool was taken: delete this BackendPool, which takes its members out of the pool, and create another for a pool of the other kind",fieldPath=".spec.membership"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=bp,categories=weir
 // +kubebuilder:printcolumn:name="Load balancer",type=string,JSONPath=`.spec.loadBalancer.name`
@@ -73,6 +74,18 @@ type BackendPoolSpec struct {
 	// +kubebuilder:validation:Enum=IPv4;IPv6
 	IPFamily string `json:"ipFamily,omitempty"`
 
+	// membership is how nodes become members. Address writes their addresses into the pool.
+	// NetworkInterface writes the network interfaces of their machines, which then say that they
+	// are in the pool; that is for load balancers of the cluster alone, as Azure takes an interface
+	// into the pools of one public one and one internal one. Auto, which is what an absent one
+	// means, is Address, but for BackendPools that Weir makes where
+	// loadBalancerBackendPoolConfigurationType of azure.json is nodeIPConfiguration: it does not
+	// depend on what the pool holds. Azure does not mix the two in one pool, and Weir leaves a pool
+	// alone that holds the other kind. It cannot change once the pool was taken.
+	// +optional
+	// +kubebuilder:validation:Enum=Address;NetworkInterface;Auto
+	Membership string `json:"membership,omitempty"`
+
 	// paused leaves the pool in Azure as it is until it is unset.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -112,6 +125,13 @@ type LoadBalancerReference struct {
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z-]+$`
 	SubscriptionID string `json:"subscriptionID,omitempty"`
 }
+
+// How nodes become members of a pool.
+const (
+	MembershipAddress          = "Address"
+	MembershipNetworkInterface = "NetworkInterface"
+	MembershipAuto             = "Auto"
+)
 
 // Types of conditions.
 const (
@@ -158,8 +178,10 @@ const (
 	ReasonLoadBalancerNotFound = "LoadBalancerNotFound"
 	// ReasonPoolNotFound: the load balancer has no such pool.
 	ReasonPoolNotFound = "PoolNotFound"
-	// ReasonNICPool: the pool holds network interfaces, which Weir does not write.
+	// ReasonNICPool: the pool holds network interfaces, and its members are to be addresses.
 	ReasonNICPool = "NICPool"
+	// ReasonAddressPool: the pool holds addresses, and its members are to be network interfaces.
+	ReasonAddressPool = "AddressPool"
 	// ReasonDuplicate: an older BackendPool holds the same pool, or a Service that Weir serves
 	// needs it.
 	ReasonDuplicate = "Duplicate"
@@ -179,7 +201,7 @@ const (
 // SyncedReasons are all reasons of the Synced condition.
 var SyncedReasons = []string{
 	ReasonLevel, ReasonPending, ReasonUpdating, ReasonPace, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
-	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonDuplicate, ReasonNotAllowed,
+	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonAddressPool, ReasonDuplicate, ReasonNotAllowed,
 	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }
 
@@ -209,15 +231,15 @@ type BackendPoolStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// desired is how many addresses the cluster wants in the pool.
+	// desired is how many members the cluster wants in the pool: addresses, or machines.
 	// +optional
 	Desired *int32 `json:"desired,omitempty"`
 
-	// observed is how many of its addresses Azure showed last, foreign ones included.
+	// observed is how many of its members Azure showed last, foreign ones included.
 	// +optional
 	Observed *int32 `json:"observed,omitempty"`
 
-	// foreign is how many of the observed addresses somebody else put there.
+	// foreign is how many of the observed members somebody else put there.
 	// +optional
 	Foreign *int32 `json:"foreign,omitempty"`
 
@@ -253,7 +275,8 @@ type BackendPoolStatus struct {
 
 	// writtenAddresses are the addresses that Weir put into the pool. It is
 	// extended before a write and trimmed after it; whatever else the pool holds
-	// is foreign and is never touched.
+	// is foreign and is never touched. A machine of which Weir has made the network
+	// interface a member is here by the address of its node.
 	// +optional
 	// +listType=set
 	WrittenAddresses []string `json:"writtenAddresses,omitempty"`

@@ -17,7 +17,8 @@ var GroupVersion = schema.GroupVersion{Group: "weir.dev", Version: "v1alpha1"}
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &BackendPool{}, &BackendPoolList{})
+	s.AddKnownTypes(GroupVersion, &BackendPool{}, &BackendPoolList{},
+		&Partner{}, &PartnerList{}, &ProvisioningPolicy{}, &ProvisioningPolicyList{}, &Provision{}, &ProvisionList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -29,12 +28,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
   # Against an emulator on this machine:
   weirlab emulator --listen 127.0.0.1:9443 &
   weir controller --kubeconfig kubeconfig --config azure.json --azure-endpoint http://127.0.0.1:9443`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &app.UsageError{Err: fmt.Errorf("weir controller takes flags only, got %q", args[0])}
-			}
-			return nil
-		},
+		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := app.NewLog(os.Stderr, logFormat, verbosity)
 			if err != nil {
@@ -62,6 +56,8 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.MetricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address of /metrics; 0 is off; one that others reach needs --metrics-secure")
 	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, to those alone whom the API server lets get it")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
+	f.StringVar(&opts.OperatorAddress, "operator-bind-address", "127.0.0.1:8082", "address that answers weir calls; 0 is off; only loopback is accepted")
+	f.BoolVar(&opts.Provisioning, "provisioning", false, "work on Provisions, too; needs the role of config/provisioning")
 	requeue := workqueue.DefaultBackoff()
 	f.DurationVar(&opts.Requeue.BaseDelay, "requeue-base-delay", requeue.BaseDelay, "how long an object waits after the first error of its reconciliation; each further one doubles it")
 	f.DurationVar(&opts.Requeue.MaxDelay, "requeue-max-delay", requeue.MaxDelay, "the longest such wait; an event ends it at once")

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
@@ -24,12 +22,7 @@ It needs the rights of a person: to change Services, Nodes and BackendPools, and
 Leases and EndpointSlices.`,
 		Example: `  # What would be done?
   weir leave --dry-run`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &app.UsageError{Err: fmt.Errorf("weir leave takes flags only, got %q", args[0])}
-			}
-			return nil
-		},
+		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts.Out = cmd.OutOrStdout()
 			return app.Leave(cmd.Context(), opts)

@@ -59,30 +59,44 @@ func newRoot() *cobra.Command {
 Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools says
 why a pool is not level yet.
 
-Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected; those of weir plan
-and weir probe-azure are in their help.`,
+Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected; those of weir plan,
+weir migrate plan and weir probe-azure are in their help.`,
+		Version:       app.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &app.UsageError{Err: fmt.Errorf("there is no command %q: run weir --help", args[0])}
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return &app.UsageError{Err: fmt.Errorf("there is no command %q: did you mean weir %s?", args[0], strings.Join(near, " or weir "))}
+			}
+			return &app.UsageError{Err: fmt.Errorf("there is no command %q: run weir --help", args[0])}
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newLeave(), newProbe(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newCalls(), newProvision(), newBackoffTable(), newVersion())
 	return root
+}
+
+// flagsOnly refuses arguments.
+func flagsOnly(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return &app.UsageError{Err: fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), args[0])}
+	}
+	return nil
 }
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), app.Version)
 			return err

@@ -78,6 +78,9 @@ func TestExitCodes(t *testing.T) {
 		{"no such flag", append(adopted, "--nonsense"), 1},
 		{"no such file", append(adopted, "-f", "/nonexistent"), 1},
 		{"no such flag of another command", []string{"version", "--nonsense"}, 2},
+		{"an argument too many", []string{"version", "--", "nonsense"}, 2},
+		{"no such command", []string{"paln"}, 2},
+		{"the version", []string{"--version"}, 0},
 		{"help", []string{"plan", "--help"}, 0},
 	}
 	stdout := os.Stdout

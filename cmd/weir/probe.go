@@ -57,12 +57,7 @@ Exit codes: 0 every question is answered, 3 some stay open, and the report says 
   # Tried out on an emulator:
   weirlab emulator --latency-scale 0.1 &
   weir probe-azure --config azure.json --azure-endpoint http://127.0.0.1:8900 --yes`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &app.UsageError{Err: fmt.Errorf("weir probe-azure takes flags only, got %q", args[0])}
-			}
-			return nil
-		},
+		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
 	}
 	f := cmd.Flags()

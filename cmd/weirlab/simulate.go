@@ -48,12 +48,7 @@ Ctrl-C ends the search, and what was played by then counts.`,
   weirlab simulate --seed 7 --seeds 1 --verbose
   weirlab simulate --for 10m --steps 80
   weirlab simulate --replay weir-seed-7.scenario`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return badInput{err}
-			}
-			return nil
-		},
+		Args:         noArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.validate(cmd.Flags().Changed); err != nil {
@@ -78,6 +73,7 @@ Ctrl-C ends the search, and what was played by then counts.`,
 	flags.IntVar(&f.search.Steps, "steps", 40, "how many things happen in a schedule")
 	flags.IntVar(&f.search.Jobs, "jobs", runtime.NumCPU(), "how many seeds are played at once")
 	flags.BoolVar(&f.search.Whole, "whole", false, "play all of Weir, as it is wired, against an API server and an Azure in memory")
+	flags.BoolVar(&f.search.Pipelined, "pipelined", false, "have many pools of one load balancer change at once, and writes overlap")
 	flags.StringVar(&f.replay, "replay", "", "play the steps of this scenario file instead")
 	flags.BoolVar(&f.verbose, "verbose", false, "print every step of one seed, or of a file, with what happened")
 	flags.StringVarP(&f.output, "output", "o", "text", "how to print the result: text, or json for one line")
@@ -86,7 +82,7 @@ Ctrl-C ends the search, and what was played by then counts.`,
 
 func (f *simulateFlags) validate(asked func(flag string) bool) error {
 	if f.replay != "" {
-		for _, flag := range []string{"seed", "seeds", "for", "steps", "jobs", "whole"} {
+		for _, flag := range []string{"seed", "seeds", "for", "steps", "jobs", "whole", "pipelined"} {
 			if asked(flag) {
 				return fmt.Errorf("--%s has no effect on a file: leave it out with --replay", flag)
 			}
@@ -97,6 +93,8 @@ func (f *simulateFlags) validate(asked func(flag string) bool) error {
 		return fmt.Errorf("--output %q: use text or json", f.output)
 	case f.search.Seeds < 0 || f.search.Steps < 1 || f.search.Jobs < 1:
 		return errors.New("--seeds cannot be negative; --steps and --jobs are 1 at least")
+	case f.search.Whole && f.search.Pipelined:
+		return errors.New("use --whole or --pipelined, not both")
 	case f.search.For < 0:
 		return errors.New("--for cannot be negative")
 	case f.search.For > 0 && asked("seeds"):
@@ -169,7 +167,7 @@ func (f *simulateFlags) run(ctx context.Context) error {
 		})
 	}
 	if f.verbose {
-		o := simulate.Play(simulate.Schedule(f.search.First, f.search.Steps))
+		o := f.search.Play(f.search.First)
 		fmt.Fprint(f.err, simulate.Script(fmt.Sprintf("Seed %d of %d steps.", f.search.First, f.search.Steps), o))
 	}
 	result.Seconds = time.Since(start).Seconds()

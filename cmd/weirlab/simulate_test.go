@@ -42,6 +42,10 @@ func TestSimulatePlaysSeeds(t *testing.T) {
 	if !strings.HasPrefix(errs, "# Seed 5 of 40 steps.\ncluster ") || !strings.Contains(errs, "\nexpect calm\n----\n") {
 		t.Errorf("verbose: %q", errs)
 	}
+	_, errs, _ = play(t, "--seed", "5", "--seeds", "1", "--verbose", "--pipelined")
+	if !strings.Contains(errs, "pipelined") && !strings.Contains(errs, "finds-out") {
+		t.Errorf("verbose, of writes that overlap: %q", errs)
+	}
 }
 
 // A scenario that fails says which check, and ends with 1; one that holds ends with 0.

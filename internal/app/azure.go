@@ -7,13 +7,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"weir.dev/weir/internal/azure"
 	azurecloud "weir.dev/weir/internal/azure/cloud"
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/lead"
-	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/pace"
 )
 
@@ -24,14 +22,14 @@ func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect(o, cfg, opts, metrics.NewARM(prometheus.NewRegistry()), nil, nil)
+	return connect(o, cfg, opts, nil, nil, nil)
 }
 
 // connect returns a client that tells what it meets, and counts its writes.
-func connect(o Options, cfg config.Config, opts azure.Options, arm *metrics.ARM, fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
+func connect(o Options, cfg config.Config, opts azure.Options, observe func(calls.Call), fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
 	opts.UserAgent = "weir/" + Version
 	opts.VirtualNetworkID = cfg.VirtualNetworkID()
-	opts.Observe = arm.Observe
+	opts.Observe = observe
 	opts.Fence, opts.Writes = fence, writes
 	opts.Closed = func(why string, until time.Time) {
 		o.Log.Warn("Azure takes no more requests: pools wait", "why", why, "until", until.UTC().Format(time.RFC3339))

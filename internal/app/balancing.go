@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
@@ -27,15 +28,17 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 	s := balancer.Settings{
 		Settings: service.Settings{
 			ClusterName:    cluster,
+			PrivateLinks:   cfg.PrivateLinkServices(),
 			PublicIPs:      lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 			VirtualNetwork: cfg.VirtualNetworkID(), Subnet: cfg.SubnetName,
-			DisableOutboundSNAT: cfg.DisableOutboundSNAT, Tags: cfg.ResourceTags(),
+			Interfaces: cfg.Interfaces(), Converts: cfg.Converts(), DisableOutboundSNAT: cfg.DisableOutboundSNAT, Tags: cfg.ResourceTags(),
 		},
 		Place:     lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
 		Location:  cfg.Location,
 		MostRules: cfg.MostRules(),
 
 		SecurityGroup: cfg.SecurityGroup(), RequireEffectiveRestrictions: cfg.RequireEffectiveRestrictions,
+		PodSubnets: cfg.PodSubnetNames, MostPrivateLinks: cfg.MostPrivateLinks(), OpensSubnets: cfg.DisableSubnetPolicies,
 	}
 	if cfg.SharesProbe() {
 		s.SharedProbe = service.SharedProbeOf(int32(cfg.ProbePort()), cfg.ProbePath()) //nolint:gosec // a port
@@ -74,7 +77,7 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := balancer.Config{
-		Settings: settings, Azure: client, Lanes: lanes, Cluster: cluster.Services, Behaviour: o.known,
+		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Behaviour: o.known,
 		Done: cluster.Services.Ensured, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {

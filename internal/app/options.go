@@ -4,10 +4,10 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"regexp"
 	"strings"
@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/operator"
 )
 
 // Options are the flags of the controller.
@@ -41,8 +42,9 @@ type Options struct {
 	LeaderElectNamespace string
 	// Election is the pace of the leader's election.
 	Election leases.Election
-	// MetricsAddress and HealthAddress are host:port; "0" is off.
-	MetricsAddress, HealthAddress string
+	// MetricsAddress and HealthAddress are host:port; "0" is off. So is OperatorAddress, which is of
+	// this machine alone, and off if it is empty.
+	MetricsAddress, HealthAddress, OperatorAddress string
 	// MetricsSecure serves metrics over HTTPS, and to those alone whom the API server lets
 	// read them.
 	MetricsSecure bool
@@ -53,6 +55,9 @@ type Options struct {
 
 	// AllowRemoval lets addresses of Services be taken away, however many.
 	AllowRemoval bool
+
+	// Provisioning has Provisions be worked on, which needs the role of config/provisioning.
+	Provisioning bool
 
 	// Requeue is the back-off of the work queues.
 	Requeue workqueue.Backoff
@@ -80,7 +85,7 @@ func (o Options) validate() error {
 	if err := o.checkNames(); err != nil {
 		return err
 	}
-	for flag, address := range map[string]string{"--metrics-bind-address": o.MetricsAddress, "--health-probe-bind-address": o.HealthAddress} {
+	for flag, address := range map[string]string{"--metrics-bind-address": o.MetricsAddress, "--health-probe-bind-address": o.HealthAddress, "--operator-bind-address": cmp.Or(o.OperatorAddress, "0")} {
 		if address == "0" {
 			continue
 		}
@@ -88,8 +93,11 @@ func (o Options) validate() error {
 			return &UsageError{fmt.Errorf("%s %q: want host:port, or 0 for off", flag, address)}
 		}
 	}
-	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !loopback(host) {
+	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !operator.Loopback(host) {
 		return &UsageError{fmt.Errorf("--metrics-bind-address %q: whoever reaches it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
+	}
+	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.serves() && !operator.Loopback(host) {
+		return &UsageError{fmt.Errorf("--operator-bind-address %q: whoever reaches it could read which requests Weir makes: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
 	}
 	if err := o.Election.Validate(); err != nil {
 		return &UsageError{fmt.Errorf("--leader-elect-%w", err)} // it begins with the flag's own part
@@ -100,11 +108,8 @@ func (o Options) validate() error {
 	return nil
 }
 
-// loopback reports whether nobody but this machine reaches a host.
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
+// serves reports whether people are answered.
+func (o Options) serves() bool { return o.OperatorAddress != "" && o.OperatorAddress != "0" }
 
 // checkNames checks what says which Services are served, and under which names.
 func (o Options) checkNames() error {

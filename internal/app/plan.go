@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
@@ -42,29 +43,37 @@ func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	if err := o.checkNames(); err != nil {
 		return view.Plan{}, err
 	}
+	p, err := newPlanning(o)
+	if err != nil {
+		return view.Plan{}, err
+	}
+	if err := p.gather(ctx); err != nil {
+		return view.Plan{}, err
+	}
+	return p.rehearse(ctx)
+}
+
+// newPlanning reads what is said of Azure.
+func newPlanning(o PlanOptions) (*planning, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
-		return view.Plan{}, &UsageError{fmt.Errorf("--config: %w", err)}
+		return nil, &UsageError{fmt.Errorf("--config: %w", err)}
 	}
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
 	if o.known, err = behaviourOf(o.Options); err != nil {
-		return view.Plan{}, err
+		return nil, err
 	}
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
-		return view.Plan{}, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return nil, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	client, err := newAzure(o.Options, cfg)
 	if err != nil {
-		return view.Plan{}, err
+		return nil, err
 	}
-	p := &planning{PlanOptions: o, cfg: cfg, settings: settings, client: client}
-	if err := p.gather(ctx); err != nil {
-		return view.Plan{}, err
-	}
-	return p.rehearse(ctx)
+	return &planning{PlanOptions: o, cfg: cfg, settings: settings, client: client}, nil
 }
 
 // planning is one plan on its way.
@@ -84,7 +93,7 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: p.cluster.LoadBalancers(), Behaviour: p.known}, p.client)
+	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Behaviour: p.known}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change

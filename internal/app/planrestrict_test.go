@@ -33,7 +33,7 @@ func TestPlansOfRestrictionsWithoutEffect(t *testing.T) {
 		name, objects, now string
 		noEffect, refused  bool
 	}{
-		{"served, and told", restricted, `"location": "eastus"`, true, false},
+		{"served, and told", restricted, `"tags": ""`, true, false},
 		{"refused", restricted, `"requireEffectiveRestrictions": true`, false, true},
 		{"nothing is restricted", fmt.Sprintf(someService, "web", ""), `"requireEffectiveRestrictions": true`, false, false},
 	}

@@ -21,7 +21,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
 	"weir.dev/weir/internal/kube/apiserver"
@@ -31,8 +33,10 @@ import (
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/lease"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/nicupdate"
 	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/tracing"
 )
 
@@ -109,7 +113,8 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	defer giveUp(nil)
 	fence := newFence(o)
 	writes := pace.New(cfg.WriteShare(), cfg.Interval())
-	client, err := connect(o, cfg, in.Azure, metrics.NewARM(in.Metrics), fence, writes)
+	asked := calls.New(callsKept)
+	client, err := connect(o, cfg, in.Azure, observe(in.Metrics, asked), fence, writes)
 	if err != nil {
 		return err
 	}
@@ -123,10 +128,13 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err != nil {
 		return err
 	}
+	if err := serveOperator(ctx, o, mgr, asked); err != nil {
+		return err
+	}
 	if err := record.atStart(ctx, o.LeaderElect); err != nil {
 		return err
 	}
-	cluster, err := newCluster(ctx, o, cfg, mgr, reach)
+	cluster, err := newCluster(ctx, o, cfg, mgr, reach, fence)
 	if err != nil {
 		return err
 	}
@@ -135,18 +143,26 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		return err
 	}
 	updates := metrics.NewPoolUpdates(in.Metrics, home(cfg))
-	lanes := poolupdate.New(poolupdate.Config{
-		Whole: client, WholeWrites: cfg.WholeWrites(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
+	var lanes *poolupdate.Lanes
+	machines := machineLanes(o, cfg, client, cluster, locker)
+	machines.Meter = metrics.NewMachines(in.Metrics)
+	machines.Settled = func(pool lb.PoolID) { lanes.Settled(pool) }
+	members := nicupdate.New(machines)
+	lanes = poolupdate.New(poolupdate.Config{
+		Whole: client, WholeWrites: cfg.WholeWrites(), Pipeline: client, Pipelined: cfg.Strategy().OfOverlapping(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
 		AdminState: cfg.SetsAdminState(),
 		Lease:      locker, Writes: writes, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
-		Azure: client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
-		Reporter: measured{cluster.Pools.Controller, updates}, Log: o.Log,
+		Members: members,
+		Azure:   client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
+		Reporter: measured{cluster.Pools.Controller, updates, members.Yield}, Log: o.Log,
 	})
-	if err := newBalancers(o, cfg, client, cluster, lanes, locker, updates.Overtaken, namespace); err != nil {
+	if err := newBalancers(o, cfg, client, cluster, lanes, locker, overtaken(updates, members.Yield), namespace); err != nil {
 		return err
 	}
+	migrateFirst(o, cfg, client, cluster, locker, record)
 	register(in.Metrics, cfg, cluster, lanes, writes)
-	if err := cluster.Setup(lanes); err != nil {
+	metrics.RegisterMachines(in.Metrics, members.Machines)
+	if err := cluster.Setup(lanes, members.Run); err != nil {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
@@ -169,9 +185,13 @@ func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluste
 	metrics.RegisterWholeWrites(reg, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
 	metrics.RegisterStates(reg, cluster.Own.Statuses.Reasons)
 	metrics.RegisterServices(reg, cluster.Services.States)
+	metrics.RegisterPrivateLinks(reg, cluster.Services.Connections)
 	metrics.RegisterContested(reg, cluster.Contested)
 	metrics.RegisterLeftovers(reg, cluster.Services.Leftovers)
 	metrics.RegisterDraining(reg, cluster.Draining.Count)
+	if cluster.Provisions != nil {
+		metrics.RegisterProvisions(reg, cluster.Provisions)
+	}
 }
 
 func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {
@@ -223,10 +243,11 @@ func metricsOptions(o Options) metricsserver.Options {
 	}
 }
 
-func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *apiserver.Reach) (*kube.Cluster, error) {
+func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *apiserver.Reach, fence *lead.Fence) (*kube.Cluster, error) {
 	cluster, err := kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
 		ExcludeControlPlane: cfg.ExcludesMaster(), Draining: cfg.Signals(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
+		Provisioning: o.Provisioning, Fence: fence,
 	})
 	if err != nil {
 		return nil, err
@@ -259,12 +280,28 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence,
 type measured struct {
 	poolupdate.Reporter
 	updates *metrics.PoolUpdates
+	// yield has machines wait that may have overtaken a write.
+	yield func()
 }
 
 // Report implements poolupdate.Reporter.
 func (m measured) Report(ctx context.Context, r poolupdate.Report) {
+	if r.Overtaken && r.Outcome == poolwrite.Retriable {
+		m.yield()
+	}
 	m.updates.Report(r)
 	m.Reporter.Report(ctx, r)
+}
+
+// overtaken measures what was written a second time, and has machines wait for a load balancer whose second
+// write they may have overtaken, too.
+func overtaken(updates *metrics.PoolUpdates, yield func()) func(resource string, settled bool) {
+	return func(resource string, settled bool) {
+		updates.Overtaken(resource, settled)
+		if resource == balancer.ResourceLoadBalancer && !settled {
+			yield()
+		}
+	}
 }
 
 // Wait implements poolupdate.Reporter.

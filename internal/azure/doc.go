@@ -24,12 +24,12 @@
 //	writes.go      how many writes leave, and how many more Azure says it takes
 //	turns.go       who goes first when a gate opens
 //	rests.go       until when single resources want no call
-//	fenced.go, fencedtransport.go  no write leaves once this process does not lead
+//	fenced.go    no write leaves once this process does not lead; package fence sends the rest
 //	bounds.go    what an answer may cost; package weight says what one takes
 //	fault.go       an error → fault.Answer → fault.Fault
 //	message.go     an error → one line for people
 //	credential.go  azure.json's identities → a token credential
-//	tracing.go     one OpenTelemetry span a request on the wire
+//	tracing.go     what a span says of a request
 //
 // Retries are the SDK's for 408, 500, 502, 503 and 504, and for a lost connection
 // on a read. A 429, a 409, a 412 and a lost answer to a write surface after one

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/internal/azure/fence"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/lead"
 )
@@ -77,10 +78,10 @@ func (s *server) arrived() []string {
 }
 
 // client speaks to the server with the transport that ships.
-func (s *server) client(t *testing.T, fence *lead.Fence) *Client {
+func (s *server) client(t *testing.T, leads *lead.Fence) *Client {
 	t.Helper()
-	own := direct(nil, fence).(*http.Client)
-	for _, tr := range []*http.Transport{own.Transport.(byMethod).reads, own.Transport.(byMethod).writes} {
+	own := direct(nil, leads).(*http.Client)
+	for _, tr := range []*http.Transport{own.Transport.(fence.ByMethod).Reads, own.Transport.(fence.ByMethod).Writes} {
 		if s.TLS != nil {
 			tr.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 			tr.TLSClientConfig.NextProtos = nil
@@ -91,7 +92,7 @@ func (s *server) client(t *testing.T, fence *lead.Fence) *Client {
 		t.Cleanup(tr.CloseIdleConnections)
 	}
 	return newClient(t, nil, func(o *Options) {
-		o.Endpoint.ResourceManager, o.Transport, o.Fence = s.URL, own, fence
+		o.Endpoint.ResourceManager, o.Transport, o.Fence = s.URL, own, leads
 	})
 }
 

@@ -54,6 +54,9 @@ func TestAdminStatesOfInterfaces(t *testing.T) {
 	if err != nil || len(emu.Calls()) != before+1 {
 		t.Fatalf("%d calls, %v", len(emu.Calls())-before, err)
 	}
+	if again, err := client.Machines(t.Context(), read); err != nil || len(emu.Calls()) != before+1 || again.Addresses[1].Machine != pool.Addresses[1].Machine {
+		t.Errorf("a pool that is read again costs %d more lists, %v", len(emu.Calls())-before-1, err)
+	}
 	machines := map[string]int{}
 	for i, a := range pool.Addresses {
 		machines[a.Machine] = i
@@ -106,13 +109,13 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 // A resource group that is gone has no interfaces, which says nothing of the pool; any other
 // refusal is told.
 func TestMachinesThatCannotBeRead(t *testing.T) {
-	emu, client, id := emulated(t, armemu.Options{})
-	withInterfaces(t, emu, id)
-	read, err := client.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for status, told := range map[int]bool{http.StatusNotFound: false, http.StatusForbidden: true} {
+		emu, client, id := emulated(t, armemu.Options{})
+		withInterfaces(t, emu, id)
+		read, err := client.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
 		script := fmt.Sprintf("rules:\n- match: {kind: list}\n  action: {status: %d, code: %s}\n", status, map[int]string{404: "ResourceGroupNotFound", 403: "AuthorizationFailed"}[status])
 		if err := emu.SetFaults(script); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"go.opentelemetry.io/otel/trace"
 
+	"weir.dev/weir/internal/azure/attached"
 	"weir.dev/weir/internal/azure/cloud"
+	"weir.dev/weir/internal/azure/fence"
+	"weir.dev/weir/internal/azure/spans"
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/pace"
 )
@@ -50,10 +54,9 @@ type Options struct {
 	// VirtualNetworkID is the ARM id of the virtual network that an IP-based pool
 	// gets if neither it nor its addresses name one; empty if unknown.
 	VirtualNetworkID string
-	// Observe is told of every request on the wire: what for ("get", "list", "put",
-	// "delete", "poll", "result"), the status (0 if no answer came) and how long it took. It is called
-	// from several goroutines at once. Nil observes nothing.
-	Observe func(op string, status int, took time.Duration)
+	// Observe is told of every request on the wire. It is called from several goroutines at
+	// once. Nil observes nothing.
+	Observe func(calls.Call)
 	// Closed is told of every gate that a 429 closes, or keeps closed for longer: what is
 	// closed until when, and by which code, as a sentence for people. It is called from
 	// several goroutines at once. Nil is told nothing.
@@ -82,13 +85,15 @@ type Retry struct {
 // Client reads and writes load balancers, their backend pools and public IPs in any
 // number of subscriptions.
 type Client struct {
-	opts    Options
-	arm     *arm.ClientOptions
-	plain   *arm.Client // of requests that the SDK has no client for
-	gates   *gates
-	rests   *rests
-	mu      sync.Mutex                           // guards clients; never held during a call
-	clients map[string]*armnetwork.ClientFactory // by folded subscription id
+	opts  Options
+	arm   *arm.ClientOptions
+	plain *arm.Client // of requests that the SDK has no client for
+	gates *gates
+	rests *rests
+	// attached says which machines have interfaces.
+	attached attached.Interfaces
+	mu       sync.Mutex                           // guards clients; never held during a call
+	clients  map[string]*armnetwork.ClientFactory // by folded subscription id
 }
 
 // New returns a Client. It sends nothing and asks for no token.
@@ -113,7 +118,7 @@ func New(opts Options) (*Client, error) {
 			InsecureAllowCredentialWithHTTP: opts.Endpoint.Cleartext(),
 			Retry:                           retryOptions(opts.Retry),
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: opts.UserAgent},
-			TracingProvider:                 tracingProvider(opts.TracerProvider),
+			TracingProvider:                 spans.Provider(opts.TracerProvider, targetAttributes),
 			PerCallPolicies:                 []policy.Policy{pinned{opts.Endpoint}, c.gates},
 			PerRetryPolicies:                []policy.Policy{gateOfRetries{c.gates}, c.rests, fenced{opts.Fence}, wire{observe: opts.Observe, writes: opts.Writes}, bounds{}},
 		},
@@ -129,12 +134,12 @@ func New(opts Options) (*Client, error) {
 // direct returns the transport, or one of our own that follows no redirect: Azure
 // Resource Manager sends none for a pool, and the token would travel along, over
 // plain HTTP too. Over ours nothing but reads leaves without the lead.
-func direct(transport Transport, fence *lead.Fence) Transport {
+func direct(transport Transport, leads *lead.Fence) Transport {
 	if transport != nil {
 		return transport
 	}
 	return &http.Client{
-		Transport:     newByMethod(fence),
+		Transport:     fence.New(lively(), lively(), leads),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

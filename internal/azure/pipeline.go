@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/azure/redact"
 	"weir.dev/weir/internal/azure/weight"
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/pace"
 )
 
@@ -117,7 +118,7 @@ func (e *lostRead) Unwrap() error { return e.err }
 // wire sits next to the transport, behind retries and authorization: it sees each
 // request that leaves.
 type wire struct {
-	observe func(op string, status int, took time.Duration)
+	observe func(calls.Call)
 	// writes counts writes; nil counts none.
 	writes *pace.Budgets
 }
@@ -143,7 +144,7 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		resp.Request = redact.Request(req.Raw())
 	}
 	if w.observe != nil {
-		w.observe(op, status, time.Since(start))
+		w.observe(observed(req, resp, calls.Call{At: time.Now(), Took: time.Since(start), Op: op, Status: status}))
 	}
 	if c != nil && c.write() && (resp == nil || slices.Contains(retryrepectthrottled.GetRetriableStatusCode(), status)) {
 		c.passedOn.Store(true)
@@ -162,6 +163,26 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		err = &lostRead{err: err}
 	}
 	return resp, err
+}
+
+// observed adds to a Call what it was about, for whom, and what Azure calls it.
+func observed(req *policy.Request, resp *http.Response, is calls.Call) calls.Call {
+	ctx := req.Raw().Context()
+	if c := callOf(ctx); c != nil {
+		is.Resource, is.Causes = c.resource(), calls.CausesOf(ctx)
+	}
+	if resp != nil {
+		is.RequestID, is.CorrelationID = headerID(resp, "x-ms-request-id"), headerID(resp, "x-ms-correlation-request-id")
+	}
+	return is
+}
+
+// headerID is an id that Azure gave a request; empty if it is none that a person could name.
+func headerID(resp *http.Response, header string) string {
+	if id := resp.Header.Get(header); codeRule.MatchString(id) {
+		return id
+	}
+	return ""
 }
 
 // pinned keeps the token with Azure Resource Manager. The endpoint was checked at the

@@ -22,13 +22,11 @@ import (
 const (
 	networkVersion = "2025-05-01"
 	computeVersion = "2024-07-01"
+	children       = "virtualMachines" // of a scale set: its instances
 )
 
-// children are the instances of a scale set.
-const children = "virtualMachines"
-
-// childRule is what may stand below a resource: its instances, or one of them.
-var childRule = regexp.MustCompile(`^(` + children + `(/[0-9]{1,10})?)?$`)
+// childRule is what may stand below a resource: its instances, or one of them; a subnet; a connection.
+var childRule = regexp.MustCompile(`^(` + children + `(/[0-9]{1,10})?|(subnets|privateEndpointConnections)/[0-9A-Za-z]([0-9A-Za-z_.-]{0,158}[0-9A-Za-z_])?)?$`)
 
 // Resource is what a plain request is about. Its body is JSON as Azure has it, so that a write keeps
 // what the SDK of today has no word for.
@@ -37,6 +35,7 @@ type Resource struct {
 	ID lb.ResourceID
 	// Child is virtualMachines/3 for an instance of a scale set, and virtualMachines for all.
 	Child string
+	New   bool // it does not exist, and is made
 }
 
 func (r Resource) target() target { return target{id: r.ID, child: r.Child} }
@@ -109,23 +108,23 @@ func (c *Client) List(ctx context.Context, r Resource) ([]json.RawMessage, error
 	})
 }
 
-// Write writes a resource that was read, with http.MethodPut or, of some of its fields,
-// http.MethodPatch, guarded by its etag; waits until Azure is done; and returns what Azure then
+// Write writes a resource that was read or is New, with http.MethodPut or, of some of its fields,
+// http.MethodPatch, or deletes it, guarded by its etag; waits until Azure is done; and returns what Azure then
 // shows. An error carries a *fault.Fault. One whose code is OutcomeUnknown says that the write may
 // have landed.
 func (c *Client) Write(ctx context.Context, r Resource, method, etag string, body any) (json.RawMessage, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	this := &call{op: opWith[method], target: r.target()}
+	this := &call{op: opWith[method], target: r.target(), creates: r.New}
 	if this.op == "" {
 		return nil, refusal(codeInvalidID, fmt.Errorf("%s writes no resource", method))
 	}
-	if err := c.checkRead(this.target, this.op, true, etag); err != nil {
+	if err := c.checkRead(this.target, this.op, !r.New, etag); err != nil {
 		return nil, err
 	}
 	shown, err := c.begin(ctx, this, method, r.path(), etag, body)
-	if err != nil {
+	if err != nil || this.op == opDelete {
 		return nil, err
 	}
 	return r.decoded(shown)
@@ -162,10 +161,10 @@ func (c *Client) begin(ctx context.Context, this *call, method, at, etag string,
 }
 
 // opWith is what a write is called.
-var opWith = map[string]string{http.MethodPut: opPut, http.MethodPatch: opPatch}
+var opWith = map[string]string{http.MethodPut: opPut, http.MethodPatch: opPatch, http.MethodDelete: opDelete}
 
-// alsoFine are the statuses besides 200 of answers that are no errors.
-var alsoFine = map[string]int{http.MethodGet: http.StatusOK, http.MethodPut: http.StatusCreated, http.MethodPatch: http.StatusCreated, http.MethodPost: http.StatusAccepted}
+// unfailing are the statuses of answers that are no errors.
+var unfailing = map[string][]int{http.MethodGet: {200}, http.MethodPut: {200, 201}, http.MethodPatch: {200, 201}, http.MethodPost: {200, 202}, http.MethodDelete: {200, 202, 204}}
 
 // send sends one request through the pipeline that all requests take: to a path, or, for the next
 // page of a list, to a link.
@@ -196,7 +195,7 @@ func (c *Client) send(ctx context.Context, method, kind, at string, body any) (r
 	if resp, err = c.plain.Pipeline().Do(req); err != nil {
 		return nil, err
 	}
-	if !runtime.HasStatusCode(resp, http.StatusOK, alsoFine[method]) {
+	if !runtime.HasStatusCode(resp, unfailing[method]...) {
 		return nil, runtime.NewResponseError(resp)
 	}
 	return resp, nil

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
 )
 
 // Get reads a pool. An error carries a *fault.Fault: stale if the pool or its load
@@ -46,20 +47,38 @@ func decoded(id lb.PoolID, shown *armnetwork.BackendAddressPool) (lb.Pool, error
 // An error carries a *fault.Fault. One whose code is OutcomeUnknown says that the
 // write may have landed.
 func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
-	body, err := c.encode(pool)
+	begun, err := c.Begin(ctx, pool)
 	if err != nil {
 		return lb.Pool{}, err
+	}
+	return begun.End(ctx)
+}
+
+// Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has
+// accepted it.
+func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
+	body, err := c.encode(pool)
+	if err != nil {
+		return poolupdate.Begun{}, err
 	}
 	id := pool.ID
 	this := &call{op: opPut, target: ofPool(id)}
-	resp, err := carryOut(ctx, c, this, pool.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancerBackendAddressPoolsClientCreateOrUpdateResponse], error) {
+	a, err := send(ctx, c, this, pool.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[poolPut], error) {
 		return clients.NewLoadBalancerBackendAddressPoolsClient().BeginCreateOrUpdate(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, body, nil)
 	})
 	if err != nil {
-		return lb.Pool{}, err
+		return poolupdate.Begun{}, err
 	}
-	return decoded(id, &resp.BackendAddressPool)
+	return poolupdate.Begun{Etag: codec.EtagIn(a.first), Over: a.poller.Done(), End: func(ctx context.Context) (lb.Pool, error) {
+		resp, err := a.end(ctx)
+		if err != nil {
+			return lb.Pool{}, err
+		}
+		return decoded(id, &resp.BackendAddressPool)
+	}}, nil
 }
+
+type poolPut = armnetwork.LoadBalancerBackendAddressPoolsClientCreateOrUpdateResponse
 
 // encode checks that a pool may be written and returns what to send.
 func (c *Client) encode(pool lb.Pool) (armnetwork.BackendAddressPool, error) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -130,8 +131,11 @@ func TestEveryRequestSaysWhoAsks(t *testing.T) {
 		wire := &fakeARM{answer: in(accepted, reply{err: errors.New("reset")}, done, shown)}
 		client := newClient(t, wire, func(o *Options) {
 			o.UserAgent = "weir/1.2.3"
-			o.Observe = func(op string, status int, _ time.Duration) {
-				observed = append(observed, op+" "+http.StatusText(status))
+			o.Observe = func(c calls.Call) {
+				observed = append(observed, c.Op+" "+http.StatusText(c.Status))
+				if c.Resource != pool.ID.String() || c.At.IsZero() {
+					t.Errorf("it was about %s at %s", c.Resource, c.At)
+				}
 			}
 		})
 		if _, err := client.Put(t.Context(), pool); err != nil {
@@ -206,4 +210,29 @@ func TestAWriteThatWasTriedAgainIsUndecided(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A write that is begun is back when Azure has accepted it, with the etag that the load balancer has
+// since, and is followed only by who asks for its end.
+func TestAWriteIsBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := read(t)
+		wire, start := &fakeARM{answer: in(slower(accepted, "10"), done, shown, shown, reply{status: 412, body: errorBody("PreconditionFailed", "The etag is old.")})}, time.Now()
+		client := newClient(t, wire)
+		begun, err := client.Begin(t.Context(), pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begun.Etag != `W/"e1"` || begun.Over || wire.timeline(start) != "0s PUT" {
+			t.Errorf("it has etag %q, is over: %t, after %s", begun.Etag, begun.Over, wire.timeline(start))
+		}
+		if after, err := begun.End(t.Context()); err != nil || len(after.Addresses) != 1 || wire.timeline(start) != "0s PUT, 10s poll, 10s GET" {
+			t.Errorf("it ends with %v, %v, after %s", after, err, wire.timeline(start))
+		}
+		if begun, err = client.Begin(t.Context(), pool); err != nil || !begun.Over {
+			t.Errorf("a write that is done at once is over: %t, %v", begun.Over, err)
+		}
+		_, err = client.Begin(t.Context(), pool)
+		wantFault(t, err, fault.Retriable, "PreconditionFailed")
+	})
 }

@@ -43,11 +43,21 @@ func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 	return id, t.id.Type == lb.TypeLoadBalancer && t.id.Name != ""
 }
 
+// resource is the ARM id of what a request is about.
+func (t target) resource() string {
+	id := Resource{ID: t.id, Child: t.child}.path()
+	if t.pool != "" {
+		id += "/backendAddressPools/" + t.pool
+	}
+	return id
+}
+
 // nouns are what people call the types.
 var nouns = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
 	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
-	lb.TypeScaleSet: "scale set", typeResourceGroup: "resource group", "Microsoft.Network/virtualNetworks": "virtual network",
+	lb.TypeScaleSet: "scale set", typeResourceGroup: "resource group", lb.TypeVirtualNetwork: "virtual network",
+	lb.TypePrivateLinkService: "private link service", children: "instance", "subnets": "subnet", "privateEndpointConnections": "connection",
 }
 
 // String is for messages.
@@ -58,7 +68,7 @@ func (t target) String() string {
 	case t.child == children:
 		return "instances of scale set " + t.id.Name
 	case t.child != "":
-		return "instance " + path.Base(t.child) + " of scale set " + t.id.Name
+		return nouns[path.Dir(t.child)] + " " + path.Base(t.child) + " of " + nouns[t.id.Type] + " " + t.id.Name
 	case t.id.Name == "":
 		return nouns[t.id.Type] + "s of resource group " + t.id.ResourceGroup
 	}

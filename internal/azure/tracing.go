@@ -4,50 +4,9 @@ package azure
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
-
-	"weir.dev/weir/internal/azure/redact"
 )
-
-// tracingProvider lets the SDK speak to OpenTelemetry. Only client spans pass:
-// one a request on the wire. The SDK's spans around its own methods would repeat
-// them, and carry whole error bodies as their status.
-func tracingProvider(provider trace.TracerProvider) tracing.Provider {
-	if provider == nil {
-		return tracing.Provider{}
-	}
-	return tracing.NewProvider(func(module, version string) tracing.Tracer {
-		tracer := provider.Tracer(module, trace.WithInstrumentationVersion(version))
-		return tracing.NewTracer(func(ctx context.Context, name string, options *tracing.SpanOptions) (context.Context, tracing.Span) {
-			if options == nil || options.Kind != tracing.SpanKindClient {
-				return ctx, tracing.Span{}
-			}
-			ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient),
-				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(targetAttributes(ctx)...))
-			return ctx, spanOf(span)
-		}, nil)
-	}, nil)
-}
-
-func spanOf(span trace.Span) tracing.Span {
-	return tracing.NewSpan(tracing.SpanImpl{
-		End:           func() { span.End() },
-		SetAttributes: func(as ...tracing.Attribute) { span.SetAttributes(attributes(as)...) },
-		AddEvent: func(name string, as ...tracing.Attribute) {
-			span.AddEvent(name, trace.WithAttributes(attributes(as)...))
-		},
-		SetStatus: func(status tracing.SpanStatus, description string) {
-			if status == tracing.SpanStatusError {
-				span.SetStatus(codes.Error, redact.Line(description))
-			}
-		},
-	})
-}
 
 func targetAttributes(ctx context.Context) []attribute.KeyValue {
 	c := callOf(ctx)
@@ -58,29 +17,10 @@ func targetAttributes(ctx context.Context) []attribute.KeyValue {
 	if id, ok := c.loadBalancer(); ok {
 		kvs = append(kvs, attribute.String("azure.load_balancer", id.String()))
 	} else {
-		kvs = append(kvs, attribute.String("azure.resource", Resource{c.id, c.child}.path()))
+		kvs = append(kvs, attribute.String("azure.resource", c.resource()))
 	}
 	if c.pool != "" {
 		kvs = append(kvs, attribute.String("azure.backend_pool", c.pool))
-	}
-	return kvs
-}
-
-func attributes(as []tracing.Attribute) []attribute.KeyValue {
-	kvs := make([]attribute.KeyValue, 0, len(as))
-	for _, a := range as {
-		switch v := a.Value.(type) {
-		case int:
-			kvs = append(kvs, attribute.Int(a.Key, v))
-		case int64:
-			kvs = append(kvs, attribute.Int64(a.Key, v))
-		case float64:
-			kvs = append(kvs, attribute.Float64(a.Key, v))
-		case bool:
-			kvs = append(kvs, attribute.Bool(a.Key, v))
-		default:
-			kvs = append(kvs, attribute.String(a.Key, redact.Text(fmt.Sprint(v))))
-		}
 	}
 	return kvs
 }

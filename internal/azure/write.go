@@ -38,32 +38,55 @@ func (c *Client) checkRead(t target, verb string, read bool, etag string) error 
 	return nil
 }
 
+// taken is a write that Azure has taken and may still work on.
+type taken[T any] struct {
+	call   *call
+	poller *runtime.Poller[T]
+	first  *http.Response
+}
+
+// send has begin send a write guarded by an etag, and returns once Azure has taken it.
+func send[T any](ctx context.Context, c *Client, this *call, etag string,
+	begin func(context.Context, *armnetwork.ClientFactory) (*runtime.Poller[T], error),
+) (taken[T], error) {
+	clients, err := c.of(this.id.SubscriptionID)
+	if err != nil {
+		return taken[T]{}, classify(ctx, this, err)
+	}
+	// The header belongs to this one request. It would travel to the polls if
+	// they were made with the same context.
+	a := taken[T]{call: this}
+	started := policy.WithCaptureResponse(withCall(ctx, this), &a.first)
+	if guard := c.guard(etag); guard != nil && this.op != opPost { // an action has nothing to guard
+		started = policy.WithHTTPHeader(started, guard)
+	}
+	if a.poller, err = begin(started, clients); err != nil {
+		return taken[T]{}, classify(ctx, this, err)
+	}
+	return a, nil
+}
+
+// end waits until Azure is done with the write.
+func (a taken[T]) end(ctx context.Context) (T, error) {
+	follow := a.call.following()
+	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first)
+	if err != nil {
+		var none T
+		return none, classify(ctx, follow, err)
+	}
+	return result, nil
+}
+
 // carryOut has begin send a write guarded by an etag, and waits until Azure is done with it.
 func carryOut[T any](ctx context.Context, c *Client, this *call, etag string,
 	begin func(context.Context, *armnetwork.ClientFactory) (*runtime.Poller[T], error),
 ) (T, error) {
-	var none T
-	clients, err := c.of(this.id.SubscriptionID)
+	a, err := send(ctx, c, this, etag, begin)
 	if err != nil {
-		return none, classify(ctx, this, err)
+		var none T
+		return none, err
 	}
-	// The header belongs to this one request. It would travel to the polls if
-	// they were made with the same context.
-	var first *http.Response
-	started := policy.WithCaptureResponse(withCall(ctx, this), &first)
-	if guard := c.guard(etag); guard != nil && this.op != opPost { // an action has nothing to guard
-		started = policy.WithHTTPHeader(started, guard)
-	}
-	poller, err := begin(started, clients)
-	if err != nil {
-		return none, classify(ctx, this, err)
-	}
-	follow := this.following()
-	result, err := wait(withCall(ctx, follow), follow, poller, first)
-	if err != nil {
-		return none, classify(ctx, follow, err)
-	}
-	return result, nil
+	return a.end(ctx)
 }
 
 // unlessGone makes a success of a deletion's fault that says that there is nothing left.

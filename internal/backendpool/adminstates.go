@@ -82,7 +82,13 @@ func drainingIn(set membership.Set) map[netip.Addr]struct{} {
 	return setOf(ips)
 }
 
+// none is that of most pools. Nobody changes such a set.
+var none = map[netip.Addr]struct{}{}
+
 func setOf(ips []netip.Addr) map[netip.Addr]struct{} {
+	if len(ips) == 0 {
+		return none
+	}
 	set := make(map[netip.Addr]struct{}, len(ips))
 	for _, ip := range ips {
 		set[ip] = struct{}{}

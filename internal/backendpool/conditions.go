@@ -37,7 +37,7 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	if r.Fault != nil {
 		outcome.Code = words.Sentence(r.Fault.Code, words.MaxCode)
 	}
-	if !says(s.LastOutcome, outcome) {
+	if r.Outcome != poolwrite.Postponed && !says(s.LastOutcome, outcome) {
 		s.LastOutcome = &outcome
 	}
 	s.RetriesUsed = new(int32(r.RetriesUsed)) //nolint:gosec // bounded by the budget
@@ -80,10 +80,9 @@ func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r 
 	case r.Outcome == poolwrite.Stale:
 		reason, why = missingPool(r)
 	case r.Outcome == poolwrite.Refused:
-		reason, why = v1alpha1.ReasonNICPool, DescribePool(r.Pool)+" holds network interfaces, which Weir does not write: name a pool of IP addresses"
-		if r.States {
-			why += ". Nodes that leave are Down in it all the same"
-		}
+		reason, why = refusedPool(r)
+	case r.Outcome == poolwrite.Postponed:
+		reason, why = v1alpha1.ReasonUpdating, r.Fault.Error()
 	case r.Admin && !r.AdminRetryAt.IsZero(), !r.Requeued && !r.AdminRetryAt.IsZero():
 		reason, why = v1alpha1.ReasonRetrying, adminRetryingMessage(r)
 	case r.Requeued:
@@ -115,7 +114,7 @@ func syncedReason(conditions []metav1.Condition) string {
 // problems are the reasons that a person has to do something about.
 var problems = []string{
 	v1alpha1.ReasonFailed, v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound,
-	v1alpha1.ReasonNICPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
+	v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool, v1alpha1.ReasonDuplicate, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonServiceNotFound,
 	v1alpha1.ReasonServiceUnfit, v1alpha1.ReasonInvalid,
 }
 
@@ -133,7 +132,7 @@ func problem(conditions []metav1.Condition) string {
 // attempted are the reasons that come from attempts: they stand until the next one.
 var attempted = []string{
 	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
-	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool,
+	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool,
 }
 
 // unlevel are those of them that say that an attempt failed.

@@ -49,6 +49,11 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 			return c.Cluster.AddressOf(machine, lb.Family(p.Spec.IPFamily))
 		},
 	}
+	if c.Owner.ByMachine(p) {
+		want.Machines = &poolwrite.Machines{
+			Family: lb.Family(p.Spec.IPFamily), Configuration: c.Cluster.ConfigurationOf(p), Every: p.Spec.Nodes != nil, Of: c.Cluster.MachineOf,
+		}
+	}
 	is := c.Entitlement(p)
 	switch {
 	case !is.Works():
@@ -56,13 +61,19 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 		return none, errHeld
 	case is.Removes():
 		e.remember(membership.Set{}, situationOf(p, is, membership.Set{}))
+		if want.Machines != nil && c.Owner.Made(p) { // a scale set makes machines members that nobody recorded
+			want.Ours = c.Cluster.OfThisCluster
+		}
 	default:
 		set, err := c.Cluster.Members(p)
 		e.remember(set, situationOf(p, is, set))
 		if err != nil {
 			return none, err
 		}
-		want.Addresses, want.Ours, want.Alone = set.Addresses, c.OursIn(p), c.Owner.Made(p)
+		want.Addresses, want.Alone = set.Addresses, c.Owner.Made(p)
+		if want.Machines == nil || want.Alone { // of an interface in somebody's pool nobody knows what it is there for
+			want.Ours = c.OursIn(p)
+		}
 	}
 	want.Recorded = e.readRecord()
 	return want, nil

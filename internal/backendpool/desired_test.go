@@ -72,3 +72,21 @@ func TestWhoElseWritesAPool(t *testing.T) {
 		}
 	}
 }
+
+// Of a pool of network interfaces that Weir made every node leaves, recorded or not: a scale set makes
+// machines members by itself. Of one of somebody else's only those on record do.
+func TestWhoLeavesAPoolOfInterfaces(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		p := bp("a", 0, took, deleting, func(p *v1alpha1.BackendPool) {
+			p.Spec.ServiceRef, p.Spec.Nodes, p.Spec.Membership = nil, &v1alpha1.NodeMembers{}, v1alpha1.MembershipNetworkInterface
+			if made {
+				p.Status.MadeFor = v1alpha1.MadeForNodes
+			}
+		})
+		c, e := loaded(t, p, nil, "n1")
+		want := c.desired(t, e.ref)
+		if want.Machines == nil || !want.Machines.Every || len(want.Addresses) > 0 || want.Ours(nodeAt("n1")) != made {
+			t.Errorf("made by Weir: %v; %+v", made, want)
+		}
+	}
+}

@@ -15,7 +15,7 @@
 //	operations.go   queues operations for the lanes
 //	situation.go    when an operation has to be queued, and when to look again
 //	desired.go      poolupdate.Cluster: Relevant and Desired
-//	record.go       poolupdate.Ledger: what Weir wrote into a pool
+//	record.go       poolattempt.Ledger: what Weir wrote into a pool
 //	unrecorded.go   what stands in a pool that has no record yet
 //	report.go       poolupdate.Reporter: what became of an attempt
 //	waiting.go      poolupdate.Reporter: what a change waits for

@@ -40,8 +40,9 @@ type Entry struct {
 	// gone refuses every further write: the finalizer is about to be removed.
 	gone bool
 
-	// set is what Desired computed last: what an attempt works with.
-	set membership.Set
+	// set is what Desired computed last: what an attempt works with; nil once one has ended that
+	// left the pool level, for it is as large as all else that is known of a pool.
+	set *membership.Set
 	// shownDown are the members of nodes that drain, as they were when the pool was last seen
 	// level, by this process; nil until it was.
 	shownDown map[netip.Addr]struct{}
@@ -155,11 +156,11 @@ func (e *Entry) reason() string {
 func (e *Entry) remember(set membership.Set, now situation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.set, e.acted = set, now
+	e.set, e.acted = &set, now
 }
 
-// remembered is what the last attempt works with, or worked with.
-func (e *Entry) remembered() membership.Set {
+// remembered is what the last attempt works with, or worked with; nil if that has left the pool level.
+func (e *Entry) remembered() *membership.Set {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.set

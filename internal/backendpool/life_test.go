@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
@@ -111,6 +112,13 @@ func (l *life) attempts(intent *poolwrite.Intent) {
 	}
 	l.Says("the lane wants %s (alone %t); recorded are %v, Down %v, taken %t; n9 is ours: %t",
 		named(want.Addresses), want.Alone, want.Recorded.Written, want.Recorded.Down, want.Recorded.Taken, want.Ours(nodeAt("n9")))
+	if by := want.Machines; by != nil {
+		l.Says("members are %s interfaces, configuration %s, every node %t", by.Family, by.Configuration, by.Every)
+		for _, a := range want.Addresses {
+			m, err := by.Of(a.Name)
+			l.Says("    %s: %s%s", a.Name, m.Key(), failing(err))
+		}
+	}
 	if intent != nil {
 		l.Says("recorded%s", failing(l.Record(l.Context(), op.Ref, *intent)))
 	}
@@ -161,6 +169,14 @@ func (l *life) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 func (l *life) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
 	ip, there := l.nodes[machine]
 	return ip, there && family == lb.IPv4
+}
+
+// MachineOf implements Cluster: the machine of a node has its name.
+func (l *life) MachineOf(node string) (nic.Machine, error) {
+	if err := l.fails["machine of "+node]; err != nil {
+		return nic.Machine{}, err
+	}
+	return nic.ParseMachine("azure:///subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Compute/virtualMachines/" + node)
 }
 
 // Right implements Owner.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
@@ -278,6 +279,44 @@ func TestLifeOfAPoolThatWeirMakes(t *testing.T) {
 		delete(l.services, l.web()[0])
 		l.reconciles()
 		l.becomes(deleting)
+		l.reconciles()
+	})
+}
+
+// Its members are network interfaces, which join machine by machine.
+func TestLifeOfAPoolOfInterfaces(t *testing.T) {
+	byInterface := func(p *v1alpha1.BackendPool) { p.Spec.Membership = v1alpha1.MembershipNetworkInterface }
+	lives(t, "pool_of_interfaces", bp("a", 0, ofNodes, byInterface), func(l *life) {
+		l.nodes["n1"], l.nodes["n2"] = nodeAt("n1"), nodeAt("n2")
+		waits := func(why string) func(*poolupdate.Report) {
+			return func(r *poolupdate.Report) {
+				r.States, r.Requeued, r.Desired, r.Observed = true, true, 2, 1
+				r.Fault = &fault.Fault{Class: fault.Retriable, Code: "NotReady", Err: errors.New(why)}
+			}
+		}
+		l.When("Somebody has put addresses into the pool.")
+		l.reconciles()
+		l.attempts(nil)
+		l.ends(poolwrite.Refused, func(r *poolupdate.Report) { r.Fault.Code = poolwrite.CodeAddressPool })
+		l.When("It is empty. One node has no machine yet, and the other is Down.")
+		l.fails["machine of n1"] = errors.New("it has no spec.providerID yet")
+		time.Sleep(5 * time.Minute)
+		l.reconciles()
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2")}, Down: []netip.Addr{nodeAt("n2")}, Add: 1, Desired: 2})
+		l.ends(poolwrite.Postponed, waits("waiting: 1 of 1 machine is being written; 1 waits: node n1: it has no spec.providerID yet"), downed("n2"))
+		l.reconciles()
+		l.When("It is level.")
+		delete(l.fails, "machine of n1")
+		l.attempts(nil)
+		l.ends(poolwrite.Written, holds("n1", "n2"))
+		l.reconciles()
+		l.When("It goes, and its machines with it.")
+		l.becomes(deleting)
+		l.reconciles()
+		l.attempts(nil)
+		l.ends(poolwrite.Postponed, waits("waiting: 2 of 2 machines are being written"), func(r *poolupdate.Report) { r.Desired = 0 })
+		l.reconciles()
+		l.ends(poolwrite.Written)
 		l.reconciles()
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -35,6 +36,11 @@ type Cluster interface {
 	OfThisCluster(ip netip.Addr) bool
 	// AddressOf returns the address of a family that the node has which runs on a machine.
 	AddressOf(machine string, family lb.Family) (netip.Addr, bool)
+	// MachineOf returns the machine that the node of a name runs on, or why it is not known.
+	MachineOf(node string) (nic.Machine, error)
+	// ConfigurationOf names the load balancer configuration of a BackendPool; an internal load
+	// balancer has that of its twin.
+	ConfigurationOf(p *v1alpha1.BackendPool) string
 }
 
 // Service is what decides about the pools of a Service.
@@ -60,6 +66,8 @@ type Owner interface {
 	Right(p *v1alpha1.BackendPool, at lb.PoolID) (Right, Refusal)
 	// Made reports whether a BackendPool is provably one that Weir made.
 	Made(p *v1alpha1.BackendPool) bool
+	// ByMachine reports whether the members of a pool are to be network interfaces.
+	ByMachine(p *v1alpha1.BackendPool) bool
 	// MadeFor is what to record of for whom Weir made it; empty if it did not.
 	MadeFor(p *v1alpha1.BackendPool) string
 	// Needed reports whether the members of one that is deleted stay where they are.

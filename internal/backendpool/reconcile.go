@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -35,7 +36,7 @@ type Config struct {
 }
 
 // Controller keeps BackendPools in the state that they are entitled to. It implements
-// poolupdate's Cluster, Ledger and Reporter; these may be called from any goroutine.
+// poolupdate's Cluster and Reporter, and poolattempt's Ledger; these may be called from any goroutine.
 type Controller struct {
 	Config
 	statuses   *Statuses
@@ -44,7 +45,7 @@ type Controller struct {
 
 var (
 	_ poolupdate.Cluster  = (*Controller)(nil)
-	_ poolupdate.Ledger   = (*Controller)(nil)
+	_ poolattempt.Ledger  = (*Controller)(nil)
 	_ poolupdate.Reporter = (*Controller)(nil)
 )
 

@@ -3,6 +3,7 @@
 package backendpool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/once"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/words"
@@ -39,7 +41,7 @@ func (e *Entry) Recorded() poolwrite.Recorded {
 	}
 }
 
-// Record implements poolupdate.Ledger. On an error nothing was recorded, as far as
+// Record implements poolattempt.Ledger. On an error nothing was recorded, as far as
 // the next attempt is concerned; if the API has taken it all the same, the next write
 // of the status replaces it.
 func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
@@ -70,7 +72,7 @@ func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent po
 func (e *Entry) beforeRecord() (v1alpha1.BackendPoolStatus, membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return *e.status.DeepCopy(), e.set
+	return *e.status.DeepCopy(), *cmp.Or(e.set, &membership.Set{})
 }
 
 // judgeRecord has the status be as it was, and written once more, if recording failed, or another
@@ -137,7 +139,7 @@ func parseAddresses(written []string) []netip.Addr {
 func formatAddresses(ips []netip.Addr) []string {
 	out := make([]string, len(ips))
 	for i, ip := range ips {
-		out[i] = ip.String()
+		out[i] = once.Text(ip.String()) // a thousand pools have the addresses of the same nodes
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -24,7 +25,7 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 		return
 	}
 	is := c.Entitlement(p)
-	if r.Outcome == poolwrite.Postponed {
+	if r.Outcome == poolwrite.Postponed && !r.States {
 		c.postponed(ctx, p, e, is, r)
 		return
 	}
@@ -33,7 +34,7 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 		event = e.tells(reasonOf(r))
 	}
 	c.Owner.Filled(p, r)
-	set := e.remembered()
+	set := c.workedWith(p, e)
 	turned := e.turnedBy(r, set)
 	if r.Settled || r.States {
 		e.shows(set)
@@ -59,6 +60,16 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	}
 	// The work queue writes what could not be written, and knows when to look again.
 	c.Queue(r.Ref)
+}
+
+// workedWith is what an attempt worked with that ends. One that failed before it asked for the
+// members, of a pool that was level before, would have worked with those that there are now.
+func (c *Controller) workedWith(p *v1alpha1.BackendPool, e *Entry) membership.Set {
+	if set := e.remembered(); set != nil {
+		return *set
+	}
+	set, _ := c.Cluster.Members(p) // none of a selector that is wrong
+	return set
 }
 
 // postponed says what a pool waits for that nobody's retry pays for. If the API server

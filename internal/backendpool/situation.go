@@ -93,7 +93,9 @@ func (e *Entry) schedule(is Entitlement, r poolupdate.Report, c Config) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	missing := r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused
-	e.reportedAt = r.At
+	if e.reportedAt = r.At; r.Settled {
+		e.set = nil
+	}
 	e.missing = (missing || e.missing && !r.Settled) && !r.States
 	if r.Outcome == poolwrite.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {
 		// A 404 that names nothing may be a proxy's: before our addresses are given up,

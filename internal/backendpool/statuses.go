@@ -128,7 +128,7 @@ func (s *Statuses) dropThose(of objectName, are func(*Entry) bool) (dropped []*E
 func (s *Statuses) entries() []*Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.byRef))
+	return slices.AppendSeq(make([]*Entry, 0, len(s.byRef)), maps.Values(s.byRef))
 }
 
 // Unsaved returns whose status is not what the API holds.

@@ -142,6 +142,21 @@ func missingPool(r poolupdate.Report) (reason, why string) {
 	return v1alpha1.ReasonPoolNotFound, fmt.Sprintf("load balancer %s in resource group %s has no backend pool %s", where.Name, where.ResourceGroup, r.Pool.Name)
 }
 
+// refusedPool says why a pool is left as it is that holds the other kind of members.
+func refusedPool(r poolupdate.Report) (reason, why string) {
+	if r.Fault != nil && r.Fault.Code == poolwrite.CodeAddressPool {
+		return v1alpha1.ReasonAddressPool, DescribePool(r.Pool) + " holds IP addresses, and its members are to be network interfaces, which Azure does not mix: name another pool, or set membership to Address"
+	}
+	if r.Fault != nil && r.Fault.Code == poolwrite.CodeOutboundPool {
+		return v1alpha1.ReasonNICPool, DescribePool(r.Pool) + " has outbound rules, and is the way out of the machines in it: name another pool"
+	}
+	why = DescribePool(r.Pool) + " holds network interfaces, which Weir does not write where members are to be addresses: name a pool of IP addresses, or, if it is the cluster's, write the key loadBalancerBackendPoolConfigurationType into azure.json, and restart Weir: with nodeIPConfiguration its network interfaces are kept up, with nodeIP it becomes a pool of addresses"
+	if r.States {
+		why += ". Nodes that leave are Down in it all the same"
+	}
+	return v1alpha1.ReasonNICPool, why
+}
+
 // removed says what became of our addresses now that nothing wants them.
 func removed(is Entitlement, left bool) (reason, why string) {
 	reason, why = is.Reason, is.Why

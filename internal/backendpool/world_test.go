@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -91,6 +92,10 @@ func (w *world) OfThisCluster(ip netip.Addr) bool {
 
 func (w *world) AddressOf(string, lb.Family) (netip.Addr, bool) { return netip.Addr{}, false }
 
+func (w *world) MachineOf(string) (nic.Machine, error) { return nic.Machine{}, nil }
+
+func (w *world) ConfigurationOf(p *v1alpha1.BackendPool) string { return p.Spec.LoadBalancer.Name }
+
 func (w *world) Right(p *v1alpha1.BackendPool, _ lb.PoolID) (Right, Refusal) {
 	if w.Made(p) {
 		return Own, Refusal{}
@@ -98,7 +103,10 @@ func (w *world) Right(p *v1alpha1.BackendPool, _ lb.PoolID) (Right, Refusal) {
 	return Granted, Refusal{}
 }
 
-func (w *world) Made(p *v1alpha1.BackendPool) bool               { return p.Status.MadeFor != "" }
+func (w *world) Made(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" }
+func (w *world) ByMachine(p *v1alpha1.BackendPool) bool {
+	return p.Spec.Membership == v1alpha1.MembershipNetworkInterface
+}
 func (w *world) MadeFor(p *v1alpha1.BackendPool) string          { return p.Status.MadeFor }
 func (w *world) Needed(*v1alpha1.BackendPool) bool               { return false }
 func (w *world) Goes(*v1alpha1.BackendPool)                      {}

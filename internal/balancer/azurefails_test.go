@@ -5,10 +5,12 @@ package balancer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
@@ -21,6 +23,7 @@ type lists struct {
 	ips       []lb.PublicIP
 	fails     string
 	groups    []string // whose public IPs were asked for
+	asked     []string // load balancers, each by itself
 }
 
 var errNotNow = errors.New("not now")
@@ -30,6 +33,13 @@ func (l *lists) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBal
 		return nil, errNotNow
 	}
 	return l.balancers, nil
+}
+
+func (l *lists) GetLoadBalancer(_ context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	if l.asked = append(l.asked, id.Name); l.fails == "load balancer" {
+		return lb.LoadBalancer{}, errNotNow
+	}
+	return lb.LoadBalancer{}, &fault.Fault{Class: fault.Stale, Err: errNotNow}
 }
 
 func (l *lists) ListPublicIPs(_ context.Context, _, group string) ([]lb.PublicIP, error) {
@@ -68,10 +78,22 @@ func TestWhetherAGroupCanBeRead(t *testing.T) {
 
 // Nothing is said of leftovers where Azure was not heard to the end, for what is not seen is not gone.
 func TestLeftoversOfAnAzureThatFails(t *testing.T) {
-	for _, fails := range []string{"load balancers", "public IPs"} {
+	for _, fails := range []string{"load balancer", "public IPs"} {
 		if all, err := listed(&lists{fails: fails}).Leftovers(t.Context()); !errors.Is(err, errNotNow) || all != nil || !strings.Contains(err.Error(), fails) {
 			t.Errorf("%s: %v, %v", fails, all, err)
 		}
+	}
+}
+
+// Leftovers are looked for on the cluster's own load balancers, and nothing else is read of its resource
+// group: others' may be large.
+func TestLeftoversAskForNoMoreThanTheClustersOwn(t *testing.T) {
+	azure := &lists{}
+	if _, err := listed(azure).Leftovers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(azure.asked); got != "[kubernetes kubernetes-internal lb-2 lb-2-internal]" {
+		t.Errorf("asked for %s", got)
 	}
 }
 

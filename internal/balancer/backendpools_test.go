@@ -87,7 +87,7 @@ func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	return d, nil
 }
 
-// Record implements poolupdate.Ledger.
+// Record implements poolattempt.Ledger.
 func (p pools) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
@@ -151,7 +151,7 @@ func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
 	if res.Desired == nil {
 		return needed
 	}
-	for _, pool := range res.Desired.Pools {
+	for _, pool := range res.Pools {
 		b := &backendPool{id: lb.PoolID{LoadBalancer: res.On, Name: pool.Name}, pool: pool, service: res.Service}
 		if pool.Shared {
 			b.service = ""
@@ -248,10 +248,13 @@ func (s *stage) taint(node string, drains bool) {
 }
 
 // Foreign implements balancer.Cluster.
-func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error) {
+func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	s := p.stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if pool.NIC {
+		return s.foreignInterfaces(pool), nil
+	}
 	if s.backends == nil {
 		return nil, nil
 	}
@@ -264,13 +267,34 @@ func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error)
 	case b != nil && !p.had[name]:
 		return nil, nil // all are ours when it is taken
 	}
-	var foreign []netip.Addr
+	var foreign []string
 	for _, a := range pool.Addresses {
 		if !slices.Contains(ours, a.IP) {
-			foreign = append(foreign, a.IP)
+			foreign = append(foreign, a.IP.String())
 		}
 	}
 	return foreign, nil
+}
+
+// foreignInterfaces are those of a pool that are not called as a machine of a node is: n1, n2 and so on.
+func (s *stage) foreignInterfaces(pool lb.Pool) []string {
+	var foreign []string
+	for _, a := range pool.Addresses {
+		if name := strings.Split(a.Interface, "/")[8]; !strings.HasPrefix(name, "n") {
+			foreign = append(foreign, name)
+		} else if !strings.HasSuffix(a.Machine, "/"+strings.ToLower(name)) {
+			panic("nobody has asked whose " + a.Interface + " is")
+		}
+	}
+	return foreign
+}
+
+// Fills implements balancer.Cluster: in a stage of interfaces people make them join and leave.
+func (p *process) Fills(pool lb.PoolID) bool {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.filled[pool.LoadBalancer.Name+"/"+pool.Name]
 }
 
 // held are the pools of a Service's own that it has BackendPools for, on any load balancer. The

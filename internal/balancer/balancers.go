@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/contest"
-	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
 	"weir.dev/weir/internal/turns"
@@ -21,7 +21,8 @@ type Balancers struct {
 	cfg        Config
 	placements placements
 	ips        *publicip.Keeper
-	group      *securitygroup.Group // nil without one
+	links      *privatelinkround.Keeper // nil without one
+	group      *securitygroup.Group     // nil without one
 	contests   contest.Contests
 	inProgress contest.InProgress
 	// refusals are those of load balancers.
@@ -29,27 +30,28 @@ type Balancers struct {
 	// former are addresses that the security group may still know; nil without one.
 	former *former
 
-	mu     sync.Mutex                    // guards what follows
-	queues map[lb.LoadBalancerKey]*queue // that of the security group has no key
+	mu     sync.Mutex        // guards what follows
+	queues map[string]*queue // by the key of a step
 	// start runs a queue in the background; nil before Run and after it.
 	start func(*queue)
 }
 
 // New returns Balancers that take requests at once and work on them during Run.
 func New(cfg Config) *Balancers {
-	b := &Balancers{cfg: cfg, queues: map[lb.LoadBalancerKey]*queue{}}
+	b := &Balancers{cfg: cfg, queues: map[string]*queue{}}
 	b.placements.reading = make(chan struct{}, 1)
 	b.ips = publicip.New(publicip.Config{
 		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.inProgress, Log: cfg.Log,
 		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, LoadBalancers: cfg.ids(),
 	})
+	b.links = b.newLinks()
 	if cfg.SecurityGroup.Name != "" {
 		b.group = securitygroup.New(securitygroup.Config{
 			ID: cfg.SecurityGroup, Azure: cfg.Azure, Cluster: cfg.Cluster, Lease: cfg.Lease, Contests: &b.contests,
 			InProgress: &b.inProgress, Overtaken: b.overtaken(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
 		})
 		b.former = &former{}
-		b.queues[""] = newQueue(&guard{Balancers: b})
+		b.queues[step{secures: true}.key()] = newQueue(&guard{Balancers: b})
 	}
 	return b
 }
@@ -77,7 +79,13 @@ func (b *Balancers) Run(ctx context.Context) {
 
 // Ensure queues a request. It waits for nothing; Done hears what came of it. A Service
 // has one request at a time.
-func (b *Balancers) Ensure(req Request) { b.next(newJob(req, b.group != nil)) }
+func (b *Balancers) Ensure(req Request) {
+	j := newJob(req, b.group != nil)
+	if b.links != nil {
+		j.steps = append(j.steps, j.publishing()...)
+	}
+	b.next(j)
+}
 
 // next hands a job to the queue of its next step, or ends it.
 func (b *Balancers) next(j *job) {
@@ -90,16 +98,16 @@ func (b *Balancers) next(j *job) {
 
 // queue is that of a step's resource.
 func (b *Balancers) queue(at step) *queue {
-	key := at.on.Key()
-	if at.secures {
-		key = ""
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q := b.queues[key]
+	q := b.queues[at.key()]
 	if q == nil {
-		q = newQueue(&loadBalancer{b, at.on})
-		b.queues[key] = q
+		var of resource = &loadBalancer{b, at.on}
+		if at.links() {
+			of = &published{b, at.on}
+		}
+		q = newQueue(of)
+		b.queues[at.key()] = q
 		if b.start != nil {
 			b.start(q)
 		}
@@ -122,16 +130,18 @@ func (b *Balancers) sift(ctx context.Context, jobs []*job, why func(*job) error)
 func (b *Balancers) done(j *job, err error) {
 	if j.Desired == nil && err == nil {
 		b.placements.remove(j.Service)
-		b.contests.Forget(j.Service, contest.LoadBalancer, contest.PublicIPs, contest.SecurityGroup)
+		b.contests.Forget(j.Service, contest.LoadBalancer, contest.PublicIPs, contest.SecurityGroup, contest.PrivateLinks)
 	}
 	b.cfg.Done(j.result(err))
 }
 
 // What a round writes. These are labels of a metric.
 const (
-	resourceBalancer      = "load balancer"
+	// ResourceLoadBalancer is that of the load balancer itself.
+	ResourceLoadBalancer  = "load balancer"
 	resourcePublicIP      = "public IP"
 	resourceSecurityGroup = "security group"
+	resourcePrivateLink   = "private link service"
 )
 
 // overtaken counts writes of a resource that were tried twice.

@@ -25,6 +25,12 @@ type record struct {
 	places []string
 	// groups are the resource groups that may have public IPs of it, recorded likewise.
 	groups []string
+	// links are the resource groups that may have Private Link Services of it, recorded likewise, and
+	// owns is true if its status says that it owns one.
+	links []string
+	owns  bool
+	// held is true if it is only rehearsed.
+	held   bool
 	status []netip.Addr
 	// again is what a person wrote who wants a contest to be taken up again.
 	again string
@@ -49,6 +55,10 @@ type claim struct {
 	// waits are the pools that have to be filled before it is asked for again, or waitsUntil.
 	waits      []string
 	waitsUntil time.Time
+	// linked is what was said last of its Private Link Service.
+	linked string
+	// empties is true while interfaces have to leave what it has left, and it is asked again by waitsUntil.
+	empties bool
 }
 
 // apply creates or changes a Service, and has the process look at it.
@@ -180,7 +190,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if wait := time.Until(cl.notBefore); wait > 0 {
 		return wait, nil
 	}
-	if time.Until(cl.waitsUntil) > 0 && !r.deleted {
+	if time.Until(cl.waitsUntil) > 0 && (!r.deleted || cl.empties) {
 		return 0, nil
 	}
 	spec, places, labels := r.Service, slices.Clone(r.places), r.namespaceLabels
@@ -194,7 +204,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 			}
 			return 0, nil
 		}
-		if desired = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) {
+		if desired = &w; cl.level != nil && reflect.DeepEqual(*cl.level, w) && maps.Equal(cl.labels, spec.Labels) && !cl.empties {
 			return 0, nil
 		}
 	}
@@ -243,6 +253,12 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 		}
 	}
 	req.Groups = slices.Clone(r.groups)
+	for _, g := range s.linkGroupsOf(desired) {
+		if !slices.Contains(r.links, g) {
+			r.links = append(r.links, g)
+		}
+	}
+	req.LinkGroups = slices.Clone(r.links)
 	p.balancers.Ensure(req)
 	return 0, nil
 }

@@ -36,7 +36,7 @@ func differing(j *job, changes []plan.Change) []contest.Undone {
 	var all []contest.Undone
 	for _, c := range changes {
 		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Desired.Probes, func(p lb.Probe) bool { return strings.EqualFold(p.Name, c.Name) }) ||
-			c.Kind == plan.Pool && slices.ContainsFunc(j.Desired.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, c.Name) })
+			c.Kind == plan.Pool && slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, c.Name) })
 		if shared || c.Kind != plan.Pool && hasPrefixFold(c.Name, j.Owner) {
 			all = append(all, contest.UndoneBy(c))
 		}
@@ -68,22 +68,22 @@ func (l *loadBalancer) check(shown lb.LoadBalancer, served []*job, seen snapshot
 	}
 	if slices.ContainsFunc(again.Changes, func(c plan.Change) bool { return !blamed[contest.UndoneBy(c).Part] }) {
 		first := again.Changes[0]
-		return served, l.otherwise(len(again.Changes), fmt.Sprintf("%s %s %s", first.Action, first.Kind, first.Name))
+		return served, otherwise(l.id, len(again.Changes), fmt.Sprintf("%s %s %s", first.Action, first.Kind, first.Name))
 	}
 	return slices.DeleteFunc(slices.Clone(served), func(j *job) bool {
 		if len(of[j]) == 0 {
 			return false
 		}
 		l.contests.ShownOtherwise(contest.LoadBalancer, j.Service, time.Now())
-		j.refused = l.otherwise(len(of[j]), of[j][0].Text)
+		j.refused = otherwise(l.id, len(of[j]), of[j][0].Text)
 		return true
 	}), nil
 }
 
 // otherwise is the fault of a write after which Azure shows something else.
-func (l *loadBalancer) otherwise(parts int, first string) error {
+func otherwise(on lb.LoadBalancerID, parts int, first string) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
-		Err: fmt.Errorf("%s: Azure reported success, and shows %d parts otherwise than written: %s", l.name(), parts, first),
+		Err: fmt.Errorf("load balancer %s: Azure reported success, and shows %d parts otherwise than written: %s", on.Name, parts, first),
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -24,6 +25,10 @@ type deed struct {
 	after string // Services, as scripts write them
 	deleted []string
 	guarded bool // there is a security group
+	// links is true where frontends may be published, and connected is what a private endpoint is
+	// connected to before.
+	links     bool
+	connected string
 }
 
 var deeds = []deed{
@@ -84,6 +89,25 @@ shop/a: {ports: 80}
 shop/b: {ports: 81, azure-pip-name: kubernetes-a001}
 shop/c: {ports: 82, azure-pip-name: kubernetes-a001}
 shop/d: {ports: 80}`, deleted: []string{"shop/a", "shop/b", "shop/c"}},
+	{about: "frontends are published", links: true, after: `
+shop/a: {ports: 80, azure-pls-create: "true", azure-pls-ip-configuration-subnet: links}
+shop/b: {ports: 80, azure-load-balancer-internal: "true", azure-pls-create: "true"}`},
+	{about: "what publishes them changes, is replaced, and goes", links: true, before: `
+shop/a: {ports: 80, azure-pls-create: "true"}
+shop/b: {ports: 80, azure-pls-create: "true"}
+shop/c: {ports: 80, azure-pls-create: "true"}
+shop/d: {ports: 80, azure-pls-create: "true"}`, connected: "pls-a003", after: `
+shop/a: {ports: 80, azure-pls-create: "true", azure-pls-visibility: "*"}
+shop/b: {ports: 80, azure-pls-create: "true", azure-pls-name: web}
+shop/c: {ports: 80}
+shop/d: {ports: 80, azure-load-balancer-internal: "true", azure-pls-create: "true"}`},
+	{about: "published Services go", links: true, before: `
+shop/a: {ports: 80, azure-pls-create: "true"}
+shop/b: {ports: 80, azure-pls-create: "true", azure-pls-resource-group: other}`, connected: "pls-a001", deleted: []string{"shop/a", "shop/b"}},
+	{about: "the owner of what publishes a shared frontend goes", links: true, before: `
+shop/a: {ports: 80, azure-pip-name: mine}
+shop/b: {ports: 81, azure-pip-name: mine, azure-pls-create: "true"}
+shop/c: {ports: 82, azure-pip-name: mine, azure-pls-create: "true"}`, deleted: []string{"shop/b"}},
 }
 
 // Wherever the process dies, the next one ends where it would have ended: nothing is left
@@ -121,7 +145,11 @@ func TestKilledAtEveryCall(t *testing.T) {
 func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage()
+		s := newStage(func(set *balancer.Settings) {
+			if d.links {
+				linked(set)
+			}
+		})
 		for _, name := range d.on {
 			if len(s.settings.Configurations) > 0 && s.settings.Configurations[0].Name != name {
 				s.settings.Configurations = append(s.settings.Configurations, configuration(name))
@@ -139,6 +167,10 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		for text := range strings.Lines(d.before) { // one after the other
 			s.applyAll(text)
 			s.settle(time.Hour)
+		}
+		if d.connected != "" {
+			_, err := s.emu.Connect(network+"/privateLinkServices/"+d.connected, inGroup+"/providers/Microsoft.Network/privateEndpoints/pe")
+			must(err)
 		}
 		known := s.known()
 		s.mu.Lock()

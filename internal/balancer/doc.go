@@ -11,6 +11,7 @@
 //	contested.go    what somebody else keeps undoing stays as it is; room contest
 //	note.go         what came of it, on the jobs and in the log
 //	blame.go        whom Azure refuses, if it refuses a write
+//	publish.go      the rounds of Private Link Services, and which frontends cannot go before them; room privatelinkround
 //	guard.go        the rounds of the security group, and addresses that Services had until it is closed there; room securitygroup
 //
 // Besides:
@@ -21,6 +22,8 @@
 //	locate.go       on which load balancer a Service belongs
 //	placements.go   what is known of the cluster's load balancers, and on which of them the nodes are
 //	fill.go         which rules wait until a new pool is filled
+//	empty.go        which network interfaces have to leave before a load balancer can go
+//	convert.go      what stands in for a pool that goes from one kind of members to the other
 //	losses.go       what would take addresses away, before it does
 //	leftovers.go    what is named as a Service's of which there is none
 //

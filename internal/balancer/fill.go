@@ -3,6 +3,8 @@
 package balancer
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,29 +16,74 @@ import (
 // fresh is what a pool holds in the write that makes it: nothing, unless Azure is known to fill
 // new pools by the write of their load balancer. The pool's lane fills it, on record first. What
 // is to be Down is left to the lane in either case: a pool that is being made has no record yet,
-// and a Down that is on no record is nobody's to take back. To new flows it is the same.
+// and a Down that is on no record is nobody's to take back. To new flows it is the same. Network
+// interfaces join by themselves, and none can join a pool that holds addresses.
 func (l *loadBalancer) fresh(j *job, p service.Pool) []lb.Address {
-	if l.cfg.Behaviour.WholeWriteNewPools != behaviour.Filled {
+	if p.Interfaces || l.cfg.Behaviour.WholeWriteNewPools != behaviour.Filled {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(l.cfg.Cluster.Fresh(j.Service, l.id, p)), func(a lb.Address) bool { return a.AdminState == lb.Down })
 }
 
-// awaited are the pools that a job's rules are to send flows to, and that have no member
-// although some are to be in them: the write that makes a pool does not fill it.
-func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer) []lb.PoolID {
-	if j.leaves() || j.Desired == nil {
-		return nil
-	}
+// awaited are the pools that a job's rules are to send flows to, and that lack members which are to be in
+// them: the write that makes a pool does not fill it.
+func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer, members func(lb.Pool) (lb.Pool, error)) ([]lb.PoolID, error) {
 	var all []lb.PoolID
-	for _, p := range j.Desired.Pools {
+	for _, p := range j.Pools {
 		is, there := poolNamed(observed, p.Name)
-		filled := there && (len(is.Addresses) > 0 || is.NIC) || !there && len(l.fresh(j, p)) > 0
-		if !filled && l.cfg.Cluster.Awaits(j.Service, l.id, p) {
+		if !there && len(l.fresh(j, p)) > 0 {
+			continue
+		}
+		waits := l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
+		if !waits && is.NIC && !l.cfg.Emptied && j.arrives(observed, p.Name) {
+			is, err := members(is)
+			if err != nil {
+				return nil, err
+			}
+			waits = l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
+		}
+		if waits {
 			all = append(all, lb.PoolID{LoadBalancer: l.id, Name: p.Name})
 		}
 	}
-	return all
+	return all, nil
+}
+
+// arrives reports whether a job has flows elsewhere that are about to go to a pool.
+func (j *job) arrives(observed lb.LoadBalancer, pool string) bool {
+	return j.leavesLater() || slices.ContainsFunc(j.rules, func(r lb.Rule) bool {
+		at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+		return strings.EqualFold(r.Pool, pool) && at >= 0 && !strings.EqualFold(observed.Rules[at].Pool, pool)
+	})
+}
+
+// leavesLater reports whether a job has another load balancer to leave yet.
+func (j *job) leavesLater() bool {
+	return slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves })
+}
+
+// nodesIn returns how a pool of network interfaces is without those of others, whom its members are
+// counted with. Azure is asked once for each pool.
+func (l *loadBalancer) nodesIn(ctx context.Context) func(lb.Pool) (lb.Pool, error) {
+	known := map[string]lb.Pool{}
+	return func(is lb.Pool) (lb.Pool, error) {
+		name := strings.ToLower(is.ID.Name)
+		if has, ok := known[name]; ok {
+			return has, nil
+		}
+		is.ID.LoadBalancer = l.id
+		is, err := l.cfg.Azure.Machines(ctx, is)
+		if err != nil {
+			return is, fmt.Errorf("machines of pool %s: %w", is.ID.Name, err)
+		}
+		theirs, err := l.cfg.Cluster.Foreign(ctx, is)
+		if err != nil {
+			return is, err
+		}
+		is.Addresses = is.Addresses[min(len(theirs), len(is.Addresses)):] // of interfaces the number counts
+		known[name] = is
+		return is, nil
+	}
 }
 
 func poolNamed(b lb.LoadBalancer, name string) (lb.Pool, bool) {
@@ -49,18 +96,18 @@ func poolNamed(b lb.LoadBalancer, name string) (lb.Pool, bool) {
 
 // staying returns the rules, and the awaited pools that some of them wait for: one whose flows
 // have somewhere to go keeps that until the pool where they are to go is filled.
-func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID) (stay []lb.Rule, waits []lb.PoolID) {
+func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID, converting []*conversion) (stay []lb.Rule, waits []lb.PoolID) {
 	stay = slices.Clone(rules)
 	for i, r := range stay {
 		to := slices.IndexFunc(awaited, func(id lb.PoolID) bool { return strings.EqualFold(id.Name, r.Pool) })
-		at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
-		if to < 0 || at < 0 || strings.EqualFold(observed.Rules[at].Pool, r.Pool) {
+		from := whereFlowsAre(r, observed, converting)
+		if to < 0 || from == "" || strings.EqualFold(from, r.Pool) {
 			continue
 		}
-		if goes, _ := poolNamed(observed, observed.Rules[at].Pool); len(goes.Addresses) == 0 && !goes.NIC {
+		if goes, _ := poolNamed(observed, from); len(goes.Addresses) == 0 && !goes.NIC {
 			continue
 		}
-		stay[i].Pool = observed.Rules[at].Pool
+		stay[i].Pool = from
 		if !slices.Contains(waits, awaited[to]) {
 			waits = append(waits, awaited[to])
 		}
@@ -68,21 +115,42 @@ func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID) (st
 	return stay, waits
 }
 
+// whereFlowsAre is the pool where a rule's flows go until the one that it is to have is filled; empty for
+// none. A new rule has flows nowhere, but an interim pool may never fill: it goes where the rules are
+// that wait for that, which nobody empties.
+func whereFlowsAre(r lb.Rule, observed lb.LoadBalancer, converting []*conversion) string {
+	at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+	if at >= 0 {
+		return observed.Rules[at].Pool
+	}
+	of := slices.IndexFunc(converting, func(c *conversion) bool { return strings.EqualFold(c.interim, r.Pool) })
+	if of < 0 || rulesTo(observed, converting[of].pool) == 0 {
+		return ""
+	}
+	return converting[of].pool
+}
+
 // hold notes which rules of the jobs stay with the pools that they have, by what was read, and
 // for which pools that is. Whoever moves to another load balancer, and need not leave before he
 // arrives, keeps what he has until the pools there are filled.
-func (l *loadBalancer) hold(jobs []*job, observed lb.LoadBalancer) {
+func (l *loadBalancer) hold(ctx context.Context, jobs []*job, observed lb.LoadBalancer, converting []*conversion) error {
+	members := l.nodesIn(ctx)
 	for _, j := range jobs {
-		j.rules, j.Filling = nil, nil
-		if j.Desired == nil || j.leaves() {
+		j.rules, j.converting, j.Filling = nil, nil, nil
+		if j.Desired == nil || j.leaves() { // of who leaves, its pools are those where it has arrived
 			continue
 		}
-		awaited := l.awaited(j, observed)
-		j.rules, j.Filling = staying(j.Desired.Rules, observed, awaited)
-		if slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves }) {
+		l.detour(j, observed, converting)
+		awaited, err := l.awaited(j, observed, members)
+		if err != nil {
+			return err
+		}
+		j.rules, j.Filling = staying(j.rules, observed, awaited, j.converting)
+		if j.leavesLater() {
 			j.Filling = awaited
 		}
 	}
+	return nil
 }
 
 // waitsForFill ends what a job cannot do before its pools are filled, and reports whether there
@@ -91,7 +159,7 @@ func (j *job) waitsForFill() bool {
 	if len(j.Filling) == 0 {
 		return false
 	}
-	if slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves }) {
+	if j.leavesLater() {
 		j.steps = nil // nor is the way to what it has closed
 	}
 	return true

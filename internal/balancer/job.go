@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
 )
 
@@ -18,6 +20,24 @@ type step struct {
 	leaves bool
 	// secures is true for the step on the security group.
 	secures bool
+	// publishes is true for the step on what publishes the frontends, and clears are the frontends
+	// that have to be published no more.
+	publishes bool
+	clears    []string
+}
+
+// links reports whether the step is on Private Link Services.
+func (s step) links() bool { return s.publishes || len(s.clears) > 0 }
+
+// key is that of the queue of a step.
+func (s step) key() string {
+	switch {
+	case s.secures:
+		return "" // there is one
+	case s.links():
+		return "private link services/" + string(s.on.Key())
+	}
+	return string(s.on.Key())
 }
 
 // job is a request on its way, and what has come of it so far.
@@ -26,15 +46,26 @@ type job struct {
 	steps []step
 	// rules are those that it wants on the load balancer of the step for now; see hold.
 	rules []lb.Rule
+	// converting are the shared pools among those that it needs which are of the other kind yet.
+	converting []*conversion
 	// refused is why the plan, or what Azure shows, has nothing for it in this try; nil if it has.
 	refused error
 	// ips is what it wants of public IPs.
 	ips *publicip.Request
+	// link is what it wants of Private Link Services. clears are the frontends that it cannot let go of
+	// in this try, because they are published, and cleared is true once that was ended for the step.
+	link    *privatelinkround.Request
+	clears  []string
+	cleared bool
 }
 
 func newJob(req Request, guarded bool) *job {
 	j := &job{Result: Result{Request: req}, steps: steps(req, guarded)}
+	if req.Desired != nil {
+		j.Pools = req.Desired.Pools
+	}
 	j.ips = &publicip.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, Asked: j.asked(), Groups: req.Groups}
+	j.link = &privatelinkround.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, Asked: j.asked(), Groups: req.LinkGroups}
 	return j
 }
 
@@ -57,6 +88,16 @@ func (j *job) contested(all ...*contest.Contest) {
 	}
 }
 
+// causes are the Services for whose sake Azure is asked.
+func causes(jobs []*job) []calls.Cause {
+	all := make([]calls.Cause, len(jobs))
+	for i, j := range jobs {
+		namespace, name, _ := strings.Cut(j.Service, "/")
+		all[i] = calls.Cause{Kind: "Service", Namespace: namespace, Name: name}
+	}
+	return all
+}
+
 // unprovided is why it has not the public IPs that it wants; nil if it has.
 func (j *job) unprovided() error { return j.ips.Err }
 
@@ -64,7 +105,7 @@ func (j *job) unprovided() error { return j.ips.Err }
 func (j *job) leaves() bool { return j.steps[0].leaves }
 
 // moves reports whether there are more steps on load balancers.
-func (j *job) moves() bool { return len(j.steps) > 1 && !j.steps[1].secures }
+func (j *job) moves() bool { return len(j.steps) > 1 && !j.steps[1].secures && !j.steps[1].links() }
 
 // requests are what jobs want of public IPs.
 func requests(jobs []*job) []*publicip.Request {
@@ -78,7 +119,8 @@ func requests(jobs []*job) []*publicip.Request {
 // result is what comes of a request with its last step, or with an error.
 func (j *job) result(err error) Result {
 	r := j.Result
-	r.Err, r.Changed = err, r.Changed || j.ips.Changed
+	r.Err, r.Changed = err, r.Changed || j.ips.Changed || j.link.Changed
+	r.Link = j.link.Outcome
 	r.Gone = slices.DeleteFunc(r.Gone, func(id lb.LoadBalancerID) bool {
 		return j.Desired != nil && id.Key() == j.On.Key() // it was made again
 	})

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
@@ -31,9 +33,9 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
 	defer cancel()
 	before := b.cfg.Cluster.Reached()
-	balancers, err := b.cfg.Azure.ListLoadBalancers(ctx, b.cfg.Place.SubscriptionID, b.cfg.Place.ResourceGroup)
+	balancers, err := b.own(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("load balancers of resource group %s: %w", b.cfg.Place.ResourceGroup, err)
+		return nil, err
 	}
 	ips, err := b.cfg.Azure.ListPublicIPs(ctx, b.cfg.PublicIPs.SubscriptionID, b.cfg.PublicIPs.ResourceGroup)
 	if err != nil {
@@ -50,9 +52,6 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	}
 	var all []Leftover
 	for _, balancer := range balancers {
-		if !containsFold(b.cfg.names(), balancer.ID.Name) {
-			continue
-		}
 		used := map[string]bool{}
 		for _, r := range balancer.Rules {
 			used[strings.ToLower(r.Frontend)] = used[strings.ToLower(r.Frontend)] || !gone(r.Name)
@@ -73,5 +72,22 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Leftover) int { return strings.Compare(a.What, b.What) })
+	return all, nil
+}
+
+// own reads the cluster's own load balancers, each by itself: a list has those of others as well, with
+// all members of their pools, which is most of what is read.
+func (b *Balancers) own(ctx context.Context) ([]lb.LoadBalancer, error) {
+	var all []lb.LoadBalancer
+	for _, name := range b.cfg.names() {
+		one, err := b.cfg.Azure.GetLoadBalancer(ctx, b.ID(name))
+		if f := fault.From(err); f != nil && f.Class == fault.Stale {
+			continue // there is none
+		}
+		if err != nil {
+			return nil, fmt.Errorf("load balancer %s: %w", name, err)
+		}
+		all = append(all, one)
+	}
 	return all, nil
 }

@@ -148,9 +148,13 @@ func (b *Balancers) readAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load balancers of resource group %s: %w", b.cfg.Place.ResourceGroup, err)
 	}
+	nodes, err := b.cfg.nodePlaces(ctx, b.cfg.Azure, all)
+	if err != nil {
+		return err
+	}
 	b.placements.mu.Lock()
 	defer b.placements.mu.Unlock()
-	b.placements.read, b.placements.nodes = true, b.cfg.nodePlaces(all)
+	b.placements.read, b.placements.nodes = true, nodes
 	for _, balancer := range all {
 		if containsFold(b.cfg.names(), balancer.ID.Name) {
 			b.placements.sawLocked(balancer)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"weir.dev/weir/internal/lb"
@@ -19,6 +20,8 @@ type listing struct {
 	all   []lb.LoadBalancer
 	err   error
 	asked int
+	// machines is why the machines of interfaces cannot be read.
+	machines error
 }
 
 func (l *listing) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
@@ -57,16 +60,59 @@ func TestNodePlaces(t *testing.T) {
 	azure.err = nil
 	for range 2 {
 		got, err := b.NodePlaces(t.Context())
-		want := map[netip.Addr]string{
-			netip.MustParseAddr("10.0.0.1"): "kubernetes", netip.MustParseAddr("10.0.0.9"): "kubernetes",
-			netip.MustParseAddr("10.0.0.2"): "lb-2", netip.MustParseAddr("fd00::2"): "lb-2",
-		}
+		want := map[string]string{"10.0.0.1": "kubernetes", "10.0.0.9": "kubernetes", "10.0.0.2": "lb-2", "fd00::2": "lb-2"}
 		if err != nil || !maps.Equal(got, want) {
 			t.Errorf("got %v, %v; want %v", got, err, want)
 		}
 	}
 	if azure.asked != 2 {
 		t.Errorf("Azure was asked %d times, want once for each answer", azure.asked)
+	}
+}
+
+// Machines tells that of an interface by its name.
+func (l *listing) Machines(_ context.Context, pool lb.Pool) (lb.Pool, error) {
+	if pool.Addresses = slices.Clone(pool.Addresses); l.machines != nil {
+		return lb.Pool{}, l.machines
+	}
+	for i, a := range pool.Addresses {
+		if pool.Addresses[i].Machine = "/vm/" + a.Interface; a.Interface == "gone" {
+			pool.Addresses[i].Machine = ""
+		}
+	}
+	return pool, nil
+}
+
+// In a pool of network interfaces nodes are known by their machines. Where there is one load balancer
+// nobody asks.
+func TestNodePlacesOfInterfaces(t *testing.T) {
+	nics := func(balancer string, interfaces ...string) lb.LoadBalancer {
+		b := holding(balancer, "kubernetes")
+		b.Pools[0].NIC = true
+		for _, name := range interfaces {
+			b.Pools[0].Addresses = append(b.Pools[0].Addresses, lb.Address{Interface: name})
+		}
+		return b
+	}
+	azure := &listing{all: []lb.LoadBalancer{nics("lb-2", "n1", "gone"), nics("kubernetes-internal", "n2")}, machines: errors.New("not now")}
+	placing := func(names ...string) *Balancers {
+		set := Settings{Settings: service.Settings{ClusterName: "kubernetes"}}
+		for _, name := range names {
+			set.Configurations = append(set.Configurations, service.Configuration{Name: name})
+		}
+		return New(Config{Azure: azure, Settings: set})
+	}
+	b := placing("kubernetes", "lb-2")
+	if got, err := b.NodePlaces(t.Context()); err == nil || got != nil {
+		t.Errorf("got %v, %v; want an error", got, err)
+	}
+	if got, err := placing("kubernetes").NodePlaces(t.Context()); err != nil || len(got) > 0 {
+		t.Errorf("of one: %v, %v", got, err)
+	}
+	azure.machines = nil
+	got, err := b.NodePlaces(t.Context())
+	if want := map[string]string{"/vm/n1": "lb-2", "/vm/n2": "kubernetes"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 }
 

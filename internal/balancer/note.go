@@ -32,7 +32,7 @@ func (l *loadBalancer) settle(ctx context.Context, o outcome) {
 	l.placements.saw(o.shown)
 	o.ips.Retire(o.Changes)
 	for _, j := range o.jobs {
-		if !slices.Contains(o.due, j) {
+		if !slices.Contains(o.due, j) && j.refused == nil && len(j.clears) == 0 {
 			j.noteLeft(o)
 		}
 	}
@@ -46,10 +46,14 @@ func (l *loadBalancer) noteServed(j *job, o outcome) {
 	its := changesOf(o.Changes, j.Owner)
 	j.Changed = j.Changed || len(its) > 0
 	j.noteKept(o.Kept)
+	if j.leaves() {
+		j.Emptying = append(j.Emptying, o.Emptying...)
+	}
 	if o.shown.Etag == "" { // deleted now, or by a write whose answer was lost
 		j.Gone = append(j.Gone, l.id)
 	}
-	for _, name := range j.OwnPools {
+	l.noteConversions(j, o.shown)
+	for _, name := range append(l.cfg.InterimPools(), j.OwnPools...) {
 		if _, there := poolNamed(o.shown, name); !there {
 			j.Without = append(j.Without, lb.PoolID{LoadBalancer: l.id, Name: name})
 		}
@@ -96,11 +100,11 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 	}
 }
 
-// noteKept notes the pools that stay for the addresses of others: a Service's own, and of one that
+// noteKept notes the pools that stay for what others have put into them: a Service's own, and of one that
 // leaves those that keep the load balancer.
 func (j *job) noteKept(all []plan.Kept) {
 	for _, k := range all {
-		its := k.Owner == j.Owner || k.Owner == "" && j.leaves()
+		its := k.Owner == j.Owner || k.Owner == "" && j.leaves() || k.Converting
 		if its && !slices.ContainsFunc(j.Kept, func(o plan.Kept) bool { return reflect.DeepEqual(o, k) }) {
 			j.Kept = append(j.Kept, k)
 		}
@@ -109,9 +113,9 @@ func (j *job) noteKept(all []plan.Kept) {
 
 // stepDone takes a job's step off, and notes the contests about what it has.
 func (j *job) stepDone(contests *contest.Contests) {
-	j.steps = j.steps[1:]
+	j.steps, j.cleared = j.steps[1:], false
 	j.contested(contests.Shown(contest.PublicIPs, j.Service))
-	if !j.waitsForFill() { // else a rule that moves to the pool once it is filled was not undone by anybody
+	if !j.waitsForFill() && !slices.ContainsFunc(j.converting, j.takes) { // else a rule that moves to the pool once it is filled was not undone by anybody
 		j.contested(contests.Shown(contest.LoadBalancer, j.Service))
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/cockroachdb/datadriven"
 	"sigs.k8s.io/yaml"
 
 	"weir.dev/weir/test/worlds"
@@ -29,6 +31,20 @@ func (s *stage) put(name, body string) {
 	} else {
 		must(s.emu.Put(id, raw))
 	}
+	s.remember()
+}
+
+// machine has a virtual machine, whose network interface is in these pools.
+func (s *stage) machine(d *datadriven.TestData) {
+	name := d.CmdArgs[0].Key
+	var pools []string
+	for _, a := range d.CmdArgs[1:] {
+		pools = append(pools, `{"id":"`+network+"/loadBalancers/"+strings.Replace(a.Key, "/", "/backendAddressPools/", 1)+`"}`)
+	}
+	must(s.emu.Put(network+"/networkInterfaces/"+name, fmt.Appendf(nil, `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{
+		"subnet":{"id":"%s/subnets/nodes"},"loadBalancerBackendAddressPools":[%s]}}]}}`, vnetID, strings.Join(pools, ","))))
+	must(s.emu.Put(strings.Replace(network, "Network", "Compute", 1)+"/virtualMachines/"+name, fmt.Appendf(nil,
+		`{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":[{"id":"%s/networkInterfaces/%s"}]}}}`, network, name)))
 	s.remember()
 }
 

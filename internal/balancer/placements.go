@@ -4,6 +4,7 @@ package balancer
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,8 +23,9 @@ type placements struct {
 	mu     sync.Mutex // guards all below
 	read   bool
 	shown  map[string]lb.LoadBalancer // by name in lower case
+	byIP   map[string]bool            // those with a pool that has addresses, likewise
 	placed map[string]placement       // by Service
-	nodes  map[netip.Addr]string      // the configuration of each node at the start
+	nodes  map[string]string          // the configuration of each node at the start
 }
 
 // placement is where a Service is, by name in lower case, and how many rules it has at the first
@@ -43,15 +45,24 @@ func (p *placements) saw(balancer lb.LoadBalancer) {
 
 func (p *placements) sawLocked(balancer lb.LoadBalancer) {
 	if p.shown == nil {
-		p.shown = map[string]lb.LoadBalancer{}
+		p.shown, p.byIP = map[string]lb.LoadBalancer{}, map[string]bool{}
 	}
 	name := strings.ToLower(balancer.ID.Name)
 	if balancer.Etag == "" {
 		delete(p.shown, name)
 		return
 	}
+	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
 	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil // not asked for
 	p.shown[name] = balancer
+}
+
+// newest is a load balancer as it was seen last, and whether a pool of it had addresses.
+func (p *placements) newest(name string) (shown lb.LoadBalancer, byAddress bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name = strings.ToLower(name)
+	return p.shown[name], p.byIP[name]
 }
 
 // put notes where a Service is.
@@ -151,10 +162,10 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// NodePlaces returns by address on which configuration Azure showed the nodes when it was
-// first asked: in the shared pools of its load balancers. It asks once; what it returns is
-// not to be changed.
-func (b *Balancers) NodePlaces(ctx context.Context) (map[netip.Addr]string, error) {
+// NodePlaces returns by address, and of pools of network interfaces by lb.MachineKey, on which
+// configuration Azure showed the nodes when it was first asked: in the shared pools of its load
+// balancers. It asks once; what it returns is not to be changed.
+func (b *Balancers) NodePlaces(ctx context.Context) (map[string]string, error) {
 	if err := b.readAll(ctx); err != nil {
 		return nil, err
 	}
@@ -163,34 +174,48 @@ func (b *Balancers) NodePlaces(ctx context.Context) (map[netip.Addr]string, erro
 	return b.placements.nodes, nil
 }
 
-// nodePlaces reads the shared pools. An address that is on several configurations counts
-// for the first of them.
-func (s Settings) nodePlaces(all []lb.LoadBalancer) map[netip.Addr]string {
-	places := map[netip.Addr]string{}
+// nodePlaces reads the shared pools. A node that is on several configurations counts for the first of
+// them.
+func (s Settings) nodePlaces(ctx context.Context, azure Azure, all []lb.LoadBalancer) (map[string]string, error) {
+	places := map[string]string{}
 	for _, c := range s.Configurations {
 		for _, balancer := range all {
 			if of, ok := service.ConfigurationOf(balancer.ID.Name, s.Configurations); !ok || of.Name != c.Name {
 				continue
 			}
-			for _, ip := range s.nodesBehind(balancer) {
-				if places[ip] == "" {
-					places[ip] = c.Name
+			nodes, err := s.nodesBehind(ctx, azure, balancer)
+			if err != nil {
+				return nil, err
+			}
+			for _, node := range nodes {
+				if places[node] == "" {
+					places[node] = c.Name
 				}
 			}
 		}
 	}
-	return places
+	return places, nil
 }
 
-// nodesBehind are the addresses in the shared pools of a load balancer.
-func (s Settings) nodesBehind(balancer lb.LoadBalancer) []netip.Addr {
-	var ips []netip.Addr
+// nodesBehind are the addresses in the shared pools of a load balancer, or the machines.
+func (s Settings) nodesBehind(ctx context.Context, azure Azure, balancer lb.LoadBalancer) (nodes []string, err error) {
 	for _, pool := range balancer.Pools {
-		if containsFold(s.SharedPools(), pool.ID.Name) {
-			for _, a := range pool.Addresses {
-				ips = append(ips, a.IP)
+		if !containsFold(s.NodePools(), pool.ID.Name) {
+			continue
+		}
+		if pool.NIC && len(s.Configurations) > 1 { // else there is nothing to tell apart
+			if pool, err = azure.Machines(ctx, pool); err != nil {
+				return nil, fmt.Errorf("machines of pool %s of load balancer %s: %w", pool.ID.Name, balancer.ID.Name, err)
+			}
+		}
+		for _, a := range pool.Addresses {
+			switch {
+			case a.Machine != "":
+				nodes = append(nodes, a.Machine)
+			case a.IP.IsValid():
+				nodes = append(nodes, a.IP.String())
 			}
 		}
 	}
-	return ips
+	return nodes, nil
 }

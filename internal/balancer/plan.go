@@ -3,24 +3,29 @@
 package balancer
 
 import (
+	"context"
 	"strings"
 	"sync"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
-	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
 // plan plans for the jobs, and returns those that it is for: what others have is contested, and
-// stays as it is.
-func (l *loadBalancer) plan(jobs []*job, seen snapshot) (p plan.Plan, due []*job) {
-	l.hold(jobs, seen.observed)
+// stays as it is, and so does what is published.
+func (l *loadBalancer) plan(ctx context.Context, jobs []*job, seen snapshot) (p plan.Plan, due []*job, err error) {
+	if err := l.hold(ctx, jobs, seen.observed, seen.converting); err != nil {
+		return plan.Plan{}, nil, err
+	}
 	p = plan.Make(l.input(jobs, seen))
 	if due = l.uncontested(jobs, p); len(due) < len(jobs) {
 		p = plan.Make(l.input(due, seen))
 	}
-	return p, due
+	for rest := l.keepPublished(ctx, due, p, seen); len(rest) < len(due); rest = l.keepPublished(ctx, due, p, seen) {
+		due, p = rest, plan.Make(l.input(rest, seen))
+	}
+	return p, due, nil
 }
 
 // split notes why a plan refuses jobs, and returns those that it serves.
@@ -37,12 +42,12 @@ func split(jobs []*job, p plan.Plan) (served []*job) {
 func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	in := plan.Input{
 		Observed: seen.observed, MostRules: l.cfg.MostRules,
-		SharedPools: l.cfg.SharedPools(), SharedProbes: []string{service.SharedProbeName},
-		Foreign: seen.foreign, ServiceOf: serviceOf(l.cfg.Cluster), AddressAt: seen.ips.AddressAt,
+		SharedPools: l.cfg.NodePools(), SharedProbes: []string{service.SharedProbeName}, Retired: l.retired(jobs, seen.observed, seen.converting),
+		Foreign: seen.foreign, Emptying: seen.emptying, ServiceOf: serviceOf(l.cfg.Cluster), AddressAt: seen.ips.AddressAt,
 	}
 	due := map[string]bool{}
 	for _, j := range jobs {
-		in.Shares = append(in.Shares, l.wanted(j, seen.ips))
+		in.Shares = append(in.Shares, l.wanted(j, seen))
 		due[j.Owner] = true
 	}
 	for _, owner := range seen.owners {
@@ -54,26 +59,37 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 }
 
 // wanted is what a job's step wants of the load balancer.
-func (l *loadBalancer) wanted(j *job, ips *publicip.Round) plan.Share {
+func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
 	if j.leaves() {
 		return s
 	}
 	s.Probes, s.Rules = j.Desired.Probes, j.rules
 	for i, f := range j.Desired.Frontends {
-		front := f.Frontend
-		if ip, public := ips.Of(j.ips, i); public {
+		front := fixed(f.Frontend, seen.observed)
+		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}
 		s.Frontends = append(s.Frontends, front)
 	}
-	for _, p := range j.Desired.Pools {
+	for _, p := range j.Pools {
 		s.Pools = append(s.Pools, lb.Pool{
 			ID:        lb.PoolID{LoadBalancer: l.id, Name: p.Name},
 			Addresses: l.fresh(j, p),
 		})
 	}
 	return s
+}
+
+// fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
+// leave it to Azure again would bring nothing, and might bring another one.
+func fixed(want lb.Frontend, observed lb.LoadBalancer) lb.Frontend {
+	for _, is := range observed.Frontends {
+		if want.Subnet != "" && !want.Static && is.Static && strings.EqualFold(is.Name, want.Name) && strings.EqualFold(is.Subnet, want.Subnet) && want.Family.Of(is.PrivateIP) {
+			want.Static, want.PrivateIP = true, is.PrivateIP
+		}
+	}
+	return want
 }
 
 // namesOn are the names of those pools that are on a load balancer.

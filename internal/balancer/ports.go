@@ -11,6 +11,8 @@ import (
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/securitygroup"
 	"weir.dev/weir/internal/service"
 )
@@ -26,6 +28,8 @@ type Azure interface {
 	// is done and returns what it then shows.
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
 	DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error
+	// Machines returns a pool with the virtual machine of each network interface in it.
+	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
 	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
 	DeletePublicIP(ctx context.Context, ip lb.PublicIP) error
@@ -51,26 +55,40 @@ type Cluster interface {
 	// Fresh returns what a pool is to hold that is about to be made for a Service; none for one
 	// that a BackendPool keeps, whose lane fills it.
 	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
-	// Awaits reports whether a pool of a Service is to hold members that are not Down, and
-	// nothing keeps Weir from filling it.
-	Awaits(service string, on lb.LoadBalancerID, pool service.Pool) bool
-	// Foreign returns those addresses of a pool of Services that Weir did not put there.
-	Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error)
+	// Awaits reports whether flows have to wait for a pool of a Service, of which Azure shows this: it
+	// lacks members that are to be in it. Network interfaces are counted, whosever they are.
+	Awaits(service string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool
+	// Converts reports whether there is a BackendPool of a shared pool that Weir made, and that has the
+	// other kind of members in it than azure.json says, and whether one is paused.
+	Converts(pool lb.PoolID) (is, paused bool)
+	// Foreign returns, for people, those members of a pool of Services that Weir did not put there:
+	// addresses, and network interfaces whose machine is known to the pool and no node.
+	Foreign(ctx context.Context, pool lb.Pool) ([]string, error)
+	// Fills reports whether there is a BackendPool of a pool that Weir made.
+	Fills(pool lb.PoolID) bool
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.
 	Reached() []securitygroup.Reached
+	// Sharers returns what Services ask of the frontends that they are on; see privatelinkround.Cluster.
+	Sharers(owners map[string]bool) map[string]privatelink.Sharer
 	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
 	// balancer, or, of a Service with pools of its own, anywhere; false if they are not known yet.
 	Nodes() []netip.Addr
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
-// Config is what the Balancers work with. All fields but Behaviour and Lease are needed.
+// Config is what the Balancers work with. All fields but PrivateLinks, Emptied,
+// Behaviour and Lease are needed.
 type Config struct {
 	Settings
-	Azure   Azure
-	Lanes   Lanes
-	Cluster Cluster
+	Azure Azure
+	// PrivateLinks reads and writes Private Link Services; nil leaves them alone.
+	PrivateLinks privatelinkround.Azure
+	Lanes        Lanes
+	Cluster      Cluster
+	// Emptied is true where network interfaces have left as soon as somebody waits for that: nothing
+	// is written.
+	Emptied bool
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.
@@ -101,6 +119,11 @@ type Settings struct {
 	// RequireEffectiveRestrictions refuses Services that say who may connect where the group
 	// is not there, or guards nothing.
 	RequireEffectiveRestrictions bool
+	// PodSubnets are the names of the subnets of pods, MostPrivateLinks is how many Private Link
+	// Services a load balancer may have, and OpensSubnets lets network policies be turned off for them.
+	PodSubnets       []string
+	MostPrivateLinks int
+	OpensSubnets     bool
 }
 
 // names are those of all load balancers that are the cluster's.

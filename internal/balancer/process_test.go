@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
@@ -60,6 +61,9 @@ func (s *stage) launch() {
 	p.lanes = poolupdate.New(ofPools)
 	config := balancer.Config{
 		Settings: s.settings, Azure: p.client, Lanes: p.lanes, Cluster: p, Behaviour: s.knows, Done: p.ensured, Log: s.log,
+	}
+	if s.links() {
+		config.PrivateLinks = privatelinks.New(p.client)
 	}
 	if s.wrap != nil {
 		config.Azure = s.wrap(p.client)

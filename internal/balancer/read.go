@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
 )
 
@@ -22,9 +22,15 @@ type snapshot struct {
 	observed lb.LoadBalancer
 	// owners are those of Services that may have something on the load balancer.
 	owners []string
-	// foreign are the addresses of others, by the pools' names in lower case.
-	foreign map[string][]netip.Addr
-	ips     *publicip.Round
+	// foreign are the members of others, by the pools' names in lower case, and emptying counts those
+	// of Weir that have to leave before the load balancer can go.
+	foreign  map[string][]string
+	emptying map[string]int
+	// converting are the shared pools that are of the other kind yet.
+	converting []*conversion
+	ips        *publicip.Round
+	// links are the Private Link Services, for what asks for them.
+	links *privatelinkround.Look
 }
 
 // read reads the load balancer, and what the cluster knows of it.
@@ -36,7 +42,15 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	elsewhere := l.placements.elsewhere(l.id.Name)
 	owners := slices.DeleteFunc(l.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
 	foreign, err := l.foreign(ctx, observed, jobs)
-	return snapshot{observed, owners, foreign, ips}, err
+	if err != nil {
+		return snapshot{}, err
+	}
+	emptying, err := l.emptying(ctx, observed, jobs, foreign)
+	if err != nil {
+		return snapshot{}, err
+	}
+	converting, err := l.conversions(ctx, observed)
+	return snapshot{observed, owners, foreign, emptying, converting, ips, l.links.Look()}, err
 }
 
 // observe returns the load balancer; where there is none, the one that would be made.
@@ -92,12 +106,12 @@ func (l *loadBalancer) gate(ctx context.Context) error {
 
 // foreign returns the addresses that others have put into the pools which a plan for these
 // jobs could take away, by the pools' names in lower case.
-func (l *loadBalancer) foreign(ctx context.Context, observed lb.LoadBalancer, jobs []*job) (map[string][]netip.Addr, error) {
-	found := map[string][]netip.Addr{}
+func (l *loadBalancer) foreign(ctx context.Context, observed lb.LoadBalancer, jobs []*job) (map[string][]string, error) {
+	found := map[string][]string{}
 	for _, p := range observed.Pools {
-		goes := containsFold(l.cfg.SharedPools(), p.ID.Name) ||
+		goes := containsFold(l.cfg.NodePools(), p.ID.Name) ||
 			slices.ContainsFunc(jobs, func(j *job) bool { return containsFold(j.OwnPools, p.ID.Name) })
-		if !goes || len(p.Addresses) == 0 {
+		if !goes || p.NIC || len(p.Addresses) == 0 { // of interfaces see emptying
 			continue
 		}
 		p.ID.LoadBalancer = l.id

@@ -16,10 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"weir.dev/weir/internal/azure/privatelinks"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
@@ -81,6 +83,41 @@ func rehearsed(t *testing.T, knows behaviour.Behaviour, before []edit, next edit
 	return err
 }
 
+// A Service that is only rehearsed holds what publishes its frontend, but not in its own rehearsal: that says
+// who would be disconnected.
+func TestARehearsalSaysWhoIsDisconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(linked)
+		defer s.close()
+		asks := func(create string) {
+			s.applyAll(`shop/a: {ports: 80, azure-load-balancer-internal: "true", azure-pls-create: "` + create + `", azure-pls-visibility: "*"}`)
+		}
+		asks("true")
+		s.settle(2 * time.Hour)
+		_, err := s.emu.Connect(network+"/privateLinkServices/pls-a001", "/subscriptions/c/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe")
+		must(err)
+		s.process.dead = true // nobody carries it out
+		asks("false")
+		s.process.dead = false
+		s.services["shop/a"].held = true
+		calls := len(s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)))
+		r, results := s.rehearse()
+		var reasons []string
+		for _, e := range results[0].Link.Events {
+			reasons = append(reasons, e.Reason)
+		}
+		if want := []string{privatelinkround.ReasonDisconnected, privatelinkround.ReasonDeleted}; results[0].Link.Err != nil || !slices.Equal(reasons, want) {
+			t.Errorf("it says %v, %v, %v", reasons, results[0].Link.Err, results[0].Err)
+		}
+		if links := r.Differences().Links; len(links) != 1 || len(links[0].Was.Connections) != 1 || links[0].Is.Etag != "" {
+			t.Errorf("the plan shows %d, and not the end of the one with its connection", len(links))
+		}
+		if n := len(s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete))); n != calls {
+			t.Errorf("the rehearsal wrote %d times", n-calls)
+		}
+	})
+}
+
 // edit makes an edit, and has the process work on it.
 func (s *stage) edit(e edit) {
 	switch {
@@ -102,7 +139,11 @@ func (s *stage) change(e edit) {
 
 // rehearse plays what all Services ask for, in the order in which they came.
 func (s *stage) rehearse() (*rehearse.Rehearsal, []balancer.Result) {
-	rehearsal := rehearse.New(balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log}, s.process.client)
+	cfg := balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log}
+	if s.links() {
+		cfg.PrivateLinks = privatelinks.New(s.process.client)
+	}
+	rehearsal := rehearse.New(cfg, s.process.client)
 	var reqs []balancer.Request
 	for _, name := range s.names() {
 		r := s.services[name]
@@ -121,7 +162,7 @@ func (s *stage) rehearse() (*rehearse.Rehearsal, []balancer.Result) {
 		if on == "" && len(leave) == 0 {
 			continue
 		}
-		req := balancer.Request{Service: name, Owner: r.Owner(), OwnPools: r.OwnPools(), Desired: desired, Shown: r.status, Groups: slices.Concat(r.groups, groupsOf(desired))}
+		req := balancer.Request{Service: name, Owner: r.Owner(), OwnPools: r.OwnPools(), Desired: desired, Shown: r.status, Groups: slices.Concat(r.groups, groupsOf(desired)), LinkGroups: slices.Clone(r.links)}
 		if on != "" {
 			req.On = rehearsal.ID(on)
 		}

@@ -8,6 +8,7 @@ import (
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/securitygroup"
 	"weir.dev/weir/internal/service"
 )
@@ -42,6 +43,8 @@ type Request struct {
 	// Groups are the names of further resource groups that may have public IPs which were
 	// made for it.
 	Groups []string
+	// LinkGroups are the names of the resource groups that may have a Private Link Service of it.
+	LinkGroups []string
 }
 
 // Result is what came of a request.
@@ -55,7 +58,7 @@ type Result struct {
 	// Note is what people should know although all went well; empty for nothing.
 	Note string
 	// Kept are pools that it needs no more, or that were the last of a load balancer, and that
-	// stay for the addresses of others in them; also if there is an error.
+	// stay for what others have put into them; also if there is an error.
 	Kept []plan.Kept
 	// Contests are those about what the Service has: there Azure does not hold what it
 	// wants, and Weir has left it so, or has tried again since.
@@ -65,11 +68,22 @@ type Result struct {
 	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
 	// them.
 	Gone []lb.LoadBalancerID
+	// Pools are those that it needs for now: in the place of a shared pool that is of the other kind yet,
+	// that which stands in for it.
+	Pools []service.Pool
 	// Filling are the pools that have to be filled before the rest can be done for it: what it
 	// has stays with those that it had, and it has to be asked again.
 	Filling []lb.PoolID
-	// Without are those of its own pools that Azure was seen not to have.
+	// Emptying are the pools that keep a load balancer which it has left, and on which nothing else is,
+	// until their network interfaces have left, and shared pools that are of the other kind yet: it has to
+	// be asked again then.
+	Emptying []plan.Emptying
+	// Without are those of its own pools, and of those that stand in for shared ones, that Azure was seen
+	// not to have.
 	Without []lb.PoolID
+	// Link is what came of the Private Link Service that it asks for, or asked for. Its Err leaves all
+	// else as it is.
+	Link privatelinkround.Outcome
 }
 
 // Contest is what a Result tells of one.

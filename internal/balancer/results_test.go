@@ -20,10 +20,13 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 	for _, k := range res.Kept {
 		p.stage.trace("%s: %s", name, k)
 	}
+	p.linked(name, r, cl, res)
 	if res.Err != nil {
 		return p.failed(name, cl, res.Err)
 	}
-	cl.fails, cl.told = 0, ""
+	if cl.told = ""; res.Link.Err == nil {
+		cl.fails = 0
+	}
 	if res.Note != "" {
 		p.stage.trace("%s: note: %s", name, res.Note)
 	}
@@ -32,6 +35,19 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 		return nil
 	}
 	p.keepPools(res)
+	cl.empties = len(res.Emptying) > 0
+	for _, e := range res.Emptying {
+		if p.stage.trace("%s: %s", name, e); res.Desired != nil {
+			defer func() { r.places = append(r.places, e.Pool.LoadBalancer.Name) }()
+		}
+	}
+	if cl.empties {
+		cl.waitsUntil = time.Now().Add(30 * time.Second)
+		p.later(name, cl, 30*time.Second)
+	}
+	if res.Desired == nil && cl.empties {
+		return nil
+	}
 	if res.Desired == nil {
 		p.stage.release(name, cl)
 		return nil
@@ -43,6 +59,13 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 	}
 	r.status, cl.level, cl.labels = res.Addresses, res.Desired, cl.asked
 	r.groups, r.servedAt = groupsOf(res.Desired), time.Now()
+	if r.links = p.stage.linkGroupsOf(res.Desired); res.Link.Err != nil || res.Link.Stays {
+		r.links = res.LinkGroups
+	}
+	if res.Link.Err != nil {
+		cl.level = nil
+		return p.failed(name, cl, res.Link.Err)
+	}
 	p.stage.served(name)
 	return nil
 }

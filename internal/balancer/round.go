@@ -5,6 +5,7 @@ package balancer
 import (
 	"context"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -22,12 +23,14 @@ func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 
 // round makes the next step of the jobs that a queue has gathered: their public IPs first, then
 // one write of the load balancer, then what they have left of public IPs. What fails for one of
-// them fails for that one.
+// them fails for that one. Those that would let go of a published frontend end that first.
 func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
+	ctx = calls.For(ctx, causes(jobs)...)
 	ips, jobs := l.prepare(ctx, l.due(ctx, jobs, &l.refusals, l.id.Key()))
 	level := l.search(&l.refusals, l.id.Key()).among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		return l.write(ctx, jobs, ips)
 	})
+	level = l.apart(level)
 	ips.Label(ctx, requests(level))
 	ips.Remove(ctx, requests(level))
 	for _, j := range l.sift(ctx, level, (*job).unprovided) {
@@ -75,7 +78,7 @@ func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Rou
 		return err
 	}
 	defer unlock()
-	return contest.Write(ctx, l.cfg.Lease, l.name(), l.overtaken(resourceBalancer), func(ctx context.Context, valid func() bool) error {
+	return contest.Write(ctx, l.cfg.Lease, l.name(), l.overtaken(ResourceLoadBalancer), func(ctx context.Context, valid func() bool) error {
 		return l.try(ctx, jobs, ips, valid)
 	})
 }
@@ -84,13 +87,16 @@ func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Rou
 // it: on the jobs, and for the Services that are placed next.
 func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) error {
 	for _, j := range jobs {
-		j.refused = nil // by an earlier try
+		j.refused, j.clears = nil, nil // by an earlier try
 	}
 	seen, err := l.read(ctx, jobs, ips)
 	if err != nil {
 		return err
 	}
-	p, due := l.plan(jobs, seen)
+	p, due, err := l.plan(ctx, jobs, seen)
+	if err != nil {
+		return err
+	}
 	shown, writes := seen.observed, !p.Empty() || seen.observed.Provisioning == lb.Failed
 	if writes && !valid() {
 		return contest.ErrLeaseLost
@@ -98,6 +104,12 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 	served := split(due, p)
 	if writes {
 		shown, err = l.carryOut(ctx, seen.observed, p)
+		if rest := l.unforeseen(ctx, jobs, p, seen, err); len(rest) < len(jobs) {
+			if len(rest) == 0 {
+				return nil
+			}
+			return l.try(ctx, rest, ips, valid)
+		}
 	}
 	if err == nil && writes {
 		served, err = l.check(shown, served, seen, p)

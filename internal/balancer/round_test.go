@@ -56,7 +56,7 @@ func (s *shows) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGro
 type pools struct {
 	reaching
 	owners []string
-	others []netip.Addr
+	others []string
 	err    error
 	asked  []string
 }
@@ -69,9 +69,12 @@ func (p *pools) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return n
 
 func (p *pools) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 
-func (p *pools) Awaits(string, lb.LoadBalancerID, service.Pool) bool { return false }
+func (p *pools) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
+func (p *pools) Converts(lb.PoolID) (is, paused bool)                         { return false, false }
 
-func (p *pools) Foreign(_ context.Context, pool lb.Pool) ([]netip.Addr, error) {
+func (p *pools) Fills(lb.PoolID) bool { return false }
+
+func (p *pools) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	p.asked = append(p.asked, pool.ID.LoadBalancer.Name+"/"+pool.ID.Name)
 	return p.others, p.err
 }
@@ -94,7 +97,7 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 	pool := func(name string, addresses []lb.Address) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{Name: name}, Addresses: addresses}
 	}
-	theirs := []netip.Addr{netip.MustParseAddr("192.0.2.9")}
+	theirs := []string{"192.0.2.9"}
 	for about, tt := range map[string]struct {
 		pool lb.Pool
 		asks bool
@@ -103,6 +106,7 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 		"a shared one without addresses":   {pool("kubernetes", nil), false},
 		"a Service's own":                  {pool("Shop-Web", full), true},
 		"a Service's own without any":      {pool("shop-web", nil), false},
+		"a shared one of interfaces":       {lb.Pool{ID: lb.PoolID{Name: "kubernetes"}, NIC: true, Addresses: full}, false},
 		"somebody else's":                  {pool("bastion", full), false},
 		"somebody else's, without any too": {pool("bastion", nil), false},
 	} {
@@ -110,7 +114,7 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 		l, _ := rounds(&shows{}, cluster, nil)
 		j := newJob(Request{OwnPools: []string{"shop-web"}}, false)
 		found, err := l.foreign(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{tt.pool}}, []*job{j})
-		want := map[string][]netip.Addr{}
+		want := map[string][]string{}
 		if tt.asks {
 			want[strings.ToLower(tt.pool.ID.Name)] = theirs
 		}
@@ -281,7 +285,8 @@ func TestWhoWasRefusedWaits(t *testing.T) {
 // What differs for a Service are its own frontends, rules and probes, the probe that it shares with
 // others, and the pools that it wants; and nobody else's parts.
 func TestWhichDifferencesAreAServices(t *testing.T) {
-	j := newJob(Request{Owner: "aa", Desired: &service.Spec{Probes: []lb.Probe{{Name: "shared"}}, Pools: []service.Pool{{Name: "Kubernetes"}}}}, false)
+	j := newJob(Request{Owner: "aa", Desired: &service.Spec{Probes: []lb.Probe{{Name: "shared"}}}}, false)
+	j.Pools = []service.Pool{{Name: "Kubernetes"}}
 	for about, tt := range map[string]struct {
 		change plan.Change
 		its    bool

@@ -91,6 +91,20 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 		s.mend()
 	case "stranger":
 		s.strangers = append(s.strangers, d.CmdArgs)
+	case "backendpool":
+		s.mu.Lock()
+		s.filled = map[string]bool{d.CmdArgs[0].Key: true}
+		s.mu.Unlock()
+	case "no-backendpools":
+		s.mu.Lock()
+		s.filled = nil
+		s.mu.Unlock()
+	case "connect":
+		_, err := s.emu.Connect(network+"/privateLinkServices/"+d.CmdArgs[0].Key,
+			"/subscriptions/"+d.CmdArgs[1].Key+"/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/"+d.CmdArgs[2].Key)
+		must(err)
+	case "machine":
+		s.machine(d)
 	case "no-strangers":
 		s.strangers = nil
 	case "join", "part":
@@ -200,6 +214,12 @@ func stageOf(d *datadriven.TestData) *stage {
 				set.Tags = map[string]string{a.Vals[0]: a.Vals[1]}
 			case "guarded":
 				set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+			case "links":
+				linked(set)
+				set.Interfaces, set.OpensSubnets = !slices.Contains(a.Vals, "addresses"), slices.Contains(a.Vals, "opens")
+				set.PodSubnets = []string{"apps"}
+			case "interfaces":
+				set.Interfaces = true
 			case "effective":
 				set.RequireEffectiveRestrictions = true
 			case "on":

@@ -46,7 +46,8 @@ type (
 		Properties struct {
 			Addresses []struct {
 				Properties struct {
-					IP string `json:"ipAddress"`
+					IP        string     `json:"ipAddress"`
+					Interface *reference `json:"networkInterfaceIPConfiguration"`
 				} `json:"properties"`
 			} `json:"loadBalancerBackendAddresses"`
 		} `json:"properties"`
@@ -131,6 +132,7 @@ type cloud struct {
 	balancers []azureBalancer
 	ips       []azurePublicIP
 	groups    []azureSecurityGroup
+	links     []azureLink
 }
 
 func (s *stage) cloud() cloud {
@@ -154,6 +156,8 @@ func (s *stage) cloud() cloud {
 			var g azureSecurityGroup
 			must(json.Unmarshal(r.Body, &g))
 			c.groups = append(c.groups, g)
+		case strings.Contains(r.ID, "/privateLinkServices/"):
+			c.links = append(c.links, readLink(r.Body))
 		}
 	}
 	return c
@@ -193,6 +197,9 @@ func (c cloud) spell() string {
 	for _, ip := range c.ips {
 		out.WriteString(ip.spell())
 	}
+	for _, l := range c.links {
+		out.WriteString(l.spell())
+	}
 	for _, g := range c.groups {
 		out.WriteString(short(g.ID) + "\n")
 		for _, r := range g.Properties.Rules {
@@ -219,7 +226,9 @@ func (f azureFrontend) spell(public map[string]string) string {
 func (p azurePool) spell() string {
 	text := "  pool " + p.Name + ":"
 	for _, a := range p.Properties.Addresses {
-		text += " " + a.Properties.IP
+		if text += " " + a.Properties.IP; a.Properties.Interface != nil {
+			text += strings.Split(a.Properties.Interface.ID, "/")[8]
+		}
 	}
 	return text + "\n"
 }

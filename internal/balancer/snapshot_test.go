@@ -5,9 +5,12 @@ package balancer_test
 import (
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelink"
 	"weir.dev/weir/internal/service"
 )
 
@@ -35,11 +38,19 @@ func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.
 }
 
 // Awaits implements balancer.Cluster. Where the pools are nobody's to fill nobody waits for that.
-func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool) bool {
+func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	up := func(a lb.Address) bool { return a.AdminState != lb.Down }
-	return p.stage.backends != nil && slices.ContainsFunc(p.stage.members(pool), up)
+	shall := p.stage.members(pool)
+	return p.stage.backends != nil && slices.ContainsFunc(shall, up) && len(shall)-len(is.Addresses) > len(shall)/10
+}
+
+// Converts implements balancer.Cluster: people say how nodes become members.
+func (p *process) Converts(pool lb.PoolID) (is, paused bool) {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return p.stage.otherKind[pool.LoadBalancer.Name+"/"+pool.Name], false
 }
 
 // Reached implements balancer.Cluster.
@@ -53,6 +64,24 @@ func (p *process) Reached() []balancer.Reached {
 			reached.NodePorts = append(reached.NodePorts, port.NodePort)
 		}
 		all = append(all, reached)
+	}
+	return all
+}
+
+// Sharers implements balancer.Cluster.
+func (p *process) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]privatelink.Sharer{}
+	for name, r := range s.services {
+		if owner := strings.ToLower(r.Owner()); owners[owner] && !r.deleted {
+			spec, problems := service.Desired(r.Service, s.settings.Settings)
+			is := privatelink.SharerOf(name, s.start.Add(time.Duration(r.rank)*time.Second), spec, problems)
+			is.Local, is.Recorded = r.Local, r.owns
+			is.Held = r.held
+			all[owner] = is
+		}
 	}
 	return all
 }

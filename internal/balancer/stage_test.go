@@ -37,7 +37,8 @@ const (
 
 const vnetBody = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/48"]},"subnets":[
 	{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/16","fd00::/64"]}},
-	{"name":"apps","properties":{"addressPrefixes":["10.1.0.0/16","fd00:0:0:1::/64"]}}]}}`
+	{"name":"apps","properties":{"addressPrefixes":["10.1.0.0/16","fd00:0:0:1::/64"]}},
+	{"name":"links","properties":{"addressPrefixes":["10.2.0.0/16"],"privateLinkServiceNetworkPolicies":"Disabled"}}]}}`
 
 // stage is an emulated Azure, the records of a small cluster and one process, in virtual
 // time. It lives in one bubble and is driven by one goroutine.
@@ -51,7 +52,10 @@ type stage struct {
 	backends map[string]*backendPool
 	draining map[string]bool // nodes
 	theirs   map[string]bool // what others put into pools, by pool and address
-	witness  witness
+	filled   map[string]bool // pools of interfaces that have a BackendPool yet
+	// otherKind are the pools that a BackendPool has the other kind of members in.
+	otherKind map[string]bool
+	witness   witness
 	// strangers are what others keep doing.
 	strangers [][]datadriven.CmdArg
 	knows     behaviour.Behaviour // of this Azure, to Weir
@@ -92,7 +96,6 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 		log:      quiet,
 		services: map[string]*record{},
 		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
-		emu:      armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: shipped.AzureRole()}),
 		settings: balancer.Settings{
 			Settings: service.Settings{
 				ClusterName:    clusterName,
@@ -108,12 +111,20 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 	for _, a := range adjust {
 		a(&s.settings)
 	}
+	role := shipped.AzureRole()
+	if s.links() {
+		role = shipped.AzureRoles()
+	}
+	s.emu = armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: role})
 	if err := s.emu.Put(vnetID, []byte(vnetBody)); err != nil {
 		panic(err)
 	}
 	s.launch()
 	return s
 }
+
+// links reports whether Private Link Services are not left alone.
+func (s *stage) links() bool { return s.settings.PrivateLinks.ResourceGroup != "" }
 
 // close ends the process. Whatever the test looked at, nobody came before a Retry-After.
 func (s *stage) close() {

@@ -31,9 +31,12 @@ const (
 	Refused          Answer = "refused"
 	Supersede        Answer = "supersede"         // what the overtaken write put stays
 	SupersedeDiscard Answer = "supersede-discard" // what the overtaken write put is taken back
-	Lock             Answer = "lock-429"
-	Conflict         Answer = "conflict-409"
-	Mixed            Answer = "mixed" // each of the three, by request
+	// SupersedeDiscardLate is that this happens when the overtaken operation ends, which may be after
+	// the one that has overtaken it.
+	SupersedeDiscardLate Answer = "supersede-discard-late"
+	Lock                 Answer = "lock-429"
+	Conflict             Answer = "conflict-409"
+	Mixed                Answer = "mixed" // each of the three, by request
 )
 
 // Behaviour is what one Azure does. The zero value knows nothing.
@@ -80,7 +83,7 @@ func Questions() []Question {
 		{"wholeWriteAdminStates", "a PUT of a load balancer with other admin states of addresses that are there", []Answer{Ignored, Taken}, "Azure/azure-rest-api-specs#11234, by analogy"},
 		{"wholeWriteNewPools", "the addresses of a pool that a PUT of its load balancer makes", []Answer{Empty, Filled}, "Azure/bicep#11905, Azure/azure-service-operator#4368"},
 		{"unchangedWriteEtag", "the etag after a PUT that changes nothing", []Answer{Kept, Renewed}, "virtual networks keep theirs, subnets do not; load balancers are recorded nowhere"},
-		{"overlap", "a write while another runs on the same load balancer", []Answer{Supersede, SupersedeDiscard, Lock, Conflict, Mixed}, "recorded for load balancers: supersede alone"},
+		{"overlap", "a write while another runs on the same load balancer", []Answer{Supersede, SupersedeDiscard, Lock, Conflict, Mixed, SupersedeDiscardLate}, "recorded for load balancers: supersede alone"},
 		{"poolIfMatch", "If-Match on a PUT of a pool", []Answer{Honoured, Ignored}, "kubernetes-sigs/cloud-provider-azure#1588"},
 		{"ifNoneMatch", "If-None-Match: * on a PUT of a pool or load balancer that is there", []Answer{Honoured, Ignored}, "recorded nowhere"},
 		{"interfaceAdminState", "Down on a network interface's entry in a PUT of its pool", []Answer{Taken, Ignored, Refused}, "the admin state page; no recording"},

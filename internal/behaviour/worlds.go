@@ -3,14 +3,14 @@
 package behaviour
 
 // turned says in which of the worlds a question with two answers has the second one: in
-// three of five. Any two such sets meet, and neither holds the other.
+// three of the first five. Any two such sets meet, and neither holds the other.
 var turned = []uint8{0b00111, 0b11001, 0b01110, 0b10011, 0b11100, 0b01011, 0b10110, 0b01101, 0b11010, 0b10101}
 
 // Worlds returns few Azures, in which everything that has to hold in all of them can be
 // tried: each answer to each question occurs, and of the questions with two answers, with
 // Assumed, each pair of answers to any two.
 func Worlds() []Behaviour {
-	worlds := make([]Behaviour, 5)
+	worlds := make([]Behaviour, 6)
 	pairs := 0
 	for i, q := range Questions() {
 		n := len(q.Answers)

@@ -125,6 +125,9 @@ func kind(t reflect.Type, most int) string {
 	if t == reflect.TypeFor[wholewrite.Setting]() {
 		return "auto, true or false"
 	}
+	if t == reflect.TypeFor[wholewrite.Strategy]() {
+		return "auto, serial, pipelined or whole"
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"

@@ -26,6 +26,9 @@ const (
 	// DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds is how often each pool
 	// is read though nothing changed.
 	DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds = 600
+	// DefaultLoadBalancerBackendPoolUpdateParallelMachines is how many network interfaces and scale
+	// sets are written at a time: each takes up to minutes, and Azure counts what is under way.
+	DefaultLoadBalancerBackendPoolUpdateParallelMachines = 20
 )
 
 // Config is azure.json. Load returns it normalized: every pointer is set.
@@ -34,6 +37,7 @@ type Config struct {
 	Auth
 	Network
 	LoadBalancers
+	PrivateLinks
 	PoolUpdate
 	AdminState
 }
@@ -90,6 +94,8 @@ type PoolUpdate struct {
 	// WriteSharePercent is how much of what Azure takes of a subscription's writes may be spent;
 	// unset is 50.
 	WriteSharePercent *int `json:"loadBalancerBackendPoolUpdateWriteSharePercent,omitempty"`
+	// ParallelMachines is how many network interfaces and scale sets are written at a time; unset is 20.
+	ParallelMachines *int `json:"loadBalancerBackendPoolUpdateParallelMachines,omitempty"`
 	// MaxRetries counts the tries after the first failed one; unset is 3, 0 is none.
 	MaxRetries *int `json:"loadBalancerBackendPoolUpdateMaxRetries,omitempty"`
 	// DriftSeconds is how often a pool is read though nothing changed; unset is 600, 0
@@ -101,6 +107,10 @@ type PoolUpdate struct {
 	// EnableWholeWrites has several pools of a load balancer written by one write of it: true,
 	// false, or auto, which is where Azure was seen to take that; unset is auto.
 	EnableWholeWrites wholewrite.Setting `json:"enableLoadBalancerWholeWrites,omitempty"`
+	// WriteStrategy is how several pools of a load balancer are written that are due together:
+	// serial, pipelined, whole, or auto, which leaves it to EnableWholeWrites and to what Azure was
+	// seen to take; unset is auto.
+	WriteStrategy wholewrite.Strategy `json:"loadBalancerWriteStrategy,omitempty"`
 }
 
 // BackendResourceGroup returns the resource group of the load balancers.
@@ -157,6 +167,14 @@ func (p PoolUpdate) Interval() time.Duration {
 	return time.Duration(*p.IntervalSeconds) * time.Second
 }
 
+// MachinesAtATime returns how many network interfaces and scale sets are written at a time.
+func (p PoolUpdate) MachinesAtATime() int {
+	if p.ParallelMachines == nil {
+		return DefaultLoadBalancerBackendPoolUpdateParallelMachines
+	}
+	return *p.ParallelMachines
+}
+
 // Retries returns how often a pool is tried again after a first failure.
 func (p PoolUpdate) Retries() int {
 	if p.MaxRetries == nil {
@@ -181,7 +199,22 @@ func (p PoolUpdate) TakesResourceLease() bool {
 // WholeWrites says whether load balancers are written whole where several of their pools are
 // due.
 func (p PoolUpdate) WholeWrites() wholewrite.Setting {
+	if s := p.Strategy().OfWhole(); s != wholewrite.Auto {
+		return s
+	}
 	return wholewrite.Setting(first(string(p.EnableWholeWrites), string(wholewrite.Auto)))
+}
+
+// contradicts reports whether one key asks for writes of whole load balancers and the other forbids
+// them.
+func (p PoolUpdate) contradicts() bool {
+	by := p.Strategy().OfWhole()
+	return by != wholewrite.Auto && p.EnableWholeWrites.Valid() && p.EnableWholeWrites != wholewrite.Auto && p.EnableWholeWrites != by
+}
+
+// Strategy says how several pools that are due together are written.
+func (p PoolUpdate) Strategy() wholewrite.Strategy {
+	return wholewrite.Strategy(first(string(p.WriteStrategy), string(wholewrite.ByVerdict)))
 }
 
 // String names what the configuration is about, and no secret.
@@ -202,15 +235,18 @@ func (c Config) LogValue() slog.Value {
 		slog.String("securityGroup", c.SecurityGroupName),
 		slog.Bool("requireEffectiveRestrictions", c.RequireEffectiveRestrictions),
 		slog.String("loadBalancers", c.loadBalancers()),
+		slog.String("pools", string(c.Holds())),
 		slog.Int("maxRules", c.MostRules()),
 		slog.Bool("sharedProbe", c.SharesProbe()),
 		slog.Bool("outboundSNAT", !c.DisableOutboundSNAT),
 		slog.Int("tags", len(c.ResourceTags())),
 		slog.String("interval", c.Interval().String()),
 		slog.Int("maxRetries", c.Retries()),
+		slog.Int("parallelMachines", c.MachinesAtATime()),
 		slog.String("driftPeriod", c.DriftPeriod().String()),
 		slog.Bool("resourceLease", c.TakesResourceLease()),
 		slog.String("wholeWrites", string(c.WholeWrites())),
+		slog.String("writeStrategy", string(c.Strategy())),
 		slog.Bool("nodeAdminState", c.SetsAdminState()),
 	)
 }

@@ -65,7 +65,50 @@ func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err er
 		}
 		rest += len(line) + 1
 	}
+	if key, end := twice(content[at:]); end > 0 {
+		return nil, fmt.Errorf("line %d: key %q is given twice: remove one", lineAt(content, at+end), shown(key))
+	}
 	return keys, nil
+}
+
+// twice returns a key that an object of a JSON value has twice, and where that ends. Decoding takes
+// the last and is silent about the others.
+func twice(value []byte) (key string, end int) {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	type open struct {
+		keys map[string]bool // nil of a list
+		wait bool            // for the value of a key
+	}
+	var within []open
+	for {
+		token, err := decoder.Token()
+		if err != nil { // the end: it was decoded before
+			return "", 0
+		}
+		if delim, ok := token.(json.Delim); ok && (delim == '}' || delim == ']') {
+			if within = within[:len(within)-1]; len(within) == 0 {
+				return "", 0
+			}
+			continue
+		}
+		if n := len(within); n > 0 && within[n-1].keys != nil {
+			in := &within[n-1]
+			if in.wait = !in.wait; in.wait {
+				name, _ := token.(string)
+				if in.keys[name] {
+					return name, int(decoder.InputOffset())
+				}
+				in.keys[name] = true
+				continue
+			}
+		}
+		switch token {
+		case json.Delim('{'):
+			within = append(within, open{keys: map[string]bool{}})
+		case json.Delim('['):
+			within = append(within, open{})
+		}
+	}
 }
 
 // lineAt returns in which line an offset is.

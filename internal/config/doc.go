@@ -8,6 +8,7 @@
 //	config.go          the structs, one a concern
 //	loadbalancers.go   that of the load balancers that Weir makes, with its checks
 //	configurations.go  where there are several load balancers
+//	privatelinks.go    where Private Link Services are, and what may be done for them
 //	selector.go        label selectors, as values
 //	tags.go            tags of what is made
 //	adminstate.go      which nodes are to take no new flows

@@ -16,12 +16,12 @@ import (
 func TestKeysWithoutEffect(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{``, ""},
-		{`,"securityGroupName":"s","NETWORKRESOURCETENANTID":"t","privateLinkServiceResourceGroup":"p","securityGroupResourceGroup":"g"`,
-			"keys of azure.json without effect: not supported yet: networkResourceTenantID, privateLinkServiceResourceGroup"},
+		{`,"securityGroupName":"s","NETWORKRESOURCETENANTID":"t","securityGroupResourceGroup":"g"`,
+			"keys of azure.json without effect: not supported yet: networkResourceTenantID"},
 		{`,"vnetNam":"v","\u001b[31m":1`, `keys of azure.json without effect: unknown: "vnetNam"; 1 whose names are not shown, because they do not look like keys: check the quotes and colons around them`},
 		{`,"kQ8~3vT.secret":1,"multipleStandardLoadBalancerConfigurations":[{"name":"a","kQ8~3vT":1}]`,
 			`keys of azure.json without effect: 2 whose names are not shown, because they do not look like keys: check the quotes and colons around them`},
-		{`,"privateLinkServiceResourceGroup":"s","zzz":1`, `keys of azure.json without effect: not supported yet: privateLinkServiceResourceGroup; unknown: "zzz"`},
+		{`,"networkResourceTenantID":"s","zzz":1`, `keys of azure.json without effect: not supported yet: networkResourceTenantID; unknown: "zzz"`},
 		{`,"loadBalancerSku":"Standard","loadBalancerBackendPoolConfigurationType":"nodeIP","tags":"","networkResourceTenantID":null`, ""},
 		{`,"multipleStandardLoadBalancerConfigurations":[{"name":"a","nodeSelector":{"matchLabels":{"zone":"1"}}},
 			{"NAME":"b","autoPlaceServices":true,"nodeSelector":{"matchLabel":{},"matchExpressions":[{"Key":"k","Operator":"Exists","value":"v"}]}}],"zzz":1`,

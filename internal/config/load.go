@@ -4,6 +4,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,15 +12,20 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // maxSize bounds the file; a real one has a few kilobytes.
 const maxSize = 1 << 20
 
+// patience is how long a pipe is read.
+const patience = 5 * time.Second
+
 // notYet are the keys that users of the Azure cloud provider know and that have no
 // effect here so far.
 var notYet = []string{
-	"privateLinkServiceResourceGroup", "networkResourceTenantID",
+	"networkResourceTenantID",
 }
 
 // othersBusiness are the keys that cluster builders write for other parts of the cloud
@@ -50,14 +56,21 @@ func Load(path string) (Config, Ignored, error) {
 	return c, ignored, nil
 }
 
+// read returns what is in a file. Of a pipe, as a shell's <(…) is one, it waits for a while.
 func read(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // who opens a pipe else waits for its writer
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // only read
+	if err := file.SetReadDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return nil, err
+	}
 	content, err := io.ReadAll(io.LimitReader(file, maxSize+1))
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("%s: it is no regular file, and its end does not come within %s", path, patience)
+	case err != nil:
 		return nil, err
 	}
 	if len(content) > maxSize {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,8 +51,9 @@ const whole = `{
 	"loadBalancerResourceGroup": "lrg", "excludeMasterFromStandardLB": false,
 	"resourceManagerEndpoint": "https://arm.example",
 	"location": "chinaeast2", "tags": "team=shop,cost=1", "tagsMap": {"Cost": "2,3"}, "subnetName": "nodes", "securityGroupName": "nsg", "securityGroupResourceGroup": "nrg", "requireEffectiveRestrictions": true,
-	"loadBalancerSku": "STANDARD", "loadBalancerBackendPoolConfigurationType": "nodeip",
+	"loadBalancerSku": "STANDARD", "loadBalancerMigration": "Manual", "loadBalancerBackendPoolConfigurationType": "nodeip",
 	"disableOutboundSNAT": true, "maximumLoadBalancerRuleCount": 300,
+	"privateLinkServiceResourceGroup": "plsrg", "maximumPrivateLinkServiceCount": 20, "disablePrivateLinkServiceNetworkPolicies": true, "podSubnetNames": ["pods"],
 	"clusterServiceLoadBalancerHealthProbeMode": "Shared", "clusterServiceSharedLoadBalancerHealthProbePort": 10257,
 	"clusterServiceSharedLoadBalancerHealthProbePath": "/livez",
 	"multipleStandardLoadBalancerConfigurations": [{"name": "kubernetes"}, {
@@ -60,8 +62,8 @@ const whole = `{
 		"serviceNamespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]},
 		"nodeSelector": {}
 	}],
-	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0, "loadBalancerBackendPoolUpdateWriteSharePercent": 20,
-	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "enableLoadBalancerWholeWrites": false,
+	"loadBalancerBackendPoolUpdateIntervalInSeconds": 5, "loadBalancerBackendPoolUpdateMaxRetries": 0, "loadBalancerBackendPoolUpdateWriteSharePercent": 20, "loadBalancerBackendPoolUpdateParallelMachines": 7,
+	"loadBalancerBackendPoolDriftRepairIntervalInSeconds": 60, "useResourceLease": true, "enableLoadBalancerWholeWrites": false, "loadBalancerWriteStrategy": "Pipelined",
 	"enableNodeAdminState": false, "nodeAdminStateTaints": ["example.com/leaves", "ToBeDeleted=1"],
 	"nodeAdminStateReporters": ["example.com/agent"], "nodeAdminStateMinAvailablePercent": 75
 }`
@@ -78,7 +80,7 @@ func wholeConfig() Config {
 		},
 		Network: Network{VnetName: "v", VnetResourceGroup: "vrg", SubnetName: "nodes", SecurityGroupName: "nsg", SecurityGroupResourceGroup: "nrg", RequireEffectiveRestrictions: true, NetworkResourceSubscriptionID: "ns"},
 		LoadBalancers: LoadBalancers{
-			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", BackendPoolType: "nodeip",
+			LoadBalancerResourceGroup: "lrg", LoadBalancerSKU: "STANDARD", LoadBalancerMigration: "Manual", BackendPoolType: NodeIP,
 			Configurations: []LoadBalancerConfiguration{{Name: "kubernetes", AllowServicePlacement: new(true)}, {
 				Name: "lb-2", PrimaryVMSet: "vmss-2", AllowServicePlacement: new(false),
 				ServiceLabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "front"}},
@@ -88,7 +90,8 @@ func wholeConfig() Config {
 			MaximumRules: new(300), DisableOutboundSNAT: true,
 			ProbeMode: ProbeShared, SharedProbePort: new(10257), SharedProbePath: "/livez", ExcludeMaster: new(false),
 		},
-		PoolUpdate: PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never},
+		PrivateLinks: PrivateLinks{PrivateLinkServiceResourceGroup: "plsrg", MaximumPrivateLinkServices: new(20), DisableSubnetPolicies: true, PodSubnetNames: []string{"pods"}},
+		PoolUpdate:   PoolUpdate{IntervalSeconds: new(5), MaxRetries: new(0), WriteSharePercent: new(20), ParallelMachines: new(7), DriftSeconds: new(60), UseResourceLease: new(true), EnableWholeWrites: wholewrite.Never, WriteStrategy: wholewrite.Pipelined},
 		AdminState: AdminState{
 			EnableNodeAdminState: new(false), NodeAdminStateTaints: []string{"example.com/leaves", "ToBeDeleted=1"},
 			NodeAdminStateReporters: []string{"example.com/agent"}, NodeAdminStateMinAvailablePercent: new(75),
@@ -158,6 +161,24 @@ func TestWholeWrites(t *testing.T) {
 	} {
 		if c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\nenableLoadBalancerWholeWrites: "+given); c.WholeWrites() != want {
 			t.Errorf("%q is %q, want %q", given, c.WholeWrites(), want)
+		}
+	}
+}
+
+// A strategy decides of both kinds of writes; auto leaves whole ones to the key of before.
+func TestWriteStrategy(t *testing.T) {
+	for given, want := range map[string][2]wholewrite.Setting{
+		"": {wholewrite.Auto, wholewrite.Auto}, "loadBalancerWriteStrategy: AUTO": {wholewrite.Auto, wholewrite.Auto},
+		"loadBalancerWriteStrategy: serial": {wholewrite.Never, wholewrite.Never}, "loadBalancerWriteStrategy: pipelined": {wholewrite.Never, wholewrite.Always},
+		"loadBalancerWriteStrategy: whole":                                          {wholewrite.Always, wholewrite.Never},
+		"enableLoadBalancerWholeWrites: false":                                      {wholewrite.Never, wholewrite.Auto},
+		"enableLoadBalancerWholeWrites: true":                                       {wholewrite.Always, wholewrite.Auto},
+		"loadBalancerWriteStrategy: serial\nenableLoadBalancerWholeWrites: false":   {wholewrite.Never, wholewrite.Never},
+		"loadBalancerWriteStrategy: pipelined\nenableLoadBalancerWholeWrites: auto": {wholewrite.Never, wholewrite.Always},
+	} {
+		c, _ := mustLoad(t, "subscriptionId: s\nresourceGroup: rg\n"+given)
+		if got := [2]wholewrite.Setting{c.WholeWrites(), c.Strategy().OfOverlapping()}; got != want {
+			t.Errorf("%q is %q, want %q", given, got, want)
 		}
 	}
 }
@@ -263,6 +284,9 @@ func TestMalformedFiles(t *testing.T) {
 		{"a word for the lease", base + "useResourceLease: yes please", []string{`key "useResourceLease": want true or false, got a string`}},
 		{"a word for whole writes", base + "enableLoadBalancerWholeWrites: perhaps", []string{`key "enableLoadBalancerWholeWrites" is "perhaps": want "auto", true or false, or remove the key for "auto"`}},
 		{"a number for whole writes", base + "enableLoadBalancerWholeWrites: 1", []string{`key "enableLoadBalancerWholeWrites": want auto, true or false, got a number`}},
+		{"a word for a strategy", base + "loadBalancerWriteStrategy: fast", []string{`key "loadBalancerWriteStrategy" is "fast": want "auto", "serial", "pipelined" or "whole", or remove the key for "auto"`}},
+		{"a switch for a strategy", base + "loadBalancerWriteStrategy: true", []string{`key "loadBalancerWriteStrategy": want auto, serial, pipelined or whole, got true or false`}},
+		{"a strategy that contradicts", base + "loadBalancerWriteStrategy: serial\nenableLoadBalancerWholeWrites: true", []string{`key "enableLoadBalancerWholeWrites" is "true", and "loadBalancerWriteStrategy" is "serial": remove the former`}},
 		{"half a retry", base + "loadBalancerBackendPoolUpdateMaxRetries: 1.5", []string{"want a whole number of at most 2147483647, got a number"}},
 		{"more retries than anybody counts", base + "loadBalancerBackendPoolUpdateMaxRetries: 2147483648", []string{`"loadBalancerBackendPoolUpdateMaxRetries" is 2147483648: want at most 2147483647`}},
 		{"more retries than a number holds", `{"subscriptionId":"s","resourceGroup":"rg","loadBalancerBackendPoolUpdateMaxRetries":99999999999999999999}`,
@@ -277,9 +301,16 @@ func TestMalformedFiles(t *testing.T) {
 		{"an endless drift period", base + "loadBalancerBackendPoolDriftRepairIntervalInSeconds: 86401", []string{"is 86401: want at most 86400"}},
 		{"more than there is", base + "loadBalancerBackendPoolUpdateWriteSharePercent: 101", []string{`key "loadBalancerBackendPoolUpdateWriteSharePercent" is 101: want 0 to 100`}},
 		{"less than nothing", base + "loadBalancerBackendPoolUpdateWriteSharePercent: -1", []string{`key "loadBalancerBackendPoolUpdateWriteSharePercent" is -1: want 0 to 100`}},
+		{"more machines than Azure takes", base + "loadBalancerBackendPoolUpdateParallelMachines: 101", []string{`key "loadBalancerBackendPoolUpdateParallelMachines" is 101: want 1 to 100`}},
+		{"no machine at all", base + "loadBalancerBackendPoolUpdateParallelMachines: 0", []string{`key "loadBalancerBackendPoolUpdateParallelMachines" is 0: want 1 to 100`}},
+		{"half a machine", base + "loadBalancerBackendPoolUpdateParallelMachines: 1.5", []string{"want a whole number of at most 100, got a number"}},
 		{"an endless interval", base + "loadBalancerBackendPoolUpdateIntervalInSeconds: 9999999999", []string{"want 1 to 86400"}},
 		{"twice", base + "vnetName: a\nVnetName: b", []string{`"VnetName"`, `"vnetName"`, "given twice"}},
 		{"twice the same in YAML", base + "vnetName: a\nvnetName: b", []string{`line 4: key "vnetName" is given twice`}},
+		{"twice the same in JSON", "{\"subscriptionId\":\"s\",\"resourceGroup\":\"rg\",\n\"vnetName\":\"a\",\n\"vnetName\":\"a\"}", []string{`line 3: key "vnetName" is given twice`}},
+		{"twice within JSON", "{\"subscriptionId\":\"s\",\"resourceGroup\":\"rg\",\n\"multipleStandardLoadBalancerConfigurations\":[{\"name\":\"a\"},{\"name\":\"a\",\n\"name\":\"b\"}]}",
+			[]string{`line 3: key "name" is given twice`}},
+		{"a secret twice in JSON", "{\"subscriptionId\":\"s\",\"resourceGroup\":\"rg\",\"" + canary + "\":1,\"" + canary + "\":2}", []string{"line 1", "given twice"}},
 		{"a secret twice for a key", base + canary + ": a\n" + canary + ": b", []string{"line 4", "not YAML"}},
 		{"a path for a subscription", "subscriptionId: a/../b\nresourceGroup: rg", []string{`key "subscriptionId"`}},
 		{"a path for a group", base + "loadBalancerResourceGroup: a/b", []string{`key "loadBalancerResourceGroup"`, `"a/b"`}},
@@ -295,6 +326,9 @@ func TestMalformedFiles(t *testing.T) {
 		{"twice in an entry", base + "multipleStandardLoadBalancerConfigurations: [{name: a, Name: b}]", []string{`[0].name" is given twice`, `[0].Name"`}},
 		{"a number for a tag", base + "tagsMap: {cost: 5}", []string{`key "tagsMap.cost": want a string, got a number`}},
 		{"a string for tags", base + "tagsMap: a=b", []string{`key "tagsMap": want a mapping, got a string`}},
+		{"no room for a private link service", base + "maximumPrivateLinkServiceCount: 0", []string{`key "maximumPrivateLinkServiceCount" is 0`, "want 1 to 1000"}},
+		{"a resource group that is none", base + "privateLinkServiceResourceGroup: a/b", []string{`key "privateLinkServiceResourceGroup" is "a/b"`, "want the name of a resource group"}},
+		{"a subnet that is none", base + "podSubnetNames: [a/b]", []string{`key "podSubnetNames" has "a/b"`, "want names of subnets"}},
 		{"more rules than a number holds", base + "maximumLoadBalancerRuleCount: 99999999999999999999", []string{"want a whole number of at most 1500, got a number"}},
 		{"a path for a security group", base + "securityGroupName: a/b", []string{`key "securityGroupName" is "a/b"`}},
 		{"a path for a security group's resource group", base + "securityGroupResourceGroup: a/b", []string{`key "securityGroupResourceGroup"`}},
@@ -323,6 +357,29 @@ func TestMalformedFiles(t *testing.T) {
 	}
 	if _, _, err := Load("/no/such/azure.json"); err == nil || !strings.Contains(err.Error(), "/no/such/azure.json") {
 		t.Errorf("got %v, want the path", err)
+	}
+}
+
+// A pipe without an end is no reason to wait for ever: nobody who stops Weir would be heard.
+func TestPipes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "azure.json")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Load(path); err == nil || !strings.Contains(err.Error(), "the file is empty") {
+		t.Errorf("nobody writes: %v", err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	go func() {
+		defer writer.Close()
+		_, _ = writer.WriteString(whole) // a reader that is gone is told by Load
+	}()
+	if c, _, err := Load(fmt.Sprintf("/dev/fd/%d", reader.Fd())); err != nil || c.SubscriptionID != "s" {
+		t.Errorf("somebody writes: %v, %v", c, err)
 	}
 }
 

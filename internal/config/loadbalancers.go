@@ -36,6 +36,24 @@ const (
 	ProbeShared   ProbeMode = "shared"          // all at one port of the node
 )
 
+// BackendPoolType is what the pools hold that are made for Services.
+type BackendPoolType string
+
+// The backend pool types.
+const (
+	NodeIP              BackendPoolType = "nodeIP"              // addresses of nodes
+	NodeIPConfiguration BackendPoolType = "nodeIPConfiguration" // network interfaces of nodes
+)
+
+// LoadBalancerMigration says who has Basic load balancers become Standard ones.
+type LoadBalancerMigration string
+
+// The ways of migration.
+const (
+	MigrationAutomatic LoadBalancerMigration = "automatic" // Weir, when it begins to lead
+	MigrationManual    LoadBalancerMigration = "manual"    // somebody else; they stay as they are
+)
+
 // LoadBalancers says which load balancers are made, what is on them, and which nodes are
 // meant.
 type LoadBalancers struct {
@@ -44,8 +62,10 @@ type LoadBalancers struct {
 	LoadBalancerName string `json:"loadBalancerName,omitempty"`
 	// LoadBalancerSKU is standard or empty: there is no other choice.
 	LoadBalancerSKU string `json:"loadBalancerSku,omitempty"`
-	// BackendPoolType is nodeIP or empty: there is no other choice.
-	BackendPoolType string `json:"loadBalancerBackendPoolConfigurationType,omitempty"`
+	// LoadBalancerMigration is compared without regard to case; see Migrates.
+	LoadBalancerMigration LoadBalancerMigration `json:"loadBalancerMigration,omitempty"`
+	// BackendPoolType is compared without regard to case; empty is NodeIP, and stays empty: see Converts.
+	BackendPoolType BackendPoolType `json:"loadBalancerBackendPoolConfigurationType,omitempty"`
 	// Configurations are the load balancers where there are several; empty for one.
 	Configurations []LoadBalancerConfiguration `json:"multipleStandardLoadBalancerConfigurations,omitempty"`
 	// MaximumRules is how many rules one may have; see MostRules.
@@ -63,6 +83,24 @@ type LoadBalancers struct {
 // ExcludesMaster reports whether control-plane nodes stay out of the pools.
 func (l LoadBalancers) ExcludesMaster() bool { return l.ExcludeMaster == nil || *l.ExcludeMaster }
 
+// Interfaces reports whether the pools hold network interfaces.
+func (l LoadBalancers) Interfaces() bool {
+	return strings.EqualFold(string(l.BackendPoolType), string(NodeIPConfiguration))
+}
+
+// Holds returns what the pools of nodes hold.
+func (l LoadBalancers) Holds() BackendPoolType {
+	if l.Interfaces() {
+		return NodeIPConfiguration
+	}
+	return NodeIP
+}
+
+// Converts reports whether pools of nodes that hold the other kind of members become such of this one:
+// somebody has written the kind out. The Azure cloud provider's default is the other one, so a cluster
+// that is taken over without the key says nothing.
+func (l LoadBalancers) Converts() bool { return l.BackendPoolType != "" }
+
 // MostRules returns how many rules a load balancer may have. Unset it is Azure's limit
 // where there is one load balancer: there is no other place for a Service to go.
 func (l LoadBalancers) MostRules() int {
@@ -73,6 +111,12 @@ func (l LoadBalancers) MostRules() int {
 		return placedRules
 	}
 	return mostRules
+}
+
+// Migrates reports whether load balancers that are Basic become Standard ones at the start: people have
+// set the SKU, and have not kept Weir from it.
+func (l LoadBalancers) Migrates() bool {
+	return l.LoadBalancerSKU != "" && !strings.EqualFold(string(l.LoadBalancerMigration), string(MigrationManual))
 }
 
 // SharesProbe reports whether all Services that are not Local share one probe.
@@ -95,8 +139,12 @@ func (l LoadBalancers) check() error {
 	switch {
 	case l.LoadBalancerSKU != "" && !strings.EqualFold(l.LoadBalancerSKU, "standard"):
 		return fmt.Errorf(`key "loadBalancerSku" is %q: set "standard", or remove the key: Azure retired Basic load balancers on 30 September 2025, and Weir makes Standard ones alone`, l.LoadBalancerSKU)
-	case l.BackendPoolType != "" && !strings.EqualFold(l.BackendPoolType, "nodeIP"):
-		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: set "nodeIP", or remove the key: the pools that Weir makes hold the addresses of nodes`, l.BackendPoolType)
+	case l.LoadBalancerMigration != "" && !strings.EqualFold(string(l.LoadBalancerMigration), string(MigrationManual)) && !strings.EqualFold(string(l.LoadBalancerMigration), string(MigrationAutomatic)):
+		return fmt.Errorf(`key "loadBalancerMigration" is %q: want %q or %q, or remove the key for %q`, l.LoadBalancerMigration, MigrationAutomatic, MigrationManual, MigrationAutomatic)
+	case strings.EqualFold(string(l.BackendPoolType), "podIP"):
+		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: set %q or %q, or remove the key for %q: flows of a load balancer of Weir's go to nodes, and never to pods`, l.BackendPoolType, NodeIP, NodeIPConfiguration, NodeIP)
+	case l.BackendPoolType != "" && !l.Interfaces() && !strings.EqualFold(string(l.BackendPoolType), string(NodeIP)):
+		return fmt.Errorf(`key "loadBalancerBackendPoolConfigurationType" is %q: want %q or %q, or remove the key for %q`, l.BackendPoolType, NodeIP, NodeIPConfiguration, NodeIP)
 	case l.LoadBalancerName != "" && len(l.Configurations) > 0:
 		return fmt.Errorf(`key "loadBalancerName" is %q beside "multipleStandardLoadBalancerConfigurations", whose entries have names of their own: remove one of the two keys`, l.LoadBalancerName)
 	case l.MaximumRules != nil && (*l.MaximumRules < 1 || *l.MaximumRules > mostRules):
@@ -124,6 +172,9 @@ func (l *LoadBalancers) normalizeLoadBalancers() {
 		mode = ProbeShared
 	}
 	l.ProbeMode = mode
+	if l.Converts() {
+		l.BackendPoolType = l.Holds()
+	}
 	l.Configurations = normalizeConfigurations(l.Configurations)
 }
 

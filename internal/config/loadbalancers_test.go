@@ -56,14 +56,36 @@ func TestSharedProbe(t *testing.T) {
 	}
 }
 
+// The kind of machines of a cluster makes no difference, and one cluster may have several.
+func TestWhatPoolsHold(t *testing.T) {
+	const key = "loadBalancerBackendPoolConfigurationType: "
+	for given, want := range map[string]string{
+		"":                          "false nodeIP false",
+		key + "''":                  "false nodeIP false",
+		key + "null":                "false nodeIP false",
+		key + "NODEIP":              "false nodeIP true",
+		key + "nodeIPConfiguration": "true nodeIPConfiguration true",
+		key + "NodeIpConfiguration": "true nodeIPConfiguration true",
+		"vmType: vmss\n" + key + "nodeIPConfiguration":     "true nodeIPConfiguration true",
+		"vmType: vmssflex\n" + key + "nodeIPConfiguration": "true nodeIPConfiguration true",
+		"vmType: standard\n" + key + "nodeIPConfiguration": "true nodeIPConfiguration true",
+	} {
+		c, err := loadWith(t, given)
+		if got := fmt.Sprint(c.Interfaces(), " ", c.Holds(), " ", c.Converts()); err != nil || got != want {
+			t.Errorf("%q: %s, %v; want %s", given, got, err, want)
+		}
+	}
+}
+
 // Each error is told with its key, what stands there, and what to do.
 func TestLoadBalancersThatCannotBe(t *testing.T) {
 	selector := func(text string) string { return list + "[{name: a, serviceLabelSelector: " + text + "}]" }
 	tests := []struct{ given, key, says string }{
 		{"loadBalancerSku: Basic", "loadBalancerSku", `is "Basic": set "standard", or remove the key: Azure retired Basic load balancers on 30 September 2025`},
 		{"loadBalancerSku: gateway", "loadBalancerSku", `is "gateway": set "standard", or remove the key`},
-		{"loadBalancerBackendPoolConfigurationType: nodeIPConfiguration", "loadBalancerBackendPoolConfigurationType", `is "nodeIPConfiguration": set "nodeIP", or remove the key`},
-		{"loadBalancerBackendPoolConfigurationType: podIP", "loadBalancerBackendPoolConfigurationType", `is "podIP": set "nodeIP"`},
+		{"loadBalancerMigration: later", "loadBalancerMigration", `is "later": want "automatic" or "manual", or remove the key for "automatic"`},
+		{"loadBalancerBackendPoolConfigurationType: podIP", "loadBalancerBackendPoolConfigurationType", `is "podIP": set "nodeIP" or "nodeIPConfiguration", or remove the key for "nodeIP": flows of a load balancer of Weir's go to nodes`},
+		{"loadBalancerBackendPoolConfigurationType: nic", "loadBalancerBackendPoolConfigurationType", `is "nic": want "nodeIP" or "nodeIPConfiguration"`},
 		{"loadBalancerName: a/b", "loadBalancerName", `is "a/b": load balancer name "a/b": want 1 to 80`},
 		{"loadBalancerName: " + strings.Repeat("n", 72), "loadBalancerName", `nnn-internal": want 1 to 80`},
 		{"loadBalancerName: a-", "loadBalancerName", `name "a-": want`},
@@ -105,6 +127,19 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 		_, err := loadWith(t, tt.given)
 		if err == nil || !strings.Contains(err.Error(), `key "`+tt.key+`"`) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s:\n got %v\nwant key %q, %s", tt.given, err, tt.key, tt.says)
+		}
+	}
+}
+
+// Only who has set the SKU is asked for a migration, and who has said manual does it otherwise.
+func TestWhoMigrates(t *testing.T) {
+	for given, want := range map[string]bool{
+		"cloud: AzurePublicCloud": false, "loadBalancerSku: standard": true, "loadBalancerSku: Standard\nloadBalancerMigration: Automatic": true,
+		"loadBalancerSku: standard\nloadBalancerMigration: MANUAL": false, "loadBalancerMigration: automatic": false,
+	} {
+		cfg, err := loadWith(t, given)
+		if err != nil || cfg.Migrates() != want {
+			t.Errorf("%s: %t, %v", given, cfg.Migrates(), err)
 		}
 	}
 }
@@ -169,6 +204,7 @@ func TestTheLogSaysWhatIsMade(t *testing.T) {
 		"": `loadBalancers="the cluster's"`, "loadBalancerName: lb": "loadBalancers=lb", list + "[{name: a}, {name: b}]": "loadBalancers=a,b",
 		"location: eastus": "location=eastus", "subnetName: nodes": "subnet=nodes", "maximumLoadBalancerRuleCount: 7": "maxRules=7",
 		"clusterServiceLoadBalancerHealthProbeMode: shared": "sharedProbe=true", "disableOutboundSNAT: true": "outboundSNAT=false", "tags: a=b": "tags=1",
+		"loadBalancerBackendPoolConfigurationType: nodeIPConfiguration": "pools=nodeIPConfiguration",
 	} {
 		c, err := loadWith(t, given)
 		if err != nil {

@@ -19,15 +19,21 @@ const maxInterval = 24 * 60 * 60
 // maxRetries is what the status of a BackendPool can hold.
 const maxRetries = math.MaxInt32
 
+// mostMachines is how many machines may be written at a time: with more, the writes that Azure takes of a
+// subscription in five minutes would begin all at once.
+const mostMachines = 100
+
 // atMost are the largest values of the keys that are numbers, by the key in lower case.
 var atMost = map[string]int{
 	"loadbalancerbackendpoolupdateintervalinseconds":      maxInterval,
 	"loadbalancerbackendpooldriftrepairintervalinseconds": maxInterval,
 	"loadbalancerbackendpoolupdatemaxretries":             maxRetries,
 	"loadbalancerbackendpoolupdatewritesharepercent":      100,
+	"loadbalancerbackendpoolupdateparallelmachines":       mostMachines,
 	"maximumloadbalancerrulecount":                        mostRules,
 	"clusterservicesharedloadbalancerhealthprobeport":     mostPort,
 	"nodeadminstateminavailablepercent":                   100,
+	"maximumprivatelinkservicecount":                      mostPrivateLinks,
 }
 
 // vnetRule is Azure's rule for the names of virtual networks, and subnetRule that for
@@ -45,10 +51,11 @@ func (c *Config) Normalize() error {
 		return err
 	}
 	seconds, retries, drift := int(c.Interval().Seconds()), c.Retries(), int(c.DriftPeriod().Seconds())
-	c.EnableWholeWrites = c.WholeWrites()
+	c.EnableWholeWrites, c.WriteStrategy = c.WholeWrites(), c.Strategy()
 	c.NodeAdminStateMinAvailablePercent = new(c.minAvailablePercent())
 	c.UseResourceLease, c.EnableNodeAdminState = new(c.TakesResourceLease()), new(c.SetsAdminState())
 	c.WriteSharePercent = new(int(math.Round(100 * c.WriteShare())))
+	c.ParallelMachines = new(c.MachinesAtATime())
 	c.IntervalSeconds, c.MaxRetries, c.DriftSeconds = &seconds, &retries, &drift
 	c.normalizeLoadBalancers()
 	return nil
@@ -69,6 +76,12 @@ func (c *Config) check() error {
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateMaxRetries" is %d: want at most %d, or 0 to turn retries off`, *c.MaxRetries, maxRetries)
 	case c.WriteSharePercent != nil && (*c.WriteSharePercent < 0 || *c.WriteSharePercent > 100):
 		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateWriteSharePercent" is %d: want 0 to 100`, *c.WriteSharePercent)
+	case c.ParallelMachines != nil && (*c.ParallelMachines < 1 || *c.ParallelMachines > mostMachines):
+		return fmt.Errorf(`key "loadBalancerBackendPoolUpdateParallelMachines" is %d: want 1 to %d`, *c.ParallelMachines, mostMachines)
+	case !c.Strategy().Valid():
+		return fmt.Errorf(`key "loadBalancerWriteStrategy" is %q: want "auto", "serial", "pipelined" or "whole", or remove the key for "auto"`, c.WriteStrategy)
+	case c.contradicts():
+		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q, and "loadBalancerWriteStrategy" is %q: remove the former, which the latter decides`, c.EnableWholeWrites, c.WriteStrategy)
 	case !c.WholeWrites().Valid():
 		return fmt.Errorf(`key "enableLoadBalancerWholeWrites" is %q: want "auto", true or false, or remove the key for "auto"`, c.EnableWholeWrites)
 	case c.VnetName != "" && !vnetRule.MatchString(c.VnetName):
@@ -94,5 +107,5 @@ func (c *Config) check() error {
 			return fmt.Errorf("key %q: %w", pair.groupKey, err)
 		}
 	}
-	return cmp.Or(c.checkTags(), c.LoadBalancers.check(), c.AdminState.check())
+	return cmp.Or(c.checkTags(), c.LoadBalancers.check(), c.PrivateLinks.check(), c.AdminState.check())
 }

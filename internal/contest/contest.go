@@ -50,6 +50,7 @@ const (
 	LoadBalancer  In = "load balancer"
 	PublicIPs     In = "public IPs"
 	SecurityGroup In = "security group"
+	PrivateLinks  In = "private link services"
 )
 
 // key is what one Service has in one resource.

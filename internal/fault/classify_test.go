@@ -144,3 +144,25 @@ func TestExhausted(t *testing.T) {
 		}
 	}
 }
+
+// A write that another one overtook may have done what it had to: the others that end badly have not.
+func TestSuperseded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer Answer
+		want   bool
+	}{
+		"superseded":           {Answer{OperationEnded: true, Codes: []string{"Canceled", "CanceledAndSupersededDueToAnotherOperation"}}, true},
+		"canceled":             {Answer{OperationEnded: true, Codes: []string{"Canceled"}}, true},
+		"canceled for a cause": {Answer{OperationEnded: true, Codes: []string{"Canceled", "InvalidParameter"}}, false},
+		"failed":               {Answer{OperationEnded: true, Codes: []string{"RetryableError"}}, false},
+		"a refusal":            {Answer{Status: 409, Codes: []string{"Canceled"}}, false},
+		"a lost answer":        {Answer{OutcomeUnknown: true}, false},
+	} {
+		if got := Classify(tt.answer, nil).Superseded(); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if (*Fault)(nil).Superseded() {
+		t.Error("no fault is none")
+	}
+}

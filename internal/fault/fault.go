@@ -9,6 +9,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -75,6 +76,12 @@ const (
 // it was read: whatever is guarded by that etag has landed by then, or never will. It may be
 // called on nil.
 func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
+
+// Superseded reports whether Azure had accepted a write, and canceled it for one that came after it:
+// a read tells whether what it put is there. It may be called on nil.
+func (f *Fault) Superseded() bool {
+	return f != nil && f.Ended && (strings.Contains(f.Code, "Superseded") || f.Code == CodeCanceled)
+}
 
 // Unsent reports whether the request never left, and none of the same call did before. It may be
 // called on nil.

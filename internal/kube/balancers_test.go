@@ -84,10 +84,13 @@ func (nothing) Owners() []string                                           { ret
 func (nothing) Reached() []balancer.Reached                                { return nil }
 func (nothing) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 
-func (nothing) Awaits(string, lb.LoadBalancerID, service.Pool) bool    { return false }
-func (nothing) Foreign(context.Context, lb.Pool) ([]netip.Addr, error) { return nil, nil }
+func (nothing) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
+func (nothing) Converts(lb.PoolID) (is, paused bool)                         { return false, false }
+func (nothing) Foreign(context.Context, lb.Pool) ([]string, error)           { return nil, nil }
+func (nothing) Fills(lb.PoolID) bool                                         { return false }
+func (nothing) Machines(_ context.Context, pool lb.Pool) (lb.Pool, error)    { return pool, nil }
 
-func (b *standIn) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
+func (b *standIn) NodePlaces(context.Context) (map[string]string, error) { return nil, nil }
 
 func (b *standIn) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
 	if p.Desired == nil {
@@ -99,6 +102,8 @@ func (b *standIn) Locate(_ context.Context, p balancer.Placing) (string, []strin
 }
 
 // Reads knows every resource group but one.
+func (b *standIn) ReadsLinks(context.Context, string) error { return nil }
+
 func (b *standIn) Reads(_ context.Context, group string) error {
 	if group == "mistyped" {
 		return &fault.Fault{Class: fault.Terminal, Code: "AuthorizationFailed", Err: errors.New("no right to read it")}
@@ -125,6 +130,7 @@ func (b *standIn) Ensure(req balancer.Request) {
 func (b *standIn) succeeds(req balancer.Request) balancer.Result {
 	r := balancer.Result{Request: req, Changed: true}
 	if req.Desired != nil {
+		r.Pools = req.Desired.Pools
 		for _, f := range req.Desired.Frontends {
 			ip := netip.AddrFrom4([4]byte{20, 0, byte(b.given >> 8), byte(b.given)})
 			if f.Frontend.Family == lb.IPv6 {

@@ -4,7 +4,6 @@ package kube_test
 
 import (
 	"errors"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -134,7 +133,7 @@ func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 		r := balancers.succeeds(req)
 		r.Err = err
 		pool := lb.PoolID{LoadBalancer: balancers.ID("kubernetes"), Name: of}
-		r.Kept = []plan.Kept{{Pool: pool, Owner: req.Owner, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.7")}}}
+		r.Kept = []plan.Kept{{Pool: pool, Owner: req.Owner, Members: []string{"192.0.2.7"}}}
 		return r
 	}
 	tries := 0
@@ -401,11 +400,11 @@ func TestAFinalizerThatSomebodyTakesAwayComesBack(t *testing.T) {
 // An annotation that is misspelt has no effect, and is named once.
 func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
 	s := newScene(t)
-	s.wants("web", annotated("azure-load-balancer-intenal", "true"), annotated("azure-pls-create", "true"))
+	s.wants("web", annotated("azure-load-balancer-intenal", "true"), annotated("azure-pip-xname", "x"))
 	s.balanced("web", 1)
 	s.wasTold("Service", "web", services.EventUnknownAnnotation, 1)
 	said := s.messages("Service", "web", services.EventUnknownAnnotation)[0]
-	if !strings.Contains(said, prefix+"azure-load-balancer-intenal, "+prefix+"azure-pls-create") {
+	if !strings.Contains(said, prefix+"azure-load-balancer-intenal, "+prefix+"azure-pip-xname") {
 		t.Errorf("said %q", said)
 	}
 	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "30"))

@@ -64,6 +64,42 @@ func TestRulesOfTheCRD(t *testing.T) {
 	}
 }
 
+// How nodes become members can change until the pool was taken.
+func TestMembershipStays(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "web")
+	s.binds("web", "web", func(p *v1alpha1.BackendPoolSpec) { p.Paused = true })
+	asks := func(membership string) error {
+		p := get[v1alpha1.BackendPool](s, s.ns, "web")
+		before := p.DeepCopy()
+		p.Spec.Membership = membership
+		return api.Patch(t.Context(), p, client.MergeFrom(before))
+	}
+	if err := asks(v1alpha1.MembershipNetworkInterface); err != nil {
+		t.Errorf("nothing was taken yet: %v", err)
+	}
+	if err := asks("PodIP"); err == nil || !strings.Contains(err.Error(), "Unsupported value") {
+		t.Errorf("got %v", err)
+	}
+	s.until(func() string { // the controller writes it, too
+		p := get[v1alpha1.BackendPool](s, s.ns, "web")
+		before := p.DeepCopy()
+		p.Status.PoolID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
+		if err := api.Status().Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	for _, membership := range []string{v1alpha1.MembershipAddress, v1alpha1.MembershipAuto, ""} {
+		if err := asks(membership); err == nil || !strings.Contains(err.Error(), "cannot change once the pool was taken: delete this BackendPool") {
+			t.Errorf("%q: got %v, want a refusal that names the way out", membership, err)
+		}
+	}
+	if err := asks(v1alpha1.MembershipNetworkInterface); err != nil {
+		t.Errorf("as it is: %v", err)
+	}
+}
+
 // What a person sees. Run with UPDATE=1 to write testdata/columns.txt anew.
 func TestColumns(t *testing.T) {
 	t.Parallel()

@@ -21,9 +21,11 @@ import (
 	"weir.dev/weir/internal/kube/events"
 	"weir.dev/weir/internal/kube/nodes"
 	"weir.dev/weir/internal/kube/pools"
+	"weir.dev/weir/internal/kube/provisions"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -51,6 +53,10 @@ type Options struct {
 	// Draining says which nodes leave, as CacheOptions got it; nil leaves the taints of nodes
 	// and the events about them alone.
 	Draining *adminstate.Signals
+	// Provisioning has Provisions be worked on. Fence keeps a process that leads no more from
+	// writing to their targets; the manager's configuration has it already.
+	Provisioning bool
+	Fence        *lead.Fence
 }
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
@@ -72,8 +78,11 @@ type Cluster struct {
 	mgr       manager.Manager
 	events    *events.Queue
 	evictions *nodes.Evictions // nil if the taints of nodes are left alone
-	lanes     Lanes
-	synced    []toolscache.InformerSynced
+	// Provisions is nil if they are not worked on.
+	Provisions *provisions.Room
+	lanes      Lanes
+	first      func(ctx context.Context)
+	synced     []toolscache.InformerSynced
 }
 
 // New registers the informers with the manager, whose cache has to have CacheOptions
@@ -104,6 +113,14 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	reader, writer := mgr.GetAPIReader(), mgr.GetClient()
 	c.Rooms = Connect(opts, c.events, pools.API{Reader: reader, Status: writer.Status(), Writer: writer},
 		services.API{Reader: reader, Cached: mgr.GetCache(), Writer: writer, Status: writer.Status()})
+	if opts.Provisioning {
+		room := provisions.Config{
+			API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: reader, Writer: writer, Events: c.events, Fence: opts.Fence, Log: opts.Log,
+		}
+		if err := c.provision(ctx, room); err != nil {
+			return nil, err
+		}
+	}
 	for _, k := range c.View.Kinds() {
 		if err := c.inform(ctx, k.Object, k.Store, k.Indexers); err != nil {
 			return nil, err
@@ -116,6 +133,21 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		return c, errors.Join(c.Draining.Watch(ctx, mgr.GetCache()), c.evictions.Watch(core.RESTClient()))
 	}
 	return c, nil
+}
+
+// provision makes the room of Provisions, unless the cluster has not what it needs: load balancers are
+// kept level all the same.
+func (c *Cluster) provision(ctx context.Context, room provisions.Config) error {
+	err := provisions.Installed(ctx, room.Live)
+	if errors.Is(err, provisions.ErrNotInstalled) {
+		c.opts.Log.Error("Provisions are not worked on, though --provisioning asks for it", "err", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("whether Provisions can be worked on: %w", err)
+	}
+	c.Provisions = provisions.New(room)
+	return nil
 }
 
 // inform starts to watch a kind once the manager runs.
@@ -149,13 +181,16 @@ func (c *Cluster) Synced(*http.Request) error {
 	return nil
 }
 
-// Setup adds the controllers, the lanes and the writer of events to the manager.
-func (c *Cluster) Setup(lanes Lanes) error {
+// First has a leader do something before anything else of it writes to Azure. It is called before Setup.
+func (c *Cluster) First(run func(ctx context.Context)) { c.first = run }
+
+// Setup adds the controllers, the lanes, what runs beside them, and the writer of events to the manager.
+func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	c.lanes, c.Pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {
 		c.opts.Reach.Notify(c.reachable, c.well)
 	}
-	runs := []func(context.Context){lanes.Run}
+	runs := append([]func(context.Context){lanes.Run}, beside...)
 	if c.Services.Balances() {
 		runs = append(runs, c.Services.Run, c.Services.FindLeftovers)
 		if err := c.Services.Setup(c.mgr); err != nil {
@@ -165,13 +200,19 @@ func (c *Cluster) Setup(lanes Lanes) error {
 			return fmt.Errorf("controller of the places of nodes: %w", err)
 		}
 	}
+	if c.Provisions != nil {
+		runs = append(runs, c.Provisions.Run)
+		if err := c.Provisions.Setup(c.mgr, c.opts.Requeue); err != nil {
+			return err
+		}
+	}
 	last := func() {}
 	if c.AdminStates != nil {
 		runs, last = append(runs, c.AdminStates.Run), c.AdminStates.Tell
 	} else {
 		runs = append(runs, func(ctx context.Context) { nodes.TellLeftDown(ctx, c.View, c.events, c.opts.Log) })
 	}
-	if err := c.mgr.Add(events.Runnable{Runs: runs, Last: last, Events: c.events}); err != nil {
+	if err := c.mgr.Add(events.Runnable{First: c.first, Runs: runs, Last: last, Events: c.events}); err != nil {
 		return err
 	}
 	if c.evictions != nil {
@@ -204,4 +245,7 @@ func (c *Cluster) well() {
 		c.evictions.Retry(now)
 	}
 	c.Placing.Retry(now)
+	if c.Provisions != nil {
+		c.Provisions.Retry(now)
+	}
 }

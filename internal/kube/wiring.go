@@ -12,14 +12,15 @@ import (
 	"weir.dev/weir/internal/kube/pools"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/service"
 )
 
 // Rooms work over an API server, and over objects in memory alike.
 type Rooms struct {
 	View *view.Snapshot
 	Own  *ownership.Pools
-	// Pools decides what becomes of BackendPools. Its Controller implements poolupdate's Cluster,
-	// Ledger and Reporter.
+	// Pools decides what becomes of BackendPools. Its Controller implements poolupdate's Cluster
+	// and Reporter, and poolattempt's Ledger.
 	Pools *pools.Reconciler
 	// Services are those with a load balancer. It implements balancer.Cluster.
 	Services *services.Reconciler
@@ -46,7 +47,8 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 	r.Placing.Selected = r.Services.SelectPlaced
 	into := pools.Config{
 		View: r.View, Statuses: r.Own.Statuses, Owner: poolOwner{r.Own, r.Services}, Events: told, OfLoadBalancer: r.Own.PoolsAtOf,
-		RecheckAfter: opts.RecheckAfter, ReleaseAgainAfter: opts.ReleaseAgainAfter, Log: opts.Log,
+		ConfigurationOf: func(name string) string { return service.ConfigurationName(name, r.Own.Several) },
+		RecheckAfter:    opts.RecheckAfter, ReleaseAgainAfter: opts.ReleaseAgainAfter, Log: opts.Log,
 	}
 	if opts.Draining != nil {
 		r.AdminStates = nodes.NewAdminStates(r.View, r.Own.Statuses, told)
@@ -56,6 +58,7 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 	if r.AdminStates != nil {
 		r.AdminStates.Entitlement = r.Pools.Entitlement
 	}
+	r.View.Elsewhere = r.elsewhere
 	r.Services.Connect(r.Pools)
 	return r
 }

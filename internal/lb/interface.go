@@ -2,6 +2,8 @@
 
 package lb
 
+import "net/netip"
+
 // NetworkInterface is a network interface that is a resource of its own, as Azure shows it, or as
 // it shall become. One of a scale set's uniform instance is a part of that instance.
 type NetworkInterface struct {
@@ -30,6 +32,8 @@ type IPConfiguration struct {
 	Name    string
 	Family  Family
 	Primary bool
+	// IP is its address; zero where Azure shows none, as of scale sets' models and instances.
+	IP netip.Addr
 	// Pools are ARM ids of backend pools of load balancers, in the order and with the capitals in
 	// which Azure shows them.
 	Pools []string

@@ -37,6 +37,8 @@ type Pool struct {
 	// NIC is true for a pool whose entries are network interfaces. Azure does
 	// not mix them with IP addresses in one pool.
 	NIC bool
+	// Outbound is true for a pool that an outbound rule names: it is the way out of its members.
+	Outbound bool
 	// Origin is the adapter's own decoding of what it read. It travels with the
 	// pool so that a write preserves the fields that Weir does not model; only
 	// the adapter that made it looks inside.

@@ -6,9 +6,10 @@ package metrics
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"weir.dev/weir/internal/calls"
 )
 
 // ARM counts the requests that left for Azure Resource Manager.
@@ -35,7 +36,7 @@ func NewARM(reg prometheus.Registerer) *ARM {
 }
 
 // Observe counts one request. It may be called from several goroutines.
-func (a *ARM) Observe(operation string, status int, took time.Duration) {
-	a.calls.WithLabelValues(operation, strconv.Itoa(status)).Inc()
-	a.duration.WithLabelValues(operation).Observe(took.Seconds())
+func (a *ARM) Observe(c calls.Call) {
+	a.calls.WithLabelValues(c.Op, strconv.Itoa(c.Status)).Inc()
+	a.duration.WithLabelValues(c.Op).Observe(c.Took.Seconds())
 }

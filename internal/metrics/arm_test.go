@@ -10,15 +10,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/metrics"
 )
 
 func TestCallsAreCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	arm := metrics.NewARM(reg)
-	arm.Observe("get", 200, time.Second)
-	arm.Observe("get", 200, time.Second)
-	arm.Observe("put", 0, time.Second)
+	arm.Observe(calls.Call{Op: "get", Status: 200, Took: time.Second})
+	arm.Observe(calls.Call{Op: "get", Status: 200, Took: time.Second})
+	arm.Observe(calls.Call{Op: "put", Status: 0, Took: time.Second})
 	want := `
 # HELP weir_arm_calls_total Requests sent to Azure Resource Manager, each retry and poll counted; status 0 is one without an answer.
 # TYPE weir_arm_calls_total counter

@@ -147,6 +147,13 @@ func RegisterServices(reg prometheus.Registerer, states func() map[string]int) {
 		"Services that have a load balancer of Weir's, or are to have one, by how far it is.", []string{"state"}, nil)})
 }
 
+// RegisterPrivateLinks registers the gauge of connections to Private Link Services, which asks when
+// somebody looks.
+func RegisterPrivateLinks(reg prometheus.Registerer, byState func() map[string]int) {
+	reg.MustRegister(countGauge{byState, prometheus.NewDesc("weir_private_link_connections",
+		"Connections of private endpoints to the Private Link Services of Services, by state: pending, approved, rejected or other.", []string{"state"}, nil)})
+}
+
 // RegisterContested registers the gauge of what somebody else keeps undoing, which asks when
 // somebody looks.
 func RegisterContested(reg prometheus.Registerer, byKind func() map[string]int) {
@@ -158,7 +165,7 @@ func RegisterContested(reg prometheus.Registerer, byKind func() map[string]int) 
 // balancers in them, which asks when somebody looks.
 func RegisterWholeWrites(reg prometheus.Registerer, counts func() map[[2]string]int) {
 	reg.MustRegister(pairGauge{counts, prometheus.NewDesc("weir_whole_writes",
-		"Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; on and off are by azure.json.",
+		"Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; and with writes of pools that overlap: supersede, supersede-discard, supersede-discard-late, lock-429, conflict-409, mixed or unknown; on and off are by azure.json.",
 		[]string{"changes", "verdict"}, nil)})
 }
 

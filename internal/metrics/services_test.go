@@ -46,7 +46,7 @@ func TestWholeWrites(t *testing.T) {
 		return map[[2]string]int{{"addresses", "taken"}: 1, {"addresses", "unknown"}: 2, {"admin_states", "unknown"}: 3}
 	})
 	const want = `
-# HELP weir_whole_writes Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; on and off are by azure.json.
+# HELP weir_whole_writes Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; and with writes of pools that overlap: supersede, supersede-discard, supersede-discard-late, lock-429, conflict-409, mixed or unknown; on and off are by azure.json.
 # TYPE weir_whole_writes gauge
 weir_whole_writes{changes="addresses",verdict="taken"} 1
 weir_whole_writes{changes="addresses",verdict="unknown"} 2

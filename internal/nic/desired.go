@@ -4,6 +4,7 @@ package nic
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"weir.dev/weir/internal/lb"
@@ -36,7 +37,8 @@ type Node struct {
 // Desired says where machines belong.
 type Desired struct {
 	machines map[string]Pools // by Machine.Key; those of a node are none, if it belongs in none
-	models   map[string]Pools // by the key of the scale set
+	// models are by the key of the scale set, those of the configuration with the most instances first.
+	models map[string][]Pools
 }
 
 // Machine returns the pools of a machine; none for one that is no member of any.
@@ -48,22 +50,39 @@ func (d Desired) Node(m Machine) bool {
 	return ok
 }
 
-// Model returns the pools of the model of a uniform scale set, which its next instances get.
-func (d Desired) Model(scaleSet lb.ResourceID) Pools { return d.models[scaleSet.Key()] }
+// Models are the pools that the model of a uniform scale set may have, which its next instances get: those
+// of each configuration that an instance belongs to.
+func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
+
+// Model returns the pools of a model that shows these interfaces: where its instances are spread over
+// configurations, those of the one that it is in already, else of the one with the most instances. An
+// upgrade to another model would take all instances out that belong in the first.
+func (d Desired) Model(scaleSet lb.ResourceID, shown []lb.InterfaceConfiguration) Pools {
+	may := d.models[scaleSet.Key()]
+	for _, pools := range may {
+		if wants(within(pools, shown)) {
+			return pools
+		}
+	}
+	if len(may) == 0 {
+		return nil
+	}
+	return may[0]
+}
 
 // Desire returns where machines belong, of all pools and of all nodes, also those that belong in
 // none. Azure takes an interface into the pools of one public load balancer and one internal one, so
 // a machine goes into those of one configuration: the one that its node is placed on, else the
 // first by name. Pools are in the order of their ids.
 //
-// A model has the pools of all nodes that an instance of its scale set is in; none if its instances
-// are spread over configurations, for then it cannot be told where the next one belongs.
+// A model has the pools of all nodes that an instance of its scale set is in, of one configuration; see
+// Desired.Model.
 func Desire(pools []Pool, nodes []Node) Desired {
 	pools = slices.Clone(pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.ID.Key(), b.ID.Key()))
 	})
-	d := Desired{machines: map[string]Pools{}, models: map[string]Pools{}}
+	d := Desired{machines: map[string]Pools{}, models: map[string][]Pools{}}
 	of := map[string]string{} // the configuration of each machine
 	for _, n := range nodes {
 		d.machines[n.Machine.Key()] = Pools{}
@@ -86,24 +105,33 @@ func Desire(pools []Pool, nodes []Node) Desired {
 }
 
 func (d Desired) modelsOf(pools []Pool, of map[string]string) {
-	spread, one := map[string]bool{}, map[string]string{}
+	type model struct {
+		pools     Pools
+		instances map[string]bool
+	}
+	sets := map[string]map[string]*model{} // by the scale set and the configuration
 	for _, p := range pools {
 		for _, m := range p.Members {
-			set := m.ScaleSet.Key()
-			if first, met := one[set]; met && first != of[m.Key()] {
-				spread[set] = true
+			if !p.Every || !m.Uniform() || of[m.Key()] != p.Configuration {
+				continue
 			}
-			one[set] = of[m.Key()]
+			set := m.ScaleSet.Key()
+			if sets[set] == nil {
+				sets[set] = map[string]*model{}
+			}
+			if sets[set][p.Configuration] == nil {
+				sets[set][p.Configuration] = &model{instances: map[string]bool{}}
+			}
+			one := sets[set][p.Configuration]
+			one.pools, one.instances[m.Key()] = one.pools.with(p), true
 		}
 	}
-	for _, p := range pools {
-		if !p.Every {
-			continue
-		}
-		for _, m := range p.Members {
-			if set := m.ScaleSet.Key(); m.Uniform() && !spread[set] && of[m.Key()] == p.Configuration {
-				d.models[set] = d.models[set].with(p)
-			}
+	for set, by := range sets {
+		names := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(by[b].instances), len(by[a].instances)), cmp.Compare(a, b))
+		})
+		for _, name := range names {
+			d.models[set] = append(d.models[set], by[name].pools)
 		}
 	}
 }

@@ -61,10 +61,16 @@ func TestDesire(t *testing.T) {
 			of0:   "kubernetes/k8s kubernetes/shop-web", of1: "kubernetes/k8s", model: "kubernetes/k8s",
 		},
 		{
-			name:  "a node goes where it is placed, and instances that are spread have no model",
+			name:  "a node goes where it is placed, and the model of instances that are spread to the first by name",
 			pools: []nic.Pool{every("a/k8s", "a", alone, instance("0"), instance("1")), every("b/k8s", "b", alone, instance("0"), instance("1"))},
 			nodes: []nic.Node{{instance("0"), "a"}, {instance("1"), "b"}, {alone, "b"}},
-			alone: "b/k8s", of0: "a/k8s", of1: "b/k8s",
+			alone: "b/k8s", of0: "a/k8s", of1: "b/k8s", model: "a/k8s",
+		},
+		{
+			name:  "of instances that are spread the model goes where most are",
+			pools: []nic.Pool{every("a/k8s", "a", instance("0"), instance("1"), instance("2")), every("b/k8s", "b", instance("0"), instance("1"), instance("2"))},
+			nodes: []nic.Node{{instance("0"), "a"}, {instance("1"), "b"}, {instance("2"), "b"}},
+			of0:   "a/k8s", of1: "b/k8s", model: "b/k8s",
 		},
 		{
 			name:  "who is placed nowhere goes to the first by name",
@@ -76,7 +82,7 @@ func TestDesire(t *testing.T) {
 			d := nic.Desire(tt.pools, tt.nodes)
 			for what, got := range map[string][2]string{
 				"machine": {said(d.Machine(alone)), tt.alone}, "instance 0": {said(d.Machine(instance("0"))), tt.of0},
-				"instance 1": {said(d.Machine(instance("1"))), tt.of1}, "model": {said(d.Model(blue)), tt.model},
+				"instance 1": {said(d.Machine(instance("1"))), tt.of1}, "model": {said(d.Model(blue, nil)), tt.model},
 			} {
 				if got[0] != got[1] {
 					t.Errorf("%s: got %q, want %q", what, got[0], got[1])
@@ -122,7 +128,9 @@ func TestAMachineIsInOneConfiguration(t *testing.T) {
 		for _, m := range machines {
 			one(m.String(), d.Machine(m))
 		}
-		one("the model", d.Model(blue))
+		for _, shown := range []string{"", "a/k8s", "b/k8s a-internal/k8s", "c/k8s o/x"} {
+			one("the model", d.Model(blue, interfaces(shown)))
+		}
 		if ordered := nic.Desire(pools, nodes); said(ordered.Machine(alone)) != said(d.Machine(alone)) {
 			t.Fatalf("the order of the pools decides: %q, %q", said(ordered.Machine(alone)), said(d.Machine(alone)))
 		}

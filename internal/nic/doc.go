@@ -11,4 +11,5 @@
 //	next.go       the pools that an interface is in → those that it shall be in
 //	interface.go  machines that have a network interface of their own
 //	scaleset.go   uniform scale sets: the model, then the instances
+//	brought.go    what a pool is to become, and what is known of its machines
 package nic

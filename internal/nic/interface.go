@@ -4,6 +4,7 @@ package nic
 
 import (
 	"fmt"
+	"slices"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -60,6 +61,12 @@ func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, st
 		return nil, fmt.Sprintf("%s has %d network interfaces, and none is primary", m, len(own))
 	}
 	return own[at], ""
+}
+
+// Found reports whether the primary interface of a machine is among those that Azure shows. One that
+// is not marked may be a second one, whose machine has its first in another resource group.
+func Found(m Machine, all []lb.NetworkInterface) bool {
+	return slices.ContainsFunc(all, func(i lb.NetworkInterface) bool { return i.Machine == m.Key() && i.Primary })
 }
 
 // wants reports whether there are any pools.

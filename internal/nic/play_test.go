@@ -108,7 +108,7 @@ func TestStepsComeToAnEnd(t *testing.T) {
 			}
 			p.do(t, steps)
 		}
-		if got := said(want.Model(blue)); got != pooled(p.set.Interfaces) || !slices.Equal(foreign(p.set.Interfaces), wasModel) {
+		if got := said(want.Model(blue, p.set.Interfaces)); got != pooled(p.set.Interfaces) || !slices.Equal(foreign(p.set.Interfaces), wasModel) {
 			t.Fatalf("the model is in %v", names(p.set.Interfaces[0].IPConfigurations[0].Pools))
 		}
 		for _, i := range p.instances {

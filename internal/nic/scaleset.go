@@ -29,6 +29,8 @@ type Steps struct {
 	Upgrade []string
 	// Write are instances as they shall become, each by a request of its own.
 	Write []lb.Instance
+	// Upgrading are the ids of those of Waits that Azure is to bring to the model by itself.
+	Upgrading []string
 	// Waits are instances, or the scale set, that nothing is done for yet, and why.
 	Waits []Wait
 }
@@ -56,7 +58,7 @@ func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, ours Ours,
 	if !set.Uniform || set.Provisioning == lb.Deleting {
 		return Steps{}
 	}
-	pools := want.Model(set.ID)
+	pools := want.Model(set.ID, set.Interfaces)
 	interfaces, next, ok := nextOfAll(set.Interfaces, pools, ours)
 	switch {
 	case !ok && !wants(pools):
@@ -75,21 +77,21 @@ func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, ours Ours,
 	instances = slices.Clone(instances)
 	slices.SortFunc(instances, byID)
 	for _, i := range instances {
-		steps.instance(set, i, want, ours, known)
+		steps.instance(set, pools, i, want, ours, known)
 	}
 	return steps
 }
 
-// instance adds what comes next for an instance of a scale set whose model is as it shall be.
-func (s *Steps) instance(set lb.ScaleSet, i lb.Instance, want Desired, ours Ours, known Known) {
+// instance adds what comes next for an instance of a scale set whose model is in these pools, as it shall be.
+func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desired, ours Ours, known Known) {
 	if i.Provisioning == lb.Deleting {
 		return
 	}
 	m := Machine{ScaleSet: set.ID, Instance: i.ID}
-	this, model := Resource{ID: set.ID, Instance: i.ID}, want.Model(set.ID)
+	this := Resource{ID: set.ID, Instance: i.ID}
 	pools := want.Machine(m)
 	if !want.Node(m) {
-		pools = within(model, i)
+		pools = within(model, i.Interfaces)
 	}
 	wait := func(why string) { s.Waits = append(s.Waits, Wait{this, why}) }
 	interfaces, next, ok := nextOfAll(i.Interfaces, pools, ours)
@@ -104,6 +106,7 @@ func (s *Steps) instance(set lb.ScaleSet, i lb.Instance, want Desired, ours Ours
 			wait(why)
 		}
 	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.Overdue[i.ID]:
+		s.Upgrading = append(s.Upgrading, i.ID)
 		wait(this.String() + " is not upgraded to the scale set's model yet, which its upgrade policy " + string(set.UpgradeMode) + " leaves to Azure")
 	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode == lb.UpgradeManual && known.Level[i.ID]:
 		s.Upgrade = append(s.Upgrade, i.ID)
@@ -113,14 +116,14 @@ func (s *Steps) instance(set lb.ScaleSet, i lb.Instance, want Desired, ours Ours
 	}
 }
 
-// within returns those of a model's pools that an instance is in.
-func within(model Pools, i lb.Instance) Pools {
-	at := primaryOf(i.Interfaces)
+// within returns those of a model's pools that the primary one of several interfaces is in.
+func within(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
+	at := primaryOf(interfaces)
 	if at < 0 {
 		return nil
 	}
 	has, in := map[lb.PoolKey]bool{}, Pools{}
-	for _, ip := range i.Interfaces[at].IPConfigurations {
+	for _, ip := range interfaces[at].IPConfigurations {
 		for _, id := range ip.Pools {
 			has[keyOf(id)] = true
 		}

@@ -108,6 +108,41 @@ func desire(members, nodes string) nic.Desired {
 	return nic.Desire([]nic.Pool{p}, others)
 }
 
+// The instances of a scale set are spread over two configurations: its model stays where it is as long as an
+// instance is there, for an upgrade to another would take all those out. Who is elsewhere is written by itself.
+func TestAScaleSetThatIsSpread(t *testing.T) {
+	in := func(id, pools string) lb.Instance {
+		return lb.Instance{ScaleSet: blue, ID: id, Provisioning: lb.Succeeded, LatestModel: true, Interfaces: interfaces(pools)}
+	}
+	for _, tt := range []struct{ placed, model, want string }{
+		{"aab", "a/k8s", "write 2: b/k8s"},
+		{"abb", "a/k8s", "write 1: b/k8s; write 2: b/k8s"},
+		{"abb", "", "model: b/k8s"},
+		{"abb", "b/k8s", "write 1: b/k8s; write 2: b/k8s"},
+		{"bbb", "a/k8s", "model: b/k8s"},
+		{"   ", "a/k8s", "model: "},
+	} {
+		pools := []nic.Pool{
+			{ID: pool("a/k8s"), Family: lb.IPv4, Configuration: "a", Every: true}, {ID: pool("b/k8s"), Family: lb.IPv4, Configuration: "b", Every: true},
+		}
+		var nodes []nic.Node
+		for n, at := range tt.placed {
+			m := instance(fmt.Sprint(n))
+			nodes = append(nodes, nic.Node{Machine: m, Configuration: strings.TrimSpace(string(at))})
+			for p := range pools {
+				if pools[p].Configuration == string(at) {
+					pools[p].Members = append(pools[p].Members, m)
+				}
+			}
+		}
+		ours := nic.NewOurs(nil, poolsOf("a/k8s b/k8s"))
+		got := told(nic.ScaleSet(scaleSet(lb.UpgradeAutomatic, tt.model), []lb.Instance{in("0", "a/k8s"), in("1", "a/k8s"), in("2", "a/k8s")}, nic.Desire(pools, nodes), ours, nic.Known{}))
+		if got != tt.want {
+			t.Errorf("placed on %q, the model in %q: got %q, want %q", tt.placed, tt.model, got, tt.want)
+		}
+	}
+}
+
 // What a scale set itself is waited for, and which one nothing is done for.
 func TestScaleSetThatIsNotReady(t *testing.T) {
 	for _, tt := range []struct {

@@ -13,10 +13,15 @@ import (
 type activity struct {
 	lately, often float64
 	at            time.Time
+	// since is when it began to change.
+	since time.Time
 }
 
 // mostLately bounds what a pool weighs that changes more often than anybody can write it.
 const mostLately = 60
+
+// atOnce is how far apart changes are that count as one: what happens once often comes in several.
+const atOnce = 250 * time.Millisecond
 
 // faint is a count that is as good as none.
 const faint = 0.05
@@ -27,11 +32,17 @@ func (a activity) when(now time.Time, interval time.Duration) activity {
 		lately: a.lately * math.Exp(-float64(passed)/float64(interval)),
 		often:  a.often * math.Exp(-float64(passed)/float64(windowLasts)),
 		at:     now,
+		since:  a.since,
 	}
 }
 
 func (a activity) changed(now time.Time, interval time.Duration) activity {
-	a = a.when(now, interval)
+	if since := now.Sub(a.at); since >= 0 && since < atOnce {
+		return a
+	}
+	if a = a.when(now, interval); a.lately < faint {
+		a.lately, a.since = 0, now
+	}
 	a.lately = min(a.lately+1, mostLately)
 	a.often = min(a.often+1, windowLasts.Seconds()/interval.Seconds()) // more is owed to none
 	return a
@@ -46,4 +57,17 @@ func (a activity) weight() float64 { return math.Sqrt(max(a.lately, faint)) }
 // goes on to change as often as it has.
 func (a activity) owed(interval time.Duration) float64 {
 	return min(1/interval.Seconds(), a.often/windowLasts.Seconds())
+}
+
+// every is how far apart the changes of the pool are, lately: an interval if only one is known, zero once
+// they are more than can be told apart.
+func (a activity) every(interval time.Duration) time.Duration {
+	if a.lately > mostLately/2 {
+		return 0
+	}
+	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // what is left of its first change, which came after nothing
+	if a.lately-first < faint {
+		return interval
+	}
+	return time.Duration(float64(interval) * (1 - first) / (a.lately - first))
 }

@@ -129,16 +129,30 @@ func (b *Budget) spare(now time.Time, owed float64) float64 {
 	return spare
 }
 
-// Spacing returns how long after the beginning of a pool's last write its next may begin:
-// never more than the interval, and that much once nothing is left. So a pool that was not
-// written for an interval waits for nothing.
-func (p Pace) Spacing(pool lb.PoolKey) time.Duration {
+// Spacing is how a pool is to be written that keeps changing.
+type Spacing struct {
+	// apart is how far apart its writes are on average, and every how far apart its changes.
+	apart, every time.Duration
+}
+
+// Hold returns how long the first of so many changes that wait waits for others, counted from when it
+// came: for as long as the changes that are to be expected between two writes take, less what have come.
+// One that waited from the last write on instead would spend as many writes on fewer changes each: of
+// changes that come by chance, nobody knows when the next one comes, but how many wait.
+func (s Spacing) Hold(changes int) time.Duration {
+	return max(0, s.apart-time.Duration(changes)*s.every)
+}
+
+// Spacing returns that of a pool: never further apart than the interval, and that far without regard
+// to its changes once nothing is left.
+func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 	b := p.budget
-	rate := 1 / b.interval.Seconds()
-	if p.spare > 0 {
-		rate += p.spare * b.pools[pool].when(p.now, b.interval).weight()
+	if p.spare <= 0 {
+		return Spacing{apart: b.interval}
 	}
-	return min(b.interval, time.Duration(float64(time.Second)/rate))
+	a := b.pools[pool].when(p.now, b.interval)
+	rate := 1/b.interval.Seconds() + p.spare*a.weight()
+	return Spacing{apart: min(b.interval, time.Duration(float64(time.Second)/rate)), every: a.every(b.interval)}
 }
 
 // Spent returns how many writes of the last five minutes are counted, Share how many Weir may

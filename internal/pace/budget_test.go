@@ -21,12 +21,13 @@ type world struct {
 	*Budget
 	now     time.Time
 	waits   map[lb.PoolKey]time.Time // since when a pool has a change
+	changes map[lb.PoolKey]int       // how many it has
 	last    map[lb.PoolKey]time.Time // when a pool was written last
 	written []time.Time
 }
 
 func newWorld(share float64, interval time.Duration) *world {
-	return &world{Budget: NewBudget(share, interval), now: start, waits: map[lb.PoolKey]time.Time{}, last: map[lb.PoolKey]time.Time{}}
+	return &world{Budget: NewBudget(share, interval), now: start, waits: map[lb.PoolKey]time.Time{}, changes: map[lb.PoolKey]int{}, last: map[lb.PoolKey]time.Time{}}
 }
 
 // isDue reports whether a pool may be written, and whether that is early: within an interval of
@@ -36,11 +37,13 @@ func (w *world) isDue(pool lb.PoolKey) (due, early bool) {
 	if !was {
 		return true, false
 	}
-	return !w.now.Before(last.Add(w.At(w.now).Spacing(pool))), w.now.Sub(last) < w.interval
+	early = w.now.Sub(last) < w.interval
+	return !early || w.now.Sub(w.waits[pool]) >= w.At(w.now).Spacing(pool).Hold(w.changes[pool]), early
 }
 
 func (w *world) write(pool lb.PoolKey) {
 	delete(w.waits, pool)
+	delete(w.changes, pool)
 	w.Wrote(w.now)
 	w.last[pool] = w.now
 	w.written = append(w.written, w.now)
@@ -48,6 +51,7 @@ func (w *world) write(pool lb.PoolKey) {
 
 func (w *world) change(pool lb.PoolKey) {
 	w.Changed(pool, w.now)
+	w.changes[pool]++
 	if w.waits[pool].IsZero() {
 		w.waits[pool] = w.now
 	}
@@ -131,7 +135,8 @@ func TestLawMonotone(t *testing.T) {
 			case 3:
 				less.Wrote(now)
 			}
-			long, short := less.At(now).Spacing(pool), more.At(now).Spacing(pool)
+			changes := rapid.IntRange(1, 9).Draw(t, "changes")
+			long, short := less.At(now).Spacing(pool).Hold(changes), more.At(now).Spacing(pool).Hold(changes)
 			if long < short {
 				t.Fatalf("with less left %s waits %s, with more %s", pool, long, short)
 			}
@@ -204,9 +209,9 @@ func TestTold(t *testing.T) {
 		b := NewBudget(0.5, interval)
 		b.Changed(pool, start)
 		b.Told(tt.left, start)
-		spacing := b.At(start.Add(tt.withhold)).Spacing(pool)
-		if paced := spacing == interval; paced != tt.paced || !paced && spacing > time.Second {
-			t.Errorf("%s: %s", tt.about, spacing)
+		hold := b.At(start.Add(tt.withhold)).Spacing(pool).Hold(1)
+		if paced := hold == interval; paced != tt.paced || !paced && hold > time.Second {
+			t.Errorf("%s: %s", tt.about, hold)
 		}
 	}
 }
@@ -215,18 +220,18 @@ func TestTold(t *testing.T) {
 func TestWhoChangesMoreIsWrittenMore(t *testing.T) {
 	b := NewBudget(0.05, 30*time.Second)
 	now := start
-	for range 40 {
+	for n := range 40 {
 		now = now.Add(250 * time.Millisecond)
 		b.Changed(aPool(0), now)
-	}
-	for range 10 {
-		b.Changed(aPool(1), now)
+		if n%4 == 0 {
+			b.Changed(aPool(1), now)
+		}
 	}
 	for range 5 {
 		b.Wrote(now)
 	}
 	pace := b.At(now)
-	if busy, calm := pace.Spacing(aPool(0)), pace.Spacing(aPool(1)); busy >= calm || calm > 2*busy+time.Second {
+	if busy, calm := pace.Spacing(aPool(0)).apart, pace.Spacing(aPool(1)).apart; busy >= calm || calm > 2*busy+time.Second {
 		t.Errorf("changed 40 times: %s; 10 times: %s", busy, calm)
 	}
 }

@@ -91,16 +91,15 @@ func (bs *Budgets) Forget(id lb.PoolID) {
 	}
 }
 
-// Spacings returns, for each of these pools of one subscription, how long after the beginning
-// of its last write the next may begin.
-func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]time.Duration {
+// Spacings returns how each of these pools of one subscription is to be written.
+func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]Spacing {
 	if len(pools) == 0 {
 		return nil
 	}
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	pace := bs.budget(subscription).At(now)
-	spacings := make(map[lb.PoolKey]time.Duration, len(pools))
+	spacings := make(map[lb.PoolKey]Spacing, len(pools))
 	for _, pool := range pools {
 		spacings[pool] = pace.Spacing(pool)
 	}

@@ -24,7 +24,7 @@ func TestAPoolThatIsGoneHasNoPart(t *testing.T) {
 		}
 	}
 	spacing := func() time.Duration {
-		return bs.Spacings("S", []lb.PoolKey{id(0).Key()}, now)[id(0).Key()]
+		return bs.Spacings("S", []lb.PoolKey{id(0).Key()}, now)[id(0).Key()].apart
 	}
 	if got := spacing(); got < 20*time.Second {
 		t.Fatalf("sixty pools that change all the time: a spacing of %s", got)
@@ -42,13 +42,17 @@ func TestAPoolThatIsGoneHasNoPart(t *testing.T) {
 func TestAFloodOfChangesIsBounded(t *testing.T) {
 	of := func(changes int) activity {
 		var a activity
-		for range changes {
-			a = a.changed(start, 30*time.Second)
+		for n := range changes {
+			a = a.changed(start.Add(time.Minute*time.Duration(n)/time.Duration(changes)), 30*time.Second)
 		}
-		return a
+		return a.when(start.Add(time.Minute), 30*time.Second)
 	}
-	if busy, flood := of(mostLately), of(100*mostLately); flood != busy {
-		t.Errorf("%+v after a flood, %+v before", flood, busy)
+	busy, flood := of(4*60), of(100*4*60)
+	if flood.lately > busy.lately*1.01 || flood.often > busy.often || busy.every(30*time.Second) > 0 {
+		t.Errorf("%+v after a flood, %+v without", flood, busy)
+	}
+	if once := of(1).changed(start.Add(time.Minute), 30*time.Second); once.changed(start.Add(time.Minute+atOnce/2), 30*time.Second) != once {
+		t.Error("what comes at once counts as more than one change")
 	}
 }
 
@@ -87,5 +91,34 @@ func TestAClockThatWasAhead(t *testing.T) {
 	b.Wrote(start.Add(time.Minute))
 	if spent, _, left := b.Spent(start.Add(2 * time.Minute)); spent != 1 || left == 0 {
 		t.Errorf("%v spent, %v left", spent, left)
+	}
+}
+
+// A pool that has just begun to change is known by how long it has, not by how few of its changes have
+// been counted.
+func TestHowFarApartChangesAre(t *testing.T) {
+	for _, every := range []time.Duration{2 * time.Second, 10 * time.Second} {
+		var a activity
+		now := start
+		for n := range 40 {
+			a = a.changed(now, 30*time.Second)
+			if got := a.when(now.Add(every/2), 30*time.Second).every(30 * time.Second); n > 1 && (got < every/3 || got > every*5/4) {
+				t.Errorf("after %d changes, one each %s, it is %s", n+1, every, got)
+			}
+			now = now.Add(every)
+		}
+	}
+}
+
+// What waits counts: a pool goes at once when as many changes wait as come between two writes.
+func TestTheMoreChangesWaitTheSoonerItGoes(t *testing.T) {
+	s := Spacing{apart: 20 * time.Second, every: 8 * time.Second}
+	for changes, want := range map[int]time.Duration{1: 12 * time.Second, 2: 4 * time.Second, 3: 0} {
+		if got := s.Hold(changes); got != want {
+			t.Errorf("%d changes wait for %s, want %s", changes, got, want)
+		}
+	}
+	if got := (Spacing{apart: 20 * time.Second}).Hold(1000); got != 20*time.Second {
+		t.Errorf("a flood is held for %s", got)
 	}
 }

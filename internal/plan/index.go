@@ -182,9 +182,9 @@ func poolNames(pools []lb.Pool) []string {
 	return names
 }
 
-// poolInUse reports whether something refers to a pool.
+// poolInUse reports whether something refers to a pool: network interfaces do, too.
 func poolInUse(b lb.LoadBalancer, p lb.Pool) bool {
-	return b.Pinned[strings.ToLower(p.ID.Name)] ||
+	return p.NIC || b.Pinned[strings.ToLower(p.ID.Name)] ||
 		slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, p.ID.Name) })
 }
 

@@ -7,7 +7,6 @@ package plan
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -49,9 +48,16 @@ type Input struct {
 	// SharedPools are the names of the pools that go with the load balancer alone, and
 	// SharedProbes those of the probes that go when no rule refers to them.
 	SharedPools, SharedProbes []string
-	// Foreign are the addresses in the pools of Services that Weir did not put there, by the
-	// pools' names in lower case.
-	Foreign map[string][]netip.Addr
+	// Retired are the names of shared pools that go as soon as no rule refers to them: another one has
+	// taken their place.
+	Retired []string
+	// Foreign are the members of the pools of Services that Weir did not put there, for people, by
+	// the pools' names in lower case.
+	Foreign map[string][]string
+	// Emptying are the shared pools from which Weir takes network interfaces before the load balancer
+	// can go, by their names in lower case, and how many they are yet. Nil is that nobody has looked:
+	// then a pool of interfaces keeps the load balancer.
+	Emptying map[string]int
 	// ServiceOf names the Service that a rule is of, and AddressAt the address of a place, for
 	// people; empty where it is not known. Nil knows nothing.
 	ServiceOf, AddressAt func(string) string
@@ -66,8 +72,11 @@ type Plan struct {
 	Delete bool
 	// Changes lists what differs: additions forward, removals last and in reverse.
 	Changes []Change
-	// Kept are the pools that stay for the addresses of others in them.
+	// Kept are the pools that stay for what others have put into them.
 	Kept []Kept
+	// Emptying are the pools that keep a load balancer on which nothing else is left, until their
+	// network interfaces have left.
+	Emptying []Emptying
 	// Refused are the Services that are left out, by owner, and why. What they have on
 	// the load balancer stays as it is.
 	Refused map[string]error
@@ -82,6 +91,7 @@ func Make(in Input) Plan {
 		p.let(in, s, take(&p.Next, s))
 	}
 	sweep(&p.Next, in)
+	p.retire(in)
 	p.Changes = Diff(in.Observed, p.Next)
 	p.Delete = in.Observed.Etag != "" && bare(p.Next, in) && (len(p.Changes) > 0 || made(in.Observed, in)) && !p.keepsBalancer(in)
 	if p.Delete {
@@ -148,7 +158,9 @@ func made(observed lb.LoadBalancer, in Input) bool {
 // bare reports whether nothing is left but shared pools that nobody refers to.
 func bare(next lb.LoadBalancer, in Input) bool {
 	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned) == 0 &&
-		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool { return !contains(in.SharedPools, p.ID.Name) })
+		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool {
+			return !contains(in.SharedPools, p.ID.Name) || p.NIC && in.Emptying == nil
+		})
 }
 
 func clone(b lb.LoadBalancer) lb.LoadBalancer {

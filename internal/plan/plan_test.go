@@ -191,10 +191,10 @@ func TestPools(t *testing.T) {
 // What others have put into a pool is never taken away with it: the pool stays, and with it
 // its load balancer.
 func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
-	theirs := []netip.Addr{netip.MustParseAddr("192.0.2.7")}
+	theirs := []string{"192.0.2.7"}
 	shared, own := pool("kubernetes"), pool("shop-web")
 	for i, p := range []*lb.Pool{&shared, &own} {
-		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: theirs[0]}}
+		p.Addresses = []lb.Address{{Name: "n1", IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}, {Name: "theirs", IP: netip.MustParseAddr(theirs[0])}}
 	}
 	local := service("aa", 80)
 	local.Rules[0].Pool, local.OwnPools = "shop-web", []string{"shop-web"}
@@ -205,8 +205,8 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	cluster.OwnPools = local.OwnPools
 	held := gone("aa", "shop-web")
 	held.HeldPools = held.OwnPools
-	of := func(names ...string) map[string][]netip.Addr {
-		all := map[string][]netip.Addr{}
+	of := func(names ...string) map[string][]string {
+		all := map[string][]string{}
 		for _, name := range names {
 			all[name] = theirs
 		}
@@ -216,7 +216,7 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 		about    string
 		observed lb.LoadBalancer
 		share    Share
-		foreign  map[string][]netip.Addr
+		foreign  map[string][]string
 		pools    []string // that stay; none is a load balancer that goes
 		kept     []string
 	}{
@@ -252,16 +252,84 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	}
 }
 
+// Azure does not delete a load balancer with network interfaces in its pools: what is on it goes
+// first, and it stays until Weir's have left. Those of others keep it.
+func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
+	nic := func(name string, members ...string) lb.Pool {
+		p := pool(name)
+		for _, m := range members {
+			p.NIC, p.Addresses = true, append(p.Addresses, lb.Address{Name: m})
+		}
+		return p
+	}
+	emptying := func(names ...string) map[string]int {
+		all := map[string]int{}
+		for _, name := range names {
+			all[name] = 2
+		}
+		return all
+	}
+	rules := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"}, Shares: []Share{service("aa", 80)}}).Next.Rules
+	for _, tt := range []struct {
+		about    string
+		pools    []lb.Pool
+		share    Share
+		rules    []lb.Rule
+		emptying map[string]int
+		foreign  map[string][]string
+		deleted  bool
+		stay     string // the pools
+		said     string
+	}{
+		{about: "the last Service goes", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
+			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
+		{about: "its rules have gone", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), emptying: emptying("kubernetes"), stay: "kubernetes",
+			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
+		{about: "of two families", pools: []lb.Pool{nic("kubernetes", "n1", "n2"), nic("kubernetes-IPv6", "n1", "n2")}, share: gone("aa"), emptying: map[string]int{"kubernetes": 1, "kubernetes-ipv6": 0}, stay: "kubernetes kubernetes-IPv6",
+			said: "load balancer kubernetes is deleted when its network interface has left backend pool kubernetes; load balancer kubernetes is deleted when its network interfaces have left backend pool kubernetes-IPv6"},
+		{about: "they leave as soon as somebody waits for that", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, emptying: emptying(), deleted: true},
+		{about: "they have left", pools: []lb.Pool{nic("kubernetes")}, share: gone("aa"), deleted: true},
+		{about: "those of others have not", pools: []lb.Pool{nic("kubernetes", "theirs")}, share: gone("aa"), emptying: emptying(), foreign: map[string][]string{"kubernetes": {"network interface theirs"}}, stay: "kubernetes",
+			said: "load balancer kubernetes with its backend pool kubernetes is not needed any more and stays, for network interface theirs in it is somebody else's. Whoever put that there has to take it out, or delete what stays"},
+		{about: "a rule of somebody else's", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("ab"), rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes"},
+		{about: "a pool that is called as a Service's own", pools: []lb.Pool{nic("kubernetes"), nic("shop-web", "theirs")}, share: Share{Owner: "aa", OwnPools: []string{"shop-web"}, MadePools: []string{"shop-web"}}, emptying: emptying(), stay: "kubernetes shop-web"},
+		{about: "nobody has looked", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: gone("aa"), rules: rules, stay: "kubernetes"},
+		{about: "that of all nodes is called as a Service's own", pools: []lb.Pool{nic("kubernetes", "n1", "n2")}, share: Share{Owner: "aa", OwnPools: []string{"Kubernetes"}}, rules: rules, emptying: emptying("kubernetes"), stay: "kubernetes",
+			said: "load balancer kubernetes is deleted when its 2 network interfaces have left backend pool kubernetes"},
+	} {
+		t.Run(tt.about, func(t *testing.T) {
+			in := Input{
+				Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: tt.pools, Rules: tt.rules}, Shares: []Share{tt.share},
+				SharedPools: []string{"kubernetes", "kubernetes-IPv6"}, Emptying: tt.emptying, Foreign: tt.foreign,
+			}
+			p := Make(in)
+			var said []string
+			for _, k := range p.Kept {
+				said = append(said, k.String())
+			}
+			for _, e := range p.Emptying {
+				said = append(said, e.String())
+			}
+			if p.Delete != tt.deleted || strings.Join(said, "; ") != tt.said || !p.Delete && strings.Join(poolNames(p.Next.Pools), " ") != tt.stay {
+				t.Errorf("deleted %v, pools %v, said %q", p.Delete, poolNames(p.Next.Pools), said)
+			}
+			if in.Observed = p.Next; !p.Delete && !Make(in).Empty() {
+				t.Error("planned again it is something")
+			}
+		})
+	}
+}
+
 func TestWhatIsSaidOfAPoolThatStays(t *testing.T) {
 	k := Kept{Pool: lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}, Owner: "aa"}
 	for i := range byte(7) {
-		k.Addresses = append(k.Addresses, netip.AddrFrom4([4]byte{10, 0, 0, i}))
+		k.Members = append(k.Members, netip.AddrFrom4([4]byte{10, 0, 0, i}).String())
 	}
 	want := "backend pool shop-web of load balancer kubernetes is not needed any more and stays, for 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 2 more in it are somebody else's. Whoever put that there has to take it out, or delete what stays"
 	if got := k.String(); got != want {
 		t.Error(got)
 	}
-	k.Owner, k.Addresses = "", k.Addresses[:1]
+	k.Owner, k.Members = "", k.Members[:1]
 	if got := k.String(); !strings.HasPrefix(got, "load balancer kubernetes with its backend pool shop-web is not needed any more and stays, for 10.0.0.0 in it is somebody else's") {
 		t.Error(got)
 	}

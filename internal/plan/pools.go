@@ -4,40 +4,84 @@ package plan
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
 )
 
-// Kept is a pool that would go, and stays because somebody else has put addresses into it.
+// Kept is a pool that would go, and stays because somebody else has put something into it.
 type Kept struct {
 	Pool lb.PoolID
 	// Owner is the owner of the Service that it was of; empty for a shared pool, which keeps
-	// its load balancer.
-	Owner string
-	// Addresses are those that are not Weir's.
-	Addresses []netip.Addr
+	// its load balancer, or its kind if it is Converting.
+	Owner      string
+	Converting bool
+	// Why keeps one that is Converting, where that is no member.
+	Why string
+	// Members are those that are not Weir's, for people.
+	Members []string
 }
 
-// mostAddresses is how many addresses a sentence has.
-const mostAddresses = 5
+// Emptying is a pool that keeps its load balancer until its network interfaces have left: Azure does
+// not delete one with members. Or it is a shared pool of the other kind of members than it is to be.
+type Emptying struct {
+	Pool lb.PoolID
+	// Interfaces is how many of Weir's are in it yet.
+	Interfaces int
+	// Interim is the name of the pool that stands in for one of the other kind, and Rules how many rules
+	// send flows to the old one yet; nothing leaves it before they have gone.
+	Interim string
+	Rules   int
+	// Joined is whether it is to hold network interfaces then.
+	Joined bool
+}
+
+// Becomes says from what a pool of the other kind goes to what.
+func (e Emptying) Becomes() (from, to string) {
+	if from, to = "network interfaces", "addresses"; e.Joined {
+		return to, from
+	}
+	return from, to
+}
+
+// String says what is waited for.
+func (e Emptying) String() string {
+	interfaces := fmt.Sprintf("its %d network interfaces have", e.Interfaces)
+	switch e.Interfaces {
+	case 0: // a scale set may name the pool yet, or a machine that is on its way
+		interfaces = "its network interfaces have"
+	case 1:
+		interfaces = "its network interface has"
+	}
+	if e.Interim != "" {
+		from, to := e.Becomes()
+		return fmt.Sprintf("backend pool %s of load balancer %s goes from %s to %s; until it is filled again, flows go by backend pool %s",
+			e.Pool.Name, e.Pool.LoadBalancer.Name, from, to, e.Interim)
+	}
+	return fmt.Sprintf("load balancer %s is deleted when %s left backend pool %s", e.Pool.LoadBalancer.Name, interfaces, e.Pool.Name)
+}
+
+// mostMembers is how many members a sentence has.
+const mostMembers = 5
 
 // String says what stays and why, and what to do about it.
 func (k Kept) String() string {
-	var names []string
-	for _, ip := range k.Addresses[:min(len(k.Addresses), mostAddresses)] {
-		names = append(names, ip.String())
-	}
-	text, verb := strings.Join(names, ", "), "is"
-	if more := len(k.Addresses) - mostAddresses; more > 0 {
+	text, verb := strings.Join(k.Members[:min(len(k.Members), mostMembers)], ", "), "is"
+	if more := len(k.Members) - mostMembers; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if len(k.Addresses) > 1 {
+	if len(k.Members) > 1 {
 		verb = "are"
 	}
 	what := "backend pool " + k.Pool.Name + " of load balancer " + k.Pool.LoadBalancer.Name
+	if k.Converting {
+		what += " does not go from one kind of members to the other, and stays as it is, for "
+		if k.Why != "" {
+			return what + k.Why
+		}
+		return what + text + " in it " + verb + " somebody else's. Whoever put that there has to take it out"
+	}
 	if k.Owner == "" {
 		what = "load balancer " + k.Pool.LoadBalancer.Name + " with its backend pool " + k.Pool.Name
 	}
@@ -51,7 +95,7 @@ func (k Kept) String() string {
 func (p *Plan) let(in Input, s Share, had []string) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		name := is.ID.Name
-		if !contains(s.OwnPools, name) || contains(poolNames(s.Pools), name) || poolInUse(p.Next, is) {
+		if !contains(s.OwnPools, name) || contains(in.SharedPools, name) || contains(poolNames(s.Pools), name) || poolInUse(p.Next, is) {
 			return false
 		}
 		its := contains(had, name) || contains(s.MadePools, name) || len(is.Addresses) == 0
@@ -64,20 +108,36 @@ func (p *Plan) let(in Input, s Share, had []string) {
 	})
 }
 
-// keepsBalancer reports whether a load balancer on which nothing else is left stays, for
-// others have put addresses into its shared pools.
+// retire takes out the shared pools in whose place another one is, once no rule refers to them. What
+// others have put into one keeps it, as do network interfaces.
+func (p *Plan) retire(in Input) {
+	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
+		return contains(in.Retired, is.ID.Name) && !poolInUse(p.Next, is) && len(in.Foreign[strings.ToLower(is.ID.Name)]) == 0
+	})
+}
+
+// keepsBalancer reports whether a load balancer on which nothing else is left stays: others have put
+// something into its shared pools, or Weir's own has not left them yet.
 func (p *Plan) keepsBalancer(in Input) bool {
 	keeps := false
 	for _, is := range p.Next.Pools {
-		if foreign := in.Foreign[strings.ToLower(is.ID.Name)]; len(foreign) > 0 && contains(in.SharedPools, is.ID.Name) {
+		if !contains(in.SharedPools, is.ID.Name) {
+			continue
+		}
+		name := strings.ToLower(is.ID.Name)
+		if foreign := in.Foreign[name]; len(foreign) > 0 {
 			p.keep(in, "", is.ID.Name, foreign)
+			keeps = true
+		}
+		if n, empties := in.Emptying[name]; empties {
+			p.Emptying = append(p.Emptying, Emptying{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: is.ID.Name}, Interfaces: n})
 			keeps = true
 		}
 	}
 	return keeps
 }
 
-func (p *Plan) keep(in Input, owner, name string, foreign []netip.Addr) {
+func (p *Plan) keep(in Input, owner, name string, foreign []string) {
 	id := lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}
-	p.Kept = append(p.Kept, Kept{Pool: id, Owner: owner, Addresses: foreign})
+	p.Kept = append(p.Kept, Kept{Pool: id, Owner: owner, Members: foreign})
 }

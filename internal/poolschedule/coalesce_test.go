@@ -7,7 +7,7 @@ import "testing"
 // A change that speaks for the same Service stands for the fill, and hurries all the same.
 func TestAFillCoalesces(t *testing.T) {
 	op := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, QueuedAt: seconds(0)}
-	all := Coalesce([]Operation{op}, op.AsFill(seconds(1)))
+	all := Coalesce([]Operation{op}, op.Subject().AsFill(seconds(1)))
 	if len(all) != 1 || !all[0].New || !all[0].QueuedAt.Equal(seconds(0)) || !all[0].ChangedAt.Equal(seconds(1)) {
 		t.Errorf("%+v", all)
 	}
@@ -32,5 +32,16 @@ func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
 	retried.RetryCount = 1
 	if got = Coalesce([]Operation{retried}, back); len(got) != 2 {
 		t.Errorf("one that has consumed a retry keeps its counter: %+v", got)
+	}
+}
+
+// How many changes wait is known, whatever stands for them.
+func TestChangesAreCounted(t *testing.T) {
+	nobodys := Operation{Ref: Ref{Name: "web"}, Pool: web, QueuedAt: seconds(0)}
+	one, other := nobodys, nobodys
+	one.Service, other.Service = ServiceName{Name: "web"}, ServiceName{Name: "other"}
+	all := Coalesce(nil, nobodys, nobodys, one, one, other)
+	if g := Summarize("p", all, History{}); len(all) != 2 || g.Changed() != 5 {
+		t.Errorf("%d operations stand for %d changes", len(all), g.Changed())
 	}
 }

@@ -8,6 +8,7 @@
 //	coalesce.go   which operations one that waits stands for
 //	history.go    what a lane remembers of a pool, and what an attempt changes in that
 //	due.go        when the operations of a pool may be attempted
+//	company.go    how long looks wait for each other
 //	order.go      which pool goes next: claim
 //	stake.go      what a change is about, for the order among pools
 //	batch.go      which pools are written together

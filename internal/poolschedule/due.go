@@ -24,9 +24,11 @@ type Group struct {
 	Later bool
 	fresh bool
 	Retry bool
-	// Spacing is how long after the beginning of the pool's last write the next may begin, by
-	// what is left of Azure's quotas; never more than the interval. Zero is no time at all.
-	Spacing time.Duration
+	// Hold is how long a change of a pool that was written within the interval waits for others of
+	// the pool, by what is left of Azure's quotas. Zero is no time at all.
+	Hold time.Duration
+	// changed counts the changes of the membership that wait.
+	changed int
 	// stake is what its change of the membership is about, as far as that is known.
 	stake Stake
 	// fills is true if the pool has just been made, and has to be filled.
@@ -43,6 +45,9 @@ type Group struct {
 	// ready is when the group may be attempted, once admission has looked.
 	ready time.Time
 }
+
+// Changed counts its changes of the membership that wait, and have not failed.
+func (g Group) Changed() int { return g.changed }
 
 // Pool is whose group it is.
 func (g Group) Pool() lb.PoolKey { return g.pool }
@@ -63,6 +68,7 @@ func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 			g.Admin = &admin
 			continue
 		case op.fresh():
+			g.changed += 1 + op.absorbed
 			g.fresh, g.fills = true, g.fills || op.New && h.GaveUp == "" && !h.Apart // one that fails keeps its pace
 		default:
 			g.Retry = true
@@ -154,7 +160,7 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 	if g.history.LastChange.IsZero() {
 		return time.Time{}
 	}
-	return g.history.LastChange.Add(min(g.Spacing, interval))
+	return Earlier(g.history.LastChange.Add(interval), g.firstQueued.Add(g.Hold))
 }
 
 // Contends reports whether the pool has a change that its pace may hold up at a time.

@@ -25,9 +25,13 @@ func TestReadyAt(t *testing.T) {
 		{"a fresh change waits for company, once",
 			[]Operation{{QueuedAt: seconds(0)}, {QueuedAt: seconds(0.2)}}, History{}, seconds(0.25)},
 		{"one of a busy pool waits for its pace",
-			[]Operation{{QueuedAt: seconds(1)}}, History{LastChange: seconds(0)}, seconds(12)},
-		{"that has waited for it already",
-			[]Operation{{QueuedAt: seconds(20)}}, History{LastChange: seconds(0)}, seconds(20.25)},
+			[]Operation{{QueuedAt: seconds(1)}}, History{LastChange: seconds(0)}, seconds(13)},
+		{"from the first of those that wait",
+			[]Operation{{QueuedAt: seconds(20)}, {QueuedAt: seconds(10)}}, History{LastChange: seconds(0)}, seconds(22)},
+		{"until an interval is over",
+			[]Operation{{QueuedAt: seconds(25)}}, History{LastChange: seconds(0)}, seconds(30)},
+		{"and no longer",
+			[]Operation{{QueuedAt: seconds(40)}}, History{LastChange: seconds(0)}, seconds(40.25)},
 		{"a retry waits one interval from the attempt before it",
 			[]Operation{{QueuedAt: seconds(0), RetryCount: 1}}, History{LastAttempt: seconds(4)}, seconds(34)},
 		{"Retry-After delays it further",
@@ -44,7 +48,7 @@ func TestReadyAt(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := Summarize("p", tt.ops, tt.h)
-			g.Spacing = 12 * time.Second
+			g.Hold = 12 * time.Second
 			if got := g.ReadyAt(interval); !got.Equal(tt.want) {
 				t.Errorf("got +%s, want +%s", got.Sub(start), tt.want.Sub(start))
 			}
@@ -52,9 +56,9 @@ func TestReadyAt(t *testing.T) {
 	}
 }
 
-// Whatever its spacing, a pool waits for no longer than an interval.
+// Whatever it is held for, a pool waits for no longer than an interval.
 func TestAPaceIsBoundedByTheInterval(t *testing.T) {
-	g := Group{fresh: true, firstQueued: seconds(1), Spacing: time.Hour, history: History{LastChange: seconds(0)}}
+	g := Group{fresh: true, firstQueued: seconds(1), Hold: time.Hour, history: History{LastChange: seconds(0)}}
 	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
 		t.Errorf("it may be written at +%s", got.Sub(start))
 	}

@@ -19,7 +19,12 @@ type History struct {
 	// HoldUntil is set while something of our own was not ready.
 	HoldUntil time.Time
 	Postponed int
-	Writes    poolwrite.Memory
+	// HandedAt is when the members were handed over that others write: as long as HoldUntil waits
+	// for these, a word of them ends it, or a change. It is zero if none are.
+	HandedAt time.Time
+	// Brought is the fingerprint of what was handed over last; zero if nothing was.
+	Brought uint64
+	Writes  poolwrite.Memory
 	// Trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
 	// so; zero if neither.
 	Trouble time.Time
@@ -58,7 +63,7 @@ func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, s
 		}
 		h.Apart, refused = true, h.Apart
 	}
-	h.Postponed, h.HoldUntil, h.Unread = 0, time.Time{}, false
+	h.Postponed, h.HoldUntil, h.HandedAt, h.Unread = 0, time.Time{}, time.Time{}, false
 	if by.Member {
 		h.LastAttempt = start
 	}
@@ -69,4 +74,27 @@ func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, s
 		h.LastChange = start
 	}
 	return h, refused
+}
+
+// handedGap is how long after members were handed over the pool is attempted again at the earliest:
+// machines that are done one after the other share an attempt.
+const handedGap = time.Second
+
+// Hands has a pool left alone while others write its members; for is zero where nobody will say that
+// they are done.
+func (h History) Hands(now time.Time, wait time.Duration) History {
+	if wait > 0 {
+		h.Postponed, h.HoldUntil, h.HandedAt = 0, now.Add(wait), now
+	}
+	return h
+}
+
+// Wake ends such a wait, and reports whether there was one.
+func (h History) Wake() (next History, woken bool) {
+	at := h.HandedAt.Add(handedGap)
+	if h.HandedAt.IsZero() || !h.HoldUntil.After(at) {
+		return h, false
+	}
+	h.HoldUntil = at
+	return h, true
 }

@@ -62,6 +62,8 @@ type Operation struct {
 	againAt time.Time
 	// Carried is true while an attempt takes the operation along that it is not due for.
 	Carried bool
+	// absorbed counts the later changes that it stands for, too.
+	absorbed int
 	// QueuedAt is when the operation, or the first it stands for, was added.
 	QueuedAt time.Time
 }
@@ -75,9 +77,19 @@ func (o Operation) Member() bool { return !o.Admin }
 // Looks reports whether no change is known to stand behind the operation.
 func (o Operation) Looks() bool { return o.Drift || o.ChangedAt.IsZero() }
 
-// AsDrift returns the look for drift on behalf of the operation.
-func (o Operation) AsDrift(now time.Time) Operation {
-	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, Drift: true, QueuedAt: now}
+// Subject is whom operations of a pool are for: what is kept of the newest one.
+type Subject struct {
+	Ref     Ref
+	Pool    lb.PoolID
+	Service ServiceName
+}
+
+// Subject returns whom the operation is for.
+func (o Operation) Subject() Subject { return Subject{o.Ref, o.Pool, o.Service} }
+
+// AsDrift returns the look for drift on behalf of the subject.
+func (s Subject) AsDrift(now time.Time) Operation {
+	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, Drift: true, QueuedAt: now}
 }
 
 // covers reports whether an operation of the same pool already says what p says:
@@ -108,7 +120,7 @@ type Told struct {
 }
 
 // AsFill returns the operation that fills the pool, which has lost its members, on behalf of
-// this one.
-func (o Operation) AsFill(now time.Time) Operation {
-	return Operation{Ref: o.Ref, Pool: o.Pool, Service: o.Service, ChangedAt: now, New: true, QueuedAt: now}
+// the subject.
+func (s Subject) AsFill(now time.Time) Operation {
+	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, ChangedAt: now, New: true, QueuedAt: now}
 }

@@ -88,14 +88,15 @@ type Verdict struct {
 // operation, the first look of a process that had only admin states to write. An error that a
 // change was given up for is not told again by a look for drift.
 //
-// The membership of a pool of network interfaces is refused, whatever became of its admin states.
-func Settle(outcome poolwrite.Outcome, interfaces bool, retryAt time.Time, ops []Operation, maxRetries int, past Past) Verdict {
+// ofMembers is what became of the membership where the outcome speaks of admin states alone: that of a
+// pool of network interfaces is another matter. It is empty everywhere else.
+func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past Past) Verdict {
 	v := Verdict{Told: map[Word][]ServiceName{}}
 	var gaveUp []ServiceName // on behalf of looks
 	for _, op := range ops {
 		outcome := outcome
-		if interfaces && !op.Admin && outcome != poolwrite.Postponed {
-			outcome = poolwrite.Refused
+		if ofMembers != "" && !op.Admin && outcome != poolwrite.Postponed {
+			outcome = ofMembers
 		}
 		d, looks := past.decide(outcome, op, maxRetries), op.Looks() && !op.Admin
 		if op.Admin {

@@ -72,7 +72,7 @@ func TestSettle(t *testing.T) {
 				ops = append(ops, op)
 				last[op.Service] = tt.last
 			}
-			v := Settle(tt.outcome, false, time.Time{}, ops, maxRetries, Past{Told: last})
+			v := Settle(tt.outcome, "", time.Time{}, ops, maxRetries, Past{Told: last})
 			if got := spellVerdict(v); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -111,12 +111,12 @@ func spellVerdict(v Verdict) string {
 
 func TestSettleParksByRetryAfter(t *testing.T) {
 	until := seconds(90)
-	v := Settle(poolwrite.Retriable, false, until, []Operation{{}}, 3, Past{})
+	v := Settle(poolwrite.Retriable, "", until, []Operation{{}}, 3, Past{})
 	if !v.Requeue[0].NextEligibleAt.Equal(until) {
 		t.Errorf("parked until %s, want %s", v.Requeue[0].NextEligibleAt, until)
 	}
 	// The next failure without a Retry-After is no longer parked.
-	if v = Settle(poolwrite.Retriable, false, time.Time{}, v.Requeue, 3, Past{}); !v.Requeue[0].NextEligibleAt.IsZero() {
+	if v = Settle(poolwrite.Retriable, "", time.Time{}, v.Requeue, 3, Past{}); !v.Requeue[0].NextEligibleAt.IsZero() {
 		t.Errorf("still parked until %s", v.Requeue[0].NextEligibleAt)
 	}
 }
@@ -135,7 +135,7 @@ func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 	change := Operation{Service: web, ChangedAt: time.Now(), RetryCount: 1}
 	for retryCount, want := range map[int]Word{1: WordRetrying, 3: WordFailed} {
 		change.RetryCount = retryCount
-		v := Settle(poolwrite.Retriable, false, time.Time{}, []Operation{change, {Service: web}}, 3, Past{GaveUp: true})
+		v := Settle(poolwrite.Retriable, "", time.Time{}, []Operation{change, {Service: web}}, 3, Past{GaveUp: true})
 		if len(v.Told) != 1 || len(v.Told[want]) != 1 {
 			t.Errorf("with %d of 3 retries used: told %v, want %s alone", retryCount, v.Told, want)
 		}
@@ -160,7 +160,7 @@ func TestAfterARestartAdminStatesAreNoWordOfThePool(t *testing.T) {
 		{"a look for drift", Operation{Drift: true}, true, wordNone, WordUpdated},
 	} {
 		tt.op.Service = ServiceName{"shop", "web"}
-		v := Settle(poolwrite.Written, false, time.Time{}, []Operation{tt.op}, 3, Past{States: tt.states, Told: map[ServiceName]Word{tt.op.Service: tt.last}})
+		v := Settle(poolwrite.Written, "", time.Time{}, []Operation{tt.op}, 3, Past{States: tt.states, Told: map[ServiceName]Word{tt.op.Service: tt.last}})
 		if told := len(v.Told[tt.want]) == 1; told != (tt.want != wordNone) || tt.want == wordNone && len(v.Told) > 0 {
 			t.Errorf("%s: told %v, want %q", tt.about, v.Told, tt.want)
 		}

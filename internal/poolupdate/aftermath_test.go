@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolattempt"
 )
 
 // A write that Azure called one of interfaces, after a gateway had lost it once, may land yet.
@@ -16,7 +17,7 @@ func TestALostWriteOfAnInterfaceMemberStaysOpen(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
 		w.beforePut(func() error {
-			return fault.Classify(fault.Answer{Status: 400, Codes: []string{codeInterfaceMember}, MayLand: true}, errors.New("x"))
+			return fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}, MayLand: true}, errors.New("x"))
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(debounce + 5*time.Second)
@@ -74,7 +75,7 @@ func TestALostWriteOfAnInterfaceMemberThatLandsIsMended(t *testing.T) {
 		w.wait(10 * time.Second)
 		etag := w.pools[web.Key()].Etag
 		w.beforePut(func() error {
-			return fault.Classify(fault.Answer{Status: 400, Codes: []string{codeInterfaceMember}, MayLand: true}, errors.New("x"))
+			return fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}, MayLand: true}, errors.New("x"))
 		})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(5 * time.Second)

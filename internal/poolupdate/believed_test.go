@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -80,7 +81,7 @@ func TestAnEchoKeepsTheLaneForSomeIntervalsAtMost(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(2 * time.Second)
 		w.change(api, "n1=10.0.0.1")
-		w.wait((echoPatience + 1) * w.lanes.cfg.Interval)
+		w.wait((poolattempt.EchoPatience + 1) * w.lanes.cfg.Interval)
 		if n := len(w.pools[api.Key()].Addresses); n != 2 {
 			t.Errorf("the other pool still has %d addresses", n)
 		}

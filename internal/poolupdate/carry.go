@@ -84,7 +84,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 		isNew := p.Etag == ""
 		switch {
 		case p.Provisioning == lb.Updating: // what it shows may be taken back
-		case !l.brings(p):
+		case !l.brings(p), isNew && l.byMachine(p):
 			if isNew {
 				c.pools[i] = empty(p)
 				c.made = append(c.made, l.key(p))
@@ -106,7 +106,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 // have taken their time.
 func (c *carried) unneeded(pools []lb.Pool) {
 	c.parcels = slices.DeleteFunc(c.parcels, func(p parcel) bool {
-		if len(c.lane.relevant(slices.Clone(p.ops))) > 0 {
+		if len(c.lane.cfg.relevant(slices.Clone(p.ops))) > 0 {
 			return false
 		}
 		i := slices.IndexFunc(pools, func(is lb.Pool) bool { return c.lane.key(is) == p.taken.pool })
@@ -123,13 +123,13 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 	if !ok {
 		return parcel{}, false
 	}
-	ops := l.relevant(t.ops)
+	ops := l.cfg.relevant(t.ops)
 	if len(ops) == 0 {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return parcel{}, false
 	}
-	r := l.cfg.begin(t.history)
-	write, err := l.cfg.prepare(ctx, ops[0].Ref, observed, false, &r)
+	r := l.cfg.attempts().Begin(t.history)
+	write, err := l.cfg.attempts().Prepare(ctx, ops[0].Ref, observed, false, &r)
 	if err != nil || observed.Etag != "" && !l.bringsStates(r.Todo) {
 		l.queue.back(t, ops)
 		return parcel{}, false
@@ -225,7 +225,7 @@ func (p *parcel) shows(shown lb.Pool) {
 // that was given nothing new needs none of this: the write would leave it as it is. Nor
 // does one that did not exist: what it may come to hold is in the ledger.
 func (c *carried) back(p parcel, mayLand bool) {
-	ops := c.lane.relevant(p.ops)
+	ops := c.lane.cfg.relevant(p.ops)
 	if mayLand && p.r.Outcome == poolwrite.Written {
 		c.lane.queue.suspect(p.taken, p.r.Todo.Next.Etag)
 	}

@@ -156,7 +156,7 @@ func (w *world) standing(id lb.PoolID) waiting {
 	defer q.mu.Unlock()
 	s := *q.pools[id.Key()]
 	s.ops = slices.Clone(s.ops)
-	s.announced, s.oldest = Waiting{}, time.Time{}
+	s.announced, s.oldest = nil, time.Time{}
 	return s
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
@@ -19,24 +20,30 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Drift
 	h.Writes.Keep(&r, now)
-	if h.Owed && r.Directed() {
+	done := r.Directed() && r.Handed == nil
+	if h.Owed && done {
 		r.Outcome, r.Members = poolwrite.Written, true
 	}
-	h.Owed = h.Owed && !r.Directed()
+	h.Owed = (h.Owed || r.Brought && r.Members) && !done
 	cause := poolschedule.CauseOf(ops, r.Settled())
 	outcome, told := r.Reported(id)
-	h, refused := h.Remember(outcome, r.Fault, cause, start, now, l.cfg.Interval)
+	h, refused := h.Remember(outcome, told, cause, start, now, l.cfg.Interval)
+	h = handed(h, r, now)
+	if h.Brought != 0 && (r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused) { // no machine can join it
+		l.cfg.Members.Forget(id)
+		h.Brought = 0
+	}
 	if refused { // it is what the write was refused for
 		l.wholeAfter = time.Time{}
 	}
 
 	var retryAt time.Time
-	if r.Fault != nil {
-		retryAt = r.Fault.RetryAt
+	if told != nil {
+		retryAt = told.RetryAt
 	}
 	h.NotBefore = poolschedule.Later(h.NotBefore, retryAt) // whatever becomes of the change
 	changedAt := poolschedule.OldestChange(ops)
-	ops = l.relevant(ops)
+	ops = l.cfg.relevant(ops)
 	if !r.Directed() && ctx.Err() != nil {
 		return // stopped since the answer came: as quiet as one that was stopped before
 	}
@@ -45,19 +52,19 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
-	v := poolschedule.Settle(r.Outcome, r.Interfaces, retryAt, ops, l.cfg.MaxRetries, poolschedule.Past{
-		Told: t.told, GaveUp: h.GaveUp != "", Again: poolwrite.ErrorName(r.Fault) == h.GaveUp, States: !r.Members, Now: now, Longest: l.cfg.Interval,
+	v := poolschedule.Settle(r.Outcome, r.OfMembers(), retryAt, ops, l.cfg.MaxRetries, poolschedule.Past{
+		Told: t.told, GaveUp: h.GaveUp != "", Again: poolwrite.ErrorName(told) == h.GaveUp, States: !r.Members, Now: now, Longest: l.cfg.Interval,
 	})
 	requeued := slices.ContainsFunc(v.Requeue, poolschedule.Operation.Member)
 	if !requeued && (cause.Member || r.Settled()) {
-		h.GaveUp = r.GaveUpOn()
+		h.GaveUp = poolwrite.GaveUpOn(outcome, told)
 	}
 	h.Trouble = poolschedule.TroubleSince(h.Trouble, outcome, h.GaveUp != "" || r.Open, drift, now)
 	downed, restored := h.Writes.Learn(r, drift)
 	next, record := poolschedule.Summarize(t.pool, v.Requeue, h), r.Ours()
-	l.log(ctx, ref, id, r)
+	l.cfg.log(ctx, ref, id, r, told, !t.history.HandedAt.IsZero())
 	l.cfg.Reporter.Report(ctx, Report{
-		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Interfaces && r.Directed(),
+		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Directed() && !r.Settled(),
 		Retrying: v.Told[poolschedule.WordRetrying], Failed: v.Told[poolschedule.WordFailed], Updated: v.Told[poolschedule.WordUpdated], GivenUpFor: h.GaveUp,
 		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
 		AdminRetryAt: next.AdminRetryAt(), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
@@ -79,25 +86,27 @@ func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) ti
 	return poolschedule.Later(at, h.NotBefore)
 }
 
-// relevant drops the operations that have nobody left to serve.
-func (l *lane) relevant(ops []poolschedule.Operation) []poolschedule.Operation {
-	return slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return !l.cfg.Cluster.Relevant(op) })
-}
-
-func (l *lane) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result) {
+// log says what became of an attempt; again is true if the one before waited for machines, too.
+func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result, told *fault.Fault, again bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
 		attrs = append(attrs, "desired", len(r.Wanted), "observed", r.Observed)
 	}
 	switch {
-	case r.Fault != nil:
-		l.cfg.Log.WarnContext(ctx, "pool not level", append(attrs, "code", r.Fault.Code, "err", r.Fault.Error())...)
+	case r.Handed != nil && r.Handed.Outcome == poolwrite.Postponed:
+		level := slog.LevelInfo
+		if again {
+			level = slog.LevelDebug
+		}
+		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", told.Error())...)
+	case r.Handed != nil, r.Fault != nil:
+		c.Log.WarnContext(ctx, "pool not level", append(attrs, "code", told.Code, "err", told.Error())...)
 	case r.Open:
-		l.cfg.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
+		c.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
 	case r.Outcome == poolwrite.Written:
-		l.cfg.Log.InfoContext(ctx, "pool written", attrs...)
+		c.Log.InfoContext(ctx, "pool written", attrs...)
 	default:
-		l.cfg.Log.Log(ctx, slog.LevelDebug, "pool level", attrs...)
+		c.Log.Log(ctx, slog.LevelDebug, "pool level", attrs...)
 	}
 }

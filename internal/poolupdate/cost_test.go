@@ -5,6 +5,7 @@ package poolupdate
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -57,11 +58,12 @@ func asksAbout(t *testing.T, pools int) time.Duration {
 		}
 	}
 	now = now.Add(time.Second)
+	next := poolID("kubernetes", "web-0").Key()
 	best := time.Hour
 	for range 5 {
 		begun := time.Now()
 		for range 100 {
-			if due, _ := l.together(now); len(due) > 0 {
+			if due, _ := l.together(now, next); len(due) > 0 {
 				t.Fatalf("%q are written together", due)
 			}
 		}
@@ -80,5 +82,30 @@ func BenchmarkAChange(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// What a lane remembers of a level pool is bounded, the name of the pool included.
+func TestWhatIsRememberedOfALevelPoolIsSmall(t *testing.T) {
+	const pools, most = 1000, 1200
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	q, now := newQueue(time.Minute, interval), time.Now()
+	before := inUse()
+	for i := range pools {
+		id := poolID("kubernetes", fmt.Sprint("web-", i))
+		service := poolschedule.ServiceName{Name: id.Name}
+		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: service, ChangedAt: now})
+		q.behind(id.Key()) // people are told that it waits
+		took := q.take(id.Key(), now, interval)
+		q.done(took, nil, took.history, new(uint64), map[poolschedule.Word][]poolschedule.ServiceName{poolschedule.WordUpdated: {service}})
+	}
+	each := (inUse() - before) / pools
+	if t.Logf("%d bytes", each); each > most || len(q.pools) != pools {
+		t.Errorf("%d bytes are kept of each of %d pools, want %d at most", each, len(q.pools), most)
 	}
 }

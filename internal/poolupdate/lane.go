@@ -8,10 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/verdicts"
+	"weir.dev/weir/internal/wholewrite"
 )
 
 // lane is the one path by which a load balancer's pools are written: one goroutine,
@@ -34,15 +37,48 @@ type lane struct {
 	verdicts *verdicts.Verdicts
 }
 
+// attempts is what an attempt takes of it.
+func (c *Config) attempts() *poolattempt.Config {
+	return &poolattempt.Config{
+		Interval: c.Interval, AdminState: c.AdminState, Behaviour: c.Behaviour, Azure: c.Azure, Whole: c.Whole,
+		Cluster: c.Cluster, Ledger: c.Ledger, Members: c.Members, Log: c.Log,
+	}
+}
+
 // errEnded says that the lane is no more; there may be a new one.
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
-	q := newQueue(cfg.DriftPeriod, cfg.Interval)
-	q.spacings = func(now time.Time, pools []lb.PoolKey) map[lb.PoolKey]time.Duration {
-		return cfg.Writes.Spacings(id.SubscriptionID, pools, now)
+	l := &lane{id: id, cfg: cfg, verdicts: verdicts, queue: newQueue(cfg.DriftPeriod, cfg.Interval), slot: make(chan struct{}, 1), ended: make(chan struct{})}
+	l.queue.holds = func(groups []*poolschedule.Group, now time.Time) { hold(l, groups, now) }
+	return l
+}
+
+// paced is whose changes count for the pace of a pool: its own, or those of the load balancer where one
+// write brings all of its pools what they want.
+func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
+	if l.cfg.Whole != nil && l.cfg.WholeWrites != wholewrite.Never && l.verdicts.Answer(l.id.SubscriptionID, wholewrite.Addresses, now) == behaviour.Taken {
+		return lb.PoolID{LoadBalancer: l.id}
 	}
-	return &lane{id: id, cfg: cfg, verdicts: verdicts, queue: q, slot: make(chan struct{}, 1), ended: make(chan struct{})}
+	return pool
+}
+
+// hold sets how long the changes of some pools wait for others, of the pool or of the load balancer.
+func hold(l *lane, groups []*poolschedule.Group, now time.Time) {
+	all, changed := lb.PoolID{LoadBalancer: l.id}.Key(), 0
+	together := paced(l, lb.PoolID{LoadBalancer: l.id, Name: "any"}, now).Name == ""
+	keys := []lb.PoolKey{all}
+	for _, g := range groups {
+		keys, changed = append(keys, g.Pool()), changed+g.Changed()
+	}
+	spacings := l.cfg.Writes.Spacings(l.id.SubscriptionID, keys, now)
+	for _, g := range groups {
+		if together {
+			g.Hold = spacings[all].Hold(changed)
+		} else {
+			g.Hold = spacings[g.Pool()].Hold(g.Changed())
+		}
+	}
 }
 
 // lock takes the lane, or returns errEnded or the context's error. Whoever is stopping does
@@ -165,8 +201,10 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 	}
 	if due := l.looks(time.Now()); slices.Contains(due, pool) {
 		l.lookTogether(ctx, due)
-	} else if due, may := l.together(time.Now()); len(due) > 0 {
+	} else if due, may := l.together(time.Now(), pool); len(due) > 0 {
 		l.whole(ctx, due, may, valid)
+	} else if due, leave := l.inTurn(time.Now(), pool); len(due) > 0 {
+		l.pipelined(ctx, pool, due, leave, valid)
 	} else {
 		l.pass(ctx, pool, valid)
 	}
@@ -179,7 +217,7 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
 	t := l.queue.take(pool, start, l.cfg.Interval)
 	l.tell(obstacle{cause: CauseBehind}, start) // the others
-	ops := l.relevant(t.ops)
+	ops := l.cfg.relevant(t.ops)
 	if len(ops) == 0 {
 		l.queue.done(t, nil, t.history, nil, nil)
 		return
@@ -188,8 +226,8 @@ func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 		l.queue.back(t, ops)
 		return
 	}
-	needed := func() bool { return len(l.relevant(slices.Clone(ops))) > 0 }
-	r := l.cfg.attempt(ctx, try{ops[0].Ref, ops[0].Pool, valid, needed}, t.history)
+	needed := func() bool { return l.cfg.needed(ops) }
+	r := l.cfg.attempts().Attempt(ctx, poolattempt.Try{Ref: ops[0].Ref, Pool: ops[0].Pool, Valid: valid, Needed: needed}, t.history)
 	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, t, ops, r, start)
 	}

@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/verdicts"
 	"weir.dev/weir/internal/wholewrite"
@@ -40,14 +41,20 @@ type Config struct {
 	Behaviour behaviour.Behaviour
 	// Whole writes load balancers with all their pools, where several pools are due and
 	// WholeWrites lets it; nil is never.
-	Whole       Balancers
+	Whole       poolattempt.Balancers
 	WholeWrites wholewrite.Setting
+	// Pipeline writes pools without waiting for the end of each, where several are due and Pipelined
+	// lets it; nil is never. It needs Whole.
+	Pipeline  Pipeline
+	Pipelined wholewrite.Setting
 	// Verdicts keeps what is found out about that, with the Version of Weir that did; nil is
 	// until the process ends.
 	Verdicts verdicts.Store
 	Version  string
 	Cluster  Cluster
-	Ledger   Ledger
+	Ledger   poolattempt.Ledger
+	// Members writes the members of pools of network interfaces; nil leaves these as they are.
+	Members Members
 	// Lease keeps other controllers away during a pass; nil is none.
 	Lease    Lease
 	Reporter Reporter
@@ -76,9 +83,17 @@ func New(cfg Config) *Lanes {
 	}
 	ls := &Lanes{cfg: cfg, lanes: map[lb.LoadBalancerKey]*lane{}}
 	ls.verdicts = verdicts.New(verdicts.Config{
-		Setting: cfg.WholeWrites, Probed: cfg.Behaviour, Store: cfg.Verdicts, Version: cfg.Version, Interval: cfg.Interval, Log: cfg.Log,
+		Setting: cfg.WholeWrites, Pipelined: pipelined(cfg), Probed: cfg.Behaviour, Store: cfg.Verdicts, Version: cfg.Version, Interval: cfg.Interval, Log: cfg.Log,
 	})
 	return ls
+}
+
+// pipelined is what is to be known of writes that overlap: nothing where none are made.
+func pipelined(cfg Config) wholewrite.Setting {
+	if cfg.Pipeline == nil {
+		return wholewrite.Never
+	}
+	return cfg.Pipelined
 }
 
 // Run works until the context is done, and returns when no attempt is under way
@@ -109,7 +124,7 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 		l := ls.lane(op.Pool.LoadBalancer)
 		of[l] = append(of[l], op)
 		if !op.Admin && !op.Looks() {
-			ls.cfg.Writes.Changed(op.Pool, now)
+			ls.cfg.Writes.Changed(paced(l, op.Pool, now), now)
 		}
 		if l.busy() {
 			behind = append(behind, op.Pool)
@@ -160,9 +175,13 @@ func (ls *Lanes) Resume() {
 }
 
 // Drop takes out what waits for a BackendPool. What Azure asked for is remembered.
+// No machine becomes a member of its pool any more, or is taken out of it.
 func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
 		l.queue.remove(func(op poolschedule.Operation) bool { return op.Ref == ref })
+		for _, pool := range letGo(l.queue, ref) {
+			ls.cfg.Members.Forget(pool)
+		}
 	}
 }
 
@@ -173,6 +192,9 @@ func (ls *Lanes) Forget(pool lb.PoolID) {
 	l := ls.lanes[pool.LoadBalancer.Key()]
 	ls.mu.Unlock()
 	ls.cfg.Writes.Forget(pool)
+	if ls.cfg.Members != nil {
+		ls.cfg.Members.Forget(pool)
+	}
 	if l != nil {
 		l.queue.forget(pool.Key())
 		ls.reap(l)

@@ -13,33 +13,9 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// How long a look that nobody waits for waits for others of its load balancer, so that one read
-// serves them all: until none has come for quietGap, and for quietMost at most. A process that starts
-// meets its pools one after the other.
-const (
-	quietGap  = time.Second
-	quietMost = 10 * time.Second
-)
-
-// company is when operations that nobody waits for began to come one after the other, and when the
-// last one came.
-type company struct{ since, last time.Time }
-
-// joins notes that one comes.
-func (c *company) joins(now time.Time) {
-	if now.Sub(c.last) > quietGap {
-		c.since = now
-	}
-	c.last = now
-}
-
-// until is until when they wait for each other.
-func (c company) until() time.Time {
-	if c.last.Equal(c.since) {
-		return time.Time{} // all came at once
-	}
-	return poolschedule.Earlier(c.last.Add(quietGap), c.since.Add(quietMost))
-}
+// lookPatience bounds a read that serves several pools: one that nobody answers keeps their lane no
+// longer, and each is read by itself then. It is a little more than the minute of an Azure that is slow.
+const lookPatience = 75 * time.Second
 
 // settlesFor is how long what a look has found is settled while something else is due: each status that
 // says something new is a request to the API server. The rest is read again.
@@ -53,22 +29,22 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
 	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
-	b, err := l.cfg.Whole.GetLoadBalancer(within, l.id)
+	b, err := l.cfg.readAll(within, l.id)
 	if err != nil {
 		b = lb.LoadBalancer{} // it shows none
 	}
 	index, read := l.index(b), time.Now()
 	for i, p := range parcels {
-		if time.Since(read) > settlesFor && len(l.waitedFor(time.Now())) > 0 {
+		if time.Since(read) > settlesFor && len(l.those(poolschedule.WaitedFor, time.Now())) > 0 {
 			for _, p := range parcels[i:] {
 				l.queue.back(p.taken, p.ops)
 			}
 			return
 		}
 		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // then its pools may want none
-			l.queue.wait(p.taken, f.RetryAt)
+			l.queue.wait(p.taken, f.RetryAt, time.Time{})
 		}
-		if at, there := index[p.taken.pool]; there && l.isLevel(&p, b.Pools[at]) {
+		if at, there := index[p.taken.pool]; there && l.isLevel(within, &p, b.Pools[at]) {
 			l.ends(ctx, within, p, nil)
 		} else {
 			l.queue.differs(p.taken, p.ops)
@@ -76,13 +52,20 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	}
 }
 
+// readAll reads a load balancer for several of its pools.
+func (c *Config) readAll(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	within, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	return c.Whole.GetLoadBalancer(within, id)
+}
+
 // isLevel reports whether a pool that was read needs neither a write nor a record.
-func (l *lane) isLevel(p *parcel, observed lb.Pool) bool {
-	if observed.NIC || p.r.Read(observed, false) != nil {
-		return false
+func (l *lane) isLevel(ctx context.Context, p *parcel, observed lb.Pool) bool {
+	want, err := l.cfg.attempts().Desired(p.ops[0].Ref)
+	if err == nil && want.Machines != nil {
+		return l.membersLevel(ctx, p, observed, want)
 	}
-	want, err := l.cfg.desired(p.ops[0].Ref)
-	if err != nil {
+	if err != nil || observed.NIC || p.r.Read(observed, false) != nil {
 		return false
 	}
 	write, _, err := p.r.Prepare(observed, want, l.cfg.AdminState)

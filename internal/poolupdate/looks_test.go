@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 )
 
@@ -59,7 +60,7 @@ func TestTheLooksOfAStartWaitForEachOther(t *testing.T) {
 			w.look(id, "n1=10.0.0.1")
 			w.wait(50 * time.Millisecond)
 		}
-		w.wait(2 * quietGap)
+		w.wait(2 * poolschedule.QuietGap)
 		if len(w.calls) != 1 || w.reads() != 1 {
 			t.Errorf("calls: %q", w.calls)
 		}
@@ -70,9 +71,9 @@ func TestTheLooksOfAStartWaitForEachOther(t *testing.T) {
 func TestLooksThatKeepComingWaitNoLonger(t *testing.T) {
 	inLookedAtWorld(t, 50, func(w *whole, pools []lb.PoolID) {
 		begun := time.Now()
-		for i := 0; time.Since(begun) < quietMost+quietGap; i++ {
+		for i := 0; time.Since(begun) < poolschedule.QuietMost+poolschedule.QuietGap; i++ {
 			w.look(pools[i%len(pools)], "n1=10.0.0.1")
-			w.wait(quietGap / 2)
+			w.wait(poolschedule.QuietGap / 2)
 		}
 		if w.reads() == 0 {
 			t.Error("none was looked at")

@@ -9,20 +9,15 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Azure reads and writes backend pools. Its errors carry a *fault.Fault.
+// Azure is what attempts ask of Azure, and whether one may begin.
 // It is called from several lanes at once.
 type Azure interface {
-	// Get reads a pool.
-	Get(ctx context.Context, id lb.PoolID) (lb.Pool, error)
-	// Put writes a pool that came from Get with other Addresses, or of network
-	// interfaces with other admin states, guarded by its Etag, waits until Azure is done, and returns what Azure then shows.
-	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
-	// Machines returns a pool of network interfaces with the Machine of each.
-	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
+	poolattempt.Azure
 	// Enter asks for leave to attempt a pool of this load balancer now; the zero time
 	// gives it, for one attempt. Otherwise until is when to ask again, which is after
 	// now, and why says what is closed, for people; it is empty where nothing is
@@ -30,32 +25,40 @@ type Azure interface {
 	Enter(id lb.LoadBalancerID) (until time.Time, why string)
 }
 
-// Balancers reads and writes load balancers with all their pools. Its errors carry a
-// *fault.Fault. It is called from several lanes at once.
-type Balancers interface {
-	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
-	// PutLoadBalancer writes a load balancer that came from GetLoadBalancer with other
-	// Addresses in its Pools, guarded by its Etag, waits until Azure is done, and returns
-	// what Azure then shows.
-	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
+// Pipeline writes pools without waiting for the end. Its errors carry a *fault.Fault.
+// It is called from several lanes at once.
+type Pipeline interface {
+	// Begin writes a pool as Azure.Put does, and returns once Azure has accepted it.
+	Begin(ctx context.Context, pool lb.Pool) (Begun, error)
+}
+
+// Begun is a write of a pool that Azure has accepted: it is in force in Azure's model, and may be
+// taken back until its end.
+type Begun struct {
+	// Etag is that of the load balancer by the answer, empty if it tells none. The end of the write
+	// changes it once more.
+	Etag string
+	// Over is true if Azure was done with it when it answered.
+	Over bool
+	// End waits until Azure is done, and returns what Azure then shows. Its errors are those of
+	// Azure.Put. It need not be called, and may be called once.
+	End func(ctx context.Context) (lb.Pool, error)
 }
 
 // Cluster answers from the newest snapshot of the cluster, without waiting.
 type Cluster interface {
+	poolattempt.Cluster
 	// Relevant reports whether an operation still has anyone to serve: the same
 	// BackendPool, not paused, holder of that pool, and its Service still there.
 	// An operation that is not is dropped quietly.
 	Relevant(op poolschedule.Operation) bool
-	// Desired returns what the pool of a BackendPool has to hold now. An error says why that
-	// is not known yet: nothing is written then.
-	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
-// Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
-// so that a crash leaves no orphan. It is called under the lane's lock of the pool.
-type Ledger interface {
-	// Record replaces what is recorded, and says what is about to be written.
-	Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error
+// Members is what attempts ask of those who write machines, and how they are told of a pool's end.
+type Members interface {
+	poolattempt.Members
+	// Forget drops a pool: nobody is made a member of it any more, or taken out of it.
+	Forget(pool lb.PoolID)
 }
 
 // Lease is the lock that other controllers of the cluster's load balancers take, too.

@@ -18,8 +18,8 @@ import (
 type queue struct {
 	driftPeriod time.Duration
 	interval    time.Duration
-	// spacings asks how far apart the writes of some pools have to be now; nil is nowhere.
-	spacings func(now time.Time, pools []lb.PoolKey) map[lb.PoolKey]time.Duration
+	// holds says of some pools that keep changing how long their changes wait for others; nil is at once.
+	holds func(groups []*poolschedule.Group, now time.Time)
 
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
@@ -32,7 +32,7 @@ type queue struct {
 	// nextDrift is when the first of the pools is looked at for drift; zero is never.
 	nextDrift time.Time
 	// company is of the operations that nobody waits for.
-	company company
+	company poolschedule.Company
 	// wake has room for one token: operations came, or left.
 	wake chan struct{}
 }
@@ -49,16 +49,18 @@ type waiting struct {
 	// hold; nil if not known.
 	level *uint64
 	// told is the last word that each Service got about this pool.
-	told map[poolschedule.ServiceName]poolschedule.Word
-	// subject is the newest operation, without its counters: what drift looks after.
-	subject poolschedule.Operation
+	told lastWords
+	// subject is whom the newest operation was for: what drift looks after.
+	subject poolschedule.Subject
 	// driftAt is when to look next, and driftDue is true once that has come.
 	driftAt  time.Time
 	driftDue bool
 	// driftSince is when it came.
 	driftSince time.Time
-	// announced is what people were told that the pool waits for; zero if nothing.
-	announced Waiting
+	// announced is what people were told that the pool waits for; nil if nothing.
+	announced *Waiting
+	// woken is true if during an attempt its machines were done, or a change came.
+	woken bool
 }
 
 func newQueue(driftPeriod, interval time.Duration) *queue {
@@ -77,19 +79,20 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 		key := op.Pool.Key()
 		w, known := q.pools[key]
 		if !known {
-			w = &waiting{told: map[poolschedule.ServiceName]poolschedule.Word{}}
+			w = &waiting{}
 			q.pools[key] = w
 			q.watch(key, w, now)
 		}
 		w.recalls(op, !known)
 		if !op.Admin || w.subject.Ref != op.Ref {
-			w.subject = op
+			w.subject = op.Subject()
 		}
 		w.history.NotBefore = poolschedule.Later(w.history.NotBefore, op.NotBefore)
 		if op.Looks() && !op.Differs && !op.Admin {
-			q.company.joins(now)
+			q.company.Joins(now)
 		}
 		due, stood := q.dueAt(key, w, now)
+		w.wakes()
 		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
 		if stood {
 			is, _ := q.dueAt(key, w, now)
@@ -113,13 +116,14 @@ func (w *waiting) recalls(op poolschedule.Operation, isNew bool) {
 	if isNew {
 		w.history.GaveUp = op.Told.GivenUpFor
 	}
-	if _, spoken := w.told[op.Service]; spoken || !op.Told.Failure {
+	if w.told.has(op.Service) || !op.Told.Failure {
 		return
 	}
-	w.told[op.Service] = poolschedule.WordRetrying
+	word := poolschedule.WordRetrying
 	if op.Told.GivenUpFor != "" {
-		w.told[op.Service] = poolschedule.WordFailed
+		word = poolschedule.WordFailed
 	}
+	w.told = w.told.with(op.Service, word)
 }
 
 // hold replaces a pool's operations. The caller holds q.mu.
@@ -132,7 +136,7 @@ func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
 		delete(q.busy, key)
 	}
 	if len(ops) == 0 {
-		w.announced = Waiting{} // what comes next waits for itself
+		w.announced = nil // what comes next waits for itself
 	}
 }
 
@@ -229,18 +233,14 @@ func (q *queue) groups(now time.Time) []poolschedule.Group {
 
 // space gives the groups their pace. Most of them have none to keep. The caller holds q.mu.
 func (q *queue) space(groups []poolschedule.Group, now time.Time) {
-	var contend []lb.PoolKey
-	for _, g := range groups {
+	var contend []*poolschedule.Group
+	for i, g := range groups {
 		if g.Contends(now, q.interval) {
-			contend = append(contend, g.Pool())
+			contend = append(contend, &groups[i])
 		}
 	}
-	if q.spacings == nil || len(contend) == 0 {
-		return
-	}
-	spacings := q.spacings(now, contend)
-	for i, g := range groups {
-		groups[i].Spacing = spacings[g.Pool()]
+	if q.holds != nil && len(contend) > 0 {
+		q.holds(contend, now)
 	}
 }
 
@@ -252,12 +252,12 @@ func (q *queue) groupAt(key lb.PoolKey, w *waiting, now time.Time) poolschedule.
 }
 
 // group is the pool as admission looks at it, in the company of others of its lane.
-func (w *waiting) group(key lb.PoolKey, c company) poolschedule.Group {
+func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Group {
 	g := poolschedule.Summarize(key, w.ops, w.history)
 	if len(w.ops) == 0 {
 		g = poolschedule.LookAt(key, w.subject.Ref.Namespace, w.driftSince, w.history)
 	}
-	g.Company = c.until()
+	g.Company = c.Until()
 	return g
 }
 

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolattempt"
 )
 
 // What a fresh read could make good waits until the time that Azure has named: no call before it.
 func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 	for name, refused := range map[string]fault.Answer{
 		"somebody else was faster":    {Status: 412},
-		"an interface joins":          {Status: 400, Codes: []string{codeInterfaceMember}},
+		"an interface joins":          {Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}},
 		"the load balancer is Failed": {Status: 400, Codes: []string{fault.CodeParentFailed}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 // A pool that turns out to be one of interfaces is reported as such: nothing is left of what was
 // computed for its addresses, and the write that was refused is no lost one.
 func TestOfAPoolThatBecameOneOfInterfacesNothingIsLeft(t *testing.T) {
-	refused := fault.Classify(fault.Answer{Status: 400, Codes: []string{codeInterfaceMember}}, errors.New("refused"))
+	refused := fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}, errors.New("refused"))
 	t.Run("no node leaves any more", func(t *testing.T) {
 		inAdminWorld(t, func(w *world) {
 			w.pool(web, "n1=10.0.0.1 vm=10.9.9.9")

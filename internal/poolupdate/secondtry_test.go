@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolattempt"
 )
 
 // beforePut has something happen right before a write of a pool reaches Azure, each time the
@@ -194,7 +195,7 @@ func TestNobodyIsWrittenForWhoHasGoneMeanwhile(t *testing.T) {
 // Azure refuses addresses in a pool of which a member is a network interface. What the pool has
 // become is read at once: one of interfaces is left to them, without a failure.
 func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {
-	refused := fault.Answer{Status: 400, Codes: []string{codeInterfaceMember}}
+	refused := fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}
 	t.Run("a pool of interfaces by now", func(t *testing.T) {
 		inWorld(t, 3, func(w *world) {
 			w.pool(web, "")
@@ -265,9 +266,9 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 // more, which takes from the first write the etag that it needs.
 func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
 	again := fault.Answer{Status: 400, Codes: []string{"NotNow"}}
-	for _, code := range []string{fault.CodeParentFailed, codeInterfaceMember} {
+	for _, code := range []string{fault.CodeParentFailed, poolattempt.CodeInterfaceMember} {
 		for _, second := range []string{"GET", "READ LEDGER", "PUT"} {
-			if code == codeInterfaceMember && second != "GET" {
+			if code == poolattempt.CodeInterfaceMember && second != "GET" {
 				continue // what is no pool of interfaces is not written again
 			}
 			t.Run(code+", "+second, func(t *testing.T) {

@@ -3,7 +3,6 @@
 package poolupdate
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -47,13 +46,14 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 
 // takeLocked is take for a pool that is there. The caller holds q.mu.
 func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
-	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: maps.Clone(w.told), driftDue: w.driftDue}
+	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: w.told.all(), driftDue: w.driftDue}
 	if len(t.ops) == 0 && w.driftDue {
 		t.ops = []poolschedule.Operation{w.subject.AsDrift(now)}
 	}
 	w.driftDue = false
 	q.hold(pool, w, nil)
-	w.inFlight, w.oldest, w.announced = true, poolschedule.Summarize(pool, t.ops, w.history).Oldest(), Waiting{}
+	w.woken = false
+	w.inFlight, w.oldest, w.announced = true, poolschedule.Summarize(pool, t.ops, w.history).Oldest(), nil
 	return t
 }
 
@@ -71,11 +71,12 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
 	requeue = slices.DeleteFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
 	q.hold(t.pool, w, poolschedule.Coalesce(requeue, w.ops...))
-	w.history, w.inFlight, w.level = h, false, level
+	w.remembers(h)
+	w.inFlight, w.level = false, level
 	q.watch(t.pool, w, time.Now())
 	for _, said := range []poolschedule.Word{poolschedule.WordUpdated, poolschedule.WordRetrying, poolschedule.WordFailed} {
 		for _, s := range told[said] {
-			w.told[s] = said
+			w.told = w.told.with(s, said)
 		}
 	}
 }
@@ -101,6 +102,7 @@ func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	if q.pools[t.pool] != w {
 		return
 	}
+	w.remembers(w.history)
 	w.inFlight, w.driftDue = false, w.driftDue || t.driftDue
 	ops = slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return op.Drift }) // a look is no operation that waits
 	for i := range ops {
@@ -118,19 +120,20 @@ func (q *queue) suspect(t taken, etag string) {
 	t.of.history.Writes.Lost, t.of.history.Writes.OpenSince, t.of.level = etag, time.Time{}, nil
 }
 
-// part has a pool have no part in writes of the whole load balancer. owed is true if the last
-// one may have landed.
-func (q *queue) part(t taken, owed bool) {
+// part has a pool have no part in writes of several if apart is true. owed is true if the last one may
+// have landed, and was nobody's attempt.
+func (q *queue) part(t taken, apart, owed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.Apart, t.of.history.Owed = true, t.of.history.Owed || owed
+	t.of.history.Apart, t.of.history.Owed = t.of.history.Apart || apart, t.of.history.Owed || owed
 }
 
-// wait has a pool wait for a time that Azure has named.
-func (q *queue) wait(t taken, until time.Time) {
+// wait has a pool wait for a time that Azure has named, or until somebody else's write may have ended;
+// zero is neither.
+func (q *queue) wait(t taken, until, others time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.of.history.NotBefore = poolschedule.Later(t.of.history.NotBefore, until)
+	t.of.history.NotBefore, t.of.history.HoldUntil = poolschedule.Later(t.of.history.NotBefore, until), poolschedule.Later(t.of.history.HoldUntil, others)
 }
 
 // choose has some of the pools be chosen that have something waiting, by the turns of their namespaces.
@@ -157,4 +160,14 @@ func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 		}
 	}
 	return ""
+}
+
+// relevant drops the operations that have nobody left to serve.
+func (c *Config) relevant(ops []poolschedule.Operation) []poolschedule.Operation {
+	return slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return !c.Cluster.Relevant(op) })
+}
+
+// needed reports whether operations still have anyone to serve.
+func (c *Config) needed(ops []poolschedule.Operation) bool {
+	return slices.ContainsFunc(ops, c.Cluster.Relevant)
 }

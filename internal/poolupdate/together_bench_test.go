@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
@@ -68,4 +69,21 @@ func playTogether(story string, ignores bool, known string) (writes int, took ti
 		}
 	})
 	return writes, took
+}
+
+// Where one write brings all pools of a load balancer what they want, they have one pace: else each its own.
+func TestOneWriteForAllIsOnePace(t *testing.T) {
+	for about, tt := range map[string]struct {
+		knows   behaviour.Behaviour
+		setting wholewrite.Setting
+		name    string
+	}{
+		"taken": {taking, wholewrite.Auto, ""}, "ignored": {ignoring, wholewrite.Auto, "web"},
+		"not known": {behaviour.Behaviour{}, wholewrite.Always, "web"}, "not wanted": {taking, wholewrite.Never, "web"},
+	} {
+		lanes := New(Config{Interval: interval, Whole: &whole{}, WholeWrites: tt.setting, Behaviour: tt.knows})
+		if got := paced(lanes.lane(web.LoadBalancer), web, time.Now()); got.Name != tt.name || got.LoadBalancer != web.LoadBalancer {
+			t.Errorf("%s: %+v", about, got)
+		}
+	}
 }

@@ -122,7 +122,7 @@ func TestWholeWritesEarnTheirPlace(t *testing.T) {
 		w.all(pools, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3/Down n4=10.0.0.4")
 		w.expect("another version finds out anew", w.wrote(), asTrial)
 		w.expectReports("p1 Written Updated:p1", "p2 Written Updated:p2", "p3 Written Updated:p3")
-		if got := fmt.Sprint(w.lanes.WholeWrites("S")); got != "map[[addresses taken]:1 [admin_states unknown]:1]" {
+		if got := fmt.Sprint(w.lanes.WholeWrites("S")); got != "map[[addresses taken]:1 [admin_states unknown]:1 [overlapping off]:1]" {
 			t.Errorf("the metric says %s", got)
 		}
 	})
@@ -280,19 +280,19 @@ func TestAVerdictEndsWithWhatAzureShows(t *testing.T) {
 	}
 }
 
-// Two load balancers have something to do at the same moment: one of them is on trial.
+// Two load balancers have something to do at the same moment: one of them is on trial. Whether the
+// other still has pools to write when it is known, and so writes them as one, is a matter of order.
 func TestOneTrialASubscription(t *testing.T) {
-	inAutoWorld(t, 3, func(w *whole, _ *shelf, pools []lb.PoolID) {
+	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
 		for i := range 3 {
 			id := poolID("second", fmt.Sprintf("p%d", i+4))
 			w.set(func() { w.pool(id, "") })
 			pools = append(pools, id)
 		}
 		w.all(pools, "n1=10.0.0.1")
-		wrote := w.wrote()
-		if trials := strings.Count(wrote, "PUT balancer"); trials != 1 {
-			t.Errorf("%d trials: %s", trials, wrote)
-		}
+		w.expect("on record", strings.Join(s.kept, "\n"), strings.Join([]string{
+			`v1: addresses "" after 1, admin states "" after 0`, `v1: addresses "taken" after 1, admin states "" after 0`,
+		}, "\n"))
 		w.outcomes()
 	})
 }

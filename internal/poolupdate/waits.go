@@ -65,7 +65,7 @@ func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Wait
 	for _, g := range q.groups(now) {
 		w := q.busy[g.Pool()]
 		if wait, waits := w.waits(g, met, now, interval); waits && w.isNews(wait, interval) {
-			w.announced = wait
+			w.announced = &wait
 			all = append(all, wait)
 		}
 	}
@@ -79,17 +79,17 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	defer q.mu.Unlock()
 	now := time.Now() // not before the end of the last attempt, which would know better
 	w := q.pools[key]
-	if w == nil || w.inFlight || w.announced.Cause != "" || !w.standsBehind() {
+	if w == nil || w.inFlight || w.announced != nil || !w.standsBehind() {
 		return Waiting{}, false
 	}
-	w.announced = Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
-	return w.announced, true
+	w.announced = &Waiting{Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Cause: CauseBehind, Since: now}
+	return *w.announced, true
 }
 
 // standsBehind reports whether people want to hear that something else goes first: not
 // of a retry, which has its own time, and not of a pool that is only looked at.
 func (w *waiting) standsBehind() bool {
-	g := w.group("", company{})
+	g := w.group("", poolschedule.Company{})
 	return w.changed() && !g.Retry && (g.Admin == nil || g.Admin.Tries == 0)
 }
 
@@ -130,7 +130,10 @@ func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, inter
 // isNews reports whether people know something else of the pool so far. That it is kept
 // to a pace, or stands behind others, is told once: the time moves with each of them.
 func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
-	before := w.announced
+	var before Waiting
+	if w.announced != nil {
+		before = *w.announced
+	}
 	moved := wait.Until.Sub(before.Until)
 	if wait.Cause.soft() && before.Cause.soft() {
 		return moved >= interval && !before.Until.IsZero()

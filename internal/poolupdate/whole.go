@@ -4,14 +4,17 @@ package poolupdate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/wholewrite"
@@ -81,11 +84,13 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 		return nil
 	}
 	index := l.index(b)
+	causes := make([]calls.Cause, len(writes))
 	for i := range writes {
+		causes[i] = poolattempt.CauseOf(writes[i].ops[0].Ref)
 		writes[i].r.Sends()
 		b.Pools[index[writes[i].taken.pool]] = writes[i].r.Todo.Next
 	}
-	shown, err := l.cfg.Whole.PutLoadBalancer(j.within, b)
+	shown, err := l.cfg.Whole.PutLoadBalancer(calls.For(j.within, causes...), b)
 	j.sent = j.sent || !fault.From(err).Unsent()
 	if err != nil {
 		return j.failed(writes, err)
@@ -100,7 +105,7 @@ func (j *joint) read() (lb.LoadBalancer, error) {
 	l := j.lane
 	end, rest := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
-		b, err := l.cfg.Whole.GetLoadBalancer(j.within, l.id)
+		b, err := l.cfg.readAll(j.within, l.id)
 		if wait := rest.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || !pause(j.within, wait) {
 			return b, err
 		}
@@ -169,12 +174,12 @@ func (j *joint) record(tries []wholewrite.Change) error {
 func (j *joint) due(writes []parcel) []parcel {
 	l := j.lane
 	if !j.valid() {
-		l.unmade(j.ctx, j.within, writes, errLeaseEnds)
+		l.unmade(j.ctx, j.within, writes, poolattempt.ErrLeaseEnds)
 		return nil
 	}
 	var due []parcel
 	for _, p := range writes {
-		if p.ops = l.relevant(p.ops); len(p.ops) > 0 {
+		if p.ops = l.cfg.relevant(p.ops); len(p.ops) > 0 {
 			due = append(due, p)
 		} else {
 			l.queue.done(p.taken, nil, p.taken.history, nil, nil)
@@ -195,7 +200,7 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	for _, key := range due {
 		start := time.Now()
 		t := l.queue.take(key, start, l.cfg.Interval)
-		ops := l.relevant(t.ops)
+		ops := l.cfg.relevant(t.ops)
 		if len(ops) == 0 {
 			l.queue.done(t, nil, t.history, nil, nil)
 			continue
@@ -204,7 +209,7 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 			l.queue.back(t, ops)
 			continue
 		}
-		all = append(all, parcel{taken: t, ops: ops, start: start, r: l.cfg.begin(t.history)})
+		all = append(all, parcel{taken: t, ops: ops, start: start, r: l.cfg.attempts().Begin(t.history)})
 	}
 	return all
 }
@@ -235,7 +240,7 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		recording.Go(func() {
 			p, members := &parcels[i], parcels[i].r.Members
 			p.before, p.read = b.Pools[at], true
-			p.write, errs[i] = l.cfg.prepare(within, p.ops[0].Ref, p.before, false, &p.r)
+			p.write, errs[i] = l.cfg.attempts().Prepare(within, p.ops[0].Ref, p.before, false, &p.r)
 			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that was taken for refused
 				p.r.Outcome, p.r.Members = poolwrite.Written, members
 			}
@@ -246,7 +251,7 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 	var writes []parcel
 	for i, p := range parcels {
 		switch {
-		case !p.read:
+		case !p.read, errors.Is(errs[i], poolattempt.ErrByMachine):
 			l.alone(p, false)
 		case errs[i] == nil && p.write:
 			writes = append(writes, p)

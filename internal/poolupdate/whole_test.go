@@ -192,7 +192,7 @@ func (w *whole) expect(what, got, want string) {
 }
 
 // Changes that come within the debounce, and admin states, are one write; the first of either is
-// read back. Two pools are written one by one.
+// read back. So are those of two pools, once that is known.
 func TestThreePoolsAreOneWrite(t *testing.T) {
 	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
 		for _, id := range pools {
@@ -215,7 +215,10 @@ func TestThreePoolsAreOneWrite(t *testing.T) {
 		}
 		w.drainAll(pools[:2], "n1=10.0.0.1")
 		w.wait(10 * time.Second)
-		w.expect("two", w.wrote(), "GET p1, PUT p1, GET p2, PUT p2")
+		w.expect("two", w.wrote(), "GET balancer, PUT balancer")
+		w.drainAll(pools[:1], "n1=10.0.0.1/Down")
+		w.wait(10 * time.Second)
+		w.expect("one", w.wrote(), "GET p1, PUT p1")
 	})
 }
 

@@ -36,7 +36,7 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 	l.cfg.Log.InfoContext(j.ctx, "load balancer not written whole to see whether Azure takes that: nothing was learned, each pool is written by itself",
 		"loadBalancer", l.id.Name, "pools", len(writes), "code", f.Code, "err", f.Error())
 	for _, p := range writes {
-		l.queue.wait(p.taken, f.RetryAt)
+		l.queue.wait(p.taken, f.RetryAt, time.Time{})
 		l.alone(p, f.Undecided || j.within.Err() != nil)
 	}
 	return nil
@@ -45,7 +45,7 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 // again returns the parcel as it was taken, for another read. landed is true if the write that
 // was refused may have been sent before, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
-	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.begin(p.taken.history), landed)}
+	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.attempts().Begin(p.taken.history), landed)}
 }
 
 // ends settles a pool as an attempt of its own would be that ended with err.
@@ -71,7 +71,7 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 	l.cfg.Log.WarnContext(ctx, "load balancer not written whole, each pool is written by itself",
 		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.Fault.Code, "err", r.Fault.Error())
 	for _, p := range parcels {
-		l.queue.wait(p.taken, r.Fault.RetryAt)
+		l.queue.wait(p.taken, r.Fault.RetryAt, time.Time{})
 		l.alone(p, r.Fault.Undecided)
 	}
 }
@@ -81,7 +81,7 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	l := j.lane
 	if !l.verdicts.Proven(l.id.SubscriptionID, changesIn(writes)) {
-		again, err := l.cfg.Whole.GetLoadBalancer(j.within, l.id)
+		again, err := l.cfg.readAll(j.within, l.id)
 		if err != nil { // nothing is believed that was not seen
 			again = lb.LoadBalancer{}
 		}
@@ -111,7 +111,7 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 
 // alone gives a pool back that is attempted by itself from now on, until it is level.
 func (l *lane) alone(p parcel, mayLand bool) {
-	l.queue.part(p.taken, mayLand && p.r.Outcome == poolwrite.Written)
+	l.queue.part(p.taken, true, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
 }
 

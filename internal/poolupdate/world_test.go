@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +52,8 @@ type world struct {
 	waits    []string // "+1s web until +30s writes closed"
 	calls    []string // "+1.25s PUT web n1=10.0.0.1"
 	fail     func(call string, pool lb.PoolID) error
+	// members write machines; nil where pools hold addresses.
+	members *machineLanes
 }
 
 func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
@@ -71,6 +74,9 @@ func inWorldOf(t *testing.T, cfg Config, story func(w *world)) {
 			fail: func(string, lb.PoolID) error { return nil },
 		}
 		cfg.Interval, cfg.Azure, cfg.Cluster, cfg.Ledger, cfg.Reporter, cfg.Log = interval, w, w, w, w, slog.New(slog.DiscardHandler)
+		if m, ok := cfg.Members.(*machineLanes); ok {
+			m.w, w.members = w, m
+		}
 		w.lanes = New(cfg)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -198,6 +204,9 @@ func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	if held == nil {
 		return p, fault.Classify(fault.Answer{Status: 404, TargetGone: true}, errors.New("gone meanwhile"))
 	}
+	if w.members != nil { // others join and leave
+		p.Addresses, p.NIC = withStates(held.Addresses, p.Addresses), held.NIC
+	}
 	if p.Provisioning = lb.Succeeded; !w.keeps || !sameContent(p, *held) {
 		p.Etag = nextEtag(held.Etag)
 	}
@@ -242,6 +251,9 @@ func (w *world) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) {
 	p.Addresses = slices.Clone(p.Addresses)
 	for i, a := range p.Addresses {
 		p.Addresses[i].Machine, _ = strings.CutPrefix(a.Interface, "nic-")
+		if w.members != nil {
+			p.Addresses[i].Machine = machineOf(p.Addresses[i].Machine).Key()
+		}
 	}
 	return p, nil
 }
@@ -286,9 +298,10 @@ func (w *world) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	return poolwrite.Desired{
 		Addresses: w.wanted[ref.Name], Alone: w.alone, Ours: func(ip netip.Addr) bool { return w.nodes[ip] },
 		AddressOf: func(machine string) (netip.Addr, bool) {
-			ip, ok := w.machines[machine]
+			ip, ok := w.machines[path.Base(machine)]
 			return ip, ok
 		},
+		Machines: w.members.desired(),
 		Recorded: poolwrite.Recorded{Written: w.ledger[ref.Name], Down: w.down[ref.Name], Taken: w.taken[ref.Name]},
 	}, nil
 }

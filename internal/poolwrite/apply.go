@@ -32,6 +32,9 @@ type Change struct {
 	// that is neither wanted nor in the pool, or one as Down that is neither: a write of
 	// ours may still be on its way.
 	unseen bool
+	// joinable is true of a pool that others fill and empty meanwhile: of it a write brings admin
+	// states alone.
+	joinable bool
 }
 
 func (c Change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
@@ -166,7 +169,7 @@ func (c Change) ShownBy(got lb.Pool) bool {
 			return false
 		}
 	}
-	return slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
+	return c.joinable || slices.Equal(sortedIPs(got.Addresses), sortedIPs(c.Next.Addresses))
 }
 
 func sortedIPs(addresses []lb.Address) []netip.Addr {

@@ -20,6 +20,8 @@ type Desired struct {
 	// AddressOf returns the address of the node that a machine is, by which it is known in
 	// the ledger; false if it is none of the cluster's.
 	AddressOf func(machine string) (netip.Addr, bool)
+	// Machines is there for a pool whose members are network interfaces.
+	Machines *Machines
 	// Recorded is what the ledger holds of the pool.
 	Recorded Recorded
 }

@@ -8,6 +8,9 @@
 //	prepare.go     observed + desired + recorded → what to write, and what to record before
 //	apply.go       a pool of IP addresses: members and admin states
 //	interfaces.go  a pool of network interfaces: admin states alone
+//	members.go     a pool of network interfaces: which machines join and leave
+//	handed.go      what is known of these afterwards, and what people read of it
+//	rehearse.go    which network interfaces would join and leave, for plans
 //	owned.go       which addresses of a pool are Weir's
 //	result.go      what an attempt has found out: from the read to its end
 //	outcome.go     how an attempt ended, by the error that it met

@@ -3,6 +3,7 @@
 package poolwrite
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,17 +13,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Of a pool of network interfaces Weir sets the admin states alone: interfaces join and leave
-// by their own writes.
+// Of a pool of network interfaces a write sets the admin states alone: interfaces join and leave
+// by their own writes, see members.go.
 
 // CodeNICPool is the fault code of a pool that holds network interfaces.
 const CodeNICPool = "NICPool"
 
 func errInterfaces(pool lb.PoolID) error {
-	return fmt.Errorf("pool %s holds network interfaces; Weir writes pools of IP addresses only", pool.Name)
+	return fmt.Errorf("pool %s holds network interfaces, and its members are to be IP addresses", pool.Name)
 }
 
 func refusal(err error) *fault.Fault {
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return f
+	}
 	return &fault.Fault{Class: fault.Terminal, Code: CodeNICPool, Reason: "nic_pool", Err: err}
 }
 

@@ -3,6 +3,7 @@
 package poolwrite
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -106,7 +107,10 @@ func (r *Result) record(recorded Recorded, has ours) *Intent {
 // Rehearse returns what an attempt would make of a pool that was read, by what is desired: the
 // pool itself if nothing is to be written. adminState is as for an attempt.
 func Rehearse(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
-	if observed.NIC {
+	switch {
+	case want.Machines != nil:
+		return observed, fmt.Errorf("pool %s: its members are network interfaces, and which of these join or leave is not rehearsed", observed.ID.Name)
+	case observed.NIC:
 		return observed, errInterfaces(observed.ID)
 	}
 	return apply(observed, want.Addresses, owned(observed, want, adminState)).Next, nil

@@ -34,9 +34,15 @@ type Result struct {
 	ledger *Recorded
 	// Overtaken is true if somebody else wrote between the read and the write.
 	Overtaken bool
-	// Interfaces is true for a pool of network interfaces: the outcome speaks of its admin
-	// states, and its membership is refused.
+	// Interfaces is true for a pool of network interfaces that is to hold addresses: the outcome
+	// speaks of its admin states, and its membership is refused.
 	Interfaces bool
+	// HandOver is what a pool of network interfaces has to become; nil of any other one. Handed is
+	// what became of that: then the outcome speaks of its admin states; nil if nothing is left to do.
+	HandOver *HandOver
+	Handed   *Handed
+	// Brought is true once it was handed over.
+	Brought bool
 	fate
 }
 
@@ -47,7 +53,19 @@ func Begin(m Memory, unguarded bool) Result {
 }
 
 // Settled reports whether the pool is known to be level.
-func (r Result) Settled() bool { return r.Directed() && !r.Interfaces }
+func (r Result) Settled() bool { return r.Directed() && r.OfMembers() == "" }
+
+// OfMembers is the outcome of the membership where the outcome speaks of the admin states alone; else
+// empty.
+func (r Result) OfMembers() Outcome {
+	switch {
+	case r.Interfaces:
+		return Refused
+	case r.Handed != nil:
+		return r.Handed.Outcome
+	}
+	return ""
+}
 
 // Directed reports whether its admin states are known to be as they have to.
 func (r Result) Directed() bool { return r.Outcome == Written || r.Outcome == Unchanged }
@@ -131,20 +149,24 @@ func (r Result) End(err error, stopping, late bool) Result {
 	return r
 }
 
-// Reported is the outcome that people hear of: of a pool of network interfaces they hear that
-// Weir does not fill it, however well it is directed.
+// Reported is the outcome that people hear of: of a pool of network interfaces they hear what became
+// of its members, however well it is directed.
 func (r Result) Reported(pool lb.PoolID) (Outcome, *fault.Fault) {
-	if r.Interfaces && r.Directed() {
+	switch {
+	case !r.Directed():
+	case r.Interfaces:
 		return Refused, refusal(errInterfaces(pool))
+	case r.Handed != nil:
+		return r.Handed.Outcome, r.Handed.Fault
 	}
 	return r.Outcome, r.Fault
 }
 
 // GaveUpOn is what a pool's change is given up for after an attempt that no other
-// follows; empty if it is not.
-func (r Result) GaveUpOn() string {
-	if r.Outcome == Retriable || r.Outcome == Terminal {
-		return ErrorName(r.Fault)
+// follows, by what is reported of it; empty if it is not.
+func GaveUpOn(outcome Outcome, f *fault.Fault) string {
+	if outcome == Retriable || outcome == Terminal {
+		return ErrorName(f)
 	}
 	return ""
 }

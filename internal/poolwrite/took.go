@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/wholewrite"
 )
@@ -47,6 +48,43 @@ type After struct {
 	Before lb.Pool
 	Todo   Change
 	Shown  lb.Pool
+}
+
+// Overtaken is what pools say, by a read after the last write has ended, of writes of theirs that
+// others overtook: empty if there are none, if somebody else has overwritten one since, or if one
+// shows this and another that.
+func Overtaken(pools []After) behaviour.Answer {
+	all := map[bool]int{}
+	for _, p := range pools {
+		switch addresses, states := p.Todo.Changes(); {
+		case !addresses && !states:
+		case p.Todo.ShownBy(p.Shown):
+			all[true]++
+		case slices.Equal(sortedIPs(p.Shown.Addresses), sortedIPs(p.Before.Addresses)) && slices.Equal(downIn(p.Shown, p.Todo), downIn(p.Before, p.Todo)):
+			all[false]++
+		default:
+			return ""
+		}
+	}
+	switch {
+	case all[true] > 0 && all[false] == 0:
+		return behaviour.Supersede
+	case all[false] > 0 && all[true] == 0:
+		return behaviour.SupersedeDiscard
+	}
+	return ""
+}
+
+// RefusesOverlap says how Azure refuses a write because another runs; empty for any other answer.
+func RefusesOverlap(f *fault.Fault) behaviour.Answer {
+	switch {
+	case f == nil || f.Ended:
+	case f.Code == "RetryableErrorDueToAnotherOperation":
+		return behaviour.Lock
+	case f.Code == "AnotherOperationInProgress":
+		return behaviour.Conflict
+	}
+	return ""
 }
 
 // Showed is what pools say after a write of how Azure takes it: empty

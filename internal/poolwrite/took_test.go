@@ -56,3 +56,36 @@ func TestWhatAWriteShows(t *testing.T) {
 		}
 	}
 }
+
+// What the read after the last write shows of those that others overtook.
+func TestWhatAnOvertakenWriteShows(t *testing.T) {
+	const one, two, both, other = "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2", "vm=10.9.9.9"
+	for about, tt := range map[string]struct {
+		pools [][3]string
+		want  behaviour.Answer
+	}{
+		"none was":              {nil, ""},
+		"it is there":           {[][3]string{{one, both, both}}, behaviour.Supersede},
+		"all are there":         {[][3]string{{one, both, both}, {two, one, one}}, behaviour.Supersede},
+		"it was taken back":     {[][3]string{{one, both, one}}, behaviour.SupersedeDiscard},
+		"one was, one was not":  {[][3]string{{one, both, one}, {two, both, both}}, ""},
+		"somebody else came":    {[][3]string{{one, both, other}, {two, both, both}}, ""},
+		"a state was taken":     {[][3]string{{one, one + "/Down", one + "/Down"}}, behaviour.Supersede},
+		"a state was not":       {[][3]string{{one, one + "/Down", one}}, behaviour.SupersedeDiscard},
+		"it changed nothing":    {[][3]string{{one, one, one}}, ""},
+		"that, and one that is": {[][3]string{{one, one, one}, {two, both, both}}, behaviour.Supersede},
+	} {
+		var pools []After
+		for _, p := range tt.pools {
+			mine := ours{written: map[netip.Addr]struct{}{}, down: map[netip.Addr]struct{}{}}
+			for _, a := range addresses(p[0]) {
+				mine.written[a.IP] = struct{}{}
+			}
+			before := lb.Pool{Addresses: addresses(p[0])}
+			pools = append(pools, After{before, apply(before, addresses(p[1]), mine), lb.Pool{Addresses: addresses(p[2])}})
+		}
+		if got := Overtaken(pools); got != tt.want {
+			t.Errorf("%s: %q, want %q", about, got, tt.want)
+		}
+	}
+}

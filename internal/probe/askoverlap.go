@@ -52,6 +52,14 @@ func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	if err != nil {
 		return round{}, err
 	}
+	if one.first.took() && one.second.took() {
+		balancer, pool, err := r.readBalancer(ctx)
+		if err != nil {
+			return round{}, err
+		}
+		one.firstSeen, one.secondSeen = shown(balancer, pool, a, b)
+		r.shown = nil
+	}
 	for _, w := range []struct {
 		of  Answer
 		end *End
@@ -70,9 +78,13 @@ func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	if err != nil {
 		return round{}, err
 	}
-	one.firstThere = stateOf(members(pool), a.ip) != ""
-	one.secondThere = stateOf(members(poolOf(balancer, furtherPool)), b.ip) != ""
+	one.firstThere, one.secondThere = shown(balancer, pool, a, b)
 	return one, nil
+}
+
+// shown reports whether the two pools show these addresses.
+func shown(balancer, pool Object, a, b member) (first, second bool) {
+	return stateOf(members(pool), a.ip) != "", stateOf(members(poolOf(balancer, furtherPool)), b.ip) != ""
 }
 
 // sendBoth sends the second write when the first is answered, or both together. Nobody waits

@@ -24,7 +24,9 @@ const (
 type round struct {
 	first, second       Answer
 	firstEnd, secondEnd End
-	// firstThere and secondThere say whether what they put is there in the end.
+	// firstSeen and secondSeen say whether what they put was there when Azure had taken both, and
+	// firstThere and secondThere whether it is there in the end.
+	firstSeen, secondSeen   bool
 	firstThere, secondThere bool
 }
 
@@ -49,9 +51,9 @@ func (r round) outcome() (a behaviour.Answer, why string) {
 	states := [2]string{r.firstEnd.State, r.secondEnd.State}
 	switch states {
 	case [2]string{canceled, succeeded}:
-		return overtaken(r.firstThere, r.secondThere)
+		return overtaken(r.firstSeen, r.firstThere, r.secondThere)
 	case [2]string{succeeded, canceled}:
-		return overtaken(r.secondThere, r.firstThere)
+		return overtaken(r.secondSeen, r.secondThere, r.firstThere)
 	case [2]string{succeeded, succeeded}:
 		if r.firstEnd.Running.After(r.second.At) {
 			return "", "both writes ran at a time, and both ended " + succeeded
@@ -61,12 +63,14 @@ func (r round) outcome() (a behaviour.Answer, why string) {
 	return "", "the writes ended " + states[0] + " and " + states[1]
 }
 
-func overtaken(there, winner bool) (a behaviour.Answer, why string) {
+func overtaken(seen, there, winner bool) (a behaviour.Answer, why string) {
 	switch {
 	case !winner:
 		return "", "what the later write put was not there in the end"
 	case there:
 		return behaviour.Supersede, ""
+	case seen:
+		return behaviour.SupersedeDiscardLate, ""
 	}
 	return behaviour.SupersedeDiscard, ""
 }
@@ -85,7 +89,7 @@ func ofRounds(rounds []round) (a behaviour.Answer, why string, enough bool) {
 		counted++
 	}
 	switch {
-	case len(count) > 1 && count[behaviour.SupersedeDiscard] > 0:
+	case len(count) > 1 && count[behaviour.SupersedeDiscard]+count[behaviour.SupersedeDiscardLate] > 0:
 		return "", "some writes were discarded, others were not: " + tally(count), true
 	case len(count) > 1:
 		return behaviour.Mixed, "", true

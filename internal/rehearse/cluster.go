@@ -55,6 +55,8 @@ type Pool struct {
 	// Service is whose endpoints are the members; empty for a pool of nodes.
 	Service string
 	Ref     poolschedule.Ref
+	// Interfaces is true if its members are network interfaces.
+	Interfaces bool
 	// Left says why the pool is left as it is; empty if it has to hold its members.
 	Left string
 }

@@ -20,6 +20,8 @@ type Differences struct {
 	Balancers []Changed[lb.LoadBalancer]
 	PublicIPs []Changed[lb.PublicIP]
 	Groups    []Changed[lb.SecurityGroup]
+	Links     []Changed[lb.PrivateLinkService]
+	Subnets   []Changed[lb.Subnet]
 	// Pools counts the writes of pools: each takes one of its own.
 	Pools int
 	// Given says for what each address stands that Azure would choose.
@@ -40,4 +42,11 @@ func ordered[K cmp.Ordered, T any](all map[K]*Changed[T]) []Changed[T] {
 		list = append(list, *all[key])
 	}
 	return list
+}
+
+// Differences returns what was written so far, Private Link Services included.
+func (r *Rehearsal) Differences() Differences {
+	d := r.Shadow.Differences()
+	d.Links, d.Subnets = r.Links.differences()
+	return d
 }

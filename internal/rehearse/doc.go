@@ -10,6 +10,7 @@
 //	outcome.go      what came of it
 //	shadow.go       the Azure that is only read
 //	differences.go  what was written to it
+//	links.go        Private Link Services and subnets, as the shadow has load balancers
 //	rehearsal.go    Balancers that work on a shadow
 //	readings.go     what rehearsals that come together read once, and their share of Azure's reads
 //

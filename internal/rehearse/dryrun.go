@@ -28,7 +28,7 @@ func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired fu
 	case req.Desired == nil:
 		return nil, nil
 	}
-	for _, pool := range req.Desired.Pools {
+	for _, pool := range results[0].Pools {
 		on, err := r.Shadow.GetLoadBalancer(ctx, req.On)
 		if err != nil {
 			return nil, err
@@ -40,6 +40,12 @@ func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired fu
 		wants, err := desired(pool)
 		if err != nil {
 			return nil, err
+		}
+		if r.interfaces && pool.Shared {
+			if _, err := r.join(ctx, on.Pools[at], wants); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if next, err := poolwrite.Rehearse(on.Pools[at], wants, adminStates); err == nil { // one of network interfaces stays as it is
 			r.Shadow.PutPool(next)

@@ -36,7 +36,7 @@ func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates
 			return Outcome{}, err
 		}
 	}
-	p.outcome.Differences = r.Shadow.Differences()
+	p.outcome.Differences = r.Differences()
 	return p.outcome, nil
 }
 
@@ -135,11 +135,30 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err err
 	if err != nil {
 		return "", err
 	}
+	if pool.Interfaces {
+		return p.join(ctx, on.Pools[at], desired)
+	}
 	next, err := poolwrite.Rehearse(on.Pools[at], desired, p.adminStates)
 	if err != nil {
 		return err.Error(), nil
 	}
 	p.Shadow.PutPool(next)
+	return "", nil
+}
+
+// join has the machines of nodes join a pool of network interfaces, and leave it, and says why they
+// would not.
+func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (why string, err error) {
+	shown, err := r.Shadow.Machines(ctx, pool)
+	if err != nil {
+		return "", err
+	}
+	is, next, err := poolwrite.RehearseMembers(shown, desired)
+	if err != nil {
+		return err.Error(), nil
+	}
+	r.Shadow.ReadPool(is)
+	r.Shadow.PutPool(next)
 	return "", nil
 }
 
@@ -155,6 +174,6 @@ func (p *planning) concerns(pool Pool) bool {
 	}
 	return slices.ContainsFunc(p.outcome.Results, func(r balancer.Result) bool {
 		return r.Desired != nil && r.On.Key() == pool.ID.LoadBalancer.Key() &&
-			slices.ContainsFunc(r.Desired.Pools, func(w service.Pool) bool { return strings.EqualFold(w.Name, pool.ID.Name) })
+			slices.ContainsFunc(r.Pools, func(w service.Pool) bool { return strings.EqualFold(w.Name, pool.ID.Name) })
 	})
 }

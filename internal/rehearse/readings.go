@@ -108,6 +108,11 @@ func (r *readings) ListPublicIPs(ctx context.Context, subscription, resourceGrou
 		"public IPs", subscription, resourceGroup)
 }
 
+// Machines implements Reader.
+func (r *readings) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+	return once(ctx, r, func() (lb.Pool, error) { return r.of.Machines(ctx, pool) }, "machines", string(pool.ID.Key()), pool.Etag)
+}
+
 // GetSecurityGroup implements Reader.
 func (r *readings) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error) {
 	return once(ctx, r, func() (lb.SecurityGroup, error) { return r.of.GetSecurityGroup(ctx, id) }, "security group", id.Key())

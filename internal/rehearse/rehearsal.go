@@ -6,10 +6,13 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privatelink"
 	"weir.dev/weir/internal/service"
 )
 
@@ -18,29 +21,54 @@ import (
 type Rehearsal struct {
 	*balancer.Balancers
 	Shadow *Shadow
+	// Links are the shadow of Private Link Services; nil where they are left alone.
+	Links *Links
+	// interfaces is true where the pools of Services hold network interfaces.
+	interfaces bool
 
 	mu      sync.Mutex
 	results []balancer.Result
-	ended   chan struct{}
+	// played are the owners, in lower case, that are asked for.
+	played map[string]bool
+	ended  chan struct{}
 }
 
 // New returns a Rehearsal. Azure, Lanes, Lease, Done and Log of the configuration
 // are not used: the log would say that is written what is not.
 func New(cfg balancer.Config, azure Reader) *Rehearsal {
-	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1)}
+	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces}
 	cfg.Log = slog.New(slog.DiscardHandler)
+	if cfg.PrivateLinks != nil {
+		r.Links = newLinks(cfg.PrivateLinks)
+		cfg.PrivateLinks = r.Links
+	}
 	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Done = r.Shadow, freeLanes{}, nil, r.hear
-	cfg.Cluster = patient{cfg.Cluster}
+	cfg.Cluster, cfg.Emptied = patient{cfg.Cluster, r}, true
 	r.Balancers = balancer.New(cfg)
 	return r
 }
 
 // patient is a cluster as it will be when all pools are filled: a rehearsal shows the end, and not
 // which of two writes comes first.
-type patient struct{ balancer.Cluster }
+type patient struct {
+	balancer.Cluster
+	of *Rehearsal
+}
+
+// Sharers implements Cluster: whoever is rehearsed has what it asks for.
+func (p patient) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
+	all := p.Cluster.Sharers(owners)
+	for owner, s := range all {
+		if p.of.plays(owner) {
+			s.Held = false
+			all[owner] = s
+		}
+	}
+	return all
+}
 
 // Awaits implements Cluster.
-func (patient) Awaits(string, lb.LoadBalancerID, service.Pool) bool { return false }
+func (patient) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
 
 // freeLanes are those where nobody else writes, and nothing waits.
 type freeLanes struct{}
@@ -68,6 +96,12 @@ func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balanc
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+	r.mu.Lock()
+	r.played = map[string]bool{}
+	for _, req := range reqs {
+		r.played[strings.ToLower(req.Owner)] = req.Desired != nil
+	}
+	r.mu.Unlock()
 	for _, req := range reqs {
 		r.Ensure(req)
 	}
@@ -87,6 +121,23 @@ func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balanc
 	return r.results, nil
 }
 
+// Conversions are the pools that would go from one kind of members to the other.
+func (r *Rehearsal) Conversions() []plan.Emptying {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []plan.Emptying
+	for _, res := range r.results {
+		all = append(all, res.Emptying...)
+	}
+	return all
+}
+
+func (r *Rehearsal) plays(owner string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.played[owner]
+}
+
 func (r *Rehearsal) heard() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +153,11 @@ type Rehearsals struct {
 
 // NewRehearsals returns the rehearsals of Balancers with that configuration.
 func NewRehearsals(cfg balancer.Config) *Rehearsals {
-	return &Rehearsals{cfg: cfg, azure: newReadings(cfg.Azure)}
+	read := newReadings(cfg.Azure)
+	if cfg.PrivateLinks != nil {
+		cfg.PrivateLinks = linkReadings{cfg.PrivateLinks, read}
+	}
+	return &Rehearsals{cfg: cfg, azure: read}
 }
 
 // Next returns one that knows no more than a process that has just begun.

@@ -22,6 +22,7 @@ type Reader interface {
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
 	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
 	GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error)
+	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 }
 
 // Shadow is an Azure that keeps what is written to itself: what is read shows it from then
@@ -239,6 +240,28 @@ func (s *Shadow) PutSecurityGroup(_ context.Context, g lb.SecurityGroup) (lb.Sec
 		known.Is = g
 	}
 	return g, nil
+}
+
+// Machines implements Azure. Nobody's machine changes by what is written.
+func (s *Shadow) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
+	return s.from.Machines(ctx, pool)
+}
+
+// ReadPool keeps what more is known of a pool that was read.
+func (s *Shadow) ReadPool(p lb.Pool) {
+	defer s.lock()()
+	known := s.balancers[p.ID.LoadBalancer.Key()]
+	if known == nil {
+		return
+	}
+	for _, b := range []*lb.LoadBalancer{&known.Was, &known.Is} {
+		b.Pools = slices.Clone(b.Pools)
+		for i, is := range b.Pools {
+			if strings.EqualFold(is.ID.Name, p.ID.Name) && len(is.Addresses) == len(p.Addresses) {
+				b.Pools[i].Addresses = p.Addresses
+			}
+		}
+	}
 }
 
 // PutPool keeps a pool of a load balancer that was read, and counts it if that changes it.

@@ -196,6 +196,7 @@ var known = []string{
 	PIPTags, PIPIPTags, DNSLabel, AdditionalIPs, ProbeProtocol, ProbeInterval, ProbeThreshold, ProbePath,
 	DisableFloatingIP, HAPorts, IdleTimeout, DisableTCPReset, Configurations,
 	SourceRanges, AllowedIPRanges, AllowedServiceTags, DenyAllExcept, DisableSecurityRules,
+	PLSCreate, PLSName, PLSResourceGroup, PLSSubnet, PLSCount, PLSAddresses, PLSFQDNs, PLSProxyProtocol, PLSVisibility, PLSAutoApproval,
 }
 
 var (

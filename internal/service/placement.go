@@ -42,6 +42,15 @@ func ConfigurationOf(loadBalancer string, all []Configuration) (Configuration, b
 	return Configuration{}, false
 }
 
+// ConfigurationName names the configuration that a load balancer belongs to: of one that is none of
+// the given ones it is its own, or that of its twin.
+func ConfigurationName(loadBalancer string, all []Configuration) string {
+	if c, ok := ConfigurationOf(loadBalancer, all); ok {
+		return c.Name
+	}
+	return strings.TrimSuffix(strings.ToLower(loadBalancer), twin)
+}
+
 // twin is what the name of an internal load balancer ends in.
 const twin = "-internal"
 

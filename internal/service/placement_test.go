@@ -127,6 +127,14 @@ func TestConfigurationOf(t *testing.T) {
 		if got, ok := ConfigurationOf(name, all); got.Name != want || ok != (want != "") {
 			t.Errorf("%q is of %q, %v; want %q", name, got.Name, ok, want)
 		}
+		if got := ConfigurationName(name, all); want != "" && got != want {
+			t.Errorf("%q is of %q, want %q", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{"Other": "other", "OTHER-internal": "other", "lb": "lb"} {
+		if got := ConfigurationName(name, all); got != want {
+			t.Errorf("%q, which is none of them, is of %q, want %q", name, got, want)
+		}
 	}
 }
 

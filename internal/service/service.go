@@ -53,9 +53,19 @@ type Settings struct {
 	// PublicIPs is where public IPs are, unless a Service says otherwise; its Type and
 	// Name are not used.
 	PublicIPs lb.ResourceID
+	// PrivateLinks is where Private Link Services are, unless a Service says otherwise; its Type and
+	// Name are not used.
+	PrivateLinks lb.ResourceID
 	// VirtualNetwork is the ARM id of the nodes' network, and Subnet the name of the
 	// subnet in it where private frontends are, unless a Service says otherwise.
 	VirtualNetwork, Subnet string
+	// Interfaces is true where pools hold network interfaces. Then Local Services share the pools of
+	// all nodes, too, and their probes decide: a pool that follows endpoints would be a write for each
+	// machine.
+	Interfaces bool
+	// Converts is true where pools of nodes that hold the other kind of members become such of this
+	// one.
+	Converts bool
 	// SharedProbe is the probe of all Services that are not Local; nil gives each its own.
 	SharedProbe *lb.Probe
 	// DisableOutboundSNAT keeps members from using frontends for outbound flows.

@@ -26,14 +26,17 @@ type Spec struct {
 	Access Access
 	// Configurations are the load balancers that people allow, by name; empty for any.
 	Configurations []string
+	// Link is the Private Link Service that it asks for; nil for none.
+	Link *PrivateLink
 }
 
 // Pool is a pool that a Service needs.
 type Pool struct {
 	Name   string
 	Family lb.Family
-	// Shared is true for the pool of all nodes of a load balancer.
-	Shared bool
+	// Shared is true for the pool of all nodes of a load balancer, Interfaces if its members are network
+	// interfaces.
+	Shared, Interfaces bool
 }
 
 // Desired returns what a Service wants, or what is wrong with it: then nothing is to be
@@ -53,21 +56,23 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 		r.problems = append(r.problems, *problem)
 	}
 	spec.Access = r.access(s)
+	link, problems := LinkOf(s, set)
+	spec.Link, r.problems = link, append(r.problems, problems...)
 	if len(r.problems) > 0 {
 		return Spec{}, r.problems
 	}
 	return spec, nil
 }
 
-// poolOf names the pool of a family: a Local Service has its own, all others share that
-// of the load balancer's nodes.
+// poolOf names the pool of a family: a Local Service has its own where pools hold addresses, all
+// others share that of the load balancer's nodes.
 func poolOf(s Service, set Settings, family lb.Family) Pool {
 	at := 0
 	if family == lb.IPv6 {
 		at = 1
 	}
-	if !s.Local {
-		return Pool{Name: set.SharedPools()[at], Family: family, Shared: true}
+	if !s.Local || set.Interfaces {
+		return Pool{Name: set.SharedPools()[at], Family: family, Shared: true, Interfaces: set.Interfaces}
 	}
 	return Pool{Name: s.OwnPools()[at], Family: family}
 }
@@ -76,6 +81,24 @@ func poolOf(s Service, set Settings, family lb.Family) Pool {
 func (set Settings) SharedPools() []string {
 	return []string{set.ClusterName, set.ClusterName + "-IPv6"}
 }
+
+// interim is what the names of pools have that stand in for the shared ones. No name of a Service or
+// namespace has its underscore, so no pool of a Service's own is called so.
+const interim = "_addresses"
+
+// InterimPools are the names of the pools that stand in for the shared ones while these go from one
+// kind of members to the other, in the same order. They hold addresses.
+func (set Settings) InterimPools() []string {
+	var names []string
+	for _, suffix := range []string{"", "-IPv6"} {
+		last := interim + suffix
+		names = append(names, set.ClusterName[:min(len(set.ClusterName), mostName-len(last))]+last)
+	}
+	return names
+}
+
+// NodePools are the names of all pools of nodes: two of IPv4 and IPv6, then two that stand in for them.
+func (set Settings) NodePools() []string { return append(set.SharedPools(), set.InterimPools()...) }
 
 // OwnPools are the names of the pools that the Service has for itself while it is Local,
 // that of IPv4 first.

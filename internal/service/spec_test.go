@@ -122,6 +122,23 @@ func TestALocalServiceOfTwoFamilies(t *testing.T) {
 	}
 }
 
+// A pool of network interfaces holds all nodes, for Local Services, too: which of them get flows their
+// probe says.
+func TestALocalServiceOfPoolsOfInterfaces(t *testing.T) {
+	set := settings()
+	set.Interfaces, set.ClusterName = true, "shop-web" // which would be the name of its own pool
+	w := desired(t, web(local, dual), set)
+	want := []Pool{{Name: "shop-web", Family: lb.IPv4, Shared: true, Interfaces: true}, {Name: "shop-web-IPv6", Family: lb.IPv6, Shared: true, Interfaces: true}}
+	if diff := cmp.Diff(want, w.Pools); diff != "" || w.OwnPools() {
+		t.Errorf("own pools %v; -want +got\n%s", w.OwnPools(), diff)
+	}
+	for i, r := range w.Rules {
+		if r.Pool != want[i].Name || !strings.HasPrefix(r.Probe, owner+"-TCP-31000") || w.Probes[i].Path != "/healthz" {
+			t.Errorf("rule %s sends flows to %s by probe %s", r.Name, r.Pool, r.Probe)
+		}
+	}
+}
+
 func TestAServiceOfOneFamilyHasNoSuffix(t *testing.T) {
 	w := desired(t, web(func(s *Service) { s.Families = []lb.Family{lb.IPv6} }), settings())
 	if name := w.Rules[0].Name; name != owner+"-TCP-80" {

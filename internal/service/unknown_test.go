@@ -17,11 +17,11 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 	s := Service{Annotations: map[string]string{
 		IdleTimeout: "5", ofPort(80, portNoRule): "true", ofPort(80, portProbePath): "/x", SourceRanges: "10.0.0.0/8",
 		prefix + "aws-load-balancer-type": "nlb", prefix + "do-loadbalancer-name": "x", "example.com/azure-load-balancer": "x",
-		prefix + "azure-load-balancer-intenal": "true", prefix + "azure-pls-create": "true",
+		prefix + "azure-load-balancer-intenal": "true", prefix + "azure-pls-creates": "true",
 		prefix + "port_80_health_probe_port": "81", prefix + "port_http_no_lb_rule": "true",
 	}}
 	want := []string{
-		prefix + "azure-load-balancer-intenal", prefix + "azure-pls-create",
+		prefix + "azure-load-balancer-intenal", prefix + "azure-pls-creates",
 		prefix + "port_80_health_probe_port", prefix + "port_http_no_lb_rule",
 	}
 	if diff := cmp.Diff(want, s.Unknown()); diff != "" {
@@ -29,32 +29,34 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 	}
 }
 
-// An annotation that is read is known: all constants of annotation.go are.
+// An annotation that is read is known: all constants of annotation.go and privatelink.go are.
 func TestAllAnnotationsAreKnown(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "annotation.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := Service{Annotations: map[string]string{}}
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
+	for _, name := range []string{"annotation.go", "privatelink.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			switch v := spec.Values[0].(type) {
+			case *ast.BinaryExpr:
+				if lit, ok := v.Y.(*ast.BasicLit); ok {
+					text, _ := strconv.Unquote(lit.Value)
+					s.Annotations[prefix+text] = "x"
+				}
+			case *ast.BasicLit:
+				if text, _ := strconv.Unquote(v.Value); strings.HasPrefix(spec.Names[0].Name, "port") {
+					s.Annotations[ofPort(80, text)] = "x"
+				}
+			}
 			return true
-		}
-		switch v := spec.Values[0].(type) {
-		case *ast.BinaryExpr:
-			if lit, ok := v.Y.(*ast.BasicLit); ok {
-				text, _ := strconv.Unquote(lit.Value)
-				s.Annotations[prefix+text] = "x"
-			}
-		case *ast.BasicLit:
-			if text, _ := strconv.Unquote(v.Value); strings.HasPrefix(spec.Names[0].Name, "port") {
-				s.Annotations[ofPort(80, text)] = "x"
-			}
-		}
-		return true
-	})
-	if unknown := s.Unknown(); len(s.Annotations) < 34 || len(unknown) > 0 {
+		})
+	}
+	if unknown := s.Unknown(); len(s.Annotations) < 44 || len(unknown) > 0 {
 		t.Errorf("%d annotations, of which unknown: %v", len(s.Annotations), unknown)
 	}
 }

@@ -24,6 +24,9 @@ type Desired struct {
 	// Groups are the further resource groups of its public IPs, and Inherited those of what
 	// another service controller may have made for it, which nobody has recorded.
 	Groups, Inherited []string
+	// LinkGroups are the resource groups of the Private Link Service that it asks for, or that another
+	// service controller may have made for it.
+	LinkGroups []string
 	// Problems keep it from being served, Unknown are annotations without effect, and Unenforced
 	// says which restrictions have none.
 	Problems   []service.Problem
@@ -42,7 +45,7 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	d := Desired{OwnPools: object.OwnPools(), Problems: s.Problems}
 	if !s.Finalizer && s.Inherited(o.Class) {
 		w, _ := service.Desired(s.Object, o.Service)
-		d.Inherited = o.groupsOf(&w)
+		d.Inherited, d.LinkGroups = o.groupsOf(&w), o.linkGroups(&w)
 	}
 	if !s.Ours(o.Class) {
 		return d, nil
@@ -58,7 +61,7 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	}
 	d.Selection = o.selection(s.Object.Labels, d.NamespaceLabels)
 	w, problems := service.Desired(object, o.Service)
-	d.Spec, d.Groups = &w, o.groupsOf(&w)
+	d.Spec, d.Groups, d.LinkGroups = &w, o.groupsOf(&w), o.linkGroups(&w)
 	d.Problems = slices.Concat(d.Problems, problems)
 	if d.Unenforced != "" && o.RequireEffectiveRestrictions {
 		d.Problems = append(d.Problems, service.Problem{Field: "requireEffectiveRestrictions of azure.json", Value: "true", Want: "no " + d.Unenforced})
@@ -134,9 +137,17 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 			}
 		}
 	}
+	for _, group := range d.LinkGroups {
+		if d.Spec != nil && !strings.EqualFold(group, r.cfg.Settings.Service.PrivateLinks.ResourceGroup) && !slices.Contains(recorded.LinkGroups, group) {
+			if err := by.ReadsLinks(ctx, group); err != nil {
+				return balancer.Request{}, nil, err
+			}
+		}
+	}
 	req := balancer.Request{
 		Service: s.Name, Owner: service.Owner(s.UID), OwnPools: d.OwnPools, Desired: d.Spec,
 		Shown: s.Shown, Groups: union(union(recorded.Groups, d.Groups), d.Inherited), Again: s.WriteAgain,
+		LinkGroups: union(recorded.LinkGroups, d.LinkGroups),
 	}
 	places := leave
 	if on != "" {

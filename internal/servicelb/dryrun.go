@@ -106,7 +106,7 @@ func (r *Reconciler) WriteDown(ctx context.Context, res balancer.Result) error {
 	case res.Desired == nil:
 		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)
 	}
-	if err := r.record(ctx, s, &r.States.of(s).State, []string{res.On.Name}, res.Groups); err != nil {
+	if err := r.record(ctx, s, &r.States.of(s).State, Record{Places: []string{res.On.Name}, Groups: res.Groups, LinkGroups: res.LinkGroups}); err != nil {
 		return err
 	}
 	return r.MakePools(ctx, s, res)

@@ -20,6 +20,9 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 	if err := r.dropGone(ctx, res); err != nil {
 		return err
 	}
+	if err := r.linked(ctx, s, e, res); err != nil {
+		return err
+	}
 	st, step := &e.State, Settle(res, s.Ours(r.cfg.Settings.Class))
 	if step != Hold {
 		r.tell.keptPools(s, &st.Told, res.Kept)
@@ -39,11 +42,14 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 		failed = &retryError{error: res.Err}
 	case Drop:
 		st.Level.drop() // Azure holds something else now
-	case Fill, Release, Finish:
-		st.Told.had = st.Told.had || step == Release && res.Changed
+	case Fill, Empty, Release, Finish:
+		st.Told.had = st.Told.had || (step == Empty || step == Release) && res.Changed
 		if err := r.writeDown(ctx, s, e, step, res, now); err != nil {
 			r.unwritten(s, st, err)
 			return err
+		}
+		if step == Finish && res.Link.Err != nil {
+			failed = r.unlinked(ctx, s, st, res.Link.Err)
 		}
 	}
 	if st.Pending.settled(); failed == nil {
@@ -76,7 +82,7 @@ func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step St
 	switch step {
 	case Fill: // who moves keeps his address until he can leave it
 		publishes = len(res.Leave) == 0
-	case Release:
+	case Empty, Release:
 		shown, publishes = nil, !s.Deleting
 	}
 	if publishes {
@@ -91,7 +97,12 @@ func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step St
 func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step Step, res balancer.Result, now time.Time) error {
 	st := &e.State
 	switch step {
+	case Empty:
+		return r.empty(ctx, s, e, res, now)
 	case Release: // nothing of it is left in Azure
+		if err := r.cfg.Ledger.DropInterim(ctx, res.Without); err != nil {
+			return err
+		}
 		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)
 	case Fill:
 		// They are filled before flows are sent there. What the Service has stays as it is
@@ -99,7 +110,8 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 		st.Level.drop()
 		st.Filling.begins(res, now)
 		r.States.showFilling(e) // before there is a lane to tell that one is filled
-		if _, err := r.createPools(ctx, s, res.On, res.Desired.Pools); err != nil {
+		r.tell.filling(s, &st.Told, res.Filling)
+		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
 			return err
 		}
 	default:
@@ -110,7 +122,14 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 			}
 			return err
 		}
-		if err := r.record(ctx, s, st, []string{res.On.Name}, r.cfg.Settings.groupsOf(res.Desired)); err != nil {
+		if err := r.empty(ctx, s, e, res, now); err != nil {
+			return err
+		}
+		has := Record{Places: union([]string{res.On.Name}, e.Emptying.balancers()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired)}
+		if res.Link.Err != nil || res.Link.Stays { // what is not wanted may be there yet
+			has.LinkGroups = res.LinkGroups
+		}
+		if err := r.record(ctx, s, st, has); err != nil {
 			return err
 		}
 	}
@@ -125,9 +144,15 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 		if err := r.contested(ctx, s, st, res.Contests); err != nil {
 			return err
 		}
-		r.tell.ensured(s, &st.Told, res) // before it is forgotten that addresses were held back
+		if res.Link.Err == nil || st.Told.announced {
+			r.tell.ensured(s, &st.Told, res) // before it is forgotten that addresses were held back
+		}
 		r.spared(s, st)
 		st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
+	case Empty:
+		r.States.Holds(s, nil)
+		st.Level.drop()
+		st.Level.shows(nil)
 	case Release:
 		if !s.Deleting {
 			if err := r.contested(ctx, s, st, nil); err != nil {
@@ -135,7 +160,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 			}
 		}
 		r.States.Holds(s, nil)
-		if err := r.record(ctx, s, st, nil, nil); err != nil {
+		if err := r.record(ctx, s, st, Record{}); err != nil {
 			return err
 		}
 		r.tell.deleted(s, &st.Told)
@@ -160,8 +185,11 @@ func (r *Reconciler) dropGone(ctx context.Context, res balancer.Result) error {
 // MakePools makes the BackendPools of a Service, now that Azure has its pools, and deletes those
 // that it had before.
 func (r *Reconciler) MakePools(ctx context.Context, s Service, res balancer.Result) error {
-	names, err := r.createPools(ctx, s, res.On, res.Desired.Pools)
+	names, err := r.createPools(ctx, s, res.On, res.Pools)
 	if err != nil {
+		return err
+	}
+	if err := r.cfg.Ledger.DropInterim(ctx, res.Without); err != nil {
 		return err
 	}
 	return r.cfg.Ledger.DropPools(ctx, s, names, res.Without)

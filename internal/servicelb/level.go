@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 )
 
@@ -32,11 +33,21 @@ type Level struct {
 	contests []contest.Contest
 }
 
+// looksAtKept is how often a load balancer is compared of which a pool cannot go from one kind of members
+// to the other: nobody tells that what keeps it is gone.
+const looksAtKept = 5 * time.Minute
+
 // reached takes in a request that Azure holds now.
 func (l *Level) reached(r balancer.Result, by Pending, now time.Time, lookAgainAfter time.Duration) {
 	req := r.Request
 	req.Leave = nil
 	l.request, l.selection, l.nodes = &req, by.selection, by.nodes
+	if r.Desired.Link != nil && (lookAgainAfter <= 0 || lookAgainAfter > looksAtLinks) {
+		lookAgainAfter = looksAtLinks
+	}
+	if slices.ContainsFunc(r.Kept, func(k plan.Kept) bool { return k.Converting }) && (lookAgainAfter <= 0 || lookAgainAfter > looksAtKept) {
+		lookAgainAfter = looksAtKept
+	}
 	if l.lookAt = lookAt(r.On.Name, now, lookAgainAfter); l.lookAt.IsZero() {
 		l.lookAt = truce(r.Contests)
 	}

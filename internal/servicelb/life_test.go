@@ -17,6 +17,8 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/test/transcript"
 )
@@ -98,6 +100,9 @@ func (l *life) ends(edit ...func(*balancer.Result)) {
 	}
 	res := balancer.Result{Request: *l.asked, Changed: true}
 	if l.asked.Desired != nil {
+		res.Pools = l.asked.Desired.Pools
+	}
+	if l.asked.Desired != nil {
 		res.Addresses = lost
 	}
 	for _, f := range edit {
@@ -166,6 +171,13 @@ func (l *life) Publish(_ context.Context, _ Service, addresses []netip.Addr) err
 	l.s.Shown = addresses
 	return nil
 }
+func (l *life) Linked(_ context.Context, _ Service, state *privatelinkround.State) error {
+	if state != nil {
+		l.says("condition %s: %s", state.Reason, state.Text)
+	}
+	return nil
+}
+
 func (l *life) Contested(_ context.Context, _ Service, contests []contest.Contest) error {
 	return l.does("contested", "ledger: %d contests", len(contests))
 }
@@ -179,6 +191,19 @@ func (l *life) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, poo
 }
 func (l *life) DropPools(_ context.Context, _ Service, keep []string, gone []lb.PoolID) error {
 	return l.does("drop", "ledger: pools are dropped but for %v, gone are %s", keep, poolNames(gone))
+}
+func (l *life) EmptyPools(_ context.Context, pools []plan.Emptying) error {
+	var ids []lb.PoolID
+	for _, e := range pools {
+		ids = append(ids, e.Pool)
+	}
+	return l.does("empty", "ledger: network interfaces leave %s", poolNames(ids))
+}
+func (l *life) DropInterim(_ context.Context, gone []lb.PoolID) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	return l.does("interim", "ledger: of pools that stood in for others, gone are %s", poolNames(gone))
 }
 func (l *life) DropNodePools(_ context.Context, id lb.LoadBalancerID) error {
 	return l.does("nodes", "ledger: the pools of nodes of %s are dropped", id.Name)
@@ -212,6 +237,10 @@ func (l *life) Locate(ctx context.Context, p balancer.Placing) (string, []string
 		leave = slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return name == on })
 	}
 	return on, leave, err
+}
+
+func (l *life) ReadsLinks(_ context.Context, group string) error {
+	return l.Reads(context.Background(), group)
 }
 
 func (l *life) Reads(_ context.Context, group string) error {

@@ -72,7 +72,7 @@ func itIsMade(l *life) {
 	l.When("It is there, and can be written down at last.")
 	l.ends(func(r *balancer.Result) {
 		r.Note, r.Without, r.Gone = "the rules have no effect", pools("old"), []lb.LoadBalancerID{onLB("lb-9")}
-		r.Kept = []plan.Kept{{Pool: pools("other")[0], Addresses: lost}}
+		r.Kept = []plan.Kept{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
 	})
 	l.eachFails(func() { l.looks() }, "nodes", "make", "drop", "publish", "contested")
 }
@@ -86,7 +86,7 @@ func itChanges(l *life) {
 	l.ends(func(r *balancer.Result) {
 		r.Note, r.Changed = "the rules have no effect", false
 		r.Addresses = append([]netip.Addr{{}}, netip.MustParseAddr("198.18.0.2"))
-		r.Kept = []plan.Kept{{Pool: pools("other")[0], Addresses: lost}}
+		r.Kept = []plan.Kept{{Pool: pools("other")[0], Members: []string{lost[0].String()}}}
 	})
 	l.looks()
 	l.When("Somebody writes another status.")

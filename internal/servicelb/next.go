@@ -29,6 +29,7 @@ const (
 	Complain Step = "complain"  // say what failed, and try again
 	TryAgain Step = "try again" // somebody is just writing there: nobody has to be told
 	Fill     Step = "fill"      // make the BackendPools that have to be filled first
+	Empty    Step = "empty"     // have network interfaces leave, which keep the load balancer
 	Release  Step = "release"   // nothing is left of it: let go of it
 	Drop     Step = "drop"      // it leaves meanwhile: nothing is made for it any more
 	Finish   Step = "finish"    // Azure holds what it wants: write that down
@@ -39,11 +40,13 @@ func Next(st State, s Service, d Desired, now time.Time) Step {
 	switch {
 	case len(d.Problems) > 0:
 		return Refuse
-	case !s.DryRun && !st.Placement.lostFinalizer(s) && st.Level.holds(d, s.WriteAgain, now):
+	case !s.DryRun && !st.Placement.lostFinalizer(s) && st.Level.holds(d, s.WriteAgain, now) && !st.Emptying.due(now):
 		return Publish
 	case d.Spec == nil && st.Placement.free:
 		return Rest
 	case !s.DryRun && st.Filling.waits(d.Spec, s.WriteAgain, now):
+		return Rest
+	case !s.DryRun && st.Emptying.waits(d.Spec, s.WriteAgain, now):
 		return Rest
 	case s.DryRun:
 		return Rehearse
@@ -65,6 +68,8 @@ func Settle(r balancer.Result, ours bool) Step {
 	switch {
 	case len(r.Filling) > 0 && ours:
 		return Fill
+	case r.Desired == nil && len(r.Emptying) > 0:
+		return Empty
 	case r.Desired == nil:
 		return Release
 	case !ours:

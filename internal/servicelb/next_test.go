@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 )
 
@@ -36,6 +37,9 @@ func TestNext(t *testing.T) {
 		st.Filling.begins(balancer.Result{Request: balancer.Request{Desired: wants().Spec}, Filling: []lb.PoolID{{Name: "p"}}}, now)
 	}
 	filled := func(st *State) { filling(st); st.Filling.filled(true) }
+	emptying := func(st *State, w *service.Spec) {
+		st.Emptying.begins(balancer.Result{Request: balancer.Request{Desired: w}, Emptying: []plan.Emptying{{Interfaces: 3}}}, now)
+	}
 	bound := Service{Ownership: Ownership{Finalizer: true}}
 	dry := Service{Ownership: Ownership{Finalizer: true}, DryRun: true}
 	for _, tt := range []struct {
@@ -63,6 +67,13 @@ func TestNext(t *testing.T) {
 		{"a pool has to be filled first", filling, bound, wants(), Rest},
 		{"a pool is filled", filled, bound, wants(), Ask},
 		{"it leaves while a pool is filled", filling, bound, wants(nothing), Ask},
+		{"interfaces have to leave first", func(st *State) { emptying(st, nil) }, bound, wants(nothing), Rest},
+		{"they have left", func(st *State) { emptying(st, nil); st.Emptying.emptied(true) }, bound, wants(nothing), Ask},
+		{"nobody says that they have", func(st *State) { emptying(st, nil); st.Emptying.until = now }, bound, wants(nothing), Ask},
+		{"it comes back while they leave", func(st *State) { emptying(st, nil) }, bound, wants(), Ask},
+		{"they leave what it has left", func(st *State) { level(st); emptying(st, wants().Spec) }, bound, wants(), Publish},
+		{"they have left what it has left", func(st *State) { level(st); emptying(st, wants().Spec); st.Emptying.emptied(true) }, bound, wants(), Ask},
+		{"a dry run while they leave", func(st *State) { emptying(st, wants().Spec) }, dry, wants(), Rehearse},
 		{"a dry run", nil, dry, wants(), Rehearse},
 		{"a dry run of one that is level", level, dry, wants(), Rehearse},
 		{"a dry run while a pool is filled", filling, dry, wants(), Rehearse},
@@ -94,6 +105,8 @@ func TestSettle(t *testing.T) {
 		{"pools have to be filled", balancer.Result{Request: wants, Filling: pools}, true, Fill},
 		{"pools have to be filled, and it leaves", balancer.Result{Request: wants, Filling: pools}, false, Drop},
 		{"nothing is left of it", balancer.Result{}, false, Release},
+		{"interfaces have to leave", balancer.Result{Emptying: []plan.Emptying{{Interfaces: 3}}}, false, Empty},
+		{"interfaces have to leave what it has left", balancer.Result{Request: wants, Emptying: []plan.Emptying{{Interfaces: 3}}}, true, Finish},
 		{"nothing is left of it, and it comes back", balancer.Result{}, true, Release},
 		{"it would lose addresses", failed(&balancer.RemovalError{}), true, Hold},
 		{"Azure refuses it", failed(&fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("full")}), true, Complain},
@@ -123,11 +136,36 @@ func TestUntilWhenAServiceWaits(t *testing.T) {
 		{"a look that is due, and nothing followed", State{Level: Level{request: &balancer.Request{}, lookAt: now}}, 0},
 		{"it is under way", State{Level: level, Pending: Pending{Running: true}}, 0},
 		{"pools are filled", State{Level: level, Filling: Filling{asked: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
+		{"interfaces leave", State{Level: level, Emptying: Emptying{asked: &balancer.Request{}, until: in(30)}}, 30 * time.Second},
 		{"a person is waited for", State{Level: level, Removal: Removal{losing: lost, again: in(60)}}, 60 * time.Second},
 		{"a dry run", State{Level: level, Plan: Planned{said: true, until: in(5)}}, 5 * time.Second},
 	} {
 		if got := tt.st.wait(now); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
+		}
+	}
+}
+
+// A pool that cannot go from one kind of members to the other is looked at again, though nothing else is: whoever
+// takes his members out tells nobody.
+func TestAPoolThatIsKeptIsLookedAtAgain(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		about  string
+		kept   []plan.Kept
+		period time.Duration
+		most   time.Duration // 0: never
+	}{
+		{"nothing is kept", nil, 0, 0},
+		{"another pool is kept", []plan.Kept{{Owner: "a1"}}, 0, 0},
+		{"it is kept", []plan.Kept{{Owner: "a1"}, {Converting: true}}, 0, 5 * time.Minute},
+		{"looks are rare", []plan.Kept{{Converting: true}}, time.Hour, 5 * time.Minute},
+		{"looks are frequent", []plan.Kept{{Converting: true}}, time.Minute, time.Minute},
+	} {
+		var st State
+		st.Level.reached(balancer.Result{Request: balancer.Request{Desired: &service.Spec{}, On: lb.LoadBalancerID{Name: "kubernetes"}}, Kept: tt.kept}, Pending{}, now, tt.period)
+		if wait := st.wait(now); wait > tt.most || (wait > 0) != (tt.most > 0) {
+			t.Errorf("%s: it is looked at again in %v, want at most %v", tt.about, wait, tt.most)
 		}
 	}
 }

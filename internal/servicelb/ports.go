@@ -10,6 +10,8 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
 )
 
@@ -43,6 +45,8 @@ type Ledger interface {
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
 	// Contested keeps the condition that speaks of these; without any it goes.
 	Contested(ctx context.Context, s Service, contests []contest.Contest) error
+	// Linked keeps the condition that says how the Service is published; nil is none.
+	Linked(ctx context.Context, s Service, state *privatelinkround.State) error
 	// Served has the BackendPools of a Service looked at again, after Azure has begun or ceased
 	// to hold pools for it.
 	Served(s Service)
@@ -53,6 +57,12 @@ type Ledger interface {
 	DropPools(ctx context.Context, s Service, keep []string, gone []lb.PoolID) error
 	// DropNodePools deletes the BackendPools of the nodes of a load balancer that is no more.
 	DropNodePools(ctx context.Context, id lb.LoadBalancerID) error
+	// EmptyPools has the network interfaces leave pools of nodes that keep a load balancer on which
+	// nothing else is, and all members those of the other kind that no rule needs any more.
+	// States.Emptied hears that a BackendPool of them has gone. DropInterim deletes the BackendPools of
+	// pools that stood in for others, and are gone.
+	EmptyPools(ctx context.Context, pools []plan.Emptying) error
+	DropInterim(ctx context.Context, gone []lb.PoolID) error
 	// Planned puts what would change on the BackendPools that Weir made for a Service.
 	Planned(ctx context.Context, s Service, text string) error
 	// Passes reports whether an error of these methods may pass by itself.
@@ -111,6 +121,8 @@ const (
 	ReasonRemovalHeld       = "LoadBalancerRemovalHeld"
 	ReasonKept              = "LoadBalancerKept"
 	ReasonPoolKept          = "BackendPoolKept"
+	ReasonPoolEmptying      = "BackendPoolEmptying"
+	ReasonPoolFilling       = "BackendPoolFilling"
 	ReasonContested         = "LoadBalancerContested"
 	ReasonDryRun            = "DryRun"
 )
@@ -121,6 +133,8 @@ type Locator interface {
 	ID(name string) lb.LoadBalancerID
 	// Reads returns nil if the public IPs of a resource group can be read.
 	Reads(ctx context.Context, group string) error
+	// ReadsLinks returns nil if the Private Link Services of a resource group can be read.
+	ReadsLinks(ctx context.Context, group string) error
 }
 
 // Balancers bring load balancers level; see balancer.Balancers. Reconciler.Ensured hears what came

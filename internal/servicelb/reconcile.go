@@ -176,7 +176,9 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, now time.Time) error {
 	st := &e.State
 	e.Filling.ends()
+	e.Emptying.ends()
 	r.States.showFilling(e)
+	r.States.showEmptying(e)
 	spare, waits := r.sparing(ctx, s, st, d.Spec, now)
 	if waits {
 		return nil
@@ -189,7 +191,7 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 		return r.writeDown(ctx, s, e, Release, balancer.Result{}, now)
 	}
 	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
-	err = r.record(ctx, s, st, req.Recorded, req.Groups) // before anything of it can be in Azure
+	err = r.record(ctx, s, st, Record{Places: req.Recorded, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before anything of it can be in Azure
 	if err == nil {
 		r.tell.announce(s, st, req)
 		st.Pending.asks(req, d.Selection, r.nodesAt(d.Spec, req.On))
@@ -198,15 +200,15 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	return err
 }
 
-// record writes down which load balancers may hold parts of a Service, which further resource
-// groups public IPs of it, and under which class it is served.
-func (r *Reconciler) record(ctx context.Context, s Service, st *State, places, groups []string) error {
-	next := st.Placement.next(s, places, groups, r.cfg.Settings.Class)
+// record writes down which load balancers may hold parts of a Service, which resource groups further
+// public IPs and Private Link Services of it, and under which class it is served.
+func (r *Reconciler) record(ctx context.Context, s Service, st *State, to Record) error {
+	next := st.Placement.next(s, to, r.cfg.Settings.Class)
 	if st.Placement.recorded(s, next, r.cfg.Settings.Class) {
 		return nil
 	}
 	if st.Placement.absent {
-		st.Placement.Places, st.Placement.Groups = next.Places, next.Groups
+		st.Placement.Places, st.Placement.Groups, st.Placement.LinkGroups = next.Places, next.Groups, next.LinkGroups
 		return nil
 	}
 	if err := r.cfg.Ledger.Record(ctx, s, next); err != nil {

@@ -35,6 +35,8 @@ type Record struct {
 	// Places are the names of the load balancers that may hold parts of it, that where it
 	// belongs first, and Groups the further resource groups that may have public IPs of it.
 	Places, Groups []string
+	// LinkGroups are the resource groups that may have a Private Link Service of it.
+	LinkGroups []string
 	// Class is that under which it is served; nil if that is not on record.
 	Class *string
 }

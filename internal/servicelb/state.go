@@ -27,6 +27,7 @@ type State struct {
 	Told      Told
 	Removal   Removal
 	Filling   Filling
+	Emptying  Emptying
 	Plan      Planned
 }
 
@@ -60,6 +61,8 @@ func (st *State) wait(now time.Time) time.Duration {
 	case st.Pending.Running:
 	case st.Filling.asked != nil:
 		until = st.Filling.until
+	case st.Emptying.asked != nil:
+		until = st.Emptying.until
 	case st.Removal.losing != nil:
 		until = st.Removal.again
 	case st.Level.request != nil:
@@ -92,11 +95,11 @@ func (p *Placement) shows(finalizer bool) { p.bound = p.bound || finalizer }
 // tells, which may not show it yet: it is put back then.
 func (p *Placement) lostFinalizer(s Service) bool { return p.bound && !s.Finalizer }
 
-// next returns the record of a Service with these places and groups.
-func (p *Placement) next(s Service, places, groups []string, class string) Record {
-	r := Record{Places: slices.Clone(places), Groups: slices.Clone(groups), Class: p.Class}
+// next returns the record of a Service with the places and groups of another.
+func (p *Placement) next(s Service, to Record, class string) Record {
+	r := Record{Places: slices.Clone(to.Places), Groups: slices.Clone(to.Groups), LinkGroups: slices.Clone(to.LinkGroups), Class: p.Class}
 	switch {
-	case len(places) == 0:
+	case len(to.Places) == 0:
 		r.Class = nil
 	case s.Ours(class):
 		r.Class = &class
@@ -111,7 +114,7 @@ func (p *Placement) recorded(s Service, r Record, class string) bool {
 	if len(r.Places) == 0 || s.Deleting { // one that goes gets no finalizer any more
 		kept = s.Held(class)
 	}
-	return slices.Equal(p.Places, r.Places) && slices.Equal(p.Groups, r.Groups) &&
+	return slices.Equal(p.Places, r.Places) && slices.Equal(p.Groups, r.Groups) && slices.Equal(p.LinkGroups, r.LinkGroups) &&
 		kept == (len(r.Places) > 0) && reflect.DeepEqual(p.Class, r.Class)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
 )
 
@@ -39,6 +40,8 @@ type brought struct {
 	result *balancer.Result
 	lost   []LostPool
 	filled bool
+	// emptied is true once a BackendPool of a pool has gone that it waits for.
+	emptied bool
 }
 
 // shown is what others read.
@@ -48,10 +51,14 @@ type shown struct {
 	// addressed is true while the Service has a load balancer, and looked once it is known what
 	// becomes of it.
 	addressed, looked bool
+	// link is how it is published; nil if it is not.
+	link *privatelinkround.State
 	// served is what Azure holds for it; nil if that is not known, or nothing.
 	served *Served
 	// filling are the pools that it waits for.
 	filling []lb.PoolID
+	// emptying are the names of the load balancers whose pools it waits for.
+	emptying []string
 }
 
 // LostPool is the pool of a BackendPool that is gone.
@@ -178,6 +185,7 @@ func (all *States) hear(e *entry) {
 	all.mu.Unlock()
 	e.Pending.ended(b.result)
 	e.Filling.filled(b.filled)
+	e.Emptying.emptied(b.emptied)
 	for _, p := range b.lost {
 		e.loses(p)
 	}
@@ -198,6 +206,27 @@ func (all *States) showFilling(e *entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e.shown.filling = e.Filling.pools
+}
+
+// showEmptying has others read which load balancers a Service waits for.
+func (all *States) showEmptying(e *entry) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	e.shown.emptying = e.Emptying.balancers()
+}
+
+// Emptied brings that a BackendPool of the nodes of a load balancer has gone, and returns the
+// Services that wait for that.
+func (all *States) Emptied(balancer string) (names []string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for name, e := range all.byName {
+		if slices.ContainsFunc(e.shown.emptying, func(name string) bool { return strings.EqualFold(name, balancer) }) {
+			e.brought.emptied = true
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Holds notes what Azure holds for a Service, and reports whether that has changed.

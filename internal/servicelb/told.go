@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 )
 
@@ -25,11 +26,16 @@ type Told struct {
 	// condition that is, and warned is the error that the log said last.
 	last, warned string
 	trouble      Condition
-	// note is the last note of a result, left what was told of pools that stay for the
-	// addresses of others, unknown the annotations without effect, and unenforced the
-	// restrictions without.
+	// filling are the pools of which it was told that rules wait for them.
+	filling map[lb.PoolKey]bool
+	// links are the warnings about a Private Link Service that were told last.
+	links map[string]bool
+	// note is the last note of a result, left what was told of pools that stay for what others
+	// have put there, emptying are the pools of which it was told that interfaces have to leave,
+	// unknown the annotations without effect, and unenforced the restrictions without.
 	note       string
 	left       map[string]bool
+	emptying   map[lb.PoolKey]bool
 	unknown    []string
 	unenforced string
 }
@@ -122,6 +128,30 @@ func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
 	t.left = told
 }
 
+// emptying tells which pools keep a load balancer until their network interfaces have left, once of
+// each: how many they are yet is no news.
+func (r teller) emptying(s Service, t *Told, pools []plan.Emptying) {
+	told := map[lb.PoolKey]bool{}
+	for _, e := range pools {
+		if told[e.Pool.Key()] = true; !t.emptying[e.Pool.Key()] {
+			r.reporter.Tell(s, Event{Reason: ReasonPoolEmptying, Text: e.String()})
+		}
+	}
+	t.emptying = told
+}
+
+// filling tells for which pools rules stay where they are, once of each.
+func (r teller) filling(s Service, t *Told, pools []lb.PoolID) {
+	told := map[lb.PoolKey]bool{}
+	for _, p := range pools {
+		if told[p.Key()] = true; !t.filling[p.Key()] {
+			r.reporter.Tell(s, Event{Reason: ReasonPoolFilling, Text: fmt.Sprintf(
+				"flows stay where they are until backend pool %s of load balancer %s holds its members; its BackendPool says what keeps it", p.Name, p.LoadBalancer.Name)})
+		}
+	}
+	t.filling = told
+}
+
 // ensured says that the load balancer is there, if that is news.
 func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	if res.Changed || t.announced || t.last != "" {
@@ -130,7 +160,7 @@ func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	if res.Note != "" && res.Note != t.note {
 		r.reporter.Tell(s, Event{Reason: ReasonNotGuarded, Warning: true, Text: res.Note})
 	}
-	t.last, t.note, t.announced, t.had = "", res.Note, false, true
+	t.last, t.note, t.announced, t.had, t.filling = "", res.Note, false, true, nil
 	t.trouble, t.warned = "", ""
 }
 
@@ -139,7 +169,7 @@ func (r teller) deleted(s Service, t *Told) {
 	if t.had {
 		r.reporter.Tell(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
 	}
-	t.last, t.trouble, t.warned, t.announced, t.had = "", "", "", true, false
+	t.last, t.trouble, t.warned, t.announced, t.had, t.emptying = "", "", "", true, false, nil
 }
 
 // whyKept says why a Service of another class keeps what it has, and what people can do; empty if it

@@ -19,6 +19,8 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
 )
 
@@ -49,6 +51,8 @@ type world struct {
 	fills    []lb.PoolID
 	planned  string
 	declines error
+	// link is what comes of a Private Link Service.
+	link privatelinkround.Outcome
 }
 
 // newWorld has a Service that wants a load balancer.
@@ -96,7 +100,7 @@ func (w *world) ends() {
 	if w.asked == nil {
 		w.t.Fatal("nothing is asked for")
 	}
-	res := balancer.Result{Request: *w.asked, Changed: true, Filling: w.fills}
+	res := balancer.Result{Request: *w.asked, Changed: true, Filling: w.fills, Link: w.link}
 	if w.asked.Desired != nil {
 		res.Addresses = lost
 	}
@@ -181,7 +185,14 @@ func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) er
 }
 
 func (w *world) Contested(context.Context, Service, []contest.Contest) error { return nil }
-func (w *world) Served(Service)                                              {}
+func (w *world) Linked(_ context.Context, _ Service, state *privatelinkround.State) error {
+	if state != nil {
+		w.says("condition %s: %s", state.Reason, state.Text)
+		return w.unwritable
+	}
+	return nil
+}
+func (w *world) Served(Service) {}
 func (w *world) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, _ []service.Pool) ([]string, error) {
 	w.says("pools made on %s", on.Name)
 	return nil, w.unwritable
@@ -189,6 +200,8 @@ func (w *world) MakePools(_ context.Context, _ Service, on lb.LoadBalancerID, _ 
 func (w *world) DropPools(context.Context, Service, []string, []lb.PoolID) error {
 	return w.unwritable
 }
+func (w *world) EmptyPools(context.Context, []plan.Emptying) error      { return nil }
+func (w *world) DropInterim(context.Context, []lb.PoolID) error         { return nil }
 func (w *world) DropNodePools(context.Context, lb.LoadBalancerID) error { return nil }
 func (w *world) Planned(_ context.Context, _ Service, text string) error {
 	w.planned = text
@@ -224,6 +237,8 @@ func (w *world) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }
 func (w *world) Reads(context.Context, string) error { return nil }
+
+func (w *world) ReadsLinks(context.Context, string) error { return nil }
 
 func (w *world) Ensure(req balancer.Request) {
 	if w.asked != nil {

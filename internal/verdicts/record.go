@@ -81,7 +81,8 @@ func (v *Verdicts) read(ctx context.Context) bool {
 		known := v.known(subscription)
 		v.mu.Unlock()
 		v.cfg.Log.InfoContext(ctx, "whether pools that are due together are one write of their load balancer",
-			"subscription", subscription, "addresses", known.May(wholewrite.Addresses, now, "").Why, "adminStates", known.May(wholewrite.AdminStates, now, "").Why)
+			"subscription", subscription, "addresses", known.May(wholewrite.Addresses, now, "").Why, "adminStates", known.May(wholewrite.AdminStates, now, "").Why,
+			"overlapping", known.May(wholewrite.Overlapping, now, "").Why)
 	}
 	return true
 }

@@ -32,9 +32,10 @@ type Store interface {
 
 // Config is what Verdicts work with.
 type Config struct {
-	// Setting is what the operator wants, and Probed what weir probe has found out.
-	Setting wholewrite.Setting
-	Probed  behaviour.Behaviour
+	// Setting is what the operator wants of whole writes, and Pipelined of writes that overlap.
+	Setting, Pipelined wholewrite.Setting
+	// Probed is what weir probe has found out.
+	Probed behaviour.Behaviour
 	// Store is nil where nothing is kept, and Version who writes there.
 	Store   Store
 	Version string
@@ -52,8 +53,10 @@ type Verdicts struct {
 	unread  string // why the record is not known; empty if it is
 	records map[string]wholewrite.Record
 	seen    map[string]behaviour.Behaviour
-	trying  map[string]trial // those under way
-	unkept  map[string]bool  // the record is to be written
+	// stayed counts how often in a row overlapping writes were seen to stay.
+	stayed map[string]int
+	trying map[string]trial // those under way
+	unkept map[string]bool  // the record is to be written
 	// rests is when the next trial may begin after one that could not be put on record.
 	rests map[string]time.Time
 	// wake has room for one token: something is to be written. writing is held by who writes; it
@@ -75,35 +78,46 @@ func New(cfg Config) *Verdicts {
 }
 
 // keeps reports whether there is a record at all: who decides by setting alone needs none.
-func (v *Verdicts) keeps() bool { return v.cfg.Store != nil && v.cfg.Setting == wholewrite.Auto }
+func (v *Verdicts) keeps() bool {
+	return v.cfg.Store != nil && (v.cfg.Setting == wholewrite.Auto || v.cfg.Pipelined == wholewrite.Auto)
+}
 
 // known is what is known of a subscription. The caller holds v.mu.
 func (v *Verdicts) known(subscription string) wholewrite.Known {
 	return wholewrite.Known{
-		Setting: v.cfg.Setting, Version: v.cfg.Version, Probed: v.cfg.Probed,
+		Setting: v.cfg.Setting, Pipelined: v.cfg.Pipelined, Version: v.cfg.Version, Probed: v.cfg.Probed,
 		Seen: v.seen[subscription], Record: v.records[subscription], Unread: v.unread,
 	}
 }
 
-// May decides of both changes. unrest is asked only where it counts.
+// May decides of both changes of a write of a whole load balancer. unrest is asked only where it
+// counts.
 func (v *Verdicts) May(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leaves {
+	return wholewrite.Leaves{
+		Addresses: v.may(subscription, wholewrite.Addresses, now, unrest), States: v.may(subscription, wholewrite.AdminStates, now, unrest),
+	}
+}
+
+// MayOverlap decides of writes of pools that overlap.
+func (v *Verdicts) MayOverlap(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leave {
+	return v.may(subscription, wholewrite.Overlapping, now, unrest)
+}
+
+func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leave {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
 	known := v.known(subscription)
 	_, trying := v.trying[subscription]
 	trying = trying || v.rests[subscription].After(now)
 	v.mu.Unlock()
-	decide := func(c wholewrite.Change) wholewrite.Leave {
-		d := known.May(c, now, "")
-		if d.Leave == wholewrite.Try && !trying {
-			d = known.May(c, now, unrest(c))
-		}
-		if d.Leave == wholewrite.Try && trying {
-			return wholewrite.No
-		}
-		return d.Leave
+	switch leave := known.May(c, now, "").Leave; {
+	case leave != wholewrite.Try:
+		return leave
+	case trying:
+		return wholewrite.No
+	default:
+		return known.May(c, now, unrest(c)).Leave
 	}
-	return wholewrite.Leaves{Addresses: decide(wholewrite.Addresses), States: decide(wholewrite.AdminStates)}
 }
 
 // errNoTrial is why a trial is not made.
@@ -162,13 +176,18 @@ func (v *Verdicts) End(subscription string, sent bool) {
 	}
 }
 
+// overlapsProven is how often in a row overlapping writes have to be seen to stay before their reads
+// are done without: what Azure takes back, it may take back late.
+const overlapsProven = 3
+
 // Proven reports whether this process has seen Azure take changes.
 func (v *Verdicts) Proven(subscription string, changes []wholewrite.Change) bool {
+	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	seen := v.seen[wholewrite.Key(subscription)]
+	seen := v.seen[subscription]
 	for _, c := range changes {
-		if wholewrite.Answer(seen, c) != behaviour.Taken {
+		if !wholewrite.Takes(wholewrite.Answer(seen, c)) || c == wholewrite.Overlapping && v.stayed[subscription] < overlapsProven {
 			return false
 		}
 	}
@@ -181,20 +200,23 @@ func (v *Verdicts) Answer(subscription string, c wholewrite.Change, now time.Tim
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	known := v.known(wholewrite.Key(subscription))
-	known.Setting = wholewrite.Auto
+	known.Setting, known.Pipelined = wholewrite.Auto, wholewrite.Auto
 	return behaviour.Answer(known.Verdict(c, now))
 }
 
 // Learn takes in what Azure did with a write, and says so once.
 func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[wholewrite.Change]behaviour.Answer) {
 	subscription, now := wholewrite.Key(subscription), time.Now()
-	for _, c := range wholewrite.Changes() {
+	for _, c := range wholewrite.Questions() {
 		a := what[c]
 		if a == "" {
 			continue
 		}
 		v.mu.Lock()
 		news := wholewrite.Answer(v.seen[subscription], c) != a
+		if c == wholewrite.Overlapping {
+			v.counts(subscription, wholewrite.Takes(a))
+		}
 		v.seen[subscription] = wholewrite.With(v.seen[subscription], c, a)
 		r, fresh := v.records[subscription].Saw(c, a, v.cfg.Version, now)
 		v.records[subscription] = r
@@ -209,8 +231,24 @@ func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[whol
 	}
 }
 
+// counts counts overlapping writes in a row that stayed. The caller holds v.mu.
+func (v *Verdicts) counts(subscription string, stayed bool) {
+	switch {
+	case !stayed:
+		delete(v.stayed, subscription)
+	case v.stayed == nil:
+		v.stayed = map[string]int{subscription: 1}
+	default:
+		v.stayed[subscription]++
+	}
+}
+
 // tell has people know how pools are written from now on.
 func (v *Verdicts) tell(ctx context.Context, subscription string, c wholewrite.Change, a behaviour.Answer) {
+	if c == wholewrite.Overlapping {
+		v.tellOverlapping(ctx, subscription, a)
+		return
+	}
 	log := v.cfg.Log.With("subscription", subscription, "changes", string(c), "enableLoadBalancerWholeWrites", string(v.cfg.Setting))
 	switch {
 	case a == behaviour.Taken:
@@ -220,6 +258,16 @@ func (v *Verdicts) tell(ctx context.Context, subscription string, c wholewrite.C
 	default:
 		log.InfoContext(ctx, "Azure ignores a write of the whole load balancer for its pools: each pool is written by itself")
 	}
+}
+
+// tellOverlapping has people know whether pools are written one after the other from now on.
+func (v *Verdicts) tellOverlapping(ctx context.Context, subscription string, a behaviour.Answer) {
+	log := v.cfg.Log.With("subscription", subscription, "overlapping", string(a))
+	if a == behaviour.Supersede {
+		log.InfoContext(ctx, "Azure takes a write of a pool while another of its load balancer runs: those that are due together are sent one after the other from now on, and awaited once")
+		return
+	}
+	log.InfoContext(ctx, "Azure does not take a write of a pool while another of its load balancer runs: each waits for the end of the one before")
 }
 
 // Count counts subscriptions by change and verdict. A process that does not lead has read nothing.
@@ -237,7 +285,7 @@ func (v *Verdicts) Count(own string) map[[2]string]int {
 	for s := range v.seen {
 		subscriptions[s] = true
 	}
-	for _, c := range wholewrite.Changes() {
+	for _, c := range wholewrite.Questions() {
 		for s := range subscriptions {
 			all[[2]string{strings.ReplaceAll(string(c), " ", "_"), v.known(s).Verdict(c, now)}]++
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type Record struct {
 	Version     string  `json:"version"`
 	Addresses   Verdict `json:"addresses,omitzero"`
 	AdminStates Verdict `json:"adminStates,omitzero"`
+	Overlapping Verdict `json:"overlapping,omitzero"`
 }
 
 // Verdict is what Azure does with one change; the zero value is not known, and not tried.
@@ -33,17 +35,24 @@ type Verdict struct {
 
 // Of returns the verdict on a change.
 func (r Record) Of(c Change) Verdict {
-	if c == AdminStates {
+	switch c {
+	case AdminStates:
 		return r.AdminStates
+	case Overlapping:
+		return r.Overlapping
+	case Addresses:
 	}
 	return r.Addresses
 }
 
 func (r Record) with(c Change, v Verdict) Record {
-	if c == AdminStates {
-		r.AdminStates = v
-	} else {
+	switch c {
+	case Addresses:
 		r.Addresses = v
+	case AdminStates:
+		r.AdminStates = v
+	case Overlapping:
+		r.Overlapping = v
 	}
 	return r
 }
@@ -92,7 +101,13 @@ func (r Record) of(version string) Record {
 
 // holds reports whether the verdict counts.
 func (v Verdict) holds(by, version string, now time.Time) bool {
-	return by == version && (v.Answer == behaviour.Taken || v.Answer == behaviour.Ignored) && near(v.At, now, Lifetime)
+	return by == version && slices.Contains(answers, v.Answer) && near(v.At, now, Lifetime)
+}
+
+// answers are all that a verdict may have.
+var answers = []behaviour.Answer{
+	behaviour.Taken, behaviour.Ignored,
+	behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict,
 }
 
 // trials counts those that still do.

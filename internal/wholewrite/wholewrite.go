@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wholewrite decides whether pools of a load balancer may be written together, by one
-// PUT of the load balancer. Azure takes what such a write does to its pools, or ignores it and
-// says that it has succeeded, and nobody has recorded which. So it is tried once, where nothing
-// is lost by it, and what was seen is kept.
+// Package wholewrite decides whether pools of a load balancer may be written together: by one
+// PUT of the load balancer, or by PUTs of their own that overlap. Azure takes what such writes do
+// to pools, or it ignores, refuses or takes back what they do, and nobody has recorded which. So
+// each is tried once, where nothing is lost by it, and what was seen is kept.
 package wholewrite
 
 import (
@@ -68,18 +68,23 @@ func (s Setting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(s))
 }
 
-// Change is what a write does to a pool: the two are two questions, and one answer says nothing
-// of the other.
+// Change is what a write does to a pool, or how it is sent: each is a question of its own, and one
+// answer says nothing of another.
 type Change string
 
-// The changes.
+// The changes. Overlapping is a write of a pool that is sent while another of its load balancer
+// runs, whatever it changes; its answers are those of behaviour.Behaviour.Overlap.
 const (
 	Addresses   Change = "addresses"
 	AdminStates Change = "admin states"
+	Overlapping Change = "overlapping"
 )
 
-// Changes are both.
+// Changes are those that a write of a whole load balancer makes.
 func Changes() []Change { return []Change{Addresses, AdminStates} }
+
+// Questions are all.
+func Questions() []Change { return []Change{Addresses, AdminStates, Overlapping} }
 
 func (c Change) other() Change {
 	if c == Addresses {
@@ -103,7 +108,8 @@ const (
 
 // Known is all that is known of a subscription.
 type Known struct {
-	Setting Setting
+	// Setting is that of whole writes, and Pipelined that of overlapping ones.
+	Setting, Pipelined Setting
 	// Version is that of this Weir.
 	Version string
 	// Seen is what this process has seen itself.
@@ -137,34 +143,65 @@ type Decision struct {
 // record. A setting of true needs no verdict, and is not believed against what was seen of either
 // change.
 func (k Known) May(c Change, now time.Time, unrest string) Decision {
-	seen, on := Answer(k.Seen, c), k.Record.Of(c)
-	if seen == behaviour.Ignored && !on.At.IsZero() && !near(on.At, now, Lifetime) {
+	seen, on, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
+	if seen != "" && !Takes(seen) && !on.At.IsZero() && !near(on.At, now, Lifetime) {
 		seen = "" // it was long ago: this process may ask again, too
 	}
 	switch {
-	case k.Setting == Never:
-		return Decision{No, "enableLoadBalancerWholeWrites is false"}
+	case setting == Never:
+		return Decision{No, offBy(c)}
 	case seen != "":
-		return decided(seen, "was seen by this process to %s them")
-	case k.Setting == Always && Answer(k.Seen, c.other()) == behaviour.Ignored:
+		return decided(c, seen, "was seen by this process to %s them")
+	case setting == Always && c != Overlapping && Answer(k.Seen, c.other()) == behaviour.Ignored:
 		return Decision{No, "Azure was seen by this process to ignore " + string(c.other())}
-	case k.Setting == Always:
-		return Decision{Yes, "enableLoadBalancerWholeWrites is true"}
+	case setting == Always:
+		return Decision{Yes, onBy(c)}
 	case Answer(k.Probed, c) != "":
-		return decided(Answer(k.Probed, c), "was found to %s them, by --azure-behaviour")
+		return decided(c, Answer(k.Probed, c), "was found to %s them, by --azure-behaviour")
 	case k.Unread != "":
 		return Decision{No, "what is on record could not be read yet: " + k.Unread}
 	case on.holds(k.Record.Version, k.Version, now):
-		return decided(on.Answer, "was seen to %s them, last on "+on.At.UTC().Format(time.DateOnly))
+		return decided(c, on.Answer, "was seen to %s them, last on "+on.At.UTC().Format(time.DateOnly))
 	}
 	return k.mayTry(on, now, unrest)
 }
 
-func decided(a behaviour.Answer, how string) Decision {
-	if a == behaviour.Taken {
+func decided(c Change, a behaviour.Answer, how string) Decision {
+	switch {
+	case Takes(a):
 		return Decision{Yes, "Azure " + fmt.Sprintf(how, "take")}
+	case c == Overlapping:
+		return Decision{No, "Azure " + fmt.Sprintf(how, "refuse or take back") + " (" + string(a) + ")"}
 	}
 	return Decision{No, "Azure " + fmt.Sprintf(how, "ignore")}
+}
+
+// Takes reports whether an answer says that Azure takes what is asked for.
+func Takes(a behaviour.Answer) bool { return a == behaviour.Taken || a == behaviour.Supersede }
+
+// setting is what the operator wants of a change; none is never for overlapping writes.
+func (k Known) setting(c Change) Setting {
+	switch {
+	case c != Overlapping:
+		return k.Setting
+	case k.Pipelined == "":
+		return Never
+	}
+	return k.Pipelined
+}
+
+func offBy(c Change) string {
+	if c == Overlapping {
+		return "by loadBalancerWriteStrategy no writes overlap"
+	}
+	return "enableLoadBalancerWholeWrites is false"
+}
+
+func onBy(c Change) string {
+	if c == Overlapping {
+		return "loadBalancerWriteStrategy is pipelined"
+	}
+	return "enableLoadBalancerWholeWrites is true"
 }
 
 // mayTry decides where there is no verdict.
@@ -184,24 +221,45 @@ func (k Known) mayTry(on Verdict, now time.Time, unrest string) Decision {
 
 // Verdict is what there is to say of a change: what Azure answered in words, for a metric.
 func (k Known) Verdict(c Change, now time.Time) string {
-	switch d := k.May(c, now, "nobody asks"); {
-	case k.Setting == Never:
+	setting := k.setting(c)
+	d := k.May(c, now, "nobody asks")
+	answer := k.answer(c, now)
+	switch {
+	case setting == Never:
 		return "off"
-	case d.Leave == Yes && Answer(k.Seen, c) == "" && k.Setting == Always:
+	case d.Leave == Yes && Answer(k.Seen, c) == "" && setting == Always:
 		return "on"
-	case d.Leave == Yes:
-		return string(behaviour.Taken)
-	case k.Setting == Always, Answer(k.Seen, c) != "", Answer(k.Probed, c) != "", k.Record.Of(c).holds(k.Record.Version, k.Version, now):
+	case answer != "":
+		return string(answer)
+	case setting == Always && d.Leave == No: // by what was seen of the other change
 		return string(behaviour.Ignored)
 	}
 	return "unknown"
 }
 
-// Answer is what a behaviour says to a change; empty for all but the two answers.
+// answer is what is known, whoever has found it out.
+func (k Known) answer(c Change, now time.Time) behaviour.Answer {
+	on := k.Record.Of(c)
+	switch {
+	case Answer(k.Seen, c) != "":
+		return Answer(k.Seen, c)
+	case Answer(k.Probed, c) != "":
+		return Answer(k.Probed, c)
+	case on.holds(k.Record.Version, k.Version, now):
+		return on.Answer
+	}
+	return ""
+}
+
+// Answer is what a behaviour says to a change; empty for what is no answer to it.
 func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 	a := b.WholeWriteAddresses
-	if c == AdminStates {
+	switch c {
+	case AdminStates:
 		a = b.WholeWriteAdminStates
+	case Overlapping:
+		return b.Overlap
+	case Addresses:
 	}
 	if a != behaviour.Taken && a != behaviour.Ignored {
 		return ""
@@ -211,10 +269,13 @@ func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 
 // With returns what was seen, with an answer to one change.
 func With(b behaviour.Behaviour, c Change, a behaviour.Answer) behaviour.Behaviour {
-	if c == AdminStates {
-		b.WholeWriteAdminStates = a
-	} else {
+	switch c {
+	case Addresses:
 		b.WholeWriteAddresses = a
+	case AdminStates:
+		b.WholeWriteAdminStates = a
+	case Overlapping:
+		b.Overlap = a
 	}
 	return b
 }

@@ -134,6 +134,20 @@ var rules = map[string]rule{
 			return equality.Semantic.DeepEqual(is["loadBalancer"], was["loadBalancer"]) && is["poolName"] == was["poolName"] && is["ipFamily"] == was["ipFamily"]
 		},
 	},
+	"!has(oldSelf.status) || !has(oldSelf.status.poolID) || (has(self.spec.membership) ? self.spec.membership : 'Auto') == (has(oldSelf.spec.membership) ? oldSelf.spec.membership : 'Auto')": {
+		transition: true,
+		holds: func(is, was map[string]any) bool {
+			taken, _, _ := unstructured.NestedString(was, "status", "poolID")
+			return taken == "" || membershipOf(is) == membershipOf(was)
+		},
+	},
+}
+
+func membershipOf(pool map[string]any) string {
+	if is, ok, _ := unstructured.NestedString(pool, "spec", "membership"); ok {
+		return is
+	}
+	return "Auto"
 }
 
 // boundRule is a rule where it stands: in the schema of a property, or of the root.
@@ -141,6 +155,8 @@ type boundRule struct {
 	rule
 	path          []string
 	text, message string
+	// at is what it speaks of, below path; empty for path itself.
+	at []string
 }
 
 func bind(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule, error) {
@@ -150,7 +166,7 @@ func bind(s *apiextensionsv1.JSONSchemaProps, path ...string) ([]boundRule, erro
 		if !ok {
 			return nil, fmt.Errorf("the rule %q at %q is not one that can be evaluated here: add it to lab/apiserver/crdschema.go", v.Rule, strings.Join(path, "."))
 		}
-		all = append(all, boundRule{rule: r, path: slices.Clone(path), text: v.Rule, message: v.Message})
+		all = append(all, boundRule{rule: r, path: slices.Clone(path), text: v.Rule, message: v.Message, at: strings.FieldsFunc(v.FieldPath, func(r rune) bool { return r == '.' })})
 	}
 	for name, p := range s.Properties {
 		below, err := bind(&p, append(slices.Clone(path), name)...)
@@ -181,7 +197,7 @@ func (b boundRule) check(u *unstructured.Unstructured, before object) field.Erro
 		message = "failed rule: " + b.text
 	}
 	var at *field.Path
-	for _, name := range b.path {
+	for _, name := range slices.Concat(b.path, b.at) {
 		if at == nil {
 			at = field.NewPath(name)
 		} else {

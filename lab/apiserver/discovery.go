@@ -22,7 +22,7 @@ func (s *Server) discover(path string) (runtime.Object, error) {
 	case "apis":
 		return s.groups(), nil
 	case "version":
-		return &versionInfo{Info: version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}}, nil
+		return &versionInfo{Info: version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}}, nil
 	}
 	gv, isCore := strings.CutPrefix(path, "api/")
 	if !isCore {

@@ -47,7 +47,7 @@ func prepareNode(n, before *corev1.Node) {
 func validateNode(next, before object) field.ErrorList {
 	n := next.(*corev1.Node)
 	if was, _ := before.(*corev1.Node); was != nil && was.Spec.ProviderID != "" && was.Spec.ProviderID != n.Spec.ProviderID {
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "providerID"), "node updates may not change providerID except from \"\" to valid")}
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "providerID"), n.Spec.ProviderID, "field is immutable")}
 	}
 	return nil
 }

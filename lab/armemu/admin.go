@@ -43,6 +43,7 @@ func (e *Emulator) Admin() http.Handler {
 		e.ForgetFlows()
 		w.WriteHeader(http.StatusNoContent)
 	})
+	mux.HandleFunc("POST /_emu/connections", e.adminConnect)
 	mux.HandleFunc("GET /_emu/config", func(w http.ResponseWriter, _ *http.Request) { reply200(w, e.config()) })
 	mux.HandleFunc("PUT /_emu/config", replace(e.configure))
 	return mux

@@ -14,7 +14,7 @@ import (
 // Overlaps are the answers to a write that overlaps another, in the order of the documentation;
 // mixed is some of them by turns.
 func Overlaps() []behaviour.Answer {
-	return []behaviour.Answer{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.Lock, behaviour.Conflict}
+	return []behaviour.Answer{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict}
 }
 
 // Behaviour returns how requests are answered now; it knows all.

@@ -200,7 +200,7 @@ func (e *Emulator) cleanChild(k *childKind, body fields, name string) fields {
 	for _, key := range k.kept {
 		delete(props, key)
 	}
-	if (k == frontendKind || k == ipConfigKind) && !isStatic(props) {
+	if (k == frontendKind || k == ipConfigKind || k == linkConfigKind) && !isStatic(props) {
 		delete(props, "privateIPAddress")
 	}
 	if k == poolKind {

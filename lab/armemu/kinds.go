@@ -9,9 +9,9 @@ import (
 )
 
 // A rootKind is a resource type with a version and an etag of its own. Its
-// children live in its body and share both. A further type (private link
-// services) is one more entry in roots, its rules in the validation table and,
-// where other resources must know of it, a line in links.go.
+// children live in its body and share both. A further type is one more entry
+// in roots, its rules in the validation table and, where other resources must
+// know of it, a line in links.go.
 type rootKind struct {
 	namespace  string // of the resource provider
 	collection string // as in the path, e.g. loadBalancers
@@ -70,6 +70,9 @@ const (
 	nicConfigs = "backendIPConfigurations"
 	nicPools   = "loadBalancerBackendAddressPools"
 	adminState = "adminState"
+
+	connections        = "privateEndpointConnections"
+	publishedFrontends = "loadBalancerFrontendIpConfigurations"
 )
 
 var (
@@ -127,7 +130,7 @@ var (
 	ipConfigKind         = &childKind{collection: "ipConfigurations"}
 	networkInterfaceKind = &rootKind{
 		namespace: network, collection: "networkInterfaces", operation: "NetworkInterface", scope: ScopeNetworkInterface, guid: true,
-		configs: ipConfigKind, children: []*childKind{ipConfigKind}, derived: []string{"virtualMachine"},
+		configs: ipConfigKind, children: []*childKind{ipConfigKind}, derived: []string{"virtualMachine", "primary"},
 		put: instant, delete: removed,
 	}
 	securityGroupKind = &rootKind{
@@ -135,6 +138,21 @@ var (
 		children: []*childKind{{collection: securityRules}},
 		derived:  []string{"defaultSecurityRules", "networkInterfaces", subnets},
 		put:      spread{3, 4, 4}, delete: removed, pollAfter: 3 * time.Second,
+	}
+	linkConfigKind = &childKind{
+		collection: "ipConfigurations", defaults: fields{"privateIPAllocationMethod": "Dynamic", "privateIPAddressVersion": "IPv4"},
+	}
+	connectionKind = &childKind{
+		collection: connections, operation: "PrivateEndpointConnection", scope: ScopeConnection, addressable: true,
+		kept: []string{"privateEndpoint", "linkIdentifier"},
+		put:  spread{5, 9, 10}, delete: removed,
+	}
+	privateLinkServiceKind = &rootKind{
+		namespace: network, collection: "privateLinkServices", operation: "PrivateLinkService", scope: ScopePrivateLinkService, guid: true,
+		configs: linkConfigKind, children: []*childKind{linkConfigKind, connectionKind},
+		derived: []string{"networkInterfaces"}, kept: []string{"alias", connections},
+		defaults: fields{"enableProxyProtocol": false, "fqdns": []any{}},
+		put:      spread{5, 9, 10}, delete: removed,
 	}
 	virtualMachineKind = &rootKind{
 		namespace: compute, collection: "virtualMachines", operation: "VirtualMachine", scope: ScopeVirtualMachine,
@@ -152,7 +170,7 @@ var (
 	}
 	roots = []*rootKind{
 		loadBalancerKind, virtualNetworkKind, publicIPKind, publicIPPrefixKind, networkInterfaceKind,
-		securityGroupKind, virtualMachineKind, scaleSetKind, instanceKind,
+		securityGroupKind, privateLinkServiceKind, virtualMachineKind, scaleSetKind, instanceKind,
 	}
 )
 

@@ -23,7 +23,10 @@ type links struct {
 	pool     map[string][]string // backend pool → IP configurations of network interfaces
 	model    map[string][]string // backend pool → scale sets whose model names it
 	nic      map[string][]string // network interface → virtual machines
+	first    map[string]bool     // network interfaces that are their machine's primary one
 	guarded  map[string][]string // security group → subnets and network interfaces
+	// published has the private link services of each frontend.
+	published map[string][]string
 	// private has the addresses of each subnet that are taken.
 	private map[string]map[netip.Addr]string
 }
@@ -35,7 +38,7 @@ func (e *Emulator) index() *links {
 	}
 	l := &links{
 		publicIP: map[string][]string{}, prefix: map[string][]string{}, subnet: map[string][]string{},
-		pool: map[string][]string{}, model: map[string][]string{}, nic: map[string][]string{}, guarded: map[string][]string{}, private: map[string]map[netip.Addr]string{},
+		pool: map[string][]string{}, model: map[string][]string{}, nic: map[string][]string{}, first: map[string]bool{}, guarded: map[string][]string{}, published: map[string][]string{}, private: map[string]map[netip.Addr]string{},
 	}
 	for _, agg := range e.sorted() {
 		l.read(agg.id, agg.body)
@@ -50,6 +53,9 @@ func (e *Emulator) index() *links {
 func (l *links) read(id resourceID, body fields) {
 	props := properties(body)
 	note(l.guarded, reference(props, guardedBy), id.String())
+	for _, f := range objects(props, publishedFrontends) {
+		note(l.published, strings.ToLower(text(f, "id")), id.String())
+	}
 	switch {
 	case id.root.configs != nil:
 		for _, c := range objects(props, id.root.configs.collection) {
@@ -70,8 +76,11 @@ func (l *links) read(id resourceID, body fields) {
 	case id.root == instanceKind:
 		l.readInstance(id.String(), props)
 	case id.root == virtualMachineKind:
-		for _, nic := range objects(object(props, "networkProfile"), "networkInterfaces") {
+		nics := objects(object(props, "networkProfile"), "networkInterfaces")
+		for _, nic := range nics {
 			note(l.nic, strings.ToLower(text(nic, "id")), id.String())
+			marked, _ := properties(nic)["primary"].(bool)
+			l.first[strings.ToLower(text(nic, "id"))] = marked || len(nics) == 1
 		}
 	}
 }
@@ -205,9 +214,11 @@ func (a *aggregate) renderLinks(props fields, from *links) {
 			there, _ := props[list].([]any)
 			props[list] = append(slices.Clone(there), fields{"id": by})
 		}
+	case privateLinkServiceKind:
+		props["networkInterfaces"] = refs([]string{a.id.networkInterface(a.guid)})
 	case networkInterfaceKind:
 		if by := from.nic[key]; len(by) > 0 {
-			props["virtualMachine"] = fields{"id": by[0]}
+			props["virtualMachine"], props["primary"] = fields{"id": by[0]}, from.first[key]
 		}
 	}
 	// An address that is being assigned shows when the creation is done.

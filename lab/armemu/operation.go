@@ -40,6 +40,9 @@ type operation struct {
 	keep     bool     // a failure leaves the content that was written
 	polls    *pollFault
 	by       *operation // that has canceled it
+	took     time.Duration
+	// owned is true once a later write has written what this one did.
+	owned bool
 	// query is what the operation's URL carries and every poll has to send back.
 	query     url.Values
 	pollAfter time.Duration
@@ -53,7 +56,7 @@ func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 		before: p.before, status: opInProgress, pollAfter: e.pollsAfter(p.id, p.on, agg.state == "", p.root),
 	}
 	op.query = signature(p.id.root.namespace, op.id)
-	e.cancelRunning(agg, op)
+	e.cancelRunning(agg, op, x.now)
 	if f := x.fault; f != nil {
 		op.stuck, op.polls, op.keep = f.Operation.stuck(), f.polls(), f.Applied
 		op.problem = f.Operation.failure()
@@ -78,7 +81,8 @@ func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 		if p.action != nil {
 			took = p.action.takes
 		}
-		op.deadline = x.now.Add(e.latency(took))
+		op.took = e.latency(took)
+		op.deadline = x.now.Add(op.took)
 	}
 	if op.remove {
 		agg.state = stateDeleting
@@ -89,18 +93,24 @@ func (e *Emulator) start(x *exchange, agg *aggregate, p *proposal) *operation {
 	return op
 }
 
-func (e *Emulator) cancelRunning(agg *aggregate, by *operation) {
+func (e *Emulator) cancelRunning(agg *aggregate, by *operation, now time.Time) {
+	e.own(by.target)
 	run := agg.op
 	if run == nil {
 		return
 	}
-	run.status, run.by = opCanceled, by
+	run.by = by
 	run.problem = &Problem{Code: "Canceled", Message: "Operation was canceled.", Details: []Detail{{
 		Code: "CanceledAndSupersededDueToAnotherOperation",
 		Message: fmt.Sprintf("Operation %s (%s) was canceled and superseded by operation %s (%s).",
 			run.name, run.id, by.name, by.id),
 	}}}
 	e.endRolls(run)
+	if e.discardsLate(run) {
+		run.stuck, run.deadline, run.owned = false, now.Add(3*run.took+e.scaled(pollEvery)), run.target.key() == by.target.key() || by.target.child == nil
+		return
+	}
+	run.status = opCanceled
 	e.forgetRunning(run)
 }
 
@@ -132,6 +142,10 @@ func (e *Emulator) settle(now time.Time) {
 			continue // ended with another that was due
 		}
 		e.forgetRunning(op)
+		if op.by != nil {
+			e.discard(op)
+			continue
+		}
 		agg := e.aggregates[op.target.rootKey()]
 		agg.op = nil
 		switch {
@@ -222,7 +236,7 @@ func (e *Emulator) poll(x *exchange) *Problem {
 		}
 		return nil
 	}
-	if op.by != nil {
+	if op.by != nil && op.status == opCanceled {
 		x.header.Set("Canceled-By-Azure-AsyncOperation", operationURL(x, op.by, "operations"))
 	}
 	body := fields{"status": op.status}

@@ -59,6 +59,41 @@ func TestSupersedeDiscardTakesTheEarlierWriteBack(t *testing.T) {
 	})
 }
 
+// An overtaken operation may go on, and take back what it has put when it ends, long after the load
+// balancer has come to rest; but not what was written since.
+func TestSupersedeDiscardLateTakesTheEarlierWriteBackAtItsEnd(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true, Behaviour: behaviour.Behaviour{Overlap: behaviour.SupersedeDiscardLate}})
+			first := send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+			send(t, emu, http.MethodPut, lbID+"/backendAddressPools/spare", poolBody("10.0.0.2"))
+			time.Sleep(2 * time.Second)
+			rest := send(t, emu, http.MethodGet, lbID, "")
+			if got := addressesOf(t, emu, poolID); len(got) != 1 || !strings.Contains(rest.raw, "Succeeded") || strings.Contains(rest.raw, "Updating") {
+				t.Errorf("at rest it holds %v: %s", got, rest.raw)
+			}
+			if a := send(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), ""); a.text("status") != "InProgress" {
+				t.Errorf("the operation that was overtaken: %s", a.raw)
+			}
+			want := 0
+			if again {
+				send(t, emu, http.MethodPut, poolID, poolBody("10.0.0.1"))
+				want = 1
+			}
+			time.Sleep(time.Minute)
+			if a := send(t, emu, http.MethodGet, first.header.Get("Azure-AsyncOperation"), ""); a.text("status") != "Canceled" {
+				t.Errorf("in the end: %s", a.raw)
+			}
+			if got := addressesOf(t, emu, poolID); len(got) != want {
+				t.Errorf("written again: %t, it holds %v in the end", again, got)
+			}
+			if etag := send(t, emu, http.MethodGet, lbID, "").text("etag"); !again && etag == rest.text("etag") {
+				t.Error("the etag stays")
+			}
+		})
+	}
+}
+
 // The overtaken operation names the one that won.
 func TestSupersededOperationNamesItsSuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

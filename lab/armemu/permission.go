@@ -50,6 +50,9 @@ func Joins() []Join {
 		{ScopeSecurityGroup, securityRules + "/destinationApplicationSecurityGroups", joinGroup, Documented, "network security group management page"},
 	}
 	list = append(list, poolJoins()...)
+	list = append(list,
+		Join{ScopePrivateLinkService, publishedFrontends, joinFrontend, Assumed, "the action's description"},
+		Join{ScopePrivateLinkService, linkConfigKind.collection + "/subnet", joinSubnet, Assumed, "by analogy with network interfaces"})
 	return append(list, memberJoins()...)
 }
 

@@ -60,6 +60,8 @@ func (e *Emulator) allocate(id resourceID, root fields) fields {
 		if p := e.freePrefix(props); p.IsValid() {
 			return with(root, "properties", with(props, "ipPrefix", p.String()))
 		}
+	case id.root == privateLinkServiceKind:
+		return e.allocatePrivate(id, e.aliased(id, root))
 	case id.root.configs != nil:
 		return e.allocatePrivate(id, root)
 	case id.root == instanceKind:

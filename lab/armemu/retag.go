@@ -5,10 +5,11 @@ package armemu
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
-// The etag of a load balancer changes when interfaces join or leave its pools, and that of a
-// public IP when it is associated or freed, though nobody writes them.
+// The etag of a load balancer changes when interfaces join or leave its pools, or a private link
+// service a frontend of it, and that of a public IP when it is associated or freed, though nobody writes them.
 
 // retagOthers gives new etags to what a write of another resource has changed: was and is are
 // who refers to whom before and after it.
@@ -18,6 +19,12 @@ func (e *Emulator) retagOthers(written resourceID, was, is *links) {
 	}
 	if was == nil {
 		was = &links{}
+	}
+	for _, key := range moved(was.published, is.published) {
+		balancer, _, _ := strings.Cut(key, inFrontends)
+		if agg := e.aggregates[balancer]; agg != nil && agg.id.rootKey() != written.rootKey() {
+			e.retag(agg)
+		}
 	}
 	for _, key := range slices.Concat(moved(was.pool, is.pool), moved(was.publicIP, is.publicIP)) {
 		id, err := parseID(key)

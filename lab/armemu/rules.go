@@ -26,17 +26,19 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeLoadBalancer     Scope = "load balancer"
-	ScopePool             Scope = "backend pool"
-	ScopeVirtualNetwork   Scope = "virtual network"
-	ScopeSubnet           Scope = "subnet"
-	ScopePublicIP         Scope = "public IP address"
-	ScopePublicIPPrefix   Scope = "public IP prefix"
-	ScopeNetworkInterface Scope = "network interface"
-	ScopeSecurityGroup    Scope = "network security group"
-	ScopeVirtualMachine   Scope = "virtual machine"
-	ScopeScaleSet         Scope = "scale set"
-	ScopeScaleSetVM       Scope = "scale set's virtual machine"
+	ScopeLoadBalancer       Scope = "load balancer"
+	ScopePool               Scope = "backend pool"
+	ScopeVirtualNetwork     Scope = "virtual network"
+	ScopeSubnet             Scope = "subnet"
+	ScopePublicIP           Scope = "public IP address"
+	ScopePublicIPPrefix     Scope = "public IP prefix"
+	ScopeNetworkInterface   Scope = "network interface"
+	ScopeSecurityGroup      Scope = "network security group"
+	ScopePrivateLinkService Scope = "private link service"
+	ScopeConnection         Scope = "private endpoint connection"
+	ScopeVirtualMachine     Scope = "virtual machine"
+	ScopeScaleSet           Scope = "scale set"
+	ScopeScaleSetVM         Scope = "scale set's virtual machine"
 )
 
 // A Rule is one entry of the validation table. A write that breaks it is
@@ -84,7 +86,7 @@ func Rules() []Rule {
 	rules := nameRules()
 	for _, more := range [][]Rule{
 		poolRules(), memberRules(), loadBalancerRules(), frontendRules(), privateIPRules(), balancingRules(), probeRules(),
-		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), networkRules(), securityGroupRules(), deleteRules(),
+		publicIPRules(), publicIPFixedRules(), publicIPPrefixRules(), networkInterfaceRules(), basicRules(), networkRules(), privateLinkRules(), securityGroupRules(), deleteRules(), privateLinkStays(),
 	} {
 		rules = append(rules, more...)
 	}

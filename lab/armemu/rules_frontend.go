@@ -11,7 +11,10 @@ import (
 var onlyConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface}
 
 // allConfigs have IP configurations, their own or those of a model.
-var allConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
+var allConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService, ScopeScaleSet, ScopeScaleSetVM}
+
+// privateConfigs have IP configurations with addresses of subnets.
+var privateConfigs = []Scope{ScopeLoadBalancer, ScopeNetworkInterface, ScopePrivateLinkService}
 
 func frontendRules() []Rule {
 	return []Rule{
@@ -56,27 +59,27 @@ func frontendRules() []Rule {
 func privateIPRules() []Rule {
 	return []Rule{
 		{
-			Name: "static-private-address", On: KindPut, Scopes: onlyConfigs, Code: "InvalidPrivateIPAddressFormat", CodeTag: Observed, Tag: Observed,
+			Name: "static-private-address", On: KindPut, Scopes: privateConfigs, Code: "InvalidPrivateIPAddressFormat", CodeTag: Observed, Tag: Observed,
 			Requires: "An IP configuration in a subnet whose allocation method is Static names a well-formed address (that none at all is answered alike is assumed).",
 			Source:   recorded, check: staticHasAddress,
 		},
 		{
-			Name: "private-address-in-subnet", On: KindPut, Scopes: onlyConfigs, Code: "PrivateIPAddressNotInSubnet", CodeTag: Documented, Tag: Documented,
+			Name: "private-address-in-subnet", On: KindPut, Scopes: privateConfigs, Code: "PrivateIPAddressNotInSubnet", CodeTag: Documented, Tag: Documented,
 			Requires: "A Static private address lies in its subnet.",
 			Source:   "common deployment errors page", check: privateInSubnet,
 		},
 		{
-			Name: "private-address-not-reserved", On: KindPut, Scopes: onlyConfigs, Code: "PrivateIPAddressInReservedRange", CodeTag: Documented, Tag: Documented,
+			Name: "private-address-not-reserved", On: KindPut, Scopes: privateConfigs, Code: "PrivateIPAddressInReservedRange", CodeTag: Documented, Tag: Documented,
 			Requires: "A Static private address is none of Azure's own: the first four and the last of a subnet.",
 			Source:   "common deployment errors page; virtual network FAQ", check: privateNotReserved,
 		},
 		{
-			Name: "private-address-free", On: KindPut, Scopes: onlyConfigs, Code: "PrivateIPAddressIsAllocated", CodeTag: Documented, Tag: Documented,
+			Name: "private-address-free", On: KindPut, Scopes: privateConfigs, Code: "PrivateIPAddressIsAllocated", CodeTag: Documented, Tag: Documented,
 			Requires: "No other IP configuration has the private address.",
 			Source:   "private endpoint page, which shows the answer", check: privateFree,
 		},
 		{
-			Name: "subnet-has-room", On: KindPut, Scopes: onlyConfigs, Code: "SubnetIsFull", CodeTag: Observed, Tag: Documented,
+			Name: "subnet-has-room", On: KindPut, Scopes: privateConfigs, Code: "SubnetIsFull", CodeTag: Observed, Tag: Documented,
 			Requires: "The subnet has a free address of its family for every Dynamic IP configuration.",
 			Source:   "AKS troubleshooting pages", check: subnetHasRoom,
 		},

@@ -14,9 +14,9 @@ var (
 	onlyLoadBalancers = []Scope{ScopeLoadBalancer}
 	onlyRoots         = []Scope{
 		ScopeLoadBalancer, ScopeVirtualNetwork, ScopePublicIP, ScopePublicIPPrefix, ScopeNetworkInterface,
-		ScopeSecurityGroup, ScopeVirtualMachine, ScopeScaleSet,
+		ScopeSecurityGroup, ScopePrivateLinkService, ScopeVirtualMachine, ScopeScaleSet,
 	}
-	onlyParents = []Scope{ScopeLoadBalancer, ScopeVirtualNetwork, ScopeNetworkInterface, ScopeSecurityGroup}
+	onlyParents = []Scope{ScopeLoadBalancer, ScopeVirtualNetwork, ScopeNetworkInterface, ScopeSecurityGroup, ScopePrivateLinkService}
 )
 
 // A load balancer's limits by SKU: rules, frontends.
@@ -31,7 +31,7 @@ func nameRules() []Rule {
 	return []Rule{
 		{
 			Name: "resource-name", On: KindPut, Scopes: []Scope{
-				ScopeLoadBalancer, ScopePool, ScopeVirtualNetwork, ScopeSubnet, ScopePublicIP, ScopePublicIPPrefix, ScopeNetworkInterface,
+				ScopeLoadBalancer, ScopePool, ScopeVirtualNetwork, ScopeSubnet, ScopePublicIP, ScopePublicIPPrefix, ScopeNetworkInterface, ScopePrivateLinkService,
 			},
 			Code: "InvalidResourceName", CodeTag: Observed, Tag: Documented,
 			Requires: "A name has 1 to 80 letters, digits, underscores, periods and hyphens, begins with a letter or digit and ends with a letter, digit or underscore.",

@@ -163,7 +163,7 @@ func TestValidationTable(t *testing.T) {
 	for _, r := range armemu.Rules() {
 		codes[r.Name], untested[r.Name] = cmp.Or(r.Under, r.Code), true
 	}
-	all := slices.Concat(poolBreaches(), memberBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), membershipBreaches(), securityBreaches(), networkBreaches(), deleteBreaches())
+	all := slices.Concat(poolBreaches(), memberBreaches(), rootBreaches(), frontendBreaches(), balancingBreaches(), publicIPBreaches(), interfaceBreaches(), membershipBreaches(), basicBreaches(), securityBreaches(), networkBreaches(), deleteBreaches(), privateLinkBreaches())
 	for _, b := range all {
 		delete(untested, b.rule)
 		t.Run(b.rule, func(t *testing.T) { b.run(t, codes[b.rule]) })

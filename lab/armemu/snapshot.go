@@ -73,9 +73,10 @@ func (e *Emulator) install(id string, raw []byte, keepEtag bool) error {
 		e.imply(parsed)
 	}
 	if agg.op != nil {
-		e.cancelRunning(agg, &operation{name: operationName(parsed, KindPut), id: e.guid(), target: parsed})
+		e.cancelRunning(agg, &operation{name: operationName(parsed, KindPut), id: e.guid(), target: parsed}, time.Now())
 		agg.op = nil
 	}
+	e.own(parsed)
 	etag, guid := text(body, "etag"), text(properties(body), "resourceGuid")
 	before := agg.body
 	e.installModel(agg, body)

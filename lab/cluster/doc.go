@@ -14,12 +14,16 @@
 //	journal.go        what is logged, and tokens in it
 //	objects.go        what people write to the API server
 //	foreign.go        what others write to Azure
+//	machines.go       the machines of nodes, where pools hold network interfaces
 //	several.go        two load balancers, between which Services and nodes move
+//	published.go      Private Link Services, to which consumers connect
 //	edge.go           a load balancer of somebody else, whose pools BackendPools fill
 //	evictions.go      nodes whose eviction is announced, and how many of them go Down
 //	themes.go         what some schedules are about besides
 //	faults.go         what goes wrong
 //	observed.go       what Azure holds, as lines to compare
+//	fed.go            which rules have members, if that is watched
+//	joined.go         which machines are in which pools, as their interfaces say
 //	wanted.go         what it has to hold, as the same lines
 //	check.go          all that has to hold once faults have ended
 //	schedule.go       a seed → a world and what happens in it

@@ -72,6 +72,11 @@ func (s *Stage) AddForeign(pool, ip string) error {
 	if !ok {
 		return fmt.Errorf("there is no pool %s", pool)
 	}
+	of := strings.Contains(string(raw), `"ipAddress"`) || strings.HasPrefix(pool, edge) // addresses
+	if s.interfaces() && !of || strings.Contains(string(raw), `"networkInterfaceIPConfiguration"`) {
+		s.foreign[foreignMember{pool, ip}] = onRecord
+		return s.foreignInterface(id, ip)
+	}
 	var body map[string]any
 	if err := json.Unmarshal(raw, &body); err != nil {
 		return err

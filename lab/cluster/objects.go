@@ -36,18 +36,15 @@ func (s *Stage) furnish() error {
 			return fmt.Errorf("%s: %w", id, err)
 		}
 	}
-	files, err := crd.Files.ReadDir(".")
-	if err != nil {
+	if err := s.makeSets(); err != nil {
 		return err
 	}
-	for _, f := range files {
-		text, err := crd.Files.ReadFile(f.Name())
-		if err == nil {
-			err = s.api.Install(text)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name(), err)
-		}
+	text, err := crd.Files.ReadFile("weir.dev_backendpools.yaml") // this controller does not provision
+	if err == nil {
+		err = s.api.Install(text)
+	}
+	if err != nil {
+		return fmt.Errorf("BackendPools: %w", err)
 	}
 	s.people, err = client.New(s.api.RESTConfig("people"), client.Options{Scheme: view.Scheme(), Mapper: mapper()})
 	if err != nil {
@@ -83,10 +80,14 @@ func mapper() meta.RESTMapper {
 // AddNode adds a node, whose address follows from its number.
 func (s *Stage) AddNode(number int) error {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(number), Labels: map[string]string{"kubernetes.io/hostname": nodeName(number)}}}
-	n.Spec.ProviderID = "azure://" + inGroup + "/providers/Microsoft.Compute/virtualMachines/" + n.Name
+	n.Spec.ProviderID = "azure://" + s.machineID(number)
+	if err := s.makeMachine(number); err != nil {
+		return err
+	}
+	v4, v6 := addressesOf(number)
 	n.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.1.%d", number+4)},
-		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("fd00::1:%x", number+4)},
+		{Type: corev1.NodeInternalIP, Address: v4},
+		{Type: corev1.NodeInternalIP, Address: v6},
 		{Type: corev1.NodeHostName, Address: n.Name},
 	}
 	status := n.Status
@@ -136,7 +137,7 @@ func (s *Stage) DeleteNode(number int) error {
 	for _, a := range n.Status.Addresses {
 		s.gone[a.Address] = s.lives()
 	}
-	return s.people.Delete(ctx, n)
+	return errors.Join(s.people.Delete(ctx, n), s.deleteMachine(number))
 }
 
 // lives is how many processes there ever were.

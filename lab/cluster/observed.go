@@ -17,6 +17,10 @@ type cloud struct {
 	balancers []balancer
 	addresses map[string]publicIP // by folded id
 	rules     []securityRule
+	// joined are the addresses of network interfaces, by their folded id, in each pool by its folded id.
+	joined map[string]map[string]string
+	// firsts are the folded ids of the first address of each machine.
+	firsts *[]string
 }
 
 type ref struct {
@@ -51,12 +55,16 @@ type frontend struct {
 type pool struct {
 	Name       string `json:"name"`
 	Properties struct {
-		Addresses []struct {
-			Properties struct {
-				IP    string `json:"ipAddress"`
-				Admin string `json:"adminState"`
-			} `json:"properties"`
-		} `json:"loadBalancerBackendAddresses"`
+		Addresses []member `json:"loadBalancerBackendAddresses"`
+	} `json:"properties"`
+}
+
+// member is an entry of a pool.
+type member struct {
+	Properties struct {
+		IP        string `json:"ipAddress"`
+		Admin     string `json:"adminState"`
+		Interface *ref   `json:"networkInterfaceIPConfiguration"`
 	} `json:"properties"`
 }
 
@@ -114,7 +122,7 @@ type securityRule struct {
 // observe reads Azure.
 func (s *Stage) observe() (cloud, error) {
 	raw := s.emu.Snapshot()
-	c := cloud{text: string(raw), addresses: map[string]publicIP{}}
+	c := cloud{text: string(raw), addresses: map[string]publicIP{}, joined: map[string]map[string]string{}, firsts: &[]string{}}
 	var all []struct {
 		ID   string          `json:"id"`
 		Body json.RawMessage `json:"body"`
@@ -142,10 +150,15 @@ func (s *Stage) observe() (cloud, error) {
 			}
 			err = json.Unmarshal(r.Body, &g)
 			c.rules = g.Properties.Rules
+		default:
+			err = c.joinAll(r.ID, r.Body)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", r.ID, err)
 		}
+	}
+	for i, b := range c.balancers {
+		c.balancers[i] = c.withJoined(b)
 	}
 	slices.SortFunc(c.rules, func(a, b securityRule) int { return a.Properties.Priority - b.Properties.Priority })
 	return c, nil
@@ -171,7 +184,7 @@ func (c cloud) address(f frontend) string {
 func (c cloud) lines(foreign func(pool string, ip string) bool) []string {
 	var all []string
 	for _, b := range c.balancers {
-		if b.Name != edge {
+		if b.Name != edge && b.Name != outbound {
 			all = append(all, b.lines(foreign)...)
 		}
 	}

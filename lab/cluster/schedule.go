@@ -26,9 +26,11 @@ type Step struct {
 // Schedule is a world and what happens in it.
 type Schedule struct {
 	Options
-	Seed  uint64
-	Nodes int
-	Steps []Step
+	Seed uint64
+	// Interfaces is whether pools hold network interfaces.
+	Interfaces bool
+	Nodes      int
+	Steps      []Step
 }
 
 // draw draws what happens. Names are drawn from few, so that things meet.
@@ -43,6 +45,8 @@ type draw struct {
 	// several and ownAddresses are themes. sole has no Services share an address: who leaves such a one
 	// under the feet of others is refused.
 	several, ownAddresses, sole bool
+	// four has no Service of both families: Azure publishes nothing beside a frontend of IPv6.
+	four bool
 	// selective is whether one of several load balancers selects Services.
 	selective bool
 }
@@ -53,11 +57,21 @@ func (d *draw) world(o func(*Options)) { d.worlds = append(d.worlds, o) }
 
 // Draw returns the schedule of a seed: the same seed, the same schedule.
 func Draw(seed uint64, steps int) Schedule {
-	d := &draw{Rand: rand.New(rand.NewPCG(seed, 2))}       //nolint:gosec // repeatable on purpose
-	besides := &draw{Rand: rand.New(rand.NewPCG(seed, 3))} //nolint:gosec // repeatable on purpose
-	besides.withThemes()
+	d := &draw{Rand: rand.New(rand.NewPCG(seed, 2))}        //nolint:gosec // repeatable on purpose
+	besides := &draw{Rand: rand.New(rand.NewPCG(seed, 3))}  //nolint:gosec // repeatable on purpose
+	machines := &draw{Rand: rand.New(rand.NewPCG(seed, 4))} //nolint:gosec // repeatable on purpose
+	ofInterfaces := machines.IntN(5) == 0
+	besides.withThemes(ofInterfaces)
+	if ofInterfaces {
+		machines.interfaces()
+		if machines.IntN(2) == 0 {
+			machines.published()
+			d.four = true
+		}
+		besides.worlds, besides.configures = append(besides.worlds, machines.worlds...), append(besides.configures, machines.configures...)
+	}
 	d.sole = besides.several || besides.ownAddresses
-	s := Schedule{Options: d.options(seed), Seed: seed, Nodes: 2 + d.IntN(3)}
+	s := Schedule{Options: d.options(seed), Seed: seed, Interfaces: ofInterfaces, Nodes: 2 + d.IntN(3)}
 	besides.change(&s.Options)
 	for n := range 2 + d.IntN(2) { // something to begin with
 		d.create(serviceNames[n])
@@ -65,7 +79,7 @@ func Draw(seed uint64, steps int) Schedule {
 	for len(d.steps) < steps {
 		d.one()
 	}
-	mingled := besides.mingle(d.steps)
+	mingled := machines.mingle(besides.mingle(d.steps))
 	d.steps = nil
 	d.endDryRuns()
 	s.Steps = slices.Concat(besides.first, mingled, besides.last, d.steps)

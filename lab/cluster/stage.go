@@ -35,6 +35,9 @@ type Options struct {
 	Role *armemu.Role
 	// Behaviour is what Azure does where that is not known; what it leaves open is as assumed.
 	Behaviour behaviour.Behaviour
+	// Machines has nodes have machines though pools hold addresses, and Watched that no rule which has had
+	// members has none.
+	Machines, Watched bool
 	// Limits are Azure's; nil is none.
 	Limits *armemu.Limits
 	// Latency is how long Azure's operations take; empty is armemu.Quiet.
@@ -86,6 +89,10 @@ type Stage struct {
 	// counted is how many requests each side had at the last look.
 	counted   traffic
 	apiFaults []func() // their ends
+
+	// watching guards fed: the rules that have members, each with its pool, if that is watched.
+	watching sync.Mutex
+	fed      map[string]string
 
 	mu     sync.Mutex // guards all below; never held while time passes
 	broken []string   // what never may happen, and did
@@ -145,6 +152,20 @@ func (s *Stage) Start() {
 		r.start()
 	}
 	s.opts.Settle()
+}
+
+// Configure has all processes of Weir end in good order, and others start with another azure.json.
+func (s *Stage) Configure(change func(*config.Config)) error {
+	for _, r := range s.replicas {
+		r.stop()
+	}
+	change(&s.cfg)
+	if err := s.cfg.Normalize(); err != nil {
+		return fmt.Errorf("azure.json of the stage: %w", err)
+	}
+	s.log.note("azure.json says %s", s.cfg.Holds())
+	s.Start()
+	return nil
 }
 
 // Pass lets time pass.

@@ -65,6 +65,9 @@ func (d *draw) addressEdits() []serviceEdit {
 			setAnnotation(svc, annotation+"azure-pip-name", peoplesIP(svc.Namespace))
 		}}}
 	case 2, 3:
+		if d.four {
+			return nil
+		}
 		return []serviceEdit{{"both families", func(svc *corev1.Service) {
 			svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
 			svc.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}

@@ -12,16 +12,17 @@ import (
 )
 
 // themes are what some schedules are about besides: a world of its own, and steps among the others.
-// Each is in one schedule of so many.
+// Each is in one schedule of so many; one of addresses has no pools of network interfaces beside it.
 var themes = []struct {
-	oneIn int
-	draw  func(*draw)
-}{{4, several}, {4, edges}, {4, ownAddresses}, {4, evictions}, {6, deaf}}
+	oneIn       int
+	draw        func(*draw)
+	ofAddresses bool
+}{{4, several, false}, {4, edges, true}, {4, ownAddresses, false}, {4, evictions, false}, {6, deaf, false}}
 
 // withThemes draws those of a schedule, from numbers of its own: the others' steps stay as they are.
-func (d *draw) withThemes() {
+func (d *draw) withThemes(ofInterfaces bool) {
 	for _, t := range themes {
-		if d.IntN(t.oneIn) == 0 {
+		if d.IntN(t.oneIn) == 0 && (!ofInterfaces || !t.ofAddresses) {
 			t.draw(d)
 		}
 	}

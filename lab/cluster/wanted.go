@@ -35,6 +35,8 @@ type facts struct {
 	several    []config.LoadBalancerConfiguration
 	percent    int
 	namespaces map[string]corev1.Namespace
+	// interfaces is whether pools hold network interfaces: then all Services share that of all nodes.
+	interfaces bool
 }
 
 func (s *Stage) facts() (facts, error) {
@@ -53,6 +55,7 @@ func (s *Stage) facts() (facts, error) {
 		}
 	}
 	f := facts{services: services.Items, slices: endpoints.Items, nodes: nodes.Items, pools: pools.Items, events: events.Items}
+	f.interfaces = s.interfaces()
 	f.several, f.percent, f.namespaces = s.cfg.Configurations, *s.cfg.NodeAdminStateMinAvailablePercent, map[string]corev1.Namespace{}
 	for _, n := range namespaces.Items {
 		f.namespaces[n.Name] = n
@@ -212,7 +215,7 @@ func (f facts) spell(members []string) string {
 
 // members are the addresses that flows of a Service have to reach.
 func (f facts) members(svc *corev1.Service, family corev1.IPFamily) []string {
-	if local(svc) {
+	if local(svc) && !f.interfaces { // whose probe asks each node
 		return f.hosting(svc, family)
 	}
 	return f.allOf(f.configurationOf(svc), family)

@@ -73,6 +73,7 @@ func (p *process) send(req *http.Request, distance time.Duration, next func(*htt
 	if err != nil {
 		return nil, err
 	}
+	p.stage.watch()
 	travel(req, distance)
 	lost := req.Context().Err()
 	if lost == nil && p.dead.Load() {

@@ -112,7 +112,7 @@ func (l *lab) startWeir(ctx context.Context) error {
 	}
 	l.weir, err = l.start(ctx, "weir", program, "controller", "--kubeconfig", l.kubeconfig,
 		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
-		"--metrics-bind-address", l.metrics, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1")
+		"--metrics-bind-address", l.metrics, "--operator-bind-address", "0", "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1")
 	if err != nil {
 		return err
 	}

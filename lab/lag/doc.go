@@ -6,11 +6,10 @@
 //
 //	trace.go        what happens: Traces
 //	weir.go         Weir plays a trace
-//	model.go        a schedule plays a trace: writes of a load balancer one after the other
-//	clairvoyant.go  the best that is found for who knows the future; what nobody goes below
+//	model.go        a schedule plays a trace, by the costs of a strategy
+//	clairvoyant.go  the best that is found for who knows the future
+//	exact.go        the best there is, of traces that are small
+//	bound.go        what nobody goes below
 //	measure.go      writes → lag, and what is missing and wrong for how long
 //	page.go, plot.go  docs/reference/lag.md, and its plots
-//
-// A way to schedule writes that is not serial, such as several of one load balancer under way at
-// a time, is another play of model.go.
 package lag

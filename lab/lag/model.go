@@ -2,17 +2,28 @@
 
 package lag
 
-import "time"
+import (
+	"slices"
+	"time"
 
-// Cost is what a write takes while nothing else goes on.
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// Cost is what a write takes while nothing else goes on, and how writes of one load balancer follow
+// each other.
 type Cost struct {
-	// Effect is from the beginning of a write until Azure acts on it, and Busy until the next
-	// write of the same load balancer may begin: Azure tells when it is done only to who asks,
-	// and says when to ask.
+	Strategy wholewrite.Strategy
+	// Accept is until Azure has accepted a write, which a pipelined one follows then.
+	Accept time.Duration
+	// Effect is from then until Azure acts on it, and Busy until the next write, or row of pipelined
+	// ones, of the same load balancer may begin: Azure tells when it is done only to who asks, and says
+	// when to ask. A row comes into effect as a whole, with its last.
 	Effect, Busy time.Duration
+	// Whole is the Effect of a write of the load balancer with several of its pools.
+	Whole time.Duration
 }
 
-// A plan is a way to schedule writes of which one load balancer has one at a time.
+// A plan is a way to schedule writes.
 type plan struct {
 	// company is how long a change waits for others of its pool, and ahead how long a gap
 	// before the next one may be that is waited for: nobody who does not know the future can.
@@ -20,6 +31,10 @@ type plan struct {
 	// spacing is how far apart the writes of one pool begin, at least.
 	spacing time.Duration
 	first   rule
+	// alone is how long a change that is the only one of its pool waits for a second one.
+	alone time.Duration
+	// most bounds the pools that are written together, or in a row.
+	most int
 	// tick has changes wait for the next of these moments, and one goroutine write all pools,
 	// with what was wanted when the tick came.
 	tick time.Duration
@@ -32,6 +47,7 @@ const (
 	oldest   rule = iota // whose change waits for the longest
 	heaviest             // with the most changes that wait
 	calmest              // whose next change is furthest away
+	stalest              // whose last write is longest ago
 	rules
 )
 
@@ -45,8 +61,9 @@ type lane struct {
 }
 
 type lanePool struct {
-	seen    int           // changes up to now
-	brought int           // by a write
+	seen    int // changes up to now
+	brought int // by a write
+	held    members
 	last    time.Duration // when that began
 	written bool
 }
@@ -65,7 +82,7 @@ func (p plan) play(t Trace, cost Cost) []Write {
 		l := lane{plan: p, cost: cost, changes: make([][]Change, len(pools)), pools: make([]lanePool, len(pools))}
 		at := map[int]int{}
 		for i, pool := range pools {
-			at[pool] = i
+			at[pool], l.pools[i].held = i, t.First[pool]
 		}
 		for _, c := range t.Changes {
 			if i, its := at[c.Pool]; its {
@@ -97,7 +114,7 @@ func (l *lane) ticks(lasts time.Duration) {
 			l.see(i, now)
 			if p := &l.pools[i]; p.seen > p.brought {
 				l.writes = append(l.writes, Write{Pool: i, From: now, Effect: free + l.cost.Effect})
-				p.brought = p.seen
+				l.brings(i)
 				free += l.cost.Busy
 			}
 		}
@@ -108,26 +125,10 @@ func (l *lane) ticks(lasts time.Duration) {
 func (l *lane) run() {
 	now := time.Duration(0)
 	for {
-		best, next := -1, time.Duration(-1)
-		for i := range l.pools {
-			l.see(i, now)
-			at, waits := l.due(i)
-			switch {
-			case !waits:
-			case at > now:
-				if next < 0 || at < next {
-					next = at
-				}
-			case best < 0 || l.before(i, best, now):
-				best = i
-			}
-		}
+		best, next := l.best(now, nil)
 		switch {
 		case best >= 0:
-			p := &l.pools[best]
-			l.writes = append(l.writes, Write{Pool: best, From: now, Effect: now + l.cost.Effect})
-			p.brought, p.last, p.written = p.seen, now, true
-			now += l.cost.Busy
+			now = l.write(best, now)
 		case next >= 0:
 			now = next
 		default:
@@ -136,12 +137,73 @@ func (l *lane) run() {
 	}
 }
 
-// see counts the changes of a pool up to now.
+// best returns the pool that goes first of those that may be written now, but for some; if there is
+// none, when to look again.
+func (l *lane) best(now time.Duration, but []int) (best int, next time.Duration) {
+	best, next = -1, -1
+	for i := range l.pools {
+		l.see(i, now)
+		at, waits := l.due(i)
+		switch {
+		case !waits, slices.Contains(but, i):
+		case at > now:
+			if next < 0 || at < next {
+				next = at
+			}
+		case best < 0 || l.before(i, best):
+			best = i
+		}
+	}
+	return best, next
+}
+
+// write writes a pool, and those that follow it by the strategy. It returns when the load balancer is
+// free.
+func (l *lane) write(pool int, now time.Duration) (free time.Duration) {
+	first, effect, written := len(l.writes), l.cost.Effect, []int(nil)
+	for pool >= 0 && len(written) < max(l.most, 1) {
+		written = append(written, pool)
+		l.writes = append(l.writes, Write{Pool: pool, From: now, Part: l.cost.Strategy == wholewrite.Whole && len(written) > 1})
+		l.pools[pool].last, l.pools[pool].written = now, true
+		l.brings(pool)
+		switch l.cost.Strategy {
+		case wholewrite.Whole:
+		case wholewrite.Pipelined:
+			now += l.cost.Accept
+		default:
+			now += l.cost.Accept
+			l.writes[first].Effect = now + effect
+			return now + l.cost.Busy
+		}
+		pool, _ = l.best(now, written)
+	}
+	if l.cost.Strategy == wholewrite.Whole {
+		if now += l.cost.Accept; len(written) > 1 {
+			effect = l.cost.Whole
+		}
+	}
+	for i := first; i < len(l.writes); i++ {
+		l.writes[i].Effect = now + effect
+	}
+	return now + l.cost.Busy
+}
+
+// see counts the changes of a pool up to now. What was taken back before anybody wrote it needs no
+// write.
 func (l *lane) see(i int, now time.Duration) {
 	p := &l.pools[i]
 	for p.seen < len(l.changes[i]) && l.changes[i][p.seen].At <= now {
 		p.seen++
 	}
+	if p.seen > p.brought && l.changes[i][p.seen-1].Want == p.held {
+		p.brought = p.seen
+	}
+}
+
+// brings has a pool hold what is wanted.
+func (l *lane) brings(i int) {
+	p := &l.pools[i]
+	p.brought, p.held = p.seen, l.changes[i][p.seen-1].Want
 }
 
 // due returns when a pool may be written, for a change that waits or for the next one.
@@ -157,6 +219,13 @@ func (l *lane) due(i int) (at time.Duration, waits bool) {
 		}
 		at = max(at, changes[n].At)
 	}
+	if p.brought+1 == p.seen {
+		alone := changes[p.brought].At + l.alone
+		if p.seen < len(changes) {
+			alone = min(alone, changes[p.seen].At)
+		}
+		at = max(at, alone)
+	}
 	if p.written {
 		at = max(at, p.last+l.spacing)
 	}
@@ -164,7 +233,7 @@ func (l *lane) due(i int) (at time.Duration, waits bool) {
 }
 
 // before compares two pools that may be written now.
-func (l *lane) before(a, b int, _ time.Duration) bool {
+func (l *lane) before(a, b int) bool {
 	pa, pb := &l.pools[a], &l.pools[b]
 	switch l.first {
 	case heaviest:
@@ -174,6 +243,10 @@ func (l *lane) before(a, b int, _ time.Duration) bool {
 	case calmest:
 		if na, nb := l.nextChange(a), l.nextChange(b); na != nb {
 			return na > nb
+		}
+	case stalest:
+		if pa.last != pb.last {
+			return pa.last < pb.last
 		}
 	}
 	return l.changes[a][pa.brought].At < l.changes[b][pb.brought].At

@@ -32,7 +32,7 @@ func plot(rows []Row) string {
 	for i, r := range rows {
 		y := 38 + plotRow*i
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", plotLeft-10, y+18, r.Trace)
-		for n, f := range []Figures{r.Weir, r.Best, r.Tick} {
+		for n, f := range []Figures{r.Weir, r.Found.Best, r.Tick} {
 			b.WriteString(bar(y+11*n, f.Median, f.P99, colours[n]))
 		}
 	}

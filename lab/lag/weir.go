@@ -17,11 +17,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/wholewrite"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -36,24 +38,26 @@ const (
 // cluster plays a trace to the lanes that ship, over the client that ships, against an emulated
 // Azure. It is what they know of Kubernetes, and the way to Azure.
 type cluster struct {
-	trace  Trace
-	name   string // what its load balancers' names begin with
-	effect time.Duration
-	start  time.Time
-	emu    *armemu.Emulator
-	lanes  *poolupdate.Lanes
+	trace Trace
+	name  string // what its load balancers' names begin with
+	cost  Cost
+	start time.Time
+	emu   *armemu.Emulator
+	lanes *poolupdate.Lanes
 
 	mu       sync.Mutex
 	want     []members
 	recorded [][]netip.Addr
 	read     []time.Duration // when what is wanted was last read for an attempt
+	prepared []bool          // whether that was since the last write
 	writes   []Write
 	refused  int // answers that are 429
 }
 
-// Weir plays a trace to Weir, in the bubble of its caller.
-func (t Trace) Weir(latency armemu.Latency, share float64) ([]Write, error) {
-	c, err := newCluster("lb", t, newAzure(latency), latency, share)
+// Weir plays a trace to Weir, in the bubble of its caller, in an Azure where the strategy is known to be
+// allowed, as weir probe-azure finds it out.
+func (t Trace) Weir(strategy wholewrite.Strategy, latency armemu.Latency, share float64) ([]Write, error) {
+	c, err := newCluster("lb", t, newAzure(latency), CostOf(strategy, latency), share)
 	if err != nil {
 		return nil, err
 	}
@@ -61,15 +65,20 @@ func (t Trace) Weir(latency armemu.Latency, share float64) ([]Write, error) {
 	return c.writes, nil
 }
 
+// allowing is an Azure that takes writes of whole load balancers, and leaves what an overtaken write has put.
+var allowing = behaviour.Behaviour{
+	WholeWriteAddresses: behaviour.Taken, WholeWriteAdminStates: behaviour.Taken, Overlap: behaviour.Supersede,
+}.Or(behaviour.Assumed())
+
 func newAzure(latency armemu.Latency) *armemu.Emulator {
-	return armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: latency, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1})
+	return armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, Latency: latency, LatencyFixed: true, Throttle: armemu.AzureLimits(), CallLogCap: 1, Behaviour: allowing})
 }
 
 // newCluster returns one whose load balancers are in Azure already.
-func newCluster(name string, t Trace, emu *armemu.Emulator, latency armemu.Latency, share float64) (*cluster, error) {
+func newCluster(name string, t Trace, emu *armemu.Emulator, cost Cost, share float64) (*cluster, error) {
 	c := &cluster{
-		trace: t, name: name, start: time.Now(), effect: CostOf(latency).Effect, emu: emu, want: slices.Clone(t.First),
-		recorded: make([][]netip.Addr, len(t.First)), read: make([]time.Duration, len(t.First)),
+		trace: t, name: name, start: time.Now(), cost: cost, emu: emu, want: slices.Clone(t.First),
+		recorded: make([][]netip.Addr, len(t.First)), read: make([]time.Duration, len(t.First)), prepared: make([]bool, len(t.First)),
 	}
 	if err := c.build(); err != nil {
 		return nil, err
@@ -95,13 +104,18 @@ func (c *cluster) play() {
 	<-ended
 }
 
-// CostOf is what the emulator's profile has a write of a pool cost: Azure says when to ask
-// whether it is done, every ten seconds.
-func CostOf(latency armemu.Latency) Cost {
+// CostOf is what the emulator's profile has a write cost: Azure says when to ask whether it is done,
+// every ten seconds. That a write is accepted after a second counts where others follow then; elsewhere it
+// is a part of what the profile says.
+func CostOf(strategy wholewrite.Strategy, latency armemu.Latency) Cost {
+	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, Whole: 3 * time.Second, Busy: 10 * time.Second}
 	if latency == armemu.Busy {
-		return Cost{Effect: 27 * time.Second, Busy: 30 * time.Second}
+		c.Effect, c.Whole, c.Busy = 27*time.Second, 27*time.Second, 30*time.Second
 	}
-	return Cost{Effect: 1500 * time.Millisecond, Busy: 10 * time.Second}
+	if strategy == wholewrite.Pipelined {
+		c.Accept = time.Second
+	}
+	return c
 }
 
 func (c *cluster) operation(change Change, before members) poolschedule.Operation {
@@ -170,6 +184,7 @@ func (c *cluster) connect(share float64) error {
 	}
 	c.lanes = poolupdate.New(poolupdate.Config{
 		Interval: Interval, Writes: writes, MaxRetries: 3, Azure: client, Cluster: c, Ledger: c, Reporter: c, Log: slog.New(slog.DiscardHandler),
+		Behaviour: allowing, Whole: client, WholeWrites: c.cost.Strategy.OfWhole(), Pipeline: client, Pipelined: c.cost.Strategy.OfOverlapping(),
 	})
 	return nil
 }
@@ -183,30 +198,52 @@ func (credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 
 // Do implements azure.Transport.
 func (c *cluster) Do(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPut {
+		time.Sleep(c.cost.Accept)
+	}
 	resp, err := c.emu.Transport().Do(req)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch p := c.poolOf(req); {
+	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
 		c.refused++
-	case req.Method == http.MethodPut && resp.StatusCode < 300 && p >= 0:
-		c.writes = append(c.writes, Write{Pool: p, From: c.read[p], Effect: time.Since(c.start) + c.effect})
+	case req.Method == http.MethodPut && resp.StatusCode < 300:
+		c.accepted(req.URL.Path)
 	}
 	return resp, nil
 }
 
-// poolOf is the number of the pool that a request is about.
-func (c *cluster) poolOf(req *http.Request) int {
-	_, name, _ := strings.Cut(req.URL.Path, "/backendAddressPools/p")
-	var n int
-	if _, err := fmt.Sscanf(name, "%d", &n); err != nil {
-		return -1
+// accepted notes the write that Azure has accepted. It comes into effect with what it has overtaken. The
+// caller holds the lock.
+func (c *cluster) accepted(path string) {
+	_, path, _ = strings.Cut(path, "/loadBalancers/")
+	balancer, name, one := strings.Cut(path, "/backendAddressPools/p")
+	only, now, effect := 0, time.Since(c.start), c.cost.Effect
+	if _, err := fmt.Sscanf(name, "%d", &only); one && err != nil {
+		return
 	}
-	return n
+	if !one {
+		effect = c.cost.Whole
+	}
+	for i, w := range c.writes {
+		if w.Effect > now && c.balancer(w.Pool) == balancer {
+			c.writes[i].Effect = now + effect
+		}
+	}
+	part := false
+	for p := range c.prepared {
+		if c.balancer(p) != balancer || one && p != only || !one && !c.prepared[p] {
+			continue
+		}
+		c.writes = append(c.writes, Write{Pool: p, From: c.read[p], Effect: now + effect, Part: part})
+		c.prepared[p], part = false, true
+	}
 }
+
+func (c *cluster) balancer(pool int) string { return c.pool(pool).LoadBalancer.Name }
 
 func number(ref poolschedule.Ref) int {
 	var n int
@@ -222,14 +259,14 @@ func (c *cluster) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := number(ref)
-	c.read[p] = time.Since(c.start)
+	c.read[p], c.prepared[p] = time.Since(c.start), true
 	return poolwrite.Desired{
 		Addresses: addresses(c.want[p]), Ours: func(netip.Addr) bool { return true }, Alone: true,
 		Recorded: poolwrite.Recorded{Written: c.recorded[p], Taken: true},
 	}, nil
 }
 
-// Record implements poolupdate.Ledger.
+// Record implements poolattempt.Ledger.
 func (c *cluster) Record(_ context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

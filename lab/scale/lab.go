@@ -27,7 +27,8 @@ type lab struct {
 	endpoint, admin string // of the emulator
 	// metrics and health are addresses of the controller, and profiles that of its profiler.
 	metrics, health, profiles string
-	looks                     int // how often its metrics were read
+	looks                     int       // how often its metrics were read
+	started                   time.Time // the controller
 }
 
 func (l *lab) start(ctx context.Context, name, program string, args ...string) (*process.Process, error) {
@@ -95,8 +96,9 @@ func (l *lab) startWeir(ctx context.Context) error {
 		l.profiles = free[2]
 		program, args = l.opts.weirlab, []string{ProfiledCommand, "--profiles-bind-address", l.profiles}
 	}
+	l.started = time.Now()
 	l.weir, err = l.start(ctx, "weir", program, append(args, "--kubeconfig", l.kubeconfig, "--config", file,
-		"--azure-endpoint", l.endpoint, "--leader-elect=false", "--metrics-bind-address", l.metrics, "--health-probe-bind-address", l.health)...)
+		"--azure-endpoint", l.endpoint, "--leader-elect=false", "--metrics-bind-address", l.metrics, "--operator-bind-address", "0", "--health-probe-bind-address", l.health)...)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ type phase struct {
 	begin func(context.Context) error
 	// lasts has the phase take that long, instead of until nothing is left to do.
 	lasts time.Duration
+	// after is how long after the controller's start it begins at the earliest.
+	after time.Duration
 }
 
 // usage is what is used in a second, or by one look.
@@ -59,7 +61,7 @@ func (r *run) phases() []phase {
 	all := []phase{
 		{name: "first start", begin: start},
 		{name: "restart", begin: func(ctx context.Context) error { r.lab.weir.Stop(); return start(ctx) }},
-		{name: "idle", begin: func(context.Context) error { return nil }, lasts: r.opts.Idle},
+		{name: "idle", begin: func(context.Context) error { return nil }, lasts: r.opts.Idle, after: r.startLasts()},
 		{name: "event, no member", events: touches, begin: func(ctx context.Context) error {
 			return r.each(ctx, touches, 0, r.cluster.touch)
 		}},
@@ -78,6 +80,15 @@ func (r *run) phases() []phase {
 	return all
 }
 
+// startLasts is for how long a start has things to do: a minute after it, leftovers of Services are
+// looked for. A run that idles for less than that does not wait for it either.
+func (r *run) startLasts() time.Duration {
+	if r.opts.Idle < time.Minute {
+		return 0
+	}
+	return 75 * time.Second
+}
+
 // each does something to so many Services.
 func (r *run) each(ctx context.Context, n int, apart time.Duration, do func(context.Context, int) error) error {
 	for i := range n {
@@ -93,6 +104,9 @@ func (r *run) each(ctx context.Context, n int, apart time.Duration, do func(cont
 
 // phase plays one, and keeps what it cost.
 func (r *run) phase(ctx context.Context, p phase) error {
+	if err := pause(ctx, time.Until(r.lab.started.Add(p.after))); err != nil {
+		return err
+	}
 	before := sample{cluster: cpuOf(r.lab.kubelab.ID()), azure: cpuOf(r.lab.emulator.ID())}
 	if r.lab.weir != nil && p.name != "restart" {
 		var err error

@@ -51,7 +51,7 @@ func Checks() []Check {
 		{"one leads", "No write leaves for Azure or the ledger from a process after another has begun to lead.", oneLeads},
 		{"order of locks", "Nobody waits for a lane with the resource lease in hand.", orderOfLocks},
 		{"the lease is shared", "Without a lane at work the lease is given back; after a turn of a minute no lane enters before it was, and it is then left to others for a while.", leaseIsShared},
-		{"one write at a time", "A process never has two writes under way on one load balancer.", oneWrite},
+		{"one write at a time", "A process never has two writes under way on one load balancer, but for pools that are pipelined: of those each is sent when the one before was accepted, and nothing else is written until the last has ended.", oneWrite},
 		{"classes", "An attempt is tried again after 409, 412 and 429, after a write whose fate is unknown and one that was overtaken; a 429 to a poll is waited out, and no closed gate ends the wait for an accepted write; after what the SDK has retried or what trying cannot help it is not tried again; and a pool is gone only if Azure says so of the pool itself.", classes},
 		{"words", "An attempt tells a Service at most one Retrying and one last word; an attempt that is stale, postponed or interrupted tells nothing, one that finds the pool level only takes back a bad word; a look tells no error again that a change was given up for. What a process has told is in the status, and the next one knows it.", words},
 		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},

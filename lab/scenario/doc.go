@@ -33,6 +33,7 @@
 //	journal.go      what happened since the last step
 //	note.go         what a report says of its pool
 //	whole.go        which pools an attempt wrote together
+//	pipeline.go     which pools were sent one after the other
 //	due.go, pace.go how late and how often an attempt may come
 //	gates.go        what 429s have closed
 //	overrun.go      writes that should have met 412

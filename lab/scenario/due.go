@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -118,7 +119,14 @@ func (s *Stage) begins(k *pool) {
 	s.journal.hasty = append(s.journal.hasty, s.passes(k, now)...)
 	passed := s.passedBy(k)
 	recent := !k.begun.IsZero() && now.Sub(k.begun) <= aLook*s.opts.Interval
-	k.attempt, k.last = &attempt{added: k.added, admin: k.admin}, answer{}
+	took := k.first
+	if !k.again.IsZero() {
+		took = k.again
+	}
+	if a := k.attempt; a != nil && a.together && !a.first.IsZero() {
+		took = a.first
+	}
+	k.attempt, k.last = &attempt{added: k.added, admin: k.admin, took: took}, answer{}
 	k.admin = false
 	if recent { // else a look may have waited for so long that it goes first
 		k.attempt.passed = passed
@@ -135,37 +143,48 @@ func (k *pool) comesBack() {
 	}
 }
 
-// passedBy returns a change that was due before the lane took a pool. It says so at once
-// if that was the one's turn. The caller holds s.mu.
-func (s *Stage) passedBy(k *pool) (passed string) {
-	// It may have taken it as soon as the one before was done, and waited for its locks.
-	var picked time.Time
-	for _, other := range s.lane(k.id.LoadBalancer) {
+// passedBy returns a change that was due before the lane took some pools. It says so at once
+// if that was the one's turn, and not that of any of them. The caller holds s.mu.
+func (s *Stage) passedBy(taken ...*pool) (passed string) {
+	// It may have taken them as soon as the one before was done, and waited for its locks.
+	var picked, own time.Time
+	lane, first, admin, look := s.lane(taken[0].id.LoadBalancer), "", false, true
+	for _, other := range lane {
 		picked = later(picked, other.ended)
 	}
-	own := k.first
-	if k.waits.IsZero() { // a look
-		own = k.waits
+	for _, k := range taken {
+		if since := k.turnSince(); own.IsZero() || !since.IsZero() && since.Before(own) {
+			first, own = k.id.Name, since
+		}
+		admin, look = admin || k.admin, look && k.waits.IsZero()
 	}
-	if !k.again.IsZero() {
-		own = k.again
-	}
-	if a := k.attempt; a != nil && !a.first.IsZero() { // a write of all pools came to nothing
-		own = a.first
-	}
-	for _, rival := range s.lane(k.id.LoadBalancer) {
+	for _, rival := range lane {
 		at := s.due(rival)
-		if k.waits.IsZero() && picked.Sub(rival.paced.begun) < s.opts.Interval {
+		if look && picked.Sub(rival.paced.begun) < s.opts.Interval {
 			continue // it was attempted lately, and may change all the time
 		}
-		if rival == k || rival.looks || at.IsZero() || !at.Add(time.Second).Before(picked) {
+		if slices.Contains(taken, rival) || rival.looks || at.IsZero() || !at.Add(time.Second).Before(picked) {
 			continue
 		}
 		passed = fmt.Sprintf("a change of %s that is due since %s", rival.id.Name, s.clock(at))
 		overdue := at.Add(s.opts.Interval + time.Second).Before(picked)
-		if overdue && !k.admin && !own.IsZero() && at.Add(time.Second).Before(own) {
-			s.journal.unfair = append(s.journal.unfair, fmt.Sprintf("%s is taken, due since %s, before %s", k.id.Name, s.clock(own), passed))
+		if overdue && !admin && !own.IsZero() && at.Add(time.Second).Before(own) {
+			s.journal.unfair = append(s.journal.unfair, fmt.Sprintf("%s is taken, due since %s, before %s", first, s.clock(own), passed))
 		}
 	}
 	return passed
+}
+
+// turnSince is since when a pool that is taken waits for its turn; zero if it is only looked at. The
+// caller holds the stage's mu.
+func (k *pool) turnSince() time.Time {
+	switch a := k.attempt; {
+	case a != nil && !a.first.IsZero(): // a write of all pools came to nothing
+		return a.first
+	case !k.again.IsZero():
+		return k.again
+	case k.waits.IsZero(): // a look
+		return time.Time{}
+	}
+	return k.first
 }

@@ -29,7 +29,7 @@ func (p *process) recorded(ref poolschedule.Ref) poolwrite.Recorded {
 	return poolwrite.Recorded{Written: slices.Clone(known.written), Down: slices.Clone(known.down), Taken: known.taken}
 }
 
-// Record implements poolupdate.Ledger.
+// Record implements poolattempt.Ledger.
 func (p *process) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	s := p.stage
 	p.awakeLast()

@@ -24,7 +24,8 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		postponed, adminFailed := r.Outcome == poolwrite.Postponed, !r.AdminRetryAt.IsZero()
 		k.backsOff = postponed || adminFailed
 		// Where admin states failed, the change that went along has not been attempted.
-		if seen.passed = k.attempt.passed; !postponed && !r.Drift && (!r.Admin || !adminFailed) {
+		// A look, or admin states alone, begin no pace.
+		if seen.passed = k.attempt.passed; !postponed && !r.ChangedAt.IsZero() && (!r.Admin || !adminFailed) {
 			s.paces(k, k.attempt.added, r.Admin)
 		}
 		if !k.attempt.over {

@@ -66,6 +66,10 @@ type process struct {
 	kill *killPoint
 	// writing counts the writes under way by load balancer.
 	writing map[lb.LoadBalancerKey]int
+	// following counts the ends of writes that are awaited.
+	following map[lb.LoadBalancerKey]int
+	// begun are the pools whose writes Azure has accepted and that no read has followed yet.
+	begun map[lb.LoadBalancerKey][]*pool
 	// waiting counts the requests that Azure has, by load balancer: it takes no time to
 	// answer one unless it is slow.
 	waiting map[lb.LoadBalancerKey]int
@@ -110,7 +114,7 @@ func (p *process) connect() error {
 func (s *Stage) launch() error {
 	s.mu.Lock()
 	p := &process{
-		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, waiting: map[lb.LoadBalancerKey]int{},
+		stage: s, ended: make(chan struct{}), writing: map[lb.LoadBalancerKey]int{}, following: map[lb.LoadBalancerKey]int{}, begun: map[lb.LoadBalancerKey][]*pool{}, waiting: map[lb.LoadBalancerKey]int{},
 		freed: map[lb.LoadBalancerKey]time.Time{}, recheck: map[poolschedule.Ref]time.Time{}, notBefore: map[poolschedule.Ref]time.Time{},
 		spent: map[string][]time.Time{}, seen: s.cluster.clone(), acted: maps.Clone(s.cluster.nodes), lags: map[object]*lag{}, ledger: map[poolschedule.Ref]entry{},
 		versions: map[poolschedule.Ref]int{}, learnt: map[poolschedule.Ref]entry{},
@@ -238,16 +242,16 @@ func (p *process) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	s, id := p.stage, pool.ID.LoadBalancer
 	p.phase(pool.ID, "put")
 	s.mu.Lock()
-	if p.writing[id.Key()]++; p.writing[id.Key()] > 1 {
-		s.journal.overlaps = append(s.journal.overlaps, fmt.Sprintf("%s, by pool %s", id.Name, pool.ID.Name))
-	}
+	p.starts(id, "by pool "+pool.ID.Name, false)
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		p.writing[id.Key()]--
-		s.mu.Unlock()
-	}()
+	defer p.wrote(id)
 	return p.client.Put(ctx, pool)
+}
+
+func (p *process) wrote(id lb.LoadBalancerID) {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	p.writing[id.Key()]--
 }
 
 // phase notes how far an attempt is.

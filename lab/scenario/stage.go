@@ -40,6 +40,9 @@ type Options struct {
 	// Whole has load balancers written whole where several pools are due; Auto where Azure was
 	// seen to take that.
 	Whole, Auto bool
+	// Pipelined has pools written without waiting for the end of each where several are due;
+	// FindsOut where Azure was seen to take that.
+	Pipelined, FindsOut bool
 	// LeaseTerm is how long the resource lease is acquired for; 0 is no lease.
 	LeaseTerm time.Duration
 	// Replicas is how many processes take turns in leading; fewer than two hold no election.
@@ -298,12 +301,16 @@ type attempt struct {
 	orphan bool
 	// first is since when what it took has waited, which may come back without a report.
 	first time.Time
+	// took is first, of an attempt that may come to be one of several.
+	took time.Time
 	// admin: a change of admin states has waited for it.
 	admin bool
 	// together: it is one by a write of all pools, and nobody's if that comes to nothing.
 	together bool
 	// read: its load balancer has been, and no write has left.
 	read bool
+	// known: the process has the answer to its write, though it may be busy with others.
+	known bool
 	// passed is a change that was due when the lane took this pool.
 	passed string
 }

@@ -51,7 +51,7 @@ var ofTime = []tampering{
 		for range 2 {
 			s.pool("web").added++
 			s.process.phase(s.pool("web").id, "get")
-			s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true})
+			s.forge(poolupdate.Report{Outcome: poolwrite.Unchanged, Settled: true, ChangedAt: time.Now()})
 			s.sleep(2 * time.Second)
 		}
 	}},
@@ -79,6 +79,14 @@ var ofTime = []tampering{
 		web.queues()
 		web.ended = time.Now()
 		s.process.phase(web.id, "get")
+	}},
+	{"fair", "what became due later is taken first, with others", func(_ *testing.T, s *Stage) {
+		web, api := s.pool("web"), s.pool("api")
+		api.waits = time.Now()
+		s.sleep(2 * time.Minute)
+		web.queues()
+		web.ended = time.Now()
+		s.beginTogether(&joint{asked: []*pool{web}})
 	}},
 	{"fair", "a look goes before a change", func(_ *testing.T, s *Stage) {
 		s.pool("api").waits = time.Now()

@@ -17,16 +17,18 @@ func doCluster(s *Stage, a *reader) (string, error) {
 	interval, retries := a.duration("interval", s.opts.Interval), a.number("retries", s.opts.MaxRetries)
 	drift, lease := a.duration("drift", s.opts.DriftPeriod), a.duration("lease", s.opts.LeaseTerm)
 	admin, whole, auto := a.flag("admin") || s.opts.AdminState, a.flag("whole") || s.opts.Whole, a.flag("auto") || s.opts.Auto
+	pipelined, findsOut := a.flag("pipelined") || s.opts.Pipelined, a.flag("finds-out") || s.opts.FindsOut
 	replicas, share := a.number("replicas", s.opts.Replicas), a.number("share", s.opts.SharePercent)
 	first := s.lives == 0
 	azure := s.azureOf(a)
 	if err := a.err(); err != nil {
 		return "", err
 	}
-	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || auto != s.opts.Auto || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas || share != s.opts.SharePercent) {
-		return "", fmt.Errorf("interval, retries, drift, admin, whole, auto, lease, replicas and share are set before the process starts")
+	if !first && (interval != s.opts.Interval || retries != s.opts.MaxRetries || drift != s.opts.DriftPeriod || admin != s.opts.AdminState || whole != s.opts.Whole || auto != s.opts.Auto || pipelined != s.opts.Pipelined || findsOut != s.opts.FindsOut || lease != s.opts.LeaseTerm || replicas != s.opts.Replicas || share != s.opts.SharePercent) {
+		return "", fmt.Errorf("interval, retries, drift, admin, whole, auto, pipelined, finds-out, lease, replicas and share are set before the process starts")
 	}
 	s.opts.Interval, s.opts.MaxRetries, s.opts.DriftPeriod, s.opts.LeaseTerm, s.opts.AdminState = interval, retries, drift, lease, admin
+	s.opts.Pipelined, s.opts.FindsOut = pipelined, findsOut
 	s.opts.Whole, s.opts.Auto, s.opts.Replicas, s.opts.SharePercent = whole, auto, replicas, share
 	if err := s.emu.SetBehaviour(azure); err != nil {
 		return "", err

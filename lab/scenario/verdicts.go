@@ -23,11 +23,19 @@ func (o Options) together() bool { return o.Whole || o.Auto }
 
 // writesWhole says when a process writes load balancers whole.
 func (s *Stage) writesWhole(p *process, config *poolupdate.Config) {
+	switch config.Pipeline, config.Version = p, "v1"; {
+	case s.opts.FindsOut:
+		config.Pipelined, config.Verdicts = wholewrite.Auto, shelf{&s.verdicts, p}
+	case s.opts.Pipelined:
+		config.Pipelined = wholewrite.Always
+	default:
+		config.Pipeline = nil
+	}
 	if !s.opts.together() { // a load balancer that is Failed is written all the same
 		config.Whole, config.WholeWrites = p, wholewrite.Never
 		return
 	}
-	config.Whole, config.WholeWrites, config.Version = p, wholewrite.Always, "v1"
+	config.Whole, config.WholeWrites = p, wholewrite.Always
 	if s.opts.Auto {
 		config.WholeWrites, config.Verdicts = wholewrite.Auto, shelf{&s.verdicts, p}
 	}

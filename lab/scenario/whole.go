@@ -36,7 +36,7 @@ func (s *Stage) jointOf(id lb.LoadBalancerID) *joint {
 	return j
 }
 
-// GetLoadBalancer implements poolupdate.Balancers.
+// GetLoadBalancer implements poolattempt.Balancers.
 func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	s := p.stage
 	if p.isFormer() {
@@ -45,6 +45,7 @@ func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb
 	s.mu.Lock()
 	j, mending := s.jointOf(id), s.mends(id)
 	switch {
+	case p.follows(id, j):
 	case len(j.asked) > 0 && !p.dead:
 		s.beginTogether(j)
 	case mending != nil:
@@ -71,6 +72,11 @@ func (p *process) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb
 // caller holds s.mu.
 func (s *Stage) answeredTogether() map[lb.PoolKey]bool {
 	known := map[lb.PoolKey]bool{}
+	for key, k := range s.pools {
+		if k.underWay() && k.attempt.known {
+			known[key] = true
+		}
+	}
 	for _, j := range s.joints {
 		if !j.answered {
 			continue
@@ -102,6 +108,9 @@ func (s *Stage) beginTogether(j *joint) {
 	s.journal.hasty = append(s.journal.hasty, s.passes(j.pools[0], now)...)
 	for _, k := range j.pools {
 		k.comesBack()
+	}
+	s.passedBy(j.pools...)
+	for _, k := range j.pools {
 		if k.again.After(now) && !k.admin {
 			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 		}
@@ -110,7 +119,7 @@ func (s *Stage) beginTogether(j *joint) {
 	}
 }
 
-// PutLoadBalancer implements poolupdate.Balancers.
+// PutLoadBalancer implements poolattempt.Balancers.
 func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	s := p.stage
 	if p.isFormer() {
@@ -129,9 +138,7 @@ func (p *process) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Lo
 	for _, k := range s.about(call{joint: j}) {
 		k.attempt.phase, k.attempt.read = "put", false
 	}
-	if p.writing[b.ID.Key()]++; p.writing[b.ID.Key()] > 1 {
-		s.journal.overlaps = append(s.journal.overlaps, b.ID.Name+", whole")
-	}
+	p.starts(b.ID, "whole", false)
 	s.mu.Unlock()
 	shown, err := p.client.PutLoadBalancer(ctx, b)
 	s.mu.Lock()
@@ -222,7 +229,7 @@ func (s *Stage) endLook(id lb.LoadBalancerID, but *pool) {
 	for _, k := range s.lane(id) {
 		if k != but && k.looked() {
 			k.comesBack()
-			if k.first = k.attempt.first; !k.first.IsZero() && !k.attempt.orphan { // it was no look for drift
+			if k.first = k.attempt.first; !k.first.IsZero() && !k.attempt.orphan && s.kept(k) { // it was no look for drift
 				k.waits = time.Now()
 			}
 			k.attempt, k.ended = nil, time.Now()

@@ -143,8 +143,9 @@ func (p *process) outlived(c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.about(c) {
-		unfenced := s.emu.Behaviour().UnchangedWriteEtag == behaviour.Kept // the same written once more is no fence
-		if (unfenced || (p.dead || p.former) && len(k.unwanted) == 0) && s.unlevel(k) != "" {
+		// Where the same written once more is no fence it may yet fail.
+		unfenced := s.emu.Behaviour().UnchangedWriteEtag == behaviour.Kept
+		if unfenced || (p.dead || p.former) && len(k.unwanted) == 0 && s.unlevel(k) != "" {
 			k.drifts()
 		}
 	}

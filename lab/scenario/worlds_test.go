@@ -13,7 +13,7 @@ import (
 
 // TestScriptsInEveryWorld plays every script in Azures other than the one whose trace it
 // shows: what it expects, and all checks, hold in each. A script that is about one answer
-// says so in its first step, and keeps it. Five worlds are enough for every answer, and for
+// says so in its first step, and keeps it. Six worlds are enough for every answer, and for
 // every two to questions with two.
 func TestScriptsInEveryWorld(t *testing.T) {
 	if testing.Short() {

@@ -8,6 +8,7 @@
 //	steps_*.go   what Azure and others do; the cluster and the process
 //	stories.go   what belongs together in it
 //	stories_*.go the stories of one leader or two; of the resource lease
+//	pipelined.go the same of many pools that change at once, with writes that overlap
 //	play.go      a schedule → what became of it
 //	shrink.go    a schedule that fails → the shortest that still does
 //	script.go    a schedule as a scenario file, and back

@@ -33,18 +33,29 @@ type world struct {
 	// heedless is an Azure that does not heed If-Match, of which the fence against a write is
 	// made that was lost and may land yet.
 	heedless bool
+	// forgetful is an Azure that takes back what was overtaken long after that. What a process has
+	// overtaken that has died since is level for the next one, until a look finds out: such a world
+	// has one that lives.
+	forgetful bool
+}
+
+func newWorld(seed, stream uint64) *world {
+	return &world{
+		r:   rand.New(rand.NewPCG(seed, stream)), //nolint:gosec // it has to be repeatable
+		sub: map[string]string{}, services: map[string][]string{}, owner: map[string]string{}, placed: map[string]string{},
+		gone: map[string]bool{}, ill: map[string]bool{},
+	}
 }
 
 // Schedule returns the steps of a seed: a world, n things that happen to it with time
 // between them, and the end, at which all faults cease and every pool has to be level.
 func Schedule(seed uint64, n int) []scenario.Step {
-	w := &world{
-		r:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // it has to be repeatable
-		sub: map[string]string{}, services: map[string][]string{}, owner: map[string]string{}, placed: map[string]string{},
-		gone: map[string]bool{}, ill: map[string]bool{},
-	}
-	lines := w.build()
-	happens := w.choose()
+	w := newWorld(seed, 0)
+	return w.schedule(w.build(), w.choose(), n)
+}
+
+// schedule goes on from the world that lines make.
+func (w *world) schedule(lines []string, happens chosen, n int) []scenario.Step {
 	for range n {
 		lines = append(lines, w.fair(happens.pick(w)(w))...)
 		lines = append(lines, "clock "+w.pause())
@@ -145,6 +156,7 @@ func (w *world) azure() string {
 	if w.r.IntN(3) > 0 {
 		b.PoolIfMatch = behaviour.Honoured
 	}
+	w.forgetful = b.Overlap == behaviour.SupersedeDiscardLate
 	if w.heedless = b.PoolIfMatch == behaviour.Ignored; b == behaviour.Assumed() {
 		return ""
 	}
@@ -153,7 +165,15 @@ func (w *world) azure() string {
 
 // fair leaves out what no controller could stand in the world.
 func (w *world) fair(lines []string) []string {
-	return slices.DeleteFunc(lines, func(line string) bool { return w.heedless && strings.Contains(line, " late=") })
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return w.heedless && strings.Contains(line, " late=") || w.forgetful && ends(line)
+	})
+}
+
+// ends reports whether a step may end the process, or have another lead.
+func ends(line string) bool {
+	verb, _, _ := strings.Cut(line, " ")
+	return line != "restart dead" && slices.Contains([]string{"kill", "restart", "freeze", "thaw", "suspend"}, verb)
 }
 
 // make spells a Service with those of its pools that have a BackendPool.

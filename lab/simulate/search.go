@@ -19,6 +19,8 @@ type Search struct {
 	Steps int
 	// Whole has all of Weir played, as it is wired, on the stage of package cluster.
 	Whole bool
+	// Pipelined has schedules played of many pools that change at once, with writes that overlap.
+	Pipelined bool
 	// Jobs is how many seeds are played at once.
 	Jobs int
 	// Most ends the search after so many failures; 0 is never.
@@ -71,7 +73,7 @@ func (s Search) Run(ctx context.Context) Tally {
 	for range max(1, s.Jobs) {
 		workers.Go(func() {
 			for seed := range seeds {
-				o := s.play(seed)
+				o := s.Play(seed)
 				mu.Lock()
 				tally.Done++
 				tally.Steps += len(o.Steps)

@@ -25,8 +25,11 @@ func PlayWhole(seed uint64, steps int) (o Outcome, log string) {
 	return o, told
 }
 
-// play plays a seed of the search.
-func (s Search) play(seed uint64) Outcome {
+// Play plays a seed of the search.
+func (s Search) Play(seed uint64) Outcome {
+	if s.Pipelined {
+		return Play(Pipelined(seed, s.Steps))
+	}
 	if !s.Whole {
 		return Play(Schedule(seed, s.Steps))
 	}

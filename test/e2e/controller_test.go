@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -59,6 +60,11 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 			t.Errorf("%s counts no write:\n%s", path, body)
 		}
 	}
+	calls, err := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), "calls", "--server", "http://"+weir.operator, "--pool", l.namespace+"/web", "--since", "10m").CombinedOutput()
+	if err != nil || !strings.Contains(string(calls), "put        200") || !strings.Contains(string(calls), "BackendPool "+l.namespace+"/web") {
+		t.Errorf("weir calls: %v:\n%s", err, calls)
+	}
+	t.Logf("%s", calls)
 	if warned := strings.Count(weir.Output(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}

@@ -42,6 +42,7 @@ type lab struct {
 	dir       string
 	env       []string // of the programs, besides that of the test
 	started   int      // programs
+	machines  int      // of nodes
 }
 
 // noStreams is how a program asks an API server that does not stream lists.
@@ -235,19 +236,20 @@ func endpoints(nodes []string) []discoveryv1.Endpoint {
 // program is a running weir controller.
 type program struct {
 	*process.Process
-	metrics string
-	health  string
+	metrics  string
+	health   string
+	operator string
 }
 
 // controller starts weir with the rights of its ServiceAccount.
 func (l *lab) controller(flags ...string) *program {
 	l.t.Helper()
-	free, err := process.FreeAddresses(l.t.Context(), 2)
+	free, err := process.FreeAddresses(l.t.Context(), 3)
 	l.must(err)
-	p := &program{metrics: free[0], health: free[1]}
+	p := &program{metrics: free[0], health: free[1], operator: free[2]}
 	args := append([]string{
 		"controller", "--kubeconfig", l.cluster.weir, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url,
-		"--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
+		"--metrics-bind-address", p.metrics, "--operator-bind-address", p.operator, "--health-probe-bind-address", p.health,
 		"--leader-elect-namespace", "weir-system", // where its Roles are
 	}, flags...)
 	l.emulator.ForgetRetryAfter() // which this process has not heard

@@ -89,7 +89,7 @@ var actionRows = []struct{ action, on, why string }{
 	{"Microsoft.Network/networkSecurityGroups/write", "the group of `securityGroupName`", "who may connect"},
 	{"Microsoft.Network/networkInterfaces/read", "the resource group of the machines", "admin states in pools of network interfaces"},
 	{"Microsoft.Network/locations/operations/read", "the subscription", "to follow a write to its end"},
-	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set"},
+	{"Microsoft.Compute/virtualMachines/read", "the machines of the nodes", "several load balancers by availability set; with pools of network interfaces, machines whose primary interface is in another resource group"},
 }
 
 // holdsTheAzureRole compares the role with what the tests have asked for, and the page with

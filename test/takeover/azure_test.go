@@ -17,7 +17,6 @@ import (
 
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/patient"
-	"weir.dev/weir/test/shipped"
 )
 
 // cloud is an emulated Azure under whose frontends connections are open.
@@ -29,12 +28,14 @@ type cloud struct {
 	connections connections
 }
 
-// newCloud holds these resources. Its caller has the rights that are shipped.
-func newCloud(t *testing.T, snapshot []byte) *cloud {
+// newCloud holds what another controller left behind. Its caller has the rights that are shipped.
+func newCloud(t *testing.T, left adoption, role *armemu.Role) *cloud {
 	t.Helper()
-	c := &cloud{Emulator: patient.Watched(t, armemu.New(armemu.Options{Seed: 1, Role: shipped.AzureRole()}))}
-	if err := c.Restore(snapshot); err != nil {
-		t.Fatal(err)
+	c := &cloud{Emulator: patient.Watched(t, armemu.New(armemu.Options{Seed: 1, Role: role}))}
+	for _, r := range left.resources(t) {
+		if err := c.Put(r.ID, r.Body); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c.look()
 	server := httptest.NewServer(c)
@@ -54,7 +55,8 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *cloud) look() {
-	c.connections.look(flowsIn(c.Snapshot()), takersOf(c.Flows(time.Time{}, time.Now())))
+	rules := c.Flows(time.Time{}, time.Now())
+	c.connections.look(flowsIn(c.Snapshot(), membersOf(rules)), takersOf(rules))
 }
 
 // dropped returns the connections that were dropped since it was asked last, and how many
@@ -112,7 +114,7 @@ func (c *cloud) parts(t *testing.T) map[string]string {
 	return parts
 }
 
-// plain leaves out what is not said but follows: etags, and who refers to whom.
+// plain leaves out what is not said but follows: etags, who refers to whom, and in which order lists are.
 func plain(in any) any {
 	switch in := in.(type) {
 	case map[string]any:
@@ -132,6 +134,7 @@ func plain(in any) any {
 		for i := range in {
 			out[i] = plain(in[i])
 		}
+		slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		return out
 	}
 	return in

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/shipped"
 )
 
 // A flow is an established connection as a load balancer forwards it. It lives as long as
@@ -68,6 +69,17 @@ func takersOf(rules []armemu.RuleFlows) map[string]bool {
 	return takes
 }
 
+// membersOf says which addresses are in the pool of each rule, also by the interfaces that have them.
+func membersOf(rules []armemu.RuleFlows) map[string][]string {
+	members := map[string][]string{}
+	for _, r := range rules {
+		for _, a := range r.Addresses {
+			members[strings.ToLower(r.Rule)] = append(members[strings.ToLower(r.Rule)], a.IP)
+		}
+	}
+	return members
+}
+
 // named is something of Azure that others refer to.
 type named struct {
 	ID         string `json:"id"`
@@ -77,8 +89,6 @@ type named struct {
 		PublicIPAddress  *named `json:"publicIPAddress"`
 
 		Frontends []named `json:"frontendIPConfigurations"`
-		Pools     []named `json:"backendAddressPools"`
-		Addresses []named `json:"loadBalancerBackendAddresses"`
 		Rules     []named `json:"loadBalancingRules"`
 
 		Frontend     struct{ ID string } `json:"frontendIPConfiguration"`
@@ -90,8 +100,8 @@ type named struct {
 	} `json:"properties"`
 }
 
-// flowsIn are the connections that can be with these resources.
-func flowsIn(snapshot []byte) map[flow]bool {
+// flowsIn are the connections that can be with these resources, and these members of the pools of rules.
+func flowsIn(snapshot []byte, members map[string][]string) map[flow]bool {
 	var all []struct{ Body named }
 	if err := json.Unmarshal(snapshot, &all); err != nil {
 		panic(err)
@@ -104,7 +114,7 @@ func flowsIn(snapshot []byte) map[flow]bool {
 	for _, r := range all {
 		for _, rule := range r.Body.Properties.Rules {
 			if rule.Properties.Protocol != "" { // a pool refers to rules, and says no more of them
-				through(r.Body, rule, public, flows)
+				through(r.Body, rule, public, members[strings.ToLower(rule.ID)], flows)
 			}
 		}
 	}
@@ -112,7 +122,7 @@ func flowsIn(snapshot []byte) map[flow]bool {
 }
 
 // through adds the connections of one rule.
-func through(balancer, rule named, public map[string]string, flows map[flow]bool) {
+func through(balancer, rule named, public map[string]string, members []string, flows map[flow]bool) {
 	p := rule.Properties
 	f := flow{rule: rule.ID, protocol: p.Protocol, port: p.FrontendPort, backendPort: p.BackendPort, floating: p.Floating}
 	for _, frontend := range balancer.Properties.Frontends {
@@ -123,14 +133,12 @@ func through(balancer, rule named, public map[string]string, flows map[flow]bool
 			}
 		}
 	}
-	for _, pool := range balancer.Properties.Pools {
-		if f.address == "" || !strings.EqualFold(pool.ID, p.Pool.ID) {
-			continue
-		}
-		for _, member := range pool.Properties.Addresses {
-			f.member, f.backend = pool.ID, member.Properties.IPAddress
-			flows[f] = true
-		}
+	if f.address == "" {
+		return
+	}
+	for _, f.backend = range members {
+		f.member = p.Pool.ID
+		flows[f] = true
 	}
 }
 
@@ -156,7 +164,7 @@ func TestDroppedConnectionsAreCounted(t *testing.T) {
 		{"another address of the public IP", of + "publicIPAddresses/kubernetes-" + owner, `"ipAddress":"20.0.0.6"`, `"ipAddress":"20.0.0.66"`, 4},
 	}
 	for _, e := range edits {
-		c := newCloud(t, resources(t))
+		c := newCloud(t, ofAddresses, shipped.AzureRole())
 		if err := c.Put(of+"publicIPAddresses/pip-unused", []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)); err != nil {
 			t.Fatal(err)
 		}

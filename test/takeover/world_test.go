@@ -4,6 +4,7 @@ package takeover_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -19,27 +20,46 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
 )
 
-// adoption is what the Azure cloud provider left behind.
-const adoption = "../../internal/app/testdata/adoption/"
+// adoption is a folder with what the Azure cloud provider left behind.
+type adoption string
 
-func resources(t *testing.T) []byte {
+// Pools of both kinds.
+const (
+	ofAddresses  adoption = "../../internal/app/testdata/adoption/"
+	ofInterfaces adoption = "../../internal/app/testdata/adoption-interfaces/"
+)
+
+// resource is one of Azure's, as a snapshot has it.
+type resource struct {
+	ID   string          `json:"id"`
+	Body json.RawMessage `json:"body"`
+}
+
+// resources are all that is in Azure, in the order in which they can be put.
+func (a adoption) resources(t *testing.T) []resource {
 	t.Helper()
-	raw, err := os.ReadFile(adoption + "resources.json")
+	raw, err := os.ReadFile(string(a) + "resources.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return raw
+	var all []resource
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // world is the cluster, its Azure, and the program.
 type world struct {
 	*testing.T
 	*cloud
+	left adoption
 }
 
 func (w *world) must(err error) {
@@ -49,10 +69,11 @@ func (w *world) must(err error) {
 	}
 }
 
-// settle makes the objects as they were, and returns the Services.
+// settle makes the objects as they were, and returns the Services. None is left when the test is over.
 func (w *world) settle() []corev1.Service {
 	w.Helper()
-	file, err := os.Open(adoption + "services.yaml")
+	w.Cleanup(w.clear)
+	file, err := os.Open(string(w.left) + "services.yaml")
 	w.must(err)
 	defer file.Close()
 	var objects offline.Objects
@@ -67,6 +88,40 @@ func (w *world) settle() []corev1.Service {
 		w.create(&objects.Slices[i])
 	}
 	return objects.Services
+}
+
+// clear takes out of the cluster what a test has made, and what Weir wrote for it.
+func (w *world) clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var services corev1.ServiceList
+	var pools v1alpha1.BackendPoolList
+	if err := errors.Join(cluster.List(ctx, &services), cluster.List(ctx, &pools)); err != nil {
+		w.Fatal(err)
+	}
+	for i := range services.Items {
+		w.drop(ctx, &services.Items[i])
+	}
+	for i := range pools.Items {
+		w.drop(ctx, &pools.Items[i])
+	}
+	for _, args := range [][]string{
+		{"delete", "nodes", "--all"},
+		{"delete", "endpointslices,events", "--all", "--all-namespaces"},
+		{"delete", "configmaps,leases", "--all", "--namespace", "weir-system"},
+	} {
+		if out, err := kubectl(ctx, args...); err != nil {
+			w.Errorf("kubectl %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// drop deletes an object, whoever wants it kept; that of the API server itself comes back.
+func (w *world) drop(ctx context.Context, obj client.Object) {
+	obj.SetFinalizers(nil)
+	if err := errors.Join(cluster.Update(ctx, obj), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
+		w.Errorf("%s: %v", obj.GetName(), err)
+	}
 }
 
 // create makes an object with its status and its UID.
@@ -131,14 +186,14 @@ func (w *world) start() *process.Process {
 	w.Helper()
 	free, err := process.FreeAddresses(w.Context(), 1)
 	w.must(err)
-	config, err := filepath.Abs(adoption + "azure.json")
+	config, err := filepath.Abs(string(w.left) + "azure.json")
 	w.must(err)
 	p, err := process.Start(w.Context(), process.Program{
 		Name: "weir", Dir: w.TempDir(), Path: filepath.Join(bin, "weir"),
 		Args: []string{
 			"controller", "--kubeconfig", cluster.weir, "--config", config,
 			"--azure-endpoint", w.url, "--load-balancer-class=", "--leader-elect-namespace", "weir-system",
-			"--metrics-bind-address", free[0], "--health-probe-bind-address", "0",
+			"--metrics-bind-address", free[0], "--operator-bind-address", "0", "--health-probe-bind-address", "0",
 		},
 	})
 	w.must(err)
@@ -169,7 +224,7 @@ func (w *world) weir(args ...string) (string, int) {
 // plan is weir plan for the cluster as it is.
 func (w *world) plan() (string, int) {
 	w.Helper()
-	return w.weir("plan", "--kubeconfig", cluster.weir, "--config", adoption+"azure.json", "--azure-endpoint", w.url, "--load-balancer-class=")
+	return w.weir("plan", "--kubeconfig", cluster.weir, "--config", string(w.left)+"azure.json", "--azure-endpoint", w.url, "--load-balancer-class=")
 }
 
 // eventually asks until the answer is nil, and fails with the last one otherwise.

@@ -24,7 +24,7 @@ import (
 // standing are the packages that are changed unless others are named: those that decide what
 // is written.
 func standing() []string {
-	return []string{"./internal/poolupdate", "./internal/poolschedule", "./internal/poolwrite", "./internal/backendpool", "./internal/membership", "./internal/balancer", "./internal/servicelb"}
+	return []string{"./internal/poolattempt", "./internal/poolupdate", "./internal/poolschedule", "./internal/poolwrite", "./internal/backendpool", "./internal/membership", "./internal/balancer", "./internal/servicelb"}
 }
 
 // options are what the command line says.

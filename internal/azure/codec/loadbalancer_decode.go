@@ -83,11 +83,6 @@ func pin(b lb.LoadBalancer, p *armnetwork.LoadBalancerPropertiesFormat) {
 			}
 		}
 	}
-	for _, pool := range b.Pools {
-		if pool.NIC { // network interfaces refer to it
-			b.Pinned[strings.ToLower(pool.ID.Name)] = true
-		}
-	}
 }
 
 func decodeFrontend(shown *armnetwork.FrontendIPConfiguration) lb.Frontend {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"strings"
@@ -18,6 +19,7 @@ type shownIP struct {
 	Properties struct {
 		Primary bool   `json:"primary"`
 		Version string `json:"privateIPAddressVersion"`
+		IP      string `json:"privateIPAddress"`
 		Pools   []struct {
 			ID string `json:"id"`
 		} `json:"loadBalancerBackendAddressPools"`
@@ -51,6 +53,7 @@ func (c shownConfiguration) decode() lb.InterfaceConfiguration {
 		if strings.EqualFold(ip.Properties.Version, string(lb.IPv6)) {
 			one.Family = lb.IPv6
 		}
+		one.IP, _ = netip.ParseAddr(ip.Properties.IP) // zero if there is none
 		for _, pool := range ip.Properties.Pools {
 			one.Pools = append(one.Pools, pool.ID)
 		}

@@ -21,6 +21,7 @@ func DecodePool(id lb.PoolID, shown *armnetwork.BackendAddressPool) lb.Pool {
 	pool.Provisioning = provisioning(Value(shown.Properties.ProvisioningState))
 	pool.VirtualNetwork = SubResourceID(shown.Properties.VirtualNetwork)
 	pool.NIC = holdsInterfaces(shown.Properties)
+	pool.Outbound = shown.Properties.OutboundRule != nil || len(shown.Properties.OutboundRules) > 0
 	for _, entry := range shown.Properties.LoadBalancerBackendAddresses {
 		if entry == nil {
 			continue

@@ -38,6 +38,37 @@ func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.Network
 	return one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
 }
 
+// PrimaryInterface reads which network interface of a virtual machine is its primary one, or the only
+// one: it may be in another resource group. It is zero if the machine names none.
+func (c *Client) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
+	return one(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
+}
+
+func decodePrimary(_ lb.ResourceID, shown json.RawMessage) (none lb.ResourceID, err error) {
+	var vm struct {
+		Properties struct {
+			NetworkProfile struct {
+				Interfaces []struct {
+					ID         string `json:"id"`
+					Properties struct {
+						Primary bool `json:"primary"`
+					} `json:"properties"`
+				} `json:"networkInterfaces"`
+			} `json:"networkProfile"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(shown, &vm); err != nil {
+		return none, err
+	}
+	all := vm.Properties.NetworkProfile.Interfaces
+	for _, i := range all {
+		if i.Properties.Primary || len(all) == 1 {
+			return lb.ParseResourceID(i.ID, lb.TypeNetworkInterface)
+		}
+	}
+	return none, nil
+}
+
 // PutInterface gives an interface that was read other pools, guarded by its Etag, waits until Azure
 // is done, and returns what Azure then shows. All else stays as it was read.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {

@@ -239,3 +239,33 @@ func TestRefused(t *testing.T) {
 		t.Errorf("no instance: %v", err)
 	}
 }
+
+// A machine names its interfaces: the one that is marked counts, or the only one.
+func TestThePrimaryInterface(t *testing.T) {
+	t.Parallel()
+	a, client := serve(t)
+	const other = "/subscriptions/s1/resourceGroups/net/providers/Microsoft.Network/networkInterfaces/"
+	id, err := lb.ParseResourceID(compute+"virtualMachines/n1", lb.TypeVirtualMachine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ interfaces, want, code string }{
+		{`[{"id":"` + other + `a"}]`, "net/a", ""},
+		{`[{"id":"` + other + `a","properties":{"primary":false}},{"id":"` + other + `b","properties":{"primary":true}}]`, "net/b", ""},
+		{`[{"id":"` + other + `a"},{"id":"` + other + `b"}]`, "/", ""},
+		{`[]`, "/", ""},
+		{`[{"id":"/subscriptions/s1/resourceGroups/net/providers/Microsoft.Network/loadBalancers/a"}]`, "/", fault.CodeOutcomeUnknown},
+		{`[{"id":"` + other + `..%2fa"}]`, "/", fault.CodeOutcomeUnknown},
+		{`{}`, "/", fault.CodeOutcomeUnknown},
+	} {
+		a.holds(t, compute+"virtualMachines/n1", `{"location":"eastus","properties":{"networkProfile":{"networkInterfaces":`+tt.interfaces+`}}}`)
+		got, err := client.PrimaryInterface(t.Context(), id)
+		code := ""
+		if f := fault.From(err); f != nil {
+			code = f.Code
+		}
+		if got.ResourceGroup+"/"+got.Name != tt.want || code != tt.code {
+			t.Errorf("%s: %+v, %v", tt.interfaces, got, err)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 // Runnable is what only the leader runs, besides the controllers: the manager starts it
 // when it leads and the caches are filled, and releases the lead after its end.
 type Runnable struct {
+	// First comes to its end before any of Runs begins; nil is nothing.
+	First func(ctx context.Context)
 	// Runs are the lanes, and what else writes to Azure.
 	Runs []func(ctx context.Context)
 	// Last puts the events that they have left.
@@ -26,6 +28,9 @@ func (r Runnable) Start(ctx context.Context) error {
 	defer end()
 	var writer sync.WaitGroup
 	writer.Go(func() { r.Events.Run(untilTheyEnd) })
+	if r.First != nil {
+		r.First(ctx)
+	}
 	var running sync.WaitGroup
 	for _, run := range r.Runs {
 		running.Go(func() { run(ctx) })

@@ -42,19 +42,27 @@ type Leaving struct {
 	served map[string]types.UID
 }
 
-// Leave lets go of everything.
+// Leave lets go of everything. Whoever is interrupted begins anew: a Service goes last, because
+// what it has on it says which BackendPools were made for it.
 func (l *Leaving) Leave(ctx context.Context) error {
 	objects, err := offline.Read(ctx, l.API, false)
 	if err != nil {
 		return err
 	}
+	l.served = map[string]types.UID{}
+	var leaving []*corev1.Service
 	for i := range objects.Services {
-		if err := l.service(ctx, &objects.Services[i]); err != nil {
-			return err
+		if s := &objects.Services[i]; view.HasFinalizer(s) && !l.stayed(s) {
+			leaving = append(leaving, s)
 		}
 	}
 	for i := range objects.Pools {
 		if err := l.pool(ctx, &objects.Pools[i]); err != nil {
+			return err
+		}
+	}
+	for _, s := range leaving {
+		if err := l.service(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -66,31 +74,32 @@ func (l *Leaving) Leave(ctx context.Context) error {
 	return nil
 }
 
-// service takes the finalizer and the records off a Service, unless it stays Weir's.
-func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
-	name := "Service " + view.Key(s.Namespace, s.Name)
-	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
-	if !view.HasFinalizer(s) {
-		return nil
-	}
-	if l.served == nil {
-		l.served = map[string]types.UID{}
-	}
-	l.served[view.Key(s.Namespace, s.Name)] = s.UID
+// stayed reports whether a Service that Weir serves stays Weir's, and says why.
+func (l *Leaving) stayed(s *corev1.Service) bool {
+	key := view.Key(s.Namespace, s.Name)
+	l.served[key] = s.UID
 	switch {
 	case s.Spec.LoadBalancerClass != nil:
-		l.Say(name + " stays: it has the class " + *s.Spec.LoadBalancerClass + ", which no other controller takes, and which cannot be changed")
-		l.stay, l.stays = append(l.stay, view.Key(s.Namespace, s.Name)), append(l.stays, places...)
-		return nil
+		l.Say("Service " + key + " stays: it has the class " + *s.Spec.LoadBalancerClass + ", which no other controller takes, and which cannot be changed")
 	case s.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(s, view.CleanupFinalizer):
 		l.Kept++
-		l.Say(name + " stays: it is being deleted, and nobody else would remove from Azure what it has: let Weir finish that first")
-		l.stay, l.stays = append(l.stay, view.Key(s.Namespace, s.Name)), append(l.stays, places...)
-		return nil
+		l.Say("Service " + key + " stays: it is being deleted, and nobody else would remove from Azure what it has: let Weir finish that first")
+	default:
+		return false
+	}
+	l.stay, l.stays = append(l.stay, key), append(l.stays, servicelb.Names(s.Annotations[view.PlaceAnnotation])...)
+	return true
+}
+
+// service takes the finalizer and the records off a Service.
+func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
+	name := "Service " + view.Key(s.Namespace, s.Name)
+	if groups := s.Annotations[view.LinkGroupsAnnotation]; groups != "" {
+		l.Say(fmt.Sprintf("%s: a Private Link Service whose tags name it, of resource group %q, stays as it is", name, groups))
 	}
 	before := s.DeepCopy()
 	controllerutil.RemoveFinalizer(s, view.ServiceFinalizer)
-	for _, record := range []string{view.PlaceAnnotation, view.GroupsAnnotation, view.ClassAnnotation} {
+	for _, record := range []string{view.PlaceAnnotation, view.GroupsAnnotation, view.LinkGroupsAnnotation, view.ClassAnnotation} {
 		delete(s.Annotations, record)
 	}
 	l.Services++

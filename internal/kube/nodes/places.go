@@ -5,7 +5,6 @@ package nodes
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
@@ -42,7 +42,7 @@ type places struct {
 	names   map[string]string
 	// shown says on which configurations Azure shows nodes, and availabilitySet in which one a
 	// machine is.
-	shown           func(context.Context) (map[netip.Addr]string, error)
+	shown           func(context.Context) (map[string]string, error)
 	availabilitySet func(ctx context.Context, providerID string) (string, error)
 
 	mu  sync.Mutex
@@ -51,8 +51,8 @@ type places struct {
 	notBefore time.Time
 }
 
-// shownPlaces are the configurations on which Azure showed nodes, by address.
-type shownPlaces map[netip.Addr]string
+// shownPlaces are the configurations on which Azure showed nodes, by address and by lb.MachineKey.
+type shownPlaces map[string]string
 
 // of returns the place of this very node. The caller holds the lock.
 func (p *places) of(n *corev1.Node) *nodePlace {
@@ -184,12 +184,24 @@ func (p *places) candidate(n *corev1.Node, shown shownPlaces) (service.Node, boo
 		c.VMSet = conf.PrimaryVMSet
 		return c, true
 	}
-	for _, ip := range view.InternalIPs(n) {
-		if c.Placed == "" {
-			c.Placed = shown[ip]
-		}
+	if c.Placed == "" {
+		c.Placed = shown.of(n)
 	}
 	return c, place.known
+}
+
+// of returns the configuration on which a node was shown; empty for none.
+func (s shownPlaces) of(n *corev1.Node) string {
+	keys := []string{lb.MachineKey(n.Spec.ProviderID)}
+	for _, ip := range view.InternalIPs(n) {
+		keys = append(keys, ip.String())
+	}
+	for _, key := range keys {
+		if on := s[key]; on != "" {
+			return on
+		}
+	}
+	return ""
 }
 
 // missing returns the first of these nodes, by name, that is known neither to have the

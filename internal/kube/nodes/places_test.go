@@ -5,7 +5,6 @@ package nodes
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +69,7 @@ func TestAChoiceCountsAtOnce(t *testing.T) {
 
 func TestWhereAzureShowsItItStays(t *testing.T) {
 	p := twoPlaces()
-	shown := shownPlaces{netip.MustParseAddr("10.0.0.1"): "two", netip.MustParseAddr("10.0.0.2"): "two"}
+	shown := shownPlaces{"10.0.0.1": "two", "10.0.0.2": "two"}
 	n1, n2, n3 := worker(1, ""), worker(2, ""), worker(3, "one")
 	p.learn(n1, "")
 	p.learn(n2, "SET-1")
@@ -80,8 +79,14 @@ func TestWhereAzureShowsItItStays(t *testing.T) {
 	if on := p.standing(n2, shown); on != "One" {
 		t.Errorf("on %q, and its set says One", on)
 	}
+	inPool := worker(1, "")
+	inPool.Name, inPool.UID, inPool.Spec.ProviderID, inPool.Status.Addresses = "n4", "n4", "azure:///subscriptions/S/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/n4", nil
+	p.learn(inPool, "")
+	if on := p.standing(inPool, shownPlaces{"/subscriptions/s/resourcegroups/rg/providers/microsoft.compute/virtualmachines/n4": "two"}); on != "two" {
+		t.Errorf("on %q, and Azure shows its interface on two", on)
+	}
 	p.learn(n3, "")
-	if on := p.standing(n3, shownPlaces{netip.MustParseAddr("10.0.0.3"): "two"}); on != "One" {
+	if on := p.standing(n3, shownPlaces{"10.0.0.3": "two"}); on != "One" {
 		t.Errorf("on %q, and its label says One", on)
 	}
 }

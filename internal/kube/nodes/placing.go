@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +58,7 @@ type Placing struct {
 
 // Among says which load balancers there are, and who knows what is on them: shown returns on which
 // one Azure shows nodes, availabilitySet in which set a machine is.
-func (p *Placing) Among(several []service.Configuration, shown func(context.Context) (map[netip.Addr]string, error),
+func (p *Placing) Among(several []service.Configuration, shown func(context.Context) (map[string]string, error),
 	availabilitySet func(ctx context.Context, providerID string) (string, error)) {
 	p.places.several, p.places.names = several, view.PlaceNames(several)
 	p.places.shown, p.places.availabilitySet = shown, availabilitySet

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/netip"
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube"
@@ -84,7 +83,7 @@ type loadBalancers struct {
 }
 
 // Foreign implements balancer.Cluster.
-func (l loadBalancers) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
+func (l loadBalancers) Foreign(ctx context.Context, pool lb.Pool) ([]string, error) {
 	for _, p := range l.of.Rooms.View.PoolsAt(pool.ID.Key()) {
 		l.of.Rooms.Own.Statuses.Adopt(p)
 	}

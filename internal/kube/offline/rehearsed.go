@@ -102,7 +102,7 @@ func (c *Cluster) Pools() []rehearse.Pool {
 		if is.Deleting && (!is.Removes() || e.Released() || c.Rooms.Own.Needed(p)) {
 			continue
 		}
-		pool := rehearse.Pool{BackendPool: view.Key(p.Namespace, p.Name), ID: is.Pool, Ref: backendpool.RefOf(p)}
+		pool := rehearse.Pool{BackendPool: view.Key(p.Namespace, p.Name), ID: is.Pool, Ref: backendpool.RefOf(p), Interfaces: c.Rooms.Own.ByMachine(p)}
 		if p.Spec.ServiceRef != nil {
 			pool.Service = view.Key(p.Namespace, p.Spec.ServiceRef.Name)
 		}

@@ -64,10 +64,16 @@ func (o *Pools) contender(s *corev1.Service) service.Contender {
 	return one
 }
 
+// ofItsOwn reports whether a Service has pools for itself; those of network interfaces hold all
+// nodes.
+func (o *Pools) ofItsOwn(s *corev1.Service) bool {
+	return !o.Settings.Interfaces && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
 // needsPool reports whether a Service needs a pool of this name for itself, as long as no
 // other does.
 func (o *Pools) needsPool(s *corev1.Service, usual string) bool {
-	if !o.View.Serving.Ours(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+	if !o.View.Serving.Ours(s) || !o.ofItsOwn(s) {
 		return false
 	}
 	of := view.ServiceOf(s)

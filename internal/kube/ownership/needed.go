@@ -27,8 +27,14 @@ func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) 
 			PoolName:     pool.Name, IPFamily: string(pool.Family),
 		},
 	}
+	if pool.Interfaces {
+		p.Spec.Membership = v1alpha1.MembershipNetworkInterface
+	}
 	if pool.Shared {
 		p.Namespace, p.Name = o.Namespace, view.PoolObjectName("nodes", on.Name, pool.Family)
+		if view.ContainsFold(o.Settings.InterimPools(), pool.Name) {
+			p.Name = view.PoolObjectName("interim", on.Name, pool.Family)
+		}
 		p.Spec.Nodes = &v1alpha1.NodeMembers{Selector: view.NodesOn(on.Name, o.Several)}
 		return p
 	}
@@ -61,9 +67,9 @@ func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
 		if s != nil && view.HasFinalizer(s) && view.DryRun(s) {
 			return true
 		}
-		return s != nil && o.Belongs(s, p.Spec.LoadBalancer.Name) && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+		return s != nil && o.Belongs(s, p.Spec.LoadBalancer.Name) && o.ofItsOwn(s)
 	}
-	return len(o.ServedBy(p.Spec.LoadBalancer.Name)) > 0
+	return len(o.ServedBy(p.Spec.LoadBalancer.Name)) > 0 && !view.SelectsNobody(p)
 }
 
 // Belongs reports whether a load balancer is the one where a Service belongs, which may be of

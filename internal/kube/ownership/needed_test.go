@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/test/objects"
 )
@@ -25,6 +27,45 @@ func TestADryRunNeedsWhatItHas(t *testing.T) {
 		o.Balancers = balancers{"lb"}
 		if got := o.Needed(p); got != (dry != "") {
 			t.Errorf("dry run %q: needed %v", dry, got)
+		}
+	}
+}
+
+// Where pools hold network interfaces a Local Service has none for itself: two whose names make the
+// same need not be kept apart, a BackendPool that is left of one is not needed, and one of somebody
+// else's may have such a name.
+func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
+	local := func(namespace, name string) *corev1.Service {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID(namespace + name), Finalizers: []string{view.ServiceFinalizer},
+			Annotations: map[string]string{view.PlaceAnnotation: "kubernetes"},
+		}}
+		s.Spec.Type, s.Spec.ExternalTrafficPolicy = corev1.ServiceTypeLoadBalancer, corev1.ServiceExternalTrafficPolicyLocal
+		return s
+	}
+	for _, interfaces := range []bool{false, true} {
+		first, second := local("a", "b-c"), local("a-b", "c")
+		left := objects.Made(objects.Took, objects.RecordedAs(objects.WebUID))
+		theirs := objects.BackendPool("theirs", 0, objects.In("team"), objects.OfPool("a-b-c"), objects.On("kubernetes", ""))
+		o := holding(t, left, first, second, theirs)
+		o.Settings.Interfaces = interfaces
+		web := view.Get[corev1.Service](o.View.Services, "shop/web").DeepCopy()
+		web.Annotations = map[string]string{view.PlaceAnnotation: "kubernetes"}
+		if err := o.View.Services.Update(web); err != nil {
+			t.Fatal(err)
+		}
+		if names := o.Names(first); (names == nil) != interfaces {
+			t.Errorf("interfaces %v: a Service whose pool's name is another's has %v", interfaces, names)
+		}
+		if needed := o.Needed(left); needed == interfaces {
+			t.Errorf("interfaces %v: its BackendPool is needed: %v", interfaces, needed)
+		}
+		at, err := o.View.Target(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has, not := o.Right(theirs, at); (has == backendpool.Granted) != interfaces {
+			t.Errorf("interfaces %v: somebody else's has right %d, %+v", interfaces, has, not)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package ownership
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,12 +19,17 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Says reports whether a BackendPool says what another does, to the letter.
+// Says reports whether a BackendPool says what another does, to the letter. One that leaves open how
+// nodes become members means what Weir would say.
 func Says(is, shall *v1alpha1.BackendPool) bool {
 	a, b := is.Spec, shall.Spec
 	return is.Namespace == shall.Namespace && is.Name == shall.Name && owned(is, shall) &&
 		strings.EqualFold(a.LoadBalancer.Name, b.LoadBalancer.Name) && strings.EqualFold(a.PoolName, b.PoolName) && a.IPFamily == b.IPFamily &&
-		(a.Nodes == nil) == (b.Nodes == nil) && ptr.Deref(a.ServiceRef, v1alpha1.ServiceReference{}) == ptr.Deref(b.ServiceRef, v1alpha1.ServiceReference{})
+		sameMembership(a.Membership, b.Membership) && (a.Nodes == nil) == (b.Nodes == nil) && ptr.Deref(a.ServiceRef, v1alpha1.ServiceReference{}) == ptr.Deref(b.ServiceRef, v1alpha1.ServiceReference{})
+}
+
+func sameMembership(is, shall string) bool {
+	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(shall, v1alpha1.MembershipAddress)
 }
 
 // owned reports whether a BackendPool is that of the same Service, not of an earlier one.
@@ -86,9 +92,13 @@ func (o *Pools) Owns(id lb.LoadBalancerID) bool {
 // nodes would.
 func (o *Pools) ofAllNodes(p *v1alpha1.BackendPool, at lb.PoolID) bool {
 	families := []lb.Family{lb.IPv4, lb.IPv6}
-	for i, name := range o.Settings.SharedPools() {
-		if Says(p, o.For(nil, at.LoadBalancer, service.Pool{Name: name, Family: families[i], Shared: true})) {
-			return true
+	for i, name := range o.Settings.NodePools() {
+		pool := service.Pool{Name: name, Family: families[i%len(families)], Shared: true, Interfaces: o.Settings.Interfaces}
+		for range 2 {
+			if Says(p, o.For(nil, at.LoadBalancer, pool)) {
+				return true
+			}
+			pool.Interfaces = pool.Interfaces != o.Settings.Converts // it may have been the other kind, or is to be emptied of that
 		}
 	}
 	return false

@@ -40,6 +40,7 @@ func holding(t *testing.T, all ...client.Object) *ownership.Pools {
 	seen.InMemory()
 	if err := seen.Add(append(all, web,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", Annotations: map[string]string{grant.Annotation: "terraform"}}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{grant.Annotation: "kubernetes"}}})...); err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +63,10 @@ func served(o *ownership.Pools) {
 
 func labelled(p *v1alpha1.BackendPool) {
 	p.Labels = map[string]string{view.ManagedBy: apiserver.FieldOwner}
+}
+
+func joinAs(membership string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.Spec.Membership = membership }
 }
 
 // What counts as made by Weir, what holds a pool, and what of either somebody else may write.
@@ -90,9 +95,15 @@ func TestWhatWeirMade(t *testing.T) {
 		{"on one of the same name in another resource group", objects.Made(objects.On("kubernetes", "other")), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
 		{"a record there", objects.Made(objects.On("kubernetes", "other"), objects.RecordedAs(objects.WebUID)), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
 		{"allowed, of a pool that nobody needs", objects.Made(objects.In("team"), objects.OfPool("team-db")), true, false, backendpool.Granted, ""},
+		{"the same, of interfaces", objects.Made(objects.In("team"), objects.OfPool("team-db"), joinAs(v1alpha1.MembershipNetworkInterface)), true, false, backendpool.Granted, ""},
+		{"allowed, of interfaces, and not on the cluster's", objects.Made(objects.In("ops"), objects.On("terraform", ""), joinAs(v1alpha1.MembershipNetworkInterface)), true, false, backendpool.NoRight, v1alpha1.ReasonNotAllowed},
+		{"the same, of addresses", objects.Made(objects.In("ops"), objects.On("terraform", "")), true, false, backendpool.Granted, ""},
 		{"allowed, and it took the Service's pool", objects.Made(objects.In("team"), objects.Took), true, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
 		{"the same, being deleted", objects.Made(objects.In("team"), objects.Took, objects.Deleting), true, false, backendpool.Granted, ""},
 		{"of nodes, in Weir's namespace", objects.MadeOfNodes(), false, true, backendpool.Own, ""},
+		{"of nodes, as addresses", objects.MadeOfNodes(joinAs(v1alpha1.MembershipAddress)), false, true, backendpool.Own, ""},
+		{"of nodes, as Weir has it", objects.MadeOfNodes(joinAs(v1alpha1.MembershipAuto)), false, true, backendpool.Own, ""},
+		{"of nodes, as interfaces", objects.MadeOfNodes(joinAs(v1alpha1.MembershipNetworkInterface)), false, false, backendpool.Granted, ""},
 		{"of some nodes of the shared pool, in Weir's namespace", objects.MadeOfNodes(objects.Named("mine")), false, false, backendpool.Granted, ""},
 		{"of nodes, elsewhere", objects.MadeOfNodes(objects.In("team")), false, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
 		{"of nodes, elsewhere, recorded", objects.MadeOfNodes(objects.In("team"), objects.RecordedAs(v1alpha1.MadeForNodes)), false, false, backendpool.NoRight, v1alpha1.ReasonDuplicate},
@@ -141,5 +152,34 @@ func TestHeldPools(t *testing.T) {
 				t.Errorf("held: %v, want %v; made: %v, want %v", got, tt.held, made, tt.made)
 			}
 		})
+	}
+}
+
+// How nodes become members of the pools that Weir makes goes by azure.json, and whoever has edited that
+// of a BackendPool has another one.
+func TestHowNodesBecomeMembers(t *testing.T) {
+	for _, interfaces := range []bool{false, true} {
+		o := holding(t)
+		o.Settings.Interfaces = interfaces
+		shall := o.For(nil, o.Balancers.ID("kubernetes"), service.Pool{Name: "kubernetes", Family: lb.IPv4, Shared: true, Interfaces: interfaces})
+		want := map[bool]string{false: "", true: v1alpha1.MembershipNetworkInterface}[interfaces]
+		if shall.Spec.Membership != want {
+			t.Errorf("interfaces %v: they become members by %q", interfaces, shall.Spec.Membership)
+		}
+		for is, same := range map[string]bool{
+			"": true, v1alpha1.MembershipAuto: true, v1alpha1.MembershipAddress: !interfaces, v1alpha1.MembershipNetworkInterface: interfaces,
+		} {
+			if p := objects.MadeOfNodes(joinAs(is)); ownership.Says(p, shall) != same {
+				t.Errorf("interfaces %v: %q says the same: %v", interfaces, is, !same)
+			}
+			asks := is == v1alpha1.MembershipNetworkInterface
+			leaves := is == "" || is == v1alpha1.MembershipAuto
+			if got := o.ByMachine(objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(is))); got != (asks || leaves && interfaces) {
+				t.Errorf("interfaces %v: Weir's own with %q is by machine: %v", interfaces, is, got)
+			}
+			if got := o.ByMachine(objects.MadeOfNodes(objects.In("team"), joinAs(is))); got != asks {
+				t.Errorf("interfaces %v: somebody's with %q is by machine: %v", interfaces, is, got)
+			}
+		}
 	}
 }

@@ -35,6 +35,9 @@ func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right,
 	case !allowed:
 		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonNotAllowed, Why: notAllowed(p.Namespace, at)}
 	}
+	if !own && p.Spec.Membership == v1alpha1.MembershipNetworkInterface {
+		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonNotAllowed, Why: elsewhere(at)}
+	}
 	// One that goes takes its addresses out, while nobody has more right to the pool.
 	if own && p.DeletionTimestamp == nil {
 		if whose := o.neededBy(p, at); whose != "" {
@@ -42,6 +45,27 @@ func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right,
 		}
 	}
 	return backendpool.Granted, backendpool.Refusal{}
+}
+
+// ByMachine reports whether the members of a pool are to be network interfaces. A BackendPool of
+// somebody's that does not ask for them gets addresses.
+func (o *Pools) ByMachine(p *v1alpha1.BackendPool) bool {
+	switch p.Spec.Membership {
+	case v1alpha1.MembershipNetworkInterface:
+		return true
+	case v1alpha1.MembershipAddress:
+		return false
+	case "": // where it matters Weir writes NetworkInterface: this one is from before, and has addresses
+		return o.Settings.Interfaces && !o.Settings.Converts && o.Made(p)
+	}
+	return o.Settings.Interfaces && o.Made(p)
+}
+
+// elsewhere is why interfaces join no pool of a load balancer that is not the cluster's: Azure takes one
+// into the pools of one public load balancer and one internal one, so it would leave the cluster's.
+func elsewhere(at lb.PoolID) string {
+	return fmt.Sprintf("load balancer %s is none of the cluster's own, and a network interface can be in the pools of one load balancer alone: set membership to Address, and name a pool of IP addresses",
+		at.LoadBalancer.Name)
 }
 
 func notAllowed(namespace string, at lb.PoolID) string {
@@ -67,12 +91,12 @@ func (o *Pools) allowed(namespace string, balancer lb.LoadBalancerID) (is, known
 // neededBy says whose a pool of the cluster's own load balancers is, if it is not that of
 // the Service of a BackendPool; empty if it is nobody's.
 func (o *Pools) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {
-	if p.Namespace != o.Namespace && view.ContainsFold(o.Settings.SharedPools(), at.Name) {
+	if p.Namespace != o.Namespace && view.ContainsFold(o.Settings.NodePools(), at.Name) {
 		return "all nodes"
 	}
 	for _, s := range view.List[corev1.Service](o.View.Services, view.ServicesByPool, strings.ToLower(at.Name)) {
 		its := p.Spec.ServiceRef != nil && s.Namespace == p.Namespace && s.Name == p.Spec.ServiceRef.Name
-		if o.View.Serving.Ours(s) && !its && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && view.ContainsFold(o.serviceWithPools(s).OwnPools(), at.Name) {
+		if o.View.Serving.Ours(s) && !its && o.ofItsOwn(s) && view.ContainsFold(o.serviceWithPools(s).OwnPools(), at.Name) {
 			return "Service " + view.Key(s.Namespace, s.Name)
 		}
 	}

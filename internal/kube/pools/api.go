@@ -12,8 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,18 +43,23 @@ func (a API) Load(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendP
 	return p, nil
 }
 
-// Apply implements backendpool.API by server-side apply.
+// applied is what a status is applied by.
+type applied struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        map[string]string           `json:"metadata"`
+	Status          *v1alpha1.BackendPoolStatus `json:"status"`
+}
+
+// Apply implements backendpool.API by server-side apply. Of what the API server answers nothing is asked
+// for but the metadata: of all requests these are the most, and the rest is what was sent.
 func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	kind := metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "BackendPool"}
+	patch, err := json.Marshal(applied{kind, map[string]string{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID, "resourceVersion": version}, status})
 	if err != nil {
 		return "", fmt.Errorf("its fields: %w", err)
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "BackendPool",
-		"metadata": map[string]any{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID, "resourceVersion": version},
-		"status":   fields,
-	}}
-	err = a.Status.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)
+	is := &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+	err = a.Status.Patch(ctx, is, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", backendpool.ErrGone
@@ -65,7 +68,7 @@ func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, st
 	case err != nil:
 		return "", err
 	}
-	return u.GetResourceVersion(), nil
+	return is.ResourceVersion, nil
 }
 
 // pageOf is how many BackendPools are read at a time.
@@ -79,8 +82,10 @@ func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
 		if err := a.Reader.List(ctx, &page, client.Limit(pageOf), client.Continue(next)); err != nil {
 			return nil, err
 		}
-		for i := range page.Items {
-			all = append(all, &page.Items[i])
+		for _, p := range page.Items { // by itself: whoever keeps one keeps no page
+			p.ManagedFields, p.Annotations, p.Labels = nil, nil, nil // half of what is read
+			p.Status = view.Shared(&p.Status)
+			all = append(all, &p)
 		}
 		if next = page.Continue; next == "" {
 			return all, nil

@@ -10,11 +10,15 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/poolschedule"
 )
 
 // cluster implements backendpool.Cluster.
-type cluster struct{ snap *view.Snapshot }
+type cluster struct {
+	snap            *view.Snapshot
+	configurationOf func(loadBalancer string) string
+}
 
 func (v cluster) Pool(namespace, name string) *v1alpha1.BackendPool {
 	return v.snap.Pool(namespace, name)
@@ -46,4 +50,10 @@ func (v cluster) OfThisCluster(ip netip.Addr) bool { return v.snap.OfThisCluster
 
 func (v cluster) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
 	return v.snap.AddressOf(machine, family)
+}
+
+func (v cluster) MachineOf(node string) (nic.Machine, error) { return v.snap.MachineOf(node) }
+
+func (v cluster) ConfigurationOf(p *v1alpha1.BackendPool) string {
+	return v.configurationOf(p.Spec.LoadBalancer.Name)
 }

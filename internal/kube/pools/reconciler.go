@@ -35,6 +35,8 @@ type Config struct {
 	// OfLoadBalancer returns the BackendPools of the pools that a Service with a load balancer
 	// may have for itself, whosever they are.
 	OfLoadBalancer func(*corev1.Service) []*v1alpha1.BackendPool
+	// ConfigurationOf names the load balancer configuration that a load balancer belongs to.
+	ConfigurationOf func(loadBalancer string) string
 	// RecheckAfter and ReleaseAgainAfter are those of backendpool.Config.
 	RecheckAfter, ReleaseAgainAfter time.Duration
 	Log                             *slog.Logger
@@ -57,7 +59,7 @@ type Reconciler struct {
 func New(c Config) *Reconciler {
 	r := &Reconciler{Statuses: c.Statuses, view: c.View, poolsOfBalanced: c.OfLoadBalancer}
 	r.Controller = backendpool.New(backendpool.Config{
-		Cluster: cluster{c.View}, Owner: c.Owner, Events: reporter{c.View, c.Events, c.AdminStates},
+		Cluster: cluster{c.View, c.ConfigurationOf}, Owner: c.Owner, Events: reporter{c.View, c.Events, c.AdminStates},
 		Queue:        func(ref poolschedule.Ref) { r.Queue(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) },
 		RecheckAfter: c.RecheckAfter, ReleaseAgainAfter: c.ReleaseAgainAfter, Log: c.Log,
 	}, c.Statuses)

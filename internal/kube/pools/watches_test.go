@@ -77,6 +77,7 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
 		}), false},
 		{"label", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["zone"] = "2" }), false},
+		{"its machine becomes known", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Spec.ProviderID = "azure:///x" }), true},
 		{"label, for pools of nodes", r.nodeOrLabelsChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["zone"] = "2" }), true},
 		{"exclusion", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Labels["kubernetes.azure.com/managed"] = "false" }), true},
 		{"address", r.nodeChanged().Update, node(as), node(func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.2" }), true},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"weir.dev/weir/internal/kube/ownership"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
 )
@@ -41,7 +43,10 @@ func (r serviceLedger) MakePools(ctx context.Context, v servicelb.Service, on lb
 // makePool creates a BackendPool, unless it is there. One of nodes that is there gets the
 // selector that it needs now; if it has to wait for that, selectPlaced gives it.
 func (r serviceLedger) makePool(ctx context.Context, p *v1alpha1.BackendPool) error {
-	if is := r.view.Pool(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && ownership.Says(is, p) {
+	same := func(is *v1alpha1.BackendPool) bool {
+		return ownership.Says(is, p) && r.own.ByMachine(is) == (p.Spec.Membership == v1alpha1.MembershipNetworkInterface)
+	}
+	if is := r.view.Pool(p.Namespace, p.Name); is != nil && is.DeletionTimestamp == nil && same(is) {
 		r.found(is)
 		if p.Spec.Nodes == nil || r.ofNodes(is) && r.AllPlaced() != nil {
 			return nil
@@ -67,7 +72,7 @@ func (r serviceLedger) makePool(ctx context.Context, p *v1alpha1.BackendPool) er
 	switch {
 	case is.DeletionTimestamp != nil:
 		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), servicelb.ErrStillGoing)
-	case ownership.Says(is, p):
+	case same(is):
 		return nil
 	case r.own.RecordedFor(is) != "" || r.own.Made(is): // of an earlier Service, or edited since
 		if err := r.deletePool(ctx, is); err != nil {
@@ -128,6 +133,71 @@ func (r serviceLedger) deletePool(ctx context.Context, p *v1alpha1.BackendPool) 
 		return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), err)
 	}
 	return nil
+}
+
+// EmptyPools implements servicelb.Ledger, unless rules or another Service need the pools meanwhile: the
+// BackendPool of one lets go of it, and its finalizer goes when the members have left.
+func (r serviceLedger) EmptyPools(ctx context.Context, pools []plan.Emptying) error {
+	for _, e := range pools {
+		if e.Interim == "" && len(r.own.ServedBy(e.Pool.LoadBalancer.Name)) > 0 || e.Rules > 0 {
+			continue
+		}
+		if err := r.emptyPool(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropInterim implements servicelb.Ledger.
+func (r serviceLedger) DropInterim(ctx context.Context, gone []lb.PoolID) error {
+	for _, at := range gone {
+		if !view.ContainsFold(r.options.Settings.InterimPools(), at.Name) {
+			continue
+		}
+		for _, p := range r.view.PoolsAt(at.Key()) {
+			if !r.own.Made(p) || p.DeletionTimestamp != nil {
+				continue
+			}
+			r.emptied(p)
+			if err := r.deletePool(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// emptyPool deletes the BackendPool of a pool of nodes, which gives up its members though Services need
+// such a pool, for it selects nobody. What another controller has made members has none: it gets one that
+// takes them, and goes the next time.
+func (r serviceLedger) emptyPool(ctx context.Context, e plan.Emptying) error {
+	all := r.view.PoolsAt(e.Pool.Key())
+	for _, p := range all {
+		switch {
+		case !r.own.Made(p) || p.DeletionTimestamp != nil:
+			continue
+		case e.Interim == "" && !r.own.Statuses.Taken(p):
+			continue
+		case e.Interim != "" && e.Interfaces > 0 && !r.own.Statuses.Taken(p): // it is about to take them
+			continue
+		case e.Interim != "":
+			if err := r.selectNodes(ctx, p, view.Nobody()); err != nil {
+				return err
+			}
+		}
+		return r.deletePool(ctx, p)
+	}
+	if e.Interim != "" && e.Interfaces == 0 || slices.ContainsFunc(all, r.own.Made) { // it goes, or is about to take the pool
+		return nil
+	}
+	family := lb.IPv4
+	if strings.EqualFold(e.Pool.Name, r.options.Settings.SharedPools()[1]) {
+		family = lb.IPv6
+	}
+	p := r.own.For(nil, e.Pool.LoadBalancer, service.Pool{Name: e.Pool.Name, Family: family, Shared: true, Interfaces: true})
+	p.Spec.Nodes.Selector = view.Nobody() // nobody joins before all leave
+	return r.makePool(ctx, p)
 }
 
 // DropNodePools implements servicelb.Ledger, unless another Service has had the load balancer made

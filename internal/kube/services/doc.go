@@ -12,5 +12,8 @@
 //	events.go         what people are told
 //	dryrun.go         what would change, where a Service is to stay as it is
 //	reached.go        the cluster, as package balancer asks for it, and which addresses of a pool others have put there
+//	sharers.go        what Services ask of the Private Link Service of a frontend that they share
+//	holds.go          what pools of network interfaces hold
+//	migrated.go       what Services show, where Basic load balancers become Standard ones
 //	leftovers.go      what is named in Azure as a Service's, and no Service has it
 package services

@@ -4,6 +4,7 @@ package services
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,9 @@ func (v serviceRehearser) Rehearse(ctx context.Context, s servicelb.Service, req
 	case refused != nil:
 		return "dry run: the Service would be refused: " + words.OfError(refused, time.Now()), nil
 	}
-	return planview.Of(r.Shadow.Differences(), nil).Brief(), nil
+	p := planview.Of(r.Differences(), nil)
+	p.Convert(r.Conversions())
+	return p.Brief(), nil
 }
 
 // desiredOf is what a pool of a Service has to hold, which may have no BackendPool yet.
@@ -60,6 +63,7 @@ func (v serviceRehearser) desiredOf(s *corev1.Service, on lb.LoadBalancerID, poo
 		return desired, err
 	}
 	desired.Addresses, desired.Ours, desired.Alone = set.Addresses, v.r.pools.OursIn(p), v.r.own.Made(p)
+	desired.AddressOf = func(machine string) (netip.Addr, bool) { return v.r.view.AddressOf(machine, pool.Family) }
 	return desired, nil
 }
 

@@ -29,6 +29,7 @@ const (
 	EventRemovalHeld       = servicelb.ReasonRemovalHeld       // of addresses that are not taken away before a person says so
 	EventKept              = servicelb.ReasonKept              // it is not served any more, and keeps what it has
 	EventPoolKept          = servicelb.ReasonPoolKept          // of a pool that stays for the addresses of others in it
+	EventPoolEmptying      = servicelb.ReasonPoolEmptying      // of a load balancer that goes when network interfaces have left its pools
 	EventContested         = servicelb.ReasonContested         // somebody else keeps undoing what Weir writes for it
 	EventDryRun            = servicelb.ReasonDryRun            // what would change
 )

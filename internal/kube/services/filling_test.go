@@ -25,7 +25,7 @@ func TestWhichPoolsAreWaitedFor(t *testing.T) {
 	}{
 		{"that of all nodes", "shop/web", all, true, nil, true},
 		{"one that has its BackendPool", "shop/web", all, true, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes)), true},
-		{"one that stays as it is", "shop/web", all, true, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), paused), false},
+		{"one that stays as it is, and is empty", "shop/web", all, true, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), paused), true},
 		{"there are no nodes", "shop/web", all, false, nil, false},
 		{"of another family", "shop/web", service.Pool{Name: "kubernetes-IPv6", Family: lb.IPv6, Shared: true}, true, nil, false},
 		{"without endpoints", "shop/web", service.Pool{Name: "shop-web", Family: lb.IPv4}, true, nil, false},
@@ -41,7 +41,7 @@ func TestWhichPoolsAreWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := r.Services.Awaits(row.service, r.Own.Balancers.ID("kubernetes"), row.pool); got != row.want {
+		if got := r.Services.Awaits(row.service, r.Own.Balancers.ID("kubernetes"), row.pool, lb.Pool{}); got != row.want {
 			t.Errorf("%s: waited for: %t, want %t", row.name, got, row.want)
 		}
 	}

@@ -50,3 +50,49 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 		})
 	}
 }
+
+// Of a pool of network interfaces the nodes' are Weir's, whoever made them members, and it is said
+// which ones are not.
+func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
+	const group = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft."
+	r := holding(t)
+	instance, alone := objects.Node(1), objects.Node(2)
+	instance.Spec.ProviderID = "azure://" + group + "Compute/virtualMachineScaleSets/Blue/virtualMachines/0"
+	alone.Spec.ProviderID = "azure://" + group + "Compute/virtualMachines/Alone"
+	if err := r.View.Add(instance, alone, objects.Node(3)); err != nil {
+		t.Fatal(err)
+	}
+	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
+		{Name: "n1", Interface: group + "Compute/virtualMachineScaleSets/blue/virtualMachines/0/networkInterfaces/nic/ipConfigurations/ip", Machine: lb.MachineKey(instance.Spec.ProviderID)},
+		{Name: "n2", Interface: group + "Network/networkInterfaces/alone-nic/ipConfigurations/ip", Machine: lb.MachineKey(alone.Spec.ProviderID)},
+		{Name: "x1", Interface: group + "Compute/virtualMachineScaleSets/blue/virtualMachines/7/networkInterfaces/nic/ipConfigurations/ip", Machine: lb.MachineKey(group + "Compute/virtualMachineScaleSets/blue/virtualMachines/7")},
+		{Name: "x2", Interface: group + "Network/networkInterfaces/bastion-nic/ipConfigurations/ip", Machine: lb.MachineKey(group + "Compute/virtualMachines/bastion")},
+		{Name: "x3", Interface: group + "Network/networkInterfaces/spare/ipConfigurations/ip"},
+		{Name: "x4"},
+	}}
+	got, err := r.Services.Foreign(t.Context(), pool)
+	want := "[network interface of instance 7 of scale set blue network interface bastion-nic network interface spare network interface x4]"
+	if fmt.Sprint(got) != want || err != nil {
+		t.Errorf("%v (%v), want %s", got, err, want)
+	}
+}
+
+// A pool counts as Weir's to fill as long as there is a BackendPool of its own for it, also one that
+// goes.
+func TestWhetherWeirFillsAPool(t *testing.T) {
+	at := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: "Kubernetes"}, Name: "kubernetes"}
+	made := objects.RecordedAs(v1alpha1.MadeForNodes)
+	for about, tt := range map[string]struct {
+		pool *v1alpha1.BackendPool
+		want bool
+	}{
+		"Weir's": {objects.MadeOfNodes(made), true}, "one that goes": {objects.MadeOfNodes(made, objects.Deleting), true},
+		"of another pool": {objects.MadeOfNodes(made, objects.OfPool("other")), false}, "somebody else's": {objects.MadeOfNodes(objects.Named("mine")), false},
+	} {
+		r := holding(t, tt.pool)
+		r.Own.Statuses.Adopt(tt.pool)
+		if got := r.Services.Fills(at); got != tt.want {
+			t.Errorf("%s: %v", about, got)
+		}
+	}
+}

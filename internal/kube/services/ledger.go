@@ -23,6 +23,7 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/servicelb"
 	"weir.dev/weir/internal/words"
 )
@@ -49,6 +50,7 @@ func (l serviceLedger) Record(ctx context.Context, s servicelb.Service, r servic
 		}
 		annotate(fresh, view.PlaceAnnotation, recordOf(r.Places))
 		annotate(fresh, view.GroupsAnnotation, recordOf(r.Groups))
+		annotate(fresh, view.LinkGroupsAnnotation, recordOf(r.LinkGroups))
 		annotate(fresh, view.ClassAnnotation, r.Class)
 		return l.cfg.API.Writer.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apiserver.FieldOwner))
 	})
@@ -114,25 +116,41 @@ func (l serviceLedger) patchStatus(ctx context.Context, what string, s *corev1.S
 	return nil
 }
 
-// Contested implements servicelb.Ledger. The patch names our condition alone: those of others, of
-// which the informer's copy has none, stay as they are.
+// Contested implements servicelb.Ledger.
 func (l serviceLedger) Contested(ctx context.Context, v servicelb.Service, contests []balancer.Contest) error {
 	s := l.view.ServiceObject(v)
 	var texts []string
 	for _, one := range contests {
 		texts = append(texts, contestText(one, words.MaxMessage/len(contests)))
 	}
-	why, conditions := strings.Join(texts, ". "), view.OnlyContested(s.Status.Conditions)
+	return l.condition(ctx, s, view.ConditionContested, metav1.ConditionTrue, EventContested, strings.Join(texts, ". "))
+}
+
+// Linked implements servicelb.Ledger.
+func (l serviceLedger) Linked(ctx context.Context, v servicelb.Service, state *privatelinkround.State) error {
+	s := l.view.ServiceObject(v)
+	if state == nil {
+		return l.condition(ctx, s, view.ConditionPrivateLink, "", "", "")
+	}
+	is := metav1.ConditionFalse
+	if state.Publishes() {
+		is = metav1.ConditionTrue
+	}
+	return l.condition(ctx, s, view.ConditionPrivateLink, is, state.Reason, state.Text)
+}
+
+// condition keeps a condition of Weir's on a Service; without a text it goes. The patch names it alone:
+// those of others, of which the informer's copy has none, stay as they are.
+func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string) error {
+	conditions := view.Own(s.Status.Conditions, kind)
 	var part any
 	switch {
-	case why == "" && conditions == nil:
+	case text == "" && conditions == nil:
 		return nil
-	case why == "":
-		part = map[string]string{"$patch": "delete", "type": view.ConditionContested}
+	case text == "":
+		part = map[string]string{"$patch": "delete", "type": kind}
 	default:
-		changed := meta.SetStatusCondition(&conditions, metav1.Condition{
-			Type: view.ConditionContested, Status: metav1.ConditionTrue, Reason: EventContested, Message: words.Sentence(why, words.MaxMessage),
-		})
+		changed := meta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: words.Sentence(text, words.MaxMessage)})
 		if !changed {
 			return nil
 		}
@@ -140,7 +158,7 @@ func (l serviceLedger) Contested(ctx context.Context, v servicelb.Service, conte
 	}
 	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{part}}})
 	if err != nil {
-		return fmt.Errorf("condition of Service %s: %w", v.Name, err)
+		return fmt.Errorf("condition of Service %s: %w", view.Key(s.Namespace, s.Name), err)
 	}
 	return l.patchStatus(ctx, "condition", s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
 }

@@ -14,6 +14,11 @@ import (
 // just going is none of it.
 const leftoversAfter = time.Minute
 
+// leftoversAgain is when they are looked for again where none were found: they come about while nobody
+// watches, which is before a start as a rule. Those that are there are looked at more often, until they
+// are gone.
+const leftoversAgain = 24 * time.Hour
+
 // leftovers are the parts of Azure that were found without a Service. The zero value is
 // ready.
 type leftovers struct {
@@ -45,14 +50,18 @@ func (r *Reconciler) Leftovers() int {
 // FindLeftovers looks for what Services left whose finalizer somebody took away while nobody
 // watched, until the context is done, and says once of each that it is there.
 func (r *Reconciler) FindLeftovers(ctx context.Context) {
-	for wait := leftoversAfter; sleep(ctx, wait); wait = r.options.LookAgainAfter {
+	for wait := leftoversAfter; sleep(ctx, wait); {
 		all, err := r.balancers.Leftovers(ctx)
+		wait = r.options.LookAgainAfter
 		if err != nil {
 			r.cfg.Log.DebugContext(ctx, "leftovers of Services cannot be looked for", "err", err)
 		} else {
 			for _, left := range r.left.replace(all) {
 				r.cfg.Log.WarnContext(ctx, "named as a Service's, and this cluster has no such Service: delete it by hand, unless another cluster of the same name has it",
 					"what", left.What, "madeFor", left.Service)
+			}
+			if len(all) == 0 {
+				wait = max(wait, leftoversAgain)
 			}
 		}
 		if r.options.LookAgainAfter <= 0 {

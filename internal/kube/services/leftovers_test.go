@@ -38,15 +38,24 @@ func TestLeftoversAreSaidOnce(t *testing.T) {
 		ip, rule := balancer.Leftover{What: "public IP x", Service: "shop/x"}, balancer.Leftover{What: "rule y"}
 		var log bytes.Buffer
 		c := &Reconciler{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, options: Options{LookAgainAfter: 10 * time.Minute}}
-		c.balancers = &leavingThings{looks: [][]balancer.Leftover{{ip}, nil, {ip, rule}, {rule}}}
+		looks := &leavingThings{looks: [][]balancer.Leftover{{ip}, nil, {ip, rule}, {rule}, {}, {rule}}}
+		c.balancers = looks
 		ctx, cancel := context.WithCancel(t.Context())
 		go c.FindLeftovers(ctx)
-		for at, want := range []struct{ lines, count int }{{0, 0}, {1, 1}, {1, 1}, {2, 2}, {2, 1}, {2, 1}} {
+		for at, want := range []struct{ lines, count int }{{0, 0}, {1, 1}, {1, 1}, {2, 2}, {2, 1}, {2, 0}, {2, 0}} {
 			synctest.Wait()
 			if got := strings.Count(log.String(), "level=WARN"); got != want.lines || c.Leftovers() != want.count {
 				t.Errorf("look %d: %d lines, %d counted; want %+v", at, got, c.Leftovers(), want)
 			}
 			time.Sleep(10 * time.Minute)
+		}
+		time.Sleep(23 * time.Hour)
+		if n := c.Leftovers(); n != 0 || len(looks.looks) != 1 {
+			t.Errorf("%d counted, %d looks are left: where none are, they are looked for once a day", n, len(looks.looks))
+		}
+		time.Sleep(time.Hour)
+		if n := c.Leftovers(); n != 1 {
+			t.Errorf("%d counted a day later", n)
 		}
 		cancel()
 		if said := log.String(); !strings.Contains(said, "public IP x") || !strings.Contains(said, "madeFor=shop/x") {

@@ -28,11 +28,11 @@ func (r *Reconciler) AllPlaced() error {
 }
 
 // SelectPlaced has all BackendPools of nodes that Weir made select the nodes that were placed
-// on their load balancer, once all nodes are placed.
+// on their load balancer, once all nodes are placed. One whose load balancer nobody is on is about to go.
 func (r *Reconciler) SelectPlaced(ctx context.Context) error {
 	var stale []*v1alpha1.BackendPool
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
-		if (serviceLedger{r}).ofNodes(p) && !view.Selects(p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)) {
+		if (serviceLedger{r}).ofNodes(p) && !view.SelectsNobody(p) && len(r.own.ServedBy(p.Spec.LoadBalancer.Name)) > 0 && !view.Selects(p, view.NodesOn(p.Spec.LoadBalancer.Name, r.options.Several)) {
 			stale = append(stale, p)
 		}
 	}

@@ -64,7 +64,7 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr,
 	var all []netip.Addr
 	for i, name := range r.options.Settings.SharedPools() {
 		family := []lb.Family{lb.IPv4, lb.IPv6}[i]
-		shared := r.own.For(nil, on, service.Pool{Name: name, Family: family, Shared: true})
+		shared := r.own.For(nil, on, service.Pool{Name: name, Family: family, Shared: true, Interfaces: r.options.Settings.Interfaces})
 		if anywhere {
 			shared.Spec.Nodes.Selector = metav1.LabelSelector{}
 		}
@@ -122,27 +122,66 @@ func (r *Reconciler) Fresh(name string, on lb.LoadBalancerID, pool service.Pool)
 	return set.Addresses
 }
 
-// Awaits implements balancer.Cluster. A BackendPool that leaves its pool as it is fills nothing.
-func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool) bool {
+// Awaits implements balancer.Cluster. All but a tenth of the members that are not Down have to be in the
+// pool: a machine may hang. From one whose BackendPool takes its members out, or is to, flows keep away
+// in any case; what one leaves as it is has to hold anything at all. If nobody can tell who is to be in it,
+// they wait.
+func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
 	s := view.Get[corev1.Service](r.view.Services, name)
 	if s == nil {
 		return false
 	}
-	p := r.own.For(s, on, pool)
-	if holder := r.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name}); holder != nil {
-		if is := r.pools.Entitlement(holder); !is.Works() || is.Removes() {
-			return false
+	p, frozen := r.own.For(s, on, pool), false
+	holder := r.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name})
+	if holder != nil {
+		has := r.pools.Entitlement(holder)
+		frozen = !has.Works()
+		if !has.Deleting && !view.SelectsNobody(holder) {
+			p = holder
 		}
-		p = holder
 	}
 	set, err := r.view.Members(p)
-	return err == nil && slices.ContainsFunc(set.Addresses, func(a lb.Address) bool { return a.AdminState != lb.Down })
+	set.Addresses = slices.DeleteFunc(slices.Clone(set.Addresses), func(a lb.Address) bool { return a.AdminState == lb.Down })
+	switch n := len(set.Addresses); {
+	case err != nil:
+		return true
+	case n == 0:
+		return false
+	case holder != nil && (holder.DeletionTimestamp != nil || view.SelectsNobody(holder)):
+		return true
+	case frozen:
+		return len(is.Addresses) == 0
+	case is.NIC: // whose addresses are not shown
+		return n-len(is.Addresses) > n/10
+	default:
+		return lacking(set.Addresses, is.Addresses) > n/10
+	}
+}
+
+// lacking counts the members that a pool has not.
+func lacking(want, is []lb.Address) int {
+	has := make(map[netip.Addr]bool, len(is))
+	for _, a := range is {
+		has[a.IP] = true
+	}
+	n := 0
+	for _, a := range want {
+		if !has[a.IP] {
+			n++
+		}
+	}
+	return n
 }
 
 // Foreign implements balancer.Cluster. What is on the record of a BackendPool is Weir's, and in
 // one that was not taken yet what will be on it then. In a pool without a BackendPool the nodes are
 // Weir's: either it is not made yet, or it has gone with all that was on its record.
-func (r *Reconciler) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, error) {
+//
+// Of a pool of network interfaces the nodes' are Weir's.
+func (r *Reconciler) Foreign(ctx context.Context, pool lb.Pool) ([]string, error) {
+	if pool.NIC {
+		return r.foreignInterfaces(pool), nil
+	}
 	holders := r.view.PoolsAt(pool.ID.Key())
 	if len(holders) == 0 {
 		return foreignIn(pool, r.view.OfThisCluster), nil
@@ -166,17 +205,16 @@ func (r *Reconciler) Foreign(ctx context.Context, pool lb.Pool) ([]netip.Addr, e
 	return foreignIn(pool, ours...), nil
 }
 
-// foreignIn returns the addresses of a pool that are not ours by any of these records. Network
-// interfaces have none.
-func foreignIn(pool lb.Pool, ours ...func(netip.Addr) bool) []netip.Addr {
-	var all []netip.Addr
+// foreignIn returns the addresses of a pool that are not ours by any of these records.
+func foreignIn(pool lb.Pool, ours ...func(netip.Addr) bool) []string {
+	var all []string
 	for _, a := range pool.Addresses {
 		its := !a.IP.IsValid()
 		for _, is := range ours {
 			its = its || is(a.IP)
 		}
 		if !its {
-			all = append(all, a.IP)
+			all = append(all, a.IP.String())
 		}
 	}
 	return all

@@ -70,6 +70,8 @@ type Config struct {
 // next to each; this is its cluster, its ledger and its voice. Without Balance it has none, and
 // leaves all Services alone.
 type Reconciler struct {
+	holds
+	sharers
 	cfg   Config
 	view  *view.Snapshot
 	own   *ownership.Pools
@@ -85,7 +87,8 @@ type Reconciler struct {
 
 // New returns a Reconciler that leaves all Services alone.
 func New(c Config) *Reconciler {
-	r := &Reconciler{cfg: c, view: c.View, own: c.Own, decide: servicelb.New(servicelb.Config{})}
+	r := &Reconciler{holds: holds{c.View, c.Own}, cfg: c, view: c.View, own: c.Own, decide: servicelb.New(servicelb.Config{})}
+	r.sharers = sharers{r}
 	c.Own.Served = func(name, uid string) *servicelb.Served { return r.decide.States.Served(name, uid) }
 	return r
 }
@@ -140,8 +143,9 @@ type Balancers interface {
 	Names() []string
 	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
 	Leftovers(ctx context.Context) ([]balancer.Leftover, error)
-	// NodePlaces returns by address on which configuration Azure showed the nodes at first.
-	NodePlaces(ctx context.Context) (map[netip.Addr]string, error)
+	// NodePlaces returns by address, and by machine, on which configuration Azure showed the nodes
+	// at first.
+	NodePlaces(ctx context.Context) (map[string]string, error)
 }
 
 // Options say which Services have a load balancer of Weir's, and how it is made.

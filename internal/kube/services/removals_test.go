@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +24,7 @@ import (
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 )
 
@@ -40,13 +40,20 @@ type town struct {
 	// removed are the Services whose address was taken away, and asked counts requests.
 	removed []string
 	asked   int
+	// interfaces is true where pools hold network interfaces, and emptying are the pools that they have
+	// to leave before whoever leaves is done.
+	interfaces bool
+	emptying   []plan.Emptying
+	// converts is true where they keep whoever stays, too, for their pools go from one kind to the other.
+	converts bool
 }
 
-func (*town) Run(context.Context)                                       {}
-func (*town) Reads(context.Context, string) error                       { return nil }
-func (*town) Leftovers(context.Context) ([]balancer.Leftover, error)    { return nil, nil }
-func (*town) NodePlaces(context.Context) (map[netip.Addr]string, error) { return nil, nil }
-func (*town) Names() []string                                           { return []string{"kubernetes", "kubernetes-internal"} }
+func (*town) Run(context.Context)                                    {}
+func (*town) Reads(context.Context, string) error                    { return nil }
+func (*town) ReadsLinks(context.Context, string) error               { return nil }
+func (*town) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
+func (*town) NodePlaces(context.Context) (map[string]string, error)  { return nil, nil }
+func (*town) Names() []string                                        { return []string{"kubernetes", "kubernetes-internal"} }
 func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }
@@ -61,9 +68,17 @@ func (*town) Locate(_ context.Context, p balancer.Placing) (string, []string, er
 func (w *town) Ensure(req balancer.Request) {
 	r := balancer.Result{Request: req, Addresses: req.Shown}
 	w.asked++
+	if req.Desired != nil {
+		r.Pools = req.Desired.Pools
+	}
+	if w.converts && req.Desired != nil {
+		r.Pools, r.Emptying = []service.Pool{{Name: "kubernetes_addresses", Family: lb.IPv4, Shared: true}}, w.emptying
+	}
 	switch {
 	case w.refuses && !req.Spare:
 		r.Err = &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
+	case req.Desired == nil && w.emptying != nil:
+		r.Emptying = w.emptying
 	case req.Desired == nil:
 		w.removed = append(w.removed, req.Service)
 	case w.loses && req.Spare:
@@ -104,7 +119,7 @@ func newTown(t *testing.T, n int) *town {
 // balance serves the town's class.
 func (w *town) balance(o services.Options) {
 	o.Class, o.Namespace = "weir.dev/azure", "default"
-	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes"}
+	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes", Interfaces: w.interfaces, Converts: w.converts}
 	w.kube.Balance(w, o)
 }
 

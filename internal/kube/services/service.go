@@ -66,7 +66,11 @@ func (r *Reconciler) servicesOfPool(_ context.Context, obj client.Object) []reco
 		if !r.own.Made(p) { // whoever writes one in a namespace of theirs has nobody else's Services looked at
 			return nil
 		}
-		return lose(r.decide.States, p, r.own.ServedBy(p.Spec.LoadBalancer.Name))
+		requests := lose(r.decide.States, p, r.own.ServedBy(p.Spec.LoadBalancer.Name))
+		for _, name := range r.decide.States.Emptied(p.Spec.LoadBalancer.Name) {
+			requests = append(requests, reconcile.Request{NamespacedName: view.NamespacedName(name)})
+		}
+		return requests
 	}
 	name := client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}
 	r.decide.States.PoolLost(name.String(), lostPool(p))

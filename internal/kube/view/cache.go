@@ -5,7 +5,6 @@ package view
 import (
 	"slices"
 	"strings"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,6 +17,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/once"
 )
 
 // Scheme returns the kinds that Weir reads and writes.
@@ -37,6 +37,7 @@ func CacheOptions(draining *adminstate.Signals) cache.Options {
 	return cache.Options{
 		Scheme:                      Scheme(),
 		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(), // of kinds that are not named here
 		ByObject: map[client.Object]cache.ByObject{
 			&discoveryv1.EndpointSlice{}: {Transform: Strip(stripSlice)},
 			&corev1.Service{}:            {Transform: Strip(stripService)},
@@ -61,14 +62,14 @@ func Strip[T any](fn func(*T)) func(any) (any, error) {
 // Identity keeps what tells objects apart, and these labels.
 func Identity(m metav1.ObjectMeta, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID,
+		Namespace: once.Text(m.Namespace), Name: m.Name, UID: m.UID,
 		ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 		Labels: labels,
 	}
 }
 
-// stripSlice keeps whose slice it is, and of each endpoint its node and conditions.
+// stripSlice keeps whose slice it is, and which nodes host its endpoints.
 func stripSlice(s *discoveryv1.EndpointSlice) {
 	var labels map[string]string
 	if service, ok := s.Labels[discoveryv1.LabelServiceName]; ok {
@@ -76,30 +77,7 @@ func stripSlice(s *discoveryv1.EndpointSlice) {
 	}
 	s.ObjectMeta = Identity(s.ObjectMeta, labels)
 	s.Ports = nil
-	kept := make([]discoveryv1.Endpoint, len(s.Endpoints)) // what was decoded has room for more
-	for i, e := range s.Endpoints {
-		if e.NodeName != nil { // a hundred endpoints have the name of each node
-			kept[i].NodeName = new(unique.Make(*e.NodeName).Value())
-		}
-		kept[i].Conditions = discoveryv1.EndpointConditions{
-			Ready: shared(e.Conditions.Ready), Serving: shared(e.Conditions.Serving), Terminating: shared(e.Conditions.Terminating),
-		}
-	}
-	s.Endpoints = kept
-}
-
-// yes and no are what conditions of endpoints point to. Nobody changes what is in a cache.
-var yes, no = true, false
-
-// shared returns a condition that takes no memory of its own.
-func shared(condition *bool) *bool {
-	switch {
-	case condition == nil:
-		return nil
-	case *condition:
-		return &yes
-	}
-	return &no
+	keepHosts(s)
 }
 
 // stripService keeps the type and whether all stays as it is, and of a load balancer what is wanted of it. A Service that
@@ -114,7 +92,7 @@ func stripService(s *corev1.Service) {
 	if is {
 		s.Annotations = map[string]string{DryRunAnnotation: dry}
 	}
-	s.Spec = corev1.ServiceSpec{Type: s.Spec.Type}
+	s.Spec = corev1.ServiceSpec{Type: once.Text(s.Spec.Type)}
 	s.Status = corev1.ServiceStatus{}
 }
 
@@ -145,12 +123,24 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	n.Status = corev1.NodeStatus{Addresses: internal}
 }
 
-// stripPool keeps all but the bookkeeping of writers.
+// stripPool keeps all but the bookkeeping of writers, and of a status what is asked of one that was
+// not read yet. Only of a BackendPool without Weir's finalizer the status is believed as it is seen:
+// of all others package backendpool reads it, and has it in memory then.
 func stripPool(p *v1alpha1.BackendPool) {
 	finalizers, owners := p.Finalizers, p.OwnerReferences
 	p.ObjectMeta = Identity(p.ObjectMeta, nil)
 	p.Finalizers, p.OwnerReferences = finalizers, owners
+	p.Spec.LoadBalancer.Name, p.Spec.IPFamily = once.Text(p.Spec.LoadBalancer.Name), once.Text(p.Spec.IPFamily)
+	if slices.Contains(finalizers, v1alpha1.Finalizer) {
+		p.Status = v1alpha1.BackendPoolStatus{PoolID: p.Status.PoolID, Foreign: p.Status.Foreign, Down: p.Status.Down, MadeFor: p.Status.MadeFor}
+	}
+	if slices.Equal(finalizers, ourFinalizer) {
+		p.Finalizers = ourFinalizer
+	}
 }
+
+// ourFinalizer is what most BackendPools have. Nobody changes what is in a cache.
+var ourFinalizer = []string{v1alpha1.Finalizer}
 
 // stripNamespace keeps labels, and which load balancers it may bind.
 func stripNamespace(n *corev1.Namespace) {
@@ -174,10 +164,10 @@ func stripBalanced(s *corev1.Service) {
 	s.Annotations, s.Finalizers = annotations, finalizers
 	spec := s.Spec
 	s.Spec = corev1.ServiceSpec{
-		Type: spec.Type, LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
-		ExternalTrafficPolicy: spec.ExternalTrafficPolicy, HealthCheckNodePort: spec.HealthCheckNodePort,
-		SessionAffinity: spec.SessionAffinity, LoadBalancerIP: spec.LoadBalancerIP,
+		Type: once.Text(spec.Type), LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
+		ExternalTrafficPolicy: once.Text(spec.ExternalTrafficPolicy), HealthCheckNodePort: spec.HealthCheckNodePort,
+		SessionAffinity: once.Text(spec.SessionAffinity), LoadBalancerIP: spec.LoadBalancerIP,
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 	}
-	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: OnlyContested(s.Status.Conditions)}
+	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: Own(s.Status.Conditions, ConditionContested, ConditionPrivateLink)}
 }

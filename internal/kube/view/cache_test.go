@@ -3,6 +3,8 @@
 package view
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,8 +13,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
+	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
 )
 
 // tainted is the node n1 with these taints, key=value.
@@ -52,33 +58,96 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	}
 }
 
-// Of an endpoint its node and its conditions are kept, in memory that others share.
+// Of endpoints it is kept which nodes host some that take traffic, and how many name no node.
 func TestWhatIsKeptOfASlice(t *testing.T) {
-	conditions := []discoveryv1.EndpointConditions{
-		{}, {Ready: new(true)}, {Ready: new(false), Serving: new(true), Terminating: new(true)}, {Serving: new(false), Terminating: new(false)},
+	takes, drains := discoveryv1.EndpointConditions{}, discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
+	not := discoveryv1.EndpointConditions{Ready: new(false)}
+	slice := func() *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web-1", UID: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "theirs"}},
+				Labels: map[string]string{discoveryv1.LabelServiceName: "web", "theirs": "x"},
+			},
+			AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(80))}},
+		}
+		for _, e := range []discoveryv1.Endpoint{
+			{NodeName: new("n2"), Conditions: takes}, {NodeName: new("n1"), Conditions: drains}, {NodeName: new("n2"), Conditions: not},
+			{NodeName: new("n2"), Conditions: drains}, {NodeName: new("n3"), Conditions: not}, {Conditions: takes}, {Conditions: takes}, {Conditions: not},
+		} {
+			e.Addresses, e.Zone = []string{"10.0.0.1"}, new("1")
+			s.Endpoints = append(s.Endpoints, e)
+		}
+		return s
 	}
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: "web-1", UID: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "theirs"}},
-			Labels: map[string]string{discoveryv1.LabelServiceName: "web", "theirs": "x"},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(80))}},
-		Endpoints: make([]discoveryv1.Endpoint, 0, 16),
+	is := slice()
+	stripSlice(is)
+	stripSlice(is) // an informer may do it again
+	want := metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}
+	if diff := cmp.Diff(want, is.ObjectMeta); diff != "" || is.Ports != nil || len(is.Endpoints) != 1 {
+		t.Errorf("%d endpoints, %v: %s", len(is.Endpoints), is.Ports, diff)
 	}
-	want := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
-		AddressType: discoveryv1.AddressTypeIPv4,
+	if got := is.DeepCopy().Endpoints[0].Addresses; !slices.Equal(got, []string{"", "", "n1", "n2"}) {
+		t.Errorf("kept: %q", got)
 	}
-	for _, c := range conditions {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}, NodeName: new("n1"), Zone: new("1"), Conditions: c})
-		want.Endpoints = append(want.Endpoints, discoveryv1.Endpoint{NodeName: new("n1"), Conditions: c})
+	if got := nodesOf(is); !slices.Equal(got, []string{"n1", "n2"}) {
+		t.Errorf("nodes: %q", got)
 	}
-	slice.Endpoints[3].NodeName, want.Endpoints[3].NodeName = nil, nil
-	stripSlice(slice)
-	if diff := cmp.Diff(want, slice); diff != "" {
-		t.Error(diff)
+	before := *slice()
+	before.Endpoints = slices.DeleteFunc(before.Endpoints, func(e discoveryv1.Endpoint) bool { return e.NodeName != nil })
+	stripSlice(&before)
+	if SameMembers(&before, is) || !SameMembers(is, is.DeepCopy()) || SameMembers(is, &discoveryv1.EndpointSlice{AddressType: is.AddressType}) {
+		t.Error("versions of a slice are taken for each other, or one for another")
 	}
-	if cap(slice.Endpoints) != len(slice.Endpoints) {
-		t.Errorf("room for %d endpoints is kept", cap(slice.Endpoints))
+}
+
+// Whatever the endpoints are, those that are kept make the same nodes members as all of them.
+func TestLawOfWhatIsKeptOfASlice(t *testing.T) {
+	condition := func() *rapid.Generator[*bool] { return rapid.SampledFrom([]*bool{nil, new(false), new(true)}) }
+	known := func(name string) (membership.Node, bool) {
+		return membership.Node{Name: name, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, name[0]})}}, name != "z"
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+		for range rapid.IntRange(0, 12).Draw(t, "endpoints") {
+			e := discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{
+				Ready: condition().Draw(t, "ready"), Serving: condition().Draw(t, "serving"), Terminating: condition().Draw(t, "terminating"),
+			}}
+			if name := rapid.SampledFrom([]string{"", "a", "b", "c", "z"}).Draw(t, "node"); name != "" {
+				e.NodeName = &name
+			}
+			s.Endpoints = append(s.Endpoints, e)
+		}
+		before := s.DeepCopy()
+		stripSlice(s)
+		want := membership.OfService([]membership.Slice{SliceOf(before)}, known, lb.IPv4)
+		if diff := cmp.Diff(want, membership.OfService([]membership.Slice{SliceOf(s)}, known, lb.IPv4), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			t.Fatalf("%+v: %s", before.Endpoints, diff)
+		}
+	})
+}
+
+// Of a BackendPool with Weir's finalizer no more of its status is kept than is asked of one that was not
+// read yet; of another all, for it is believed as it is seen.
+func TestWhatIsKeptOfABackendPool(t *testing.T) {
+	pool := func(finalizers ...string) *v1alpha1.BackendPool {
+		return &v1alpha1.BackendPool{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: finalizers, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "theirs"}}},
+			Spec:       v1alpha1.BackendPoolSpec{PoolName: "web", Paused: true},
+			Status: v1alpha1.BackendPoolStatus{
+				Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSynced}}, WrittenAddresses: []string{"10.0.0.1"}, Desired: new(int32(1)),
+				LastWrite: new(metav1.Unix(0, 0)), PoolID: "/x", Foreign: new(int32(0)), Down: []v1alpha1.DownAddress{{Address: "10.0.0.1"}}, MadeFor: "nodes",
+			},
+		}
+	}
+	for _, finalizers := range [][]string{nil, {"theirs"}, {v1alpha1.Finalizer}, {"theirs", v1alpha1.Finalizer}} {
+		want, got := pool(finalizers...), pool(finalizers...)
+		want.ManagedFields = nil
+		if slices.Contains(finalizers, v1alpha1.Finalizer) {
+			want.Status.Conditions, want.Status.WrittenAddresses, want.Status.Desired, want.Status.LastWrite = nil, nil, nil, nil
+		}
+		stripPool(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%v: %s", finalizers, diff)
+		}
 	}
 }

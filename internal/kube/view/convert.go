@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/utils/ptr"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
@@ -19,45 +18,16 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// SliceOf converts a slice. The API leaves conditions unset: ready then means yes,
-// serving as ready, terminating no.
+// SliceOf converts a slice.
 func SliceOf(s *discoveryv1.EndpointSlice) membership.Slice {
-	out := membership.Slice{Endpoints: make([]membership.Endpoint, len(s.Endpoints))}
+	out := membership.Slice{Endpoints: endpointsOf(s)}
 	switch s.AddressType {
 	case discoveryv1.AddressTypeIPv4:
 		out.Family = lb.IPv4
 	case discoveryv1.AddressTypeIPv6:
 		out.Family = lb.IPv6
 	}
-	for i := range s.Endpoints {
-		out.Endpoints[i] = endpointOf(&s.Endpoints[i])
-	}
 	return out
-}
-
-func endpointOf(e *discoveryv1.Endpoint) membership.Endpoint {
-	ready := ptr.Deref(e.Conditions.Ready, true)
-	return membership.Endpoint{
-		Node:        ptr.Deref(e.NodeName, ""),
-		Ready:       ready,
-		Serving:     ptr.Deref(e.Conditions.Serving, ready),
-		Terminating: ptr.Deref(e.Conditions.Terminating, false),
-	}
-}
-
-// SameMembers reports whether two versions of a slice make the same nodes members. Of one whose
-// endpoints come in another order it says that they do not.
-func SameMembers(before, after *discoveryv1.EndpointSlice) bool {
-	if before.AddressType != after.AddressType || len(before.Endpoints) != len(after.Endpoints) {
-		return false
-	}
-	for i := range before.Endpoints {
-		a, b := endpointOf(&before.Endpoints[i]), endpointOf(&after.Endpoints[i])
-		if a.Takes() != b.Takes() || a.Node != b.Node {
-			return false
-		}
-	}
-	return true
 }
 
 // ServiceOfSlice names the Service that a slice belongs to; no name if it has none.

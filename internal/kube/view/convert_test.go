@@ -95,3 +95,25 @@ func TestAddressesThatNoLoadBalancerReaches(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// A node's machine is that of its providerID, once it has one that names a machine of Azure.
+func TestMachineOf(t *testing.T) {
+	s := &Snapshot{}
+	s.InMemory()
+	const vm = "/subscriptions/s0/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/n1"
+	for name, id := range map[string]string{"n1": "azure://" + vm, "n2": "", "n3": "kind://docker/n3"} {
+		n := &corev1.Node{Spec: corev1.NodeSpec{ProviderID: id}}
+		n.Name = name
+		if err := s.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := s.MachineOf("n1"); err != nil || m.Key() != strings.ToLower(vm) {
+		t.Errorf("%v, %v", m, err)
+	}
+	for name, want := range map[string]string{"n2": "no spec.providerID", "n3": "want azure:///", "n4": "no such node"} {
+		if _, err := s.MachineOf(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}

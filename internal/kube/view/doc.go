@@ -7,6 +7,8 @@
 //	store.go      stores in memory, for who has no informers
 //	index.go      by what objects are looked up
 //	cache.go      which kinds are cached, and what is stripped from them
+//	hosts.go      what is kept of endpoints
+//	shared.go     a status in as little memory as it takes
 //	convert.go    slices, nodes and BackendPools → the values that the rooms know
 //	service.go    Services → the values of package service and servicelb
 //	serving.go    which Services have a load balancer of Weir's

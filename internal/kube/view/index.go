@@ -43,20 +43,7 @@ func sliceIndexers() toolscache.Indexers {
 			}
 			return nil
 		}),
-		SlicesByNode: indexOf(func(s *discoveryv1.EndpointSlice) []string {
-			seen := map[string]struct{}{}
-			var names []string
-			for _, e := range s.Endpoints {
-				if e.NodeName == nil {
-					continue
-				}
-				if _, ok := seen[*e.NodeName]; !ok {
-					seen[*e.NodeName] = struct{}{}
-					names = append(names, *e.NodeName)
-				}
-			}
-			return names
-		}),
+		SlicesByNode: indexOf(nodesOf),
 	}
 }
 

@@ -17,6 +17,12 @@ const (
 	// ClassAnnotation records on a Service the spec.loadBalancerClass under which Weir serves it;
 	// it is empty for none.
 	ClassAnnotation = "weir.dev/load-balancer-class"
+	// LinkGroupsAnnotation records the resource groups that may have a Private Link Service of a
+	// Service; it is absent where there are none.
+	LinkGroupsAnnotation = "weir.dev/private-link-resource-groups"
+	// ConditionPrivateLink is the type of the condition on a Service that asks for a Private Link
+	// Service.
+	ConditionPrivateLink = "weir.dev/PrivateLinkService"
 	// ConditionContested is the type of the condition on a Service. It is there during a contest
 	// alone.
 	ConditionContested = "weir.dev/Contested"
@@ -60,4 +66,4 @@ const ManagedBy = "app.kubernetes.io/managed-by"
 const azureAnnotations = "service.beta.kubernetes.io/"
 
 // ownAnnotations are those of Weir that stay in the cache.
-var ownAnnotations = []string{PlaceAnnotation, GroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}
+var ownAnnotations = []string{PlaceAnnotation, GroupsAnnotation, LinkGroupsAnnotation, ClassAnnotation, AllowRemovalAnnotation, DryRunAnnotation, WriteAgainAnnotation}

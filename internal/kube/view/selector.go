@@ -3,6 +3,7 @@
 package view
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,6 +29,16 @@ func NodesOn(loadBalancer string, several []service.Configuration) metav1.LabelS
 	}
 	return metav1.LabelSelector{MatchLabels: map[string]string{PlaceLabel: PlaceValue(conf.Name)}}
 }
+
+// Nobody selects no node.
+func Nobody() metav1.LabelSelector {
+	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelHostname, Operator: metav1.LabelSelectorOpExists}, {Key: corev1.LabelHostname, Operator: metav1.LabelSelectorOpDoesNotExist},
+	}}
+}
+
+// SelectsNobody reports whether Weir has a BackendPool of nodes give up its members.
+func SelectsNobody(p *v1alpha1.BackendPool) bool { return p.Spec.Nodes != nil && Selects(p, Nobody()) }
 
 // PlaceNames are the names of the configurations, by the value of the label.
 func PlaceNames(all []service.Configuration) map[string]string {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
 )
@@ -52,7 +53,7 @@ func ServiceLB(s *corev1.Service) servicelb.Service {
 		Name: Key(s.Namespace, s.Name), UID: string(s.UID), Ownership: OwnershipOf(s),
 		Record: servicelb.Record{
 			Places: servicelb.Names(s.Annotations[PlaceAnnotation]), Groups: servicelb.Groups(s.Annotations[GroupsAnnotation]),
-			Class: RecordedClass(s),
+			LinkGroups: servicelb.Groups(s.Annotations[LinkGroupsAnnotation]), Class: RecordedClass(s),
 		},
 		Shown: Addresses(s), Object: ServiceOf(s),
 		DryRun: DryRun(s), Problems: DryRunProblems(s), AllowRemoval: AllowsRemoval(s), WriteAgain: s.Annotations[WriteAgainAnnotation],
@@ -74,10 +75,18 @@ func NamespacedName(service string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// OnlyContested keeps of the conditions that which Weir writes.
-func OnlyContested(conditions []metav1.Condition) []metav1.Condition {
-	if c := meta.FindStatusCondition(conditions, ConditionContested); c != nil {
-		return []metav1.Condition{*c}
+// Own keeps of the conditions those of some types.
+func Own(conditions []metav1.Condition, types ...string) (kept []metav1.Condition) {
+	for _, one := range types {
+		if c := meta.FindStatusCondition(conditions, one); c != nil {
+			kept = append(kept, *c)
+		}
 	}
-	return nil
+	return kept
+}
+
+// OwnsLink reports whether a Service is on record as the owner of a Private Link Service.
+func OwnsLink(s *corev1.Service) bool {
+	c := meta.FindStatusCondition(s.Status.Conditions, ConditionPrivateLink)
+	return c != nil && c.Reason == privatelinkround.ReasonPublished
 }

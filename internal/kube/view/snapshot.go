@@ -3,6 +3,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/nic"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -38,6 +40,9 @@ type Snapshot struct {
 	// Serving says which Services have a load balancer of Weir's. It is set before the stores
 	// get their first object.
 	Serving Serving
+	// Elsewhere says of a pool why nodes cannot be in it, empty of those that can; nil is of a pool that any
+	// node may be in, and of all pools. It is set before the stores get their first object.
+	Elsewhere func(p *v1alpha1.BackendPool) func(*corev1.Node) string
 }
 
 // Kind is a kind of objects that is watched, and where its objects are kept.
@@ -118,19 +123,36 @@ func (s *Snapshot) NodeOf(n *corev1.Node) membership.Node {
 	return node
 }
 
-// Node looks a node up for membership.
-func (s *Snapshot) Node(name string) (membership.Node, bool) {
+// Node looks a node up.
+func (s *Snapshot) Node(name string) (membership.Node, bool) { return s.nodeAs(s.NodeOf, name) }
+
+func (s *Snapshot) nodeAs(as func(*corev1.Node) membership.Node, name string) (membership.Node, bool) {
 	n := Get[corev1.Node](s.Nodes, name)
 	if n == nil {
 		return membership.Node{}, false
 	}
-	return s.NodeOf(n), true
+	return as(n), true
+}
+
+// nodeIn converts a node as it is to a pool.
+func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership.Node {
+	var elsewhere func(*corev1.Node) string
+	if s.Elsewhere != nil {
+		elsewhere = s.Elsewhere(p)
+	}
+	return func(n *corev1.Node) membership.Node {
+		node := s.NodeOf(n)
+		if elsewhere != nil && node.Excluded == "" {
+			node.Excluded = elsewhere(n)
+		}
+		return node
+	}
 }
 
 // NodeDiffers reports whether anything about a node differs that makes members of pools.
 func (s *Snapshot) NodeDiffers(before, after *corev1.Node) bool {
 	a, b := s.NodeOf(before), s.NodeOf(after)
-	return a.Excluded != b.Excluded || a.Draining != b.Draining || !a.AnnouncedAt.Equal(b.AnnouncedAt) || before.UID != after.UID || !slices.Equal(a.IPs, b.IPs)
+	return a.Excluded != b.Excluded || a.Draining != b.Draining || !a.AnnouncedAt.Equal(b.AnnouncedAt) || before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID || before.Labels[PlaceLabel] != after.Labels[PlaceLabel] || !slices.Equal(a.IPs, b.IPs)
 }
 
 // NodeOrLabelsDiffer is NodeDiffers, and speaks of labels as well, which select nodes.
@@ -168,6 +190,18 @@ func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool
 	return netip.Addr{}, false
 }
 
+// MachineOf returns the machine that a node runs on, or why it is not known.
+func (s *Snapshot) MachineOf(node string) (nic.Machine, error) {
+	n := Get[corev1.Node](s.Nodes, node)
+	switch {
+	case n == nil:
+		return nic.Machine{}, errors.New("the cluster has no such node any more")
+	case n.Spec.ProviderID == "":
+		return nic.Machine{}, errors.New("it has no spec.providerID yet")
+	}
+	return nic.ParseMachine(n.Spec.ProviderID)
+}
+
 // Target returns the pool that a BackendPool means.
 func (s *Snapshot) Target(p *v1alpha1.BackendPool) (lb.PoolID, error) { return s.Placement.Of(p) }
 
@@ -199,7 +233,8 @@ func (s *Snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
 		for _, es := range List[discoveryv1.EndpointSlice](s.Slices, SlicesByService, Key(p.Namespace, p.Spec.ServiceRef.Name)) {
 			slcs = append(slcs, SliceOf(es))
 		}
-		return membership.OfService(slcs, s.Node, family), nil
+		as := s.nodeIn(p)
+		return membership.OfService(slcs, func(name string) (membership.Node, bool) { return s.nodeAs(as, name) }, family), nil
 	}
 	nodes, err := s.selected(p)
 	if err != nil {
@@ -214,13 +249,14 @@ func (s *Snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node],
 	if err != nil {
 		return nil, err
 	}
+	as := s.nodeIn(p)
 	return func(yield func(membership.Node) bool) {
 		if selector == nil {
 			return
 		}
 		for _, obj := range s.Nodes.List() {
 			n, ok := obj.(*corev1.Node)
-			if ok && selector.Matches(labels.Set(n.Labels)) && !yield(s.NodeOf(n)) {
+			if ok && selector.Matches(labels.Set(n.Labels)) && !yield(as(n)) {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/rehearse"
 )
 
@@ -15,6 +16,9 @@ import (
 // to add.
 func OfAll(o rehearse.Outcome) Plan {
 	p := Of(o.Differences, o.Owners)
+	for _, r := range o.Results {
+		p.Convert(r.Emptying)
+	}
 	for _, l := range o.Left {
 		p.Pools = append(p.Pools, Pool{BackendPool: l.BackendPool, Why: l.Why})
 	}
@@ -50,5 +54,40 @@ func noteOf(r balancer.Result) string {
 	for _, k := range r.Kept {
 		notes = append(notes, k.String())
 	}
+	for _, e := range r.Emptying {
+		if e.Interim != "" {
+			notes = append(notes, e.String())
+		}
+	}
 	return strings.Join(notes, "; ")
+}
+
+// writesOfConversion are those of members when a pool becomes one of addresses: of the pool that stands in
+// for it, and its own.
+const writesOfConversion = 2
+
+// Convert adds the pools that would go from one kind of members to the other, each once.
+func (p *Plan) Convert(pools []plan.Emptying) {
+	for _, e := range pools {
+		if e.Interim == "" {
+			continue
+		}
+		id := e.Pool.LoadBalancer.String()
+		at := slices.IndexFunc(p.Resources, func(r Resource) bool { return r.ID == id })
+		if at < 0 {
+			at = slices.IndexFunc(append(slices.Clone(p.Resources), Resource{}), func(r Resource) bool { return r.Kind != LoadBalancer || r.ID > id })
+			p.Resources = slices.Insert(p.Resources, at, Resource{
+				Kind: LoadBalancer, Name: e.Pool.LoadBalancer.Name, ResourceGroup: e.Pool.LoadBalancer.ResourceGroup, ID: id, Action: plan.Alter,
+			})
+			p.Changes++
+		}
+		from, to := e.Becomes()
+		part := Part{Kind: string(plan.Pool), Name: e.Pool.Name, Action: plan.Alter, Fields: []Field{{Name: "members", Was: &from, Is: &to}}}
+		r := &p.Resources[at]
+		if !slices.ContainsFunc(r.Parts, func(o Part) bool {
+			return o.Name == part.Name && slices.ContainsFunc(o.Fields, func(f Field) bool { return f.Name == "members" })
+		}) {
+			r.Parts, p.PoolWrites = append(r.Parts, part), p.PoolWrites+writesOfConversion
+		}
+	}
 }

@@ -7,6 +7,7 @@
 //	outcome.go   the plan of a whole cluster
 //	compare.go   one resource before and after
 //	fields.go    what is shown of each part
+//	links.go     Private Link Services and subnets
 //	losses.go    addresses that would be taken away
 //	text.go      for people
 package view
@@ -49,6 +50,9 @@ const (
 	LoadBalancer  = "loadBalancer"
 	PublicIP      = "publicIP"
 	SecurityGroup = "securityGroup"
+
+	PrivateLinkService = "privateLinkService"
+	Subnet             = "subnet"
 )
 
 // Resource is a resource of Azure that would change.
@@ -135,6 +139,12 @@ func Of(d rehearse.Differences, owners map[string]string) Plan {
 	p.loses(v, d.PublicIPs)
 	for _, c := range d.Groups {
 		p.add(v.securityGroup(c))
+	}
+	for _, c := range d.Links {
+		p.add(link(c))
+	}
+	for _, c := range d.Subnets {
+		p.add(subnet(c))
 	}
 	return p
 }

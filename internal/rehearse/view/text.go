@@ -15,6 +15,7 @@ import (
 // kinds is how people call the kinds.
 var kinds = map[string]string{
 	LoadBalancer: "load balancer", PublicIP: "public IP", SecurityGroup: "security group", "securityRule": "security rule",
+	PrivateLinkService: "private link service", Connection: "connection",
 }
 
 var marks = map[plan.Action]string{plan.Add: "+", plan.Alter: "~", plan.Remove: "-", "!": "!"}

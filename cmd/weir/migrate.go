@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/migration"
+)
+
+func newMigrate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Basic load balancers, and how they become Standard ones",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &app.UsageError{Err: fmt.Errorf("there is no command weir migrate %q: run weir migrate --help", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMigratePlan())
+	return cmd
+}
+
+func newMigratePlan() *cobra.Command {
+	var opts app.PlanOptions
+	var output string
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Show how Basic load balancers would become Standard ones",
+		Long: `Reads the cluster and Azure, and prints which addresses stay, what is written step by
+step, for about how long Services are not reached, and what keeps it from starting. It
+writes nothing. The controller does it when it starts with "loadBalancerSku": "standard"
+in azure.json. Once begun, the plan is what is left.
+
+Exit codes: 0 nothing is Basic, 2 it would begin, or go on, 3 something keeps it from
+starting, 1 the plan could not be made.`,
+		Example: `  # What would happen with the next start?
+  weir migrate plan --config azure.json --load-balancer-class=""
+
+  # Which public IPs and private addresses stay?
+  weir migrate plan --config azure.json -o json | jq -r '.loadBalancers[].addresses[].ip'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return fmt.Errorf("weir migrate plan takes flags only, got %q", args[0])
+			case output != "text" && output != "json":
+				return fmt.Errorf("-o %q: want text or json", output)
+			case patience <= 0:
+				return fmt.Errorf("--timeout %s: want more than 0", patience)
+			}
+			opts.Stdin = cmd.InOrStdin()
+			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			defer cancel()
+			return printMigration(ctx, cmd, opts, output)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
+	})
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
+	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Services, in place of a cluster; - is standard input; may be repeated")
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
+	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
+	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
+	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
+	return cmd
+}
+
+// printMigration prints what would be done. The exit code says whether that is anything.
+func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string) error {
+	var err error
+	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
+		return err
+	}
+	p, err := app.MigrationPlan(ctx, opts)
+	if usage, ok := errors.AsType[*app.UsageError](err); ok {
+		return errors.Unwrap(usage) // its exit code would say that something changes
+	}
+	if err != nil {
+		return err
+	}
+	text := []byte(printable(p.Text()))
+	if output == "json" {
+		if text, err = p.JSON(); err != nil {
+			return err
+		}
+	}
+	if _, err := cmd.OutOrStdout().Write(text); err != nil {
+		return err
+	}
+	switch p.State {
+	case migration.Nothing:
+		return nil
+	case migration.Stopped:
+		return loses
+	}
+	return differs
+}

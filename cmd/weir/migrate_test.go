@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/patient"
+)
+
+// The exit code of weir migrate plan says whether anything is Basic, and whether it may begin.
+func TestExitCodesOfMigrationPlans(t *testing.T) {
+	const of = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/Microsoft.Network/"
+	emu := patient.Watched(t, armemu.New(armemu.Options{}))
+	server := httptest.NewServer(emu)
+	defer server.Close()
+	services := filepath.Join(t.TempDir(), "services.yaml")
+	if err := os.WriteFile(services, []byte(`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, loadBalancerClass: weir.dev/azure, ports: [{port: 80}]}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan := []string{"migrate", "plan", "--azure-endpoint", server.URL, "--config", "../../internal/app/testdata/plan/azure.json", "-f", services}
+	is := func(what string, want int, args ...string) {
+		t.Helper()
+		if got := run(args); got != want {
+			t.Errorf("%s: exit code %d, want %d", what, got, want)
+		}
+	}
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	var err error
+	if os.Stdout, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
+		t.Fatal(err)
+	}
+	put := func(properties string) {
+		t.Helper()
+		if err := emu.Put(of+"loadBalancers/kubernetes", []byte(`{"location":"eastus","sku":{"name":"Basic"},"properties":{`+properties+`}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is("nothing is Basic", 0, plan...)
+	put(``)
+	is("one is Basic", 2, plan...)
+	is("one is Basic, for machines", 2, append(plan, "-o", "json")...)
+	put(`"loadBalancingRules":[{"name":"ssh","properties":{}}]`)
+	is("somebody's rule", 3, plan...)
+	is("no such output", 1, append(plan, "-o", "xml")...)
+	is("an argument", 1, append(plan, "x")...)
+	is("no patience", 1, append(plan, "--timeout", "0s")...)
+	is("no such flag", 1, append(plan, "--nonsense")...)
+	is("no such command", 2, "migrate", "run")
+	is("help", 0, "migrate")
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/app/provisioning"
+)
+
+// provisionFlags are those of all commands of weir provision.
+type provisionFlags struct {
+	kubeconfig, namespace, output string
+	all                           bool
+}
+
+func newProvision() *cobra.Command {
+	var flags provisionFlags
+	cmd := &cobra.Command{
+		Use:   "provision",
+		Short: "See how clusters are provisioned, cancel retries, retry now",
+		Long: `Shows Provisions and the logs of their last five attempts, and asks for what is to be done: with
+the rights of whoever calls. weir provision watch ends with exit code 1 if a Provision comes to another end
+than success.`,
+		Example: `  weir provision list --all-namespaces
+  weir provision logs -n shop store-17
+  weir provision cancel -n shop store-17`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &app.UsageError{Err: fmt.Errorf("%s knows no %q: run %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	f.StringVarP(&flags.namespace, "namespace", "n", "", "namespace; empty: that of the current context")
+	f.StringVarP(&flags.output, "output", "o", "", "json, or nothing for text")
+	list := flags.command("list", "List Provisions", 0, func(ctx context.Context, d provisioning.Desk, _ string) error { return d.List(ctx) })
+	list.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "those of all namespaces")
+	var attempt int64
+	logs := flags.command("logs NAME", "Print the logs of the last five attempts", 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+		return d.Logs(ctx, name, attempt)
+	})
+	logs.Flags().Int64Var(&attempt, "attempt", 0, "of this attempt alone, by its attemptNumber")
+	asks := func(use, short, annotation string) *cobra.Command {
+		return flags.command(use+" NAME", short, 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+			return d.Ask(ctx, name, annotation, time.Now())
+		})
+	}
+	cmd.AddCommand(list,
+		flags.command("show NAME", "Say all that is known of one: its attempts, steps, and policy", 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+			return d.Show(ctx, name)
+		}),
+		logs,
+		asks("cancel", "Cancel the attempts to come; the one under way goes on", v1alpha1.CancelAnnotation),
+		asks("retry-now", "Begin the next attempt without waiting; after the last one, one more", v1alpha1.RetryNowAnnotation),
+		asks("reset", "Begin all anew: the count of attempts, and the steps", v1alpha1.ResetAnnotation),
+		flags.command("watch NAME", "Print what changes until it comes to an end", 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+			return d.Watch(ctx, name)
+		}))
+	return cmd
+}
+
+// command is one that speaks to the API server.
+func (f *provisionFlags) command(use, short string, names int, run func(context.Context, provisioning.Desk, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != names {
+				return &app.UsageError{Err: fmt.Errorf("usage: weir provision %s", cmd.Use)}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.output != "" && f.output != "json" {
+				return &app.UsageError{Err: fmt.Errorf("-o %q: want json, or nothing for text", f.output)}
+			}
+			api, namespace, err := provisioning.Reach(f.kubeconfig)
+			if err != nil {
+				return err
+			}
+			d := provisioning.Desk{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: f.output == "json"}
+			if f.namespace != "" {
+				d.Namespace = f.namespace
+			}
+			if f.all {
+				d.Namespace = ""
+			}
+			name := ""
+			if names > 0 {
+				name = args[0]
+			}
+			return run(cmd.Context(), d, name)
+		},
+	}
+}

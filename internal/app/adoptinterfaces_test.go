@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/test/referencepage"
+)
+
+const adoptionInterfaces = "testdata/adoption-interfaces/"
+
+// newMachines is an Azure with the load balancers that the Azure cloud provider leaves where pools hold
+// network interfaces, after these changes; one without a body leaves a resource out.
+func newMachines(t *testing.T, change ...func(id string, text string) string) *cloud {
+	t.Helper()
+	var all []struct {
+		ID   string          `json:"id"`
+		Body json.RawMessage `json:"body"`
+	}
+	if err := json.Unmarshal([]byte(readFile(t, adoptionInterfaces+"resources.json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	c := newCloud(t, nil)
+	for _, r := range all {
+		text := string(r.Body)
+		for _, edit := range change {
+			text = edit(r.ID, text)
+		}
+		if text == "" {
+			continue
+		}
+		if err := c.Put(r.ID, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// On a cluster whose machines the Azure cloud provider has had join its pools Weir changes nothing: they
+// are members by the same ids. What differs is told by the nodes.
+func TestAnAdoptionOfPoolsOfNetworkInterfaces(t *testing.T) {
+	services := readFile(t, adoptionInterfaces+"services.yaml")
+	leaves := func(pool, of string) func(string, string) string {
+		return func(id, text string) string {
+			if strings.HasSuffix(id, of) {
+				var kept []string
+				for _, part := range strings.SplitAfter(text, `"id"`) {
+					kept = append(kept, strings.Replace(part, "/"+pool+`"`, `/aksOutboundBackendPool"`, 1))
+				}
+				return strings.Join(kept, "")
+			}
+			return text
+		}
+	}
+	gone := asNodePorts(strings.ReplaceAll(services, "  finalizers:\n", "  finalizers:\n  - weir.dev/azure-load-balancer\n"))
+	excluded := strings.Replace(services, "    kubernetes.io/hostname: node-2\n", "    kubernetes.io/hostname: node-2\n    node.kubernetes.io/exclude-from-external-load-balancers: 'true'\n", 1)
+	noMember := leaves("kubernetes/backendAddressPools/kubernetes", "networkInterfaces/node-0-nic")
+	var texts []string
+	for _, tt := range []struct {
+		about   string
+		cloud   *cloud
+		objects string
+	}{
+		{"all as it is", newMachines(t), services},
+		{"a machine is in no pool of the cluster", newMachines(t, noMember), services},
+		{"a node is excluded", newMachines(t), excluded},
+		{"no Service has a load balancer any more", newMachines(t), gone},
+	} {
+		p, err := tt.cloud.plan(t, adoptionInterfaces+"azure.json", tt.objects, withoutClass)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.about, err)
+		}
+		if tt.about == "all as it is" && (p.Changes > 0 || len(p.Services) != 3 || len(p.Pools) > 0) {
+			t.Errorf("Weir would change what the Azure cloud provider made:\n%s", p.Text(false))
+		}
+		texts = append(texts, "=== "+tt.about+"\n"+p.Text(false)+"\n")
+	}
+	referencepage.Is(t, adoptionInterfaces+"plans.txt", strings.Join(texts, ""))
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"weir.dev/weir/internal/calls"
+	"weir.dev/weir/internal/operator"
+	"weir.dev/weir/internal/words"
+)
+
+// CallsOptions are the flags of weir calls.
+type CallsOptions struct {
+	// Server is the URL of --operator-bind-address, as it is reached from here.
+	Server string
+	// Since is how far back; zero is as far as there are any.
+	Since time.Duration
+	// Service and Pool are NAMESPACE/NAME; one of them at most.
+	Service, Pool string
+	// Resource is part of an ARM id.
+	Resource string
+	Failed   bool
+	// JSON is one object a line, as the server says it.
+	JSON bool
+	Out  io.Writer
+}
+
+// Calls shows the last requests that a running Weir sent to Azure.
+func Calls(ctx context.Context, o CallsOptions) error {
+	f, err := o.filter()
+	if err != nil {
+		return &UsageError{err}
+	}
+	at, err := url.Parse(o.Server)
+	if err != nil || at.Scheme != "http" || at.Host == "" {
+		return &UsageError{fmt.Errorf("--server %q: want a URL such as http://127.0.0.1:8082", o.Server)}
+	}
+	at.Path, at.RawQuery = operator.PathOfCalls, operator.QueryOf(f, o.Since).Encode()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("nobody answers there: forward the leader's port first, e.g. kubectl -n weir-system port-forward deployment/weir-controller 8082: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // part of it is better than nothing
+		return fmt.Errorf("%s: %s: %s", o.Server, resp.Status, strings.TrimSpace(string(said)))
+	}
+	if o.JSON {
+		_, err := io.Copy(o.Out, resp.Body)
+		return err
+	}
+	return showCalls(o.Out, resp.Body)
+}
+
+// filter is what the flags choose.
+func (o CallsOptions) filter() (calls.Filter, error) {
+	f := calls.Filter{Failed: o.Failed, Resource: o.Resource}
+	if o.Service != "" && o.Pool != "" {
+		return f, errors.New("--service and --pool: want one of them")
+	}
+	if o.Since < 0 {
+		return f, fmt.Errorf("--since %s: want more than 0", o.Since)
+	}
+	kind, flag := "Service", "--service"
+	if o.Pool != "" {
+		kind, flag = "BackendPool", "--pool"
+	}
+	if name := cmp.Or(o.Service, o.Pool); name != "" {
+		namespace, own, ok := strings.Cut(name, "/")
+		if !ok || namespace == "" || own == "" {
+			return f, fmt.Errorf("%s %q: want NAMESPACE/NAME", flag, name)
+		}
+		f.Cause = calls.Cause{Kind: kind, Namespace: namespace, Name: own}
+	}
+	return f, nil
+}
+
+// showCalls prints calls as a table, the newest last.
+func showCalls(out io.Writer, lines io.Reader) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	scanner, n := bufio.NewScanner(lines), 0
+	scanner.Buffer(nil, 1<<20)
+	for ; scanner.Scan(); n++ {
+		if n == 0 {
+			fmt.Fprintln(table, "TIME\tOPERATION\tSTATUS\tTOOK\tRESOURCE\tFOR\tREQUEST ID")
+		}
+		var c calls.Call
+		if err := json.Unmarshal(scanner.Bytes(), &c); err != nil {
+			return fmt.Errorf("line %d of the answer: %w", n+1, err)
+		}
+		status := fmt.Sprint(c.Status)
+		if c.Status == 0 {
+			status = "no answer"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.At.UTC().Format("15:04:05.000"), c.Op, status, c.Took.Round(time.Millisecond),
+			cmp.Or(short(c.Resource), "-"), cmp.Or(causesOf(c.Causes), "-"), cmp.Or(c.RequestID, "-"))
+	}
+	if err := scanner.Err(); err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	if n == 0 {
+		_, err := fmt.Fprintln(out, "None is kept that was asked for. Only the leader asks Azure: is it the one that answers here?")
+		return err
+	}
+	return table.Flush()
+}
+
+// short is an ARM id from its resource type on.
+func short(id string) string {
+	if _, rest, ok := strings.Cut(id, "/providers/"); ok {
+		if _, rest, ok = strings.Cut(rest, "/"); ok {
+			return rest
+		}
+	}
+	return id
+}
+
+// causesOf names who a call was made for, in a few words.
+func causesOf(all []calls.Cause) string {
+	named := make([]string, len(all))
+	for i, c := range all {
+		named[i] = c.Kind + " " + strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+	}
+	return words.List(named, 2)
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"time"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/machines"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nicupdate"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// machineLanes say how machines become members of pools of network interfaces, but for who is told that
+// nothing is under way for a pool any more.
+func machineLanes(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker poolupdate.Lease) nicupdate.Config {
+	lanes := nicupdate.Config{
+		Azure: machineAzure{machines.New(client), client}, Cluster: cluster, Parallel: cfg.MachinesAtATime(), Log: o.Log,
+		Home: lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
+	}
+	if locker != nil {
+		lanes.Lease = locker
+	}
+	return lanes
+}
+
+// machineAzure implements nicupdate.Azure.
+type machineAzure struct {
+	*machines.Client
+	arm *azure.Client
+}
+
+// EnterResource implements nicupdate.Azure.
+func (m machineAzure) EnterResource(id lb.ResourceID) (until time.Time, why string) {
+	return m.arm.EnterResource(id)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/nicupdate"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+var _ nicupdate.Cluster = (*kube.Rooms)(nil)
+
+// Where azure.json has pools of network interfaces, Services share those of all nodes; without the
+// resource lease none is taken for machines either.
+func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
+	for given, want := range map[config.BackendPoolType]bool{"": false, config.NodeIP: false, "NODEIPCONFIGURATION": true} {
+		cfg := config.Config{LoadBalancers: config.LoadBalancers{BackendPoolType: given}}
+		s, err := balancerSettings(cfg, "kubernetes")
+		if err != nil || s.Interfaces != want {
+			t.Errorf("%q: %v, %v", given, s.Interfaces, err)
+		}
+	}
+	cfg := config.Config{Cloud: config.Cloud{SubscriptionID: "s", ResourceGroup: "rg"}}
+	for given, want := range map[*int]int{nil: 20, new(3): 3} {
+		cfg.ParallelMachines = given
+		if lanes := machineLanes(Options{}, cfg, nil, nil, nil); lanes.Home.ResourceGroup != "rg" || lanes.Lease != nil || lanes.Parallel != want || lanes.Azure == nil {
+			t.Errorf("lanes of machines: %+v", lanes)
+		}
+	}
+}
+
+// Machines wait when a write of a load balancer, or of a pool, has lost twice to somebody who was faster, and
+// for nothing else.
+func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
+	yields := 0
+	yield := func() { yields++ }
+	updates := metrics.NewPoolUpdates(prometheus.NewRegistry(), lb.LoadBalancerID{})
+	told := overtaken(updates, yield)
+	told(balancer.ResourceLoadBalancer, true)
+	told("public IP", false)
+	if told(balancer.ResourceLoadBalancer, false); yields != 1 {
+		t.Errorf("load balancers: %d waits, want 1", yields)
+	}
+	pools := measured{unheard{}, updates, yield}
+	met := &fault.Fault{Class: fault.Retriable, Reason: "precondition_failed", Err: errors.New("412")}
+	for _, r := range []poolupdate.Report{
+		{Outcome: poolwrite.Written, Overtaken: true}, {Outcome: poolwrite.Retriable, Fault: met}, {Outcome: poolwrite.Retriable, Fault: met, Overtaken: true},
+	} {
+		pools.Report(t.Context(), r)
+	}
+	if yields != 2 {
+		t.Errorf("pools: %d waits, want 1", yields-1)
+	}
+}
+
+// unheard is a reporter that nobody listens to.
+type unheard struct{ poolupdate.Reporter }
+
+func (unheard) Report(context.Context, poolupdate.Report) {}

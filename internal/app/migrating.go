@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/azure/machines"
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube"
+	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/kube/record"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/rehearse"
+)
+
+// migrateFirst has the Basic load balancers of the cluster become Standard ones, before anything else is
+// written, if azure.json says so, or that was begun.
+func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, r recorded) {
+	if !cluster.Services.Balances() {
+		return
+	}
+	c := migrationOf(o, cfg, client, cluster.Services)
+	c.Store, c.Log = record.Migration{Reader: r.api, Writer: r.api, Namespace: r.namespace}, o.Log
+	if locker != nil {
+		c.Lease = locker
+	}
+	cluster.First(migration.New(c).Run)
+}
+
+// migrationOf is what a migration works with, but for its store. Whoever sets the SKU in azure.json says so of
+// all that the cluster's load balancers have.
+func migrationOf(o Options, cfg config.Config, client *azure.Client, of *services.Reconciler) migration.Config {
+	return migration.Config{
+		Azure: migrationAzure{client, machines.New(client)}, Balancers: services.LoadBalancers(of),
+		Services: func() []migrate.Service { return services.Migrated(of) },
+		Home:     lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
+		Location: cfg.Location, Begins: cfg.Migrates(),
+		Terms: migrate.Terms{
+			Pools:   of.Options().Settings.SharedPools(),
+			Made:    func(ip lb.PublicIP) bool { return publicip.MadeFor(ip, o.ClusterName) != "" },
+			Brought: true, Guarded: cfg.SecurityGroup().Name != "",
+		},
+	}
+}
+
+// MigrationPlan returns how the Basic load balancers of a cluster would become Standard ones if the controller
+// started now. It writes nothing.
+func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
+	p, err := newPlanning(o)
+	if err != nil {
+		return migration.Plan{}, err
+	}
+	if err := p.gather(ctx); err != nil {
+		return migration.Plan{}, err
+	}
+	cluster := offline.New(kube.Options{SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup()})
+	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers(), Behaviour: p.known}, p.client)
+	cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, systemNamespace))
+	if err := cluster.Fill(p.objects); err != nil {
+		return migration.Plan{}, err
+	}
+	c := migrationOf(p.Options, p.cfg, p.client, cluster.Rooms.Services)
+	c.Store = onRecord{p.record}
+	plan, err := migration.Look(ctx, c)
+	if err != nil {
+		return migration.Plan{}, fmt.Errorf("no plan: %w", err)
+	}
+	return plan, nil
+}
+
+// onRecord implements migration.Store for who only looks.
+type onRecord struct{ record.Record }
+
+// Read implements migration.Store.
+func (r onRecord) Read(context.Context) (migrate.Journal, error) { return r.Migration() }
+
+// Keep implements migration.Store.
+func (onRecord) Keep(context.Context, migrate.Journal) error {
+	return errors.New("a plan writes nothing")
+}
+
+// migrationAzure implements migration.Azure.
+type migrationAzure struct {
+	arm
+	ofMachines
+}
+
+// Both are called Client.
+type (
+	arm        = *azure.Client
+	ofMachines = *machines.Client
+)
+
+// ListLoadBalancers implements migration.Azure. Who is in a pool of a Basic load balancer counts, however Azure
+// shows it: that is read, and deleted, and never written.
+func (a migrationAzure) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
+	all, err := a.arm.ListLoadBalancers(ctx, subscription, resourceGroup)
+	for _, b := range all {
+		for at, p := range b.Pools {
+			if b.SKU == lb.Basic {
+				b.Pools[at].Addresses = codec.Members(p)
+			}
+		}
+	}
+	return all, err
+}
+
+// Upgrade implements migration.Azure.
+func (a migrationAzure) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
+	return a.ofMachines.Upgrade(ctx, scaleSet, instances)
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioning
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/provisions"
+	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/words"
+)
+
+// Desk answers what people ask of Provisions, with the rights that they have themselves.
+type Desk struct {
+	API       client.Client
+	Namespace string // empty is all, where that makes sense
+	Out       io.Writer
+	JSON      bool
+}
+
+// List lists Provisions.
+func (d Desk) List(ctx context.Context) error {
+	var list v1alpha1.ProvisionList
+	if err := d.API.List(ctx, &list, client.InNamespace(d.Namespace)); err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.json(list.Items)
+	}
+	w := tabwriter.NewWriter(d.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(w, "NAMESPACE\tNAME\tSTATE\tATTEMPTS\tNEXT\tWHY\n")
+	for i := range list.Items {
+		p := &list.Items[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, state(p), attemptsOf(p), next(p), words.Sentence(why(p), 80))
+	}
+	w.Flush()
+	return nil
+}
+
+// Show says all that is known of one.
+func (d Desk) Show(ctx context.Context, name string) error {
+	p, err := d.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.json(p)
+	}
+	w := tabwriter.NewWriter(d.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(w, "Provision\t%s/%s\n", p.Namespace, p.Name)
+	fmt.Fprintf(w, "Target\t%s\n", printed(p.Status.Target))
+	fmt.Fprintf(w, "State\t%s\n", state(p))
+	fmt.Fprintf(w, "Attempts\t%s\n", attemptsOf(p))
+	if text := next(p); text != "" {
+		fmt.Fprintf(w, "Next\t%s\n", text)
+	}
+	if text := why(p); text != "" {
+		fmt.Fprintf(w, "Why\t%s\n", text)
+	}
+	w.Flush()
+	fmt.Fprintf(w, "\nSTEP\tDONE\tOBJECTS\n")
+	for _, step := range p.Spec.Steps {
+		done, objects := "", ""
+		for _, s := range p.Status.Steps {
+			if s.Name == step.Name && s.DoneAt != nil {
+				done = s.DoneAt.UTC().Format(time.RFC3339)
+			}
+			if s.Name == step.Name && len(s.Inventory) > 0 {
+				objects = strconv.Itoa(len(s.Inventory))
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", step.Name, done, objects)
+	}
+	w.Flush()
+	fmt.Fprintf(w, "\nPOLICY\tVALUE\tFROM\n")
+	for _, v := range p.Status.Policy {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Name, v.Value, v.From)
+	}
+	w.Flush()
+	return nil
+}
+
+// AttemptLog is the log of an attempt.
+type AttemptLog struct {
+	Attempt int64  `json:"attempt"`
+	Log     string `json:"log"`
+}
+
+// Logs prints the logs of the last five attempts, or that of one.
+func (d Desk) Logs(ctx context.Context, name string, attempt int64) error {
+	p, err := d.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	logs, err := d.logs(ctx, p)
+	if err != nil {
+		return err
+	}
+	if attempt > 0 {
+		logs = slices.DeleteFunc(logs, func(l AttemptLog) bool { return l.Attempt != attempt })
+		if len(logs) == 0 {
+			return fmt.Errorf("there is no log of attempt %d: those of the last %d are kept", attempt, provision.KeptLogs)
+		}
+	}
+	if d.JSON {
+		return d.json(logs)
+	}
+	for _, l := range logs {
+		fmt.Fprintf(d.Out, "--- attempt %d\n", l.Attempt)
+		for line := range strings.Lines(l.Log) {
+			fmt.Fprintln(d.Out, printed(line))
+		}
+	}
+	return nil
+}
+
+// logs are those that are kept, the oldest first.
+func (d Desk) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
+	logs := []AttemptLog{}
+	for n := max(1, p.Status.AttemptNumber-provision.KeptLogs+1); n <= p.Status.AttemptNumber; n++ {
+		var kept corev1.ConfigMap
+		err := d.API.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: provisions.LogName(p, n)}, &kept)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if kept.Data[provisions.LogNumber] == strconv.FormatInt(n, 10) {
+			logs = append(logs, AttemptLog{n, kept.Data[provisions.LogText]})
+		}
+	}
+	return logs, nil
+}
+
+// Ask asks for something: what is one of the annotations of v1alpha1.
+func (d Desk) Ask(ctx context.Context, name, what string, now time.Time) error {
+	p, err := d.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": p.UID, "annotations": map[string]string{what: now.UTC().Format(time.RFC3339Nano)},
+	}})
+	if err != nil {
+		return err
+	}
+	if err := d.API.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.json(p)
+	}
+	_, err = fmt.Fprintf(d.Out, "provision.weir.dev/%s asked\n", p.Name)
+	return err
+}
+
+// watchEvery is how often Watch looks.
+const watchEvery = 2 * time.Second
+
+// ErrNotProvisioned is that of Watch for a Provision that came to another end than success.
+var ErrNotProvisioned = errors.New("not provisioned")
+
+// Watch prints what changes until the Provision comes to an end.
+func (d Desk) Watch(ctx context.Context, name string) error {
+	said := ""
+	for {
+		p, err := d.get(ctx, name)
+		if err != nil {
+			return err
+		}
+		line := strings.TrimRight(strings.Join([]string{state(p), attemptsOf(p), next(p), why(p)}, "  "), " ")
+		if line != said {
+			said = line
+			if d.JSON {
+				err = json.NewEncoder(d.Out).Encode(p)
+			} else {
+				_, err = fmt.Fprintf(d.Out, "%s  %s\n", time.Now().UTC().Format(time.RFC3339), line)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		switch state := p.Status.State; {
+		case provisions.Asked(p): // what was asked last is not answered yet
+		case state == v1alpha1.ProvisionSucceeded:
+			return nil
+		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:
+			return fmt.Errorf("%w: %s", ErrNotProvisioned, p.Status.State)
+		}
+		select {
+		case <-time.After(watchEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (d Desk) get(ctx context.Context, name string) (*v1alpha1.Provision, error) {
+	p := &v1alpha1.Provision{}
+	return p, d.API.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, p)
+}
+
+func (d Desk) json(v any) error {
+	enc := json.NewEncoder(d.Out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func state(p *v1alpha1.Provision) string {
+	switch {
+	case p.Status.State == "":
+		return "Pending"
+	case p.Status.Cancelled && p.Status.State == v1alpha1.ProvisionRunning:
+		return "Running, the last"
+	}
+	return printed(p.Status.State)
+}
+
+// attemptsOf is how many were begun, of how many.
+func attemptsOf(p *v1alpha1.Provision) string {
+	for _, v := range p.Status.Policy {
+		if n, err := strconv.Atoi(v.Value); err == nil && v.Name == "retries" {
+			return fmt.Sprintf("%d of %d", p.Status.Attempts, max(n+1, int(p.Status.Attempts)))
+		}
+	}
+	return strconv.Itoa(int(p.Status.Attempts))
+}
+
+func next(p *v1alpha1.Provision) string {
+	if p.Status.NextAttemptAt == nil {
+		return ""
+	}
+	return p.Status.NextAttemptAt.UTC().Format(time.RFC3339)
+}
+
+// why is what the last attempt failed for.
+func why(p *v1alpha1.Provision) string {
+	last := p.Status.LastAttempt
+	if last == nil || last.Message == "" || p.Status.State == v1alpha1.ProvisionSucceeded {
+		return ""
+	}
+	if last.Step != "" {
+		return printed("step " + last.Step + ": " + last.Message)
+	}
+	return printed(last.Message)
+}
+
+// printed keeps what was written elsewhere from steering the terminal.
+func printed(text string) string { return words.Sentence(text, 4096) }

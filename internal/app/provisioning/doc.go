@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provisioning is the command line of provisioning: what people see of Provisions, and what
+// they ask of them.
+//
+//	table.go     what a policy means, beside another
+//	commands.go  list, show, logs, watch, and what is asked
+//	reach.go     the way to the API server
+package provisioning

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+)
+
+// EtagIn returns the etag in the body of an answer, which can be read again; empty if it tells none.
+func EtagIn(resp *http.Response) string {
+	var shown struct {
+		Etag string `json:"etag"`
+	}
+	body, err := runtime.Payload(resp)
+	if err != nil || json.Unmarshal(body, &shown) != nil {
+		return ""
+	}
+	return shown.Etag
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+type shownRef struct {
+	ID string `json:"id"`
+}
+
+type shownSubscriptions struct {
+	Subscriptions []string `json:"subscriptions"`
+}
+
+type shownLink struct {
+	ID         string            `json:"id"`
+	Etag       string            `json:"etag"`
+	Location   string            `json:"location"`
+	Tags       map[string]string `json:"tags"`
+	Properties struct {
+		State            lb.Provisioning    `json:"provisioningState"`
+		Alias            string             `json:"alias"`
+		Frontends        []shownRef         `json:"loadBalancerFrontendIpConfigurations"`
+		IPConfigurations []shownNAT         `json:"ipConfigurations"`
+		FQDNs            []string           `json:"fqdns"`
+		ProxyProtocol    bool               `json:"enableProxyProtocol"`
+		Visibility       shownSubscriptions `json:"visibility"`
+		AutoApproval     shownSubscriptions `json:"autoApproval"`
+		Connections      []shownConnection  `json:"privateEndpointConnections"`
+	} `json:"properties"`
+}
+
+type shownNAT struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Subnet     shownRef `json:"subnet"`
+		Primary    bool     `json:"primary"`
+		Allocation string   `json:"privateIPAllocationMethod"`
+		Address    string   `json:"privateIPAddress"`
+	} `json:"properties"`
+}
+
+type shownConnection struct {
+	Name       string `json:"name"`
+	Etag       string `json:"etag"`
+	Properties struct {
+		State    lb.Provisioning `json:"provisioningState"`
+		Endpoint shownRef        `json:"privateEndpoint"`
+		Link     struct {
+			Status      lb.ConnectionStatus `json:"status"`
+			Description string              `json:"description"`
+		} `json:"privateLinkServiceConnectionState"`
+	} `json:"properties"`
+}
+
+// DecodePrivateLinkService turns what Azure shows of a Private Link Service into the vocabulary. The
+// place is where it was asked for.
+func DecodePrivateLinkService(place lb.ResourceID, shown json.RawMessage) (lb.PrivateLinkService, error) {
+	var is shownLink
+	if err := json.Unmarshal(shown, &is); err != nil {
+		return lb.PrivateLinkService{}, err
+	}
+	place.Name = path.Base(is.ID)
+	p := lb.PrivateLinkService{
+		ID: place, Etag: is.Etag, Location: is.Location, Provisioning: is.Properties.State, Alias: is.Properties.Alias,
+		FQDNs: is.Properties.FQDNs, ProxyProtocol: is.Properties.ProxyProtocol,
+		Visibility: is.Properties.Visibility.Subscriptions, AutoApproval: is.Properties.AutoApproval.Subscriptions,
+		Tags: is.Tags, Origin: shown,
+	}
+	for _, f := range is.Properties.Frontends {
+		p.Frontends = append(p.Frontends, f.ID)
+	}
+	for _, n := range is.Properties.IPConfigurations {
+		p.NAT = append(p.NAT, n.decode())
+	}
+	for _, c := range is.Properties.Connections {
+		p.Connections = append(p.Connections, lb.PrivateEndpointConnection{
+			Name: c.Name, Etag: c.Etag, Endpoint: c.Properties.Endpoint.ID, Provisioning: c.Properties.State,
+			Status: c.Properties.Link.Status, Description: c.Properties.Link.Description,
+		})
+	}
+	return p, place.Validate()
+}
+
+func (n shownNAT) decode() lb.NATAddress {
+	address, _ := netip.ParseAddr(n.Properties.Address) // absent while Azure chooses
+	return lb.NATAddress{
+		Name: n.Name, Subnet: n.Properties.Subnet.ID, Primary: n.Properties.Primary,
+		Static: strings.EqualFold(n.Properties.Allocation, "Static"), Address: address,
+	}
+}
+
+// EncodePrivateLinkService returns the body of a write: that of one that was read keeps all that it
+// does not change, also what the SDK has no word for. Connections are not part of it.
+func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
+	body, is := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
+	if next.Origin != nil {
+		var err error
+		if body, err = read(next.Origin); err != nil {
+			return nil, err
+		}
+		if is, err = DecodePrivateLinkService(next.ID, next.Origin.(json.RawMessage)); err != nil {
+			return nil, err
+		}
+	}
+	without(body, "etag", "id", "name", "type")
+	properties := at(body, "properties")
+	without(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
+	body["tags"] = next.Tags
+	if !slices.Equal(is.Frontends, next.Frontends) {
+		properties["loadBalancerFrontendIpConfigurations"] = linkRefs(next.Frontends)
+	}
+	properties["ipConfigurations"] = encodeNAT(list(properties["ipConfigurations"]), is.NAT, next.NAT)
+	properties["enableProxyProtocol"] = next.ProxyProtocol
+	properties["fqdns"] = append([]string{}, next.FQDNs...)
+	setSubscriptions(properties, "visibility", is.Visibility, next.Visibility)
+	setSubscriptions(properties, "autoApproval", is.AutoApproval, next.AutoApproval)
+	return body, nil
+}
+
+func linkRefs(ids []string) []object {
+	all := make([]object, len(ids))
+	for i, id := range ids {
+		all[i] = object{"id": id}
+	}
+	return all
+}
+
+// encodeNAT sends an address that is as it was read just so, and a new one with all that is to be said.
+func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
+	all := make([]object, 0, len(next))
+	for _, n := range next {
+		if i := slices.Index(is, n); i >= 0 {
+			without(shown[i], "etag", "id", "type")
+			without(at(shown[i], "properties"), "provisioningState")
+			if !n.Static {
+				without(at(shown[i], "properties"), "privateIPAddress")
+			}
+			all = append(all, shown[i])
+			continue
+		}
+		properties := object{"subnet": object{"id": n.Subnet}, "primary": n.Primary, "privateIPAddressVersion": "IPv4", "privateIPAllocationMethod": "Dynamic"}
+		if n.Static {
+			properties["privateIPAllocationMethod"], properties["privateIPAddress"] = "Static", n.Address.String()
+		}
+		all = append(all, object{"name": n.Name, "properties": properties})
+	}
+	return all
+}
+
+// setSubscriptions leaves a list that stays as it is. Azure shows none where there is none, and an
+// empty one takes the list away.
+func setSubscriptions(properties object, key string, is, next []string) {
+	if !slices.Equal(is, next) {
+		properties[key] = object{"subscriptions": append([]string{}, next...)}
+	}
+}
+
+// policies is the property of a subnet that keeps Private Link Services out of it, unless it is
+// Disabled.
+const policies = "privateLinkServiceNetworkPolicies"
+
+// DecodeSubnet turns what Azure shows of a subnet into the vocabulary.
+func DecodeSubnet(of lb.ResourceID, shown json.RawMessage) (lb.Subnet, error) {
+	var is struct {
+		ID         string `json:"id"`
+		Etag       string `json:"etag"`
+		Properties struct {
+			State    lb.Provisioning `json:"provisioningState"`
+			Prefix   string          `json:"addressPrefix"`
+			Prefixes []string        `json:"addressPrefixes"`
+			Policies string          `json:"privateLinkServiceNetworkPolicies"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(shown, &is); err != nil {
+		return lb.Subnet{}, err
+	}
+	s := lb.Subnet{
+		Network: of, Name: path.Base(is.ID), Etag: is.Etag, Provisioning: is.Properties.State,
+		LinkPolicies: !strings.EqualFold(is.Properties.Policies, "Disabled"), Origin: shown,
+	}
+	for _, text := range append(is.Properties.Prefixes, is.Properties.Prefix) {
+		if text == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return lb.Subnet{}, fmt.Errorf("subnet %s: %w", s.Name, err)
+		}
+		if !slices.Contains(s.Prefixes, p) {
+			s.Prefixes = append(s.Prefixes, p)
+		}
+	}
+	return s, nil
+}
+
+// EncodeSubnet returns the body that turns the policies of a subnet off. All else is as it was read.
+func EncodeSubnet(next lb.Subnet) (any, error) {
+	body, err := read(next.Origin)
+	if err != nil {
+		return nil, err
+	}
+	without(body, "etag", "type")
+	properties := at(body, "properties")
+	without(properties, "provisioningState", "ipConfigurations", "ipConfigurationProfiles", "interfaceEndpoints", "privateEndpoints",
+		"purpose", "resourceNavigationLinks", "serviceAssociationLinks")
+	if !next.LinkPolicies {
+		properties[policies] = "Disabled"
+	}
+	return body, nil
+}

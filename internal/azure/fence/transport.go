@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fence sends requests so that no byte of a write leaves once this process does not lead.
+package fence
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"weir.dev/weir/internal/lead"
+)
+
+// ByMethod sends writes over connections of their own, which ask the fence for every byte.
+// A process may be stopped after the last question of the pipeline and before the transport
+// has handed a request to the kernel; a DELETE has no body that could ask in between.
+// Reads go their own way, so that one who leads no more can still hear how things stand.
+type ByMethod struct{ Reads, Writes *http.Transport }
+
+// New returns one of two transports, the second of which it changes.
+func New(reads, writes *http.Transport, fence *lead.Fence) ByMethod {
+	dial := writes.DialContext
+	writes.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return conn{c, fence}, nil
+	}
+	return ByMethod{reads, writes}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t ByMethod) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet {
+		return t.Reads.RoundTrip(req)
+	}
+	return t.Writes.RoundTrip(req)
+}
+
+// conn is a connection over which no byte leaves once the lead is over. A request without
+// a body has nothing that could be cut off, and a transport may hold a whole one back: in a
+// buffer, under its encryption, or until a connection is made. This is the last place that it
+// passes before the kernel.
+type conn struct {
+	net.Conn
+
+	fence *lead.Fence
+}
+
+// Write implements io.Writer.
+func (c conn) Write(p []byte) (int, error) {
+	if err := c.fence.MayWrite(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privatelinks_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/privatelinks"
+)
+
+type object = map[string]any
+
+const base = "http://127.0.0.1:1"
+
+const group = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/"
+
+// arm answers as the real service was recorded to: a write is Updating until it is polled, changes the
+// etag when it is taken and when it is over, and is refused with 412 by another etag; a DELETE is 202.
+// Connections and subnets are parts of what they are below, and have its etag.
+type arm struct {
+	mu      sync.Mutex
+	of      map[string]object // by folded path
+	pending map[string]bool   // what is not over; true for a DELETE
+	calls   []string
+	bodies  []string
+	n       int
+}
+
+func serve(t *testing.T) (*arm, *privatelinks.Client) {
+	t.Helper()
+	a := &arm{of: map[string]object{}, pending: map[string]bool{}}
+	endpoint, credential, err := azure.Emulator(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azure.New(azure.Options{Endpoint: endpoint, Credential: credential, Transport: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, privatelinks.New(client)
+}
+
+// holds puts a resource there, as JSON without its id, etag and state.
+func (a *arm) holds(t *testing.T, path, text string) {
+	t.Helper()
+	var body object
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		t.Fatal(err)
+	}
+	body["id"], body["name"] = path, path[strings.LastIndex(path, "/")+1:]
+	body["properties"].(object)["provisioningState"] = "Succeeded"
+	a.of[strings.ToLower(path)] = body
+	a.touch(strings.ToLower(path))
+}
+
+// touch gives a resource another etag, and what it is a part of.
+func (a *arm) touch(path string) {
+	a.n++
+	for key, body := range a.of {
+		if key == path || strings.HasPrefix(path, key+"/") || strings.HasPrefix(key, path+"/") {
+			body["etag"] = fmt.Sprintf(`W/"%d"`, a.n)
+		}
+	}
+}
+
+// Do implements azure.Transport, without a socket: time is virtual.
+func (a *arm) Do(req *http.Request) (*http.Response, error) {
+	rec := httptest.NewRecorder()
+	a.ServeHTTP(rec, req)
+	resp := rec.Result()
+	resp.Request = req
+	return resp, nil
+}
+
+func (a *arm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	path := strings.ToLower(r.URL.Path)
+	if strings.Contains(path, "/operations/") {
+		a.settle()
+		_, _ = io.WriteString(w, `{"status":"Succeeded"}`)
+		return
+	}
+	a.calls = append(a.calls, r.Method+" "+strings.TrimPrefix(r.URL.Path, group))
+	is := a.of[path]
+	switch {
+	case r.Method == http.MethodGet && is != nil:
+		answer(w, 200, a.shown(path))
+	case r.Method == http.MethodGet && strings.HasSuffix(path, "/privatelinkservices"):
+		a.list(w, path)
+	case r.Method == http.MethodDelete && is == nil && strings.Count(path, "/") == 8:
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method != http.MethodPut && is == nil:
+		answer(w, 404, object{"error": object{"code": "NotFound", "message": "Resource " + r.URL.Path + " not found.", "details": []any{}}})
+	case is == nil && r.Header.Get("If-None-Match") != "*", is != nil && r.Header.Get("If-Match") != is["etag"]:
+		answer(w, 412, object{"error": object{"code": "PreconditionFailed", "message": "Precondition failed."}})
+	case r.Method == http.MethodDelete:
+		a.pending[path] = true
+		a.touch(path)
+		a.taken(w)
+		w.Header().Set("Location", base+"/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operations/7")
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		a.put(w, r, path)
+	}
+}
+
+func (a *arm) put(w http.ResponseWriter, r *http.Request, path string) {
+	text, _ := io.ReadAll(r.Body)
+	a.bodies = append(a.bodies, string(text))
+	var body object
+	if err := json.Unmarshal(text, &body); err != nil {
+		answer(w, 400, object{"error": object{"code": "InvalidRequestContent", "message": err.Error()}})
+		return
+	}
+	status := http.StatusOK
+	if a.of[path] == nil {
+		status = http.StatusCreated
+	}
+	body["properties"].(object)["alias"] = "mine.guid.eastus.azure.privatelinkservice"
+	body["id"] = r.URL.Path
+	body["properties"].(object)["provisioningState"] = "Updating"
+	a.of[path], a.pending[path] = body, false
+	a.touch(path)
+	a.taken(w)
+	answer(w, status, a.shown(path))
+}
+
+// shown is a resource with its connections.
+func (a *arm) shown(path string) object {
+	text, _ := json.Marshal(a.of[path])
+	var body object
+	_ = json.Unmarshal(text, &body)
+	var keys []string
+	for key := range a.of {
+		if strings.HasPrefix(key, path+"/privateendpointconnections/") {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		there, _ := body["properties"].(object)["privateEndpointConnections"].([]any)
+		body["properties"].(object)["privateEndpointConnections"] = append(there, a.of[key])
+	}
+	return body
+}
+
+func (a *arm) list(w http.ResponseWriter, path string) {
+	value := []object{}
+	for key := range a.of {
+		if rest, ok := strings.CutPrefix(key, path+"/"); ok && !strings.Contains(rest, "/") {
+			value = append(value, a.shown(key))
+		}
+	}
+	answer(w, 200, object{"value": value})
+}
+
+func (a *arm) taken(w http.ResponseWriter) {
+	w.Header().Set("Azure-AsyncOperation", base+"/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operations/7")
+	w.Header().Set("Retry-After", "0")
+}
+
+// settle ends what is under way.
+func (a *arm) settle() {
+	for path, deletes := range a.pending {
+		a.touch(path)
+		if deletes {
+			delete(a.of, path)
+		} else {
+			a.of[path]["properties"].(object)["provisioningState"] = "Succeeded"
+		}
+	}
+	clear(a.pending)
+}
+
+func answer(w http.ResponseWriter, status int, body object) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// take returns what was asked since it was called last.
+func (a *arm) take() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text := strings.Join(a.calls, "\n")
+	a.calls = nil
+	return text
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package privatelinks reads and writes Private Link Services, the connections of private endpoints to
+// them, and of subnets whether they take one. All of it goes through an azure.Client, whose gates,
+// retries and guards are those of all requests.
+package privatelinks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+)
+
+// Client reads and writes them. It is safe for concurrent use. Every error of it carries a
+// *fault.Fault: stale if what was asked for is gone; one of a write whose code is OutcomeUnknown says
+// that the write may have landed.
+type Client struct{ arm *azure.Client }
+
+// New returns a Client that sends its requests by another.
+func New(arm *azure.Client) *Client { return &Client{arm} }
+
+// Get reads a Private Link Service with its connections.
+func (c *Client) Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkService, error) {
+	shown, err := c.arm.Read(ctx, azure.Resource{ID: id})
+	if err != nil {
+		return lb.PrivateLinkService{}, err
+	}
+	return decoded(id, shown, codec.DecodePrivateLinkService)
+}
+
+// List reads all Private Link Services of a resource group, with one request a page.
+func (c *Client) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
+	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypePrivateLinkService}
+	shown, err := c.arm.List(ctx, azure.Resource{ID: place})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]lb.PrivateLinkService, 0, len(shown))
+	for _, item := range shown {
+		p, err := decoded(place, item, codec.DecodePrivateLinkService)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Put writes a Private Link Service, guarded by its Etag, waits until Azure is done, and returns what
+// Azure then shows. One that was read keeps all that Weir does not model; one that was not is made, if
+// there is none. Its connections and its alias are Azure's to say, and are not written.
+func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
+	body, err := codec.EncodePrivateLinkService(next)
+	if err != nil {
+		return lb.PrivateLinkService{}, refusal(next.ID.Name, err)
+	}
+	shown, err := c.arm.Write(ctx, azure.Resource{ID: next.ID, New: next.Origin == nil}, http.MethodPut, next.Etag, body)
+	if err != nil {
+		return lb.PrivateLinkService{}, err
+	}
+	return decoded(next.ID, shown, codec.DecodePrivateLinkService)
+}
+
+// Delete deletes a Private Link Service that came from a read, guarded by its Etag, and waits until
+// Azure is done. It is no error if there is none. Its connections have to go before (assumed).
+func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
+	if p.Origin == nil {
+		return refusal(p.ID.Name, codec.ErrNotRead)
+	}
+	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, p.Etag, nil)
+	return unlessGone(err)
+}
+
+// DeleteConnection removes a connection of a private endpoint, and waits until Azure is done. It is no
+// error if there is none. The private endpoint stays, and is its owner's.
+func (c *Client) DeleteConnection(ctx context.Context, of lb.ResourceID, connection lb.PrivateEndpointConnection) error {
+	at := azure.Resource{ID: of, Child: "privateEndpointConnections/" + connection.Name}
+	etag := connection.Etag
+	if etag == "" { // a list may not show it (assumed)
+		var shown struct {
+			Etag string `json:"etag"`
+		}
+		text, err := c.arm.Read(ctx, at)
+		if err != nil {
+			return unlessGone(err)
+		}
+		if err := json.Unmarshal(text, &shown); err != nil {
+			return otherForm(of, err)
+		}
+		etag = shown.Etag
+	}
+	_, err := c.arm.Write(ctx, at, http.MethodDelete, etag, nil)
+	return unlessGone(err)
+}
+
+// GetSubnet reads a subnet of a virtual network.
+func (c *Client) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
+	shown, err := c.arm.Read(ctx, subnet(network, name))
+	if err != nil {
+		return lb.Subnet{}, err
+	}
+	return decoded(network, shown, codec.DecodeSubnet)
+}
+
+// OpenSubnet turns off the network policies that keep Private Link Services out of a subnet that was
+// read, as Put writes. All else of it stays as it was read.
+func (c *Client) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error) {
+	next.LinkPolicies = false
+	body, err := codec.EncodeSubnet(next)
+	if err != nil {
+		return lb.Subnet{}, refusal(next.Name, err)
+	}
+	shown, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, next.Etag, body)
+	if err != nil {
+		return lb.Subnet{}, err
+	}
+	return decoded(next.Network, shown, codec.DecodeSubnet)
+}
+
+func subnet(network lb.ResourceID, name string) azure.Resource {
+	return azure.Resource{ID: network, Child: "subnets/" + name}
+}
+
+// unlessGone makes a success of a deletion's fault that says that there is nothing left.
+func unlessGone(err error) error {
+	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+		return nil
+	}
+	return err
+}
+
+// refusal is the fault of a write that is not sent.
+func refusal(name string, err error) error {
+	code := "OtherShape"
+	if errors.Is(err, codec.ErrNotRead) {
+		code = "NotRead"
+	}
+	return fault.Classify(fault.Answer{Codes: []string{code}}, fmt.Errorf("write %s: %w", name, err))
+}
+
+// decoded refuses an answer that is not in the form of what was asked for.
+func decoded[T any](place lb.ResourceID, shown json.RawMessage, decode func(lb.ResourceID, json.RawMessage) (T, error)) (T, error) {
+	value, err := decode(place, shown)
+	if err != nil {
+		var none T
+		return none, otherForm(place, err)
+	}
+	return value, nil
+}
+
+func otherForm(place lb.ResourceID, err error) error {
+	return fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privatelinks_test
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/service"
+)
+
+const (
+	mine      = group + "privateLinkServices/mine"
+	network   = group + "virtualNetworks/v"
+	nodes     = network + "/subnets/nodes"
+	frontendA = group + "loadBalancers/kubernetes/frontendIPConfigurations/aaaa"
+	blue      = "11111111-1111-1111-1111-11111111111a"
+)
+
+var (
+	idOfMine    = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: "mine"}
+	idOfNetwork = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeVirtualNetwork, Name: "v"}
+	set         = privatelink.Settings{ClusterName: "k8s", Group: lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg"}, VirtualNetwork: network, OpensSubnets: true}
+	frontend    = privatelink.Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, On: privatelink.Balancer{Location: "eastus", SKU: lb.Standard}}
+)
+
+func asks(changes ...func(*service.PrivateLink)) []privatelink.Sharer {
+	l := &service.PrivateLink{Name: "mine", Subnet: "nodes", Count: 1}
+	for _, change := range changes {
+		change(l)
+	}
+	return []privatelink.Sharer{{Service: "shop/web", Link: l}}
+}
+
+// The life of one: made in a subnet that has to be opened, changed, connected, and gone, each step a
+// write; then nothing is left to do.
+func TestALife(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testALife)
+}
+
+func testALife(t *testing.T) {
+	a, client := serve(t)
+	a.holds(t, nodes, `{"properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Enabled","future":7,"natGateway":{"id":"/nat"},"ipConfigurations":[{"id":"/x"}]}}`)
+	level := func(sharers []privatelink.Sharer) string {
+		t.Helper()
+		a.take()
+		for range 10 {
+			seen, err := client.List(t.Context(), "s1", "rg")
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := privatelink.Share(frontend, set, sharers, seen)
+			var subnet *lb.Subnet
+			if privatelink.SubnetOf(v, seen) != "" {
+				s, err := client.GetSubnet(t.Context(), idOfNetwork, "nodes")
+				if err != nil {
+					t.Fatal(err)
+				}
+				subnet = &s
+			}
+			switch step := privatelink.Next(frontend, v, seen, subnet, set); step.Do {
+			case privatelink.Level:
+				var writes []string
+				for call := range strings.SplitSeq(a.take(), "\n") {
+					if !strings.HasPrefix(call, "GET ") {
+						writes = append(writes, call)
+					}
+				}
+				return strings.Join(writes, "\n")
+			case privatelink.OpenSubnet:
+				_, err = client.OpenSubnet(t.Context(), step.Subnet)
+			case privatelink.Create, privatelink.Change:
+				_, err = client.Put(t.Context(), step.Service)
+			case privatelink.Disconnect:
+				err = client.DeleteConnection(t.Context(), step.Service.ID, step.Connection)
+			case privatelink.Delete:
+				err = client.Delete(t.Context(), step.Service)
+			default:
+				t.Fatalf("%s: %s", step.Do, step.Why)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Fatal("no end")
+		return ""
+	}
+
+	if got := level(asks()); got != "PUT virtualNetworks/v/subnets/nodes\nPUT privateLinkServices/mine" {
+		t.Errorf("to make it\n%s", got)
+	}
+	text, _ := json.Marshal(a.of[strings.ToLower(nodes)])
+	for _, kept := range []string{`"future":7`, `"natGateway":{"id":"/nat"}`, `"privateLinkServiceNetworkPolicies":"Disabled"`} {
+		if !strings.Contains(string(text), kept) {
+			t.Errorf("the subnet lacks %s: %s", kept, text)
+		}
+	}
+	if strings.Contains(a.bodies[0], "ipConfigurations") {
+		t.Errorf("the subnet was written as %s", a.bodies[0])
+	}
+	want := `{"location":"eastus","properties":{"enableProxyProtocol":false,"fqdns":[],"ipConfigurations":[{"name":"dynamic-0","properties":{"primary":true,"privateIPAddressVersion":"IPv4","privateIPAllocationMethod":"Dynamic","subnet":{"id":"` + nodes + `"}}}],"loadBalancerFrontendIpConfigurations":[{"id":"` + frontendA + `"}]},"tags":{"k8s-azure-cluster-name":"k8s","k8s-azure-owner-service":"shop/web"}}`
+	if a.bodies[1] != want {
+		t.Errorf("made as\n%s, want\n%s", a.bodies[1], want)
+	}
+	if got := level(asks()); got != "" {
+		t.Errorf("level, and then\n%s", got)
+	}
+
+	a.of[strings.ToLower(mine)]["future"] = 8.0
+	a.holds(t, mine+"/privateEndpointConnections/pe2.guid", `{"properties":{"privateEndpoint":{"id":"/pe2"},"privateLinkServiceConnectionState":{"status":"Approved","description":"Auto Approved"}}}`)
+	a.holds(t, mine+"/privateEndpointConnections/pe1.guid", `{"properties":{"privateEndpoint":{"id":"/pe1"},"privateLinkServiceConnectionState":{"status":"Pending"}}}`)
+	more := func(l *service.PrivateLink) {
+		l.Count, l.Addresses, l.FQDNs, l.ProxyProtocol = 2, []netip.Addr{netip.MustParseAddr("10.0.0.7")}, []string{"web.example.com"}, true
+		l.Visibility, l.AutoApproval = []string{blue}, []string{blue}
+	}
+	if got := level(asks(more)); got != "PUT privateLinkServices/mine" {
+		t.Errorf("to change it\n%s", got)
+	}
+	body := a.bodies[len(a.bodies)-1]
+	for _, said := range []string{`"future":8`, `"privateIPAddress":"10.0.0.7"`, `"visibility":{"subscriptions":["` + blue + `"]}`, `"autoApproval":{"subscriptions":["` + blue + `"]}`, `"fqdns":["web.example.com"]`, `"enableProxyProtocol":true`, `{"name":"dynamic-0"`} {
+		if !strings.Contains(body, said) {
+			t.Errorf("no %s in %s", said, body)
+		}
+	}
+	for _, never := range []string{"alias", "privateEndpointConnections", "etag", "provisioningState"} {
+		if strings.Contains(body, never) {
+			t.Errorf("%s in %s", never, body)
+		}
+	}
+	read, err := client.Get(t.Context(), idOfMine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := privatelink.Connections(read); c != (privatelink.Count{Pending: 1, Approved: 1}) || read.Alias == "" || read.Connections[1].Description != "Auto Approved" || read.Connections[1].Endpoint != "/pe2" {
+		t.Errorf("%+v", read)
+	}
+
+	if got := level(asks()); got != "PUT privateLinkServices/mine" || !strings.Contains(a.bodies[len(a.bodies)-1], `"visibility":{"subscriptions":[]}`) {
+		t.Errorf("to take it back\n%s\n%s", got, a.bodies[len(a.bodies)-1])
+	}
+	if got := level(nil); got != "DELETE privateLinkServices/mine/privateEndpointConnections/pe1.guid\nDELETE privateLinkServices/mine/privateEndpointConnections/pe2.guid\nDELETE privateLinkServices/mine" {
+		t.Errorf("to remove it\n%s", got)
+	}
+}
+
+// Somebody else's write in between is met by 412, also a creation; what is gone already is gone.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testOvertaken)
+}
+
+func testOvertaken(t *testing.T) {
+	a, client := serve(t)
+	a.holds(t, nodes, `{"properties":{"addressPrefixes":["10.0.0.0/24"]}}`)
+	a.holds(t, mine, `{"location":"eastus","properties":{"ipConfigurations":[]}}`)
+	a.holds(t, mine+"/privateEndpointConnections/pe.guid", `{"properties":{}}`)
+	read, err := client.Get(t.Context(), idOfMine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subnet, err := client.GetSubnet(t.Context(), idOfNetwork, "nodes")
+	if err != nil || !subnet.LinkPolicies {
+		t.Fatalf("%+v, %v", subnet, err)
+	}
+	a.touch(strings.ToLower(mine))
+	a.touch(strings.ToLower(nodes))
+	gone := idOfMine
+	gone.Name = "gone"
+	for name, call := range map[string]func() error{
+		"a change":     func() error { _, err := client.Put(t.Context(), read); return err },
+		"a deletion":   func() error { return client.Delete(t.Context(), read) },
+		"a connection": func() error { return client.DeleteConnection(t.Context(), idOfMine, read.Connections[0]) },
+		"a subnet":     func() error { _, err := client.OpenSubnet(t.Context(), subnet); return err },
+		"a creation": func() error {
+			_, err := client.Put(t.Context(), lb.PrivateLinkService{ID: idOfMine, Location: "eastus"})
+			return err
+		},
+	} {
+		if f := fault.From(call()); !f.Overtaken() {
+			t.Errorf("%s: %v", name, f)
+		}
+	}
+	bare := read.Connections[0]
+	bare.Etag = "" // of a list
+	if err := client.DeleteConnection(t.Context(), idOfMine, bare); err != nil {
+		t.Error(err)
+	}
+	if err := client.DeleteConnection(t.Context(), idOfMine, bare); err != nil {
+		t.Errorf("twice: %v", err)
+	}
+	read, _ = client.Get(t.Context(), idOfMine)
+	for range 2 {
+		if err := client.Delete(t.Context(), read); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := client.Get(t.Context(), gone); fault.From(err) == nil || fault.From(err).Class != fault.Stale {
+		t.Errorf("gone: %v", err)
+	}
+}
+
+// What is not sent: names that would lead elsewhere, and writes over what was not read.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	a, client := serve(t)
+	unread := lb.PrivateLinkService{ID: idOfMine, Etag: "e"}
+	for name, tt := range map[string]struct {
+		code string
+		call func() error
+	}{
+		"a write of what was not read":    {"NotRead", func() error { _, err := client.Put(t.Context(), unread); return err }},
+		"a deletion of what was not read": {"NotRead", func() error { return client.Delete(t.Context(), unread) }},
+		"a subnet that was not read": {"NotRead", func() error {
+			_, err := client.OpenSubnet(t.Context(), lb.Subnet{Network: idOfNetwork, Name: "nodes", Etag: "e"})
+			return err
+		}},
+		"a subnet that is a path": {"InvalidID", func() error { _, err := client.GetSubnet(t.Context(), idOfNetwork, "nodes/../x"); return err }},
+		"a subnet without a name": {"InvalidID", func() error { _, err := client.GetSubnet(t.Context(), idOfNetwork, ""); return err }},
+		"a connection that is a path": {"InvalidID", func() error {
+			return client.DeleteConnection(t.Context(), idOfMine, lb.PrivateEndpointConnection{Name: "../y", Etag: "e"})
+		}},
+		"a connection without a name": {"InvalidID", func() error {
+			return client.DeleteConnection(t.Context(), idOfMine, lb.PrivateEndpointConnection{Etag: "e"})
+		}},
+		"a service of which Azure is silent": {"NoEtag", func() error {
+			p := unread
+			p.Etag, p.Origin = "", json.RawMessage(`{"id":"`+mine+`"}`)
+			_, err := client.Put(t.Context(), p)
+			return err
+		}},
+	} {
+		if f := fault.From(tt.call()); f == nil || f.Code != tt.code {
+			t.Errorf("%s: got %v", name, f)
+		}
+	}
+	if calls := a.take(); calls != "" {
+		t.Errorf("asked\n%s", calls)
+	}
+}
+
+// A list that holds something else is refused as a whole: what is missing would be taken for gone.
+func TestAListOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	a, client := serve(t)
+	a.holds(t, mine, `{"location":"eastus","tags":{"a":"b"},"properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+frontendA+`"}],"ipConfigurations":[{"name":"n","properties":{"subnet":{"id":"`+nodes+`"},"primary":true,"privateIPAllocationMethod":"static","privateIPAddress":"10.0.0.7"}}]}}`)
+	all, err := client.List(t.Context(), "s1", "rg")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	want := []lb.NATAddress{{Name: "n", Subnet: nodes, Address: netip.MustParseAddr("10.0.0.7"), Static: true, Primary: true}}
+	if diff := cmp.Diff(want, all[0].NAT, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || all[0].Tags["a"] != "b" || all[0].Frontends[0] != frontendA {
+		t.Errorf("%+v", all[0])
+	}
+	a.of[strings.ToLower(mine)+"2"] = object{"id": group + "privateLinkServices/m2", "properties": object{"fqdns": "x"}}
+	if _, err := client.List(t.Context(), "s1", "rg"); fault.From(err) == nil || fault.From(err).Code != fault.CodeOutcomeUnknown {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+// Members are not kept of a pool that is level: they are asked for again by the next attempt. They are
+// kept until then, and what an attempt tells that failed before it asked for them names them all the same.
+func TestOfALevelPoolNoMembersAreKept(t *testing.T) {
+	c, _, p := recorded(t)
+	ref, e := RefOf(p), c.statuses.Known(RefOf(p))
+	attempt := func(o poolwrite.Outcome) {
+		t.Helper()
+		if _, err := c.Desired(ref); err != nil {
+			t.Fatal(err)
+		}
+		r := poolupdate.Report{Ref: ref, Outcome: o, Settled: o == poolwrite.Written, At: time.Now()}
+		if o == poolwrite.Retriable {
+			r.Fault = &fault.Fault{Err: errors.New("not now")}
+		}
+		c.Report(t.Context(), r)
+	}
+	attempt(poolwrite.Retriable)
+	if e.remembered() == nil {
+		t.Error("after an attempt that failed nothing is known of the members")
+	}
+	attempt(poolwrite.Written)
+	if e.remembered() != nil {
+		t.Error("the members of a level pool are kept")
+	}
+	if got, want := c.workedWith(p, e), c.desired(t, ref); len(got.Addresses) != len(want.Addresses) {
+		t.Errorf("%d members, want %d", len(got.Addresses), len(want.Addresses))
+	}
+}

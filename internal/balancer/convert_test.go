@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// kinds is a cluster of which some members are somebody else's, and some BackendPools of the other kind.
+type kinds struct {
+	Cluster
+	foreign          []string
+	converts, paused bool
+	err              error
+}
+
+func (k kinds) Foreign(context.Context, lb.Pool) ([]string, error) { return k.foreign, k.err }
+func (k kinds) Converts(pool lb.PoolID) (is, paused bool) {
+	return k.converts && pool.Name == "k", k.paused
+}
+
+// knows is an Azure that knows the machines of a pool.
+type knows struct {
+	Azure
+	err error
+}
+
+func (s knows) Machines(_ context.Context, pool lb.Pool) (lb.Pool, error) { return pool, s.err }
+
+// Where a Service's rules go while the shared pool is of the other kind, and which pools go then.
+func TestWhereRulesGoMeanwhile(t *testing.T) {
+	const interim = "k_addresses"
+	named := func(name string, nic bool, members int) lb.Pool {
+		return lb.Pool{ID: lb.PoolID{Name: name}, NIC: nic, Addresses: make([]lb.Address, members)}
+	}
+	for about, tt := range map[string]struct {
+		absent, interfaces, rehearsal bool // absent: the key is
+		cluster                       kinds
+		pools                         []lb.Pool
+		rule                          string // the pool of the Service's rule; empty for none
+		pinned                        bool
+		want                          string
+	}{
+		"of the kind":                             {pools: []lb.Pool{named("k", false, 2)}, rule: "k", want: "k false, retired [k_addresses k_addresses-IPv6]"},
+		"none yet":                                {rule: "", want: "k false, retired [k_addresses k_addresses-IPv6]"},
+		"empty":                                   {pools: []lb.Pool{named("k", false, 0)}, interfaces: true, rule: "k", want: "k true, retired [k_addresses k_addresses-IPv6]"},
+		"of interfaces":                           {pools: []lb.Pool{named("K", true, 2)}, rule: "k", want: interim + " false, retired [k_addresses-IPv6 k], waits for [k]"},
+		"of interfaces, and the key is absent":    {absent: true, pools: []lb.Pool{named("k", true, 2)}, rule: "k", want: "k false, retired [k_addresses k_addresses-IPv6]"},
+		"of addresses":                            {pools: []lb.Pool{named("k", false, 2)}, interfaces: true, rule: "k", want: interim + " false, retired [k_addresses-IPv6 k], waits for [k]"},
+		"gone, its BackendPool is there":          {pools: []lb.Pool{named(interim, false, 2)}, interfaces: true, cluster: kinds{converts: true}, rule: interim, want: interim + " false, retired [k_addresses-IPv6 k], waits for [k]"},
+		"gone, with its BackendPool":              {pools: []lb.Pool{named(interim, false, 2)}, interfaces: true, rule: interim, want: "k true, retired [k_addresses k_addresses-IPv6]"},
+		"others are in it":                        {pools: []lb.Pool{named("k", true, 2)}, cluster: kinds{foreign: []string{"x"}}, rule: "k", want: "k true, retired [k_addresses-IPv6], kept [x]"},
+		"others are in it, and the rule has left": {pools: []lb.Pool{named("k", true, 2), named(interim, false, 2)}, cluster: kinds{foreign: []string{"x"}}, rule: interim, want: interim + " false, retired [k_addresses-IPv6], kept [x]"},
+		"others are in it, and a rule is new":     {pools: []lb.Pool{named("k", true, 2), named(interim, false, 2)}, cluster: kinds{foreign: []string{"x"}}, want: interim + " false, retired [k_addresses-IPv6], kept [x]"},
+		"an outbound rule refers to it":           {pools: []lb.Pool{named("k", true, 2)}, pinned: true, rule: "k", want: "k true, retired [k_addresses-IPv6], kept []"},
+		"its BackendPool is paused":               {pools: []lb.Pool{named("k", true, 2)}, cluster: kinds{converts: true, paused: true}, rule: "k", want: "k true, retired [k_addresses-IPv6], kept []"},
+		"a rehearsal":                             {rehearsal: true, pools: []lb.Pool{named("k", true, 2)}, rule: "k", want: "k true, retired [k_addresses-IPv6], waits for [k]"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			set := Settings{Settings: service.Settings{ClusterName: "k", Interfaces: tt.interfaces, Converts: !tt.absent}}
+			l := &loadBalancer{Balancers: &Balancers{cfg: Config{Settings: set, Cluster: tt.cluster, Azure: knows{}, Emptied: tt.rehearsal}}}
+			observed := lb.LoadBalancer{Etag: "1", Pools: tt.pools, Pinned: map[string]bool{"k": tt.pinned}}
+			if tt.rule != "" {
+				observed.Rules = []lb.Rule{{Name: "aa-TCP-80", Pool: tt.rule}}
+			}
+			all, err := l.conversions(t.Context(), observed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJob(Request{Owner: "aa", Desired: &service.Spec{
+				Rules: []lb.Rule{{Name: "aa-TCP-80", Pool: "k"}}, Pools: []service.Pool{{Name: "k", Family: lb.IPv4, Shared: true, Interfaces: tt.interfaces}},
+			}}, false)
+			l.detour(j, observed, all)
+			got := fmt.Sprintf("%s %t, retired %v", j.rules[0].Pool, j.Pools[0].Interfaces, l.retired([]*job{j}, observed, all))
+			if j.rules[0].Pool != j.Pools[0].Name || j.Desired.Rules[0].Pool != "k" {
+				t.Errorf("the rule goes to %s, and its pool is %s", j.rules[0].Pool, j.Pools[0].Name)
+			}
+			l.noteConversions(j, observed)
+			for _, e := range j.Emptying {
+				got += fmt.Sprintf(", waits for [%s]", e.Pool.Name)
+			}
+			for _, k := range j.Kept {
+				got += fmt.Sprintf(", kept %v", k.Members)
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Who cannot be told whose the members of a pool are moves nothing.
+func TestAPoolOfWhichNobodyKnowsWhoIsInIt(t *testing.T) {
+	broken := errors.New("not now")
+	for _, c := range []Config{{Azure: knows{err: broken}, Cluster: kinds{}}, {Azure: knows{}, Cluster: kinds{err: broken}}} {
+		c.ClusterName, c.Converts = "k", true
+		l := &loadBalancer{Balancers: &Balancers{cfg: c}}
+		if _, err := l.conversions(t.Context(), lb.LoadBalancer{Pools: []lb.Pool{{ID: lb.PoolID{Name: "k"}, NIC: true, Addresses: make([]lb.Address, 1)}}}); !errors.Is(err, broken) {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Azure deletes no load balancer with network interfaces in its pools. So all else goes first, its
+// BackendPools of nodes have the interfaces leave, and whoever was the last on it is asked again.
+
+// emptying counts the network interfaces that have to leave the shared pools before the load balancer
+// can go, by the pools' names in lower case. A BackendPool that is there yet counts as well: it has
+// scale sets forget the pool, too. What is left without one is somebody else's, and goes into foreign.
+// Nobody is asked for machines before the last of the Services leaves: then it is nil.
+func (l *loadBalancer) emptying(ctx context.Context, observed lb.LoadBalancer, jobs []*job, foreign map[string][]string) (map[string]int, error) {
+	if !l.cfg.Interfaces && !l.cfg.Converts || !last(observed, jobs) {
+		return nil, nil //nolint:nilnil // nobody has looked
+	}
+	counts := map[string]int{}
+	for _, p := range observed.Pools {
+		p.ID.LoadBalancer = l.id
+		converts, _ := l.cfg.Cluster.Converts(p.ID)
+		named := l.cfg.Interfaces || p.NIC || converts
+		if !containsFold(l.cfg.SharedPools(), p.ID.Name) || !named || !p.NIC && len(p.Addresses) > 0 {
+			continue
+		}
+		shown, err := l.cfg.Azure.Machines(ctx, p)
+		if err != nil {
+			return nil, fmt.Errorf("machines of pool %s: %w", p.ID.Name, err)
+		}
+		theirs, err := l.cfg.Cluster.Foreign(ctx, shown)
+		if err != nil {
+			return nil, err
+		}
+		name, ours := strings.ToLower(p.ID.Name), len(p.Addresses)-len(theirs)
+		switch {
+		case !l.cfg.Emptied && (ours > 0 || l.cfg.Cluster.Fills(p.ID)):
+			counts[name] = ours
+		case len(theirs) > 0:
+			foreign[name] = theirs
+		}
+	}
+	return counts, nil
+}
+
+// last reports whether all rules of a load balancer are of jobs that leave it.
+func last(observed lb.LoadBalancer, jobs []*job) bool {
+	leaving := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !j.leaves() })
+	return len(leaving) > 0 && !slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
+		return !slices.ContainsFunc(leaving, func(j *job) bool { return hasPrefixFold(r.Name, j.Owner) })
+	})
+}

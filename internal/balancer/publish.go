@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/privatelinkround"
+)
+
+// A frontend is published when its load balancer has been written, and is no more before it goes. A
+// Private Link Service takes Azure many seconds: so these rounds are their own, beside those of the
+// load balancer, and nobody waits for them who asks for none.
+
+// published has the frontends of a load balancer published. It is of one goroutine.
+type published struct {
+	*Balancers
+	id lb.LoadBalancerID
+}
+
+// newLinks returns the Keeper of Private Link Services; nil without an Azure for them.
+func (b *Balancers) newLinks() *privatelinkround.Keeper {
+	if b.cfg.PrivateLinks == nil {
+		return nil
+	}
+	return privatelinkround.New(privatelinkround.Config{
+		Azure: b.cfg.PrivateLinks, Cluster: b.cfg.Cluster, Lease: b.cfg.Lease, Contests: &b.contests, InProgress: &b.inProgress,
+		Overtaken: b.overtaken(resourcePrivateLink), Log: b.cfg.Log, Settings: b.cfg.linkSettings(),
+	})
+}
+
+func (c *Config) linkSettings() privatelink.Settings {
+	return privatelink.Settings{
+		ClusterName: c.ClusterName, Group: c.Settings.PrivateLinks, VirtualNetwork: c.VirtualNetwork, Tags: c.Tags,
+		PodSubnets: c.PodSubnets, MostOnBalancer: c.MostPrivateLinks, OpensSubnets: c.OpensSubnets,
+	}
+}
+
+// round makes the next step of these jobs: what goes first, then what comes.
+func (p *published) round(ctx context.Context, jobs []*job) {
+	clears := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].clears) == 0 })
+	levels := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].clears) > 0 })
+	p.clear(ctx, clears)
+	if len(levels) > 0 {
+		p.links.Level(ctx, p.balancer(), linkRequests(levels))
+	}
+	for _, j := range p.sift(ctx, jobs, (*job).unpublished) {
+		j.cleared = len(j.steps[0].clears) > 0
+		j.steps = j.steps[1:]
+		if j.link.Err == nil {
+			j.contested(p.contests.Shown(contest.PrivateLinks, j.Service))
+		}
+		p.next(j)
+	}
+}
+
+// clear removes what publishes the frontends that jobs let go of.
+func (p *published) clear(ctx context.Context, jobs []*job) {
+	frontends := map[string][]*privatelinkround.Request{}
+	for _, j := range jobs {
+		for _, id := range j.steps[0].clears {
+			frontends[id] = append(frontends[id], j.link)
+		}
+	}
+	if len(frontends) > 0 {
+		p.links.Clear(ctx, frontends, linkRequests(jobs))
+	}
+}
+
+// balancer is the load balancer as it was seen last.
+func (p *published) balancer() privatelinkround.Balancer {
+	shown, byAddress := p.placements.newest(p.id.Name)
+	shown.ID = p.id
+	return privatelinkround.Balancer{Shown: shown, ByAddress: byAddress || !p.cfg.Interfaces}
+}
+
+// unpublished is why a job cannot go on: what publishes a frontend that it lets go of is there yet, or
+// what it has left is somebody else's now and does not say so. One that stays has its load balancer, and
+// is told.
+func (j *job) unpublished() error {
+	if s := j.steps[0]; len(s.clears) > 0 || j.Desired == nil || s.on.Key() != j.On.Key() {
+		return j.link.Err
+	}
+	return nil
+}
+
+// publishing are the last steps of a job: on what publishes the frontends of its load balancers.
+func (j *job) publishing() []step {
+	if !j.link.Concerned() {
+		return nil
+	}
+	var all []step
+	for _, id := range j.Leave {
+		all = append(all, step{on: id, publishes: true})
+	}
+	if j.Desired != nil {
+		all = append(all, step{on: j.On, publishes: true})
+	}
+	return all
+}
+
+// keepPublished sets those jobs aside that would let go of a published frontend, and returns the
+// others: what publishes it goes first. Nobody is asked for jobs that have nothing of it on record.
+func (l *loadBalancer) keepPublished(ctx context.Context, due []*job, p plan.Plan, seen snapshot) (rest []*job) {
+	for _, j := range due {
+		j.clears = nil
+		if l.links == nil || !j.link.Concerned() {
+			rest = append(rest, j)
+			continue
+		}
+		gone := j.losesFrontends(l.id, p.Changes, seen.observed)
+		if len(gone) > 0 {
+			if gone, j.refused = seen.links.Published(ctx, j.link, gone); j.refused != nil {
+				continue
+			}
+		}
+		if len(gone) == 0 {
+			rest = append(rest, j)
+			continue
+		}
+		j.setAside(l.id, gone)
+	}
+	return rest
+}
+
+// setAside has what publishes the frontends of a job end before the job goes on.
+func (j *job) setAside(on lb.LoadBalancerID, frontends []string) {
+	if j.cleared {
+		j.refused = otherwise(on, len(frontends), "frontend "+frontends[0]+" is published, after that was ended")
+		return
+	}
+	j.clears = frontends
+}
+
+// unforeseen sets those jobs aside that would let go of a published frontend though they have nothing of
+// that on record: they share it, or have it from another service controller, or went while nobody watched.
+// Azure has refused a write for that then, and only then they are looked for. It returns the others.
+func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan, seen snapshot, refused error) (rest []*job) {
+	if refused == nil || l.links == nil || !culpable(refused, time.Now()) && !strings.Contains(fault.From(refused).Code, "InUse") {
+		return jobs
+	}
+	for _, j := range jobs {
+		if gone := j.losesFrontends(l.id, p.Changes, seen.observed); len(gone) > 0 && !j.link.Concerned() {
+			published, err := seen.links.Published(ctx, j.link, gone)
+			if err != nil { // the role may lack the right: what Azure says of the write stands
+				return jobs
+			}
+			if len(published) > 0 {
+				j.setAside(l.id, published)
+				continue
+			}
+		}
+		rest = append(rest, j)
+	}
+	return rest
+}
+
+// losesFrontends are the ids of the frontends that a plan takes away and that a job is on.
+func (j *job) losesFrontends(on lb.LoadBalancerID, changes []plan.Change, observed lb.LoadBalancer) []string {
+	var all []string
+	for _, c := range changes {
+		if c.Kind != plan.Frontend || c.Action != plan.Remove {
+			continue
+		}
+		has := hasPrefixFold(c.Name, j.Owner) || slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
+			return strings.EqualFold(r.Frontend, c.Name) && hasPrefixFold(r.Name, j.Owner)
+		})
+		if has {
+			all = append(all, privatelinkround.FrontendID(on, c.Name))
+		}
+	}
+	return all
+}
+
+// apart hands the jobs that were set aside to the round that ends what is published, and returns the
+// others.
+func (l *loadBalancer) apart(jobs []*job) []*job {
+	return slices.DeleteFunc(jobs, func(j *job) bool {
+		if len(j.clears) == 0 {
+			return false
+		}
+		j.steps = append([]step{{on: l.id, clears: j.clears}}, j.steps...)
+		j.clears = nil
+		l.next(j)
+		return true
+	})
+}
+
+// linkRequests are what jobs want of Private Link Services.
+func linkRequests(jobs []*job) []*privatelinkround.Request {
+	all := make([]*privatelinkround.Request, len(jobs))
+	for i, j := range jobs {
+		all[i] = j.link
+	}
+	return all
+}
+
+// ReadsLinks returns nil if the Private Link Services of a resource group can be read; see Reads.
+func (b *Balancers) ReadsLinks(ctx context.Context, group string) error {
+	if b.links == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
+	defer cancel()
+	return b.links.Reads(ctx, group)
+}

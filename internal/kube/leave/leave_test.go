@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leave_test
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/leave"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/lab/apiserver"
+	"weir.dev/weir/test/objects"
+)
+
+// Everything that Weir wrote goes, what others wrote stays, and who stays is named.
+func TestLeave(t *testing.T) {
+	c := newCluster(t, plainService("web", true), plainService("api", true), recorded(), unrecorded("api"), plainService("other", false), peoples(), placedNode())
+	l, said := c.leave(t, false)
+	if l.Services != 2 || l.Pools != 2 || l.Nodes != 1 || l.Kept != 0 {
+		t.Errorf("%d Services, %d pools, %d nodes, %d kept", l.Services, l.Pools, l.Nodes, l.Kept)
+	}
+	c.same(t, said,
+		"BackendPool shop/api.kubernetes: deleted; pool shop-web stays as it is",
+		"BackendPool shop/mine stays: people made it; no other controller keeps its pool",
+		"BackendPool shop/web.kubernetes: address 10.0.0.1 of node n1 is set Down in Azure and stays so: it is deleted",
+		"BackendPool shop/web.kubernetes: deleted; pool shop-web stays as it is",
+		"Node n1: an eviction was announced, and Weir tainted it; if the eviction does not come, nobody takes the taint off",
+		"Node n1: label weir.dev/load-balancer taken off",
+		"Service shop/api: finalizer and record taken off",
+		"Service shop/web: finalizer and record taken off")
+	c.same(t, c.left(t),
+		"backendpools mine [weir.dev/backend-pool]",
+		"nodes n1 zone=1",
+		"services api [of/others] peoples=own",
+		"services other [of/others] peoples=own",
+		"services web [of/others] peoples=own")
+}
+
+// A Service with a class stays Weir's, and with it what it needs.
+func TestAServiceWithAClassStays(t *testing.T) {
+	classed := plainService("web", true)
+	classed.Spec.LoadBalancerClass = new("weir.dev/azure")
+	nodes := objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), objects.In("shop"))
+	c := newCluster(t, classed, recorded(), nodes, placedNode())
+	before := c.left(t)
+	_, said := c.leave(t, false)
+	c.same(t, said,
+		"BackendPool shop/nodes.kubernetes stays: a Service that needs it does",
+		"BackendPool shop/web.kubernetes stays: a Service that needs it does",
+		"Node n1: an eviction was announced, and Weir tainted it; if the eviction does not come, nobody takes the taint off",
+		"Service shop/web stays: it has the class weir.dev/azure, which no other controller takes, and which cannot be changed")
+	c.same(t, c.left(t), before...)
+}
+
+// A Service that is being deleted stays, unless the other controller will clean up after it.
+func TestAServiceThatIsBeingDeleted(t *testing.T) {
+	for _, tt := range []struct {
+		name, finalizer string
+		kept            int
+		says            string
+	}{
+		{"nobody else has it", "of/others", 1, "Service shop/web stays: it is being deleted, and nobody else would remove from Azure what it has: let Weir finish that first"},
+		{"the other controller has it", view.CleanupFinalizer, 0, "Service shop/web: finalizer and record taken off"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := plainService("web", true)
+			s.Finalizers = append(s.Finalizers, tt.finalizer)
+			c := newCluster(t, s)
+			if err := c.server.Delete("services", "shop", "web"); err != nil {
+				t.Fatal(err)
+			}
+			l, said := c.leave(t, false)
+			if c.same(t, said, tt.says); l.Kept != tt.kept {
+				t.Errorf("%d kept", l.Kept)
+			}
+		})
+	}
+}
+
+// A dry run says the same, and writes nothing.
+func TestDryRun(t *testing.T) {
+	all := []runtime.Object{plainService("web", true), plainService("api", true), recorded(), unrecorded("api"), placedNode()}
+	c := newCluster(t, all...)
+	before := c.left(t)
+	_, would := c.leave(t, true)
+	c.same(t, c.left(t), before...)
+	if n := c.writes(); n > 0 {
+		t.Errorf("%d writes", n)
+	}
+	_, does := c.leave(t, false)
+	c.same(t, does, would...)
+}
+
+// Whoever is interrupted at any write begins anew, and ends where it would have.
+func TestInterruptedAnywhere(t *testing.T) {
+	all := func() *cluster {
+		return newCluster(t, plainService("web", true), plainService("api", true), recorded(), unrecorded("api"), peoples(), placedNode())
+	}
+	whole := all()
+	whole.leave(t, false)
+	for n := range whole.writes() {
+		c := all()
+		c.stopAt = n + 1
+		if err := c.leaving(false).Leave(t.Context()); err == nil {
+			t.Fatalf("write %d: no error", n)
+		}
+		c.stopAt = 0
+		c.leave(t, false)
+		c.same(t, c.left(t), whole.left(t)...)
+	}
+}
+
+// cluster is an API server, and what was said.
+type cluster struct {
+	server *apiserver.Server
+	api    client.Client
+	said   []string
+	// written counts writes; that of number stopAt, if it is not 0, does not arrive.
+	written, stopAt int
+}
+
+func newCluster(t *testing.T, all ...runtime.Object) *cluster {
+	t.Helper()
+	c := &cluster{server: apiserver.New(apiserver.Options{Seed: 1})}
+	t.Cleanup(c.server.Close)
+	text, err := os.ReadFile("../../../config/crd/weir.dev_backendpools.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.server.Install(text); err != nil {
+		t.Fatal(err)
+	}
+	uids := map[string]types.UID{}
+	for _, o := range append([]runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}, all...) {
+		if p, ok := o.(*v1alpha1.BackendPool); ok {
+			p.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
+			for i := range p.OwnerReferences {
+				p.OwnerReferences[i].Name, p.OwnerReferences[i].UID = p.Spec.ServiceRef.Name, uids[p.Spec.ServiceRef.Name]
+			}
+		}
+		stored, err := c.server.Put(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, ok := stored.(*corev1.Service); ok {
+			uids[s.Name] = s.UID
+		}
+	}
+	rc := c.server.RESTConfig("leave")
+	rc.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{c, next} })
+	if c.api, err = client.New(rc, client.Options{Scheme: view.Scheme()}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// transport counts writes, and loses one.
+type transport struct {
+	c    *cluster
+	next http.RoundTripper
+}
+
+func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		if tr.c.written++; tr.c.written == tr.c.stopAt {
+			return nil, http.ErrServerClosed
+		}
+	}
+	return tr.next.RoundTrip(r)
+}
+
+func (c *cluster) writes() int { return c.written }
+
+func (c *cluster) leaving(dry bool) *leave.Leaving {
+	c.said = nil
+	return &leave.Leaving{API: c.api, DryRun: dry, Say: func(text string) { c.said = append(c.said, text) }}
+}
+
+func (c *cluster) leave(t *testing.T, dry bool) (*leave.Leaving, []string) {
+	t.Helper()
+	l := c.leaving(dry)
+	if err := l.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(c.said)
+	return l, c.said
+}
+
+// left is what is on the objects of the cluster.
+func (c *cluster) left(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, resource := range []string{"backendpools", "nodes", "services"} {
+		all, err := c.server.List(resource, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all {
+			m := o.(metav1.Object)
+			line := resource + " " + m.GetName()
+			if len(m.GetFinalizers()) > 0 {
+				line += " [" + strings.Join(m.GetFinalizers(), " ") + "]"
+			}
+			for _, pairs := range []map[string]string{m.GetLabels(), m.GetAnnotations()} {
+				for _, k := range slices.Sorted(maps.Keys(pairs)) {
+					if k != view.PreemptionAnnotation {
+						line += " " + k + "=" + pairs[k]
+					}
+				}
+			}
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (c *cluster) same(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// plainService has no class; one that is served has Weir's finalizer and record.
+func plainService(name string, served bool) *corev1.Service {
+	s := objects.Service(corev1.ServiceTypeLoadBalancer)
+	s.Name = name
+	s.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+	s.Finalizers, s.Annotations = []string{"of/others"}, map[string]string{"peoples": "own"}
+	if served {
+		s.Finalizers = append(s.Finalizers, view.ServiceFinalizer)
+		s.Annotations[view.PlaceAnnotation], s.Annotations[view.ClassAnnotation] = "kubernetes", ""
+		s.Annotations[view.GroupsAnnotation] = "addresses"
+	}
+	return s
+}
+
+// recorded is the BackendPool of the Service web, and says for whom it was made.
+func recorded() *v1alpha1.BackendPool {
+	return objects.Made(objects.Took, objects.RecordedAs(objects.WebUID), func(p *v1alpha1.BackendPool) {
+		p.Status.Down = []v1alpha1.DownAddress{{Address: "10.0.0.1", Node: "n1", Reason: "it is deleted", Since: metav1.Now()}}
+	})
+}
+
+// unrecorded is one that was made before a release that records for whom.
+func unrecorded(service string) *v1alpha1.BackendPool {
+	return objects.Made(objects.Took, objects.Named(view.PoolObjectName(service, "kubernetes", lb.IPv4)), objects.OfService(service))
+}
+
+// peoples is one that people made.
+func peoples() *v1alpha1.BackendPool { return objects.BackendPool("mine", 0, objects.Took) }
+
+func placedNode() *corev1.Node {
+	n := objects.Node(1)
+	n.Labels = map[string]string{view.PlaceLabel: "lb1", "zone": "1"}
+	n.Annotations = map[string]string{view.PreemptionAnnotation: "1"}
+	return n
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+	"weir.dev/weir/internal/service"
+)
+
+// Machines implements nicupdate.Cluster. A node that does not say which machine it is, or that is none
+// of Azure's, is left out.
+func (r *Rooms) Machines() []nic.Node {
+	on := r.configurationOf()
+	var all []nic.Node
+	for _, n := range view.All[corev1.Node](r.View.Nodes) {
+		if machine, err := nic.ParseMachine(n.Spec.ProviderID); err == nil {
+			all = append(all, nic.Node{Machine: machine, Configuration: on(n)})
+		}
+	}
+	slices.SortFunc(all, func(a, b nic.Node) int {
+		return cmp.Or(cmp.Compare(a.Machine.Key(), b.Machine.Key()), cmp.Compare(a.Configuration, b.Configuration))
+	})
+	return all
+}
+
+// configurationOf says on which configuration nodes are: as their labels have it where there are
+// several load balancers. Where there is one, all are on it once it has pools of all nodes: whoever may
+// bind pools of other load balancers takes no node from it.
+func (r *Rooms) configurationOf() func(*corev1.Node) string {
+	if len(r.Own.Several) > 0 {
+		names := view.PlaceNames(r.Own.Several)
+		return func(n *corev1.Node) string { return names[n.Labels[view.PlaceLabel]] }
+	}
+	only := ""
+	for _, id := range r.InterfacePools() {
+		if r.Own.Owns(id.LoadBalancer) {
+			only = service.ConfigurationName(id.LoadBalancer.Name, nil)
+		}
+	}
+	return func(*corev1.Node) string { return only }
+}
+
+// elsewhere says which nodes belong in no pool of network interfaces of a load balancer: those that are
+// placed on another one. Azure takes an interface into the pools of one of them.
+func (r *Rooms) elsewhere(p *v1alpha1.BackendPool) func(*corev1.Node) string {
+	if len(r.Own.Several) == 0 || !r.Own.ByMachine(p) {
+		return nil
+	}
+	names, here := view.PlaceNames(r.Own.Several), service.ConfigurationName(p.Spec.LoadBalancer.Name, r.Own.Several)
+	return func(n *corev1.Node) string {
+		if on := names[n.Labels[view.PlaceLabel]]; on != "" && on != here {
+			return "its network interface is in the pools of load balancer " + on
+		}
+		return ""
+	}
+}
+
+// InterfacePools implements nicupdate.Cluster.
+func (r *Rooms) InterfacePools() []lb.PoolID {
+	var all []lb.PoolID
+	for _, p := range view.All[v1alpha1.BackendPool](r.View.Pools) {
+		if !r.Own.ByMachine(p) {
+			continue
+		}
+		is := r.Pools.Entitlement(p)
+		if is.Works() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == is.Pool.Key() }) {
+			all = append(all, is.Pool)
+		}
+	}
+	slices.SortFunc(all, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })
+	return all
+}

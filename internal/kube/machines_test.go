@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/events"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/objects"
+)
+
+// ours names the load balancers that Weir makes.
+type ours struct{ services.Balancers }
+
+func (ours) Names() []string { return []string{"Kubernetes", "Kubernetes-internal"} }
+func (ours) ID(name string) lb.LoadBalancerID {
+	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
+}
+
+// machines is a cluster without an API server, with these BackendPools, and nodes of each kind.
+func machines(t *testing.T, interfaces bool, several []service.Configuration, pools ...*v1alpha1.BackendPool) *Rooms {
+	t.Helper()
+	const group = "azure:///subscriptions/S0/resourceGroups/rg0/providers/Microsoft.Compute/"
+	r := Connect(Options{SubscriptionID: "s0", ResourceGroup: "rg0", Log: slog.New(slog.DiscardHandler)}, events.New(view.Scheme(), nil, nil), nil, services.API{})
+	r.Balance(ours{}, services.Options{Namespace: "weir-system", Several: several, Settings: service.Settings{ClusterName: "kubernetes", Interfaces: interfaces}})
+	r.View.InMemory()
+	all := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}}
+	for n, id := range []string{group + "virtualMachineScaleSets/Blue/virtualMachines/0", group + "virtualMachines/Alone", "", "kind://docker/kind/n4", group + "virtualMachineScaleSets/blue/virtualMachines/7"} {
+		node := objects.Node(n + 1)
+		node.Spec.ProviderID, node.Labels = id, map[string]string{view.PlaceLabel: []string{"kubernetes", "lb-2", "lb-2", "lb-2", ""}[n]}
+		if n == 0 {
+			node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "true"
+		}
+		all = append(all, node)
+	}
+	for _, p := range pools {
+		all = append(all, p)
+	}
+	if err := r.View.Add(all...); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pools {
+		r.Own.Statuses.Adopt(p)
+	}
+	return r
+}
+
+func joinAs(membership string) func(*v1alpha1.BackendPool) {
+	return func(p *v1alpha1.BackendPool) { p.Spec.Membership = membership }
+}
+
+// Which machine each node is, and on which load balancer: also of one that is kept out of the pools,
+// which leaves them. One that tells no machine is left out.
+func TestMachinesOfNodes(t *testing.T) {
+	weirs := objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface))
+	theirs := objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipNetworkInterface))
+	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
+	for _, tt := range []struct {
+		about   string
+		several []service.Configuration
+		pools   []*v1alpha1.BackendPool
+		on      [3]string
+	}{
+		{"several load balancers", several, nil, [3]string{"lb-2", "kubernetes", ""}},
+		{"one, which has no pool yet", nil, nil, [3]string{}},
+		{"one", nil, []*v1alpha1.BackendPool{weirs}, [3]string{"kubernetes", "kubernetes", "kubernetes"}},
+		{"one, and somebody binds another", nil, []*v1alpha1.BackendPool{theirs, weirs}, [3]string{"kubernetes", "kubernetes", "kubernetes"}},
+		{"somebody binds another alone", nil, []*v1alpha1.BackendPool{theirs}, [3]string{}},
+	} {
+		r := machines(t, true, tt.several, tt.pools...)
+		got := map[string]string{}
+		for _, n := range r.Machines() {
+			got[n.Machine.String()] = n.Configuration
+		}
+		want := map[string]string{"virtual machine Alone": tt.on[0], "instance 0 of scale set Blue": tt.on[1], "instance 7 of scale set blue": tt.on[2]}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", tt.about, got, want)
+		}
+	}
+}
+
+// Where there are several load balancers, a node is in pools of network interfaces of its own one alone: of
+// another it would be waited for in vain. Pools of addresses take any node, and nodes that are placed nowhere
+// yet are in all.
+func TestNodesOfAnotherLoadBalancer(t *testing.T) {
+	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "weir-system", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	for n := range 5 {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.9.0.1"}, NodeName: new(objects.Node(n + 1).Name)})
+	}
+	for _, tt := range []struct {
+		about        string
+		several      []service.Configuration
+		edits        []func(*v1alpha1.BackendPool)
+		want, absent string
+	}{
+		{"the first's", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", "")}, "n5", "n1 n2 n3 n4"},
+		{"the first's internal twin", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes-internal", "")}, "n5", "n1 n2 n3 n4"},
+		{"the second's", several, []func(*v1alpha1.BackendPool){objects.On("lb-2", "")}, "n2 n3 n4 n5", "n1"},
+		{"of addresses", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), joinAs(v1alpha1.MembershipAddress)}, "n2 n3 n4 n5", "n1"},
+		{"one load balancer alone", nil, []func(*v1alpha1.BackendPool){objects.On("kubernetes", "")}, "n2 n3 n4 n5", "n1"},
+		{"of a Service's endpoints", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), objects.OfService("web"), func(p *v1alpha1.BackendPool) { p.Spec.Nodes = nil }}, "n5", "n1 n2 n3 n4"},
+	} {
+		edits := append([]func(*v1alpha1.BackendPool){objects.Named("mine"), objects.In("weir-system"), joinAs(v1alpha1.MembershipNetworkInterface)}, tt.edits...)
+		p := objects.MadeOfNodes(edits...)
+		r := machines(t, true, tt.several, p)
+		if err := r.View.Add(slice); err != nil {
+			t.Fatal(err)
+		}
+		set, err := r.View.Members(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in, absent []string
+		for _, a := range set.Addresses {
+			in = append(in, a.Name)
+		}
+		for _, a := range set.Absent {
+			absent = append(absent, a.Node)
+			if a.Node != "n1" && a.Why != "its network interface is in the pools of load balancer lb-2" {
+				t.Errorf("%s: %s", tt.about, a)
+			}
+		}
+		if strings.Join(in, " ") != tt.want || strings.Join(absent, " ") != tt.absent {
+			t.Errorf("%s: %v, and not %v; want %q, and not %q", tt.about, in, absent, tt.want, tt.absent)
+		}
+	}
+}
+
+// The pools whose machines are to be known are those that BackendPools may have interfaces join, or
+// leave.
+func TestPoolsOfNetworkInterfaces(t *testing.T) {
+	made := objects.RecordedAs(v1alpha1.MadeForNodes)
+	as := v1alpha1.MembershipNetworkInterface
+	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }
+	for _, tt := range []struct {
+		about      string
+		interfaces bool
+		pool       *v1alpha1.BackendPool
+		want       string
+	}{
+		{"Weir's", true, objects.MadeOfNodes(made, joinAs(as)), "kubernetes/kubernetes"},
+		{"one that goes, with members", true, objects.MadeOfNodes(made, joinAs(as), objects.Took, objects.Deleting), "kubernetes/kubernetes"},
+		{"one that goes, without", true, objects.MadeOfNodes(made, joinAs(as), objects.Deleting), ""},
+		{"one that leaves it open", true, objects.MadeOfNodes(made), "kubernetes/kubernetes"},
+		{"one that leaves it open, where pools hold addresses", false, objects.MadeOfNodes(made), ""},
+		{"somebody's that leaves it to Weir", true, objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipAuto)), ""},
+		{"somebody's on a load balancer of somebody else's", true, objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(as)), ""},
+		{"one of addresses", true, objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipAddress)), ""},
+		{"paused", true, objects.MadeOfNodes(made, joinAs(as), paused), ""},
+	} {
+		var got []string
+		for _, id := range machines(t, tt.interfaces, nil, tt.pool).InterfacePools() {
+			got = append(got, id.LoadBalancer.Name+"/"+id.Name)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %v, want %q", tt.about, got, tt.want)
+		}
+	}
+}

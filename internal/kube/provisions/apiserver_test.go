@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// apiServer is as much of a target's API server as a step sees of it: objects by their paths, applied,
+// read and deleted.
+type apiServer struct {
+	warning string
+
+	mu      sync.Mutex
+	objects map[string]map[string]any
+	deleted []string
+}
+
+// ServeHTTP implements http.Handler.
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Warning", s.warning)
+	switch path := req.URL.Path; {
+	case path == "/api":
+		answer(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case path == "/apis":
+		answer(w, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
+	case path == "/api/v1":
+		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "secrets", Kind: "Secret", Namespaced: true},
+			{Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "nodes", Kind: "Node"},
+		}})
+	case req.Method == http.MethodPatch:
+		s.apply(w, req)
+	case s.objects[path] == nil:
+		w.WriteHeader(http.StatusNotFound)
+		answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
+	case req.Method == http.MethodDelete:
+		s.deleted = append(s.deleted, path[strings.LastIndex(path, "/")+1:])
+		delete(s.objects, path)
+		answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success"})
+	default:
+		answer(w, s.objects[path])
+	}
+}
+
+// apply keeps what is applied as it is, but for the status, which others write.
+func (s *apiServer) apply(w http.ResponseWriter, req *http.Request) {
+	var object map[string]any
+	if err := json.NewDecoder(req.Body).Decode(&object); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if is := s.objects[req.URL.Path]; is != nil {
+		object["status"] = is["status"]
+	}
+	if of, ok := object["metadata"].(map[string]any); ok {
+		of["uid"], of["resourceVersion"] = req.URL.Path, "1"
+		of["managedFields"] = []map[string]any{{"manager": req.URL.Query().Get("fieldManager"), "operation": "Apply"}}
+	}
+	if s.objects == nil {
+		s.objects = map[string]map[string]any{}
+	}
+	s.objects[req.URL.Path] = object
+	answer(w, object)
+}
+
+func answer(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
+
+// reached is the way to it, as to a target.
+func (s *apiServer) reached(ctx context.Context, t *testing.T) *target {
+	t.Helper()
+	server := httptest.NewTLSServer(s)
+	t.Cleanup(server.Close)
+	return reached(ctx, t, server)
+}
+
+func reached(ctx context.Context, t *testing.T, server *httptest.Server) *target {
+	t.Helper()
+	r := &Room{Config: Config{API: &rest.Config{}}}
+	cfg := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	to, err := r.connect(ctx, cfg, "edge", "default", outward{loopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(to.close)
+	return to
+}

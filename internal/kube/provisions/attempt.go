@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/words"
+)
+
+// invalidError is what no other attempt can mend, because it lies in what is wanted.
+type invalidError struct{ error }
+
+// invalid returns an error that no other attempt can mend.
+func invalid(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
+
+// run is one attempt.
+type run struct {
+	room   *Room
+	p      *v1alpha1.Provision // with the status as this attempt last recorded it
+	target *target
+	log    *provision.Log
+	has    map[string]has // by step
+	secret map[thing]bool // what comes from a Secret
+}
+
+// says writes a line of the log.
+func (a *run) says(format string, args ...any) {
+	a.log.Add(time.Now(), fmt.Sprintf(format, args...))
+}
+
+// attempt makes an attempt, which may take so long. It returns nil if the process ends before it.
+func (r *Room) attempt(ctx context.Context, p *v1alpha1.Provision, within time.Duration, policy provision.Policy) *ended {
+	parent := ctx
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	a := &run{room: r, p: p.DeepCopy(), log: &provision.Log{}}
+	a.says("attempt %d begins", p.Status.Attempts)
+	step, err := a.steps(ctx)
+	if a.target != nil {
+		defer a.target.close()
+	}
+	if errors.Is(err, errGone) {
+		return nil // nobody wants it any more
+	}
+	if parent.Err() != nil { // another process goes on with it, and begins its log anew
+		a.keepLog(context.WithoutCancel(parent))
+		return nil
+	}
+	now := time.Now()
+	end := &ended{policy: policy, ProvisionAttempt: v1alpha1.ProvisionAttempt{
+		Number: p.Status.AttemptNumber, EndedAt: *microTime(now), Result: string(provision.DidSucceed),
+	}}
+	if p.Status.StartedAt != nil {
+		end.StartedAt = *p.Status.StartedAt
+	}
+	if err != nil {
+		end.Step, end.Result = step, string(provision.DidFail)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("the attempt's time was over: %w", err)
+		}
+		if _, is := errors.AsType[invalidError](err); is {
+			end.Result = string(provision.IsInvalid)
+		}
+		end.Message = words.Sentence(a.log.Clean(err.Error()), words.MaxMessage-200)
+		end.outcome.NotBefore = a.notBefore(err, now)
+	}
+	end.outcome.Result = provision.Result(end.Result)
+	if step != "" {
+		step = ", step " + step
+	}
+	a.says("attempt %d ends: %s%s %s", p.Status.Attempts, end.Result, step, end.Message)
+	a.keepLog(parent)
+	r.Log.Info("attempt to provision has ended", "provision", p.Namespace+"/"+p.Name, "attempt", p.Status.Attempts, "result", end.Result, "step", end.Step, "err", end.Message)
+	return end
+}
+
+// notBefore is the time that a server named: the target's in a header, or one in what it refused.
+func (a *run) notBefore(err error, now time.Time) time.Time {
+	var at time.Time
+	if a.target != nil {
+		at = a.target.wire.until()
+	}
+	if seconds, named := apierrors.SuggestsClientDelay(err); named {
+		if said := now.Add(min(time.Duration(seconds), backoff.MaxRetryAfter/time.Second) * time.Second); said.After(at) {
+			at = said
+		}
+	}
+	return at
+}
+
+// steps does all steps, and returns which one failed.
+func (a *run) steps(ctx context.Context) (string, error) {
+	var err error
+	if a.target, err = a.room.reach(ctx, a.p, a.log); err != nil {
+		return "", err
+	}
+	a.says("target %s", a.target.name)
+	if a.p.Status.Target != a.target.name {
+		err := a.room.record(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
+			if s.Target != "" { // what was applied, was applied elsewhere
+				s.Steps = nil
+			}
+			s.Target = a.target.name
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return a.eachStep(ctx)
+}
+
+func (a *run) eachStep(ctx context.Context) (string, error) {
+	var err error
+	for i := range a.p.Spec.Steps {
+		step := &a.p.Spec.Steps[i]
+		a.says("step %s", step.Name)
+		switch {
+		case step.Manifests != nil:
+			err = a.manifests(ctx, step)
+		case step.Wait != nil:
+			err = a.wait(ctx, step)
+		}
+		if err != nil {
+			return step.Name, err
+		}
+		a.says("step %s is done", step.Name)
+		if i < len(a.p.Spec.Steps)-1 {
+			a.keepLog(ctx)
+		}
+	}
+	if step, err := a.prune(ctx); err != nil {
+		return step, err
+	}
+	return "", a.room.record(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
+		s.Steps = only(s.Steps, a.p.Spec.Steps)
+		a.trim(s)
+	})
+}
+
+// only leaves out what is on record of steps that are not wanted any more.
+func only(all []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
+	var kept []v1alpha1.StepStatus
+	for _, step := range wanted {
+		for _, s := range all {
+			if s.Name == step.Name {
+				kept = append(kept, s)
+			}
+		}
+	}
+	return kept
+}
+
+// status is what is on record of a step.
+func (a *run) status(step string) v1alpha1.StepStatus {
+	for _, s := range a.p.Status.Steps {
+		if s.Name == step {
+			return *s.DeepCopy()
+		}
+	}
+	return v1alpha1.StepStatus{Name: step}
+}
+
+// records puts it there.
+func (a *run) records(ctx context.Context, is v1alpha1.StepStatus) error {
+	return a.room.record(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
+		for i := range s.Steps {
+			if s.Steps[i].Name == is.Name {
+				s.Steps[i] = is
+				return
+			}
+		}
+		s.Steps = append(s.Steps, is)
+	})
+}
+
+// done records that a step is done.
+func (a *run) done(ctx context.Context, is v1alpha1.StepStatus) error {
+	is.DoneAt, is.Applied = new(metav1.Now()), 0
+	return a.records(ctx, is)
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
+)
+
+// How many attempts are under way at a time: over all, and of one namespace. Most of an attempt is
+// waiting for a network.
+const (
+	mostAttempts    = 64
+	mostInNamespace = 4
+)
+
+// ended is how an attempt ended.
+type ended struct {
+	v1alpha1.ProvisionAttempt
+	outcome provision.Outcome
+	policy  provision.Policy
+}
+
+// why is what it failed for, in words.
+func (e *ended) why() string {
+	if e.Step != "" {
+		return "step " + e.Step + ": " + e.Message
+	}
+	return e.Message
+}
+
+// underway is an attempt that has a place.
+type underway struct {
+	uid    types.UID
+	cancel context.CancelFunc
+	// ended is set once it has ended, and until that is recorded.
+	ended *ended
+}
+
+// attempts are those under way in this process.
+type attempts struct {
+	requeue func(types.NamespacedName)
+	runs    sync.WaitGroup
+
+	mu  sync.Mutex
+	ctx context.Context //nolint:containedctx // of the process as the leader; nil while it leads nothing
+	all map[types.NamespacedName]*underway
+	// in counts them by namespace; refused are those that had no place.
+	in      map[string]int
+	refused map[types.NamespacedName]bool
+
+	results [3]atomic.Uint64 // by provision.Result; see figures.go
+}
+
+func newAttempts(requeue func(types.NamespacedName)) *attempts {
+	return &attempts{requeue: requeue, all: map[types.NamespacedName]*underway{}, in: map[string]int{}, refused: map[types.NamespacedName]bool{}}
+}
+
+// run lets attempts begin until the context is done.
+func (a *attempts) run(ctx context.Context) {
+	a.mu.Lock()
+	a.ctx = ctx
+	a.mu.Unlock()
+	a.again()
+	<-ctx.Done()
+	a.mu.Lock()
+	a.ctx = nil
+	a.mu.Unlock()
+	a.runs.Wait()
+}
+
+// looked is what is known of the attempt of a Provision.
+type looked struct {
+	work, busy bool
+	ended      *ended
+}
+
+// look returns what is known, and whether an attempt could begin.
+func (a *attempts) look(p *v1alpha1.Provision) looked {
+	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := a.all[key]; u != nil && u.uid == p.UID {
+		return looked{work: u.cancel != nil && u.ended == nil, busy: u.cancel != nil, ended: u.ended}
+	}
+	is := looked{busy: !a.fits(key)}
+	if is.busy {
+		a.refused[key] = true
+	}
+	return is
+}
+
+func (a *attempts) fits(key types.NamespacedName) bool {
+	return a.ctx != nil && len(a.all) < mostAttempts && a.in[key.Namespace] < mostInNamespace && a.all[key] == nil
+}
+
+// reserve takes a place for an attempt, and reports whether it did.
+func (a *attempts) reserve(key types.NamespacedName, uid types.UID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.fits(key) {
+		if a.all[key] == nil {
+			a.refused[key] = true
+		}
+		return false
+	}
+	a.all[key] = &underway{uid: uid}
+	a.in[key.Namespace]++
+	delete(a.refused, key)
+	return true
+}
+
+// release gives a place up.
+func (a *attempts) release(key types.NamespacedName) {
+	a.mu.Lock()
+	if a.all[key] != nil {
+		delete(a.all, key)
+		if a.in[key.Namespace]--; a.in[key.Namespace] == 0 {
+			delete(a.in, key.Namespace)
+		}
+	}
+	a.mu.Unlock()
+	a.again()
+}
+
+// again has those looked at again that had no place.
+func (a *attempts) again() {
+	a.mu.Lock()
+	waiting := a.refused
+	a.refused = map[types.NamespacedName]bool{}
+	a.mu.Unlock()
+	for key := range waiting {
+		a.requeue(key)
+	}
+}
+
+// start has an attempt run in its place. Its end is looked at by whoever reconciles next; one that
+// ends with the process has none.
+func (a *attempts) start(key types.NamespacedName, attempt func(context.Context) *ended) {
+	a.mu.Lock()
+	u := a.all[key]
+	if a.ctx == nil || u == nil {
+		a.mu.Unlock()
+		a.release(key)
+		return
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	u.cancel = cancel
+	a.runs.Add(1)
+	a.mu.Unlock()
+	go func() {
+		defer a.runs.Done()
+		defer cancel()
+		end := attempt(ctx)
+		if end == nil {
+			a.release(key)
+			return
+		}
+		a.mu.Lock()
+		u.ended = end
+		a.mu.Unlock()
+		a.requeue(key)
+	}()
+}
+
+// settled forgets an attempt whose end is recorded.
+func (a *attempts) settled(key types.NamespacedName, e *ended) {
+	a.count(e.outcome.Result)
+	a.release(key)
+}
+
+// abandon ends an attempt of a Provision that is gone: any but one with that UID.
+func (a *attempts) abandon(key types.NamespacedName, but types.UID) {
+	a.mu.Lock()
+	u := a.all[key]
+	gone := u != nil && u.uid != but
+	done := gone && u.ended != nil
+	if gone && u.cancel != nil {
+		u.cancel()
+	}
+	delete(a.refused, key)
+	a.mu.Unlock()
+	if done {
+		a.release(key)
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
+)
+
+func named(namespace, name string) (types.NamespacedName, *v1alpha1.Provision) {
+	return types.NamespacedName{Namespace: namespace, Name: name},
+		&v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
+}
+
+// A namespace has four attempts at a time and all together 64; who had no place is looked at again
+// when there is one, and the end of an attempt keeps its place until it is recorded.
+func TestPlacesOfAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // attempts end side by side
+		queued := map[string]int{}
+		a := newAttempts(func(key types.NamespacedName) {
+			mu.Lock()
+			defer mu.Unlock()
+			queued[key.String()]++
+		})
+		key, p := named("shop", "first")
+		if a.reserve(key, p.UID) {
+			t.Fatal("an attempt has a place though this process does not lead")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan struct{})
+		go func() { a.run(ctx); close(ran) }()
+		synctest.Wait()
+		if queued["shop/first"] != 1 {
+			t.Errorf("who had no place is not looked at once there are places: %v", queued)
+		}
+		begins := func(namespace string, n int) bool {
+			key, p := named(namespace, fmt.Sprint(n))
+			if !a.reserve(key, p.UID) {
+				return false
+			}
+			a.start(key, func(ctx context.Context) *ended {
+				select {
+				case <-time.After(time.Minute):
+					return &ended{outcome: provision.Outcome{Result: provision.DidFail}}
+				case <-ctx.Done():
+					return nil
+				}
+			})
+			return true
+		}
+		for n := range 6 {
+			if got := begins("shop", n); got != (n < 4) {
+				t.Errorf("attempt %d of a namespace: %v", n+1, got)
+			}
+		}
+		all := 4
+		for ns := range 30 {
+			for n := range 4 {
+				if begins(fmt.Sprint("ns-", ns), n) {
+					all++
+				}
+			}
+		}
+		if all != mostAttempts {
+			t.Errorf("%d attempts at a time", all)
+		}
+		_, p = named("shop", "0")
+		if at := a.look(p); !at.work || !at.busy || at.ended != nil {
+			t.Errorf("under way: %+v", at)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		at := a.look(p)
+		if at.work || !at.busy || at.ended == nil || queued["shop/0"] != 1 || begins("shop", 4) {
+			t.Errorf("at its end: %+v, %v", at, queued)
+		}
+		clear(queued)
+		key, _ = named("shop", "0")
+		a.settled(key, at.ended)
+		if queued["shop/4"] != 1 || !begins("shop", 4) || (&Room{attempts: a}).Attempts("Failed") != 1 {
+			t.Errorf("its place is not free: %v", queued)
+		}
+		stop()
+		<-ran
+		if len(a.in) != 16 { // those that have ended, and are not recorded
+			t.Errorf("left over: %v", a.in)
+		}
+	})
+}
+
+// One of a Provision that is gone is ended, and another of its name has nothing to do with it.
+func TestAnAttemptOfAProvisionThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAttempts(func(types.NamespacedName) {})
+		go a.run(t.Context())
+		synctest.Wait()
+		key, p := named("shop", "edge")
+		if !a.reserve(key, p.UID) {
+			t.Fatal("no place")
+		}
+		a.start(key, func(ctx context.Context) *ended { <-ctx.Done(); return &ended{} })
+		a.abandon(key, p.UID)
+		synctest.Wait()
+		if !a.look(p).work {
+			t.Error("the attempt of the Provision itself is ended")
+		}
+		a.abandon(key, "another")
+		synctest.Wait()
+		a.abandon(key, "another")
+		if p.UID = "another"; !a.reserve(key, p.UID) {
+			t.Error("the other has no place")
+		}
+	})
+}
+
+// A status holds the state that was kept in it, to a microsecond.
+func TestLawStatusHoldsTheState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := func(name string) time.Time {
+			if rapid.Bool().Draw(t, "no "+name) {
+				return time.Time{}
+			}
+			return time.UnixMicro(rapid.Int64Range(1, 4e15).Draw(t, name))
+		}
+		text := rapid.StringN(0, 20, 20)
+		want := provision.State{
+			Phase: provision.Phase(text.Draw(t, "phase")), Job: text.Draw(t, "job"), Begun: rapid.IntRange(0, 1<<20).Draw(t, "begun"),
+			Number: rapid.Int64Min(0).Draw(t, "number"), StartedAt: at("started"), Since: at("since"), NotBefore: at("not before"),
+			Asked: rapid.Bool().Draw(t, "asked"), Waited: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "waited")),
+			Cancelled: rapid.Bool().Draw(t, "cancelled"), Anew: rapid.Bool().Draw(t, "anew"),
+			Handled: provision.Requests{Cancel: text.Draw(t, "c"), RetryNow: text.Draw(t, "r"), Reset: text.Draw(t, "s")},
+		}
+		var status v1alpha1.ProvisionStatus
+		keep(&status, want)
+		if got := stateOf(&status); got != want {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+// What is recorded of a request is what is asked again, also where a character is cut.
+func TestRequestsSurviveTheirRecord(t *testing.T) {
+	for n := range longestRequest + 4 {
+		_, p := named("shop", "edge")
+		p.Annotations = map[string]string{v1alpha1.CancelAnnotation: strings.Repeat("x", n) + "世界"}
+		text, err := json.Marshal(requestsOf(p))
+		var recorded provision.Requests
+		if err = errors.Join(err, json.Unmarshal(text, &recorded)); err != nil || recorded != requestsOf(p) || recorded.Cancel == "" {
+			t.Errorf("%q is recorded as %q, %v", requestsOf(p), recorded, err)
+		}
+	}
+}

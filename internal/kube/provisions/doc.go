@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provisions provisions clusters: the controller of Provisions. When an attempt begins, and
+// what follows from its end, is decided by package provision.
+//
+//	room.go        what the room works with, its controller and its watches
+//	installed.go   whether the cluster has what the room needs
+//	reconcile.go   one look at a Provision: decide, record, act
+//	status.go      what a status says, and the state that it holds
+//	policy.go      the policy that counts for a Provision
+//	record.go      writes of the status
+//	attempts.go    the attempts under way, and how many there may be
+//	attempt.go     one attempt: the target, the steps, the log
+//	manifests.go   the step that applies objects
+//	prune.go       what no step wants any more
+//	objects.go     the sources of a step, and the names of objects in an inventory
+//	decode.go      objects as sources have them, within bounds
+//	ready.go       whether objects are ready, and the step that waits for one
+//	target.go      the way to the cluster that is provisioned
+//	kubeconfig.go  what is taken of a kubeconfig, and what is refused
+//	transport.go   what no target can do to this process
+//	logs.go        where logs are kept
+//	figures.go     what metrics ask
+package provisions

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
+)
+
+// Results are those of attempts, as metrics have them.
+var Results = []provision.Result{provision.DidSucceed, provision.DidFail, provision.IsInvalid}
+
+func (a *attempts) count(r provision.Result) {
+	if i := slices.Index(Results, r); i >= 0 {
+		a.results[i].Add(1)
+	}
+}
+
+// Attempts counts those that have ended like this, in this process.
+func (r *Room) Attempts(result string) uint64 {
+	if i := slices.Index(Results, provision.Result(result)); i >= 0 {
+		return r.attempts.results[i].Load()
+	}
+	return 0
+}
+
+// States counts Provisions by their state, and says how old the oldest is that has not come to an
+// end. Its cost grows with their number.
+func (r *Room) States(now time.Time) (states map[string]int, oldest time.Duration) {
+	states = map[string]int{}
+	var list v1alpha1.ProvisionList
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // a cache that is not filled is waited for until the context ends
+	if err := r.Cached.List(ctx, &list); err != nil {
+		return states, 0
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		state := p.Status.State
+		if state == "" {
+			state = "Pending"
+		}
+		states[state]++
+		if state == "Pending" || state == v1alpha1.ProvisionRunning || state == v1alpha1.ProvisionWaiting {
+			oldest = max(oldest, now.Sub(p.CreationTimestamp.Time))
+		}
+	}
+	return states, oldest
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/words"
+)
+
+// fieldManager is who applies objects in targets.
+const fieldManager = "weir-provision"
+
+// manifests brings the objects of a step into the target. What was applied by an attempt that
+// failed is not applied again: over a slow link that is what lets one get to the end.
+func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	objects, err := a.read(ctx, step.Manifests)
+	if err != nil {
+		return err
+	}
+	a.remember(step.Name, objects)
+	input, is := digest(step, a.target.name, contents(objects)), a.status(step.Name)
+	if is.Input == input && is.DoneAt != nil {
+		a.says("nothing has changed since it was done")
+		return nil
+	}
+	if is.Input != input {
+		is.Input, is.DoneAt, is.Applied = input, nil, 0
+	}
+	if err := a.place(objects); err != nil {
+		return err
+	}
+	is.Inventory = union(is.Inventory, inventory(objects))
+	if err := a.records(ctx, is); err != nil { // before anything is there
+		return err
+	}
+	if err := a.apply(ctx, objects, &is); err != nil {
+		return a.brokenOff(ctx, is, err)
+	}
+	if !step.Manifests.Prune { // else it is trimmed once all steps are done
+		is.Inventory = inventory(objects) // all are in their namespaces now
+	}
+	return a.done(ctx, is)
+}
+
+// brokenOff records how far a step has come that failed. The attempt's own time may be over.
+func (a *run) brokenOff(ctx context.Context, is v1alpha1.StepStatus, failed error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordDeadline)
+	defer cancel()
+	if err := a.records(ctx, is); err != nil {
+		a.says("how far the step has come is not recorded: %v", err)
+		if errors.Is(err, errGone) {
+			return err
+		}
+	}
+	return failed
+}
+
+// place gives objects the namespace where they go that name none.
+func (a *run) place(objects []object) error {
+	for _, o := range objects {
+		namespaced, err := a.target.IsObjectNamespaced(o.Unstructured)
+		switch {
+		case meta.IsNoMatchError(err): // its definition may be among the objects
+			continue
+		case err != nil:
+			return fmt.Errorf("%s: %w", o, a.about(o, err))
+		case !namespaced:
+			o.SetNamespace("")
+		case o.GetNamespace() == "":
+			o.SetNamespace(a.target.namespace)
+		}
+	}
+	return nil
+}
+
+// apply applies objects from the first on that is not applied yet, and has them become ready.
+func (a *run) apply(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
+	first := slices.IndexFunc(objects, func(o object) bool { return !o.first() })
+	if first < 0 {
+		first = len(objects)
+	}
+	for int(is.Applied) < len(objects) {
+		if int(is.Applied) == first && first > 0 {
+			if err := a.becomeReady(ctx, objects[:first], is); err != nil {
+				return err
+			}
+			if err := a.place(objects[first:]); err != nil {
+				return err
+			}
+		}
+		o := objects[is.Applied]
+		applied := o.DeepCopy()
+		err := a.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o, a.about(o, err))
+		}
+		a.says("applied %s", o)
+		is.Applied++
+	}
+	return a.becomeReady(ctx, objects, is)
+}
+
+// refusedError is a refusal of which the server's words are left out.
+type refusedError struct {
+	reason metav1.StatusReason
+	err    error
+}
+
+// Error says no more than what kind of refusal it is.
+func (e refusedError) Error() string {
+	return fmt.Sprintf("the API server refuses it (%s), and its words may quote a Secret", e.reason)
+}
+
+// Unwrap returns the refusal.
+func (e refusedError) Unwrap() error { return e.err }
+
+// about is an error about an object, as it may be told.
+func (a *run) about(o object, err error) error {
+	if reason := apierrors.ReasonForError(err); o.secret && reason != metav1.StatusReasonUnknown {
+		return refusedError{reason, err}
+	}
+	return err
+}
+
+// becomeReady waits until all objects are ready.
+func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
+	waiting, said := slices.Clone(objects), ""
+	for n := 1; ; n++ {
+		var why []string
+		var still []object
+		for _, o := range waiting {
+			now := &unstructured.Unstructured{}
+			now.SetGroupVersionKind(o.GroupVersionKind())
+			err := a.target.Get(ctx, client.ObjectKeyFromObject(o), now)
+			if apierrors.IsNotFound(err) {
+				is.Applied = 0 // somebody has taken it away
+			}
+			if err != nil {
+				return errors.Join(notReady(why), fmt.Errorf("%s: %w", o, a.about(o, err)))
+			}
+			ready, message, err := readiness(now, o.secret)
+			if err != nil {
+				return fmt.Errorf("%s: %w", o, err)
+			}
+			if !ready {
+				still, why = append(still, o), append(why, o.String()+": "+message)
+			}
+		}
+		if waiting = still; len(waiting) == 0 {
+			return nil
+		}
+		if now := words.List(why, 5); now != said {
+			said = now
+			a.says("not ready yet: %s", now)
+		}
+		if err := pause(ctx, looks.After(n)); err != nil {
+			return errors.Join(notReady(why), err)
+		}
+	}
+}
+
+func notReady(why []string) error {
+	if len(why) == 0 {
+		return nil
+	}
+	return errors.New("not ready: " + words.List(why, 5))
+}
+
+// pause waits, or until the context is done.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// thing is an object without its version and its namespace.
+type thing struct {
+	kind schema.GroupKind
+	name string
+}
+
+// has are the namespaces in which the objects of a step may be.
+type has map[thing][]string
+
+func (h has) id(kind schema.GroupKind, key client.ObjectKey) bool {
+	return slices.Contains(h[thing{kind, key.Name}], key.Namespace)
+}
+
+// remember keeps what a step has, and what of it comes from a Secret.
+func (a *run) remember(step string, objects []object) {
+	if a.has == nil {
+		a.has, a.secret = map[string]has{}, map[thing]bool{}
+	}
+	all := has{}
+	for _, o := range objects {
+		is := thing{o.GroupVersionKind().GroupKind(), o.GetName()}
+		// It is in none where its kind is not known yet, or has none.
+		all[is] = append(all[is], "", cmp.Or(o.GetNamespace(), a.target.namespace))
+		a.secret[is] = a.secret[is] || o.secret
+	}
+	a.has[step] = all
+}
+
+// wants reports whether any step has it.
+func (a *run) wants(kind schema.GroupKind, key client.ObjectKey) bool {
+	for _, of := range a.has {
+		if of.id(kind, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// prune deletes what steps have applied and no step wants any more, as far as it is still ours. It
+// comes after the last step: an object may have moved from one to another.
+func (a *run) prune(ctx context.Context) (string, error) {
+	for i := range a.p.Spec.Steps {
+		step := &a.p.Spec.Steps[i]
+		if step.Manifests == nil || !step.Manifests.Prune {
+			continue
+		}
+		for _, id := range a.status(step.Name).Inventory {
+			kind, key, err := parseID(id)
+			if err == nil && !a.wants(kind, key) {
+				err = a.pruneOne(ctx, id, kind, key)
+			}
+			if err != nil {
+				return step.Name, fmt.Errorf("%s: %w", id, err)
+			}
+		}
+	}
+	return "", nil
+}
+
+// trim leaves in the inventory of each step that prunes what that step has.
+func (a *run) trim(s *v1alpha1.ProvisionStatus) {
+	for i := range s.Steps {
+		for _, step := range a.p.Spec.Steps {
+			if step.Name != s.Steps[i].Name || step.Manifests == nil || !step.Manifests.Prune {
+				continue
+			}
+			s.Steps[i].Inventory = slices.DeleteFunc(s.Steps[i].Inventory, func(id string) bool {
+				kind, key, err := parseID(id)
+				return err == nil && !a.has[step.Name].id(kind, key)
+			})
+		}
+	}
+}
+
+func (a *run) pruneOne(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
+	mapping, err := a.target.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil // it went with its kind
+	}
+	if err != nil {
+		return err
+	}
+	if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (key.Namespace != "") {
+		return nil // noted before its kind was known, so it was not there yet
+	}
+	is := &unstructured.Unstructured{}
+	is.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := a.target.Get(ctx, key, is); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !slices.ContainsFunc(is.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
+		a.says("%s stays: it is somebody else's now", id)
+		return nil
+	}
+	uid, version := is.GetUID(), is.GetResourceVersion()
+	err = a.target.Delete(ctx, is, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	a.says("deleted %s, which is not wanted any more", id)
+	return nil
+}

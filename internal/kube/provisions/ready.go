@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backoff"
+)
+
+// looks is how far apart looks at an object are that is not ready.
+var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
+
+// readiness reports whether an object is ready, and why not. An error is that it will not be. What
+// comes from a Secret may be quoted by its status, whose words are left out then.
+func readiness(u *unstructured.Unstructured, secret bool) (bool, string, error) {
+	result, err := status.Compute(u)
+	switch {
+	case err != nil && secret:
+		return false, "", errors.New("its status cannot be read")
+	case err != nil:
+		return false, "", err
+	case secret:
+		result.Message = "not ready"
+	}
+	switch result.Status {
+	case status.CurrentStatus:
+		return true, "", nil
+	case status.FailedStatus:
+		return false, "", errors.New(result.Message)
+	}
+	return false, result.Message, nil
+}
+
+// wait waits until an object is there, and has a condition or is ready.
+func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, is := digest(step, a.target.name), a.status(step.Name)
+	if is.Input == input && is.DoneAt != nil {
+		a.says("nothing has changed since it was done")
+		return nil
+	}
+	said := ""
+	for n := 1; ; n++ {
+		ready, why, err := a.look(ctx, step.Wait)
+		if err != nil {
+			return err
+		}
+		if ready {
+			is.Input = input
+			return a.done(ctx, is)
+		}
+		if why != said {
+			said = why
+			a.says("%s", why)
+		}
+		if err := pause(ctx, looks.After(n)); err != nil {
+			return fmt.Errorf("%s: %w", why, err)
+		}
+	}
+}
+
+// look reports whether what a step waits for is so.
+func (a *run) look(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(w.APIVersion)
+	u.SetKind(w.Kind)
+	what := w.Kind + " " + w.Name
+	namespaced, err := a.target.IsObjectNamespaced(u)
+	if meta.IsNoMatchError(err) {
+		return false, "the target knows no " + w.Kind + " of " + w.APIVersion, nil
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("%s: %w", what, err)
+	}
+	key := client.ObjectKey{Name: w.Name}
+	if namespaced {
+		key.Namespace = cmp.Or(w.Namespace, a.target.namespace)
+	}
+	err = a.target.Get(ctx, key, u)
+	if client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("%s: %w", what, err)
+	}
+	if err != nil {
+		return false, what + " is not there", nil
+	}
+	if w.Condition == "" {
+		ready, why, err := readiness(u, a.secret[thing{u.GroupVersionKind().GroupKind(), w.Name}])
+		if err != nil {
+			return false, "", fmt.Errorf("%s: %w", what, err)
+		}
+		return ready, what + " is not ready: " + why, nil
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == w.Condition && c["status"] == "True" {
+			return true, "", nil
+		}
+	}
+	return false, what + " has no condition " + w.Condition + " that is True", nil
+}

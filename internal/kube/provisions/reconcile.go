@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/words"
+)
+
+// reconcile looks at a Provision in the cache, which costs no request. Where something is to be
+// done, it is decided anew from what the API server has, recorded, and then done.
+func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var p v1alpha1.Provision
+	if err := r.Cached.Get(ctx, req.NamespacedName, &p); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.attempts.abandon(req.NamespacedName, "")
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	r.attempts.abandon(req.NamespacedName, p.UID) // one of another object with that name
+	if p.DeletionTimestamp != nil {
+		r.attempts.abandon(req.NamespacedName, "")
+		return reconcile.Result{}, nil
+	}
+	seen, err := r.decide(ctx, &p, r.attempts.look(&p), time.Now())
+	if err == nil && seen.acts() {
+		seen, err = r.act(ctx, req)
+	}
+	return workqueue.Result(ctx, err, seen.after)
+}
+
+// decided is what one look came to.
+type decided struct {
+	p        *v1alpha1.Provision // with the status that is to be recorded
+	writes   bool
+	decision provision.Decision
+	policy   provision.Policy
+	ended    *ended
+	after    time.Duration // when to look again; 0 for only when something changes
+}
+
+// acts reports whether anything is to be done at all.
+func (d decided) acts() bool { return d.writes || d.begins() || d.ended != nil }
+
+func (d decided) begins() bool {
+	return d.decision.Do == provision.Begin || d.decision.Do == provision.Resume
+}
+
+// act decides from what the API server has, records and does it.
+func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) {
+	p := &v1alpha1.Provision{}
+	if err := r.Live.Get(ctx, req.NamespacedName, p); err != nil {
+		if apierrors.IsNotFound(err) {
+			return decided{}, nil // the watch brings it
+		}
+		return decided{}, err
+	}
+	if p.DeletionTimestamp != nil {
+		return decided{}, nil
+	}
+	key := req.NamespacedName
+	reserved := r.attempts.reserve(key, p.UID)
+	at := r.attempts.look(p)
+	at.busy = at.busy || !reserved
+	d, err := r.decide(ctx, p, at, time.Now())
+	if err == nil && d.writes {
+		err = r.apply(ctx, d.p)
+	}
+	if err != nil || !d.begins() {
+		if reserved {
+			r.attempts.release(key)
+		}
+		if err != nil {
+			return decided{}, err
+		}
+	}
+	if d.ended != nil {
+		r.attempts.settled(key, d.ended)
+	}
+	if d.decision.Lapsed != "" {
+		r.attempts.count(provision.DidFail)
+	}
+	for _, w := range d.decision.Told {
+		kind := corev1.EventTypeNormal
+		if w.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.Events.Add(d.p, kind, w.Reason, words.Sentence(w.Text, words.MaxMessage))
+	}
+	if d.begins() {
+		r.attempts.start(key, func(ctx context.Context) *ended {
+			return r.attempt(ctx, d.p, time.Until(d.decision.At), d.policy)
+		})
+	}
+	if d.ended != nil && d.after == 0 && !d.begins() {
+		d.after = time.Millisecond // a place is free now, which it did not have before
+	}
+	return d, nil
+}
+
+// decide returns what is to be done about a Provision, whose status it sets.
+func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now time.Time) (decided, error) {
+	policy, values, refused, err := r.resolve(ctx, p)
+	if err != nil {
+		return decided{}, err
+	}
+	before := p.Status.DeepCopy()
+	state, d := stateOf(&p.Status), decided{p: p, policy: policy}
+	in := provision.Input{Job: jobOf(p), Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy}
+	if at.ended != nil {
+		if refused != nil {
+			in.Policy = at.ended.policy
+		}
+		d.ended, in.AtWork = at.ended, false
+		if state.Phase == provision.Running && state.Number == at.ended.Number {
+			var told []provision.Word
+			state, told = state.End(at.ended.outcome, in, at.ended.why(), now)
+			d.decision.Told = told
+			p.Status.LastAttempt = &at.ended.ProvisionAttempt
+		}
+	}
+	was, told := state, d.decision.Told
+	if refused == nil {
+		state, d.decision = state.Next(in, now)
+		p.Status.Policy = policyOf(values)
+	} else {
+		state, d.decision = state.Lapse(in, now)
+	}
+	d.decision.Told = append(told, d.decision.Told...)
+	if why := d.decision.Lapsed; why != "" {
+		began := was.StartedAt
+		if began.IsZero() {
+			began = now
+		}
+		p.Status.LastAttempt = &v1alpha1.ProvisionAttempt{
+			Number: was.Number, StartedAt: *microTime(began), EndedAt: *microTime(now), Result: string(provision.DidFail), Message: why,
+		}
+	}
+	if d.decision.Anew {
+		for i := range p.Status.Steps {
+			p.Status.Steps[i].Input, p.Status.Steps[i].DoneAt, p.Status.Steps[i].Applied = "", nil, 0
+		}
+	}
+	keep(&p.Status, state)
+	tell(p, in.Policy, refused)
+	d.writes = !equality.Semantic.DeepEqual(before, &p.Status)
+	if d.decision.Do == provision.Await {
+		d.after = max(time.Millisecond, d.decision.At.Sub(now))
+	}
+	return d, nil
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
+)
+
+// underWay is a Provision whose attempt began in a process that is gone.
+func underWay(began time.Time) *v1alpha1.Provision {
+	_, p := named("shop", "edge")
+	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionRunning, Job: jobOf(p), Attempts: 1, AttemptNumber: 7, StartedAt: microTime(began)}
+	return p
+}
+
+// An attempt whose time passes while no process is there has ended, and is on record like any other.
+func TestAnAttemptThatLapsed(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	p := underWay(now.Add(-time.Hour))
+	d, err := (&Room{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).decide(t.Context(), p, looked{}, now)
+	if last := p.Status.LastAttempt; err != nil || last == nil || last.Number != 7 || last.Result != "Failed" || !last.EndedAt.Time.Equal(now) || !strings.Contains(last.Message, "interrupted") {
+		t.Errorf("got %+v, %v", last, err)
+	}
+	if d.decision.Lapsed == "" || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.NextAttemptAt == nil {
+		t.Errorf("got %+v in %+v", d.decision, p.Status)
+	}
+}
+
+// A Partner that is named and not there is nobody's word: nothing begins, and what is under way ends by
+// the built-in timeout.
+func TestAPartnerThatIsNotThere(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.PartnerLabel: "retail"}}}
+	api := fakeAPI(t, interceptor.Funcs{}, shop)
+	r := &Room{Config: Config{Cached: api}}
+	_, p := named("shop", "edge")
+	d, err := r.decide(t.Context(), p, looked{}, now)
+	accepted := p.Status.Conditions[0]
+	if err != nil || d.begins() || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, `no Partner "retail"`) {
+		t.Errorf("got %+v, %+v, %v", d.decision, accepted, err)
+	}
+	p = underWay(now.Add(-20 * time.Minute))
+	if d, err = r.decide(t.Context(), p, looked{}, now); err != nil || d.begins() || d.after != 10*time.Minute || p.Status.State != v1alpha1.ProvisionRunning {
+		t.Errorf("with ten minutes left: %+v, %v", d, err)
+	}
+	if _, err = r.decide(t.Context(), p, looked{work: true}, now.Add(time.Hour)); err != nil || p.Status.State != v1alpha1.ProvisionRunning {
+		t.Errorf("one at work has its own timeout: %s, %v", p.Status.State, err)
+	}
+	if _, err = r.decide(t.Context(), p, looked{}, now.Add(10*time.Minute)); err != nil || p.Status.State != v1alpha1.ProvisionWaiting || p.Status.LastAttempt == nil {
+		t.Errorf("then: %+v, %v", p.Status, err)
+	}
+	if err := api.Create(t.Context(), &v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "retail"}}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = r.decide(t.Context(), p, looked{}, now.Add(time.Hour)); err != nil || d.decision.Do != provision.Begin {
+		t.Errorf("once it is there: %+v, %v", d.decision, err)
+	}
+}
+
+// The log of an attempt that ends with its process is kept.
+func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
+	_, p := named("shop", "edge")
+	p.Spec.Target.KubeconfigSecret = &v1alpha1.KubeconfigSecret{Name: "edge", Key: "kubeconfig"}
+	ctx, stop := context.WithCancel(t.Context())
+	api := fakeAPI(t, interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+		stop()
+		return ctx.Err()
+	}, Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return c.Patch(ctx, o, patch, opts...)
+	}}, p)
+	r := New(Config{Live: api, Writer: api, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if end := r.attempt(ctx, p, time.Minute, provision.BuiltIn()); end != nil {
+		t.Errorf("it has come to an end: %+v", end)
+	}
+	var logs corev1.ConfigMapList
+	if err := api.List(t.Context(), &logs); err != nil || len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Data[LogText], "begins") {
+		t.Errorf("got %+v, %v", logs.Items, err)
+	}
+}
+
+// What was asked and is not answered yet is told from what is.
+func TestAsked(t *testing.T) {
+	_, p := named("shop", "edge")
+	p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: "1"}
+	if !Asked(p) {
+		t.Error("nobody has answered")
+	}
+	if p.Status.LastHandledRetryNowAt = "1"; Asked(p) {
+		t.Error("it is answered")
+	}
+}

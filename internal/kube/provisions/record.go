@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/apiserver"
+)
+
+// errGone is that of a Provision that is not there any more, or that is another one.
+var errGone = errors.New("the Provision is gone")
+
+// recordDeadline bounds one write of a status.
+const recordDeadline = 10 * time.Second
+
+// apply writes the status of a Provision that has the version of p. Another version is a conflict:
+// what was decided was decided from that one.
+func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p.Status)
+	if err != nil {
+		return fmt.Errorf("fields of a status: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Provision",
+		"metadata": map[string]any{"namespace": p.Namespace, "name": p.Name, "uid": string(p.UID), "resourceVersion": p.ResourceVersion},
+		"status":   fields,
+	}}
+	ctx, cancel := context.WithTimeout(ctx, recordDeadline)
+	defer cancel()
+	err = r.Writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("status of Provision %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	p.ResourceVersion = u.GetResourceVersion()
+	return nil
+}
+
+// record changes what an attempt has come to in the status, as it is now.
+func (r *Room) record(ctx context.Context, p *v1alpha1.Provision, change func(*v1alpha1.ProvisionStatus)) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var now v1alpha1.Provision
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(p), &now)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && now.UID != p.UID:
+			return errGone
+		case err != nil:
+			return err
+		}
+		change(&now.Status)
+		if err := r.apply(ctx, &now); err != nil {
+			return err
+		}
+		p.Status = now.Status
+		return nil
+	})
+}

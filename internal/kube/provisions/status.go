@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/words"
+)
+
+// longestRequest bounds what is kept of an annotation.
+const longestRequest = 64
+
+// requestsOf are what people ask for.
+func requestsOf(p *v1alpha1.Provision) provision.Requests {
+	of := func(name string) string {
+		value := p.Annotations[name]
+		return strings.ToValidUTF8(value[:min(len(value), longestRequest)], "") // a character that is cut would come back as another
+	}
+	return provision.Requests{Cancel: of(v1alpha1.CancelAnnotation), RetryNow: of(v1alpha1.RetryNowAnnotation), Reset: of(v1alpha1.ResetAnnotation)}
+}
+
+// Asked reports whether somebody asks for something that is not answered yet.
+func Asked(p *v1alpha1.Provision) bool { return requestsOf(p) != stateOf(&p.Status).Handled }
+
+// jobOf is a digest of what is wanted.
+func jobOf(p *v1alpha1.Provision) string {
+	return digest(p.Spec.Target) + "/" + digest(p.Spec.Steps)
+}
+
+// digest is one of values that are JSON.
+func digest(values ...any) string {
+	sum := sha256.New()
+	for _, v := range values {
+		_ = json.NewEncoder(sum).Encode(v) // these are values of the API
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// stateOf is the state that a status holds.
+func stateOf(s *v1alpha1.ProvisionStatus) provision.State {
+	waited, _ := time.ParseDuration(s.Waited) // Weir wrote it
+	return provision.State{
+		Phase: provision.Phase(s.State), Job: s.Job, Begun: int(s.Attempts), Number: s.AttemptNumber, StartedAt: timeOf(s.StartedAt),
+		Since: timeOf(s.WaitingSince), NotBefore: timeOf(s.NotBefore), Asked: s.Asked, Waited: waited,
+		Cancelled: s.Cancelled, Anew: s.Anew,
+		Handled: provision.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt},
+	}
+}
+
+// keep writes a state into a status.
+func keep(s *v1alpha1.ProvisionStatus, state provision.State) {
+	s.State, s.Job, s.Attempts, s.AttemptNumber = string(state.Phase), state.Job, int32(min(state.Begun, 1<<30)), state.Number //nolint:gosec // bounded
+	s.StartedAt, s.WaitingSince, s.NotBefore = microTime(state.StartedAt), microTime(state.Since), microTime(state.NotBefore)
+	s.Asked, s.Cancelled, s.Anew = state.Asked, state.Cancelled, state.Anew
+	s.Waited = ""
+	if state.Waited > 0 {
+		s.Waited = state.Waited.String()
+	}
+	s.LastHandledCancelAt, s.LastHandledRetryNowAt, s.LastHandledResetAt = state.Handled.Cancel, state.Handled.RetryNow, state.Handled.Reset
+}
+
+func timeOf(t *metav1.MicroTime) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+func microTime(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.MicroTime{Time: t.Truncate(time.Microsecond)}
+}
+
+// policyOf is how a status shows a policy.
+func policyOf(values []provision.Value) []v1alpha1.PolicyValue {
+	all := make([]v1alpha1.PolicyValue, len(values))
+	for i, v := range values {
+		all[i] = v1alpha1.PolicyValue(v)
+	}
+	return all
+}
+
+// tell sets what a status says to people. refused is why the policy does not count.
+func tell(p *v1alpha1.Provision, policy provision.Policy, refused error) {
+	s := &p.Status
+	s.NextAttemptAt = nil
+	if refused == nil && s.State == v1alpha1.ProvisionWaiting {
+		s.NextAttemptAt = &metav1.Time{Time: words.WholeSecond(stateOf(s).Due(policy))}
+	}
+	why := "no attempt has ended yet"
+	if last := s.LastAttempt; last != nil && last.Message != "" {
+		why = last.Message
+	} else if last != nil {
+		why = "the last attempt has succeeded"
+	}
+	condition := func(kind string, is bool, reason, message string) {
+		status := metav1.ConditionFalse
+		if is {
+			status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: words.Sentence(message, words.MaxMessage), ObservedGeneration: p.Generation,
+		})
+	}
+	if refused != nil {
+		condition(v1alpha1.ProvisionAccepted, false, "Invalid", refused.Error())
+	} else {
+		condition(v1alpha1.ProvisionAccepted, true, "Accepted", "the policy counts")
+	}
+	reason := s.State
+	if reason == "" {
+		reason = "Pending"
+	}
+	condition(v1alpha1.ProvisionProgressing, s.State == v1alpha1.ProvisionRunning || s.State == v1alpha1.ProvisionWaiting, reason, why)
+	condition(v1alpha1.ProvisionReady, s.State == v1alpha1.ProvisionSucceeded, reason, why)
+	condition(v1alpha1.ProvisionConditionCancelled, s.Cancelled, reason, why)
+	condition(v1alpha1.ProvisionConditionFailed, s.State == v1alpha1.ProvisionFailed, reason, why)
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/provision"
+)
+
+// target is the cluster that is provisioned, for the time of an attempt.
+type target struct {
+	client.Client
+	name      string // of the cluster, for people
+	namespace string // where objects go that name none
+	wire      *within
+}
+
+func (t *target) close() { t.wire.next.CloseIdleConnections() }
+
+// reach makes the way to the target. It is no word of the log what the credentials are.
+func (r *Room) reach(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
+	if p.Spec.Target.KubeconfigSecret != nil {
+		return r.remote(ctx, p, log)
+	}
+	return r.here(ctx, p, log)
+}
+
+// remote is the way to a cluster that a kubeconfig describes.
+func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
+	ref := p.Spec.Target.KubeconfigSecret
+	var secret corev1.Secret
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, &secret); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	text, ok := secret.Data[ref.Key]
+	if !ok {
+		return nil, fmt.Errorf("kubeconfig: Secret %s has no key %s", ref.Name, ref.Key)
+	}
+	cfg, namespace, err := parseKubeconfig(text)
+	if err != nil {
+		return nil, invalid("kubeconfig: key %s of Secret %s: %w", ref.Key, ref.Name, err)
+	}
+	log.Hide(cfg.BearerToken, cfg.Password, string(cfg.KeyData))
+	return r.connect(ctx, cfg, cfg.Host, namespace, outward{loopback: onLoopback(r.API.Host)})
+}
+
+// tokenFor is for how long a token is asked for at least: the API server grants none that is
+// shorter.
+const tokenFor = 10 * time.Minute
+
+// here is the way to this cluster, with the rights of a ServiceAccount and no others: nothing of
+// Weir's own credentials is in the connection.
+func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
+	name := p.Spec.Target.ServiceAccountName
+	within := tokenFor
+	if deadline, ok := ctx.Deadline(); ok {
+		within = max(within, time.Until(deadline)+time.Minute)
+	}
+	seconds := int64(within / time.Second)
+	granted, err := r.Tokens.ServiceAccounts(p.Namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("token of ServiceAccount %s: %w", name, err)
+	}
+	log.Hide(granted.Status.Token)
+	cfg := rest.AnonymousClientConfig(r.API)
+	cfg.BearerToken = granted.Status.Token
+	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{loopback: true})
+}
+
+// connect makes the clients.
+func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace string, to outward) (*target, error) {
+	cfg.QPS, cfg.UserAgent = -1, r.API.UserAgent
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, rest.NoWarnings{} // a target's words are not for Weir's own log
+	if r.Fence != nil {
+		cfg = leases.Fenced(cfg, r.Fence)
+	}
+	hc, wire, err := to.client(ctx, cfg)
+	if err != nil {
+		return nil, invalid("target %s: %w", name, err)
+	}
+	c, err := client.New(cfg, client.Options{HTTPClient: hc, Scheme: runtime.NewScheme()})
+	if err != nil {
+		wire.next.CloseIdleConnections()
+		return nil, fmt.Errorf("target %s: %w", name, err)
+	}
+	return &target{Client: c, name: name, namespace: namespace, wire: wire}, nil
+}
+
+// onLoopback reports whether a server is on this machine, which only that of a lab is.
+func onLoopback(host string) bool {
+	u, err := url.Parse(host)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.Unmap().IsLoopback() || u.Hostname() == "localhost"
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/provision"
+)
+
+const plainKubeconfig = `
+apiVersion: v1
+kind: Config
+current-context: edge
+contexts: [{name: edge, context: {cluster: edge, user: edge%s}}]
+clusters: [{name: edge, cluster: {server: "%s"%s}}]
+users: [{name: edge, user: {token: tok-123456%s}}]
+`
+
+// A kubeconfig gets nothing of Weir's pod: neither a command run, nor a file read.
+func TestWhatIsTakenOfAKubeconfig(t *testing.T) {
+	file := t.TempDir() + "/token"
+	for _, tt := range []struct{ name, context, server, cluster, user, want string }{
+		{"plain", "", "https://edge.example.com:6443", "", "", ""},
+		{"exec", "", "https://edge", "", ", exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}", "exec is not taken"},
+		{"auth provider", "", "https://edge", "", ", auth-provider: {name: oidc}", "auth-provider is not taken"},
+		{"token file", "", "https://edge", "", ", tokenFile: " + file, "tokenFile is not taken"},
+		{"certificate file", "", "https://edge", "", ", client-certificate: " + file, "client-certificate is not taken"},
+		{"key file", "", "https://edge", "", ", client-key: " + file, "client-key is not taken"},
+		{"authority file", "", "https://edge", ", certificate-authority: " + file, "", "certificate-authority is not taken"},
+		{"proxy", "", "https://edge", ", proxy-url: http://127.0.0.1:1", "", "proxy-url is not taken"},
+		{"http", "", "http://edge", "", "", "server: want https://host"},
+		{"a socket", "", "unix:///var/run/x", "", "", "server: want https://host"},
+		{"a user in the address", "", "https://a:b@edge", "", "", "server: want https://host"},
+		{"namespace", ", namespace: shop", "https://edge", "", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg, namespace, err := parseKubeconfig(fmt.Appendf(nil, plainKubeconfig, tt.context, tt.server, tt.cluster, tt.user))
+			if tt.want != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+					t.Fatalf("got %v, want %q", err, tt.want)
+				}
+				return
+			}
+			wanted := "default"
+			if tt.context != "" {
+				wanted = "shop"
+			}
+			if err != nil || cfg.Host != tt.server || cfg.BearerToken != "tok-123456" || namespace != wanted {
+				t.Errorf("got %v in %q, %v", cfg, namespace, err)
+			}
+		})
+	}
+	for _, text := range []string{"", "x: [", "tok-123456", "apiVersion: v1\nkind: Config\ncurrent-context: gone"} {
+		if _, _, err := parseKubeconfig([]byte(text)); err == nil || strings.Contains(err.Error(), "tok-") {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
+// A target is none of the machine's own addresses, whatever name leads there.
+func TestAddressesOfTargets(t *testing.T) {
+	for address, want := range map[string]bool{
+		"10.1.2.3:443": true, "203.0.113.7:6443": true, "[2001:db8::1]:443": true,
+		"169.254.169.254:80": false, "168.63.129.16:80": false, "127.0.0.1:8081": false, "[::1]:443": false, "0.0.0.0:443": false,
+		"[fe80::1]:443": false, "[::ffff:169.254.169.254]:443": false, "[::ffff:127.0.0.1]:443": false, "224.0.0.1:443": false, "edge": false,
+		"[64:ff9b::a9fe:a9fe]:80": false, "[64:ff9b::7f00:1]:8081": false,
+	} {
+		if err := (outward{}).control("tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: %v, want %v", address, err, want)
+		}
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		ip := netip.MustParsePrefix(a.String()).Addr()
+		if err := (outward{}).control("tcp", netip.AddrPortFrom(ip, 10250).String(), nil); err == nil {
+			t.Errorf("%s is this machine's", ip)
+		}
+	}
+	if err := (outward{loopback: true}).control("tcp", "127.0.0.1:6443", nil); err != nil {
+		t.Errorf("that of a lab is on this machine: %v", err)
+	}
+	for host, want := range map[string]bool{"https://127.0.0.1:6443": true, "https://localhost:1": true, "https://10.0.0.1": false, "127.0.0.1": false, "https://kubernetes.default": false} {
+		if onLoopback(host) != want {
+			t.Errorf("%s: want %v", host, want)
+		}
+	}
+}
+
+// What a target answers ends with the attempt, is not followed elsewhere, and is bounded.
+func TestATargetHoldsNobodyUp(t *testing.T) {
+	elsewhere := false
+	mux := http.NewServeMux()
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
+	mux.HandleFunc("/elsewhere", func(http.ResponseWriter, *http.Request) { elsewhere = true })
+	mux.Handle("/away", http.RedirectHandler("/elsewhere", http.StatusFound))
+	mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) {
+		chunk := make([]byte, 1<<20)
+		for range 20 {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	server := httptest.NewTLSServer(mux)
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	hc, wire, err := (outward{loopback: true}).client(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wire.next.CloseIdleConnections()
+	get := func(path string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hc.Do(req)
+	}
+	res, err := get("/away")
+	if err != nil || res.StatusCode != http.StatusFound || elsewhere {
+		t.Errorf("a redirect: %v, followed: %v", err, elsewhere)
+	}
+	_ = res.Body.Close()
+	res, err = get("/long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, res.Body); err == nil || n > mostOfAnswer {
+		t.Errorf("%d bytes were read: %v", n, err)
+	}
+	_ = res.Body.Close()
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := get("/slow"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the attempt's end: %v", err)
+	}
+	if none, _, err := (outward{}).client(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	} else if _, err := none.Get(server.URL); err == nil || !strings.Contains(err.Error(), "belongs to the machine") {
+		t.Errorf("an address of the machine is connected to: %v", err)
+	}
+}
+
+// A server that asks for years of patience holds nobody up: the attempt fails at once, and knows until when.
+func TestATargetThatAsksForPatience(t *testing.T) {
+	asked := 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Retry-After", "100000000")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	a := &run{target: reached(ctx, t, server), log: &provision.Log{}}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := a.look(ctx, &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		now := time.Now()
+		if at := a.notBefore(err, now); err == nil || at.Before(now.Add(backoff.MaxRetryAfter-time.Minute)) || asked > 2 {
+			t.Errorf("%v: not before %s, after %d requests", err, at, asked)
+		}
+	case <-time.After(15 * time.Second):
+		t.Fatal("it is still waited for")
+	}
+}
+
+// A proxy of Weir's environment would reach what the way itself refuses.
+func TestTargetsAreReachedDirectly(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://192.0.2.1:1")
+	_, wire, err := (outward{}).client(t.Context(), &rest.Config{Host: "https://edge"})
+	if err != nil || wire.next.Proxy != nil {
+		t.Errorf("%v: a proxy is asked for", err)
+	}
+}
+
+// What a server warns of is for who asked, and forges no line of Weir's log.
+func TestWarningsOfTargets(t *testing.T) {
+	api := &apiServer{warning: `299 - "all is lost"`}
+	var log strings.Builder
+	ctx := ctrllog.IntoContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
+	node := &unstructured.Unstructured{}
+	node.SetAPIVersion("v1")
+	node.SetKind("Node")
+	if err := api.reached(ctx, t).Get(ctx, client.ObjectKey{Name: "a"}, node); !apierrors.IsNotFound(err) || log.Len() > 0 {
+		t.Errorf("%v; Weir's log: %s", err, log.String())
+	}
+}

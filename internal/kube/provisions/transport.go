@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"weir.dev/weir/internal/backoff"
+)
+
+// mostOfAnswer bounds an answer, in bytes: a target may be anybody's.
+const mostOfAnswer = 4 << 20
+
+// outward says which addresses a target may have.
+type outward struct {
+	// loopback is whether it may be on this machine: a lab's is, and this cluster's.
+	loopback bool
+}
+
+// platform is the address at which Azure serves each machine for itself; translated are those by
+// which NAT64 leads to any address of IPv4.
+var (
+	platform   = netip.MustParseAddr("168.63.129.16")
+	translated = netip.MustParsePrefix("64:ff9b::/96")
+)
+
+// control is asked before each connection, once names are resolved.
+func (o outward) control(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return err
+	}
+	ip = ip.Unmap()
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip == platform || translated.Contains(ip) || !o.loopback && own(ip) {
+		return fmt.Errorf("%s belongs to the machine on which Weir runs, and is no target", ip)
+	}
+	return nil
+}
+
+// own reports whether an address is one of this process's machine, or of its pod.
+func own(ip netip.Addr) bool {
+	if ip.IsLoopback() {
+		return true
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return true // nobody knows
+	}
+	return slices.ContainsFunc(all, func(a net.Addr) bool {
+		is, err := netip.ParsePrefix(a.String())
+		return err == nil && is.Addr().Unmap() == ip
+	})
+}
+
+// client makes the client of an attempt: whatever it asks ends with the attempt's context, follows
+// no redirect, and reads no more than mostOfAnswer. It is made by hand because client-go keeps
+// connections of equal configurations for as long as the process lasts.
+func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *within, error) {
+	secure, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, nil, errors.New("its certificates cannot be read")
+	}
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.control}
+	wire := utilnet.SetTransportDefaults(&http.Transport{ // HTTP/2 with pings, so that a dead connection is found out
+		TLSClientConfig: secure, DialContext: dialer.DialContext, TLSHandshakeTimeout: 30 * time.Second,
+		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: 1 << 20,
+	})
+	wire.Proxy = nil // that of the environment: by it, addresses would be reached that control never sees
+	in := &within{next: wire, ctx: ctx}
+	rt, err := rest.HTTPWrappersForConfig(cfg, in)
+	if err != nil {
+		return nil, nil, errors.New("its credentials cannot be used")
+	}
+	hc := &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return hc, in, nil
+}
+
+// within is a transport whose requests end with a context, also those that have none of their own:
+// discovery does not. What a server asks to wait is kept from client-go, which would sleep for that
+// long and heed no context: the attempt ends, and the next one begins no sooner.
+type within struct {
+	next *http.Transport
+	ctx  context.Context //nolint:containedctx // it is that of the attempt, which the transport does not outlive
+
+	mu        sync.Mutex
+	notBefore time.Time
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stop := context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })
+	res, err := w.next.RoundTrip(req.WithContext(ctx))
+	end := func() { stop(); cancel(nil) }
+	if err != nil {
+		end()
+		return nil, err
+	}
+	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError {
+		w.note(res.Header)
+	}
+	res.Header.Del("Retry-After")
+	res.Body = &bounded{res.Body, mostOfAnswer, end}
+	return res, nil
+}
+
+// note keeps what a refusal asks for.
+func (w *within) note(header http.Header) {
+	at, named := backoff.RetryAfter(header, time.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if named && at.After(w.notBefore) {
+		w.notBefore = at
+	}
+}
+
+// until is the latest time that the server named.
+func (w *within) until() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.notBefore
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (w *within) WrappedRoundTripper() http.RoundTripper { return w.next }
+
+// bounded is a body of which no more than so much is read.
+type bounded struct {
+	io.ReadCloser
+
+	left int64
+	end  func()
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer is longer than %d MiB", mostOfAnswer>>20)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *bounded) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}

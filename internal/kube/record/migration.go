@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/migrate"
+)
+
+// keyMigration is the key of the record that holds the journal of the migration to Standard load balancers.
+const keyMigration = "basic-to-standard"
+
+// Migration keeps the journal of a migration in the ConfigMap Name. It implements migration.Store.
+type Migration struct {
+	Reader client.Reader
+	// Writer has to be one of the leader alone.
+	Writer    client.Writer
+	Namespace string
+}
+
+// Migration returns the journal that a record holds. What nobody can read is an error: nothing else has
+// what it says.
+func (r Record) Migration() (migrate.Journal, error) {
+	if r.object == nil {
+		return migrate.Journal{}, nil
+	}
+	j, err := migrate.Parse(r.object.Data[keyMigration])
+	if err != nil {
+		return migrate.Journal{}, fmt.Errorf("ConfigMap %s, key %s: %w", view.Key(r.Namespace, Name), keyMigration, err)
+	}
+	return j, nil
+}
+
+// Read implements migration.Store.
+func (m Migration) Read(ctx context.Context) (migrate.Journal, error) {
+	r, err := Read(ctx, m.Reader, m.Namespace)
+	if err != nil {
+		return migrate.Journal{}, err
+	}
+	return r.Migration()
+}
+
+// Keep implements migration.Store. What else is on record stays.
+func (m Migration) Keep(ctx context.Context, j migrate.Journal) error {
+	for range tries {
+		r, err := Read(ctx, m.Reader, m.Namespace)
+		if err != nil {
+			return err
+		}
+		err = r.set(ctx, m.Writer, map[string]string{keyMigration: migrate.Format(j)})
+		if err == nil || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(m.Namespace, Name))
+}

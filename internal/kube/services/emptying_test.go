@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/test/objects"
+)
+
+// The last Service leaves a load balancer whose pool holds network interfaces: the BackendPool of nodes
+// goes, and the Service stays until nothing keeps the load balancer. Who needs the pool keeps it.
+func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
+	inRG := func(p *v1alpha1.BackendPool) {
+		p.Status.PoolID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/kubernetes"
+	}
+	home := objects.In("default")
+	made := objects.RecordedAs(v1alpha1.MadeForNodes)
+	for _, tt := range []struct {
+		about string
+		pool  *v1alpha1.BackendPool
+		stays bool // another Service
+		want  string
+	}{
+		{"taken", objects.MadeOfNodes(home, made, inRG), false, "goes"},
+		{"another Service needs it", objects.MadeOfNodes(home, made, inRG), true, "stays"},
+		{"about to take it", objects.MadeOfNodes(home, made), false, "stays"},
+		{"on its way", objects.MadeOfNodes(home, made, inRG, objects.Deleting), false, "goes"},
+		{"somebody else's", objects.MadeOfNodes(home, objects.Named("mine"), inRG), false, "made"},
+		{"none, and another controller has made them members", nil, false, "made"},
+	} {
+		t.Run(tt.about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTown(t, 2)
+				w.interfaces = true
+				w.balance(services.Options{})
+				pool := lb.PoolID{LoadBalancer: w.ID("kubernetes"), Name: "kubernetes"}
+				w.emptying = []plan.Emptying{{Pool: pool, Interfaces: 2}}
+				if tt.pool != nil {
+					if err := w.kube.View.Add(tt.pool); err != nil {
+						t.Fatal(err)
+					}
+					w.kube.Own.Statuses.Adopt(tt.pool)
+				}
+				goes := func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) }
+				w.change(0, goes)
+				if !tt.stays {
+					w.change(1, goes)
+				}
+				w.passes(20 * time.Second)
+				is, got := w.kube.View.Pool("default", "nodes.kubernetes"), "none"
+				switch {
+				case is == nil:
+				case is.DeletionTimestamp != nil:
+					got = "goes"
+				case tt.pool == nil, tt.pool.Name != is.Name:
+					got = "made"
+				default:
+					got = "stays"
+				}
+				if got != tt.want || is != nil && tt.pool == nil && is.Spec.Membership != v1alpha1.MembershipNetworkInterface {
+					t.Errorf("the BackendPool of nodes: %s, want %s: %+v", got, tt.want, is)
+				}
+				if s := view.Get[corev1.Service](w.kube.View.Services, "shop/web-0"); len(w.removed) > 0 || s == nil || !view.HasFinalizer(s) || s.Annotations[view.PlaceAnnotation] != "kubernetes" {
+					t.Errorf("%v are gone, and of web-0 is left %+v", w.removed, s)
+				}
+				w.emptying = nil
+				w.passes(31 * time.Second)
+				if s := view.Get[corev1.Service](w.kube.View.Services, "shop/web-0"); len(w.removed) == 0 || s != nil && view.HasFinalizer(s) {
+					t.Errorf("when they have left %v are gone, and of web-0 is left %+v", w.removed, s)
+				}
+			})
+		})
+	}
+}

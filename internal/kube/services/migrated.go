@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// LoadBalancers are all that are the cluster's, there or not.
+func LoadBalancers(r *Reconciler) []lb.LoadBalancerID {
+	var all []lb.LoadBalancerID
+	for _, name := range r.balancers.Names() {
+		all = append(all, r.balancers.ID(name))
+	}
+	return all
+}
+
+// Migrated returns the Services that are served, each with the frontends that it wants and the addresses
+// that its status shows. One that nobody can serve as it is shows its addresses all the same.
+func Migrated(r *Reconciler) []migrate.Service {
+	var all []migrate.Service
+	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
+		if !r.view.Serving.Ours(s) {
+			continue
+		}
+		wants, _ := service.Desired(view.ServiceOf(s), r.options.Settings)
+		on := service.LoadBalancerName(r.balancers.Names()[0], wants.Internal)
+		if at := servicelb.Names(s.Annotations[view.PlaceAnnotation]); len(at) > 0 {
+			for _, ours := range r.balancers.Names() { // whoever may edit the Service may edit its record
+				if strings.EqualFold(ours, at[0]) {
+					on = ours
+				}
+			}
+		}
+		of := migrate.Service{Name: view.Key(s.Namespace, s.Name), Balancer: r.balancers.ID(on), Shown: view.Addresses(s),
+			Owner: service.Owner(string(s.UID)), Idle: s.DeletionTimestamp != nil || view.DryRun(s)}
+		for _, f := range wants.Frontends {
+			front := f.Frontend
+			if f.PublicIP != nil {
+				front.PublicIP = f.PublicIP.ID.String()
+			}
+			of.Frontends = append(of.Frontends, front)
+		}
+		all = append(all, of)
+	}
+	return all
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/once"
+)
+
+// Shared returns a status that was decoded, in as little memory as it takes: without room for more, and
+// with what it has in common with others where they have it.
+func Shared(s *v1alpha1.BackendPoolStatus) v1alpha1.BackendPoolStatus {
+	is := *s.DeepCopy()
+	for i := range is.Conditions {
+		c := &is.Conditions[i]
+		c.Type, c.Status, c.Reason, c.Message = once.Text(c.Type), once.Text(c.Status), once.Text(c.Reason), once.Text(c.Message)
+	}
+	for i, ip := range is.WrittenAddresses {
+		is.WrittenAddresses[i] = once.Text(ip)
+	}
+	return is
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/nic"
+	"weir.dev/weir/internal/nicupdate"
+)
+
+// Machines measures what becomes of machines that join pools of network interfaces. It implements
+// nicupdate.Meter.
+type Machines struct {
+	writes *prometheus.CounterVec
+	took   prometheus.Histogram
+}
+
+// NewMachines registers the series of machines.
+func NewMachines(reg prometheus.Registerer) *Machines {
+	m := &Machines{
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_machine_writes_total",
+			Help: "Requests that have machines join or leave pools of network interfaces, by what is written and by what came of it: written, overtaken (somebody else had written since the read) or failed.",
+		}, []string{"resource", "outcome"}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "weir_machine_to_pool_seconds",
+			Help:    "Time from when a machine was to join pools of network interfaces, or to leave them, until Azure showed it so.",
+			Buckets: []float64{1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600},
+		}),
+	}
+	reg.MustRegister(m.writes, m.took)
+	return m
+}
+
+// Wrote implements nicupdate.Meter.
+func (m *Machines) Wrote(kind nic.Kind, err error) {
+	outcome := "written"
+	switch {
+	case fault.From(err).Overtaken():
+		outcome = "overtaken"
+	case err != nil:
+		outcome = "failed"
+	}
+	m.writes.WithLabelValues(string(kind), outcome).Inc()
+}
+
+// Moved implements nicupdate.Meter.
+func (m *Machines) Moved(took time.Duration) { m.took.Observe(took.Seconds()) }
+
+// RegisterMachines registers the gauge of machines that are not where they belong, which asks when somebody
+// looks.
+func RegisterMachines(reg prometheus.Registerer, counts func() nicupdate.Counts) {
+	reg.MustRegister(countGauge{func() map[string]int {
+		c := counts()
+		return map[string]int{"working": c.Working, "waiting": c.Waiting, "failed": c.Failed}
+	}, prometheus.NewDesc("weir_machines",
+		"Machines that are to join pools of network interfaces, or to leave them, by what becomes of them: working (written, or in turn for it), waiting (Azure is at work on it, or asked for patience) or failed.", []string{"state"}, nil)})
+}

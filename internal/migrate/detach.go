@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// ours are the pools that machines have to leave: those of the load balancers that are Basic.
+func (s Seen) ours() nic.Ours {
+	var pools []lb.PoolID
+	for _, b := range s.basic() {
+		for _, p := range b.Pools {
+			pools = append(pools, lb.PoolID{LoadBalancer: b.ID, Name: p.ID.Name})
+		}
+	}
+	return nic.NewOurs(nil, pools)
+}
+
+// detach adds what it takes to have all machines leave. A scale set says it in its model first: else the
+// next instance would come back.
+func (s *Steps) detach(j Journal, seen Seen) {
+	for _, b := range seen.basic() {
+		s.safe(b, j, seen) // else all would have left for a load balancer that cannot go
+	}
+	if len(s.Stops) > 0 {
+		return
+	}
+	ours := seen.ours()
+	for _, shown := range seen.Interfaces {
+		next, changed := without(shown, ours)
+		switch {
+		case !changed || shown.Provisioning == lb.Deleting:
+		case shown.Provisioning != "" && shown.Provisioning != lb.Succeeded && shown.Provisioning != lb.Failed:
+			s.wait("network interface " + shown.ID.Name + " is " + string(shown.Provisioning))
+		default:
+			s.Interfaces = append(s.Interfaces, next)
+		}
+	}
+	for _, set := range seen.ScaleSets {
+		steps := nic.ScaleSet(set.ScaleSet, set.Instances, nic.Desire(nil, nil), ours, set.Known)
+		if steps.Done() {
+			continue
+		}
+		s.ScaleSets = append(s.ScaleSets, SetSteps{ID: set.ID, Steps: steps})
+		for _, w := range steps.Waits {
+			s.wait(w.Why)
+		}
+	}
+	if len(s.Interfaces)+len(s.ScaleSets)+len(s.Waits) > 0 {
+		return
+	}
+	for _, b := range seen.basic() {
+		for _, p := range b.Pools {
+			for _, a := range p.Addresses {
+				if a.Interface != "" {
+					s.wait("pool " + p.ID.Name + " of load balancer " + b.ID.Name + " still has " + a.Interface)
+				}
+			}
+		}
+	}
+}
+
+// without returns an interface that is in none of these pools, and whether that changes it. All its
+// addresses leave, for the load balancer goes.
+func without(i lb.NetworkInterface, ours nic.Ours) (next lb.NetworkInterface, changed bool) {
+	i.IPConfigurations = slices.Clone(i.IPConfigurations)
+	for at := range i.IPConfigurations {
+		c := &i.IPConfigurations[at]
+		left := slices.DeleteFunc(slices.Clone(c.Pools), ours.Holds)
+		changed = changed || len(left) != len(c.Pools)
+		c.Pools = left
+	}
+	return i, changed
+}

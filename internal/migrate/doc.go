@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migrate decides how the load balancers of a cluster become Standard ones, and every address
+// stays. It is pure: what was written down, and what Azure shows, go in as values; what has to be
+// written next comes out. Each step is found from what is there alone, so that whoever is stopped goes
+// on where Azure is.
+//
+//	journal.go    every address that has to be there in the end
+//	stock.go      what Azure shows, and what Services show → the journal
+//	preflight.go  what keeps a migration from starting, by name
+//	next.go       the journal, and what Azure shows → what is written next
+//	refuse.go     what Azure refuses for good → which addresses are lost
+//	detach.go     which machines have to leave, and how
+//	rehearse.go   all that would be written, one step after the other
+//	cutoff.go     how long Services are not reached meanwhile
+//	verify.go     which addresses are not where the journal has them
+package migrate

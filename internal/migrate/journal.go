@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Journal is what a migration has to bring to its end. It is written down before anything is changed, and
+// nothing is ever taken out of it.
+type Journal struct {
+	Balancers []Balancer `json:"loadBalancers"`
+	// Apart is true once a machine has left, or anything after that: then there is no way back.
+	Apart bool `json:"apart,omitempty"`
+	// Done is true once each address was seen where it belongs.
+	Done bool `json:"done,omitempty"`
+}
+
+// Balancer is a load balancer that is to be Standard.
+type Balancer struct {
+	ID        lb.LoadBalancerID `json:"id"`
+	Location  string            `json:"location"`
+	Tags      map[string]string `json:"tags,omitempty"`
+	Addresses []Address         `json:"addresses"`
+	// OneByOne is true if Azure has refused one of several addresses, and has not said which.
+	OneByOne bool `json:"oneByOne,omitempty"`
+}
+
+// Address is an address, and the frontend that has it.
+type Address struct {
+	Frontend string    `json:"frontend"`
+	Family   lb.Family `json:"family"`
+	// IP is zero for a public IP that has none yet: then there is none to keep.
+	IP netip.Addr `json:"ip"`
+	// PublicIP is an ARM id, and Subnet that of a private address; one of both is empty.
+	PublicIP string `json:"publicIP,omitempty"`
+	Subnet   string `json:"subnet,omitempty"`
+	// Told is true if a Service's status alone says so: the load balancer was gone before.
+	Told bool `json:"told,omitempty"`
+	// GivenUp is true if Azure refuses it to the frontend: somebody else has it, or it is of no subnet of ours.
+	// Then it is lost, and holds up no other.
+	GivenUp bool `json:"givenUp,omitempty"`
+}
+
+// ErrUnreadable is that of a journal that nobody can read.
+var ErrUnreadable = errors.New("the journal of the migration cannot be read")
+
+// Parse reads what Format has written. Empty text is an empty journal.
+func Parse(text string) (Journal, error) {
+	var j Journal
+	if text == "" {
+		return j, nil
+	}
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return Journal{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	for _, b := range j.Balancers {
+		if err := b.ID.Validate(); err != nil { // it becomes part of requests
+			return Journal{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
+		for _, a := range b.Addresses {
+			if err := a.validate(); err != nil {
+				return Journal{}, fmt.Errorf("%w: frontend %q: %w", ErrUnreadable, a.Frontend, err)
+			}
+		}
+	}
+	return j, nil
+}
+
+func (a Address) validate() error {
+	switch {
+	case a.Frontend == "" || !a.IP.IsValid() && a.PublicIP == "":
+		return errors.New("it has no name, or no address")
+	case (a.PublicIP == "") == (a.Subnet == ""):
+		return errors.New("it has a public IP and a subnet, or neither")
+	case a.PublicIP == "":
+		return nil
+	}
+	_, err := lb.ParseResourceID(a.PublicIP, lb.TypePublicIP)
+	return err
+}
+
+// Format returns a journal as it is kept.
+func Format(j Journal) string {
+	text, err := json.Marshal(j)
+	if err != nil {
+		panic(err) // values of plain types
+	}
+	return string(text)
+}
+
+// String is for people.
+func (a Address) String() string {
+	if a.PublicIP != "" {
+		return fmt.Sprintf("%s (public IP %s, frontend %s)", a.IP, a.PublicIP[strings.LastIndexByte(a.PublicIP, '/')+1:], a.Frontend)
+	}
+	return fmt.Sprintf("%s (private, frontend %s)", a.IP, a.Frontend)
+}
+
+// publicIPs are the public IPs of the journal, in lower case.
+func (j Journal) publicIPs() map[string]bool {
+	all := map[string]bool{}
+	for _, b := range j.Balancers {
+		for _, a := range b.Addresses {
+			if a.PublicIP != "" {
+				all[strings.ToLower(a.PublicIP)] = true
+			}
+		}
+	}
+	return all
+}
+
+// clone returns a journal that can be changed.
+func (j Journal) clone() Journal {
+	j.Balancers = slices.Clone(j.Balancers)
+	for at := range j.Balancers {
+		j.Balancers[at].Addresses = slices.Clone(j.Balancers[at].Addresses)
+	}
+	return j
+}
+
+// Open reports whether a migration was begun and has not come to its end.
+func (j Journal) Open() bool { return len(j.Balancers) > 0 && !j.Done }
+
+// Gone reports whether a load balancer that was Basic is so no more: whoever asks first gets its private
+// addresses.
+func (j Journal) Gone(seen Seen) bool {
+	return j.Open() && slices.ContainsFunc(j.Balancers, func(b Balancer) bool {
+		has, exists := seen.balancer(b.ID)
+		told := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.Told })
+		return !told && (!exists || has.SKU != lb.Basic)
+	})
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// Phase is what a migration is about to do.
+type Phase string
+
+// The phases, in their order.
+const (
+	// Static: a public IP that is Dynamic would be lost as soon as it is free.
+	Static  Phase = "Static"
+	Detach  Phase = "Detach"
+	Delete  Phase = "Delete"
+	Upgrade Phase = "Upgrade"
+	Make    Phase = "Make"
+	Verify  Phase = "Verify"
+	Done    Phase = "Done"
+)
+
+// Phases are all, in their order.
+func Phases() []Phase { return []Phase{Static, Detach, Delete, Upgrade, Make, Verify, Done} }
+
+// Steps are what has to be written next. All of it may be written side by side, but for what concerns one
+// scale set. When it is written Azure is read again.
+type Steps struct {
+	Phase      Phase
+	PublicIPs  []lb.PublicIP
+	Interfaces []lb.NetworkInterface
+	ScaleSets  []SetSteps
+	// Delete and Put are load balancers: as they were read, and as they shall become.
+	Delete, Put []lb.LoadBalancer
+	// Waits say why what is missing is not written yet.
+	Waits []string
+	// Stops say what a person has to put right before anything more is written.
+	Stops []string
+}
+
+// SetSteps are those of a scale set.
+type SetSteps struct {
+	ID lb.ResourceID
+	nic.Steps
+}
+
+func (s *Steps) wait(why string) { s.Waits = append(s.Waits, why) }
+func (s *Steps) stop(why string) { s.Stops = append(s.Stops, why) }
+
+// idle reports whether nothing is to be done in this phase.
+func (s *Steps) idle() bool {
+	return len(s.PublicIPs)+len(s.Interfaces)+len(s.ScaleSets)+len(s.Delete)+len(s.Put)+len(s.Waits)+len(s.Stops) == 0
+}
+
+// Next returns what comes next for a journal that Stock has returned. A phase begins when there is nothing
+// left to do in those before it, also where somebody else has gone ahead by hand.
+func Next(j Journal, seen Seen) Steps {
+	for _, phase := range []struct {
+		of   Phase
+		adds func(*Steps, Journal, Seen)
+	}{
+		{Static, (*Steps).static},
+		{Detach, (*Steps).detach},
+		{Delete, (*Steps).remove},
+		{Upgrade, (*Steps).upgrade},
+		{Make, (*Steps).put},
+		{Verify, (*Steps).verify},
+	} {
+		s := Steps{Phase: phase.of}
+		if phase.adds(&s, j, seen); !s.idle() {
+			return s
+		}
+	}
+	return Steps{Phase: Done}
+}
+
+// eachPublicIP calls f with each public IP of the journal that is there and that Azure is not at work on.
+func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
+	for _, id := range slices.Sorted(maps.Keys(j.publicIPs())) {
+		ip, found := seen.publicIP(id)
+		switch {
+		case !found: // Verify says so
+		case ip.Provisioning == lb.Updating:
+			s.wait("public IP " + ip.ID.Name + " is Updating")
+		default:
+			f(ip)
+		}
+	}
+}
+
+// static has the public IPs keep their addresses when they are free. One whose last write failed is
+// written again: what it shows may not be in force.
+func (s *Steps) static(j Journal, seen Seen) {
+	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
+		if !ip.Static || ip.Provisioning == lb.Failed {
+			ip.Static = true
+			s.PublicIPs = append(s.PublicIPs, ip)
+		}
+	})
+}
+
+// remove deletes the load balancers that are Basic, if nothing that they have goes with them.
+func (s *Steps) remove(j Journal, seen Seen) {
+	for _, b := range seen.basic() {
+		if b.Provisioning == lb.Updating {
+			s.wait("load balancer " + b.ID.Name + " is Updating")
+			continue
+		}
+		if s.safe(b, j, seen) {
+			s.Delete = append(s.Delete, b)
+		}
+	}
+}
+
+// safe reports whether nothing is lost with a load balancer, and stops for what would be.
+func (s *Steps) safe(b lb.LoadBalancer, j Journal, seen Seen) bool {
+	before := len(s.Stops)
+	for _, f := range b.Frontends {
+		if why := j.loses(b.ID, f, seen); why != "" {
+			s.stop(fmt.Sprintf("frontend %s of load balancer %s %s", f.Name, b.ID.Name, why))
+		}
+	}
+	return len(s.Stops) == before
+}
+
+// loses says what would be lost with a frontend; empty if nothing is.
+func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
+	if f.PublicIP == "" {
+		for _, b := range j.Balancers {
+			if b.ID.Key() == on.Key() && b.names(f) {
+				return ""
+			}
+		}
+		return "has an address that is not on record"
+	}
+	switch ip, found := seen.publicIP(f.PublicIP); {
+	case !found:
+		return "has a public IP that cannot be read: " + f.PublicIP
+	case !j.publicIPs()[strings.ToLower(f.PublicIP)]:
+		return "has a public IP that is not on record: " + ip.ID.Name
+	case !ip.Static:
+		return "has a Dynamic public IP: " + ip.ID.Name
+	}
+	return ""
+}
+
+// names reports whether a private frontend is on record with the address that it has.
+func (b Balancer) names(f lb.Frontend) bool {
+	return slices.ContainsFunc(b.Addresses, func(a Address) bool {
+		return strings.EqualFold(a.Frontend, f.Name) && a.IP == f.PrivateIP
+	})
+}
+
+// upgrade has the public IPs be Standard, which Azure takes while they are free and Static. One that somebody
+// else has taken meanwhile is theirs: Verify says so. Who has private frontends alone does not wait for that.
+func (s *Steps) upgrade(j Journal, seen Seen) {
+	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
+		switch on := j.goneWith(ip, seen); {
+		case on != "":
+			s.wait("public IP " + ip.ID.Name + " is still shown with load balancer " + on + ", which is gone")
+		case ip.SKU == lb.Basic && ip.UsedBy == "":
+			ip.SKU = lb.Standard
+			s.PublicIPs = append(s.PublicIPs, ip)
+		}
+	})
+	if !s.idle() { // else Make is next
+		s.putSome(j, seen, func(b Balancer) bool {
+			return !slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.PublicIP != "" })
+		})
+	}
+}
+
+// goneWith is the name of the load balancer of the journal that a public IP is shown with, and that is gone;
+// empty if there is none. What one resource shows of another comes late.
+func (j Journal) goneWith(ip lb.PublicIP, seen Seen) string {
+	for _, b := range j.Balancers {
+		_, exists := seen.balancer(b.ID)
+		if !exists && strings.HasPrefix(strings.ToLower(ip.UsedBy), strings.ToLower(b.ID.String())+"/") {
+			return b.ID.Name
+		}
+	}
+	return ""
+}
+
+// put has Standard load balancers with the frontends of the journal, so that nobody else can get what
+// they stand for. Rules and pools follow from Services.
+func (s *Steps) put(j Journal, seen Seen) {
+	s.putSome(j, seen, func(Balancer) bool { return true })
+}
+
+func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
+	for _, b := range j.Balancers {
+		if !of(b) {
+			continue
+		}
+		next, exists := seen.balancer(b.ID)
+		if !exists {
+			next = lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard, Tags: maps.Clone(b.Tags)}
+		}
+		if next.Provisioning == lb.Updating {
+			s.wait("load balancer " + b.ID.Name + " is Updating")
+			continue
+		}
+		add := b.missing(next, seen)
+		if len(add) == 0 && next.Provisioning != lb.Failed {
+			continue
+		}
+		next.Frontends = append(slices.Clone(next.Frontends), add...)
+		s.Put = append(s.Put, next)
+	}
+}
+
+// missing are the frontends of the journal that a load balancer lacks. One of a public IP that is gone, or
+// that somebody else has, is not among them, nor one whose name is taken.
+func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
+	var add []lb.Frontend
+	for _, a := range b.Addresses {
+		if a.GivenUp || slices.ContainsFunc(has.Frontends, func(f lb.Frontend) bool {
+			return strings.EqualFold(f.Name, a.Frontend) || a.PublicIP != "" && strings.EqualFold(f.PublicIP, a.PublicIP) ||
+				a.PublicIP == "" && f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
+		}) {
+			continue
+		}
+		f := lb.Frontend{Name: a.Frontend, Family: a.Family, PublicIP: a.PublicIP}
+		if a.PublicIP == "" {
+			f.Subnet, f.PrivateIP, f.Static = a.Subnet, a.IP, true
+			add = append(add, f)
+		} else if ip, found := seen.publicIP(a.PublicIP); found && ip.UsedBy == "" && ip.SKU == lb.Standard {
+			add = append(add, f)
+		}
+	}
+	if b.OneByOne && len(add) > 1 {
+		return add[:1]
+	}
+	return add
+}

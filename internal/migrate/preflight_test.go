@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+var (
+	front = lb.Frontend{Name: "a1", PublicIP: resourceID(lb.TypePublicIP, "ip").String()}
+	pool  = lb.Pool{ID: lb.PoolID{Name: "kubernetes"}, NIC: true, Addresses: []lb.Address{{Interface: "x"}}}
+)
+
+// small is a load balancer with one Service, and one machine behind it.
+func small() (migrate.Seen, []migrate.Service) {
+	inPool := lb.InterfaceConfiguration{Name: "nic", IPConfigurations: []lb.IPConfiguration{
+		{Name: "ip", Family: lb.IPv4, Primary: true, Pools: []string{balancerID("kubernetes").String() + "/backendAddressPools/kubernetes"}},
+	}}
+	return migrate.Seen{
+			Balancers: []lb.LoadBalancer{{
+				ID: balancerID("kubernetes"), Etag: "1", SKU: lb.Basic, Frontends: []lb.Frontend{front}, Pools: []lb.Pool{pool},
+				Rules: []lb.Rule{{Name: "a1-TCP-80", Frontend: "a1"}}, Pinned: map[string]bool{},
+			}},
+			PublicIPs: []lb.PublicIP{{
+				ID: resourceID(lb.TypePublicIP, "ip"), Etag: "1", Address: netip.MustParseAddr("198.18.0.1"), SKU: lb.Basic, Family: lb.IPv4,
+				UsedBy: balancerID("kubernetes").String() + "/frontendIPConfigurations/a1",
+			}},
+			Interfaces: []lb.NetworkInterface{{ID: resourceID(lb.TypeNetworkInterface, "n1"), Etag: "1", InterfaceConfiguration: inPool}},
+			ScaleSets:  []migrate.ScaleSet{{ScaleSet: lb.ScaleSet{ID: resourceID(lb.TypeScaleSet, "blue"), Etag: "1", Uniform: true, Interfaces: []lb.InterfaceConfiguration{inPool}}}},
+		}, []migrate.Service{{
+			Name: "ns/web", Owner: "a1", Balancer: balancerID("kubernetes"), Shown: []netip.Addr{netip.MustParseAddr("198.18.0.1")},
+			Frontends: []lb.Frontend{{Name: "a1", Family: lb.IPv4, PublicIP: front.PublicIP}},
+		}}
+}
+
+func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
+	other := balancerID("other")
+	for _, tt := range []struct {
+		about   string
+		changed func(*migrate.Seen, *migrate.Service, *migrate.Terms)
+		reason  string // of a finding besides that of the way out; empty for none
+		stops   bool
+		says    string
+	}{
+		{"nothing", func(*migrate.Seen, *migrate.Service, *migrate.Terms) {}, "", false, ""},
+		{"somebody's rule", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Rules[0].Name = "ssh" }, migrate.ForeignRule, true, "rule ssh"},
+		{"somebody's frontend", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Frontends[0].Name = "vip" }, migrate.ForeignFrontend, true, "frontend vip"},
+		{"a NAT rule", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Pinned["a1"] = true }, migrate.NATRule, true, "frontend a1"},
+		{"a NAT rule of a pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+			s.Balancers[0].Pinned["kubernetes"] = true
+		}, migrate.NATRule, true, "pool kubernetes"},
+		{"somebody's pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) { s.Balancers[0].Pools[0].ID.Name = "vms" }, migrate.ForeignRule, true, "pool vms"},
+		{"a public IP that cannot be read", func(s *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { s.PublicIPs, w.Frontends = nil, nil }, migrate.UnreadPublicIP, true, "frontend a1"},
+		{"a public IP that somebody brought", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) {
+			t.Made = func(lb.PublicIP) bool { return false }
+		}, migrate.BroughtPublicIP, true, "public IP ip"},
+		{"the same, and it may be changed", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) {
+			t.Made, t.Brought = func(lb.PublicIP) bool { return false }, true
+		}, "", false, ""},
+		{"a machine behind another Basic load balancer", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+			s.Others = []lb.LoadBalancer{{ID: other, SKU: lb.Basic}}
+			s.Interfaces[0].IPConfigurations[0].Pools = append(s.Interfaces[0].IPConfigurations[0].Pools, other.String()+"/backendAddressPools/p")
+		}, migrate.OtherLoadBalancer, true, "network interface n1"},
+		{"a machine with a Basic public IP", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+			s.PublicIPs = append(s.PublicIPs, lb.PublicIP{ID: resourceID(lb.TypePublicIP, "own"), SKU: lb.Basic, UsedBy: resourceID(lb.TypeNetworkInterface, "N1").String() + "/ipConfigurations/ip"})
+		}, migrate.NodePublicIP, true, "public IP own of network interface N1"},
+		{"a scale set with another address in the pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+			ips := s.ScaleSets[0].Interfaces[0].IPConfigurations
+			second := ips[0]
+			second.Name, second.Primary = "pods", false
+			s.ScaleSets[0].Interfaces = []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: append(ips[:1:1], second)}}
+		}, migrate.SecondaryAddress, true, "IP configuration pods"},
+		{"an instance with another address in the pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+			ips := s.ScaleSets[0].Interfaces[0].IPConfigurations
+			first, second := ips[0], ips[0]
+			second.Name, second.Primary, first.Pools = "pods", false, nil
+			s.ScaleSets[0].Instances = []lb.Instance{{ID: "7", Interfaces: []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: []lb.IPConfiguration{first, second}}}}}
+		}, migrate.SecondaryAddress, true, "IP configuration pods of instance 7 of scale set"},
+		{"a rule that is named after another controller's Service", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
+			s.Balancers[0].Rules[0].Name = "a2222222222222222222222222222222-TCP-80"
+		}, migrate.ForeignRule, true, "rule a2222222222222222222222222222222-TCP-80"},
+		{"a frontend of a Service that is gone, which another shares", func(s *migrate.Seen, w *migrate.Service, _ *migrate.Terms) {
+			s.Balancers[0].Frontends[0].Name, s.Balancers[0].Rules[0].Frontend, w.Frontends[0].Name = "a9", "A9", "a9"
+		}, "", false, ""},
+		{"a Service that is going", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { w.Shown, w.Idle = nil, true }, "", false, ""},
+		{"no security group", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) { t.Guarded = false }, migrate.NoSecurityGroup, false, "securityGroupName"},
+		{"a Service without an address", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { w.Shown = nil }, migrate.WithoutAddress, false, "ns/web"},
+		{"a Service whose address is gone", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) {
+			w.Shown = []netip.Addr{netip.MustParseAddr("198.18.9.9")}
+		}, migrate.LostAddress, false, "198.18.9.9"},
+	} {
+		seen, services := small()
+		terms := terms()
+		tt.changed(&seen, &services[0], &terms)
+		found, way := "", false
+		for _, f := range migrate.Preflight(migrate.Stock(migrate.Journal{}, seen, services, "eastus"), seen, services, terms) {
+			if f.Reason == migrate.NoWayOut {
+				way = true
+				continue
+			}
+			found += f.Reason + " "
+			if f.Reason != tt.reason || f.Stops != tt.stops || !strings.Contains(f.What, tt.says) {
+				t.Errorf("%s: %s, stops %t: %s", tt.about, f.Reason, f.Stops, f.What)
+			}
+		}
+		if !way || (found == "") != (tt.reason == "") {
+			t.Errorf("%s: found %q, and the way out %t", tt.about, found, way)
+		}
+	}
+}
+
+// What appeared after the stock was taken is not deleted with the load balancer, nor what is Dynamic and
+// out of reach.
+func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
+	for _, tt := range []struct {
+		about   string
+		changed func(*migrate.Seen)
+		says    string
+	}{
+		{"another public IP", func(s *migrate.Seen) {
+			ip := s.PublicIPs[0]
+			ip.ID.Name = "late"
+			s.PublicIPs = append(s.PublicIPs, ip)
+			s.Balancers[0].Frontends = append(s.Balancers[0].Frontends, lb.Frontend{Name: "a2", PublicIP: ip.ID.String()})
+		}, "a public IP that is not on record: late"},
+		{"a private address", func(s *migrate.Seen) {
+			s.Balancers[0].Frontends = append(s.Balancers[0].Frontends, lb.Frontend{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")})
+		}, "an address that is not on record"},
+		{"a public IP that nobody can read any more", func(s *migrate.Seen) { s.PublicIPs = nil }, "cannot be read"},
+	} {
+		seen, services := small()
+		seen.PublicIPs[0].Static = true // and machines are behind it, who would have left for nothing
+		j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+		tt.changed(&seen)
+		steps := migrate.Next(j, seen)
+		if steps.Phase != migrate.Detach || len(steps.Interfaces)+len(steps.ScaleSets) > 0 || len(steps.Delete) > 0 || len(steps.Stops) != 1 || !strings.Contains(steps.Stops[0], tt.says) {
+			t.Errorf("%s: %s deletes %d, and stops %q", tt.about, steps.Phase, len(steps.Delete), steps.Stops)
+		}
+	}
+}
+
+// Whoever is at work is waited for.
+func TestWhatIsWaitedFor(t *testing.T) {
+	for says, changed := range map[string]func(*migrate.Seen){
+		"public IP ip is Updating":             func(s *migrate.Seen) { s.PublicIPs[0].Provisioning = lb.Updating },
+		"network interface n1 is Updating":     func(s *migrate.Seen) { s.Interfaces[0].Provisioning = lb.Updating },
+		"pool kubernetes of load balancer":     func(s *migrate.Seen) { s.Interfaces, s.ScaleSets = nil, nil },
+		"load balancer kubernetes is Updating": func(s *migrate.Seen) { s.Balancers[0].Provisioning, s.Balancers[0].Pools = lb.Updating, nil },
+		"scale set blue is Updating":           func(s *migrate.Seen) { s.ScaleSets[0].Provisioning = lb.Updating },
+		"instance 0 of scale set blue is Creating": func(s *migrate.Seen) {
+			set := &s.ScaleSets[0]
+			set.Instances = []lb.Instance{{ScaleSet: set.ID, ID: "0", Provisioning: "Creating", Interfaces: set.Interfaces}}
+			set.Interfaces = []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true}}}}
+		},
+	} {
+		seen, services := small()
+		seen.PublicIPs[0].Static = true
+		changed(&seen)
+		steps := migrate.Next(migrate.Stock(migrate.Journal{}, seen, services, "eastus"), seen)
+		if len(steps.Waits) != 1 || !strings.HasPrefix(steps.Waits[0], says) || len(steps.Delete) > 0 {
+			t.Errorf("%s: it waits for %q", says, steps.Waits)
+		}
+	}
+}
+
+// What a person has done to an address is said, and brings nothing else to a halt before.
+func TestWhatIsNotInItsPlace(t *testing.T) {
+	for says, changed := range map[string]func(*migrate.Seen){
+		"the public IP is gone":                        func(s *migrate.Seen) { s.PublicIPs = nil },
+		"the public IP has the address 198.18.0.2 now": func(s *migrate.Seen) { s.PublicIPs[0].Address = netip.MustParseAddr("198.18.0.2") },
+		"the public IP is in use by /somebody":         func(s *migrate.Seen) { s.PublicIPs[0].UsedBy, s.Balancers[0].Frontends = "/somebody", nil },
+		"no frontend of the load balancer has it":      func(s *migrate.Seen) { s.Balancers[1].Frontends[0].PrivateIP = netip.MustParseAddr("10.0.0.5") },
+		"nothing has the public IP":                    func(s *migrate.Seen) { s.PublicIPs[0].UsedBy = "" },
+		"":                                             func(*migrate.Seen) {},
+	} {
+		seen, services := small()
+		seen.Balancers = append(seen.Balancers, lb.LoadBalancer{ID: balancerID("kubernetes-internal"), SKU: lb.Basic, Frontends: []lb.Frontend{{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")}}})
+		j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+		seen.Interfaces, seen.ScaleSets = nil, nil
+		seen.PublicIPs[0].Static, seen.PublicIPs[0].SKU = true, lb.Standard
+		seen.Balancers[0].SKU, seen.Balancers[1].SKU = lb.Standard, lb.Standard
+		changed(&seen)
+		steps := migrate.Next(j, seen)
+		if says == "" && steps.Phase == migrate.Done {
+			continue
+		}
+		if steps.Phase != migrate.Verify || len(steps.Stops) != 1 || !strings.HasSuffix(steps.Stops[0], ": "+says) {
+			t.Errorf("%s: %s stops %q", says, steps.Phase, steps.Stops)
+		}
+	}
+}
+
+// What a public IP shows comes late: while it is shown with a load balancer that is gone it is waited for. Who has
+// private frontends alone does not wait with it, since others may take those.
+func TestTheTimeBetweenTwoLoadBalancers(t *testing.T) {
+	seen, services := small()
+	seen.PublicIPs[0].Static = true
+	seen.Balancers = append(seen.Balancers, lb.LoadBalancer{ID: balancerID("kubernetes-internal"), SKU: lb.Basic, Frontends: []lb.Frontend{{Name: "a2", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.4")}}})
+	j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+	seen.Balancers, seen.Interfaces, seen.ScaleSets = nil, nil, nil
+	steps := migrate.Next(j, seen)
+	if steps.Phase != migrate.Upgrade || len(steps.Waits) != 1 || !strings.HasPrefix(steps.Waits[0], "public IP ip is still shown with load balancer kubernetes") ||
+		len(steps.Put) != 1 || steps.Put[0].ID.Name != "kubernetes-internal" || len(steps.PublicIPs) > 0 {
+		t.Errorf("%s waits for %q, and makes %+v", steps.Phase, steps.Waits, steps.Put)
+	}
+	seen.PublicIPs[0].UsedBy = ""
+	if steps = migrate.Next(j, seen); steps.Phase != migrate.Upgrade || len(steps.Waits) > 0 || len(steps.PublicIPs) != 1 || len(steps.Put) != 1 {
+		t.Errorf("%s waits for %q, and upgrades %d", steps.Phase, steps.Waits, len(steps.PublicIPs))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	seen, services := small()
+	f.Add(migrate.Format(migrate.Stock(migrate.Journal{}, seen, services, "eastus")))
+	f.Add(`{"loadBalancers":[{"id":{"SubscriptionID":"..","ResourceGroup":"g","Name":"../x"}}]}`)
+	f.Add("{")
+	f.Fuzz(func(t *testing.T, text string) {
+		j, err := migrate.Parse(text)
+		if err != nil {
+			return
+		}
+		for _, b := range j.Balancers {
+			if b.ID.Validate() != nil {
+				t.Errorf("%q names %s", text, b.ID)
+			}
+		}
+		if again, err := migrate.Parse(migrate.Format(j)); err != nil || migrate.Format(again) != migrate.Format(j) {
+			t.Errorf("%q does not survive: %v", text, err)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// Seen is what Azure shows.
+type Seen struct {
+	// Balancers are those of the cluster, as far as there are any, and Others are the rest of their
+	// resource group.
+	Balancers, Others []lb.LoadBalancer
+	// PublicIPs are those that frontends of the cluster name, and those of the resource groups of its
+	// Services.
+	PublicIPs []lb.PublicIP
+	// Interfaces are those of the machines behind the load balancers.
+	Interfaces []lb.NetworkInterface
+	ScaleSets  []ScaleSet
+}
+
+// ScaleSet is a uniform scale set with its instances.
+type ScaleSet struct {
+	lb.ScaleSet
+	Instances []lb.Instance
+	Known     nic.Known
+}
+
+// Service is what the status of a Service shows, and where it would be made.
+type Service struct {
+	// Name is its namespace and name, with a slash, and Owner is how the names of its rules begin.
+	Name, Owner string
+	Balancer    lb.LoadBalancerID
+	// Idle is true if nothing is made for it: it is going, or is a dry run. What is there of it stays.
+	Idle bool
+	// Frontends are those that it wants, each with its public IP, or with its subnet.
+	Frontends []lb.Frontend
+	Shown     []netip.Addr
+}
+
+// Stock returns the journal with all that it has to keep: each frontend of a load balancer that is Basic,
+// and of the Services whose load balancer is gone, or whose public IP is Basic and free, what their status
+// shows. What a Basic load balancer shows replaces what is on record of the frontend, for an earlier try may
+// have left that; once it is gone the record stays as it is. With nothing to migrate it returns what it was
+// given.
+func Stock(j Journal, seen Seen, services []Service, location string) Journal {
+	if j.Done {
+		j = Journal{} // that one has come to its end
+	}
+	j = j.clone()
+	for _, b := range seen.Balancers {
+		if b.SKU != lb.Basic {
+			continue
+		}
+		at := j.of(Balancer{ID: b.ID, Location: b.Location, Tags: maps.Clone(b.Tags)})
+		for _, f := range b.Frontends {
+			if a, ok := addressOf(f, seen); ok {
+				at.set(a)
+			}
+		}
+	}
+	for _, s := range services {
+		if s.Idle {
+			continue
+		}
+		for _, f := range s.Frontends {
+			if a, ok := toldOf(f, s, seen); ok {
+				j.of(Balancer{ID: s.Balancer, Location: location}).add(a)
+			}
+		}
+	}
+	return j
+}
+
+// of returns the load balancer of the journal, which is added if it is not there yet.
+func (j *Journal) of(b Balancer) *Balancer {
+	at := slices.IndexFunc(j.Balancers, func(has Balancer) bool { return has.ID.Key() == b.ID.Key() })
+	if at < 0 {
+		at = len(j.Balancers)
+		j.Balancers = append(j.Balancers, b)
+	}
+	return &j.Balancers[at]
+}
+
+// add adds the address of a frontend, unless there is one, or another frontend has its public IP.
+func (b *Balancer) add(a Address) {
+	for _, has := range b.Addresses {
+		if strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) {
+			return
+		}
+	}
+	b.Addresses = append(b.Addresses, a)
+}
+
+// set has the address of a frontend be this one, whatever was on record of the frontend or of the address.
+func (b *Balancer) set(a Address) {
+	same := func(has Address) bool {
+		return strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) ||
+			a.PublicIP == "" && has.IP == a.IP && strings.EqualFold(has.Subnet, a.Subnet)
+	}
+	at := slices.IndexFunc(b.Addresses, same)
+	if at < 0 {
+		b.Addresses = append(b.Addresses, a)
+		return
+	}
+	if was := b.Addresses[at]; !a.IP.IsValid() && strings.EqualFold(was.PublicIP, a.PublicIP) {
+		a.IP = was.IP // Azure does not show it now
+	}
+	later := slices.DeleteFunc(slices.Clone(b.Addresses[at+1:]), same)
+	b.Addresses = append(append(b.Addresses[:at], a), later...)
+}
+
+// addressOf is what a frontend stands for; false if nothing shows that.
+func addressOf(f lb.Frontend, seen Seen) (Address, bool) {
+	a := Address{Frontend: f.Name, Family: f.Family, IP: f.PrivateIP, Subnet: f.Subnet}
+	if f.PublicIP != "" {
+		ip, found := seen.publicIP(f.PublicIP)
+		a = Address{Frontend: f.Name, Family: ip.Family, IP: ip.Address, PublicIP: f.PublicIP}
+		return a, found
+	}
+	return a, f.Subnet != "" && f.PrivateIP.IsValid()
+}
+
+// toldOf is the address that a Service's status shows of a frontend that no load balancer has; false if
+// there is none to save.
+func toldOf(f lb.Frontend, s Service, seen Seen) (Address, bool) {
+	at := slices.IndexFunc(s.Shown, f.Family.Of)
+	if at < 0 {
+		return Address{}, false
+	}
+	a := Address{Frontend: f.Name, Family: f.Family, IP: s.Shown[at], PublicIP: f.PublicIP, Subnet: f.Subnet, Told: true}
+	if f.PublicIP != "" {
+		ip, found := seen.publicIP(f.PublicIP)
+		return a, found && ip.SKU == lb.Basic && ip.UsedBy == "" && ip.Address == a.IP
+	}
+	_, exists := seen.balancer(s.Balancer)
+	public := slices.ContainsFunc(seen.PublicIPs, func(ip lb.PublicIP) bool { return ip.Address == a.IP }) // the Service was not internal before
+	return a, f.Subnet != "" && !exists && !public && !seen.has(f, a.IP) && (!f.Static || f.PrivateIP == a.IP)
+}
+
+// Misses reports whether a Service shows an address whose frontend no load balancer of the cluster has.
+func (s Seen) Misses(of Service) bool {
+	return slices.ContainsFunc(of.Frontends, func(f lb.Frontend) bool {
+		at := slices.IndexFunc(of.Shown, f.Family.Of)
+		return at >= 0 && !s.has(f, of.Shown[at])
+	})
+}
+
+// has reports whether any load balancer of the cluster has a frontend, or its private address.
+func (s Seen) has(f lb.Frontend, shown netip.Addr) bool {
+	return slices.ContainsFunc(s.Balancers, func(b lb.LoadBalancer) bool {
+		return slices.ContainsFunc(b.Frontends, func(is lb.Frontend) bool {
+			return strings.EqualFold(is.Name, f.Name) || f.PublicIP != "" && strings.EqualFold(is.PublicIP, f.PublicIP) ||
+				f.PublicIP == "" && is.PrivateIP.IsValid() && is.PrivateIP == shown
+		})
+	})
+}
+
+func (s Seen) publicIP(id string) (lb.PublicIP, bool) {
+	at := slices.IndexFunc(s.PublicIPs, func(ip lb.PublicIP) bool { return strings.EqualFold(ip.ID.String(), id) })
+	if at < 0 {
+		return lb.PublicIP{}, false
+	}
+	return s.PublicIPs[at], true
+}
+
+func (s Seen) balancer(id lb.LoadBalancerID) (lb.LoadBalancer, bool) {
+	at := slices.IndexFunc(s.Balancers, func(b lb.LoadBalancer) bool { return b.ID.Key() == id.Key() })
+	if at < 0 {
+		return lb.LoadBalancer{}, false
+	}
+	return s.Balancers[at], true
+}
+
+// basic are the load balancers of the cluster that are Basic.
+func (s Seen) basic() []lb.LoadBalancer {
+	return slices.DeleteFunc(slices.Clone(s.Balancers), func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
+}

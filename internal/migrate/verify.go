@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// verify stops for each address that is not where it belongs: there is nothing left that would bring it
+// back.
+func (s *Steps) verify(j Journal, seen Seen) {
+	for _, b := range j.Balancers {
+		balancer, _ := seen.balancer(b.ID)
+		for _, a := range b.Addresses {
+			if why := a.misplaced(balancer, seen); why != "" {
+				s.stop(a.String() + ": " + why)
+			}
+		}
+	}
+}
+
+// misplaced says why an address is not where it belongs; empty if it is.
+func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
+	switch {
+	case a.GivenUp:
+		return "Azure has refused it to the load balancer"
+	case a.PublicIP == "":
+		if slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet) }) {
+			return ""
+		}
+		return "no frontend of the load balancer has it"
+	}
+	ip, found := seen.publicIP(a.PublicIP)
+	switch {
+	case !found:
+		return "the public IP is gone"
+	case a.IP.IsValid() && ip.Address != a.IP:
+		return fmt.Sprintf("the public IP has the address %s now", ip.Address)
+	case ip.SKU != lb.Standard || !ip.Static:
+		return "the public IP is not Standard and Static"
+	case ip.UsedBy != "" && !slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.PublicIP, a.PublicIP) }):
+		return "the public IP is in use by " + ip.UsedBy
+	case ip.UsedBy == "":
+		return "nothing has the public IP"
+	}
+	return ""
+}

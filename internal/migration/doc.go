@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migration carries out what package migrate decides: once, when a process begins to lead. Until
+// it has ended, nothing else of Weir writes to Azure.
+//
+//	ports.go      what it reads and writes
+//	migration.go  from the first look to the end
+//	read.go       what Azure shows of the load balancers, and of the machines behind them
+//	plan.go       what a migration would do, as text and as JSON
+//	write.go      the requests of some steps, side by side
+package migration

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+const (
+	// lookAgainAfter is how long somebody else's work is waited for between two looks.
+	lookAgainAfter = 5 * time.Second
+	// settles is how long what was written is left to be seen.
+	settles = time.Second
+	// overdue is how long Azure is waited for that upgrades instances by itself.
+	overdue = 10 * time.Minute
+)
+
+// again is when what failed is tried again, if Azure has not said so.
+var again = backoff.Doubling{First: 5 * time.Second, Max: time.Minute}
+
+// Migration has the Basic load balancers of a cluster become Standard ones. It is for one Run.
+type Migration struct {
+	cfg Config
+
+	journal migrate.Journal
+	phase   migrate.Phase
+	// apart is true once a machine has left, or anything after that, and began if that is so, or not known
+	// not to be: then there is no way back.
+	apart, began bool
+	// said are the findings that were said: each look finds them again.
+	said map[string]bool
+	mu   sync.Mutex // guards what follows while writes are under way
+	// level are the instances that were as their model says when this process wrote it, by key of the
+	// scale set, and waited since when Azure is waited for there.
+	level  map[string]map[string]bool
+	waited map[string]time.Time
+	// refused is why Azure has not made load balancers in this round.
+	refused map[lb.LoadBalancerKey]error
+}
+
+// New returns a Migration.
+func New(cfg Config) *Migration {
+	return &Migration{cfg: cfg, said: map[string]bool{}, level: map[string]map[string]bool{}, waited: map[string]time.Time{}}
+}
+
+// Run works until each address is where it belongs, until something keeps it from starting, or until the
+// context is done. It returns at once where there is nothing to do.
+func (m *Migration) Run(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		pause, err := m.round(ctx)
+		switch {
+		case ctx.Err() != nil, err == nil && pause == 0:
+			return
+		case err == nil:
+			failures = 0
+		case m.givesUp(err):
+			m.cfg.Log.Error(m.left(), "phase", m.phase, "err", err)
+			return
+		default:
+			failures++
+			pause = again.After(failures)
+			if f := fault.From(err); f != nil && !f.RetryAt.IsZero() {
+				pause = max(time.Until(f.RetryAt), time.Second)
+			}
+			m.cfg.Log.Warn("migration to Standard load balancers: tried again", "phase", m.phase, "after", pause, "err", err)
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// givesUp reports whether the cluster is better off without more tries: Azure refuses, and nothing is taken
+// apart yet. Who only cannot be reached has refused nothing.
+func (m *Migration) givesUp(err error) bool {
+	f, azure := errors.AsType[*fault.Fault](err)
+	return azure && f.Class == fault.Terminal && !m.began && (!m.journal.Open() || !f.Exhausted())
+}
+
+// left says what is known of the load balancers when no more is tried.
+func (m *Migration) left() string {
+	if m.journal.Open() {
+		return "load balancers stay Basic until Weir starts again"
+	}
+	return "whether a load balancer of the cluster is Basic could not be read: none is migrated until Weir starts again"
+}
+
+// round reads, writes down and writes once. It returns how long to wait before the next one, which is zero
+// when there is none.
+func (m *Migration) round(ctx context.Context) (time.Duration, error) {
+	kept, err := m.cfg.Store.Read(ctx)
+	if errors.Is(err, migrate.ErrUnreadable) {
+		return 0, m.unreadable(ctx, err)
+	}
+	if err != nil || !kept.Open() && !m.cfg.Begins {
+		return 0, err
+	}
+	m.journal, m.began = kept, m.began || kept.Open()
+	if err := m.strange(kept); err != nil {
+		if !kept.Apart {
+			m.cfg.Log.Error("load balancers stay as they are", "err", err)
+			return 0, nil
+		}
+		return 0, err
+	}
+	services := m.cfg.Services()
+	seen, err := m.read(ctx, kept, services)
+	if err != nil {
+		return 0, err
+	}
+	m.began = m.apart || kept.Apart || kept.Gone(seen)
+	j := migrate.Stock(kept, seen, services, m.cfg.Location)
+	if !j.Open() || !m.began && m.stopped(j, seen, services) {
+		return 0, nil
+	}
+	if err := m.keep(ctx, kept, j); err != nil {
+		return 0, err
+	}
+	return m.step(ctx, j, seen)
+}
+
+// unreadable lets go of a journal that nobody can read where nothing is Basic. Elsewhere it may hold the
+// addresses that others would take.
+func (m *Migration) unreadable(ctx context.Context, err error) error {
+	m.began = true // for all that is known
+	services := m.cfg.Services()
+	seen, failed := m.read(ctx, migrate.Journal{}, services)
+	if failed != nil {
+		return failed
+	}
+	err = fmt.Errorf("%w: delete the key if no migration was begun", err)
+	if migrate.Stock(migrate.Journal{}, seen, services, m.cfg.Location).Open() {
+		return err
+	}
+	m.cfg.Log.Error("no load balancer of the cluster is Basic, and nothing is migrated", "err", err)
+	return nil
+}
+
+// strange is an error if a journal that is open has a load balancer that is not the cluster's: names of azure.json
+// have changed since.
+func (m *Migration) strange(j migrate.Journal) error {
+	for _, b := range j.Balancers {
+		if j.Open() && !m.ours(b.ID) {
+			return fmt.Errorf("the journal of the migration has load balancer %s of resource group %s, which is not the cluster's any more: put the names in azure.json back, or delete the key",
+				b.ID.Name, b.ID.ResourceGroup)
+		}
+	}
+	return nil
+}
+
+// keep writes the journal down if it says more than what is kept.
+func (m *Migration) keep(ctx context.Context, kept, j migrate.Journal) error {
+	m.journal = j
+	if migrate.Format(kept) == migrate.Format(j) {
+		return nil
+	}
+	return m.cfg.Store.Keep(ctx, j)
+}
+
+// stopped says what a migration would change besides the load balancers, and reports whether anything keeps
+// it from starting.
+func (m *Migration) stopped(j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool) {
+	for _, f := range migrate.Preflight(j, seen, services, m.cfg.Terms) {
+		stops = stops || f.Stops
+		switch {
+		case m.said[f.What]: // of an earlier look
+		case f.Stops:
+			m.cfg.Log.Error("load balancers stay Basic: "+f.What, "reason", f.Reason)
+		default:
+			m.cfg.Log.Warn("migration to Standard load balancers: "+f.What, "reason", f.Reason)
+		}
+		m.said[f.What] = true
+	}
+	return stops
+}
+
+// step carries out what comes next.
+func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen) (time.Duration, error) {
+	s := migrate.Next(j, seen)
+	if s.Phase != m.phase {
+		m.phase = s.Phase
+		at := slices.Index(migrate.Phases(), s.Phase)
+		m.cfg.Log.Info("migration to Standard load balancers", "phase", s.Phase, "step", at+1, "of", len(migrate.Phases()), "addresses", addresses(j))
+	}
+	switch s.Phase {
+	case migrate.Verify: // nothing is left that would bring them back, and all others wait
+		for _, why := range s.Stops {
+			m.cfg.Log.Error("after the migration an address is not where it was: " + why)
+		}
+		return 0, m.end(ctx, j)
+	case migrate.Done:
+		return 0, m.end(ctx, j)
+	}
+	if len(s.Stops) > 0 && !m.began {
+		for _, why := range s.Stops {
+			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)
+		}
+		return 0, nil
+	}
+	for _, why := range slices.Concat(s.Stops, s.Waits) {
+		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
+	}
+	if err := m.carryOut(ctx, s, seen); err != nil {
+		return 0, err
+	}
+	if len(s.Stops)+len(s.Waits) > 0 {
+		return lookAgainAfter, nil
+	}
+	return settles, nil
+}
+
+// carryOut writes some steps, and writes down that there is no way back: before what frees addresses, and once a
+// machine has left.
+func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.Seen) error {
+	m.apart = m.apart || s.Phase != migrate.Static && s.Phase != migrate.Detach
+	if err := m.keepApart(ctx); err != nil {
+		return err
+	}
+	err := m.write(ctx, s)
+	if failed := m.keepApart(ctx); failed != nil {
+		return failed
+	}
+	return cmp.Or(m.giveUp(ctx, s, seen), err)
+}
+
+func (m *Migration) keepApart(ctx context.Context) error {
+	j := m.journal
+	j.Apart = j.Apart || m.apart
+	m.began = m.began || m.apart
+	return m.keep(ctx, m.journal, j)
+}
+
+// giveUp gives the addresses up that Azure will not have, so that the others are made without them.
+func (m *Migration) giveUp(ctx context.Context, s migrate.Steps, seen migrate.Seen) error {
+	for _, b := range s.Put {
+		f := fault.From(m.refused[b.ID.Key()])
+		if f == nil || f.Class != fault.Terminal || f.Exhausted() {
+			continue
+		}
+		j, changed := m.journal.Refuse(b.ID, seen, f.Code, f.Error())
+		if !changed {
+			continue
+		}
+		m.cfg.Log.Warn("an address is refused: the others are made without it", "loadBalancer", b.ID.Name, "err", f)
+		if err := m.keep(ctx, m.journal, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Migration) end(ctx context.Context, j migrate.Journal) error {
+	done := j
+	done.Done = true
+	if err := m.keep(ctx, j, done); err != nil {
+		return err
+	}
+	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
+	return nil
+}
+
+func addresses(j migrate.Journal) (n int) {
+	for _, b := range j.Balancers {
+		n += len(b.Addresses)
+	}
+	return n
+}
+
+// ours reports whether a load balancer is the cluster's.
+func (m *Migration) ours(id lb.LoadBalancerID) bool {
+	return slices.ContainsFunc(m.cfg.Balancers, func(of lb.LoadBalancerID) bool { return of.Key() == id.Key() })
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+// all are the writes of a migration without failures. The journal is first.
+var all = []string{
+	"keep the journal, apart false, done false", "put public IP Basic Static true", "put interface n1", "keep the journal, apart true, done false", "delete load balancer",
+	"put public IP Standard Static true", "put load balancer Standard with 1 frontends", "keep the journal, apart true, done true",
+}
+
+func TestOneMigration(t *testing.T) {
+	w := newWorld()
+	if !w.run(t) || !slices.Equal(w.writes(), all) || w.ip.Address != first {
+		t.Errorf("it has %s, after %q", w.ip.Address, w.writes())
+	}
+}
+
+// Where all is Standard, the load balancers are listed, and nothing else is asked.
+func TestNothingToMigrate(t *testing.T) {
+	w := newWorld()
+	w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard
+	if !w.run(t) || !slices.Equal(w.calls, []string{"list load balancers"}) {
+		t.Errorf("%q", w.calls)
+	}
+}
+
+// Whoever fails once, anywhere, is tried again, and whoever fails for good does not lose an address; also
+// where an earlier process has begun.
+func TestEachRequestFails(t *testing.T) {
+	for _, at := range append(slices.Clone(all), "list load balancers", "list public IPs", "list interfaces", "list scale sets") {
+		for _, class := range []fault.Class{fault.Retriable, fault.Terminal} {
+			for _, open := range []bool{false, true} {
+				w, once := newWorld(), true
+				if open {
+					w.kept = w.stock()
+				}
+				w.fails = func(call string) error {
+					if call != at || class == fault.Retriable && !once {
+						return nil
+					}
+					once = false
+					return &fault.Fault{Class: class, Code: "x", Err: errors.New("no")}
+				}
+				ended := w.run(t)
+				if class == fault.Retriable && (!ended || w.ip.SKU != lb.Standard) || w.ip.Address != first {
+					t.Errorf("%s, %s, begun %t: ended %t; it has %s, %s", at, class, open, ended, w.ip.Address, w.ip.SKU)
+				}
+				if class == fault.Terminal && at == "put interface n1" && (!ended || w.balancer == nil || !strings.Contains(w.said.String(), "stay Basic until")) {
+					t.Error("Azure refuses before anything is taken apart, and nobody else can work")
+				}
+				if class == fault.Terminal && at == "put load balancer Standard with 1 frontends" && ended {
+					t.Error("it has ended without a load balancer")
+				}
+			}
+		}
+	}
+}
+
+// What stops it is said, and nothing is written, the journal neither.
+func TestSomethingKeepsItFromStarting(t *testing.T) {
+	w := newWorld()
+	w.balancer.Rules = []lb.Rule{{Name: "ssh"}}
+	if !w.run(t) || len(w.writes()) > 0 || !strings.Contains(w.said.String(), "rule ssh of load balancer kubernetes belongs to no Service") {
+		t.Errorf("%q\n%s", w.writes(), w.said.String())
+	}
+}
+
+// A migration that was begun goes on, whatever has appeared meanwhile.
+func TestABegunMigrationGoesOn(t *testing.T) {
+	w := newWorld()
+	w.kept = w.stock()
+	w.balancer, w.ip.Static, w.ip.UsedBy, w.nics, w.services = nil, true, "", nil, nil
+	if !w.run(t) || w.ip.UsedBy == "" || w.ip.SKU != lb.Standard {
+		t.Errorf("%+v after %q", w.ip, w.calls)
+	}
+}
+
+// What keeps it from starting is too late once a machine has left. Before, it counts as at the start, and the
+// plan says so.
+func TestABegunMigrationIsNotStopped(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		w := newWorld()
+		w.kept = w.stock()
+		w.kept.Apart = apart
+		w.balancer.Rules = []lb.Rule{{Name: "ssh"}}
+		plan, err := Look(t.Context(), w.config())
+		if want := map[bool]State{false: Stopped, true: Begun}[apart]; err != nil || plan.State != want {
+			t.Errorf("apart %t: the plan is %s, %v, want %s", apart, plan.State, err, want)
+		}
+		if !w.run(t) || (w.ip.SKU == lb.Standard) != apart || w.ip.Address != first {
+			t.Errorf("apart %t: %+v after %q", apart, w.ip, w.calls)
+		}
+	}
+}
+
+// What a status alone tells of is given up where Azure refuses it; it keeps nobody from working.
+func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
+	w := newWorld()
+	w.balancer = nil
+	w.services = []migrate.Service{{
+		Name: "ns/db", Balancer: place, Shown: []netip.Addr{netip.MustParseAddr("10.0.0.9")},
+		Frontends: []lb.Frontend{{Name: "a2", Family: lb.IPv4, Subnet: "/subnets/nodes"}},
+	}}
+	w.fails = func(call string) error {
+		if strings.HasPrefix(call, "put load balancer") {
+			return refusal("PrivateIPAddressIsAllocated")
+		}
+		return nil
+	}
+	if !w.run(t) || w.balancer != nil || !w.kept.Done || !strings.Contains(w.said.String(), "10.0.0.9 (private, frontend a2): Azure has refused it") {
+		t.Errorf("%q\n%s", w.calls, w.said.String())
+	}
+}
+
+// An address that a person has taken away meanwhile holds up nobody.
+func TestAnAddressThatIsGone(t *testing.T) {
+	w := newWorld()
+	w.fails = func(call string) error {
+		if call == "put load balancer Standard with 1 frontends" {
+			w.ip.Address = netip.MustParseAddr("198.18.0.2")
+		}
+		return nil
+	}
+	if !w.run(t) || !w.kept.Done || !strings.Contains(w.said.String(), "198.18.0.1 (public IP kubernetes-a1, frontend a1): the public IP has the address 198.18.0.2 now") {
+		t.Errorf("%q\n%s", w.calls, w.said.String())
+	}
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"log/slog"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+// Azure reads and writes what a migration is about; azure.Client and machines.Client together are it. Its
+// errors carry a *fault.Fault. It is called from several goroutines at once.
+type Azure interface {
+	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
+	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
+	DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error
+	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
+	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
+	ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error)
+	PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error)
+	ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error)
+	GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error)
+	PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error)
+	ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error)
+	GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error)
+	PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error)
+	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
+}
+
+// Store keeps the journal where the next process finds it, and no tenant can write.
+type Store interface {
+	Read(ctx context.Context) (migrate.Journal, error)
+	Keep(ctx context.Context, j migrate.Journal) error
+}
+
+// Config is what a migration works with. All fields but Lease are needed.
+type Config struct {
+	Azure Azure
+	Store Store
+	// Services returns those that have a load balancer of the cluster's, or are to have one.
+	Services func() []migrate.Service
+	// Balancers are all that are the cluster's, there or not. They are in one resource group.
+	Balancers []lb.LoadBalancerID
+	// Home is the resource group of the nodes, and of public IPs; its Type and Name are not used.
+	Home lb.ResourceID
+	// Location is the region of what is made.
+	Location string
+	Terms    migrate.Terms
+	// Begins is true if people want one. A migration that was begun comes to its end without it: what it has
+	// taken apart nobody else brings back.
+	Begins bool
+	// Lease keeps other controllers away during writes; nil is none.
+	Lease contest.Lease
+	Log   *slog.Logger
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/nic"
+)
+
+// read reads what a migration is about, within the deadline of a request.
+func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (seen migrate.Seen, err error) {
+	err = bounded(ctx, func(ctx context.Context) error {
+		seen, err = m.look(ctx, j, services)
+		return err
+	})
+	return seen, err
+}
+
+// look reads it. Where each Service has a Standard load balancer that is one list.
+func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migrate.Service) (migrate.Seen, error) {
+	var seen migrate.Seen
+	at := m.cfg.Balancers[0]
+	all, err := m.cfg.Azure.ListLoadBalancers(ctx, at.SubscriptionID, at.ResourceGroup)
+	if f := fault.From(err); f != nil && f.Class != fault.Stale { // a group that is gone has none
+		return seen, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
+	}
+	there, basic := map[lb.LoadBalancerKey]bool{}, false
+	for _, b := range all {
+		if !m.ours(b.ID) {
+			seen.Others = append(seen.Others, b)
+			continue
+		}
+		seen.Balancers = append(seen.Balancers, b)
+		there[b.ID.Key()], basic = true, basic || b.SKU == lb.Basic
+	}
+	missed := func(s migrate.Service) bool { return !s.Idle && !there[s.Balancer.Key()] && seen.Misses(s) }
+	if !basic && !slices.ContainsFunc(services, missed) && !j.Open() {
+		return seen, nil
+	}
+	if err := m.readPublicIPs(ctx, &seen, j, services); err != nil || !basic {
+		return seen, err
+	}
+	return seen, m.readMachines(ctx, &seen)
+}
+
+// readPublicIPs reads the resource groups of all public IPs that matter. A group that a Service alone names is
+// its author's to name, and holds nobody up.
+func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
+	needed, named := map[string]lb.ResourceID{}, map[string]lb.ResourceID{}
+	add := func(to map[string]lb.ResourceID, text string) {
+		if id, err := lb.ParseResourceID(text, lb.TypePublicIP); err == nil {
+			to[groupKey(id)] = id
+		}
+	}
+	needed[groupKey(m.cfg.Home)] = m.cfg.Home
+	for _, b := range seen.Balancers {
+		for _, f := range b.Frontends {
+			add(needed, f.PublicIP)
+		}
+	}
+	for _, b := range j.Balancers {
+		for _, a := range b.Addresses {
+			add(needed, a.PublicIP)
+		}
+	}
+	for _, s := range services {
+		for _, f := range s.Frontends {
+			add(named, f.PublicIP)
+		}
+	}
+	maps.Copy(named, needed)
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		group := named[key]
+		ips, err := m.cfg.Azure.ListPublicIPs(ctx, group.SubscriptionID, group.ResourceGroup)
+		_, must := needed[key]
+		if f := fault.From(err); f != nil && f.Class != fault.Stale && (must || f.Class != fault.Terminal) {
+			return fmt.Errorf("public IPs of resource group %s: %w", group.ResourceGroup, err)
+		}
+		seen.PublicIPs = append(seen.PublicIPs, ips...)
+	}
+	return nil
+}
+
+func groupKey(id lb.ResourceID) string {
+	return strings.ToLower(id.SubscriptionID + "/" + id.ResourceGroup)
+}
+
+// readMachines reads the network interfaces and the scale sets behind the load balancers that are Basic:
+// those of the nodes' resource group, and of each that a pool names.
+func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen) error {
+	groups, sets := map[string]lb.ResourceID{groupKey(m.cfg.Home): m.cfg.Home}, map[string]lb.ResourceID{}
+	pools := map[string]bool{}
+	for _, b := range seen.Balancers {
+		for _, p := range b.Pools {
+			if b.SKU != lb.Basic {
+				continue
+			}
+			pools[strings.ToLower(b.ID.String()+"/backendAddressPools/"+p.ID.Name)] = true
+			for _, a := range p.Addresses {
+				machine, of, err := lb.MachineOfInterface(a.Interface)
+				switch {
+				case err != nil:
+				case machine == "":
+					groups[groupKey(of)] = of
+				default:
+					if of, err := nic.ParseMachine("azure://" + machine); err == nil {
+						groups[groupKey(of.ScaleSet)], sets[of.ScaleSet.Key()] = of.ScaleSet, of.ScaleSet
+					}
+				}
+			}
+		}
+	}
+	in := func(c lb.InterfaceConfiguration) bool {
+		return slices.ContainsFunc(c.IPConfigurations, func(ip lb.IPConfiguration) bool {
+			return slices.ContainsFunc(ip.Pools, func(id string) bool { return pools[strings.ToLower(id)] })
+		})
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		of := groups[key]
+		interfaces, err := m.cfg.Azure.ListInterfaces(ctx, of.SubscriptionID, of.ResourceGroup)
+		if f := fault.From(err); f != nil && f.Class != fault.Stale {
+			return fmt.Errorf("network interfaces of resource group %s: %w", of.ResourceGroup, err)
+		}
+		for _, i := range interfaces {
+			if in(i.InterfaceConfiguration) {
+				seen.Interfaces = append(seen.Interfaces, i)
+			}
+		}
+		list, err := m.cfg.Azure.ListScaleSets(ctx, of.SubscriptionID, of.ResourceGroup)
+		if f := fault.From(err); f != nil && f.Class != fault.Stale {
+			return fmt.Errorf("scale sets of resource group %s: %w", of.ResourceGroup, err)
+		}
+		for _, s := range list {
+			if s.Uniform && (slices.ContainsFunc(s.Interfaces, in) || m.level[s.ID.Key()] != nil) {
+				sets[s.ID.Key()] = s.ID
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(sets)) {
+		if err := m.readScaleSet(ctx, seen, sets[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.ResourceID) error {
+	shown, err := m.cfg.Azure.GetScaleSet(ctx, id)
+	if f := fault.From(err); f != nil && f.Class == fault.Stale {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("scale set %s: %w", id.Name, err)
+	}
+	instances, err := m.cfg.Azure.ListInstances(ctx, id)
+	if f := fault.From(err); f != nil && f.Class != fault.Stale {
+		return fmt.Errorf("instances of scale set %s: %w", id.Name, err)
+	}
+	set := migrate.ScaleSet{ScaleSet: shown, Instances: instances, Known: nic.Known{Level: m.level[id.Key()], Overdue: map[string]bool{}}}
+	if m.waited[id.Key()].IsZero() {
+		m.waited[id.Key()] = time.Now()
+	}
+	for _, i := range instances {
+		set.Known.Overdue[i.ID] = time.Since(m.waited[id.Key()]) >= overdue
+	}
+	seen.ScaleSets = append(seen.ScaleSets, set)
+	return nil
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+// world is an Azure with one Basic load balancer, a store, and what was asked of both. Writes take effect
+// unless fails says otherwise.
+type world struct {
+	mu       sync.Mutex
+	balancer *lb.LoadBalancer
+	ip       lb.PublicIP
+	nics     []lb.NetworkInterface
+	services []migrate.Service
+	kept     migrate.Journal
+	calls    []string
+	fails    func(call string) error
+	refuses  func(lb.LoadBalancer) error // to make a load balancer
+	said     bytes.Buffer
+	// manual is true if nobody wants a migration, broken if nobody can read the journal, and hangs if the
+	// next write of a public IP has no answer.
+	manual, broken, hangs bool
+	// brought is true if people made the public IPs, and have not said that they may change.
+	brought bool
+}
+
+var (
+	place = lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}
+	pipID = lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePublicIP, Name: "kubernetes-a1"}
+	first = netip.MustParseAddr("198.18.0.1")
+)
+
+func newWorld() *world {
+	pool := place.String() + "/backendAddressPools/kubernetes"
+	return &world{
+		balancer: &lb.LoadBalancer{
+			ID: place, Etag: "1", SKU: lb.Basic, Location: "eastus", Frontends: []lb.Frontend{{Name: "a1", PublicIP: pipID.String()}},
+			Pools: []lb.Pool{{ID: lb.PoolID{LoadBalancer: place, Name: "kubernetes"}}},
+		},
+		ip: lb.PublicIP{ID: pipID, Etag: "1", SKU: lb.Basic, Family: lb.IPv4, Address: first, UsedBy: place.String() + "/frontendIPConfigurations/a1"},
+		nics: []lb.NetworkInterface{{
+			ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypeNetworkInterface, Name: "n1"}, Etag: "1",
+			InterfaceConfiguration: lb.InterfaceConfiguration{Name: "n1", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: []string{pool}}}},
+		}},
+		services: []migrate.Service{{Name: "ns/web", Owner: "a1", Balancer: place, Shown: []netip.Addr{first}, Frontends: []lb.Frontend{{Name: "a1", Family: lb.IPv4, PublicIP: pipID.String()}}}},
+	}
+}
+
+// run runs a migration in virtual time, for an hour at most, and reports whether it ended by then.
+func (w *world) run(t *testing.T) (ended bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		New(w.config()).Run(ctx)
+		ended = ctx.Err() == nil
+	})
+	return ended
+}
+
+func (w *world) config() Config {
+	return Config{
+		Azure: w, Store: w, Services: func() []migrate.Service { return w.services }, Balancers: []lb.LoadBalancerID{place},
+		Home: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, Location: "eastus",
+		Terms: migrate.Terms{Pools: []string{"kubernetes"}, Made: func(lb.PublicIP) bool { return !w.brought }, Guarded: true}, Begins: !w.manual,
+		Log: slog.New(slog.NewTextHandler(&w.said, nil)),
+	}
+}
+
+// stock is the journal of what is there.
+func (w *world) stock() migrate.Journal {
+	return migrate.Stock(migrate.Journal{}, migrate.Seen{Balancers: []lb.LoadBalancer{*w.balancer}, PublicIPs: []lb.PublicIP{w.ip}}, nil, "eastus")
+}
+
+func (w *world) call(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	w.calls = append(w.calls, text)
+	if w.fails != nil {
+		return w.fails(text)
+	}
+	return nil
+}
+
+func refusal(code string) error {
+	return &fault.Fault{Class: fault.Terminal, Code: code, Err: errors.New(code)}
+}
+
+// Azure.
+
+func (w *world) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.call("list load balancers"); err != nil || w.balancer == nil {
+		return nil, err
+	}
+	return []lb.LoadBalancer{*w.balancer}, nil
+}
+
+func (w *world) PutLoadBalancer(_ context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.call("put load balancer %s with %d frontends", b.SKU, len(b.Frontends)); err != nil {
+		return b, err
+	}
+	if w.refuses != nil {
+		if err := w.refuses(b); err != nil {
+			return b, err
+		}
+	}
+	b.Etag = "2"
+	w.balancer, w.ip.UsedBy = &b, b.ID.String()+"/frontendIPConfigurations/a1"
+	return b, nil
+}
+
+func (w *world) DeleteLoadBalancer(context.Context, lb.LoadBalancer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.call("delete load balancer"); err != nil {
+		return err
+	}
+	if !w.ip.Static {
+		w.ip.Address = netip.Addr{}
+	}
+	w.balancer, w.ip.UsedBy = nil, ""
+	return nil
+}
+
+func (w *world) ListPublicIPs(context.Context, string, string) ([]lb.PublicIP, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return []lb.PublicIP{w.ip}, w.call("list public IPs")
+}
+
+func (w *world) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
+	if w.hangs {
+		w.hangs = false
+		<-ctx.Done()
+		return ip, &fault.Fault{Class: fault.Terminal, Code: fault.CodeUnclassified, Err: ctx.Err()}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.call("put public IP %s Static %t", ip.SKU, ip.Static); err != nil {
+		return ip, err
+	}
+	w.ip.SKU, w.ip.Static = ip.SKU, ip.Static
+	return w.ip, nil
+}
+
+func (w *world) ListInterfaces(context.Context, string, string) ([]lb.NetworkInterface, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.nics), w.call("list interfaces")
+}
+
+func (w *world) PutInterface(_ context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.call("put interface %s", next.ID.Name); err != nil {
+		return next, err
+	}
+	w.nics[slices.IndexFunc(w.nics, func(i lb.NetworkInterface) bool { return i.ID == next.ID })] = next
+	return next, nil
+}
+
+func (w *world) ListScaleSets(context.Context, string, string) ([]lb.ScaleSet, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return nil, w.call("list scale sets")
+}
+
+func (w *world) GetScaleSet(context.Context, lb.ResourceID) (lb.ScaleSet, error) {
+	panic("no scale set")
+}
+
+func (w *world) PatchModel(context.Context, lb.ScaleSet) (lb.ScaleSet, error) {
+	panic("no scale set")
+}
+
+func (w *world) ListInstances(context.Context, lb.ResourceID) ([]lb.Instance, error) {
+	panic("no scale set")
+}
+
+func (w *world) GetInstance(context.Context, lb.ResourceID, string) (lb.Instance, error) {
+	panic("no scale set")
+}
+
+func (w *world) PutInstance(context.Context, lb.Instance) (lb.Instance, error) {
+	panic("no scale set")
+}
+
+func (w *world) Upgrade(context.Context, lb.ResourceID, []string) error { panic("no scale set") }
+
+// Store.
+
+func (w *world) Read(context.Context) (migrate.Journal, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken {
+		return migrate.Journal{}, fmt.Errorf("key x: %w", migrate.ErrUnreadable)
+	}
+	return w.kept, nil
+}
+
+func (w *world) Keep(_ context.Context, j migrate.Journal) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.call("keep the journal, apart %t, done %t", j.Apart, j.Done); err != nil {
+		return err
+	}
+	w.kept = j
+	return nil
+}
+
+// writes are the calls that change something.
+func (w *world) writes() (all []string) {
+	for _, c := range w.calls {
+		if !strings.HasPrefix(c, "list ") {
+			all = append(all, c)
+		}
+	}
+	return all
+}

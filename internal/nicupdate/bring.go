@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nicupdate
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// role is what a machine is to a pool.
+type role int
+
+const (
+	member    role = iota + 1
+	leaver         // Azure shows it in the pool, and it has to leave
+	witness        // its scale set may name the pool, though no instance is in it
+	witnessed      // that was looked at
+)
+
+// pool is what was handed over of a pool last.
+type pool struct {
+	target nic.Target
+	roles  map[string]role // by machine
+	// machines are those that the target names, and those that an earlier one has named until they
+	// are done.
+	machines map[string]*machine
+	// working counts the machines that are under way.
+	working int
+	// cleared is true of an empty pool once no scale set names it any more.
+	cleared bool
+}
+
+// Bring takes what a pool has to become, and returns what is known of its machines. It waits for
+// nothing.
+//
+// Machines are looked at if the pool has changed for them, if Azure shows them in a pool that they
+// have to leave, or if their try has failed and the pool was told. If nothing of that is so, and
+// nothing under way, and the pool is not shown as it has to be, the machines were found otherwise: then
+// all are looked at once more, later each time in a row.
+func (u *Updater) Bring(t nic.Target) nic.State {
+	roles, machines := rolesOf(t)
+	var nodes []nic.Node
+	if len(t.Members) == 0 {
+		nodes = u.cfg.Cluster.Machines()
+	}
+	now := time.Now()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	defer u.signal()
+	if u.handed != nil {
+		u.handed[t.ID.Key()] = true
+	}
+	p := u.pools[t.ID.Key()]
+	if p == nil {
+		p = &pool{machines: map[string]*machine{}}
+		u.pools[t.ID.Key()] = p
+	}
+	all, looking := !sameKind(p.target.Pool, t.Pool), false
+	empty := len(t.Members)+len(t.Leaves) == 0
+	switch {
+	case empty && p.cleared:
+		p.keepsWitnesses(roles, machines)
+	case len(t.Members) == 0:
+		looking = u.witnesses(roles, machines, nodes, now)
+	}
+	was := p.roles
+	for key, r := range roles {
+		if r == witness && was[key] == witnessed && !all {
+			roles[key] = witnessed
+		}
+	}
+	changed := all || !maps.Equal(was, roles)
+	p.target, p.roles = t, roles
+	for key, m := range machines {
+		u.link(p, t.ID.Key(), key, m)
+	}
+	var failed []nic.Failure
+	var found []*machine // to be right
+	for key, m := range p.machines {
+		switch {
+		case all || was[key] != roles[key]:
+			u.ask(m, now, now.Add(gather))
+			m.look = roles[key] == leaver || roles[key] == witness
+		case m.state == failing && m.told[t.ID.Key()]:
+			u.ask(m, now, now.Add(gather))
+			m.look = true
+		case m.state == failing:
+			m.told[t.ID.Key()] = true
+			failed = append(failed, nic.Failure{Machine: m.Machine, Err: m.err})
+		case m.state == done && !t.Shown && roles[key] < witness && (!changed || roles[key] == leaver):
+			found = append(found, m)
+		}
+	}
+	if changed {
+		u.changes(now)
+	}
+	if changed || p.working == 0 && len(failed) == 0 {
+		u.lookAgain(found, now)
+	}
+	state := p.known(failed)
+	state.Looking = looking
+	p.cleared = empty && !looking && len(state.Working)+len(state.Waits)+len(state.Failed) == 0
+	return state
+}
+
+// Forget drops a pool. Whatever is in it is somebody else's from then on.
+func (u *Updater) Forget(id lb.PoolID) {
+	key := id.Key()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	p := u.pools[key]
+	if p == nil {
+		return
+	}
+	delete(u.pools, key)
+	u.changes(time.Now())
+	defer u.signal()
+	for _, m := range p.machines {
+		delete(m.pools, key)
+		u.reap(m)
+	}
+}
+
+// changes has machines that the change of a pool has move, though it does not name them, move a
+// little later. The caller holds u.mu.
+func (u *Updater) changes(now time.Time) {
+	if !u.stale {
+		u.stale, u.staleAt = true, now.Add(gather)
+	}
+}
+
+// rolesOf returns the machines that a target names.
+func rolesOf(t nic.Target) (map[string]role, map[string]nic.Machine) {
+	n := len(t.Members) + len(t.Leaves)
+	roles, machines := make(map[string]role, n), make(map[string]nic.Machine, n)
+	for _, m := range t.Leaves {
+		roles[m.Key()], machines[m.Key()] = leaver, m
+	}
+	for _, m := range t.Members {
+		roles[m.Key()], machines[m.Key()] = member, m
+	}
+	return roles, machines
+}
+
+// sameKind reports whether a pool differs in its members at most.
+func sameKind(a, b nic.Pool) bool {
+	return a.ID.Key() == b.ID.Key() && a.Family == b.Family && a.Configuration == b.Configuration && a.Every == b.Every
+}
+
+// known says what is known of a pool's machines.
+func (p *pool) known(failed []nic.Failure) nic.State {
+	s := nic.State{Failed: failed}
+	slices.SortFunc(s.Failed, func(a, b nic.Failure) int { return byKey(a.Machine, b.Machine) })
+	for key, m := range p.machines {
+		if p.roles[key] == witnessed { // it is under way for another pool
+			continue
+		}
+		switch m.state {
+		case working:
+			s.Working = append(s.Working, m.Machine)
+		case waiting:
+			s.Waits = append(s.Waits, nic.MachineWait{Machine: m.Machine, Why: m.why})
+		}
+	}
+	slices.SortFunc(s.Working, byKey)
+	slices.SortFunc(s.Waits, func(a, b nic.MachineWait) int { return byKey(a.Machine, b.Machine) })
+	return s
+}

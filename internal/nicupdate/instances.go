@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nicupdate
+
+import (
+	"context"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// round is what a try does for the instances of a scale set whose model is as it has to be.
+type round struct {
+	*try
+	set   lb.ScaleSet
+	known nic.Known
+	// found are verdicts of machines, by key, and open those of which nothing can be said yet.
+	found map[string]verdict
+	open  map[string]bool
+	// whole is what the scale set as a whole waits for.
+	whole *verdict
+	// stop is what has ended the round for all that was left.
+	stop error
+}
+
+func (r *round) machine(id string) nic.Machine {
+	return nic.Machine{ScaleSet: r.set.ID, Instance: id}
+}
+
+// instances does the steps, one request after the other: Azure takes no two at a time.
+func (r *round) instances(ctx context.Context, steps nic.Steps) {
+	for _, w := range steps.Waits {
+		v := verdict{state: waiting, why: w.Why}
+		if w.Resource.Kind() == nic.KindModel {
+			r.whole = &v
+		} else {
+			r.found[r.machine(w.Resource.Instance).Key()] = v
+		}
+	}
+	r.upgrade(ctx, steps.Upgrade)
+	for _, next := range steps.Write {
+		m := r.machine(next.ID)
+		switch {
+		case !r.may(m):
+		case r.stop != nil:
+			r.fails(ctx, m, r.stop)
+		case !r.until.IsZero():
+			r.open[m.Key()] = true
+		case time.Since(r.start) > roundLasts:
+			r.open[m.Key()], r.again = true, true
+		default:
+			r.write(ctx, m, next)
+		}
+	}
+}
+
+// may reports whether an instance may be tried. One that has failed is left until somebody asks for
+// it again.
+func (r *round) may(m nic.Machine) bool {
+	if r.failed[m.Key()] {
+		r.open[m.Key()] = true
+		return false
+	}
+	if r.lane.memory.tried[resource(m).Key()] {
+		r.found[m.Key()] = verdict{state: failing, err: notShown(m.String())}
+		return false
+	}
+	return true
+}
+
+// upgrade has Azure bring instances to the model, by one request.
+func (r *round) upgrade(ctx context.Context, ids []string) {
+	var may []string
+	for _, id := range ids {
+		if m := r.machine(id); r.may(m) {
+			may, r.open[m.Key()] = append(may, id), true
+		}
+	}
+	if len(may) == 0 || !r.mayWrite() {
+		return
+	}
+	err := r.u.cfg.Azure.Upgrade(ctx, r.set.ID, may)
+	r.wrote(nic.KindModel, err)
+	for _, id := range may {
+		if m := r.machine(id); err != nil {
+			r.fails(ctx, m, err)
+		} else {
+			r.lane.memory.tries(resource(m))
+		}
+	}
+	r.again = r.again || err == nil
+}
+
+// write writes one instance, and once more if somebody else was faster.
+func (r *round) write(ctx context.Context, m nic.Machine, next lb.Instance) {
+	for n := 1; ; n++ {
+		if next.Etag == "" || n == 2 { // that of a list may have none
+			read, err := r.u.cfg.Azure.GetInstance(ctx, r.set.ID, next.ID)
+			if err != nil {
+				r.fails(ctx, m, err)
+				return
+			}
+			steps := nic.ScaleSet(r.set, []lb.Instance{read}, r.plan.desired, r.plan.ours, r.known)
+			if len(steps.Write) == 0 {
+				r.found[m.Key()] = verdict{state: waiting, why: m.String() + " is listed otherwise than it shows by itself"}
+				return
+			}
+			next = steps.Write[0]
+		}
+		if !r.mayWrite() {
+			r.open[m.Key()] = true
+			return
+		}
+		r.lane.memory.tries(resource(m))
+		_, err := r.u.cfg.Azure.PutInstance(ctx, next)
+		r.wrote(nic.KindInstance, err)
+		switch {
+		case err == nil:
+			r.open[m.Key()], r.again = true, true
+			return
+		case n == 2 || !met(err):
+			r.lane.memory.unsent(resource(m), err)
+			r.fails(ctx, m, err)
+			return
+		}
+	}
+}
+
+// fails notes that a request about an instance has failed, and ends the round if the next one would
+// meet the same.
+func (r *round) fails(ctx context.Context, m nic.Machine, err error) {
+	key := m.Key()
+	v := r.endedFor(m, err)
+	if v == verdictWorking {
+		r.open[key] = true
+		return
+	}
+	delete(r.open, key)
+	r.found[key] = v
+	if _, tracked := r.machines[key]; !tracked && v.state == failing && ctx.Err() == nil {
+		r.u.cfg.Log.WarnContext(ctx, "an instance that is no node could not be written", "machine", m.String(), "err", err)
+	}
+	if f := fault.From(err); f.Class == fault.Retriable && !f.Overtaken() || f.Exhausted() || f.Class == fault.Shutdown {
+		r.stop = err
+	}
+}
+
+// concludes says what has become of the machines that pools name. An instance that nothing is to be
+// done for is where it belongs.
+func (r *round) concludes(instances []lb.Instance) {
+	there := map[string]bool{}
+	for _, i := range instances {
+		there[r.machine(i.ID).Key()] = true
+	}
+	r.level = r.whole == nil
+	for key, m := range r.machines {
+		v, found := r.found[key]
+		switch {
+		case r.open[key]:
+		case found:
+			r.of[key] = v
+		case !there[key]:
+			r.of[key] = r.gone(m)
+		case r.whole != nil:
+			r.of[key] = *r.whole
+		default:
+			r.of[key] = verdictDone
+		}
+	}
+}
+
+func resource(m nic.Machine) nic.Resource { return nic.Resource{ID: m.ScaleSet, Instance: m.Instance} }

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nicupdate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// A machine joins: it waits a second for other pools, is found by a list, and is written by the etag
+// of that. What it is in besides stays. Then the pool is told.
+func TestAMachineJoinsAndLeaves(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "a/outbound")
+		w.expect("bring", w.bring("a/k8s", "n1", ""), "working n1")
+		w.wait(time.Minute)
+		w.expectCalls("+1s LIST", "+1.1s PUT n1")
+		w.expectShown("n1", "a/outbound a/k8s")
+		w.expectSettled("+3.1s a/k8s")
+
+		w.expect("bring", w.bring("a/k8s", "", "n1"), "working n1; looking")
+		w.wait(time.Minute)
+		w.expectCalls("+1m1s GET n1", "+1m1.1s PUT n1") // its interface is known by now
+		w.expectShown("n1", "a/outbound")
+		w.expectSettled("+1m3.1s a/k8s")
+		w.u.Forget(poolID("a/k8s"))
+		if len(w.u.lanes)+len(w.u.busy)+len(w.u.pools) > 0 {
+			t.Error("what nobody needs is kept")
+		}
+	})
+}
+
+// Two hundred nodes join a pool at once: one list and a write each, no more side by side than may be.
+// That the pool is handed over a hundred times meanwhile costs nothing.
+func TestManyMachinesJoin(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var names []string
+		for n := range 200 {
+			names = append(names, fmt.Sprintf("n%03d", n))
+			w.has(names[n], "")
+		}
+		all := strings.Join(names, " ")
+		for range 100 {
+			w.expect("bring", w.bring("a/k8s", all, ""), "working "+all)
+		}
+		w.wait(10 * time.Minute)
+		w.expect("calls", w.count(), "LIST 1 PUT 200")
+		w.expectSettled("+1m41.1s a/k8s")
+		w.expect("bring", w.bring("a/k8s", all+" n200", ""), "working n200")
+		w.has("n200", "")
+		w.wait(time.Minute)
+		w.expect("calls", w.count(), "LIST 1 PUT 1")
+		if w.most != 4 {
+			t.Errorf("%d interfaces were written at a time", w.most)
+		}
+	})
+}
+
+// Two hundred nodes join a cluster with four load balancers, each with an internal twin, in both families: a
+// write each, whatever their pools. Of scale sets that is one of the model for all its pools, and one request
+// that upgrades the instances. Then a hundred Services come and go, for which pools are handed over again.
+func TestWhatTwoHundredNodesCost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.cancel()
+		w.stop()
+		w.run(20, nil)
+		members := map[string][]string{}
+		for n := range 200 {
+			on, alone := fmt.Sprint("lb", n%4), fmt.Sprintf("n%03d", n)
+			w.has(alone, on+"/outbound")
+			uniform := fmt.Sprintf("set%d/%d", n%4, n/4)
+			w.has(uniform, on+"/outbound")
+			members[on] = append(members[on], alone, uniform)
+			w.nodes = append(w.nodes, nic.Node{Machine: vm(alone), Configuration: on}, nic.Node{Machine: machineOf(uniform), Configuration: on})
+		}
+		for n := range 4 {
+			w.hasSet(fmt.Sprint("set", n), lb.UpgradeManual, fmt.Sprintf("lb%d/outbound", n))
+		}
+		hand := func() {
+			for on, all := range members {
+				for _, pool := range []string{on + "/k8s", on + "/k8s-6", on + "-internal/k8s", on + "-internal/k8s-6"} {
+					next := target(pool, strings.Join(all, " "), "")
+					next.Configuration, next.Shown = on, w.shows(all[0]) != on+"/outbound"
+					w.u.Bring(next)
+				}
+			}
+		}
+		hand()
+		w.wait(10 * time.Minute)
+		calls := w.count()
+		w.expect("calls", calls, "INSTANCES 12 LIST 1 PATCH 4 PUT 200 SET 12 UPGRADE 4")
+		for n := range 200 {
+			on := fmt.Sprint("lb", n%4)
+			want := on + "/outbound " + on + "-internal/k8s " + on + "/k8s|" + on + "-internal/k8s-6 " + on + "/k8s-6"
+			w.expectShown(fmt.Sprintf("n%03d", n), want)
+			w.expectShown(fmt.Sprintf("set%d/%d", n%4, n/4), want)
+		}
+		for range 100 {
+			hand()
+		}
+		w.wait(time.Hour)
+		w.expect("a hundred Services more", w.count(), "")
+		if w.most > 20 {
+			t.Errorf("%d resources were written at a time", w.most)
+		}
+	})
+}
+
+// The interface of a machine is in another resource group, or only its second one is in the machine's: the
+// machine says which is its primary one, and that is remembered.
+func TestAnInterfaceOfAnotherResourceGroup(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "a/outbound")
+		w.has("second", "")
+		w.set(func() {
+			w.nics["n1"].ID.ResourceGroup = "network"
+			w.nics["second"].Machine, w.nics["second"].Primary = vm("n1").Key(), false
+		})
+		w.bring("a/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.expectCalls("+1s LIST", "+1.1s VM n1", "+1.2s GET n1", "+1.3s PUT n1")
+		w.expectShown("n1", "a/outbound a/k8s")
+		w.expectShown("second", "")
+		w.bring("a/k8s", "", "n1")
+		w.wait(time.Minute)
+		w.expectCalls("+1m1s GET n1", "+1m1.1s PUT n1")
+		w.expectShown("n1", "a/outbound")
+	})
+}
+
+// A machine that is not there, and one that names no interface.
+func TestAMachineWithoutAnInterface(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.failing("VM n1", 1, fault.Answer{Status: 404, TargetGone: true})
+		w.bring("a/k8s", "n1", "")
+		w.bring("b/k8s", "n2", "")
+		w.wait(3 * time.Second)
+		w.expect("one is gone", w.bring("a/k8s", "n1", ""), "waits n1: virtual machine n1 is gone")
+		w.expect("one has none", w.bring("b/k8s", "n2", ""), "waits n2: virtual machine n2 has no network interface")
+	})
+}
+
+// Pools of both families, and the internal twin, are one write; so is what a machine leaves and joins when
+// it moves to another load balancer.
+func TestOneWriteForAllPools(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.bring("a/k8s", "n1", "")
+		w.wait(500 * time.Millisecond)
+		w.bring("a/k8s-6", "n1", "")
+		w.bring("a-internal/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.expect("calls", w.count(), "LIST 1 PUT 1")
+		w.expectShown("n1", "a-internal/k8s a/k8s|a/k8s-6")
+		w.expectSettled("+3.1s a-internal/k8s", "+3.1s a/k8s", "+3.1s a/k8s-6")
+
+		w.set(func() { w.nodes = []nic.Node{{Machine: vm("n1"), Configuration: "b"}} })
+		for _, pool := range []string{"a/k8s", "a/k8s-6", "a-internal/k8s"} {
+			w.bring(pool, "", "n1")
+		}
+		w.bring("b/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.expect("calls", w.count(), "GET 1 PUT 1")
+		w.expectShown("n1", "b/k8s")
+	})
+}
+
+// A change that comes while a machine is written is a second write, and the pool is not told before.
+func TestAChangeDuringAWrite(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.bring("a/k8s", "n1", "")
+		w.wait(2 * time.Second)
+		w.expect("bring", w.bring("a/k8s", "", ""), "working n1; looking")
+		w.wait(time.Minute)
+		w.expectCalls("+1s LIST", "+1.1s PUT n1", "+3.1s GET n1", "+3.2s PUT n1")
+		w.expectShown("n1", "")
+		w.expectSettled("+5.2s a/k8s")
+	})
+}
+
+// Azure shows a pool otherwise than the machines were found: they are looked at once more, the first
+// time soon, then later each time.
+func TestAPoolThatShowsOtherwise(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "a/k8s")
+		w.has("n2", "a/k8s")
+		w.bring("a/k8s", "n1 n2", "")
+		w.wait(time.Hour)
+		w.expectCalls("+1s LIST")
+		w.has("n1", "a/other")
+		w.expect("bring", w.bring("a/k8s", "n1 n2", ""), "working n1 n2")
+		w.wait(9 * time.Second)
+		w.expectCalls("+1h0m1s LIST", "+1h0m1.1s PUT n1")
+		w.expectShown("n1", "a/other a/k8s")
+		for range 3 {
+			w.bring("a/k8s", "n1 n2", "")
+			w.wait(9 * time.Minute)
+		}
+		w.expect("calls", w.count(), "LIST 3")
+		for range 100 {
+			w.bring("a/k8s", "n1 n2", "")
+		}
+		w.wait(time.Hour)
+		w.expect("calls", w.count(), "LIST 1")
+	})
+}
+
+// What a machine is in for a pool that it has to leave is looked at though it was seen to have left.
+func TestALeaverIsLookedAt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.bring("a/k8s", "", "n1")
+		w.wait(time.Minute)
+		w.has("n1", "a/k8s")
+		w.bring("a/k8s", "", "")
+		w.bring("a/k8s", "", "n1")
+		w.wait(time.Minute)
+		w.expectShown("n1", "")
+	})
+}
+
+// A try that fails is told to each pool once. The pool that was told says when it is tried again.
+func TestAFailureIsToldOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.has("n2", "")
+		w.failing("PUT n1", 1, fault.Answer{Status: 403})
+		w.bring("a/k8s", "n1 n2", "")
+		w.bring("a/k8s-6", "n1 n2", "")
+		w.wait(time.Hour)
+		w.expect("calls", w.count(), "LIST 1 PUT 2")
+		w.expectSettled("+3.1s a/k8s", "+3.1s a/k8s-6")
+		w.expect("bring", w.bring("a/k8s", "n1 n2", ""), "failed n1: refused")
+		w.expect("bring", w.bring("a/k8s-6", "n1 n2", ""), "failed n1: refused")
+		w.wait(time.Hour)
+		w.expect("calls", w.count(), "")
+		w.expect("bring", w.bring("a/k8s", "n1 n2", ""), "working n1")
+		w.expect("bring", w.bring("a/k8s-6", "n1 n2", ""), "working n1")
+		w.wait(time.Hour)
+		w.expect("calls", w.count(), "GET 1 PUT 1")
+		w.expectShown("n1", "a/k8s|a/k8s-6")
+		w.expect("bring", w.bring("a/k8s", "n1", ""), "working n2")
+	})
+}
+
+// Azure names a time: no pool has the machine tried before that.
+func TestATimeThatAzureNames(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.failing("PUT", 1, fault.Answer{Status: 429, RetryAt: time.Now().Add(30 * time.Second)})
+		for range 3 {
+			w.bring("a/k8s", "n1", "")
+			w.wait(5 * time.Second)
+		}
+		w.wait(time.Minute)
+		w.expectCalls("+1s LIST", "+1.1s PUT n1", "+30s GET n1", "+30.1s PUT n1")
+	})
+}
+
+// A list that fails is one failure of all machines that wait for it, not a list for each.
+func TestAListThatFails(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.has("n2", "")
+		w.failing("LIST", 1, fault.Answer{Status: 500})
+		w.bring("a/k8s", "n1 n2", "")
+		w.wait(time.Minute)
+		w.expectCalls("+1s LIST")
+		w.expect("bring", w.bring("a/k8s", "n1 n2", ""), "failed n1: refused; failed n2: refused")
+		w.bring("a/k8s", "n1 n2", "")
+		w.wait(time.Minute)
+		w.expect("calls", w.count(), "LIST 1 PUT 2")
+	})
+}
+
+// Somebody else was faster: one more read and one more write. A second time is a failure.
+func TestOvertaken(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.failing("PUT", 1, fault.Answer{Status: 412})
+		w.bring("a/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.expectCalls("+1s LIST", "+1.1s PUT n1", "+3.1s GET n1", "+3.2s PUT n1")
+		w.failing("PUT", 2, fault.Answer{Status: 412})
+		w.bring("a/k8s", "", "n1")
+		w.wait(time.Minute)
+		w.expect("calls", w.count(), "GET 2 PUT 2")
+		w.expect("bring", w.bring("a/k8s", "", "n1"), "failed n1: refused")
+	})
+}
+
+// A list shows no etags: what is written is read by itself.
+func TestAListWithoutEtags(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.bare = true
+		w.has("n1", "")
+		w.has("n2", "a/k8s")
+		w.bring("a/k8s", "n1 n2", "")
+		w.wait(time.Minute)
+		w.expectCalls("+1s LIST", "+1.1s GET n1", "+1.2s PUT n1")
+	})
+}
+
+// What Azure is at work on is waited for, less and less often, without a failure. The pool is told
+// when nothing is under way, and when the wait has ended.
+func TestAWait(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.set(func() { w.nics["n1"].Provisioning = lb.Updating })
+		w.bring("a/k8s", "n1", "")
+		w.wait(20 * time.Second)
+		w.expectSettled("+1.1s a/k8s")
+		w.expect("bring", w.bring("a/k8s", "n1", ""), "waits n1: network interface nic-n1 is Updating")
+		w.expectCalls("+1s LIST", "+6.1s GET n1", "+16.2s GET n1")
+		w.set(func() { w.nics["n1"].Provisioning = lb.Succeeded })
+		w.wait(time.Minute)
+		w.expectCalls("+36.3s GET n1", "+36.4s PUT n1")
+		w.expectSettled("+38.4s a/k8s")
+		w.expect("bring", w.bring("a/k8s", "n1", "n1"), "working n1")
+	})
+}
+
+// A machine that is gone has left what it had to leave, and is waited for where it belongs.
+func TestAMachineThatIsGone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "a/k8s")
+		w.bring("a/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.set(func() { delete(w.nics, "n1") })
+		w.bring("a/k8s", "n1 n2", "")
+		w.wait(30 * time.Second)
+		w.expect("bring", w.bring("a/k8s", "n1 n2", ""), "working n1; waits n2: virtual machine n2 has no network interface")
+		w.bring("a/k8s", "", "n1 n2")
+		w.wait(30 * time.Second)
+		w.bring("a/k8s", "", "")
+		w.wait(time.Second)
+		w.expect("bring", w.bring("a/k8s", "", ""), "")
+	})
+}
+
+// One machine hangs in Azure: no other waits for it, and it is given up after a while.
+func TestAStuckMachineHoldsUpNoOther(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.written = time.Hour
+		w.bring("a/k8s", "n1", "")
+		w.wait(2 * time.Second)
+		w.set(func() { w.written = 2 * time.Second })
+		w.has("n2", "")
+		w.has("n3", "")
+		w.bring("a/k8s", "n1 n2 n3", "")
+		w.wait(10 * time.Second)
+		w.expectShown("n2", "a/k8s")
+		w.expectShown("n3", "a/k8s")
+		w.expectSettled()
+		w.wait(10 * time.Minute)
+		w.expectSettled("+10m1s a/k8s")
+		w.expect("bring", w.bring("a/k8s", "n1 n2 n3", ""), "failed n1: context deadline exceeded")
+	})
+}
+
+// After a start nothing is asked before all pools were handed over, or for thirty seconds.
+func TestAfterAStart(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "a/k8s a/web")
+		w.set(func() { w.expected = []lb.PoolID{poolID("a/k8s"), poolID("a/web")} })
+		w.bring("a/k8s", "n1", "")
+		w.wait(20 * time.Second)
+		w.expectCalls()
+		w.bring("a/web", "n1", "")
+		w.wait(5 * time.Second)
+		w.expectCalls("+20s LIST")
+	})
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.set(func() { w.expected = []lb.PoolID{poolID("a/k8s"), poolID("a/web")} })
+		w.bring("a/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.expectCalls("+30s LIST", "+30.1s PUT n1")
+		w.set(func() { w.expected = append(w.expected, poolID("a/new")) })
+		w.bring("a/k8s", "", "n1")
+		w.wait(10 * time.Second)
+		w.expectCalls("+1m1s GET n1", "+1m1.1s PUT n1") // a pool that is new has no machines
+	})
+}
+
+// Where nodes are placed changes, and no pool: the machine moves with the next that is handed over.
+func TestANodeIsPlacedElsewhere(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "")
+		w.bring("a/k8s", "n1", "")
+		w.bring("b/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.expectShown("n1", "a/k8s")
+		w.take(&w.settled)
+		w.set(func() { w.nodes = []nic.Node{{Machine: vm("n1"), Configuration: "b"}} })
+		w.bring("b/k8s", "n1", "")
+		w.wait(time.Minute)
+		w.expectShown("n1", "b/k8s")
+		w.expect("bring", told(w.u.Bring(target("a/k8s", "n1", ""))), "working n1")
+	})
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nicupdate
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+)
+
+// Azure deletes no pool that the model of a scale set names. So a pool that is to be empty is let go
+// when all scale sets were looked at, also those without a node.
+
+const (
+	// setsServe is how long a list of scale sets is believed.
+	setsServe = 5 * time.Minute
+	// setsAgain is when it is asked for again after it failed.
+	setsAgain = 10 * time.Second
+)
+
+// codeNotAllowed is that of a role without scale sets, as in clusters that have none: the pool would stay
+// for ever.
+const codeNotAllowed = "AuthorizationFailed"
+
+// sets are the uniform scale sets of the nodes' resource groups. Updater.mu guards them.
+type sets struct {
+	all     []lb.ResourceID
+	at      time.Time // when they were listed; zero if they were not
+	asked   bool      // somebody wants them
+	listing bool
+	again   time.Time
+	groups  map[string]lb.ResourceID // where nodes were seen
+}
+
+// witnesses adds an instance of each scale set, and reports whether it is not known which there are.
+// The caller holds u.mu.
+func (u *Updater) witnesses(roles map[string]role, machines map[string]nic.Machine, nodes []nic.Node, now time.Time) (looking bool) {
+	seen := map[string]bool{}
+	for _, m := range machines {
+		seen[m.ScaleSet.Key()] = true
+	}
+	add := func(m nic.Machine) {
+		if set := m.ScaleSet.Key(); m.Uniform() && !seen[set] {
+			seen[set] = true
+			roles[m.Key()], machines[m.Key()] = witness, m
+		}
+	}
+	u.sets.groups = map[string]lb.ResourceID{}
+	for _, of := range append([]nic.Node{{Machine: nic.Machine{VM: u.cfg.Home}}}, nodes...) {
+		add(of.Machine)
+		id := of.Machine.VM
+		if of.Machine.Uniform() {
+			id = of.Machine.ScaleSet
+		}
+		if id.SubscriptionID != "" {
+			u.sets.groups[strings.ToLower(id.SubscriptionID+"/"+id.ResourceGroup)] = id
+		}
+	}
+	for _, id := range u.sets.all {
+		add(nic.Machine{ScaleSet: id, Instance: "0"}) // whether or not there is one
+	}
+	u.sets.asked = u.sets.at.IsZero() || now.Sub(u.sets.at) >= setsServe
+	return u.sets.asked
+}
+
+// keepsWitnesses adds those that were looked at.
+func (p *pool) keepsWitnesses(roles map[string]role, machines map[string]nic.Machine) {
+	for key, r := range p.roles {
+		if m := p.machines[key]; r >= witness && m != nil {
+			roles[key], machines[key] = r, m.Machine
+		}
+	}
+}
+
+// listSets lists the scale sets if somebody wants them, and returns when that is to be tried again; zero
+// is not by itself.
+func (u *Updater) listSets(ctx context.Context, now time.Time, run func(func())) time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := &u.sets
+	if !s.asked || s.listing || now.Before(s.again) {
+		if s.asked && !s.listing {
+			return s.again
+		}
+		return time.Time{}
+	}
+	groups := make([]lb.ResourceID, 0, len(s.groups))
+	for _, id := range s.groups {
+		id.Type, id.Name = lb.TypeScaleSet, "all"
+		groups = append(groups, id)
+	}
+	s.listing = true
+	run(func() { u.learnSets(ctx, groups) })
+	return time.Time{}
+}
+
+// learnSets reads the scale sets of resource groups.
+func (u *Updater) learnSets(ctx context.Context, groups []lb.ResourceID) {
+	var all []lb.ResourceID
+	again, failed := time.Now().Add(setsAgain), false
+	for _, group := range groups {
+		if until, _ := u.cfg.Azure.EnterResource(group); !until.IsZero() {
+			again, failed = until, true
+			break
+		}
+		of, err := u.cfg.Azure.ListScaleSets(ctx, group.SubscriptionID, group.ResourceGroup)
+		if f := fault.From(err); f != nil && f.Class != fault.Stale && f.Code != codeNotAllowed {
+			failed = true
+			break
+		}
+		if err != nil {
+			u.cfg.Log.WarnContext(ctx, "scale sets not listed: one that names an empty pool keeps Azure from deleting it", "resourceGroup", group.ResourceGroup, "err", err)
+		}
+		for _, set := range of {
+			if set.Uniform {
+				all = append(all, set.ID)
+			}
+		}
+	}
+	u.mu.Lock()
+	s := &u.sets
+	s.listing, s.again = false, again
+	if !failed {
+		s.all, s.at, s.asked = all, time.Now(), false
+		for key, p := range u.pools {
+			if len(p.target.Members) == 0 && p.working == 0 {
+				u.settled[key] = p.target.ID
+			}
+		}
+	}
+	u.mu.Unlock()
+	u.tell(ctx)
+	u.signal()
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package once
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+func fresh(text string) string { return string([]byte(text)) }
+
+func same(x, y string) bool { return x == y && unsafe.StringData(x) == unsafe.StringData(y) }
+
+// A text is in memory once, however long ago the last one asked for it.
+func TestATextIsInMemoryOnce(t *testing.T) {
+	a := Text(fresh("10.0.0.1"))
+	for range 3 {
+		runtime.GC()
+	}
+	if b := Text(fresh("10.0.0.1")); !same(a, b) {
+		t.Error("it is in memory twice")
+	}
+	whole := fresh("a load balancer's name in a text that is long")
+	if part := Text(whole[2:15]); part != "load balancer" || unsafe.StringData(part) == unsafe.StringData(whole[2:15]) {
+		t.Errorf("%q keeps the text that it was cut from", part)
+	}
+}
+
+// Neither long texts are kept, nor more than so many.
+func TestWhatIsKnownIsBounded(t *testing.T) {
+	long := strings.Repeat("x", longest+1)
+	if Text(long); known.texts[long] != "" {
+		t.Error("a long text is kept")
+	}
+	for i := range 3 * most {
+		if text := fmt.Sprint("node-", i); Text(text) != text {
+			t.Fatal(text)
+		}
+	}
+	if len(known.texts) > most {
+		t.Errorf("%d texts are kept", len(known.texts))
+	}
+}

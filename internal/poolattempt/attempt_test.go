@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolattempt
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+// outside is one pool, the load balancer that has it, and who wants what of it. It answers the calls
+// that fail once with their answer.
+type outside struct {
+	pool  lb.Pool
+	state lb.Provisioning // of the load balancer
+	wants []lb.Address
+	fails map[string]fault.Answer
+	// thenFails are the calls that fail once the first of fails has.
+	thenFails map[string]fault.Answer
+	unsure    bool // it is not known what the pool has to hold
+	calls     []string
+	// updating is until when somebody else's write is under way.
+	updating time.Time
+}
+
+func (o *outside) call(name string) error {
+	o.calls = append(o.calls, name)
+	answer, fails := o.fails[name]
+	if !fails {
+		return nil
+	}
+	delete(o.fails, name)
+	maps.Copy(o.fails, o.thenFails)
+	return fault.Classify(answer, errors.New("Azure refuses"))
+}
+
+func (o *outside) Get(context.Context, lb.PoolID) (lb.Pool, error) {
+	p := o.pool
+	if time.Now().Before(o.updating) {
+		p.Provisioning = lb.Updating
+	}
+	return p, o.call("GET")
+}
+
+func (o *outside) Put(_ context.Context, p lb.Pool) (lb.Pool, error) {
+	if err := o.call("PUT"); err != nil {
+		return lb.Pool{}, err
+	}
+	p.Etag += "+"
+	o.pool = p
+	return p, nil
+}
+
+func (o *outside) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) {
+	return p, o.call("MACHINES")
+}
+
+func (o *outside) GetLoadBalancer(context.Context, lb.LoadBalancerID) (lb.LoadBalancer, error) {
+	return lb.LoadBalancer{Provisioning: o.state}, o.call("GET ALL")
+}
+
+func (o *outside) PutLoadBalancer(_ context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
+	return b, o.call("PUT ALL")
+}
+
+func (o *outside) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
+	if o.unsure {
+		return poolwrite.Desired{}, errors.New("the API server does not answer")
+	}
+	return poolwrite.Desired{Addresses: o.wants, Ours: func(netip.Addr) bool { return true }}, nil
+}
+
+func (o *outside) Record(context.Context, poolschedule.Ref, poolwrite.Intent) error {
+	return o.call("RECORD")
+}
+
+// What an attempt asks, in which order, and what comes of it.
+func TestWhatAnAttemptAsks(t *testing.T) {
+	node := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}
+	overtaken := fault.Answer{Status: 412}
+	ofInterface := fault.Answer{Status: 400, Codes: []string{CodeInterfaceMember}}
+	failed := fault.Answer{Status: 400, Codes: []string{fault.CodeParentFailed}}
+	wait := fault.Answer{Status: 412, RetryAt: time.Now().Add(time.Hour)}
+	for name, tt := range map[string]struct {
+		set                func(o *outside)
+		leaseEnds, nobody  bool
+		asks               string
+		outcome            poolwrite.Outcome
+		overtaken, nowhole bool
+	}{
+		"a pool that is not level":         {asks: "GET RECORD PUT", outcome: poolwrite.Written},
+		"a pool that is":                   {set: func(o *outside) { o.wants = nil }, asks: "GET", outcome: poolwrite.Unchanged},
+		"it cannot be read":                {set: fails("GET", fault.Answer{Status: 409}), asks: "GET", outcome: poolwrite.Retriable},
+		"nobody knows what it has to hold": {set: func(o *outside) { o.unsure = true }, asks: "GET", outcome: poolwrite.Postponed},
+		"the ledger does not answer":       {set: fails("RECORD", fault.Answer{Status: 409}), asks: "GET RECORD", outcome: poolwrite.Postponed},
+		"the lease ends":                   {leaseEnds: true, asks: "GET RECORD", outcome: poolwrite.Postponed},
+		"nobody is left to write it for":   {nobody: true, asks: "GET RECORD", outcome: poolwrite.Postponed},
+		"somebody else wrote":              {set: fails("PUT", overtaken), asks: "GET RECORD PUT GET RECORD PUT", outcome: poolwrite.Written, overtaken: true},
+		"Azure names a time":               {set: fails("PUT", wait), asks: "GET RECORD PUT", outcome: poolwrite.Retriable},
+		"an interface joins":               {set: fails("PUT", ofInterface), asks: "GET RECORD PUT GET", outcome: poolwrite.Retriable},
+		"the load balancer is Failed": {set: func(o *outside) { o.state = lb.Failed; fails("PUT", failed)(o) },
+			asks: "GET RECORD PUT GET ALL PUT ALL GET RECORD PUT", outcome: poolwrite.Written},
+		"it is not any more": {set: fails("PUT", failed), asks: "GET RECORD PUT GET ALL GET RECORD PUT", outcome: poolwrite.Written},
+		"nobody may write it": {set: func(o *outside) { o.state = lb.Failed; fails("PUT", failed)(o) }, nowhole: true,
+			asks: "GET RECORD PUT", outcome: poolwrite.Retriable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &outside{pool: lb.Pool{Etag: "1"}, wants: node, fails: map[string]fault.Answer{}}
+			if tt.set != nil {
+				tt.set(o)
+			}
+			c := Config{Interval: time.Minute, Azure: o, Whole: o, Cluster: o, Ledger: o, Log: slog.New(slog.DiscardHandler)}
+			if tt.nowhole {
+				c.Whole = nil
+			}
+			r := c.Attempt(t.Context(), o.try(!tt.leaseEnds, !tt.nobody), poolschedule.History{})
+			if got := strings.Join(o.calls, " "); got != tt.asks || r.Outcome != tt.outcome || r.Overtaken != tt.overtaken {
+				t.Errorf("%s: %s, overtaken %t: %v", got, r.Outcome, r.Overtaken, r.Fault)
+			}
+		})
+	}
+}
+
+// A second read waits until the write that was faster has ended, for as long as an interval.
+func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		o := &outside{updating: start.Add(5 * time.Second)}
+		c := Config{Interval: 30 * time.Second, Azure: o}
+		p, err := c.readAtRest(t.Context(), lb.PoolID{}, c.Interval)
+		if took := time.Since(start); err != nil || p.Provisioning == lb.Updating || took > 10*time.Second {
+			t.Errorf("%v after %s: %v", p.Provisioning, took, err)
+		}
+		start = time.Now()
+		o.updating = start.Add(time.Hour)
+		p, err = c.readAtRest(t.Context(), lb.PoolID{}, c.Interval)
+		if took := time.Since(start); err != nil || p.Provisioning != lb.Updating || took < 10*time.Second || took > c.Interval {
+			t.Errorf("%v after %s: %v", p.Provisioning, took, err)
+		}
+	})
+}
+
+// Why a write is not made is a reason that costs nobody a retry.
+func TestWhyAWriteIsNotMade(t *testing.T) {
+	for _, err := range []error{ErrLeaseEnds, errUnneeded, ErrByMachine} {
+		if !errors.Is(err, poolwrite.ErrNotReady) {
+			t.Errorf("%v costs a retry", err)
+		}
+	}
+}
+
+func (o *outside) try(valid, needed bool) Try {
+	return Try{Valid: func() bool { return valid }, Needed: func() bool { return needed }}
+}
+
+func fails(call string, with fault.Answer) func(o *outside) {
+	return func(o *outside) { o.fails[call] = with }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolattempt
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+const machineIDs = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Compute/virtualMachines/"
+
+// machines is a pool of network interfaces: n1 has to join it, n2 is in it and has to be Down. The
+// try of n1 has failed, which is said once.
+type machines struct {
+	*outside
+	said bool
+}
+
+func (m *machines) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
+	at := map[string]netip.Addr{"n1": netip.MustParseAddr("10.0.0.1"), "n2": netip.MustParseAddr("10.0.0.2")}
+	return poolwrite.Desired{
+		Addresses: []lb.Address{{Name: "n1", IP: at["n1"]}, {Name: "n2", IP: at["n2"], AdminState: lb.Down}},
+		Ours:      func(netip.Addr) bool { return true },
+		AddressOf: func(machine string) (netip.Addr, bool) {
+			ip, ok := at[machine[strings.LastIndex(machine, "/")+1:]]
+			return ip, ok
+		},
+		Machines: &poolwrite.Machines{Family: lb.IPv4, Of: func(node string) (nic.Machine, error) {
+			return nic.ParseMachine("azure://" + machineIDs + node)
+		}},
+	}, nil
+}
+
+func (m *machines) Bring(t nic.Target) (state nic.State) {
+	m.calls = append(m.calls, "BRING")
+	if !m.said {
+		m.said, state.Failed = true, []nic.Failure{{Machine: t.Members[0], Err: errors.New("its disk is full")}}
+	}
+	return state
+}
+
+// Members are handed over once in an attempt, after what is on record, whatever becomes of the admin
+// states; what a machine has met is said even if these needed a second try.
+func TestMembersAreHandedOverOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set    func(o *outside)
+		asks   string
+		failed bool
+	}{
+		"admin states are written":   {asks: "GET MACHINES RECORD PUT BRING", failed: true},
+		"somebody else wrote":        {set: fails("PUT", fault.Answer{Status: 412}), asks: "GET MACHINES RECORD PUT GET MACHINES RECORD PUT BRING", failed: true},
+		"Azure refuses them":         {set: fails("PUT", fault.Answer{Status: 400}), asks: "GET MACHINES RECORD PUT BRING", failed: true},
+		"the ledger does not answer": {set: fails("RECORD", fault.Answer{Status: 409}), asks: "GET MACHINES RECORD"},
+		"the machines are not known": {set: fails("MACHINES", fault.Answer{Status: 409}), asks: "GET MACHINES"},
+		"the second read fails":      {set: secondReadFails, asks: "GET MACHINES RECORD PUT GET"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &outside{fails: map[string]fault.Answer{}, pool: lb.Pool{NIC: true, Etag: "1", Addresses: []lb.Address{
+				{Name: "i2", Interface: "i2", IP: netip.MustParseAddr("10.0.0.2"), Machine: strings.ToLower(machineIDs + "n2")},
+			}}}
+			if tt.set != nil {
+				tt.set(o)
+			}
+			m := &machines{outside: o}
+			c := Config{Interval: time.Minute, AdminState: true, Azure: o, Cluster: m, Ledger: o, Members: m, Log: slog.New(slog.DiscardHandler)}
+			r := c.Attempt(t.Context(), o.try(true, true), poolschedule.History{})
+			if got := strings.Join(o.calls, " "); got != tt.asks {
+				t.Errorf("%s: %v", got, r.Fault)
+			}
+			if failed := r.Handed != nil && strings.Contains(r.Handed.Fault.Error(), "its disk is full"); failed != tt.failed {
+				t.Errorf("%+v", r.Handed)
+			}
+		})
+	}
+}
+
+// secondReadFails has the write be overtaken, and the read after it fail.
+func secondReadFails(o *outside) {
+	fails("PUT", fault.Answer{Status: 412})(o)
+	o.thenFails = map[string]fault.Answer{"GET": {Status: 409}}
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"slices"
+
+	"weir.dev/weir/internal/poolschedule"
+)
+
+// lastWords is the last word that each Service got about a pool. Each pool has one of these, of one
+// Service as a rule: a map of one takes ten times as much.
+type lastWords []lastWord
+
+type lastWord struct {
+	service poolschedule.ServiceName
+	word    poolschedule.Word
+}
+
+func (l lastWords) of(s poolschedule.ServiceName) int {
+	return slices.IndexFunc(l, func(is lastWord) bool { return is.service == s })
+}
+
+func (l lastWords) has(s poolschedule.ServiceName) bool { return l.of(s) >= 0 }
+
+// with returns them with another last word for a Service.
+func (l lastWords) with(s poolschedule.ServiceName, word poolschedule.Word) lastWords {
+	if i := l.of(s); i >= 0 {
+		l[i].word = word
+		return l
+	}
+	return append(l, lastWord{s, word})
+}
+
+// all returns them in a map of its own.
+func (l lastWords) all() map[poolschedule.ServiceName]poolschedule.Word {
+	all := make(map[poolschedule.ServiceName]poolschedule.Word, len(l))
+	for _, is := range l {
+		all[is.service] = is.word
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"context"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+// byMachine reports whether the members of a pool that is to be made are network interfaces, by the
+// BackendPool that waits for it.
+func (l *lane) byMachine(p lb.Pool) bool {
+	l.queue.mu.Lock()
+	w, known := l.queue.pools[l.key(p)]
+	var ref poolschedule.Ref
+	if known {
+		ref = w.subject.Ref
+	}
+	l.queue.mu.Unlock()
+	if !known {
+		return false
+	}
+	want, err := l.cfg.attempts().Desired(ref)
+	return err == nil && want.Machines != nil
+}
+
+// handed is what is remembered of a pool that was handed over.
+func handed(h poolschedule.History, r poolwrite.Result, now time.Time) poolschedule.History {
+	if r.Brought {
+		h.Brought = r.HandOver.Fingerprint()
+	}
+	if r.Handed == nil {
+		return h
+	}
+	return h.Hands(now, r.Handed.For)
+}
+
+// membersLevel is isLevel for a pool of network interfaces. One that was not handed over as it is has
+// to be: see poolattempt.
+func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, want poolwrite.Desired) bool {
+	write, _, err := l.cfg.attempts().PrepareMembers(ctx, observed, want, &p.r)
+	return err == nil && !write && p.r.HandOver.Level() && p.r.HandOver.Fingerprint() == p.taken.history.Brought
+}
+
+// Settled ends the wait of a pool for its machines: none of them is under way any more.
+func (ls *Lanes) Settled(pool lb.PoolID) {
+	ls.mu.Lock()
+	l := ls.lanes[pool.LoadBalancer.Key()]
+	ls.mu.Unlock()
+	if l != nil {
+		machinesDone(l.queue, pool.Key())
+	}
+}
+
+// machinesDone is Settled for one lane. A word that comes during an attempt counts at its end, which
+// may not have known.
+func machinesDone(q *queue, pool lb.PoolKey) {
+	q.mu.Lock()
+	w := q.pools[pool]
+	woken := w != nil && w.wakes()
+	q.mu.Unlock()
+	if woken {
+		q.signal()
+	}
+}
+
+// wakes ends the wait for machines, also that of an attempt under way. The caller holds q.mu.
+func (w *waiting) wakes() (woken bool) {
+	if w.woken = w.inFlight; !w.inFlight {
+		w.history, woken = w.history.Wake()
+	}
+	return woken
+}
+
+// remembers takes in the history of an attempt. The caller holds q.mu.
+func (w *waiting) remembers(h poolschedule.History) {
+	w.history = h
+	if w.woken {
+		w.history, _ = h.Wake()
+	}
+}
+
+// letGo returns the pools of a BackendPool that were handed over, which is over now.
+func letGo(q *queue, ref poolschedule.Ref) (pools []lb.PoolID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.pools {
+		if w.history.Brought != 0 && w.subject.Ref == ref {
+			w.history.Brought = 0
+			pools = append(pools, w.subject.Pool)
+		}
+	}
+	return pools
+}

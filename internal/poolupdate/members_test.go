@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+)
+
+// A new pool is empty. Its machines are handed over once they are on record, and its Service hears of
+// it when Azure shows them; the lane is free meanwhile.
+func TestMachinesJoinAPool(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
+		w.nics(web, "")
+		w.nics(api, "")
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(time.Second)
+		w.change(api, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1 10.0.0.2]", "+250ms BRING web [n1 n2]-[]",
+			"+1.25s GET api", "+1.25s RECORD api [10.0.0.1]", "+1.25s BRING api [n1]-[]")
+		w.expectReports("web Postponed", "api Postponed")
+		w.wait(10 * time.Second)
+		w.expectCalls("+5.25s GET web", "+5.25s MACHINES web", "+5.25s BRING web [n1 n2]-[]",
+			"+6.25s GET api", "+6.25s MACHINES api", "+6.25s BRING api [n1]-[]")
+		w.expectReports("web Written Updated:web", "api Written Updated:api")
+		w.expectInterfaces(web, "nic-n1 nic-n2")
+		if n := w.lanes.Backlog().Operations; n != 0 {
+			t.Errorf("%d operations wait", n)
+		}
+	})
+}
+
+// A pool that is gone is let go: machines that were asked to join it would be refused in all others.
+func TestAPoolThatIsGoneIsLetGo(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
+		w.nics(web, "")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectReports("web Postponed", "web Written Updated:web")
+		w.set(func() { delete(w.pools, web.Key()); w.calls = nil })
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(10 * time.Second)
+		w.expectReports("web Stale")
+		if got := strings.Join(w.calls, ", "); !strings.HasSuffix(got, "FORGET web") || strings.Count(got, "FORGET") != 1 {
+			t.Errorf("calls %s", got)
+		}
+	})
+}
+
+// Who leaves is told by the record and by the cluster; what belongs to no node stays.
+func TestMachinesLeaveAPool(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
+		w.nics(web, "n1 n2 gateway n3")
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
+		w.wait(time.Second)
+		w.expectReports("web Unchanged")
+		w.expectCalls("+250ms GET web", "+250ms MACHINES web", "+250ms BRING web [n1 n2 n3]-[]")
+		w.change(web, "n1=10.0.0.1")
+		w.wait(10 * time.Second)
+		w.expectInterfaces(web, "nic-n1 nic-gateway")
+		w.expectReports("web Postponed", "web Written Updated:web")
+		if got := w.ledger["web"]; len(got) != 1 {
+			t.Errorf("%v is on record", got)
+		}
+	})
+}
+
+// A level pool is handed over as well: whoever writes its machines for another pool has to know that
+// they belong in this one. A look at it costs no more than the read, and an idle one nothing.
+func TestALevelPoolIsHandedOver(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3, DriftPeriod: 10 * time.Minute}, func(w *world) {
+		w.nics(web, "n1")
+		w.look(web, "n1=10.0.0.1")
+		w.wait(time.Second)
+		w.expectReports("web Unchanged")
+		if len(w.members.targets) != 1 {
+			t.Error("it was not handed over")
+		}
+		if !w.lanes.LevelAs(web, membership.Fingerprint(w.wanted["web"])) {
+			t.Error("it is not known to be level")
+		}
+	})
+}
+
+// One that fails is a failed attempt, which costs a retry; those that are there stay, and the next
+// attempt tries again.
+func TestAMachineThatFails(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
+		w.nics(web, "")
+		w.members.fails["n2"] = fault.Answer{Status: 409}
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(10 * time.Second)
+		w.expectReports("web Postponed", "web Retriable Retrying:web")
+		w.expectInterfaces(web, "nic-n1")
+		w.wait(interval)
+		w.wait(10 * time.Second)
+		w.expectReports("web Postponed", "web Written Updated:web")
+		w.expectInterfaces(web, "nic-n1 nic-n2")
+	})
+}
+
+// Machines may be done while the attempt that handed them over still runs, and a write to the pool that
+// is under way keeps nobody from joining.
+func TestMachinesThatAreDoneAtOnce(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
+		w.nics(web, "n1")
+		w.pools[web.Key()].Provisioning = lb.Updating
+		w.members.atOnce = true
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(time.Second)
+		w.set(func() { w.pools[web.Key()].Provisioning = lb.Succeeded })
+		w.wait(time.Second)
+		w.expectReports("web Postponed", "web Written Updated:web")
+	})
+}
+
+// A failure for good is given up, and said once. While another machine may get there by a try, there is
+// one.
+func TestAMachineThatIsRefused(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
+		w.nics(web, "")
+		w.members.fails["n1"], w.members.fails["n2"] = fault.Answer{Status: 409}, fault.Answer{Status: 403}
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(5*time.Second + 300*time.Millisecond)
+		w.expectReports("web Postponed", "web Retriable Retrying:web")
+		w.set(func() { w.members.fails["n1"] = fault.Answer{Status: 403} })
+		w.wait(interval)
+		w.wait(5*time.Second + 300*time.Millisecond)
+		last := w.reports[len(w.reports)-1]
+		if want := "1 of 2 machines failed: virtual machine n1: Azure refuses n1"; last.Fault.Error() != want {
+			t.Errorf("%q, want %q", last.Fault.Error(), want)
+		}
+		w.expectReports("web Postponed", "web Terminal Failed:web")
+		w.wait(5 * interval)
+		w.expectReports()
+	})
+}
+
+// A machine that Azure is at work on, and a node of which nobody knows the machine, are waited for by
+// name. That costs no retry, and holds up nobody.
+func TestMachinesThatAreWaitedFor(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 1}, func(w *world) {
+		w.nics(web, "")
+		w.members.waits["n2"] = "network interface nic-n2 is Updating"
+		w.members.homeless["n3"] = "it has no spec.providerID yet"
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
+		w.wait(time.Second)
+		want := "waiting: 1 of 2 machines is being written; 2 wait: node n3: it has no spec.providerID yet, virtual machine n2: network interface nic-n2 is Updating"
+		w.set(func() {
+			if got := w.reports[0].Fault.Error(); got != want {
+				t.Errorf("%q\nwant %q", got, want)
+			}
+		})
+		w.wait(10 * time.Minute)
+		w.expectInterfaces(web, "nic-n1")
+		w.set(func() {
+			if n := len(w.reports); n > 13 {
+				t.Errorf("%d attempts in ten minutes", n)
+			}
+			w.reports = nil
+			delete(w.members.waits, "n2")
+			delete(w.members.homeless, "n3")
+		})
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3")
+		w.wait(10 * time.Second)
+		w.expectReports("web Postponed", "web Written Updated:web")
+	})
+}
+
+// A change that comes while machines are written is handed over at once, and changes that come one
+// after the other share an attempt. A word that got lost costs a minute.
+func TestChangesWhileMachinesAreWritten(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
+		w.nics(web, "")
+		w.members.deaf = true
+		w.change(web, "n1=10.0.0.1")
+		w.wait(500 * time.Millisecond)
+		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]", "+250ms BRING web [n1]-[]")
+		for _, more := range []string{"n1=10.0.0.1 n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3", "n2=10.0.0.2 n3=10.0.0.3"} {
+			w.change(web, more)
+			w.wait(100 * time.Millisecond)
+		}
+		w.wait(time.Second)
+		w.expectCalls("+1.25s GET web", "+1.25s RECORD web [10.0.0.1 10.0.0.2 10.0.0.3]", "+1.25s BRING web [n2 n3]-[]")
+		w.wait(2 * time.Minute)
+		w.expectInterfaces(web, "nic-n2 nic-n3")
+	})
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nic"
+	"weir.dev/weir/internal/poolwrite"
+)
+
+// machineTime is how long the write of a machine takes.
+const machineTime = 5 * time.Second
+
+// machineLanes implements Members: each machine is written beside the others, and then its interface is
+// in the pool.
+type machineLanes struct {
+	w *world
+	// homeless are nodes of which nobody knows the machine; waits and fails are machines that Azure
+	// is at work on, and those whose next try fails.
+	homeless map[string]string
+	waits    map[string]string
+	fails    map[string]fault.Answer
+
+	targets map[lb.PoolKey]nic.Target
+	working map[lb.PoolKey]map[string]bool
+	failed  map[lb.PoolKey][]nic.Failure
+	deaf    bool // it says never that it is done
+	atOnce  bool // machines are done before anybody waits for them
+}
+
+func inMemberWorld(t *testing.T, cfg Config, story func(w *world)) {
+	cfg.Members = &machineLanes{
+		homeless: map[string]string{}, waits: map[string]string{}, fails: map[string]fault.Answer{}, targets: map[lb.PoolKey]nic.Target{},
+		working: map[lb.PoolKey]map[string]bool{}, failed: map[lb.PoolKey][]nic.Failure{},
+	}
+	cfg.AdminState = true
+	inWorldOf(t, cfg, func(w *world) {
+		w.machines = map[string]netip.Addr{}
+		for i := range 8 {
+			w.machines[fmt.Sprintf("n%d", i+1)] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+		}
+		story(w)
+	})
+}
+
+// machineOf is the machine of a name.
+func machineOf(name string) nic.Machine {
+	m, err := nic.ParseMachine("azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// desired is what Desired says of how nodes become members. The caller holds w.mu.
+func (m *machineLanes) desired() *poolwrite.Machines {
+	if m == nil {
+		return nil
+	}
+	homeless := maps.Clone(m.homeless)
+	return &poolwrite.Machines{Family: lb.IPv4, Configuration: "kubernetes", Every: true, Of: func(node string) (nic.Machine, error) {
+		if why := homeless[node]; why != "" {
+			return nic.Machine{}, errors.New(why)
+		}
+		return machineOf(node), nil
+	}}
+}
+
+// nics puts interfaces of machines into a pool that is to hold them.
+func (w *world) nics(id lb.PoolID, names string) {
+	p := &lb.Pool{ID: id, Etag: "1"}
+	w.pools[id.Key()] = p
+	for name := range strings.FieldsSeq(names) {
+		name, state, _ := strings.Cut(name, "/")
+		p.NIC = true
+		p.Addresses = append(p.Addresses, lb.Address{Name: "rg_nic-" + name, Interface: "nic-" + name, AdminState: state})
+	}
+}
+
+// withStates returns the interfaces of a pool in the admin states that were written.
+func withStates(held, written []lb.Address) []lb.Address {
+	next := slices.Clone(held)
+	for i, a := range next {
+		if at := slices.IndexFunc(written, func(b lb.Address) bool { return a.Interface == b.Interface }); at >= 0 {
+			next[i].AdminState = written[at].AdminState
+		}
+	}
+	return next
+}
+
+// Bring implements Members.
+func (m *machineLanes) Bring(pool nic.Target) nic.State {
+	state := m.bring(pool)
+	for _, machine := range state.Working {
+		if m.atOnce {
+			m.done(pool.ID, machine, true)
+		}
+	}
+	return state
+}
+
+func (m *machineLanes) bring(pool nic.Target) nic.State {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	key := pool.ID.Key()
+	m.w.calls = append(m.w.calls, fmt.Sprintf("+%s BRING %s %s-%s", time.Since(m.w.start), pool.ID.Name, names(pool.Members), names(pool.Leaves)))
+	m.targets[key] = pool
+	if m.working[key] == nil {
+		m.working[key] = map[string]bool{}
+	}
+	state := nic.State{Failed: m.failed[key]}
+	failed := state.Failed
+	m.failed[key] = nil
+	for _, machine := range slices.Concat(pool.Members, pool.Leaves) {
+		name := machine.VM.Name
+		joins := slices.ContainsFunc(pool.Members, func(o nic.Machine) bool { return o.Key() == machine.Key() })
+		switch {
+		case m.shows(key, name) == joins, slices.ContainsFunc(failed, func(f nic.Failure) bool { return f.Machine.Key() == machine.Key() }):
+		case m.waits[name] != "":
+			state.Waits = append(state.Waits, nic.MachineWait{Machine: machine, Why: m.waits[name]})
+		default:
+			state.Working = append(state.Working, machine)
+			if !m.working[key][name] && !m.atOnce {
+				m.working[key][name] = true
+				time.AfterFunc(machineTime, func() { m.done(pool.ID, machine, joins) })
+			}
+		}
+	}
+	return state
+}
+
+func names(all []nic.Machine) string {
+	short := make([]string, len(all))
+	for i, m := range all {
+		short[i] = m.VM.Name
+	}
+	return fmt.Sprint(short)
+}
+
+// shows reports whether a pool has the interface of a machine. The caller holds w.mu.
+func (m *machineLanes) shows(pool lb.PoolKey, name string) bool {
+	p := m.w.pools[pool]
+	return p != nil && slices.ContainsFunc(p.Addresses, func(a lb.Address) bool { return a.Interface == "nic-"+strings.ToLower(name) })
+}
+
+// done ends the write of a machine.
+func (m *machineLanes) done(id lb.PoolID, machine nic.Machine, joins bool) {
+	name := strings.ToLower(machine.VM.Name)
+	m.w.mu.Lock()
+	p, last := m.w.pools[id.Key()], false
+	delete(m.working[id.Key()], machine.VM.Name)
+	answer, fails := m.fails[name]
+	switch {
+	case fails:
+		delete(m.fails, name)
+		m.failed[id.Key()] = append(m.failed[id.Key()], nic.Failure{Machine: machine, Err: fault.Classify(answer, errors.New("Azure refuses "+name))})
+	case joins && !m.shows(id.Key(), name):
+		p.NIC, p.Etag = true, nextEtag(p.Etag)
+		p.Addresses = append(slices.Clone(p.Addresses), lb.Address{Name: "rg_nic-" + name, Interface: "nic-" + name})
+		slices.SortFunc(p.Addresses, func(a, b lb.Address) int { return strings.Compare(a.Name, b.Name) })
+	case !joins:
+		p.Addresses = slices.DeleteFunc(slices.Clone(p.Addresses), func(a lb.Address) bool { return a.Interface == "nic-"+name })
+		p.NIC, p.Etag = len(p.Addresses) > 0, nextEtag(p.Etag)
+	}
+	last = len(m.working[id.Key()]) == 0 && !m.deaf
+	m.w.mu.Unlock()
+	if last {
+		m.w.lanes.Settled(id)
+	}
+}
+
+// Forget implements Members.
+func (m *machineLanes) Forget(pool lb.PoolID) {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	m.w.calls = append(m.w.calls, fmt.Sprintf("+%s FORGET %s", time.Since(m.w.start), pool.Name))
+	delete(m.targets, pool.Key())
+}

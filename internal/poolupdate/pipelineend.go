@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"errors"
+	"time"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// conclude waits for the end of the last write, and of all where what was overtaken may be taken back,
+// and settles what one read of the load balancer then shows. That the writes before the last were
+// superseded is no failure, and their success would be no proof: what counts is that read.
+func (p *pipeline) conclude() {
+	l := p.lane
+	if len(p.sent) == 0 {
+		return
+	}
+	n := len(p.sent) - 1
+	last := p.sent[n]
+	shown, err := last.end()
+	if n == 0 { // it was an attempt of one
+		if err == nil {
+			err = last.r.Shown(shown)
+		}
+		l.ends(p.ctx, p.ctx, last.parcel, err)
+		return
+	}
+	f := fault.From(err)
+	if f != nil && !f.Ended { // nobody knows its end
+		l.ends(p.ctx, p.ctx, last.parcel, err)
+		p.sent = p.sent[:n]
+	}
+	trusted := (f == nil || f.Superseded()) && p.ended()
+	if p.ctx.Err() != nil {
+		return // stopping is quiet, and the next process reads the records
+	}
+	p.settle(trusted)
+}
+
+// ended waits for the ends that have to be awaited, unless something is urgent, and reports whether
+// each was good, or came by the write after it.
+func (p *pipeline) ended() bool {
+	if !p.awaits {
+		return true
+	}
+	all := make(chan struct{})
+	go func() { p.ending.Wait(); close(all) }()
+	for {
+		select {
+		case <-all:
+			for _, w := range p.sent {
+				if _, err := w.end(); err != nil && !fault.From(err).Superseded() {
+					return false
+				}
+			}
+			return true
+		case <-time.After(time.Second):
+			if p.urgent() {
+				return false
+			}
+		}
+	}
+}
+
+// urgent reports whether admin states are due.
+func (p *pipeline) urgent() bool { return len(p.lane.those(poolschedule.Urgent, time.Now())) > 0 }
+
+// settle settles each pool by one read. trusted is false if a write has failed, of whose content nobody
+// says, or its end is not known: then nothing is taken for in force by it, and all pools of the load
+// balancer are looked at.
+func (p *pipeline) settle(trusted bool) {
+	l := p.lane
+	b, err := p.read()
+	if p.ctx.Err() != nil {
+		return
+	}
+	trusted = trusted && b.Provisioning != lb.Failed
+	atRest, index, answer := err == nil && !moves(b), l.index(b), behaviour.Answer("")
+	if trusted && atRest {
+		answer = p.learn(b, index)
+	}
+	if !trusted || answer == behaviour.SupersedeDiscard {
+		l.queue.lookAtOthers(p.keys(), time.Now())
+	}
+	for _, w := range p.sent {
+		at, there := index[w.taken.pool]
+		if trusted && atRest && there && w.arrived(b.Pools[at]) {
+			w.shows(b.Pools[at])
+			l.ends(p.ctx, p.ctx, w.parcel, nil)
+			continue
+		}
+		if err == nil && !atRest && !p.urgent() {
+			l.queue.wait(w.taken, time.Time{}, time.Now().Add(l.cfg.Interval))
+		}
+		p.back(w, fault.From(err))
+	}
+}
+
+// back gives back a pool that the read does not show to be done. It goes by itself, but where Azure has
+// named a time for the read. Its write was accepted, so no etag tells of it any more: a pool that shows
+// less than what is on record is written once more.
+func (p *pipeline) back(w sentWrite, met *fault.Fault) {
+	l := p.lane
+	named := met != nil && !met.RetryAt.IsZero()
+	if named {
+		l.queue.wait(w.taken, met.RetryAt, time.Time{})
+	}
+	l.queue.part(w.taken, !named, w.r.Outcome == poolwrite.Written)
+	(&carried{lane: l}).back(w.parcel, false)
+}
+
+func (p *pipeline) keys() []lb.PoolKey {
+	all := make([]lb.PoolKey, len(p.sent))
+	for i, w := range p.sent {
+		all[i] = w.taken.pool
+	}
+	return all
+}
+
+// read reads the load balancer, and again while somebody else's write is under way, for as long as an
+// interval, or until something is urgent.
+func (p *pipeline) read() (lb.LoadBalancer, error) {
+	end, rest := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	for n := 1; ; n++ {
+		b, err := p.lane.cfg.readAll(p.within, p.lane.id)
+		if wait := rest.After(n); err != nil || !moves(b) || time.Now().Add(wait).After(end) || !p.pause(wait) {
+			return b, err
+		}
+	}
+}
+
+// pause waits, and reports whether the time was over before anything was urgent.
+func (p *pipeline) pause(d time.Duration) bool {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if p.urgent() || !pause(p.within, time.Second) {
+			return false
+		}
+	}
+	return true
+}
+
+// learn takes in what became of the writes that the next one overtook.
+func (p *pipeline) learn(b lb.LoadBalancer, index map[lb.PoolKey]int) behaviour.Answer {
+	var seen []poolwrite.After
+	for _, w := range p.sent {
+		if at, there := index[w.taken.pool]; there && w.overtaken {
+			seen = append(seen, poolwrite.After{Before: w.before, Todo: w.r.Todo, Shown: b.Pools[at]})
+		}
+	}
+	a := poolwrite.Overtaken(seen)
+	p.lane.verdicts.Learn(p.ctx, p.lane.id.SubscriptionID, map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: a})
+	return a
+}
+
+func notReady(err error) bool { return errors.Is(err, poolwrite.ErrNotReady) }

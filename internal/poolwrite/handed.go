@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolwrite
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/nic"
+	"weir.dev/weir/internal/words"
+)
+
+// Handed is what became of the members of a pool that others write.
+type Handed struct {
+	// Outcome is Postponed, or that of a failure, and Fault says why.
+	Outcome Outcome
+	Fault   *fault.Fault
+	// For is how long the pool is left alone, unless somebody says that its machines are done; zero
+	// where nobody will.
+	For time.Duration
+}
+
+// machinesLast is how long a pool is left alone at most whose machines are being written: they say
+// when they are done, and a word that got lost costs no more.
+const machinesLast = time.Minute
+
+// How many machines a text names, and in how many bytes each.
+const (
+	machinesNamed = 5
+	machineWords  = 160
+)
+
+// Hands takes in what is known of the machines of a pool that was handed over. One that shows what it
+// has to is level, unless it is to be empty: a machine that is about to join by an earlier word, or a
+// scale set that names it, would keep Azure from deleting it.
+func (r *Result) Hands(state nic.State) {
+	h := r.HandOver
+	if h.Level() && (len(h.Target.Members) > 0 || len(state.Working)+len(state.Waits)+len(state.Failed) == 0 && !state.Looking) {
+		return
+	}
+	if len(state.Failed) > 0 {
+		r.Handed = h.failed(state.Failed)
+		return
+	}
+	waits := slices.Clone(h.waits)
+	for _, w := range state.Waits {
+		waits = append(waits, sayOf(w.Machine, w.Why))
+	}
+	if state.Looking && len(state.Working)+len(waits) == 0 {
+		waits = append(waits, "which scale sets there are is being asked: one may name the pool")
+	}
+	r.Handed = &Handed{Outcome: Postponed, Fault: notReady(h.says(len(state.Working), waits))}
+	if len(state.Working)+len(waits) > 0 {
+		r.Handed.For = machinesLast
+	}
+}
+
+// says is what people read while machines are under way.
+func (h *HandOver) says(working int, waits []string) string {
+	all := max(len(h.Target.Members)+len(h.Target.Leaves), working)
+	var text []string
+	if working > 0 {
+		are := "are"
+		if working == 1 {
+			are = "is"
+		}
+		text = append(text, fmt.Sprintf("%d of %s %s being written", working, words.Count(all, "machine"), are))
+	}
+	if len(waits) > 0 {
+		verb := "wait: "
+		if len(waits) == 1 {
+			verb = "waits: "
+		}
+		text = append(text, fmt.Sprintf("%d %s%s", len(waits), verb, listed(waits)))
+	}
+	if len(text) == 0 {
+		return fmt.Sprintf("the pool does not show yet that %s", h.lacks())
+	}
+	return strings.Join(text, "; ")
+}
+
+// lacks says what the pool does not show although nobody is at work on it.
+func (h *HandOver) lacks() string {
+	var text []string
+	if n := len(h.joins); n > 0 {
+		text = append(text, words.Count(n, "machine")+" joined")
+	}
+	if n := len(h.Target.Leaves); n > 0 {
+		text = append(text, words.Count(n, "machine")+" left")
+	}
+	return strings.Join(text, ", ")
+}
+
+// failed is for machines whose try failed. As long as one may get there by another try, there is one. A
+// machine that is gone, or a process that ends, says nothing about the pool; and what Azure has asked a
+// machine to wait for holds up no other one: its own lane keeps to it.
+func (h *HandOver) failed(all []nic.Failure) *Handed {
+	all = slices.Clone(all)
+	rank := func(f nic.Failure) int {
+		return slices.Index([]fault.Class{fault.Terminal, fault.Retriable, fault.Stale, fault.Shutdown}, fault.From(f.Err).Class)
+	}
+	slices.SortStableFunc(all, func(a, b nic.Failure) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Machine.Key(), b.Machine.Key()))
+	})
+	first := max(0, slices.IndexFunc(all, func(f nic.Failure) bool { return fault.From(f.Err).Class == fault.Retriable }))
+	worst := *fault.From(all[first].Err)
+	said := make([]string, len(all))
+	for i, f := range all {
+		said[i] = sayOf(f.Machine, f.Err.Error())
+	}
+	worst.Err = fmt.Errorf("%d of %s failed: %s", len(all), words.Count(max(len(h.Target.Members)+len(h.Target.Leaves), len(all)), "machine"), listed(said))
+	worst.RetryAt, worst.Undecided, worst.Ended = time.Time{}, false, false
+	switch worst.Class {
+	case fault.Shutdown:
+		return &Handed{Outcome: Postponed, Fault: notReady(worst.Err.Error())}
+	case fault.Stale:
+		worst.Class = fault.Retriable
+	}
+	return &Handed{Outcome: outcomeOf(&worst), Fault: &worst}
+}
+
+// notReady is the fault of what waits for something that is nobody's failure.
+func notReady(text string) *fault.Fault {
+	return &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: fmt.Errorf("%w: %s", ErrNotReady, text)}
+}
+
+// sayOf names a machine, unless the text does.
+func sayOf(m nic.Machine, text string) string {
+	if name := m.String(); !strings.HasPrefix(text, name) {
+		text = name + ": " + text
+	}
+	return text
+}
+
+// listed names some of what is said of machines, each in a few words, and counts the others.
+func listed(said []string) string {
+	short := make([]string, len(said))
+	for i, text := range said {
+		short[i] = words.Sentence(text, machineWords)
+	}
+	return words.List(short, machinesNamed)
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolwrite
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// RehearseMembers returns a pool of network interfaces that was read, and what it becomes once the
+// machines of its nodes have joined and left. observed has the machine of each interface. In what it
+// returns the interfaces of nodes go by the names and addresses of these, and those of no node stay.
+func RehearseMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error) {
+	if err := refuses(observed, want); err != nil {
+		return observed, observed, err
+	}
+	names := map[netip.Addr]string{}
+	for _, a := range want.Addresses {
+		names[a.IP] = a.Name
+	}
+	is, next = observed, observed
+	is.Addresses, next.Addresses = nil, nil
+	there := map[netip.Addr]bool{}
+	for _, a := range observed.Addresses {
+		ip, ofNode := want.ofNode(a)
+		if ofNode {
+			a.IP, a.Name, there[ip] = ip, cmp.Or(names[ip], a.Name), true
+		}
+		is.Addresses = append(is.Addresses, a)
+		ours := ofNode && (slices.Contains(want.Recorded.Written, ip) || want.Ours(ip))
+		if _, wanted := names[ip]; wanted || !ours {
+			next.Addresses = append(next.Addresses, a)
+		}
+	}
+	for _, a := range want.Addresses {
+		if !there[a.IP] {
+			next.Addresses = append(next.Addresses, lb.Address{Name: a.Name, IP: a.IP})
+		}
+	}
+	next.NIC = len(next.Addresses) > 0
+	return is, next, nil
+}

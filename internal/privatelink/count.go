@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privatelink
+
+import (
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Count is how many connections a Private Link Service has in each state. Others is of states that
+// Azure may add.
+type Count struct{ Pending, Approved, Rejected, Others int }
+
+// Connections counts those of a Private Link Service.
+func Connections(p lb.PrivateLinkService) Count {
+	var c Count
+	for _, one := range p.Connections {
+		switch one.Status {
+		case lb.ConnectionPending:
+			c.Pending++
+		case lb.ConnectionApproved:
+			c.Approved++
+		case lb.ConnectionRejected:
+			c.Rejected++
+		default:
+			c.Others++
+		}
+	}
+	return c
+}
+
+// Plus is the sum of two counts.
+func (c Count) Plus(o Count) Count {
+	return Count{c.Pending + o.Pending, c.Approved + o.Approved, c.Rejected + o.Rejected, c.Others + o.Others}
+}
+
+// String is for people: "2 approved, 1 pending".
+func (c Count) String() string {
+	var texts []string
+	for _, one := range []struct {
+		n    int
+		what string
+	}{{c.Approved, "approved"}, {c.Pending, "pending"}, {c.Rejected, "rejected"}, {c.Others, "in other states"}} {
+		if one.n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	if len(texts) == 0 {
+		return "no connections"
+	}
+	return strings.Join(texts, ", ")
+}

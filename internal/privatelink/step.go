@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privatelink
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// Action is what a step does.
+type Action string
+
+// The actions. Level, Wait, Hold and Refuse write nothing: Level has nothing to do, Wait is for what
+// Azure is at, Hold for people to mend what the verdict has told them, Refuse for people to do what
+// Why says.
+const (
+	Level      Action = "level"
+	Create     Action = "create"
+	Change     Action = "change"
+	OpenSubnet Action = "open the subnet"
+	Disconnect Action = "disconnect"
+	Delete     Action = "delete"
+	Wait       Action = "wait"
+	Hold       Action = "hold"
+	Refuse     Action = "refuse"
+)
+
+// Step is what is to be done next. One that has been done already does no harm.
+type Step struct {
+	Do Action
+	// Service is the Private Link Service as it shall become, or, where something of it goes, as it is.
+	Service lb.PrivateLinkService
+	// Connection is what Disconnect removes.
+	Connection lb.PrivateEndpointConnection
+	// Subnet is what OpenSubnet writes.
+	Subnet lb.Subnet
+	// Why says in a sentence what differs, what is waited for, or what is wrong and what to do.
+	Why string
+}
+
+// Writes reports whether Azure is asked for a change.
+func (s Step) Writes() bool {
+	return slices.Contains([]Action{Create, Change, OpenSubnet, Disconnect, Delete}, s.Do)
+}
+
+// Next is the next step for a frontend: what is not wanted goes first, each connection before what it
+// is of, then what is wanted comes. seen are all Private Link Services of the resource groups where the
+// cluster's are; subnet is the one that SubnetOf names, nil if it was not read.
+func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
+	if v.Holds {
+		return Step{Do: Hold}
+	}
+	is := on(f, seen)
+	if v.Want != nil {
+		if why := kept(f, v, is, seen, set); why != "" {
+			return Step{Do: Refuse, Why: why}
+		}
+	}
+	for _, p := range is {
+		if foreign(p, set) || v.Want != nil && p.ID.Key() == v.Want.ID.Key() {
+			continue
+		}
+		return remove(p, v.Want)
+	}
+	if v.Want == nil {
+		return Step{Do: Level}
+	}
+	at, found := byID(seen, v.Want.ID)
+	switch {
+	case !found:
+		return write(Step{Do: Create, Service: *v.Want, Why: "private link service " + at.ID.Name + " is to publish frontend " + f.Name}, lb.PrivateLinkService{}, subnet, set)
+	case busy(at.Provisioning):
+		return wait("Azure is at work on private link service %s (%s)", at.ID.Name, at.Provisioning)
+	case len(at.Frontends) > 0 && !publishes(at, f.ID):
+		return wait("private link service %s has yet to go from %s", at.ID.Name, strings.Join(at.Frontends, ", "))
+	}
+	next, differs := changed(at, *v.Want)
+	if len(differs) == 0 {
+		return Step{Do: Level, Service: at}
+	}
+	return write(Step{Do: Change, Service: next, Why: "private link service " + at.ID.Name + ": " + strings.Join(differs, "; ")}, at, subnet, set)
+}
+
+// kept is what of others keeps the wanted Private Link Service away; empty for nothing.
+func kept(f Frontend, v Verdict, is, seen []lb.PrivateLinkService, set Settings) string {
+	at, found := byID(seen, v.Want.ID)
+	switch {
+	case found && foreign(at, set):
+		return fmt.Sprintf("private link service %s is there already, and by its tags (%s, %s) nobody of this cluster made it: name another in %s, or tag or delete that one", at.ID.Name, service.TagLinkOwner, service.TagCluster, service.PLSName)
+	case found && len(at.Frontends) > 0 && !publishes(at, f.ID) && OwnerOf(at) != v.Owner:
+		return fmt.Sprintf("private link service %s is that of Service %s, on another frontend: name another in %s", at.ID.Name, OwnerOf(at), service.PLSName)
+	}
+	for _, p := range is {
+		switch {
+		case foreign(p, set):
+			return fmt.Sprintf("frontend %s has private link service %s, which by its tags (%s, %s) nobody of this cluster made: take it off the frontend, or remove %s", f.Name, p.ID, service.TagLinkOwner, service.TagCluster, service.PLSCreate)
+		case p.ID.Key() != v.Want.ID.Key() && len(p.Connections) > 0 && p.Provisioning != lb.Deleting:
+			return fmt.Sprintf("private link service %s would be replaced by %s, and its private endpoints would lose their connections (%s): take the name back, or set %s to \"false\" first, which removes them", p.ID.Name, v.Want.ID.Name, Connections(p), service.PLSCreate)
+		}
+	}
+	return ""
+}
+
+// remove is the next step of what has to go: its connections one by one, then itself.
+func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
+	if p.Provisioning == lb.Deleting {
+		return wait("Azure is at work on private link service %s (%s)", p.ID.Name, p.Provisioning)
+	}
+	connections := slices.SortedFunc(slices.Values(p.Connections), func(a, b lb.PrivateEndpointConnection) int { return cmp.Compare(a.Name, b.Name) })
+	for _, c := range connections {
+		if busy(c.Provisioning) {
+			return wait("private link service %s has yet to lose connection %s of private endpoint %s (%s)", p.ID.Name, c.Name, c.Endpoint, c.Provisioning)
+		}
+	}
+	if busy(p.Provisioning) {
+		return wait("Azure is at work on private link service %s (%s)", p.ID.Name, p.Provisioning)
+	}
+	if len(connections) > 0 {
+		c := connections[0]
+		return Step{Do: Disconnect, Service: p, Connection: c, Why: fmt.Sprintf("connection %s of private endpoint %s goes before private link service %s does (%d left after it)", c.Name, c.Endpoint, p.ID.Name, len(connections)-1)}
+	}
+	why := "nobody asks for private link service " + p.ID.Name
+	if successor != nil {
+		why = "private link service " + successor.ID.Name + " takes the place of " + p.ID.Name
+	}
+	return Step{Do: Delete, Service: p, Why: why}
+}
+
+// write has a subnet opened before addresses of it are asked for.
+func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
+	if a := outside(step.Service.NAT, subnet); a.IsValid() {
+		return refusal("%s names %s, which is not of subnet %s", service.PLSAddresses, a, subnet.Name)
+	}
+	enters := slices.ContainsFunc(step.Service.NAT, func(n lb.NATAddress) bool {
+		return !slices.ContainsFunc(is.NAT, func(have lb.NATAddress) bool { return strings.EqualFold(have.Subnet, n.Subnet) })
+	})
+	switch {
+	case subnet == nil || !subnet.LinkPolicies || !enters:
+		return step
+	case busy(subnet.Provisioning):
+		return wait("Azure is at work on subnet %s (%s)", subnet.Name, subnet.Provisioning)
+	case set.OpensSubnets:
+		next := *subnet
+		next.LinkPolicies = false
+		return Step{Do: OpenSubnet, Subnet: next, Why: "network policies of subnet " + subnet.Name + " keep private link services out"}
+	}
+	n := subnet.Network
+	return refusal("network policies of subnet %s keep private link services out: az network vnet subnet update --subscription %s --resource-group %s --vnet-name %s --name %s --private-link-service-network-policies Disabled", subnet.Name, n.SubscriptionID, n.ResourceGroup, n.Name, subnet.Name)
+}
+
+// SubnetOf is the ARM id of the subnet that has to be read before Next; empty for none.
+func SubnetOf(v Verdict, seen []lb.PrivateLinkService) string {
+	if v.Want == nil {
+		return ""
+	}
+	is, _ := byID(seen, v.Want.ID)
+	if sameNAT(is.NAT, v.Want.NAT) {
+		return ""
+	}
+	return v.Want.NAT[0].Subnet
+}
+
+// Holding says which Private Link Service a frontend has, so that it cannot go; empty for none.
+func Holding(f Frontend, seen []lb.PrivateLinkService) string {
+	var texts []string
+	for _, p := range on(f, seen) {
+		texts = append(texts, fmt.Sprintf("private link service %s publishes frontend %s (%s)", p.ID, f.Name, Connections(p)))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// changed is a Private Link Service as it shall become, and what of it differs.
+func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differs []string) {
+	next = is
+	differ := func(what, has, wants string) {
+		differs = append(differs, fmt.Sprintf("%s %s, Weir wants %s", what, cmp.Or(has, "none"), cmp.Or(wants, "none")))
+	}
+	if len(is.Frontends) == 0 {
+		next.Frontends = want.Frontends
+		differ("frontends", "", strings.Join(want.Frontends, " "))
+	}
+	if !sameNAT(is.NAT, want.NAT) {
+		next.NAT = nextNAT(is.NAT, want.NAT)
+		differ("addresses", showNAT(is.NAT), showNAT(want.NAT))
+	}
+	if is.ProxyProtocol != want.ProxyProtocol {
+		next.ProxyProtocol = want.ProxyProtocol
+		differ("PROXY protocol", strconv.FormatBool(is.ProxyProtocol), strconv.FormatBool(want.ProxyProtocol))
+	}
+	for _, list := range []struct {
+		what     string
+		is, want []string
+		next     *[]string
+	}{
+		{"FQDNs", is.FQDNs, want.FQDNs, &next.FQDNs}, {"visibility", is.Visibility, want.Visibility, &next.Visibility},
+		{"auto-approval", is.AutoApproval, want.AutoApproval, &next.AutoApproval},
+	} {
+		if has, wants := folded(list.is), folded(list.want); has != wants {
+			*list.next = list.want
+			differ(list.what, has, wants)
+		}
+	}
+	next.Tags = maps.Clone(is.Tags)
+	if next.Tags == nil {
+		next.Tags = map[string]string{}
+	}
+	wanted := maps.Clone(want.Tags)
+	if OwnerOf(is) == want.Tags[service.TagLinkOwner] {
+		delete(wanted, service.TagLinkOwner) // also under its name of before
+	} else {
+		lb.UnsetTag(next.Tags, service.TagLinkOwnerBefore)
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if has := lb.Tag(is.Tags, name); has != wanted[name] {
+			differ("tag "+name, has, wanted[name])
+		}
+	}
+	lb.SetTags(next.Tags, wanted)
+	if len(differs) == 0 && is.Provisioning == lb.Failed {
+		differs = []string{"its last write failed"}
+	}
+	return next, differs
+}
+
+// folded is a list whose order and capitals mean nothing.
+func folded(list []string) string {
+	low := strings.Fields(strings.ToLower(strings.Join(list, " ")))
+	slices.Sort(low)
+	return strings.Join(slices.Compact(low), " ")
+}
+
+func byID(seen []lb.PrivateLinkService, id lb.ResourceID) (lb.PrivateLinkService, bool) {
+	at := slices.IndexFunc(seen, func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
+	if at < 0 {
+		return lb.PrivateLinkService{ID: id}, false
+	}
+	return seen[at], true
+}
+
+func busy(p lb.Provisioning) bool { return p == lb.Updating || p == lb.Deleting }
+
+func wait(format string, args ...any) Step { return Step{Do: Wait, Why: fmt.Sprintf(format, args...)} }
+
+func refusal(format string, args ...any) Step {
+	return Step{Do: Refuse, Why: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privatelinkround
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelink"
+)
+
+// CodeBusy is the code of what waits for an end that Azure has not come to.
+const CodeBusy = "PrivateLinkServiceBusy"
+
+// CodePublished is the code of a frontend that cannot go, because it is published.
+const CodePublished = "FrontendIsPublished"
+
+// work is what is done for one frontend. It is of one goroutine at a time.
+type work struct {
+	*round
+	frontend
+	sharers []privatelink.Sharer
+	// clears is true if all that publishes the frontend has to go.
+	clears  bool
+	seen    []lb.PrivateLinkService
+	verdict privatelink.Verdict
+
+	// last is the step after which there was nothing to write, done are those before it, and
+	// contested is true if what differs is left as it is.
+	last      privatelink.Step
+	done      []privatelink.Step
+	contested bool
+	err       error
+}
+
+// judge says what the frontend shall have.
+func (w *work) judge() {
+	if !w.clears {
+		w.verdict = privatelink.Share(w.Frontend, w.Settings, w.sharers, w.seen)
+	}
+}
+
+// advance makes one step after the other until nothing is left to write.
+func (w *work) advance(ctx context.Context, valid func() bool) error {
+	looked := false
+	for made := map[string]bool{}; ; {
+		step, err := w.next(ctx)
+		if err != nil {
+			return err
+		}
+		if !looked && (step.Do == privatelink.Change || step.Do == privatelink.Level) {
+			looked = true
+			if w.contested = w.leave(step); w.contested {
+				step.Do = privatelink.Level
+				step.Service = w.known(step.Service.ID)
+			}
+		}
+		if step.Do == privatelink.Create && w.asker() < 0 { // where it is to be may not be on record yet
+			step = privatelink.Step{Do: privatelink.Level}
+		}
+		w.last = step
+		if !step.Writes() {
+			return w.ends(step)
+		}
+		what := strings.Join([]string{string(step.Do), step.Service.ID.Key(), step.Connection.Name, step.Subnet.Name}, "/")
+		switch {
+		case made[what]:
+			w.Contests.ShownOtherwise(contest.PrivateLinks, w.verdict.Owner, time.Now())
+			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
+				Err: fmt.Errorf("private link service %s: Azure reported success, and shows otherwise: %s", step.Service.ID.Name, step.Why)}
+		case !valid():
+			return contest.ErrLeaseLost
+		}
+		made[what] = true
+		if err := w.do(ctx, &step); err != nil {
+			return fmt.Errorf("%s: %w", step.Why, err)
+		}
+	}
+}
+
+// next is the step that follows from what is known.
+func (w *work) next(ctx context.Context) (privatelink.Step, error) {
+	var subnet *lb.Subnet
+	if id := privatelink.SubnetOf(w.verdict, w.seen); id != "" {
+		shown, err := w.subnets.get(ctx, id)
+		if err != nil {
+			return privatelink.Step{}, err
+		}
+		subnet = &shown
+	}
+	return privatelink.Next(w.Frontend, w.verdict, w.seen, subnet, w.Settings), nil
+}
+
+// ends is the error of a step that writes nothing, if it is one.
+func (w *work) ends(step privatelink.Step) error {
+	if step.Do == privatelink.Wait {
+		return w.busy(CodeBusy, step.Why)
+	}
+	if !slices.ContainsFunc(w.by, func(req *Request) bool { return w.leftBehind(req) != "" }) {
+		w.InProgress.Free(w.ID)
+	}
+	if holding := privatelink.Holding(w.Frontend, w.seen); w.clears && holding != "" {
+		return w.busy(CodePublished, "the frontend cannot go: "+holding+". By its tags nobody of this cluster made it: take it off the frontend")
+	}
+	return nil
+}
+
+// busy is the fault of what has to be looked at again, after a pause that grows.
+func (w *work) busy(code, why string) error {
+	pause := fault.From(w.InProgress.Found(w.ID, time.Now())).RetryAt
+	return &fault.Fault{Class: fault.Retriable, Code: code, Reason: "conflict", RetryAt: pause, Err: errors.New(why)}
+}
+
+// leave reports whether what differs has to be left as it is, because somebody else keeps undoing it.
+func (w *work) leave(step privatelink.Step) bool {
+	at := w.asker()
+	if at < 0 {
+		return false
+	}
+	var differ []contest.Undone
+	name := "private link service " + step.Service.ID.Name
+	if step.Do == privatelink.Change {
+		differ = append(differ, contest.Undone{Part: strings.ToLower(name), Text: step.Why})
+	}
+	return w.Contests.Leave(contest.PrivateLinks, w.verdict.Owner, w.by[at].Asked, name, differ, time.Now())
+}
+
+// asker is the place of the owner's request; negative if it is not due.
+func (w *work) asker() int {
+	return slices.IndexFunc(w.by, func(req *Request) bool { return req.Service == w.verdict.Owner })
+}
+
+// leftBehind names what a Service that asks for nothing has on the frontend all the same, because all
+// there stays as it is; empty for nothing.
+func (w *work) leftBehind(req *Request) string {
+	if req.asks() || w.clears || !w.stays() {
+		return ""
+	}
+	for _, p := range privatelink.Ours(w.Frontend, w.seen, w.Settings) {
+		if privatelink.OwnerOf(p) == req.Service {
+			return p.ID.Name
+		}
+	}
+	return ""
+}
+
+// do asks Azure for a step, and takes in what it then shows.
+func (w *work) do(ctx context.Context, step *privatelink.Step) error {
+	switch step.Do {
+	case privatelink.Create, privatelink.Change:
+		shown, err := w.Azure.Put(ctx, step.Service)
+		if err != nil {
+			return err
+		}
+		w.shows(step.Service.ID, &shown)
+		step.Service = shown
+	case privatelink.OpenSubnet:
+		did, err := w.subnets.open(ctx, step.Subnet)
+		if err != nil || !did {
+			return err
+		}
+	case privatelink.Disconnect:
+		if err := w.Azure.DeleteConnection(ctx, step.Service.ID, step.Connection); err != nil {
+			return err
+		}
+		shown, err := w.Azure.Get(ctx, step.Service.ID) // with its new etag
+		switch f := fault.From(err); {
+		case f != nil && f.Class == fault.Stale:
+			w.shows(step.Service.ID, nil)
+		case err != nil:
+			return err
+		default:
+			w.shows(step.Service.ID, &shown)
+		}
+	case privatelink.Delete:
+		if err := w.Azure.Delete(ctx, step.Service); err != nil {
+			return err
+		}
+		w.shows(step.Service.ID, nil)
+	}
+	w.done = append(w.done, *step)
+	w.Log.InfoContext(ctx, "private link service: "+string(step.Do), "frontend", w.Name, "why", step.Why, "service", w.verdict.Owner)
+	return nil
+}
+
+// shows takes in what Azure shows of a Private Link Service; nil is that it is gone.
+func (w *work) shows(id lb.ResourceID, shown *lb.PrivateLinkService) {
+	w.seen = slices.DeleteFunc(slices.Clone(w.seen), func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
+	if shown != nil {
+		w.seen = append(w.seen, *shown)
+	}
+}
+
+// known is a Private Link Service as it is known.
+func (w *work) known(id lb.ResourceID) lb.PrivateLinkService {
+	for _, p := range w.seen {
+		if p.ID.Key() == id.Key() {
+			return p
+		}
+	}
+	return lb.PrivateLinkService{ID: id}
+}
+
+func lastPart(id string) string { return id[strings.LastIndex(id, "/")+1:] }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privatelinkround
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelink"
+)
+
+// groups are the resource groups where Private Link Services of these requests and sharers may be. The
+// cluster's own goes first: it has those that nobody has put elsewhere.
+func (c *Config) groups(requests []*Request, sharers map[string]privatelink.Sharer) []string {
+	all := []string{c.Settings.Group.ResourceGroup}
+	add := func(name string) {
+		if name != "" && !slices.ContainsFunc(all, func(have string) bool { return strings.EqualFold(have, name) }) {
+			all = append(all, name)
+		}
+	}
+	for _, req := range requests {
+		if req.asks() {
+			add(req.Desired.Link.ResourceGroup)
+		}
+		for _, name := range req.Groups {
+			add(name)
+		}
+	}
+	for _, owner := range slices.Sorted(maps.Keys(sharers)) {
+		for _, name := range sharerGroups(sharers[owner]) {
+			add(name)
+		}
+	}
+	return all
+}
+
+// sharerGroups are the resource groups where a Private Link Service of a sharer may be.
+func sharerGroups(s privatelink.Sharer) []string {
+	if s.Link == nil {
+		return s.Groups
+	}
+	return append(slices.Clone(s.Groups), s.Link.ResourceGroup)
+}
+
+// read lists the Private Link Services of resource groups. One that is not there has none.
+func (c *Config) read(ctx context.Context, groups []string) ([]lb.PrivateLinkService, error) {
+	var all []lb.PrivateLinkService
+	for _, group := range groups {
+		some, err := c.Azure.List(ctx, c.Settings.Group.SubscriptionID, group)
+		if f := fault.From(err); f != nil && f.Class != fault.Stale {
+			return nil, fmt.Errorf("private link services of resource group %s: %w", group, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// Look is what there is at one time: a resource group is read when it is asked for first. It is of one
+// goroutine.
+type Look struct {
+	of    *Keeper
+	known map[string]listed
+}
+
+type listed struct {
+	all []lb.PrivateLinkService
+	err error
+}
+
+// Look begins one.
+func (k *Keeper) Look() *Look { return &Look{k, map[string]listed{}} }
+
+func (l *Look) group(ctx context.Context, name string) ([]lb.PrivateLinkService, error) {
+	key := strings.ToLower(name)
+	is, ok := l.known[key]
+	if !ok {
+		is.all, is.err = l.of.cfg.read(ctx, []string{name})
+		l.known[key] = is
+	}
+	return is.all, is.err
+}
+
+// Reads returns nil if the Private Link Services of a resource group can be read. One that cannot would
+// hold a Service for ever once it is on record.
+func (k *Keeper) Reads(ctx context.Context, group string) error {
+	if _, err := k.cfg.Azure.List(ctx, k.cfg.Settings.Group.SubscriptionID, group); err != nil {
+		return fmt.Errorf("private link services of resource group %s: %w", group, err)
+	}
+	return nil
+}
+
+// subnets are those of a round. One is read once, and one of the frontends that need it opens it for
+// all: the others wait.
+type subnets struct {
+	azure Azure
+	// slot is held across calls, which take time.
+	slot  chan struct{}
+	known map[string]lb.Subnet
+}
+
+func newSubnets(azure Azure) *subnets {
+	return &subnets{azure: azure, slot: make(chan struct{}, 1), known: map[string]lb.Subnet{}}
+}
+
+func (s *subnets) lock() (unlock func()) {
+	s.slot <- struct{}{}
+	return func() { <-s.slot }
+}
+
+// get reads a subnet by its ARM id.
+func (s *subnets) get(ctx context.Context, id string) (lb.Subnet, error) {
+	defer s.lock()()
+	if known, ok := s.known[strings.ToLower(id)]; ok {
+		return known, nil
+	}
+	at := strings.LastIndex(id, "/subnets/")
+	if at < 0 {
+		return lb.Subnet{}, fmt.Errorf("%q is no subnet", id)
+	}
+	network, err := lb.ParseResourceID(id[:at], lb.TypeVirtualNetwork)
+	if err != nil {
+		return lb.Subnet{}, fmt.Errorf("subnet %s: %w", id, err)
+	}
+	shown, err := s.azure.GetSubnet(ctx, network, id[at+len("/subnets/"):])
+	if err != nil {
+		return lb.Subnet{}, fmt.Errorf("subnet %s: %w", id, err)
+	}
+	s.known[strings.ToLower(id)] = shown
+	return shown, nil
+}
+
+// open opens a subnet, and reports whether that was still to do.
+func (s *subnets) open(ctx context.Context, next lb.Subnet) (did bool, err error) {
+	defer s.lock()()
+	id := strings.ToLower(next.String())
+	if known, ok := s.known[id]; ok && !known.LinkPolicies {
+		return false, nil
+	}
+	shown, err := s.azure.OpenSubnet(ctx, next)
+	if err != nil {
+		delete(s.known, id)
+		return false, fmt.Errorf("network policies of subnet %s: %w", next.Name, err)
+	}
+	s.known[id] = shown
+	return true, nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privatelinkround
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/service"
+)
+
+// share puts the second Service of a town onto the frontend of the first one, with what it asks for.
+func (n *town) share(link *service.PrivateLink, edit func(*privatelink.Sharer)) {
+	n.balancer.Shown.Frontends = n.balancer.Shown.Frontends[:1]
+	n.balancer.Shown.Rules[1].Frontend = "a000"
+	s := n.sharers["a001"]
+	s.Link, n.requests[1].Desired.Link = link, link
+	edit(&s)
+	n.sharers["a001"] = s
+}
+
+// asksNoMore has the first Service of a town ask for nothing any more.
+func (n *town) asksNoMore() {
+	s := n.sharers["a000"]
+	s.Link, n.requests[0].Desired.Link = nil, nil
+	n.sharers["a000"] = s
+}
+
+// A Service does not go from what is its own, and stays because of somebody else on the frontend: its
+// record would be gone, and nobody would find it.
+func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newTown(2)
+		n.share(nil, func(*privatelink.Sharer) {})
+		n.level(t)
+		n.share(nil, func(s *privatelink.Sharer) { s.Held = true })
+		n.asksNoMore()
+		r := n.requests[0]
+		var pauses []time.Duration
+		for range 4 {
+			n.level(t)
+			f := fault.From(r.Err)
+			if f == nil || f.Code != CodeBusy || !r.Stays || len(n.links) != 1 {
+				t.Fatalf("it says %v, and %d are left", r.Err, len(n.links))
+			}
+			pauses = append(pauses, time.Until(f.RetryAt))
+		}
+		if pauses[3] <= pauses[0] {
+			t.Errorf("tried again after %v", pauses)
+		}
+		n.share(nil, func(s *privatelink.Sharer) { s.Held = false })
+		if n.level(t); r.Err != nil || len(n.links) > 0 {
+			t.Errorf("once nobody holds it: %v, and %d are left", r.Err, len(n.links))
+		}
+	})
+}
+
+// Who owns a frontend next is asked for where its Private Link Service may be: there is none beside it. It
+// is not made before the Service comes itself, which writes down where.
+func TestWhoOwnsItNextMakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newTown(2)
+		elsewhere := &service.PrivateLink{Subnet: "nodes", Count: 1, ResourceGroup: "elsewhere", Said: map[string]string{}}
+		n.share(nil, func(*privatelink.Sharer) {})
+		n.level(t)
+		n.share(elsewhere, func(s *privatelink.Sharer) { s.Groups = []string{"before"} })
+		n.asksNoMore()
+		all := n.requests
+		n.requests = all[:1]
+		wants(t, "the end of the first one", n.level(t), map[string]int{"list rg": 1, "list elsewhere": 1, "list before": 1, "subnet": 1, "delete": 1})
+		if n.requests[0].Err != nil {
+			t.Error(n.requests[0].Err)
+		}
+		n.requests = all[1:]
+		if n.level(t); n.requests[0].Err != nil || len(n.links) != 1 || slices.Collect(maps.Values(n.links))[0].ID.ResourceGroup != "elsewhere" {
+			t.Errorf("the second one says %v, and there is %v", n.requests[0].Err, n.links)
+		}
+	})
+}
+
+// A resource group that cannot be read is trouble of those who name it, and of the frontends that they
+// are on: anybody may write the name of one onto his Service.
+func TestAGroupThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newTown(3)
+		n.closes = "closed"
+		n.requests[1].Groups = []string{"closed"}
+		wants(t, "the round", n.level(t), map[string]int{"list rg": 1, "list closed": 1, "subnet": 1, "put": 2})
+		if n.requests[0].Err != nil || n.requests[1].Err == nil || n.requests[2].Err != nil {
+			t.Errorf("they say %v, %v, %v", n.requests[0].Err, n.requests[1].Err, n.requests[2].Err)
+		}
+		id := func(name string) string { return FrontendID(kubernetes, name) }
+		n.keeper.Clear(t.Context(), map[string][]*Request{id("a000"): {n.requests[0], n.requests[1]}, id("a002"): {n.requests[2]}}, n.requests)
+		if n.requests[0].Err == nil || n.requests[2].Err != nil || len(n.links) != 1 {
+			t.Errorf("at the end they say %v, %v, and %d are left", n.requests[0].Err, n.requests[2].Err, len(n.links))
+		}
+		n = newTown(2)
+		n.share(nil, func(*privatelink.Sharer) {})
+		n.level(t)
+		n.closes = "closed"
+		n.share(nil, func(s *privatelink.Sharer) { s.Groups = []string{"closed"} })
+		n.requests = n.requests[:1]
+		if n.level(t); n.requests[0].State == nil || n.requests[0].State.Reason != ReasonHeld {
+			t.Errorf("beside one that names it: %+v", n.requests[0].State)
+		}
+	})
+}

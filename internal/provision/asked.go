@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// hear answers what people ask for since the last time, the latest word last. Each is answered
+// once.
+func (s State) hear(in Input, now time.Time) (State, []Word) {
+	type request struct {
+		at, handled string
+		answer      func(State, Input, time.Time) (State, Word)
+	}
+	all := []request{ // of the same moment, the cautious one comes last
+		{in.Requests.Reset, s.Handled.Reset, State.reset},
+		{in.Requests.RetryNow, s.Handled.RetryNow, State.retryNow},
+		{in.Requests.Cancel, s.Handled.Cancel, State.cancel},
+	}
+	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(moment(a.at), moment(b.at)) })
+	var told []Word
+	for _, r := range all {
+		if r.at == "" || r.at == r.handled {
+			continue
+		}
+		var word Word
+		if s, word = r.answer(s, in, now); word.Reason != "" {
+			told = append(told, word)
+		}
+	}
+	s.Handled = in.Requests
+	return s, told
+}
+
+// moment is when somebody asked; what is no time comes first.
+func moment(at string) int64 {
+	t, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return -1 << 63
+	}
+	return t.UnixNano()
+}
+
+// cancel cancels the attempts to come. The one under way goes on, and may still succeed.
+func (s State) cancel(in Input, _ time.Time) (State, Word) {
+	if s.Cancelled || s.Job == in.Job && (s.Phase == Succeeded || s.Phase == Failed) {
+		return s, Word{}
+	}
+	s.Cancelled = true
+	if s.Phase == Running {
+		return s, Word{Reason: ReasonCancelled, Text: "upcoming attempts are cancelled; the one under way goes on"}
+	}
+	return s, Word{Reason: ReasonCancelled, Text: "upcoming attempts are cancelled"}
+}
+
+// retryNow skips our own waiting, and nothing else: the count stays, and so does what a server
+// named. After the end one more attempt follows.
+func (s State) retryNow(in Input, now time.Time) (State, Word) {
+	s.Cancelled = false
+	switch s.Phase {
+	case Running:
+		return s, Word{Reason: ReasonNothingToSkip, Text: "an attempt is under way already"}
+	case "":
+		return s, Word{}
+	case Waiting:
+		s.Waited += s.waitedSince(in.Policy, now)
+	case Succeeded:
+		s.Begun, s.Waited = 0, 0
+	}
+	s.Phase, s.Since, s.Asked = Waiting, now, true
+	if s.NotBefore.After(now) {
+		return s, Word{Reason: ReasonRetryNow, Text: "the next attempt begins at " + s.NotBefore.UTC().Format(time.RFC3339) + ", which the target asked for"}
+	}
+	return s, Word{Reason: ReasonRetryNow, Text: "the next attempt begins now"}
+}
+
+// reset has all of it begin anew, also what a server named: the count of attempts, and the steps. An
+// attempt under way is brought to its end first.
+func (s State) reset(_ Input, _ time.Time) (State, Word) {
+	s.Cancelled, s.Anew, s.Job, s.NotBefore = false, true, "", time.Time{}
+	if s.Phase == Running {
+		return s, Word{Reason: ReasonReset, Text: "all begins anew after the attempt under way"}
+	}
+	return s, Word{Reason: ReasonReset, Text: "all begins anew"}
+}

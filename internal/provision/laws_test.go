@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever people ask, whenever processes die, wherever the clock jumps: attempts never overlap,
+// none begins before the time that a server named, none while they are cancelled, and nobody gets
+// more of them than the policy and what was asked for allow.
+func TestLawAttempts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPlay()
+		p.policy.Retries = rapid.IntRange(0, 4).Draw(t, "retries")
+		p.takes = time.Duration(rapid.IntRange(1, 40).Draw(t, "takes")) * time.Minute
+		allowed := 1 + p.policy.Retries
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			switch rapid.IntRange(0, 8).Draw(t, "what") {
+			case 0:
+				p.ask(&p.asked.Cancel)
+				was := len(p.begins)
+				p.working = p.working && rapid.Bool().Draw(t, "survives")
+				p.pass(100 * time.Hour)
+				if len(p.begins) != was {
+					t.Fatalf("%d attempts began after they were cancelled", len(p.begins)-was)
+				}
+				if again, d := p.state.cancel(p.input(), p.now()); again != p.state || d.Reason != "" {
+					if p.state.Phase != Running {
+						t.Fatalf("cancelled twice: %+v, then %+v", p.state, again)
+					}
+				}
+			case 1:
+				p.ask(&p.asked.RetryNow)
+				allowed += 1 + p.policy.Retries // after a success all of it begins anew
+			case 2:
+				p.until = 0 // unless the attempt under way ends with another word of the server
+				p.ask(&p.asked.Reset)
+				allowed += 1 + p.policy.Retries
+			case 3:
+				p.job += "'"
+				allowed += 1 + p.policy.Retries
+			case 4:
+				p.working = false // the process dies
+			case 5:
+				p.server = time.Duration(rapid.IntRange(0, 600).Draw(t, "retry-after")) * time.Minute
+			case 6:
+				p.outcome = rapid.SampledFrom([]Result{DidFail, DidSucceed, IsInvalid}).Draw(t, "outcome")
+			case 7:
+				jump := rapid.SampledFrom([]time.Duration{time.Hour, -time.Hour}).Draw(t, "jump")
+				p.clock += jump
+				p.until -= max(0, jump) // its time comes sooner by that
+			}
+			p.pass(time.Duration(rapid.IntRange(0, 5000).Draw(t, "pass")) * time.Second)
+			if p.early {
+				t.Fatalf("an attempt began at %v, and the server had named %s", p.begins[len(p.begins)-1], p.until)
+			}
+			if len(p.begins) > allowed || int64(len(p.begins)) != p.state.Number {
+				t.Fatalf("%d attempts began, %d are on record, %d are allowed", len(p.begins), p.state.Number, allowed)
+			}
+		}
+		for i := 1; i < len(p.begins); i++ {
+			if p.begins[i] <= p.begins[i-1] {
+				t.Fatalf("attempts begin at %v", p.begins)
+			}
+		}
+	})
+}
+
+// What was decided is decided once: asked again at once, nothing else is written or said.
+func TestLawNothingIsSaidTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		some := func(name string) time.Time {
+			return at.Add(time.Duration(rapid.IntRange(-7200, 7200).Draw(t, name)) * time.Second)
+		}
+		texts := rapid.SampledFrom([]string{"", "x", at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339)})
+		s := State{
+			Phase: rapid.SampledFrom([]Phase{"", Waiting, Succeeded, Failed, Cancelled}).Draw(t, "phase"),
+			Job:   rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "job"), Begun: rapid.IntRange(1, 8).Draw(t, "begun"),
+			Since: some("since"), NotBefore: some("not before"), Asked: rapid.Bool().Draw(t, "asked"), Cancelled: rapid.Bool().Draw(t, "cancelled"),
+		}
+		in := Input{Job: "a", Policy: BuiltIn(), Requests: Requests{texts.Draw(t, "cancel"), texts.Draw(t, "retry"), texts.Draw(t, "reset")}}
+		s, d := s.Next(in, at)
+		in.AtWork = d.Do == Begin
+		again, then := s.Next(in, at)
+		if again != s || len(then.Told) > 0 || then.Do == Begin || then.Do == Resume {
+			t.Fatalf("first %+v %+v, then %+v %+v", s, d, again, then)
+		}
+	})
+}
+
+func TestLogs(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var l Log
+	if l.Text() != "" {
+		t.Errorf("an empty log is %q", l.Text())
+	}
+	l.Hide("tok-secret", "line one\n  -----KEY-----\nend", "abc")
+	l.Add(at, "with tok-secret and dG9rLXNlY3JldA== and -----KEY-----, abc\nforged line")
+	if want := "2026-11-21T12:00:00Z with [hidden] and [hidden] and [hidden], abc forged line\n"; l.Text() != want {
+		t.Errorf("got %q, want %q", l.Text(), want)
+	}
+	for i := range 10000 {
+		l.Add(at, strings.Repeat("x", i%3000))
+	}
+	l.Add(at, "the end")
+	text := l.Text()
+	if len(text) > MaxLog || !strings.HasPrefix(text, "2026-11-21T12:00:00Z with") || !strings.HasSuffix(text, " the end\n") || !strings.Contains(text, " lines left out …\n") {
+		t.Errorf("%d bytes: %.80s … %s", len(text), text, text[len(text)-80:])
+	}
+}
+
+// Where more is secret than can be looked for, nothing is said, and it costs little.
+func TestTooManySecrets(t *testing.T) {
+	var l Log
+	var many []string
+	for i := range 200_000 {
+		many = append(many, "secret-"+strconv.Itoa(i))
+	}
+	l.Hide(many...)
+	l.Hide("one more")
+	if got := l.Clean("with secret-199999"); strings.Contains(got, "secret-") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"weir.dev/weir/internal/words"
+)
+
+// Next returns what is done now, and the state that has to be on record before it is.
+func (s State) Next(in Input, now time.Time) (State, Decision) {
+	var d Decision
+	s, d.Told = s.hear(in, now)
+	if s.Phase != Running && s.Job != in.Job {
+		s = s.beginAnew(in.Job, now)
+	}
+	switch {
+	case s.Phase == Running && in.AtWork:
+		d.Do = Rest
+	case s.Phase == Running:
+		// Whoever was at work is gone. It is the same attempt that goes on, with what is left of
+		// its time: that bounds how often one is resumed that takes its process along.
+		left := in.Policy.AttemptTimeout - max(0, now.Sub(s.StartedAt))
+		if left > 0 && in.Busy {
+			d.Do = Rest
+			return s, d
+		}
+		if left > 0 {
+			d.Do, d.At = Resume, now.Add(left)
+			return s, d
+		}
+		var told []Word
+		s, told = s.End(Outcome{Result: DidFail}, in, lapsed, now)
+		var then Decision
+		s, then = s.Next(in, now)
+		then.Told, then.Lapsed = append(append(d.Told, told...), then.Told...), lapsed
+		return s, then
+	case s.Phase == Waiting && s.Cancelled:
+		s.Phase, d.Do = Cancelled, Rest
+	case s.Phase == Waiting:
+		return s.await(in, now, d)
+	default:
+		d.Do = Rest
+	}
+	return s, d
+}
+
+const lapsed = "it was interrupted, and its time was over"
+
+// Lapse is Next for as long as the policy cannot be read: nothing begins, and an attempt that nobody is
+// at work on ends by the built-in timeout.
+func (s State) Lapse(in Input, now time.Time) (State, Decision) {
+	if s.Phase != Running || in.AtWork {
+		return s, Decision{Do: Rest}
+	}
+	if over := s.StartedAt.Add(BuiltIn().AttemptTimeout); now.Before(over) {
+		return s, Decision{Do: Await, At: over}
+	}
+	s.Phase, s.StartedAt, s.Since = Waiting, time.Time{}, now
+	if s.Cancelled {
+		s.Phase = Cancelled
+	}
+	return s, Decision{Do: Rest, Lapsed: lapsed, Told: []Word{{true, ReasonRetrying,
+		fmt.Sprintf("attempt %d failed: %s; no other follows before the policy can be read", s.Begun, lapsed)}}}
+}
+
+// targetOf is the digest of the target in that of a job; empty if it has none.
+func targetOf(job string) string {
+	target, _, _ := strings.Cut(job, "/")
+	if target == job {
+		return ""
+	}
+	return target
+}
+
+// beginAnew has the first attempt for a job follow at once, or at the time that a server named.
+// What was cancelled stays cancelled: that the network is away has nothing to do with what is wanted.
+func (s State) beginAnew(job string, now time.Time) State {
+	if was := targetOf(s.Job); was != "" && was != targetOf(job) {
+		s.NotBefore = time.Time{} // another server named it
+	}
+	s.Job, s.Begun, s.Waited = job, 0, 0
+	s.Phase, s.Since, s.Asked = Waiting, now, true
+	if s.Cancelled {
+		s.Phase, s.Asked = Cancelled, false
+	}
+	return s
+}
+
+// await begins an attempt whose time has come.
+func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
+	if now.Before(s.Since) { // the clock was set back: what is left to wait stays the same
+		if !s.NotBefore.IsZero() {
+			s.NotBefore = s.NotBefore.Add(now.Sub(s.Since))
+		}
+		s.Since = now
+	}
+	if !s.Asked && s.Begun > in.Policy.Retries {
+		s.Phase, d.Do = Failed, Rest
+		d.Told = append(d.Told, Word{true, ReasonFailed, fmt.Sprintf("given up after %s: the policy has come to allow no more", attempts(s.Begun))})
+		return s, d
+	}
+	at := s.Due(in.Policy)
+	if now.Before(at) {
+		d.Do, d.At = Await, at
+		return s, d
+	}
+	if in.Busy {
+		d.Do = Rest
+		return s, d
+	}
+	s.Waited += s.waitedSince(in.Policy, now)
+	s.Phase, s.StartedAt = Running, now
+	s.Begun++
+	s.Number++
+	s.Asked, s.Since, s.NotBefore = false, time.Time{}, time.Time{}
+	d.Do, d.At, d.Anew = Begin, now.Add(in.Policy.AttemptTimeout), s.Anew
+	s.Anew = false
+	return s, d
+}
+
+// Due is when the next attempt begins, while one is waited for.
+func (s State) Due(p Policy) time.Time {
+	at := s.Since.Add(s.wait(p))
+	if s.NotBefore.After(at) {
+		return s.NotBefore
+	}
+	return at
+}
+
+// wait is how long our own waiting takes this time.
+func (s State) wait(p Policy) time.Duration {
+	if s.Asked {
+		return 0
+	}
+	wait := p.Wait(s.Begun)
+	if p.Horizon > 0 {
+		wait = min(wait, max(0, p.Horizon-s.Waited))
+	}
+	return wait
+}
+
+// waitedSince is how much of our own waiting has passed.
+func (s State) waitedSince(p Policy, now time.Time) time.Duration {
+	return min(max(0, now.Sub(s.Since)), s.wait(p))
+}
+
+func attempts(n int) string { return words.Count(n, "attempt") }

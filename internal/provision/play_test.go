@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// play is a Provision, and the process that works on it, in virtual time.
+type play struct {
+	state  State
+	policy Policy
+	job    string
+	asked  Requests
+	asks   int
+
+	passed time.Duration // true time
+	clock  time.Duration // what the clock of the machine is off by
+
+	takes   time.Duration // each attempt
+	outcome Result
+	server  time.Duration // what a refusal names
+
+	working bool
+	ends    time.Duration
+	begins  []time.Duration
+	// until is what a server named last, in true time; early is whether an attempt began before.
+	until  time.Duration
+	early  bool
+	writes int
+	out    strings.Builder
+}
+
+func newPlay() *play {
+	return &play{policy: BuiltIn(), job: "a", takes: time.Minute, outcome: DidFail}
+}
+
+func (p *play) now() time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(p.passed + p.clock)
+}
+
+func (p *play) says(format string, args ...any) {
+	fmt.Fprintf(&p.out, "%-9s %s\n", span(p.passed), fmt.Sprintf(format, args...))
+}
+
+func span(d time.Duration) string { return d.Round(time.Second).String() }
+
+func (p *play) input() Input {
+	return Input{Job: p.job, Policy: p.policy, Requests: p.asked, AtWork: p.working}
+}
+
+func (p *play) record(s State, told []Word) {
+	if s != p.state {
+		p.writes++
+	}
+	if s.Phase != p.state.Phase && s.Phase != Running && s.Phase != Waiting {
+		p.says("%s", s.Phase)
+	}
+	p.state = s
+	for _, w := range told {
+		p.says("event %s: %s", w.Reason, w.Text)
+	}
+}
+
+// step does what is to be done now, and returns when to look again; false is never.
+func (p *play) step() (time.Duration, bool) {
+	s, d := p.state.Next(p.input(), p.now())
+	p.record(s, d.Told)
+	switch d.Do {
+	case Begin, Resume:
+		left := min(p.takes, d.At.Sub(p.now()))
+		p.working, p.ends = true, p.passed+left
+		if d.Do == Begin {
+			p.begins = append(p.begins, p.passed)
+			p.early = p.early || p.passed < p.until
+		}
+		p.says("%s attempt %d", d.Do, p.state.Begun)
+		return p.ends, true
+	case Await:
+		return p.passed + d.At.Sub(p.now()), true
+	}
+	return p.ends, p.working
+}
+
+// pass lets time pass.
+func (p *play) pass(d time.Duration) {
+	for end := p.passed + d; ; {
+		at, more := p.step()
+		if !more || at > end {
+			p.passed = end
+			return
+		}
+		p.passed = max(p.passed, at)
+		if p.working && p.passed >= p.ends {
+			p.working = false
+			o := Outcome{Result: p.outcome}
+			if p.server > 0 && p.outcome != DidSucceed {
+				o.NotBefore = p.now().Add(p.server)
+				p.until = p.passed + p.server
+			}
+			p.record(p.state.End(o, p.input(), "no route", p.now()))
+		}
+	}
+}
+
+func (p *play) ask(annotation *string) {
+	p.asks++
+	*annotation = p.now().Add(time.Duration(p.asks)).Format(time.RFC3339Nano)
+	p.step()
+}
+
+// TestPlays plays testdata: each file is a sentence of what is promised.
+func TestPlays(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, file string) {
+		if strings.Contains(file, "rapid") {
+			return
+		}
+		p := newPlay()
+		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+			p.out.Reset()
+			switch d.Cmd {
+			case "policy":
+				p.setPolicy(t, d)
+			case "link":
+				p.setLink(t, d)
+			case "pass":
+				p.pass(parse(t, d.CmdArgs[0].Key))
+			case "cancel":
+				p.ask(&p.asked.Cancel)
+			case "retry-now":
+				p.ask(&p.asked.RetryNow)
+			case "reset":
+				p.ask(&p.asked.Reset)
+			case "want":
+				p.job = d.CmdArgs[0].Key
+				p.step()
+			case "process-dies":
+				p.working = false
+			case "clock":
+				p.clock += parse(t, d.CmdArgs[0].Key)
+			default:
+				t.Fatalf("%s: no such command", d.Cmd)
+			}
+			return p.out.String()
+		})
+	})
+}
+
+func parse(t *testing.T, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (p *play) setPolicy(t *testing.T, d *datadriven.TestData) {
+	var w Words
+	for _, a := range d.CmdArgs {
+		switch a.Key {
+		case "retries":
+			var n int32
+			if _, err := fmt.Sscan(a.Vals[0], &n); err != nil {
+				t.Fatal(err)
+			}
+			w.Retries = &n
+		case "initial":
+			w.InitialInterval = a.Vals[0]
+		case "factor":
+			w.Factor = a.Vals[0]
+		case "max":
+			w.MaxInterval = a.Vals[0]
+		case "horizon":
+			w.Horizon = a.Vals[0]
+		case "attempt":
+			w.AttemptTimeout = a.Vals[0]
+		}
+	}
+	var err error
+	if p.policy, _, err = Resolve(Layer{"test", w}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *play) setLink(t *testing.T, d *datadriven.TestData) {
+	p.server = 0
+	for _, a := range d.CmdArgs {
+		switch a.Key {
+		case "up":
+			p.outcome = DidSucceed
+		case "down":
+			p.outcome = DidFail
+		case "invalid":
+			p.outcome = IsInvalid
+		case "takes":
+			p.takes = parse(t, a.Vals[0])
+		case "retry-after":
+			p.server = parse(t, a.Vals[0])
+		}
+	}
+}

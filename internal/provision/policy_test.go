@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// seed is the policy of the table: how many retries there are in a day, a week, a month, a year.
+func seed() Policy {
+	return Policy{Retries: 1 << 30, Initial: 30 * time.Second, Factor: 1.048, MaxInterval: 48 * time.Minute, AttemptTimeout: time.Hour}
+}
+
+const attemptOfSeed = 22 * time.Minute
+
+func TestTheTable(t *testing.T) {
+	if got := seed().RetriesWithin(attemptOfSeed, Periods()); !slices.Equal(got, []int{58, 196, 669, 7561}) {
+		t.Errorf("got %v retries in a day, a week, a month and a year", got)
+	}
+	var waits []time.Duration
+	for _, row := range BuiltIn().Rows(0, 10) {
+		waits = append(waits, row.Wait)
+	}
+	if want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute}; !slices.Equal(waits, want) {
+		t.Errorf("by default retries are %v apart, want %v", waits, want)
+	}
+}
+
+// A year of a dead link, played attempt by attempt, is the table; each attempt is two writes of
+// the status.
+func TestAYearOfADeadLink(t *testing.T) {
+	p := newPlay()
+	p.policy, p.takes = seed(), attemptOfSeed
+	p.pass(365 * 24 * time.Hour)
+	var got []int
+	for _, period := range Periods() {
+		n := -1 // the first attempt is no retry
+		for _, at := range p.begins {
+			if at <= period.Long {
+				n++
+			}
+		}
+		got = append(got, n)
+	}
+	if !slices.Equal(got, []int{58, 196, 669, 7561}) {
+		t.Errorf("%v retries in a day, a week, a month and a year", got)
+	}
+	if most := 2*len(p.begins) + 1; p.writes > most {
+		t.Errorf("%d writes for %d attempts, want at most %d", p.writes, len(p.begins), most)
+	}
+}
+
+func TestWhoseWordAValueIs(t *testing.T) {
+	ten, zero := int32(10), int32(0)
+	p, values, err := Resolve(
+		Layer{"Partner/edge", Words{Retries: &ten, InitialInterval: "1m", Factor: "1.5", Horizon: "72h"}},
+		Layer{"ProvisioningPolicy", Words{InitialInterval: "2m", Horizon: "0s"}},
+		Layer{"Provision", Words{Retries: &zero}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Policy{Retries: 0, Initial: 2 * time.Minute, Factor: 1.5, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute}); p != want {
+		t.Errorf("got %+v, want %+v", p, want)
+	}
+	want := []Value{{"retries", "0", "Provision"}, {"initialInterval", "2m0s", "ProvisioningPolicy"}, {"factor", "1.5", "Partner/edge"},
+		{"maxInterval", "1h0m0s", FromBuiltIn}, {"horizon", "0s", "ProvisioningPolicy"}, {"attemptTimeout", "30m0s", FromBuiltIn}}
+	if !slices.Equal(values, want) {
+		t.Errorf("got %v", values)
+	}
+	for _, tt := range []struct {
+		words Words
+		want  string
+	}{
+		{Words{Factor: "x"}, `factor "x" of Partner/edge`},
+		{Words{Factor: "NaN"}, "factor NaN"},
+		{Words{Factor: "0.5"}, "factor 0.5"},
+		{Words{MaxInterval: "soon"}, `maxInterval "soon"`},
+		{Words{MaxInterval: "10s"}, "maxInterval 10s: want at least the initialInterval"},
+		{Words{InitialInterval: "1ms"}, "initialInterval 1ms"},
+		{Words{Horizon: "-1h"}, "horizon -1h"},
+		{Words{AttemptTimeout: "25h"}, "attemptTimeout 25h"},
+	} {
+		if _, _, err := Resolve(Layer{"Partner/edge", tt.words}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: got %v, want %q", tt.words, err, tt.want)
+		}
+	}
+}
+
+// Waits never become shorter, and none is longer than the longest.
+func TestLawWaits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Policy{
+			Initial: time.Duration(rapid.Int64Range(1, 1e6).Draw(t, "initial")) * time.Second,
+			Factor:  rapid.Float64Range(1, 1000).Draw(t, "factor"),
+		}
+		p.MaxInterval = p.Initial + time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "more"))
+		n := rapid.IntRange(1, 1<<40).Draw(t, "n")
+		if a, b := p.Wait(n), p.Wait(n+1); a < p.Initial || b < a || b > p.MaxInterval {
+			t.Fatalf("retry %d waits %s, the next %s, of %s to %s", n, a, b, p.Initial, p.MaxInterval)
+		}
+	})
+}

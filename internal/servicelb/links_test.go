@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/privatelinkround"
+	"weir.dev/weir/internal/service"
+)
+
+// newPublished is a Service that asks for a Private Link Service.
+func newPublished(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, func(o *Settings) { o.Service.PrivateLinks = lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"} })
+	w.s.Object.Annotations[service.PLSCreate] = "true"
+	return w
+}
+
+// What Azure refuses of a Private Link Service leaves the Service its address, is told once, and is tried
+// again; where its parts may be stays on record until they are gone.
+func TestAPrivateLinkServiceThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPublished(t)
+		w.looks()
+		if groups := w.r.States.byName["shop/web"].Placement.LinkGroups; !slices.Equal(groups, []string{"rg"}) {
+			t.Errorf("on record before anything is asked: %v", groups)
+		}
+		w.log = nil
+		refused := fault.Classify(fault.Answer{Status: 400, Codes: []string{"Refused"}}, errors.New("refused"))
+		w.link = privatelinkround.Outcome{
+			Err: refused, State: &privatelinkround.State{Reason: privatelinkround.ReasonFailed, Text: "refused"},
+			Events: []privatelinkround.Event{{Reason: privatelinkround.ReasonDisconnected, Text: "one"}},
+		}
+		w.ends()
+		w.unwritable = errors.New("no API server")
+		w.looks()
+		w.is("PrivateEndpointDisconnected: one", "condition Failed: refused", "error: no API server")
+		w.unwritable = nil
+		again := w.looks()
+		w.is("condition Failed: refused", "pools made on kubernetes", "published [198.18.0.1]",
+			"EnsuredLoadBalancer: Ensured load balancer", "SyncLoadBalancerFailed: Error syncing load balancer: private link service: refused")
+		if again != time.Second {
+			t.Errorf("it is looked at again in %v", again)
+		}
+		w.counts(Failed)
+		w.link.Events = nil
+		w.later = time.Second
+		w.looks()
+		w.ends()
+		if again = w.looks(); again != 2*time.Second {
+			t.Errorf("the second time it is looked at again in %v", again)
+		}
+	})
+}
+
+// What is left as it is, because it cannot be as the Service asks, stays on record where it is: nobody
+// would find it there again.
+func TestWhatStaysOfAPrivateLinkServiceStaysOnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPublished(t)
+		recorded := func() []string { return w.r.States.byName["shop/web"].Placement.LinkGroups }
+		w.looks()
+		w.ends()
+		w.looks()
+		w.s.Object.Annotations[service.PLSResourceGroup] = "elsewhere"
+		w.link = privatelinkround.Outcome{Stays: true, State: &privatelinkround.State{Reason: privatelinkround.ReasonRefused, Text: "connected"}}
+		w.looks()
+		w.ends()
+		w.looks()
+		if got := recorded(); !slices.Equal(got, []string{"rg", "elsewhere"}) {
+			t.Errorf("on record while it stays: %v", got)
+		}
+		w.link = privatelinkround.Outcome{State: &privatelinkround.State{Reason: privatelinkround.ReasonPublished, Text: "as alias"}}
+		w.later = 5 * time.Minute
+		w.looks()
+		w.ends()
+		w.looks()
+		if got := recorded(); !slices.Equal(got, []string{"elsewhere"}) {
+			t.Errorf("on record once it is replaced: %v", got)
+		}
+	})
+}
+
+// A Service that another service controller has published, and that goes, has that looked for: nobody has
+// it on record.
+func TestAnInheritedPrivateLinkServiceIsLookedFor(t *testing.T) {
+	w := newWorld(t, func(o *Settings) {
+		o.Class = ""
+		o.Service.PrivateLinks = lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}
+	})
+	w.s.Ownership = Ownership{LoadBalancer: true, Cleanup: true, Deleting: true}
+	w.s.Object.Annotations[service.PLSCreate] = "true"
+	w.s.Object.Annotations[service.PLSResourceGroup] = "theirs"
+	d, err := w.r.desired(t.Context(), w.s)
+	if err != nil || d.Spec != nil || !slices.Equal(d.LinkGroups, []string{"theirs"}) {
+		t.Fatalf("it is looked for in %v, %v", d.LinkGroups, err)
+	}
+	req, _, err := w.r.request(t.Context(), unreadableLinks{w}, w.s, Record{Places: []string{"kubernetes"}}, d)
+	if err != nil || !slices.Equal(req.LinkGroups, []string{"theirs"}) {
+		t.Errorf("asked for are %v, %v", req.LinkGroups, err)
+	}
+}
+
+// unreadableLinks are Balancers that can read no Private Link Services.
+type unreadableLinks struct{ *world }
+
+func (unreadableLinks) ReadsLinks(context.Context, string) error { return errForbidden }
+
+// The connections are looked at every five minutes, and counted for their owner.
+func TestConnectionsAreLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPublished(t)
+		w.link.State = &privatelinkround.State{Reason: privatelinkround.ReasonPublished, Text: "as alias", Connections: privatelink.Count{Pending: 2, Approved: 1}}
+		w.link.Warnings = []privatelinkround.Event{{Reason: privatelinkround.ReasonWarned, Text: "floating"}}
+		w.looks()
+		w.log = nil
+		w.ends()
+		if again := w.looks(); again <= 0 || again > 5*time.Minute {
+			t.Errorf("it is looked at again in %v", again)
+		}
+		if !slices.Contains(w.log, "PrivateLinkServiceWarning: floating") {
+			t.Errorf("it happened %q", w.log)
+		}
+		if got := w.r.States.Connections(); got != (privatelink.Count{Pending: 2, Approved: 1}) {
+			t.Errorf("counted are %+v", got)
+		}
+		w.later = 5 * time.Minute
+		w.looks()
+		w.log = nil
+		w.link.State = &privatelinkround.State{Reason: privatelinkround.ReasonShared, Text: "as alias", Connections: privatelink.Count{Pending: 2}}
+		w.ends()
+		w.looks()
+		if slices.Contains(w.log, "PrivateLinkServiceWarning: floating") {
+			t.Error("it is warned again")
+		}
+		if got := w.r.States.Connections(); got != (privatelink.Count{}) {
+			t.Errorf("counted for one that shares are %+v", got)
+		}
+	})
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const (
+	linkID    = group + "/privateLinkServices/pls"
+	openID    = vnetID + "/subnets/open"
+	published = group + "/loadBalancers/published"
+	consumer  = "11111111-1111-1111-1111-111111111111"
+	endpoint  = "/subscriptions/" + consumer + "/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe"
+)
+
+// link is a private link service of a load balancer's frontend f, with one address and more properties.
+func link(balancer, more string, addresses ...string) string {
+	if addresses == nil {
+		addresses = []string{nat("a", openID)}
+	}
+	return fmt.Sprintf(`{"location":"eastus","properties":{%s"loadBalancerFrontendIpConfigurations":[{"id":"%s/loadBalancers/%s/frontendIPConfigurations/f"}],"ipConfigurations":[%s]}}`,
+		more, group, balancer, strings.Join(addresses, ","))
+}
+
+func nat(name, subnet string) string {
+	return `{"name":"` + name + `","properties":{"subnet":{"id":"` + subnet + `"}}}`
+}
+
+// withLink adds the subnets open, which takes private link services, and spare; the load balancers
+// published and free (Standard, a frontend f in a subnet), old (Basic), six (with a frontend of IPv6),
+// ips (with a pool of addresses); and pls, which publishes the first.
+func withLink(t *testing.T, emu *armemu.Emulator) {
+	t.Helper()
+	put(t, emu, openID, `{"properties":{"addressPrefix":"10.7.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}}`)
+	put(t, emu, vnetID+"/subnets/spare", `{"properties":{"addressPrefix":"10.8.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}}`)
+	f := private("f", openID, "")
+	six := `{"name":"six","properties":{"subnet":{"id":"` + openID + `"},"privateIPAddressVersion":"IPv6"}}`
+	for name, body := range map[string]string{
+		"published": lb("Standard", `"frontendIPConfigurations":[`+f+`],"backendAddressPools":[{"name":"p"}]`),
+		"free":      lb("Standard", `"frontendIPConfigurations":[`+f+`],"backendAddressPools":[{"name":"p"}]`),
+		"old":       lb("Basic", `"frontendIPConfigurations":[`+f+`]`),
+		"six":       lb("Standard", `"frontendIPConfigurations":[`+f+`,`+six+`]`),
+		"ips":       lb("Standard", `"frontendIPConfigurations":[`+f+`],"backendAddressPools":[{"name":"p","properties":{"loadBalancerBackendAddresses":[{"name":"a","properties":{"ipAddress":"10.0.0.4"}}]}}]`),
+	} {
+		put(t, emu, group+"/loadBalancers/"+name, body)
+	}
+	put(t, emu, linkID, link("published", `"visibility":{"subscriptions":["*"]},`))
+}
+
+// withConnection adds a connection to pls that is Pending.
+func withConnection(t *testing.T, emu *armemu.Emulator) {
+	t.Helper()
+	withLink(t, emu)
+	put(t, emu, linkID+"/privateEndpointConnections/pe", `{"properties":{"privateEndpoint":{"id":"`+endpoint+`"},"privateLinkServiceConnectionState":{"status":"Pending"}}}`)
+	put(t, emu, group+"/privateLinkServices/spare", link("published", ""))
+}
+
+func privateLinkBreaches() []breach {
+	fresh := group + "/privateLinkServices/new"
+	seven := func(t *testing.T, emu *armemu.Emulator) {
+		withLink(t, emu)
+		for i := range 7 {
+			put(t, emu, fmt.Sprintf("%s%d", linkID, i), link("published", ""))
+		}
+	}
+	var nine []string
+	for i := range 9 {
+		nine = append(nine, nat(fmt.Sprintf("n%d", i), openID))
+	}
+	approved := func(visible string) string {
+		return link("free", `"visibility":{"subscriptions":["`+visible+`"]},"autoApproval":{"subscriptions":["`+consumer+`"]},`)
+	}
+	status := func(s string) string {
+		return `{"properties":{"privateLinkServiceConnectionState":{"status":"` + s + `"}}}`
+	}
+	oneOf := poolBody("10.0.0.4")
+	pe := linkID + "/privateEndpointConnections/pe"
+	frontends := func(list string) string {
+		return lb("Standard", `"frontendIPConfigurations":[`+list+`],"backendAddressPools":[{"name":"p"}]`)
+	}
+	cases := []breach{
+		{rule: "private-link-frontends-exist", id: fresh, bad: link("none", ""), good: link("free", ""), message: "loadBalancers/none"},
+		{rule: "private-link-frontends-exist", id: fresh, bad: strings.Replace(link("free", ""), "/f\"", "/g\"", 1), good: link("free", ""), message: "frontendIPConfigurations/g"},
+		{rule: "private-link-standard", id: fresh, bad: link("old", ""), good: link("free", ""), message: "loadBalancers/old"},
+		{rule: "private-link-ipv4", id: fresh, bad: link("six", ""), good: link("free", ""), message: "frontend six"},
+		{rule: "private-link-no-address-pools", id: fresh, bad: link("ips", ""), good: link("free", ""), message: "loadBalancers/ips"},
+		{rule: "pool-behind-private-link", id: published + "/backendAddressPools/p", bad: oneOf, goodID: group + "/loadBalancers/free/backendAddressPools/p", good: oneOf, message: "privateLinkServices/pls"},
+		{rule: "private-link-addresses", id: fresh, bad: link("free", "", nine...), good: link("free", "", nine[:8]...), message: "9 IP"},
+		{rule: "private-link-addresses", id: fresh, bad: link("free", "", ""), good: link("free", ""), message: "0 IP"},
+		{rule: "private-link-limit", prepare: seven, id: fresh, bad: link("published", ""), good: link("free", ""), message: "has 8 private link services"},
+		{rule: "private-link-limit", prepare: seven, id: fresh, bad: link("published", ""), goodID: linkID, good: link("published", `"fqdns":["a.b"],`), message: "published"},
+		{rule: "private-link-subnet-policies", id: fresh, bad: link("free", "", nat("a", nodesID)), good: link("free", ""), message: "subnets/nodes"},
+		{rule: "subnet-policies-stay-off", id: openID, bad: `{"properties":{"addressPrefix":"10.7.0.0/24"}}`, good: `{"properties":{"addressPrefix":"10.7.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}}`, message: "privateLinkServices/pls"},
+		{rule: "subnet-policies-stay-off", id: openID, bad: `{"properties":{"addressPrefix":"10.7.0.0/24","privateLinkServiceNetworkPolicies":"Enabled"}}`, goodID: vnetID + "/subnets/spare", good: `{"properties":{"addressPrefix":"10.8.0.0/24","privateLinkServiceNetworkPolicies":"Enabled"}}`, message: "subnets/open"},
+		{rule: "private-link-approval-visible", id: fresh, bad: approved(subscription), good: approved(consumer), message: consumer},
+		{rule: "private-link-approval-visible", id: fresh, bad: approved(subscription), good: approved("*"), message: consumer},
+		{rule: "connection-exists", prepare: withConnection, id: pe + "2", bad: status("Approved"), goodID: pe, good: status("Approved"), message: "pe2"},
+		{rule: "connection-state", prepare: withConnection, id: pe, bad: status("Pending"), good: status("Rejected"), message: "Pending"},
+		{rule: "published-frontends-stay", id: published, bad: frontends(private("g", openID, "")), good: frontends(private("f", openID, "")), message: "privateLinkServices/pls"},
+		{rule: "load-balancer-without-private-link", method: http.MethodDelete, id: published, goodID: group + "/loadBalancers/free", message: "privateLinkServices/pls"},
+		{rule: "private-link-without-connections", prepare: withConnection, method: http.MethodDelete, id: linkID, goodID: group + "/privateLinkServices/spare", message: "1 private endpoint connections"},
+	}
+	for i := range cases {
+		if cases[i].prepare == nil {
+			cases[i].prepare = withLink
+		}
+	}
+	return cases
+}
+
+// The life of a private link service, as it was recorded: what the server fills in, whose etags move,
+// what a connection does.
+func TestPrivateLinkService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1, LatencyFixed: true})
+		withLink(t, emu)
+		id := group + "/privateLinkServices/new"
+		before := send(t, emu, http.MethodGet, group+"/loadBalancers/free", "").text("etag")
+		body := link("free", `"visibility":{"subscriptions":["`+consumer+`"]},"alias":"mine","privateEndpointConnections":[{"name":"x"}],`)
+		a := send(t, emu, http.MethodPut, id, body)
+		if a.status != http.StatusCreated || a.state() != "Updating" || a.header.Get("Retry-After") != "10" || a.header.Get("Azure-AsyncOperation") == "" || strings.Contains(a.raw, "azure.privatelinkservice") {
+			t.Fatalf("%d %s", a.status, a.raw)
+		}
+		if after := send(t, emu, http.MethodGet, group+"/loadBalancers/free", "").text("etag"); after == before {
+			t.Error("the load balancer's etag stayed")
+		}
+		if _, err := emu.Connect(id, endpoint); err == nil {
+			t.Error("connected while it is made")
+		}
+		time.Sleep(10 * time.Second)
+		a = send(t, emu, http.MethodGet, id, "")
+		for _, shown := range []string{`"alias":"new.`, `.eastus.azure.privatelinkservice"`, `"networkInterfaces":[{"id":"` + group + `/networkInterfaces/new.nic.`, `"privateEndpointConnections":[]`, `"fqdns":[]`, `"enableProxyProtocol":false`, `"privateIPAddress":"10.7.0.`, `"resourceGuid"`} {
+			if !strings.Contains(a.raw, shown) {
+				t.Errorf("no %s in %s", shown, a.raw)
+			}
+		}
+		if again := send(t, emu, http.MethodPut, id, body); again.status != http.StatusOK || again.state() != "Succeeded" {
+			t.Errorf("the same again: %d %s", again.status, again.raw)
+		}
+
+		connection, err := emu.Connect(id, endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := send(t, emu, http.MethodGet, connection, ""); !strings.Contains(c.raw, `"status":"Pending"`) || !strings.Contains(c.raw, endpoint) || !strings.Contains(c.raw, "linkIdentifier") {
+			t.Errorf("%s", c.raw)
+		}
+		accepted(t, send(t, emu, http.MethodPut, connection, `{"properties":{"privateLinkServiceConnectionState":{"status":"Approved","description":"fine"}}}`))
+		time.Sleep(time.Minute)
+		accepted(t, send(t, emu, http.MethodPut, id, strings.Replace(body, `"visibility"`, `"autoApproval":{"subscriptions":["`+consumer+`"]},"visibility"`, 1)))
+		time.Sleep(time.Minute)
+		second, err := emu.Connect(id, endpoint+"2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := send(t, emu, http.MethodGet, id, "")
+		for _, shown := range []string{`"description":"fine"`, `"description":"Auto Approved"`, `"alias":"new.`, endpoint + `"`} {
+			if !strings.Contains(whole.raw, shown) {
+				t.Errorf("no %s in %s", shown, whole.raw)
+			}
+		}
+		if all := send(t, emu, http.MethodGet, id+"/privateEndpointConnections", ""); strings.Count(all.raw, `"status":"Approved"`) != 2 {
+			t.Errorf("%s", all.raw)
+		}
+		for _, c := range []string{connection, second} {
+			if a := send(t, emu, http.MethodDelete, c, ""); a.status != http.StatusAccepted {
+				t.Errorf("%d %s", a.status, a.raw)
+			}
+			if a := send(t, emu, http.MethodGet, c, ""); a.state() != "Deleting" {
+				t.Errorf("%s", a.raw)
+			}
+			time.Sleep(time.Minute)
+		}
+		if a := send(t, emu, http.MethodDelete, id, ""); a.status != http.StatusAccepted {
+			t.Errorf("%d %s", a.status, a.raw)
+		}
+		time.Sleep(time.Minute)
+		if a := send(t, emu, http.MethodGet, id, ""); a.status != http.StatusNotFound || a.code() != "ResourceNotFound" {
+			t.Errorf("%d %s", a.status, a.raw)
+		}
+		if a := send(t, emu, http.MethodDelete, group+"/loadBalancers/free", ""); a.status != http.StatusAccepted {
+			t.Errorf("%d %s", a.status, a.raw)
+		}
+	})
+}
+
+// Who may not see a service cannot connect; the admin API says so as well.
+func TestConnections(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	withLink(t, emu)
+	put(t, emu, group+"/privateLinkServices/hidden", link("free", ""))
+	own := strings.Replace(endpoint, consumer, subscription, 1)
+	for _, tt := range []struct{ service, endpoint, want string }{
+		{linkID, endpoint, ""},
+		{group + "/privateLinkServices/hidden", own, ""},
+		{group + "/privateLinkServices/hidden", endpoint, "not visible"},
+		{group + "/privateLinkServices/none", endpoint, "no private link service"},
+		{lbID, endpoint, "no private link service"},
+		{linkID, "pe", "private endpoint"},
+	} {
+		got, err := emu.Connect(tt.service, tt.endpoint)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || err == nil && !strings.HasPrefix(got, tt.service+"/privateEndpointConnections/pe.") {
+			t.Errorf("%s: %q, %v", tt.service, got, err)
+		}
+	}
+	snapshot := emu.Snapshot()
+	if err := emu.Restore(snapshot); err != nil || string(emu.Snapshot()) != string(snapshot) {
+		t.Errorf("restored otherwise: %v", err)
+	}
+	for body, want := range map[string]int{
+		`{"service":"` + linkID + `","endpoint":"` + endpoint + `3"}`: 200,
+		`{"service":"` + linkID + `"}`:                                400,
+		`{"service":"` + linkID + `","endpoint":"x","more":1}`:        400,
+	} {
+		if got := admin(emu, http.MethodPost, "/_emu/connections", body); got.Code != want {
+			t.Errorf("%s: %d %s", body, got.Code, got.Body)
+		}
+	}
+}

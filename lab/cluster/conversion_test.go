@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/shipped"
+)
+
+// ofAddresses has pools hold addresses, and says so.
+func ofAddresses(c *config.Config) { c.BackendPoolType = config.NodeIP }
+
+// The pools of a cluster go from network interfaces to addresses, and back, under Services of either
+// policy: at every moment each rule has members.
+func TestFromOneKindOfPoolToTheOther(t *testing.T) {
+	for about, first := range map[string]func(*config.Config){"from interfaces": ofInterfaces, "from addresses": ofAddresses} {
+		t.Run(about, func(t *testing.T) {
+			stage(t, Options{Configure: first, Machines: true, Watched: true}, func(s *Stage) {
+				for n := range 4 {
+					must(s.AddNode(n))
+				}
+				s.Start()
+				must(s.AddService("shop/web", nil))
+				must(s.AddService("shop/api", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+				must(s.AddService("blog/own", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }))
+				must(s.Endpoints("shop/api", map[int]bool{1: true, 2: true}))
+				must(s.Settles(10 * time.Minute))
+				for range 2 {
+					next := ofInterfaces
+					if s.interfaces() {
+						next = ofAddresses
+					}
+					must(s.Configure(next))
+					s.Pass(time.Minute)
+					must(s.Settles(20 * time.Minute))
+				}
+				must(s.AddNode(4))
+				must(s.Settles(10 * time.Minute))
+				s.Pass(settled)
+				must(s.Rests(400))
+			})
+		})
+	}
+}
+
+// A process is killed again and again on the way: the next one goes on, whatever it finds.
+func TestKilledFromOneKindToTheOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
+	for i, every := range []time.Duration{3 * time.Second, 7 * time.Second, 11 * time.Second, 23 * time.Second, 41 * time.Second} {
+		first := ofInterfaces
+		if i%2 == 0 {
+			first = ofAddresses
+		}
+		t.Run(every.String(), func(t *testing.T) {
+			stage(t, Options{Configure: first, Machines: true, Watched: true, Seed: uint64(i)}, func(s *Stage) { //nolint:gosec // small
+				for n := range 4 {
+					must(s.AddNode(n))
+				}
+				s.Start()
+				must(s.AddService("shop/web", dual))
+				must(s.AddService("shop/api", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+				must(s.Endpoints("shop/api", map[int]bool{1: true, 2: true}))
+				must(s.Settles(10 * time.Minute))
+				for range 2 {
+					next := ofInterfaces
+					if s.interfaces() {
+						next = ofAddresses
+					}
+					must(s.Configure(next))
+					for range 300 * time.Second / every {
+						s.Pass(startsAgainAfter + every)
+						s.Kill(0)
+					}
+					must(s.Settles(30 * time.Minute))
+				}
+				s.Pass(settled)
+				must(s.Rests(400))
+			})
+		})
+	}
+}
+
+// Halfway through azure.json is set back: the rules return to the pool that they came from once it holds
+// its members again.
+func TestSetBackHalfway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
+	for about, first := range map[string]func(*config.Config){"from interfaces": ofInterfaces, "from addresses": ofAddresses} {
+		t.Run(about, func(t *testing.T) {
+			for after := 5 * time.Second; after < 3*time.Minute; after += 17 * time.Second {
+				stage(t, Options{Configure: first, Machines: true, Watched: true}, func(s *Stage) {
+					for n := range 4 {
+						must(s.AddNode(n))
+					}
+					s.Start()
+					must(s.AddService("shop/web", nil))
+					must(s.AddService("shop/api", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+					must(s.Endpoints("shop/api", map[int]bool{1: true, 2: true}))
+					must(s.Settles(10 * time.Minute))
+					next := ofInterfaces
+					if s.interfaces() {
+						next = ofAddresses
+					}
+					must(s.Configure(next))
+					s.Pass(after)
+					must(s.Configure(first))
+					must(s.Settles(20 * time.Minute))
+				})
+			}
+		})
+	}
+}
+
+// dual has a Service have both families.
+func dual(svc *corev1.Service) {
+	svc.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	svc.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
+}
+
+// events are the messages of one reason about a Service.
+func (s *Stage) events(reason string) string {
+	f, err := s.facts()
+	must(err)
+	var all []string
+	for _, e := range f.events {
+		if e.Reason == reason {
+			all = append(all, e.Message)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// says wants a text in the events of a reason.
+func (s *Stage) says(reason, text string) {
+	if told := s.events(reason); !strings.Contains(told, text) {
+		must(fmt.Errorf("told of %s: %q, want %q", reason, told, text))
+	}
+}
+
+// What somebody else has put into a pool keeps it as it is, with the nodes that come and go, until he takes
+// it out; a dry run says what would become of it, and keeps it, too.
+func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
+	for about, first := range map[string]func(*config.Config){"of interfaces": ofInterfaces, "of addresses": ofAddresses} {
+		t.Run(about, func(t *testing.T) {
+			stage(t, Options{Configure: func(c *config.Config) { first(c); c.DriftSeconds = new(120) }, Machines: true, Watched: true}, func(s *Stage) {
+				for n := range 3 {
+					must(s.AddNode(n))
+				}
+				s.Start()
+				must(s.AddService("shop/web", nil))
+				must(s.Settles(10 * time.Minute))
+				must(s.AddForeign(clusterName+"/"+clusterName, "10.0.9.9"))
+				s.Pass(3 * time.Minute) // it is on record as foreign
+				next, is := ofInterfaces, "addresses to network interfaces"
+				if s.interfaces() {
+					next, is = ofAddresses, "network interfaces to addresses"
+				}
+				must(s.Configure(next))
+				must(s.AddNode(3))
+				s.Pass(5 * time.Minute)
+				s.says("BackendPoolKept", "backend pool kubernetes of load balancer kubernetes does not go from one kind of members to the other, and stays as it is")
+				if text := s.Log(); strings.Contains(text, "kubernetes_addresses") {
+					must(errors.New("a pool that stands in was made"))
+				}
+				must(s.facesOf(4))
+
+				must(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, dryRun, "true") }))
+				must(s.removeForeign("10.0.9.9"))
+				s.Pass(5 * time.Minute)
+				s.says("DryRun", "~ pool kubernetes")
+				must(s.AddService("shop/api", nil))
+				s.Pass(5 * time.Minute)
+				s.says("BackendPoolEmptying", "goes from "+is+"; until it is filled again, flows go by backend pool kubernetes_addresses")
+				must(s.facesOf(4))
+				must(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, dryRun, "") }))
+				must(s.Settles(20 * time.Minute))
+			})
+		})
+	}
+}
+
+// facesOf wants each rule to have so many nodes, whatever kind of members they are.
+func (s *Stage) facesOf(nodes int) error {
+	c, err := s.observe()
+	if err != nil {
+		return err
+	}
+	for _, b := range c.balancers {
+		for _, r := range b.Properties.Rules {
+			for _, p := range b.Properties.Pools {
+				n := 0
+				for _, m := range p.Properties.Addresses {
+					if !s.isForeign(b.Name+"/"+p.Name, m.Properties.IP) {
+						n++
+					}
+				}
+				if p.Name == r.Properties.Pool.name() && n != nodes {
+					return fmt.Errorf("rule %s has %d nodes in pool %s, want %d", r.Name, n, p.Name, nodes)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// A Private Link Service has Azure refuse addresses, so the interim pool never fills: a new Service, and a new
+// port, are served by the pool of interfaces as long, with the nodes that come.
+func TestWhatIsNewWhileThePoolOfTheOtherKindCannotGo(t *testing.T) {
+	published := func(c *config.Config) { ofInterfaces(c); c.DisableSubnetPolicies = true }
+	stage(t, Options{Configure: published, Machines: true, Watched: true, Role: shipped.AzureRoles()}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		must(s.AddService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-create", "true") }))
+		must(s.Settles(10 * time.Minute))
+		must(s.Configure(ofAddresses))
+		s.Pass(3 * time.Minute)
+		must(s.AddService("blog/new", nil))
+		must(s.ChangeService("shop/web", func(svc *corev1.Service) {
+			svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: "more", Port: 8443, NodePort: 30999, Protocol: corev1.ProtocolTCP})
+		}))
+		s.Pass(5 * time.Minute)
+		must(s.AddNode(3))
+		s.Pass(5 * time.Minute)
+		c, err := s.observe()
+		must(err)
+		rules := 0
+		for _, b := range c.balancers {
+			rules += len(b.Properties.Rules)
+		}
+		if rules != 3 {
+			t.Errorf("%d rules, want 3", rules)
+		}
+		must(s.facesOf(4))
+	})
+}
+
+// Without the key in azure.json pools of interfaces stay what they are, and a Service whose policy changes
+// keeps what it has.
+func TestWithoutTheKeyNothingIsConverted(t *testing.T) {
+	stage(t, Options{Configure: ofInterfaces, Machines: true, Watched: true}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		must(s.AddService("shop/web", nil))
+		must(s.Settles(10 * time.Minute))
+		must(s.Configure(func(c *config.Config) { c.BackendPoolType = "" }))
+		s.Pass(10 * time.Minute)
+		must(s.facesOf(3))
+		f, err := s.facts()
+		must(err)
+		for _, p := range f.pools {
+			if text := spell(p.Status.Conditions); !strings.Contains(text, "loadBalancerBackendPoolConfigurationType") || !strings.Contains(text, "nodeIPConfiguration") {
+				must(fmt.Errorf("BackendPool %s does not say which key decides: %s", p.Name, text))
+			}
+		}
+		if strings.Contains(s.Log(), "kubernetes_addresses") {
+			must(errors.New("a pool that stands in was made"))
+		}
+	})
+}
+
+// A Service that changes its policy moves when the pool where it goes has its members, not when that has the
+// first of them; while the BackendPool there is paused, it stays.
+func TestAPolicyChangesWhenThePoolIsFilled(t *testing.T) {
+	stage(t, Options{Watched: true}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		must(s.AddService("shop/web", nil))
+		must(s.Endpoints("shop/web", map[int]bool{0: true, 1: true}))
+		must(s.Settles(5 * time.Minute))
+		must(s.AzureFaults("{name: fault, match: {path: 'backendAddressPools/shop-web', kind: put, maxMatches: 3}, action: {status: 400, code: InvalidRequest, message: broken}}"))
+		must(s.ChangeService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+		s.Pass(20 * time.Second)
+		must(s.facesOf(3))
+		s.says("BackendPoolFilling", "flows stay where they are until backend pool shop-web of load balancer kubernetes holds its members")
+		s.EndFaults()
+		must(s.Settles(20 * time.Minute))
+		must(s.facesOf(2))
+		must(s.ChangeService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyCluster) }))
+		must(s.Settles(5 * time.Minute))
+	})
+}
+
+// removeForeign has somebody else take out what he has put into the shared pool.
+func (s *Stage) removeForeign(ip string) error {
+	delete(s.foreign, foreignMember{clusterName + "/" + clusterName, ip})
+	nic := network + "networkInterfaces/theirs-" + ip
+	if _, there := s.emu.Get(nic); there {
+		return s.foreignInterface(outboundPool, ip)
+	}
+	id := network + "loadBalancers/" + clusterName + "/backendAddressPools/" + clusterName
+	raw, _ := s.emu.Get(id)
+	var body map[string]any
+	if err := json.Unmarshal(raw, &body); err != nil {
+		return err
+	}
+	properties, _ := body["properties"].(map[string]any)
+	addresses, _ := properties["loadBalancerBackendAddresses"].([]any)
+	properties["loadBalancerBackendAddresses"] = slices.DeleteFunc(addresses, func(a any) bool {
+		entry, _ := a.(map[string]any)
+		return entry["name"] == "theirs-"+ip
+	})
+	return s.seed(id, body)
+}
+
+// A plan says which pools would go from one kind to the other, and that the rules stay with them.
+func TestThePlanOfAnotherKind(t *testing.T) {
+	for about, first := range map[string]func(*config.Config){"nodeIP": ofInterfaces, "nodeIPConfiguration": ofAddresses} {
+		t.Run(about, func(t *testing.T) {
+			var azure []byte
+			var objects []string
+			stage(t, Options{Configure: first, Machines: true}, func(s *Stage) {
+				for n := range 3 {
+					must(s.AddNode(n))
+				}
+				s.Start()
+				must(s.AddService("shop/web", nil))
+				must(s.Settles(10 * time.Minute))
+				f, err := s.facts()
+				must(err)
+				add := func(version, kind string, object any) {
+					text, err := json.Marshal(object)
+					must(err)
+					objects = append(objects, strings.Replace(string(text), "{", fmt.Sprintf("{\"apiVersion\":%q,\"kind\":%q,", version, kind), 1))
+				}
+				for i := range f.services {
+					add("v1", "Service", f.services[i])
+				}
+				for i := range f.nodes {
+					add("v1", "Node", f.nodes[i])
+				}
+				for i := range f.pools {
+					f.pools[i].TypeMeta = metav1.TypeMeta{}
+					add(v1alpha1.GroupVersion.String(), "BackendPool", f.pools[i])
+				}
+				azure = s.emu.Snapshot()
+			})
+			emu := armemu.New(armemu.Options{})
+			if err := emu.Restore(azure); err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(emu)
+			defer server.Close()
+			file := filepath.Join(t.TempDir(), "azure.json")
+			if err := os.WriteFile(file, fmt.Appendf(nil, `{"subscriptionId":%q,"resourceGroup":%q,"location":%q,"vnetName":"net","subnetName":"nodes","securityGroupName":"nodes",
+				"loadBalancerBackendPoolConfigurationType":%q}`, subscription, group, region, about), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			o := app.PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(strings.Join(objects, "\n---\n"))}
+			o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = file, clusterName, server.URL, app.LoadBalancerClass, slog.New(slog.DiscardHandler)
+			p, err := app.Plan(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			members := map[string]string{"nodeIP": "network interfaces → addresses", "nodeIPConfiguration": "addresses → network interfaces"}[about]
+			if text := p.Text(false); p.Changes != 1 || p.PoolWrites != 2 || !strings.Contains(text, "~ pool kubernetes\n        members: "+members+"\n") ||
+				!strings.Contains(text, "flows go by backend pool kubernetes_addresses") {
+				t.Errorf("%d changes, %d writes of pools:\n%s", p.Changes, p.PoolWrites, text)
+			}
+		})
+	}
+}
+
+// Whatever else happens meanwhile, pools end up with what azure.json says in the end.
+func TestSeedsThatChangeTheKind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
+	n := *seeds / 6
+	for seed := *firstSeed; seed < *firstSeed+uint64(max(n, 2)); seed++ { //nolint:gosec // small
+		schedule := Draw(seed, 40)
+		schedule.Role, schedule.Machines = shipped.AzureRoles(), true
+		both := *schedule.Role
+		both.Actions = append(slices.Clone(both.Actions), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/delete") // by people
+		schedule.Role, schedule.Behaviour.InterfaceAdminState = &both, behaviour.Taken
+		change := Step{time.Second, "azure.json names the other kind", func(s *Stage) error {
+			if s.interfaces() {
+				return s.Configure(ofAddresses)
+			}
+			return s.Configure(ofInterfaces)
+		}}
+		for i := range 1 + seed%2 {
+			schedule.Steps = slices.Insert(schedule.Steps, len(schedule.Steps)*int(i+1)/3, change) //nolint:gosec // small
+		}
+		var log string
+		var err error
+		synctest.Test(t, func(*testing.T) { log, err = Play(schedule, synctest.Wait) })
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+			if *seeds == 1 {
+				t.Log(log)
+			}
+		}
+	}
+}

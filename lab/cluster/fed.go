@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// watch notes a rule that has had members and has none. It is asked with each answer to a process.
+func (s *Stage) watch() {
+	if !s.opts.Watched {
+		return
+	}
+	s.watching.Lock() // a look that is older shall not come after one that is newer
+	defer s.watching.Unlock()
+	c, err := s.observe()
+	if err != nil {
+		s.breaks("watching: %v", err)
+		return
+	}
+	fed := map[string]string{}
+	var starved []string
+	for _, b := range c.balancers {
+		members := map[string]int{}
+		for _, p := range b.Properties.Pools {
+			members[p.Name] = len(p.Properties.Addresses)
+		}
+		for _, r := range b.Properties.Rules {
+			name, to := b.Name+"/"+r.Name, r.Properties.Pool.name()
+			switch {
+			case members[to] > 0:
+				fed[name] = to
+			case s.fed[name] != "":
+				starved = append(starved, name+" has no members any more in "+to+", and had some in "+s.fed[name])
+			}
+		}
+	}
+	s.fed = fed
+	for _, rule := range starved {
+		s.breaks("rule %s", rule)
+	}
+}
+
+// kinds looks whether the pools of all nodes that rules name hold what azure.json says, and none stands in for
+// another.
+func (s *Stage) kinds(c cloud) []error {
+	var all []error
+	for _, b := range c.balancers {
+		if slices.ContainsFunc(b.Properties.Pools, func(p pool) bool { // what others have put there keeps its kind
+			return slices.ContainsFunc(p.Properties.Addresses, func(m member) bool { return s.isForeign(b.Name+"/"+p.Name, m.Properties.IP) })
+		}) {
+			continue
+		}
+		for _, p := range b.Properties.Pools {
+			at := b.Name + "/" + p.Name
+			if strings.Contains(p.Name, "_addresses") {
+				all = append(all, fmt.Errorf("pool %s is left", at))
+			}
+			named := slices.ContainsFunc(b.Properties.Rules, func(r rule) bool { return r.Properties.Pool.name() == p.Name })
+			if !named || !strings.EqualFold(p.Name, clusterName) && !strings.EqualFold(p.Name, clusterName+"-IPv6") {
+				continue
+			}
+			if slices.ContainsFunc(p.Properties.Addresses, func(m member) bool {
+				return (m.Properties.Interface != nil) != s.interfaces()
+			}) {
+				all = append(all, fmt.Errorf("pool %s has members of the other kind", at))
+			}
+		}
+	}
+	return all
+}

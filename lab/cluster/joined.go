@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ipConfiguration is an address of an interface, and the pools that it is in.
+type ipConfiguration struct {
+	Name       string `json:"name"`
+	Properties struct {
+		IP    string `json:"privateIPAddress"`
+		Pools []ref  `json:"loadBalancerBackendAddressPools"`
+	} `json:"properties"`
+}
+
+// interfaceBody is a network interface, or the part of an instance that makes one.
+type interfaceBody struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Configurations []ipConfiguration `json:"ipConfigurations"`
+	} `json:"properties"`
+}
+
+// join notes the addresses that an interface has in pools: what the interfaces say is in force.
+func (c cloud) join(id string, nic interfaceBody) {
+	for i, ip := range nic.Properties.Configurations {
+		if i == 0 && !strings.Contains(id, "/theirs-") {
+			*c.firsts = append(*c.firsts, strings.ToLower(id+"/ipConfigurations/"+ip.Name))
+		}
+		for _, pool := range ip.Properties.Pools {
+			key := strings.ToLower(pool.ID)
+			if c.joined[key] == nil {
+				c.joined[key] = map[string]string{}
+			}
+			c.joined[key][strings.ToLower(id+"/ipConfigurations/"+ip.Name)] = ip.Properties.IP
+		}
+	}
+}
+
+// joinAll is join for a resource of any type.
+func (c cloud) joinAll(id string, raw json.RawMessage) error {
+	kind := strings.ToLower(id)
+	switch {
+	case strings.Contains(kind, "/virtualmachinescalesets/") && strings.Contains(kind, "/virtualmachines/"):
+		var instance struct {
+			Properties struct {
+				Network struct {
+					Interfaces []interfaceBody `json:"networkInterfaceConfigurations"`
+				} `json:"networkProfileConfiguration"`
+			} `json:"properties"`
+		}
+		err := json.Unmarshal(raw, &instance)
+		for _, nic := range instance.Properties.Network.Interfaces {
+			c.join(id+"/networkInterfaces/"+nic.Name, nic)
+		}
+		return err
+	case strings.Contains(kind, "/networkinterfaces/"):
+		var nic interfaceBody
+		err := json.Unmarshal(raw, &nic)
+		c.join(id, nic)
+		return err
+	}
+	return nil
+}
+
+// withJoined has a load balancer's pools show the addresses of the interfaces that are in them, Down
+// where an entry of the pool says so.
+func (c cloud) withJoined(b balancer) balancer {
+	for i, p := range b.Properties.Pools {
+		down := map[string]string{}
+		shown := p.Properties.Addresses[:0:0]
+		for _, a := range p.Properties.Addresses {
+			if a.Properties.Interface == nil {
+				shown = append(shown, a)
+				continue
+			}
+			down[strings.ToLower(a.Properties.Interface.ID)] = a.Properties.Admin
+		}
+		for _, id := range slices.Sorted(maps.Keys(c.joined[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)])) {
+			var a member
+			a.Properties.Interface = &ref{ID: id}
+			a.Properties.IP, a.Properties.Admin = c.joined[strings.ToLower(network+"loadBalancers/"+b.Name+"/backendAddressPools/"+p.Name)][id], down[id]
+			shown = append(shown, a)
+		}
+		b.Properties.Pools[i].Properties.Addresses = shown
+	}
+	return b
+}
+
+// wayOut has every machine be in the pool of somebody else.
+func (c cloud) wayOut() []error {
+	in := c.joined[strings.ToLower(outboundPool)]
+	var all []error
+	for _, id := range *c.firsts {
+		if in[id] == "" {
+			all = append(all, fmt.Errorf("%s has no way out: somebody else's pool is lost", id))
+		}
+	}
+	return all
+}

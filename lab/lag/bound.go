@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lag
+
+import (
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/wholewrite"
+)
+
+// AtLeast is a mean lag that no schedule of a strategy goes below, whatever it knows. By
+// Little's law the mean lag is how many changes wait at each moment, over time. At a moment all
+// changes wait that came so lately that no write can have taken effect. Of the time before, take
+// any stretch: of the pools that changed in it only as many can be level as writes fit in. A change
+// after which a pool wants what it has wanted before may have it level without a write, so that what it
+// ends does not count.
+func (t Trace) AtLeast(cost Cost, budget int) time.Duration {
+	const step = 2 * time.Second
+	back := t.returns()
+	effect := cost.Accept + cost.Effect
+	fit := func(d time.Duration) int { return int(d/(cost.Accept+cost.Busy)) + 1 }
+	switch cost.Strategy {
+	case wholewrite.Whole: // one fits all
+		fit = func(time.Duration) int { return len(t.First) }
+	case wholewrite.Pipelined:
+		fit = func(d time.Duration) int { return int(d/cost.Accept) + 1 }
+	}
+	waiting := 0.0 // changes × seconds
+	for i, c := range t.Changes {
+		waiting += min(effect, back[i]-c.At).Seconds()
+	}
+	for at := time.Duration(0); at < t.Lasts; at += step {
+		// Through the whole step no change counts that comes in it, and every write that may.
+		now, per := at+step, map[int][]Change{}
+		for i, c := range t.Changes {
+			if c.At <= at-effect && back[i] > now {
+				per[t.Balancers[c.Pool]] = append(per[t.Balancers[c.Pool]], c)
+			}
+		}
+		sum := 0
+		for _, changes := range per {
+			sum += unserved(changes, now-effect, len(t.First), fit)
+		}
+		var all []Change
+		for _, changes := range per {
+			all = append(all, changes...)
+		}
+		slices.SortFunc(all, func(a, b Change) int { return int(a.At - b.At) })
+		if cost.Strategy != wholewrite.Whole {
+			sum = max(sum, unserved(all, now-effect, len(t.First), func(d time.Duration) int { return budget * (int(d/windowLasts) + 1) }))
+		}
+		waiting += float64(sum) * step.Seconds()
+	}
+	return time.Duration(waiting / float64(len(t.Changes)) * float64(time.Second))
+}
+
+// returns has, for each change, when its pool first wants again, from then on, what it has wanted before;
+// the end of time if it never does.
+func (t Trace) returns() []time.Duration {
+	all, next := make([]time.Duration, len(t.Changes)), map[int]time.Duration{}
+	before := make([][]members, len(t.Changes))
+	had := map[int][]members{}
+	for i, c := range t.Changes {
+		if had[c.Pool] == nil {
+			had[c.Pool] = []members{t.First[c.Pool]}
+		}
+		before[i] = had[c.Pool]
+		had[c.Pool] = append(slices.Clip(had[c.Pool]), c.Want)
+	}
+	for i, c := range slices.Backward(t.Changes) {
+		if slices.Contains(before[i], c.Want) {
+			next[c.Pool] = c.At
+		}
+		all[i] = 1 << 62
+		if at, is := next[c.Pool]; is {
+			all[i] = at
+		}
+	}
+	return all
+}
+
+// unserved is how many of some changes, in order of time, wait at least, if so many writes fit
+// into a time, and there are so many pools at most.
+func unserved(changes []Change, now time.Duration, most int, fit func(time.Duration) int) int {
+	pools, waits := map[int]int{}, 0
+	for i, c := range slices.Backward(changes) {
+		if fit(now-c.At) >= most {
+			break
+		}
+		pools[c.Pool]++
+		if i > 0 && changes[i-1].At == c.At {
+			continue
+		}
+		if over := len(pools) - fit(now-c.At); over > 0 {
+			counts := make([]int, 0, len(pools))
+			for _, n := range pools {
+				counts = append(counts, n)
+			}
+			slices.Sort(counts)
+			sum := 0
+			for _, n := range counts[:over] {
+				sum += n
+			}
+			waits = max(waits, sum)
+		}
+	}
+	return waits
+}

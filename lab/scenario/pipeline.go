@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"slices"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/poolupdate"
+)
+
+// An attempt of several pools by writes that overlap is one of each: a read, and a write that Azure
+// accepts. One read of their load balancer, after the end of the last, is the answer to all of them.
+
+// Begin implements poolupdate.Pipeline.
+func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
+	s, id := p.stage, pool.ID.LoadBalancer
+	p.phase(pool.ID, "put")
+	s.mu.Lock()
+	p.starts(id, "by pool "+pool.ID.Name, true)
+	k := s.pools[pool.ID.Key()]
+	s.mu.Unlock()
+	begun, err := p.client.Begin(ctx, pool)
+	p.wrote(id)
+	if p.isFormer() || k == nil {
+		return begun, err
+	}
+	s.mu.Lock()
+	k.together()
+	if err == nil {
+		p.begun[id.Key()] = append(p.begun[id.Key()], k)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return begun, err
+	}
+	end := begun.End
+	begun.End = func(ctx context.Context) (lb.Pool, error) {
+		s.mu.Lock()
+		p.following[id.Key()]++
+		s.mu.Unlock()
+		shown, err := end(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.following[id.Key()]--
+		if k.underWay() && k.attempt.together {
+			k.attempt.known = err == nil
+		}
+		return shown, err
+	}
+	return begun, nil
+}
+
+// starts notes that a write of a load balancer begins. Only those that are pipelined begin while the
+// ends of others are awaited. The caller holds s.mu.
+func (p *process) starts(id lb.LoadBalancerID, by string, pipelined bool) {
+	s := p.stage
+	if p.writing[id.Key()]++; p.writing[id.Key()] > 1 || !pipelined && p.following[id.Key()] > 0 {
+		s.journal.overlaps = append(s.journal.overlaps, id.Name+", "+by)
+	}
+}
+
+// together has the attempt of a pool be one of several, which is nobody's if that comes to nothing. The
+// caller holds the stage's mu.
+func (k *pool) together() {
+	if a := k.attempt; a != nil {
+		a.together, a.first = true, a.took
+	}
+}
+
+// follows has the read of a load balancer be the answer to all pools whose writes were accepted before
+// it and that are not settled, and reports whether there are any. The caller holds s.mu.
+func (p *process) follows(id lb.LoadBalancerID, j *joint) bool {
+	begun := slices.DeleteFunc(p.begun[id.Key()], func(k *pool) bool { return !k.underWay() || !k.attempt.together })
+	if p.begun[id.Key()] = begun; len(begun) == 0 {
+		return false
+	}
+	j.pools, j.asked, j.phase, j.sent = slices.Clone(begun), nil, "check", 0
+	return true
+}

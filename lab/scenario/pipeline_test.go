@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/lab/armemu"
+)
+
+// hundred changes 100 pools of one load balancer at once, and returns how many writes that takes, and
+// how long until all are told.
+func hundred(t testing.TB, pipelined bool) (writes int, took time.Duration) {
+	synctest.Test(t.(*testing.T), func(t *testing.T) {
+		s := New(Options{Settle: synctest.Wait, MaxRetries: 3, Latency: armemu.Quiet, Behaviour: behaviour.Assumed(), Pipelined: pipelined})
+		defer func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		var world strings.Builder
+		world.WriteString("nodes 3\nlb lb1")
+		names := make([]string, 100)
+		for i := range names {
+			names[i] = fmt.Sprintf("s%02d", i)
+			fmt.Fprintf(&world, "\npool lb1/p%02d\nservice %s pools=(p%02d) nodes=(n1)", i, names[i], i)
+		}
+		do := func(line, input string) {
+			step, err := ParseStep(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step.Input = input
+			if _, err := s.Do(step); err != nil {
+				t.Error(err)
+			}
+		}
+		do("cluster", world.String())
+		do("clock 1h", "")
+		before, start := s.journal.counts["PUT"], time.Now()
+		do("scale "+strings.Join(names, " ")+" nodes=(n1, n2)", "")
+		for !s.calm() {
+			s.sleep(time.Second)
+		}
+		writes, took = s.journal.counts["PUT"]-before, time.Since(start)
+	})
+	return writes, took
+}
+
+// calm reports whether every pool holds what it has to, and nothing waits.
+func (s *Stage) calm() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.pools {
+		if s.unlevel(k) != "" {
+			return false
+		}
+	}
+	return s.resting(s.process)
+}
+
+// A hundred pools of one load balancer that change at once take a tenth of the time, at most, where
+// writes may overlap, and no more writes.
+func TestAHundredPoolsInATenthOfTheTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
+	serialWrites, serial := hundred(t, false)
+	writes, took := hundred(t, true)
+	t.Logf("one by one %d writes in %s, pipelined %d in %s", serialWrites, serial, writes, took)
+	if writes > serialWrites || took*10 > serial {
+		t.Errorf("one by one %d writes in %s, pipelined %d in %s", serialWrites, serial, writes, took)
+	}
+}

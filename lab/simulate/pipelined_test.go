@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// No check fails where writes of pools overlap, either.
+func TestPipelinedSeeds(t *testing.T) {
+	seeds := seeds / 5
+	if testing.Short() {
+		seeds = min(seeds, 50)
+	}
+	tally := Search{First: 1, Seeds: seeds, Steps: steps, Pipelined: true, Jobs: runtime.GOMAXPROCS(0), Most: 3}.Run(t.Context())
+	for _, f := range tally.Found {
+		o, _ := Shrink(f.Outcome, Effort{Plays: 3000, Time: 30 * time.Second})
+		t.Errorf("seed %d: check %q does not hold: %s\n%s", f.Seed, o.Check, o.How, Script("What it shows.", o))
+	}
+	if tally.Done < seeds && len(tally.Found) == 0 {
+		t.Errorf("%d seeds were played of %d", tally.Done, seeds)
+	}
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/lab/armemu"
+)
+
+// provisioner is a lab in which Provisions are worked on.
+type provisioner struct {
+	*lab
+	partner string
+}
+
+func newProvisioner(t *testing.T) *provisioner {
+	p := &provisioner{lab: newLab(t, armemu.Options{})}
+	p.partner = p.namespace
+	p.env = append(p.env, noStreams)
+	t.Cleanup(func() { p.mayFail("delete", "--ignore-not-found", "-k", "../../config/provisioning") })
+	t.Cleanup(func() { p.mayFail("delete", "partner", p.partner) })
+	t.Cleanup(func() { p.mayFail("-n", p.namespace, "delete", "provisions", "--all") })
+	p.does("apply", "--server-side", "-k", "../../config/provisioning")
+	p.does("-n", p.namespace, "create", "rolebinding", "weir-provisioning", "--clusterrole", "weir-provisioning-namespace", "--serviceaccount", "weir-system:weir")
+	p.does("-n", p.namespace, "create", "serviceaccount", "installer")
+	p.until("weir-system:weir", "get", "secrets")
+	p.applies("apiVersion: weir.dev/v1alpha1\nkind: Partner\nmetadata: {name: " + p.partner + "}\nspec: {policy: {}}\n")
+	p.does("label", "namespace", p.namespace, v1alpha1.PartnerLabel+"="+p.partner)
+	return p
+}
+
+func (p *provisioner) does(args ...string) {
+	p.t.Helper()
+	if out, err := p.cluster.kubectl(p.t.Context(), args...); err != nil {
+		p.t.Fatalf("kubectl %v: %s", args, out)
+	}
+}
+
+// until waits until the API server knows of a right of a ServiceAccount.
+func (p *provisioner) until(account, verb, resource string) {
+	p.t.Helper()
+	p.eventually(account+" may "+verb+" "+resource, func() error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + account,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Verb: verb, Resource: resource},
+		}}
+		if err := p.cluster.Create(p.t.Context(), review); err != nil || !review.Status.Allowed {
+			return fmt.Errorf("%s, %w", review.Status.Reason, err)
+		}
+		return nil
+	})
+}
+
+// installs gives the ServiceAccount of the namespace its rights.
+func (p *provisioner) installs() {
+	p.t.Helper()
+	p.does("-n", p.namespace, "create", "role", "installer", "--verb", "*", "--resource", "configmaps,secrets")
+	p.does("-n", p.namespace, "create", "rolebinding", "installer", "--role", "installer", "--serviceaccount", p.namespace+":installer")
+	p.until(p.namespace+":installer", "patch", "configmaps")
+}
+
+// weir runs the program as a person would.
+func (p *provisioner) weir(args ...string) string {
+	p.t.Helper()
+	args = append([]string{"provision"}, append(args, "-n", p.namespace, "--kubeconfig", p.cluster.admin)...)
+	out, err := exec.CommandContext(p.t.Context(), filepath.Join(bin, "weir"), args...).CombinedOutput() //nolint:gosec // the test's own arguments
+	if err != nil {
+		p.t.Fatalf("weir %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (p *provisioner) mayFail(args ...string) {
+	_, _ = p.cluster.kubectl(context.WithoutCancel(p.t.Context()), args...)
+}
+
+func (p *provisioner) applies(text string) {
+	p.t.Helper()
+	p.does("-n", p.namespace, "apply", "--server-side", "-f", p.write("apply.yaml", text))
+}
+
+func (p *provisioner) asks(name, annotation string) {
+	p.t.Helper()
+	p.does("-n", p.namespace, "annotate", "--overwrite", "provision", name, annotation+"="+time.Now().Format(time.RFC3339Nano))
+}
+
+// comes waits until a Provision is in a state after so many attempts.
+func (p *provisioner) comes(name, state string, attempts int32) v1alpha1.ProvisionStatus {
+	p.t.Helper()
+	var is v1alpha1.Provision
+	p.eventually("Provision "+name, func() error {
+		if err := p.cluster.Get(p.t.Context(), key(p.namespace, name), &is); err != nil {
+			return err
+		}
+		if is.Status.State != state || is.Status.Attempts != attempts {
+			return fmt.Errorf("%s after %d attempts, last %+v, want %s after %d", is.Status.State, is.Status.Attempts, is.Status.LastAttempt, state, attempts)
+		}
+		return nil
+	})
+	return is.Status
+}
+
+// logs are those of all attempts of the namespace.
+func (p *provisioner) logs() string {
+	var list corev1.ConfigMapList
+	p.must(p.cluster.List(p.t.Context(), &list, client.InNamespace(p.namespace)))
+	var all strings.Builder
+	for _, c := range list.Items {
+		if strings.HasPrefix(c.Name, "weir-provision-") {
+			all.WriteString(c.Data["log"])
+		}
+	}
+	return all.String()
+}
+
+func (p *provisioner) configMap(name string) (*corev1.ConfigMap, error) {
+	c := &corev1.ConfigMap{}
+	return c, p.cluster.Get(p.t.Context(), key(p.namespace, name), c)
+}
+
+// A Provision to this cluster has the rights of a ServiceAccount and no others; its partner says how
+// it is retried; people retry now and cancel; what was left out is pruned.
+func TestProvisioningOfThisCluster(t *testing.T) {
+	beside(t)
+	p := newProvisioner(t)
+	p.applies(fmt.Sprintf(`
+apiVersion: weir.dev/v1alpha1
+kind: Partner
+metadata: {name: %s}
+spec: {policy: {retries: 3, initialInterval: 1h, maxInterval: 1h}}
+---
+apiVersion: weir.dev/v1alpha1
+kind: ProvisioningPolicy
+metadata: {name: default}
+spec: {policy: {attemptTimeout: 1m}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: source}
+stringData:
+  objects.yaml: |
+    apiVersion: v1
+    kind: Secret
+    metadata: {name: password}
+    stringData: {password: hunter22}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: source}
+data:
+  objects.yaml: |
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: greeting}, data: {text: hello}}
+    ---
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: farewell}, data: {text: bye}}
+---
+apiVersion: weir.dev/v1alpha1
+kind: Provision
+metadata: {name: here}
+spec:
+  target: {serviceAccountName: installer}
+  steps:
+    - name: objects
+      manifests: {sources: [{configMap: source}, {secret: source}], prune: true}
+    - name: greeted
+      wait: {apiVersion: v1, kind: ConfigMap, name: greeting}
+`, p.partner))
+	p.controller("--leader-elect=false", "--provisioning")
+	status := p.comes("here", v1alpha1.ProvisionWaiting, 1)
+	if got := status.LastAttempt; got.Step != "objects" || !strings.Contains(got.Message, "system:serviceaccount:"+p.namespace+":installer") || !strings.Contains(got.Message, "forbidden") {
+		t.Errorf("without rights of the ServiceAccount: %+v", got)
+	}
+	var whose []string
+	for _, v := range status.Policy {
+		whose = append(whose, v.Name+"="+v.Value+" "+v.From)
+	}
+	if got, want := strings.Join(whose, ", "), fmt.Sprintf("retries=3 Partner/%[1]s, initialInterval=1h0m0s Partner/%[1]s, factor=2 built-in, maxInterval=1h0m0s Partner/%[1]s, horizon=0s built-in, attemptTimeout=1m0s ProvisioningPolicy", p.partner); got != want {
+		t.Errorf("the policy is\n%s\nwant\n%s", got, want)
+	}
+
+	if got := p.weir("list"); !strings.Contains(got, "Waiting   1 of 4     2") || !strings.Contains(got, "step objects: ConfigMap") {
+		t.Errorf("weir provision list:\n%s", got)
+	}
+	p.weir("cancel", "here")
+	p.comes("here", v1alpha1.ProvisionCancelled, 1)
+	p.installs()
+	p.weir("retry-now", "here")
+	p.comes("here", v1alpha1.ProvisionSucceeded, 2)
+	if c, err := p.configMap("greeting"); err != nil || c.Data["text"] != "hello" || c.ManagedFields[0].Manager != "weir-provision" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	logs := p.weir("logs", "here")
+	if !strings.Contains(logs, "attempt 1 ends: Failed, step objects") || !strings.Contains(logs, "applied ConfigMap "+p.namespace+"/greeting") || strings.Contains(logs, "hunter22") {
+		t.Errorf("the logs say\n%s", logs)
+	}
+	if got := p.weir("logs", "here", "--attempt", "2"); got == logs || !strings.HasPrefix(got, "--- attempt 2\n") {
+		t.Errorf("the log of one attempt is\n%s", got)
+	}
+	var shown v1alpha1.Provision
+	if err := json.Unmarshal([]byte(p.weir("show", "here", "-o", "json")), &shown); err != nil || shown.Status.State != v1alpha1.ProvisionSucceeded {
+		t.Errorf("weir provision show: %+v, %v", shown.Status, err)
+	}
+	if got := p.weir("show", "here"); !strings.Contains(got, "\nretries           3") || !strings.Contains(got, "Partner/"+p.partner) {
+		t.Errorf("weir provision show:\n%s", got)
+	}
+	if got := p.weir("watch", "here"); !strings.Contains(got, "Succeeded  2 of 4") {
+		t.Errorf("weir provision watch:\n%s", got)
+	}
+
+	p.applies(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: source}
+data:
+  objects.yaml: |
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: greeting}, data: {text: hello again}}
+`)
+	p.weir("reset", "here")
+	p.eventually("what is not wanted any more goes", func() error {
+		if _, err := p.configMap("farewell"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+	p.comes("here", v1alpha1.ProvisionSucceeded, 1)
+	if c, err := p.configMap("greeting"); err != nil || c.Data["text"] != "hello again" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// A controller that is killed in an attempt leaves it to the next one, which goes on with it.
+func TestProvisioningOutlivesItsProcess(t *testing.T) {
+	beside(t)
+	p := newProvisioner(t)
+	p.installs()
+	p.applies(`
+apiVersion: weir.dev/v1alpha1
+kind: Provision
+metadata: {name: here}
+spec:
+  target: {serviceAccountName: installer}
+  steps: [{name: told, wait: {apiVersion: v1, kind: ConfigMap, name: go}}]
+`)
+	first := p.controller("--leader-elect=false", "--provisioning")
+	p.comes("here", v1alpha1.ProvisionRunning, 1)
+	first.Kill()
+	p.asks("here", v1alpha1.CancelAnnotation)
+	p.controller("--leader-elect=false", "--provisioning")
+	p.eventually("the cancellation is heard", func() error {
+		if status := p.comes("here", v1alpha1.ProvisionRunning, 1); !status.Cancelled {
+			return errors.New("not cancelled")
+		}
+		return nil
+	})
+	p.does("-n", p.namespace, "create", "configmap", "go")
+	if status := p.comes("here", v1alpha1.ProvisionSucceeded, 1); status.AttemptNumber != 1 {
+		t.Errorf("%d attempts were begun", status.AttemptNumber)
+	}
+}
+
+// What the API server refuses of what people write.
+func TestRulesOfProvisioning(t *testing.T) {
+	beside(t)
+	p := newProvisioner(t)
+	for want, text := range map[string]string{
+		"exactly one of kubeconfigSecret": `{kind: Provision, spec: {target: {}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
+		"exactly one of manifests":        `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a}]}}`,
+		"exactly one of configMap":        `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, manifests: {sources: [{}]}}]}}`,
+		"spec.target.serviceAccountName":  `{kind: Provision, spec: {target: {serviceAccountName: "a:b"}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
+		"spec.steps[0].wait.name":         `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: ../n}}]}}`,
+		"its name is default":             `{kind: ProvisioningPolicy, spec: {policy: {}}}`,
+		"spec.policy.factor":              `{kind: Partner, spec: {policy: {factor: "0.5"}}}`,
+		"want at least 1s":                `{kind: Partner, spec: {policy: {initialInterval: 10ms}}}`,
+		"want 1s to 24h":                  `{kind: Partner, spec: {policy: {attemptTimeout: 25h}}}`,
+		"spec.policy.retries":             `{kind: Partner, spec: {policy: {retries: -1}}}`,
+		"spec.policy.maxInterval":         `{kind: Partner, spec: {policy: {maxInterval: soon}}}`,
+	} {
+		object := "{apiVersion: weir.dev/v1alpha1, metadata: {name: refused}, " + text[1:]
+		if out, err := p.cluster.kubectl(t.Context(), "-n", p.namespace, "create", "--dry-run=server", "-f", p.write("refused.yaml", object)); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, %s, want %q", text, err, out, want)
+		}
+	}
+}
+
+// badLink is a TCP proxy whose network is away, and then slow and unreliable.
+type badLink struct {
+	net.Listener
+	to string
+
+	mu     sync.Mutex
+	away   bool
+	tries  int
+	random *rand.Rand
+}
+
+const linkBytesPerSecond = 5 << 10
+
+func (b *badLink) serve() {
+	for {
+		from, err := b.Accept()
+		if err != nil {
+			return
+		}
+		b.mu.Lock()
+		b.tries++
+		away, lives := b.away, int64(1<<40)
+		if b.random.IntN(10) < 3 {
+			lives = int64(b.random.IntN(8 << 10))
+		}
+		b.mu.Unlock()
+		if away {
+			reset(from)
+			continue
+		}
+		go b.pipe(from, lives)
+	}
+}
+
+// pipe carries a connection, and resets it after so many bytes.
+func (b *badLink) pipe(from net.Conn, lives int64) {
+	to, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", b.to)
+	if err != nil {
+		reset(from)
+		return
+	}
+	end := sync.OnceFunc(func() { reset(from); reset(to) })
+	carry := func(dst io.Writer, src io.Reader) {
+		defer end()
+		for {
+			n, err := io.CopyN(dst, src, 512)
+			time.Sleep(time.Duration(n) * time.Second / linkBytesPerSecond)
+			b.mu.Lock()
+			lives -= n
+			over := lives <= 0 || b.away
+			b.mu.Unlock()
+			if err != nil || over {
+				return
+			}
+		}
+	}
+	go carry(to, from)
+	go carry(from, to)
+}
+
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+// A cluster behind a network that is away, and then slow and unreliable, is provisioned; without
+// retries it is not.
+func TestProvisioningOverABadNetwork(t *testing.T) {
+	beside(t)
+	p := newProvisioner(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	p.must(err)
+	server, err := url.Parse(p.cluster.rest.Host)
+	p.must(err)
+	link := &badLink{Listener: listener, to: server.Host, away: true, random: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // a seed
+	go link.serve()
+	t.Cleanup(func() { _ = listener.Close() })
+	kubeconfig, err := clientcmd.LoadFromFile(p.cluster.admin)
+	p.must(err)
+	for _, c := range kubeconfig.Clusters {
+		c.Server = "https://" + listener.Addr().String()
+	}
+	for _, c := range kubeconfig.Contexts {
+		c.Namespace = p.namespace
+	}
+	text, err := clientcmd.Write(*kubeconfig)
+	p.must(err)
+	p.must(p.cluster.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "edge"}, Data: map[string][]byte{"kubeconfig": text}}))
+	provision := `
+apiVersion: weir.dev/v1alpha1
+kind: Provision
+metadata: {name: %s}
+spec:
+  target: {kubeconfigSecret: {name: edge}}
+  steps: [{name: objects, manifests: {sources: [{configMap: source}]}}]
+  policy: {retries: %d, initialInterval: 1s, maxInterval: 2s, attemptTimeout: 20s}
+---
+`
+	objects := ""
+	for n := range 5 {
+		objects += fmt.Sprintf("    ---\n    {apiVersion: v1, kind: ConfigMap, metadata: {name: far-%d}, data: {text: %s}}\n", n, strings.Repeat("x", 2000))
+	}
+	p.applies("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: source}\ndata:\n  objects.yaml: |\n" + objects + "---" +
+		fmt.Sprintf(provision, "patient", 100) + fmt.Sprintf(provision, "impatient", 0))
+	p.controller("--leader-elect=false", "--provisioning")
+	p.comes("impatient", v1alpha1.ProvisionFailed, 1)
+	p.eventually("more attempts", func() error {
+		var is v1alpha1.Provision
+		if err := p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is); err != nil || is.Status.Attempts < 3 {
+			return fmt.Errorf("%d attempts: %w", is.Status.Attempts, err)
+		}
+		return nil
+	})
+	link.mu.Lock()
+	link.away = false
+	link.mu.Unlock()
+	var is v1alpha1.Provision
+	for end := time.Now().Add(3 * time.Minute); is.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
+		p.must(p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is))
+		if time.Now().After(end) {
+			t.Fatalf("%+v\n%s", is.Status, p.logs())
+		}
+	}
+	if _, err := p.configMap("far-4"); err != nil {
+		t.Error(err)
+	}
+	t.Logf("provisioned by attempt %d, over %d connections", is.Status.Attempts, link.tries)
+	p.comes("impatient", v1alpha1.ProvisionFailed, 1)
+}

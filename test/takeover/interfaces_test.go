@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/test/shipped"
+)
+
+// The same, where pools hold network interfaces: machines are in them by the ids that Weir would give
+// them, so no load balancer, interface, scale set or instance is written. Then a Service costs no write
+// of a machine, and a node that leaves one of its own.
+func TestATakeoverOfPoolsOfNetworkInterfaces(t *testing.T) {
+	w := &world{T: t, cloud: newCloud(t, ofInterfaces, shipped.AzureRoles()), left: ofInterfaces}
+	services := w.settle()
+	original := w.parts(t)
+	w.counts("the Azure cloud provider has stopped", 0)
+	if out, code := w.plan(); code != 0 || !strings.Contains(out, "No changes (3 Services).") {
+		t.Fatalf("weir plan ends with %d:\n%s", code, out)
+	}
+
+	weir := w.oneFirst(len(services))
+	w.taken(len(services))
+	w.wroteNothing("the takeover")
+	w.showsTheSame(services)
+	w.stop(weir)
+	weir = w.start()
+	w.taken(len(services))
+	w.wroteNothing("a restart")
+	if now := w.parts(t); !maps.Equal(original, now) {
+		t.Errorf("changed: %v", differing(original, now))
+	}
+
+	w.serviceWithoutMachines()
+	w.nodeComesBack()
+	w.leaves(weir, nil)
+	if now := w.parts(t); !maps.Equal(original, now) {
+		t.Errorf("left behind: %v", differing(original, now))
+	}
+	w.inheritsMachines()
+}
+
+// serviceWithoutMachines changes a Service, and no machine is written for it.
+func (w *world) serviceWithoutMachines() {
+	w.Helper()
+	before, since := w.parts(w.T), len(w.Calls())
+	w.kubectl("annotate", "service", "cluster", timeouts+"=9")
+	w.becomes(before, "an annotation", "~ loadBalancers/kubernetes loadBalancingRules/"+whole+"-TCP-80")
+	w.counts("an annotation", 0)
+	w.kubectl("annotate", "service", "cluster", timeouts+"-")
+	w.becomes(before, "the annotation goes")
+	w.counts("the annotation goes", 0)
+	if wrote := w.writesOfMachines(since); len(wrote) > 0 {
+		w.Errorf("a Service's annotation wrote %v", wrote)
+	}
+}
+
+// nodeComesBack excludes a node, whose instance alone is written, and includes it again.
+func (w *world) nodeComesBack() {
+	w.Helper()
+	const instance = "virtualMachineScaleSets/vmss/virtualMachines/1"
+	before, since := w.parts(w.T), len(w.Calls())
+	w.kubectl("label", "node", "node-2", "node.kubernetes.io/exclude-from-external-load-balancers=true")
+	w.becomes(before, "a node is excluded", "~ loadBalancers/kubernetes backendAddressPools/kubernetes",
+		"~ loadBalancers/kubernetes-internal backendAddressPools/kubernetes", "~ virtualMachines/1")
+	w.counts("a node is excluded", 3, " to 10.1.0.5:80 ") // its own, one for each rule
+	w.kubectl("label", "node", "node-2", "node.kubernetes.io/exclude-from-external-load-balancers-")
+	w.becomes(before, "the node is back")
+	w.counts("the node is back", 0)
+	wrote := w.writesOfMachines(since)
+	if len(wrote) != 2 || slices.ContainsFunc(wrote, func(call string) bool { return !strings.HasSuffix(call, instance) }) {
+		w.Errorf("a node that left and came back wrote %v, want its instance twice", wrote)
+	}
+}
+
+// writesOfMachines are those of interfaces, scale sets and instances.
+func (w *world) writesOfMachines(since int) []string {
+	return slices.DeleteFunc(w.writes(since), func(call string) bool {
+		return !strings.Contains(call, "/networkInterfaces/") && !strings.Contains(call, "/Microsoft.Compute/")
+	})
+}
+
+// inheritsMachines has Weir come back to a Service that was deleted when nobody ran: its load balancer can
+// go when all machines have left it, and they stay where else they are.
+func (w *world) inheritsMachines() {
+	w.Helper()
+	const owner, twin = "ad24ff3bd9a2a4fef88867e0bc6846f0", "loadBalancers/kubernetes-internal"
+	before := w.parts(w.T)
+	w.kubectl("delete", "service", "internal", "--wait=false")
+	w.start()
+	w.kubectl("wait", "--for=delete", "service/internal", "--timeout=60s")
+	w.becomes(before, "a Service that went in between",
+		"- "+twin, "- "+twin+" backendAddressPools/kubernetes", "- "+twin+" frontendIPConfigurations/"+owner,
+		"- "+twin+" loadBalancingRules/"+owner+"-TCP-80", "- "+twin+" probes/"+owner+"-TCP-33890",
+		"~ networkInterfaces/node-0-nic", "~ virtualMachineScaleSets/vmss", "~ virtualMachines/0", "~ virtualMachines/1")
+	w.counts("a Service that went in between", 3, owner+"-TCP-80")
+}
