@@ -176,8 +176,8 @@ func (v *Verdicts) End(subscription string, sent bool) {
 	}
 }
 
-// overlapsProven is how often in a row overlapping writes have to be seen to stay before their reads
-// are done without: what Azure takes back, it may take back late.
+// overlapsProven is how often in a row overlapping writes have to be seen to stay before the end of
+// those that were overtaken is not awaited any more (design 0039).
 const overlapsProven = 3
 
 // Proven reports whether this process has seen Azure take changes.
