@@ -5,6 +5,8 @@ package fence
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 
@@ -15,7 +17,11 @@ import (
 // A process may be stopped after the last question of the pipeline and before the transport
 // has handed a request to the kernel; a DELETE has no body that could ask in between.
 // Reads go their own way, so that one who leads no more can still hear how things stand.
-type ByMethod struct{ Reads, Writes *http.Transport }
+type ByMethod struct {
+	Reads, Writes *http.Transport
+
+	fence *lead.Fence
+}
 
 // New returns one of two transports, the second of which it changes.
 func New(reads, writes *http.Transport, fence *lead.Fence) ByMethod {
@@ -27,7 +33,7 @@ func New(reads, writes *http.Transport, fence *lead.Fence) ByMethod {
 		}
 		return conn{c, fence}, nil
 	}
-	return ByMethod{reads, writes}
+	return ByMethod{reads, writes, fence}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -35,7 +41,15 @@ func (t ByMethod) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet {
 		return t.Reads.RoundTrip(req)
 	}
-	return t.Writes.RoundTrip(req)
+	resp, err := t.Writes.RoundTrip(req)
+	if err == nil || errors.Is(err, lead.ErrNotLeading) {
+		return resp, err
+	}
+	// A transport may tell that it closed the connection, and not that a byte was held back.
+	if over := t.fence.MayWrite(); over != nil {
+		err = fmt.Errorf("%w: %w", err, over)
+	}
+	return resp, err
 }
 
 // conn is a connection over which no byte leaves once the lead is over. A request without
