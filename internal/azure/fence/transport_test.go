@@ -32,7 +32,7 @@ func TestAWriteThatFailsAfterTheLead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = New(&http.Transport{DialContext: dial}, &http.Transport{DialContext: dial}, leads).RoundTrip(req) //nolint:bodyclose // there is no answer
+		_, err = New(&http.Transport{DialContext: dial}, &http.Transport{DialContext: dial}, leads).RoundTrip(req)
 		if !errors.Is(err, lost) || errors.Is(err, lead.ErrNotLeading) != tt.named {
 			t.Errorf("%s after %s: %v", tt.method, tt.now, err)
 		}
