@@ -65,6 +65,9 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 		t.Errorf("weir calls: %v:\n%s", err, calls)
 	}
 	t.Logf("%s", calls)
+	if code, text := l.status(); code != 0 || !strings.Contains(text, "Level: 1 BackendPool, 0 Services.") || !strings.Contains(text, " leads.") {
+		t.Errorf("weir status: exit code %d:\n%s", code, text)
+	}
 	if warned := strings.Count(weir.Output(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}
