@@ -49,10 +49,10 @@ type lab struct {
 // noStreams is how a program asks an API server that does not stream lists.
 const noStreams = "KUBE_FEATURE_WatchListClient=false"
 
-// status is what weir status says of the namespace, and its exit code.
-func (l *lab) status() (code int, text string) {
+// asks runs a command of weir about the namespace.
+func (l *lab) asks(command ...string) (code int, text string) {
 	l.t.Helper()
-	cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), "status", "--kubeconfig", l.cluster.admin, "-n", l.namespace)
+	cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append(command, "--kubeconfig", l.cluster.admin, "-n", l.namespace)...)
 	out, err := cmd.CombinedOutput()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		l.t.Fatal(err)

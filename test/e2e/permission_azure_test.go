@@ -67,7 +67,7 @@ func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 			l.controller("--leader-elect=false")
 			l.says("web", says)
 			l.says("web", lacks)
-			code, text := l.status()
+			code, text := l.asks("status")
 			_, named, _ := strings.Cut(says, " ")
 			for _, want := range []string{named + ": ", lacks, "give Weir's identity the role", "backendpool " + l.namespace + "/web", "for Service web"} {
 				if code != 3 || !strings.Contains(text, want) {

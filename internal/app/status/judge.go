@@ -119,7 +119,7 @@ func causes(wrong []Wrong) []Cause {
 		slices.SortFunc(those, func(a, b Wrong) int {
 			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 		})
-		all = append(all, Cause{Name: name, Do: remedy(name), Of: those})
+		all = append(all, Cause{Name: name, Do: Remedy(name), Of: those})
 	}
 	slices.SortFunc(all, func(a, b Cause) int {
 		first := func(c Cause) int {

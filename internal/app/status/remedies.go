@@ -34,4 +34,6 @@ var remedies = map[string]string{
 	"NodesLeftOut":                      "the message names the nodes and what they lack",
 }
 
-func remedy(cause string) string { return remedies[cause] }
+// Remedy is what helps against a cause: an error code of Azure, or a state; empty if nothing does, or its
+// message says it.
+func Remedy(cause string) string { return remedies[cause] }
