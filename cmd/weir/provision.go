@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/app/provisioning"
+	"weir.dev/weir/internal/app/reach"
 )
 
 // provisionFlags are those of all commands of weir provision.
@@ -83,7 +84,7 @@ func (f *provisionFlags) command(use, short string, names int, run func(context.
 			if f.output != "" && f.output != "json" {
 				return &app.UsageError{Err: fmt.Errorf("-o %q: want json, or nothing for text", f.output)}
 			}
-			api, namespace, err := provisioning.Reach(f.kubeconfig)
+			api, namespace, err := reach.Cluster(f.kubeconfig)
 			if err != nil {
 				return err
 			}

@@ -65,6 +65,18 @@ func TestTheControllerRunsWithTheRolesThatWeShip(t *testing.T) {
 		t.Errorf("weir calls: %v:\n%s", err, calls)
 	}
 	t.Logf("%s", calls)
+	if code, text := l.asks("status"); code != 0 || !strings.Contains(text, "Level: 1 BackendPool, 0 Services.") || !strings.Contains(text, " leads.") {
+		t.Errorf("weir status: exit code %d:\n%s", code, text)
+	}
+	l.eventually("weir explain", func() error {
+		code, story := l.asks("explain", "service", "web")
+		for _, want := range []string{"Service " + l.namespace + "/web: ", "Level for ", "1 are wanted, Azure showed 2, of which 1 are somebody else's", "10.0.0.2   InPool", "LoadBalancerBackendPoolUpdated"} {
+			if code != 0 || !strings.Contains(story, want) {
+				return fmt.Errorf("exit code %d, no %q in\n%s", code, want, story)
+			}
+		}
+		return nil
+	})
 	if warned := strings.Count(weir.Output(), "without effect"); warned != 1 {
 		t.Errorf("%d warnings about keys without effect, want one", warned)
 	}

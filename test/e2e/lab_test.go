@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +48,17 @@ type lab struct {
 
 // noStreams is how a program asks an API server that does not stream lists.
 const noStreams = "KUBE_FEATURE_WatchListClient=false"
+
+// asks runs a command of weir about the namespace.
+func (l *lab) asks(command ...string) (code int, text string) {
+	l.t.Helper()
+	cmd := exec.CommandContext(l.t.Context(), filepath.Join(bin, "weir"), append(command, "--kubeconfig", l.cluster.admin, "-n", l.namespace)...)
+	out, err := cmd.CombinedOutput()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		l.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
 
 const (
 	network = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network"

@@ -67,6 +67,14 @@ func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 			l.controller("--leader-elect=false")
 			l.says("web", says)
 			l.says("web", lacks)
+			code, text := l.asks("status")
+			_, named, _ := strings.Cut(says, " ")
+			for _, want := range []string{named + ": ", lacks, "give Weir's identity the role", "backendpool " + l.namespace + "/web", "for Service web"} {
+				if code != 3 || !strings.Contains(text, want) {
+					t.Errorf("weir status: exit code %d, no %q in\n%s", code, want, text)
+				}
+			}
+			t.Logf("%s", text)
 		})
 	}
 }

@@ -5,5 +5,4 @@
 //
 //	table.go     what a policy means, beside another
 //	commands.go  list, show, logs, watch, and what is asked
-//	reach.go     the way to the API server
 package provisioning

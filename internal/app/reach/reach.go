@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provisioning
+// Package reach is the way from a command line to the API server, with the rights of whoever calls.
+package reach
 
 import (
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,9 +14,9 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Reach returns a client with the rights of whoever calls, and the namespace of the current
+// Cluster returns a client with the rights of whoever calls, and the namespace of the current
 // context. A *app.UsageError is a kubeconfig that has to be corrected.
-func Reach(kubeconfig string) (client.Client, string, error) {
+func Cluster(kubeconfig string) (client.Client, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
@@ -27,7 +29,11 @@ func Reach(kubeconfig string) (client.Client, string, error) {
 		return nil, "", &app.UsageError{Err: fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+app.Version
-	c, err := client.New(rc, client.Options{Scheme: view.Scheme()})
+	scheme := view.Scheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		return nil, "", err
+	}
+	c, err := client.New(rc, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, "", fmt.Errorf("API server %s: %w", rc.Host, err)
 	}

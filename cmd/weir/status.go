@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/app/status"
+)
+
+// wrong is the exit code of weir status where something is not as it should be.
+const wrong exitCode = 3
+
+func newStatus() *cobra.Command {
+	var kubeconfig, namespace, output string
+	var all, watch bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say what is not level, since when, for whom, and what helps",
+		Long: `Says what is wrong with BackendPools and Services of Weir, by what stands behind it, the
+cause of most of it first, since when it is so, and what helps. What is on its way is counted, and wrong
+after ten minutes. It asks the API server with your own rights: to get and list BackendPools and Services,
+and Leases of all namespaces to say who leads.
+
+Exit codes: 0 nothing is wrong, 1 the API server could not be asked, 2 a flag has to be corrected,
+3 something is wrong.`,
+		Example: `  # Is all well?
+  weir status -A
+
+  # What is wrong in one namespace, and when it ends
+  weir status -n shop --watch
+
+  # Which pools do not get what they want for lack of rights?
+  weir status -A -o json | jq '.causes[] | select(.name == "AuthorizationFailed") | .of[].name'`,
+		Args: flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
+			}
+			if all && namespace != "" {
+				return &app.UsageError{Err: fmt.Errorf("-A and -n %s: want one of them", namespace)}
+			}
+			api, current, err := reach.Cluster(kubeconfig)
+			if err != nil {
+				return err
+			}
+			d := status.Desk{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output == "json"}
+			if namespace == "" && !all {
+				d.Namespace = current
+			}
+			if watch {
+				return d.Watch(cmd.Context())
+			}
+			level, err := d.Show(cmd.Context())
+			if err == nil && !level {
+				return wrong
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
+	f.StringVarP(&namespace, "namespace", "n", "", "of this namespace; empty: of that of the current context")
+	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes")
+	f.StringVarP(&output, "output", "o", "text", "text, or json")
+	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	return cmd
+}

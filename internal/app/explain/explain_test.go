@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+
+// cluster is a Service on four nodes, of whose pool one node is missing, one is Down, one leaves, and
+// one is left out; another namespace's pool has a node, too.
+func cluster() []client.Object {
+	objects := []client.Object{
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{view.PlaceAnnotation: "kubernetes"}},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal},
+			Status: corev1.ServiceStatus{
+				LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}},
+				Conditions:   []metav1.Condition{{Type: view.ConditionContested, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested", Message: "somebody\x1b[2J else", LastTransitionTime: ago(time.Minute)}},
+			},
+		},
+		pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}, "10.0.0.1", "10.0.0.2", "10.0.0.9"),
+		pool("weir-system", "nodes.kubernetes", v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{}}, "10.0.0.1", "10.0.0.2"),
+		pool("shop", "other", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "other"}}),
+		&corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e1"}, InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop", Name: "web"},
+			LastTimestamp: ago(time.Minute), Count: 3, Type: "Warning", Reason: "LoadBalancerBackendPoolUpdateRetrying", Message: "429",
+		},
+		&corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e0"}, InvolvedObject: corev1.ObjectReference{Kind: "BackendPool", Namespace: "shop", Name: "web.kubernetes"},
+			EventTime: metav1.NewMicroTime(noon.Add(-time.Hour)), Type: "Warning", Reason: "PoolNotFound", Message: "there is none",
+		},
+		&corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e2"}, InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop", Name: "other"}, Reason: "NotOurs",
+		},
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	for i, address := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", ""} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1)}}
+		if address != "" {
+			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+		}
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, NodeName: &n.Name})
+		objects = append(objects, n)
+	}
+	return append(objects, slice)
+}
+
+func pool(namespace, name string, spec v1alpha1.BackendPoolSpec, written ...string) *v1alpha1.BackendPool {
+	wanted, shown, used, budget := int32(3), int32(4), int32(1), int32(3)
+	spec.LoadBalancer.Name, spec.PoolName, spec.IPFamily = "kubernetes", name, "IPv4"
+	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec, Status: v1alpha1.BackendPoolStatus{
+		Desired: &wanted, Observed: &shown, RetriesUsed: &used, RetryBudget: &budget, WrittenAddresses: written,
+		LastOutcome: &v1alpha1.AttemptOutcome{Class: "Retriable", Code: "TooManyRequests", Since: ago(time.Minute)},
+		Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionSynced, Reason: v1alpha1.ReasonRetrying, Message: "the last attempt failed: 429", LastTransitionTime: ago(time.Minute)},
+			{Type: v1alpha1.ConditionParked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRetryAfter, Message: "Azure asked for no call before 12:05:00"},
+		},
+	}}
+	if len(written) > 0 {
+		p.Status.Down = []v1alpha1.DownAddress{{Address: "10.0.0.2", Node: "n2", Reason: "it drains", Since: ago(time.Minute)}}
+	}
+	if spec.Nodes != nil {
+		p.Status.MadeFor = v1alpha1.MadeForNodes
+	}
+	return p
+}
+
+func server() client.WithWatch {
+	b := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(cluster()...)
+	return b.WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Kind} }).
+		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Name} }).Build()
+}
+
+// What people see of a Service, of its pool, and of a node of it.
+func TestStories(t *testing.T) {
+	r := Reader{API: server(), Now: noon}
+	for name, tell := range map[string]func() (Story, error){
+		"service": func() (Story, error) { return r.OfService(t.Context(), "shop", "web") },
+		"pool":    func() (Story, error) { return r.OfPool(t.Context(), "shop", "web.kubernetes") },
+		"nodes":   func() (Story, error) { return r.OfPool(t.Context(), "weir-system", "nodes.kubernetes") },
+		"node":    func() (Story, error) { return r.OfNode(t.Context(), "n2") },
+		"alone":   func() (Story, error) { return r.OfPool(t.Context(), "shop", "other") },
+	} {
+		story, err := tell()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var out bytes.Buffer
+		if err := story.Text(&out); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", name+".txt")
+		if os.Getenv("REWRITE") != "" {
+			if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(file); err != nil || out.String() != string(want) {
+			t.Errorf("%s: %v; got\n%swant\n%s", name, err, out.String(), want)
+		}
+	}
+}
+
+// A node of another load balancer is not missing in this one, but in a pool that people made.
+func TestANodeOfAnotherLoadBalancer(t *testing.T) {
+	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{}})
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{view.PlaceLabel: "lb2"}}}
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
+	for balancer, is := range map[string]string{"kubernetes": LeftOut, "kubernetes-internal": LeftOut, "lb2": Missing, "LB2-internal": Missing} {
+		p.Spec.LoadBalancer.Name = balancer
+		if m := members(p, nil, []corev1.Node{n}); len(m) != 1 || m[0].Is != is {
+			t.Errorf("%s: %+v, want %s", balancer, m, is)
+		}
+	}
+	p.Status.MadeFor, p.Spec.LoadBalancer.Name = "", "kubernetes"
+	if m := members(p, nil, []corev1.Node{n}); m[0].Is != Missing {
+		t.Errorf("a pool of people: %+v", m)
+	}
+}
+
+// Who may not read the pools of all namespaces hears of those in his own.
+func TestWhoMayReadOneNamespace(t *testing.T) {
+	api := interceptor.NewClient(server(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var o client.ListOptions
+			o.ApplyOptions(opts)
+			if _, pools := list.(*v1alpha1.BackendPoolList); pools && o.Namespace == "" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "backendpools"}, "", nil)
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	story, err := Reader{API: api, Now: noon}.OfService(t.Context(), "shop", "web")
+	if err != nil || len(story.Pools) != 1 || story.Pools[0].Name != "web.kubernetes" {
+		t.Errorf("%v, %+v", err, story.Pools)
+	}
+	if _, err := (Reader{API: api, Now: noon}).OfNode(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "reading BackendPools") {
+		t.Errorf("a node, without the right: %v", err)
+	}
+}
+
+// What is not there is said by name.
+func TestWhatIsNotThere(t *testing.T) {
+	r := Reader{API: server(), Now: noon}
+	for name, tell := range map[string]func() (Story, error){
+		`services "none" not found`:              func() (Story, error) { return r.OfService(t.Context(), "shop", "none") },
+		`backendpools.weir.dev "none" not found`: func() (Story, error) { return r.OfPool(t.Context(), "shop", "none") },
+		`nodes "none" not found`:                 func() (Story, error) { return r.OfNode(t.Context(), "none") },
+	} {
+		if _, err := tell(); fmt.Sprint(err) != name {
+			t.Errorf("%v, want %s", err, name)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// Service is one with its way to Azure.
+type Service struct {
+	Namespace     string             `json:"namespace"`
+	Name          string             `json:"name"`
+	Type          string             `json:"type"`
+	Policy        string             `json:"externalTrafficPolicy,omitempty"`
+	Addresses     []string           `json:"addresses"`
+	LoadBalancers []string           `json:"loadBalancers"`
+	Conditions    []metav1.Condition `json:"conditions"`
+}
+
+// Node is one that a pool may have.
+type Node struct {
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses"`
+	// Excluded is why no pool has it; empty if one may.
+	Excluded string   `json:"excluded,omitempty"`
+	Taints   []string `json:"taints,omitempty"`
+}
+
+// Pool is a BackendPool and its members.
+type Pool struct {
+	Namespace    string    `json:"namespace"`
+	Name         string    `json:"name"`
+	State        string    `json:"state"`
+	Since        time.Time `json:"since,omitzero"`
+	Why          string    `json:"why,omitempty"`
+	Pool         string    `json:"pool"`
+	LoadBalancer string    `json:"loadBalancer"`
+	Desired      *int32    `json:"desired,omitempty"`
+	Observed     *int32    `json:"observed,omitempty"`
+	Foreign      *int32    `json:"foreign,omitempty"`
+	// Next is what comes next, if anything waits.
+	Next string `json:"next,omitempty"`
+	// Cause is Azure's error code, else the state; what helps goes by it.
+	Cause   string   `json:"cause"`
+	Members []Member `json:"members"`
+}
+
+// Member is a node that a pool has, or is to have.
+type Member struct {
+	Node    string `json:"node,omitempty"`
+	Address string `json:"address,omitempty"`
+	// Is is InPool, Down, Missing, Leaving or LeftOut.
+	Is  string `json:"is"`
+	Why string `json:"why,omitempty"`
+}
+
+// What a member is.
+const (
+	InPool  = "InPool"
+	Down    = "Down"
+	Missing = "Missing" // it is wanted, and not on record
+	Leaving = "Leaving" // it is on record, and not wanted
+	LeftOut = "LeftOut" // it hosts an endpoint, and cannot be a member
+)
+
+func serviceOf(s *corev1.Service) Service {
+	out := Service{
+		Namespace: s.Namespace, Name: s.Name, Type: string(s.Spec.Type), Policy: string(s.Spec.ExternalTrafficPolicy),
+		Addresses: []string{}, LoadBalancers: []string{}, Conditions: s.Status.Conditions,
+	}
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		out.Addresses = append(out.Addresses, cmp.Or(in.IP, in.Hostname))
+	}
+	out.LoadBalancers = append(out.LoadBalancers, servicelb.Names(s.Annotations[view.PlaceAnnotation])...)
+	return out
+}
+
+func nodeOf(n *corev1.Node) Node {
+	out := Node{Name: n.Name, Addresses: []string{}, Excluded: membership.Excluded(n.Labels, true)}
+	for _, ip := range view.InternalIPs(n) {
+		out.Addresses = append(out.Addresses, ip.String())
+	}
+	for _, t := range n.Spec.Taints {
+		out.Taints = append(out.Taints, t.ToString())
+	}
+	return out
+}
+
+func poolOf(p *v1alpha1.BackendPool) Pool {
+	out := Pool{
+		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, LoadBalancer: p.Spec.LoadBalancer.Name,
+		State: v1alpha1.ReasonPending, Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{},
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
+		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
+	}
+	out.Cause = out.State
+	if last := p.Status.LastOutcome; last != nil && last.Code != "" && (out.State == v1alpha1.ReasonRetrying || out.State == v1alpha1.ReasonFailed) {
+		out.Cause = last.Code
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked); c != nil && c.Status == metav1.ConditionTrue {
+		out.Next = c.Message
+	}
+	if n := p.Status.RetriesUsed; n != nil && *n > 0 {
+		out.Next = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d retries are used", out.Next, *n, ptr.Deref(p.Status.RetryBudget, 0)), "; ")
+	}
+	return out
+}
+
+// members says of each node that a pool has, or is to have, how it stands.
+func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node) []Member {
+	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
+	var selected []membership.Node
+	for i := range nodes {
+		n := membership.Node{Name: nodes[i].Name, IPs: view.InternalIPs(&nodes[i]), Excluded: leftOut(p, &nodes[i])}
+		byName[n.Name] = n
+		for _, ip := range n.IPs {
+			names[ip] = n.Name
+		}
+		if p.Spec.Nodes != nil && selects(p.Spec.Nodes.Selector, nodes[i].Labels) {
+			selected = append(selected, n)
+		}
+	}
+	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
+	set := membership.OfNodes(slices.Values(selected), family)
+	if p.Spec.ServiceRef != nil {
+		of := make([]membership.Slice, len(slcs))
+		for i := range slcs {
+			of[i] = view.SliceOf(&slcs[i])
+		}
+		set = membership.OfService(of, func(name string) (membership.Node, bool) { n, ok := byName[name]; return n, ok }, family)
+	}
+	return compare(p, set, names)
+}
+
+// leftOut is why a node is no member, wherever its endpoints are; empty if it may be one. Where Weir has
+// several load balancers, a node is on one of them.
+func leftOut(p *v1alpha1.BackendPool, n *corev1.Node) string {
+	place := n.Labels[view.PlaceLabel]
+	if p.Status.MadeFor != "" && place != "" && place != view.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")) {
+		return "it is on load balancer " + place
+	}
+	return membership.Excluded(n.Labels, true)
+}
+
+// compare puts what is wanted beside what is on record.
+func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
+	record, wanted := recordOf(p), map[string]bool{}
+	out := []Member{}
+	for _, a := range set.Addresses {
+		m := Member{Node: names[a.IP], Address: a.IP.String(), Is: Missing}
+		wanted[m.Address] = true
+		if is, known := record[m.Address]; known {
+			m.Is, m.Why = is.Is, is.Why
+		}
+		out = append(out, m)
+	}
+	for _, address := range p.Status.WrittenAddresses {
+		if wanted[address] {
+			continue
+		}
+		ip, _ := netip.ParseAddr(address)
+		out = append(out, Member{Node: names[ip], Address: address, Is: Leaving})
+	}
+	for _, a := range set.Absent {
+		out = append(out, Member{Node: a.Node, Is: LeftOut, Why: a.Why})
+	}
+	slices.SortStableFunc(out, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Address, b.Address)) })
+	return out
+}
+
+// recordOf is what Weir has on record of the members of a pool, by address.
+func recordOf(p *v1alpha1.BackendPool) map[string]Member {
+	of := map[string]Member{}
+	for _, address := range p.Status.WrittenAddresses {
+		of[address] = Member{Address: address, Is: InPool}
+	}
+	for _, d := range p.Status.Down {
+		of[d.Address] = Member{Address: d.Address, Is: Down, Why: d.Reason}
+	}
+	return of
+}
+
+// memberOf is a node as a pool has it on record.
+func memberOf(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
+	record := recordOf(p)
+	for _, ip := range view.InternalIPs(n) {
+		if m, is := record[ip.String()]; is {
+			m.Node = n.Name
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+func selects(selector metav1.LabelSelector, of map[string]string) bool {
+	s, err := metav1.LabelSelectorAsSelector(&selector)
+	return err == nil && s.Matches(labels.Set(of))
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// Story is all that is known of what was asked for.
+type Story struct {
+	At time.Time `json:"at"`
+	// Service is nil where a pool is not for one, or it is not there.
+	Service *Service `json:"service,omitempty"`
+	Node    *Node    `json:"node,omitempty"`
+	Pools   []Pool   `json:"backendPools"`
+	// Events are the last ones, the oldest first.
+	Events []Event `json:"events"`
+}
+
+// Event is what was said of one of the objects.
+type Event struct {
+	At      time.Time `json:"at"`
+	Count   int32     `json:"count"`
+	Kind    string    `json:"kind"`
+	Name    string    `json:"name"`
+	Type    string    `json:"type"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+}
+
+// eventsShown is how many events a story has: more is history.
+const eventsShown = 20
+
+// Reader asks the API server.
+type Reader struct {
+	API client.Reader
+	Now time.Time
+}
+
+// OfService tells the story of a Service.
+func (r Reader) OfService(ctx context.Context, namespace, name string) (Story, error) {
+	var s corev1.Service
+	if err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
+		return Story{}, err
+	}
+	pools, err := r.pools(ctx, namespace)
+	if err != nil {
+		return Story{}, err
+	}
+	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
+	pools = slices.DeleteFunc(pools, func(p v1alpha1.BackendPool) bool {
+		if p.Spec.ServiceRef != nil {
+			return p.Namespace != namespace || p.Spec.ServiceRef.Name != name
+		}
+		return p.Status.MadeFor != v1alpha1.MadeForNodes || !view.ContainsFold(places, p.Spec.LoadBalancer.Name)
+	})
+	return r.story(ctx, &s, pools)
+}
+
+// OfPool tells the story of a BackendPool.
+func (r Reader) OfPool(ctx context.Context, namespace, name string) (Story, error) {
+	var p v1alpha1.BackendPool
+	if err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p); err != nil {
+		return Story{}, err
+	}
+	if p.Spec.ServiceRef == nil {
+		return r.story(ctx, nil, []v1alpha1.BackendPool{p})
+	}
+	var s corev1.Service
+	err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Spec.ServiceRef.Name}, &s)
+	if apierrors.IsNotFound(err) {
+		return r.story(ctx, nil, []v1alpha1.BackendPool{p})
+	}
+	if err != nil {
+		return Story{}, err
+	}
+	return r.story(ctx, &s, []v1alpha1.BackendPool{p})
+}
+
+// OfNode tells in which pools a node is.
+func (r Reader) OfNode(ctx context.Context, name string) (Story, error) {
+	var n corev1.Node
+	if err := r.API.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
+		return Story{}, err
+	}
+	pools, err := r.pools(ctx, "")
+	if err != nil {
+		return Story{}, err
+	}
+	node := nodeOf(&n)
+	story := Story{At: r.Now, Node: &node}
+	for i := range pools {
+		if m, is := memberOf(&pools[i], &n); is {
+			p := poolOf(&pools[i])
+			p.Members = []Member{m}
+			story.Pools = append(story.Pools, p)
+		}
+	}
+	return story, r.events(ctx, &story)
+}
+
+// pools are those of all namespaces, or of one where the caller may not read the others.
+func (r Reader) pools(ctx context.Context, namespace string) ([]v1alpha1.BackendPool, error) {
+	var list v1alpha1.BackendPoolList
+	err := r.API.List(ctx, &list)
+	if apierrors.IsForbidden(err) && namespace != "" {
+		err = r.API.List(ctx, &list, client.InNamespace(namespace))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading BackendPools: %w", err)
+	}
+	return list.Items, nil
+}
+
+func (r Reader) story(ctx context.Context, s *corev1.Service, pools []v1alpha1.BackendPool) (Story, error) {
+	story := Story{At: r.Now}
+	var slcs discoveryv1.EndpointSliceList
+	if s != nil {
+		service := serviceOf(s)
+		story.Service = &service
+		if err := r.API.List(ctx, &slcs, client.InNamespace(s.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: s.Name}); err != nil {
+			return Story{}, fmt.Errorf("reading EndpointSlices: %w", err)
+		}
+	}
+	var nodes corev1.NodeList
+	if err := r.API.List(ctx, &nodes); err != nil {
+		return Story{}, fmt.Errorf("reading Nodes: %w", err)
+	}
+	for i := range pools {
+		p := poolOf(&pools[i])
+		p.Members = members(&pools[i], slcs.Items, nodes.Items)
+		story.Pools = append(story.Pools, p)
+	}
+	return story, r.events(ctx, &story)
+}
+
+// events adds what was said of the objects of a story.
+func (r Reader) events(ctx context.Context, story *Story) error {
+	var found []Event
+	of := func(kind, namespace, name string) error {
+		var list corev1.EventList
+		where := client.InNamespace(namespace)
+		if kind == "Node" {
+			where = client.InNamespace(corev1.NamespaceDefault)
+		}
+		if err := r.API.List(ctx, &list, where, client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name}); err != nil {
+			return fmt.Errorf("reading Events: %w", err)
+		}
+		for i := range list.Items {
+			found = append(found, eventOf(&list.Items[i]))
+		}
+		return nil
+	}
+	if story.Service != nil {
+		if err := of("Service", story.Service.Namespace, story.Service.Name); err != nil {
+			return err
+		}
+	}
+	if story.Node != nil {
+		if err := of("Node", "", story.Node.Name); err != nil {
+			return err
+		}
+	}
+	for _, p := range story.Pools {
+		if story.Node != nil {
+			break // what happened to its pools is not the node's
+		}
+		if err := of("BackendPool", p.Namespace, p.Name); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Reason, b.Reason)) })
+	story.Events = found[max(0, len(found)-eventsShown):]
+	return nil
+}
+
+func eventOf(e *corev1.Event) Event {
+	at, count := e.LastTimestamp.Time, e.Count
+	if at.IsZero() {
+		at = e.EventTime.Time
+	}
+	if e.Series != nil {
+		at, count = e.Series.LastObservedTime.Time, e.Series.Count
+	}
+	return Event{At: at, Count: max(1, count), Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Type: e.Type, Reason: e.Reason, Message: e.Message}
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+)
+
+// tooLong is how long something may be on its way before it counts as wrong: longer than any interval,
+// and than what Azure takes for a write.
+const tooLong = 10 * time.Minute
+
+// Report is what is wrong, and what is not.
+type Report struct {
+	At time.Time `json:"at"`
+	// Level is true where nothing is wrong; some may be on its way.
+	Level  bool   `json:"level"`
+	Leader Leader `json:"leader"`
+	// Pools and Services are all there are; Services are those that are Weir's.
+	Pools    Count `json:"backendPools"`
+	Services Count `json:"services"`
+	// Causes are what is wrong by what stands behind it, the one with the most first.
+	Causes []Cause `json:"causes"`
+}
+
+// Leader says who writes. Known is false where the caller may not see that.
+type Leader struct {
+	Known     bool   `json:"known"`
+	Holder    string `json:"holder,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Count counts objects.
+type Count struct {
+	All      int `json:"all"`
+	UnderWay int `json:"underWay"`
+	Wrong    int `json:"wrong"`
+}
+
+// Cause is what stands behind some of what is wrong.
+type Cause struct {
+	// Name is Azure's error code, else the state.
+	Name string `json:"name"`
+	// Do is what helps.
+	Do string `json:"do,omitempty"`
+	// Of are the objects, those that are wrong for longest first.
+	Of []Wrong `json:"of"`
+}
+
+// Wrong is one object that is not as it should be.
+type Wrong struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	// Since is when it came to this state.
+	Since time.Time `json:"since,omitzero"`
+	Why   string    `json:"why,omitempty"`
+	// Service is for whom the pool is, if it is for one.
+	Service string `json:"service,omitempty"`
+	cause   string
+}
+
+// NoLeader is the cause where nobody writes.
+const NoLeader = "NoLeader"
+
+// Judge says what is wrong of what was seen.
+func Judge(s Seen) Report {
+	r := Report{At: s.At, Leader: s.Leader, Causes: []Cause{}}
+	var wrong []Wrong
+	if s.Leader.Known && s.Leader.Holder == "" {
+		wrong = append(wrong, Wrong{Kind: "Lease", Name: LeaseName, State: NoLeader, cause: NoLeader, Why: "no process of Weir leads, so nothing is written"})
+	}
+	for i := range s.Pools {
+		found := ofPool(&s.Pools[i], s.At)
+		r.Pools.add(found, underWay(&s.Pools[i]))
+		wrong = append(wrong, found...)
+	}
+	for i := range s.Services {
+		if !weirs(&s.Services[i]) {
+			continue
+		}
+		found := ofService(&s.Services[i])
+		r.Services.add(found, len(s.Services[i].Status.LoadBalancer.Ingress) == 0)
+		wrong = append(wrong, found...)
+	}
+	r.Causes, r.Level = causes(wrong), len(wrong) == 0
+	return r
+}
+
+func (c *Count) add(found []Wrong, underWay bool) {
+	c.All++
+	switch {
+	case len(found) > 0:
+		c.Wrong++
+	case underWay:
+		c.UnderWay++
+	}
+}
+
+// causes puts together what has one cause.
+func causes(wrong []Wrong) []Cause {
+	of := map[string][]Wrong{}
+	for _, w := range wrong {
+		of[w.cause] = append(of[w.cause], w)
+	}
+	all := make([]Cause, 0, len(of))
+	for name, those := range of {
+		slices.SortFunc(those, func(a, b Wrong) int {
+			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		all = append(all, Cause{Name: name, Do: Remedy(name), Of: those})
+	}
+	slices.SortFunc(all, func(a, b Cause) int {
+		first := func(c Cause) int {
+			if c.Name == NoLeader { // the others do not end before it does
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(first(a)-first(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// underWay reports whether a pool that is not level needs nobody.
+func underWay(p *v1alpha1.BackendPool) bool {
+	synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
+	return synced == nil ||
+		slices.Contains([]string{v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonLeaving}, synced.Reason)
+}
+
+func ofPool(p *v1alpha1.BackendPool, now time.Time) []Wrong {
+	w := Wrong{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name}
+	if p.Spec.ServiceRef != nil {
+		w.Service = p.Spec.ServiceRef.Name
+	}
+	synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
+	if synced == nil {
+		synced = &metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has said nothing of it yet", LastTransitionTime: p.CreationTimestamp}
+	}
+	w.State, w.Since, w.Why = synced.Reason, synced.LastTransitionTime.Time, synced.Message
+	w.cause = w.State
+	switch {
+	case w.State == v1alpha1.ReasonLevel:
+		return level(p, w)
+	case underWay(p) && now.Sub(w.Since) < tooLong:
+		return nil
+	case w.State == v1alpha1.ReasonPaused:
+		w.Why = pausedBy(p, &w)
+	case w.State == v1alpha1.ReasonRetrying || w.State == v1alpha1.ReasonFailed:
+		if last := p.Status.LastOutcome; last != nil && last.Code != "" {
+			w.cause, w.Since = last.Code, last.Since.Time
+		}
+	}
+	return []Wrong{w}
+}
+
+// leftOut is how the message of a level pool goes on that somebody misses nodes in.
+const leftOut = "; left out: "
+
+// level finds what is wrong of a pool that is level.
+func level(p *v1alpha1.BackendPool, w Wrong) []Wrong {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == metav1.ConditionTrue {
+		w.State, w.cause, w.Since, w.Why = c.Type, c.Type, c.LastTransitionTime.Time, c.Message
+		return []Wrong{w}
+	}
+	if _, _, found := strings.Cut(w.Why, leftOut); found {
+		w.State, w.cause = "NodesLeftOut", "NodesLeftOut"
+		return []Wrong{w}
+	}
+	return nil
+}
+
+// pausedBy says who has paused a pool, as far as the API server knows.
+func pausedBy(p *v1alpha1.BackendPool, w *Wrong) string {
+	for _, m := range p.ManagedFields {
+		if m.FieldsV1 == nil || !strings.Contains(m.FieldsV1.GetRawString(), `"f:paused"`) {
+			continue
+		}
+		if m.Time != nil {
+			w.Since = m.Time.Time
+		}
+		return "paused with " + m.Manager
+	}
+	return w.Why
+}
+
+// weirs reports whether Weir has, or had, something in Azure for a Service, or speaks of it.
+func weirs(s *corev1.Service) bool {
+	return slices.Contains(s.Finalizers, view.ServiceFinalizer) || slices.ContainsFunc(s.Status.Conditions, func(c metav1.Condition) bool {
+		return strings.HasPrefix(c.Type, "weir.dev/")
+	})
+}
+
+func ofService(s *corev1.Service) (found []Wrong) {
+	for _, c := range s.Status.Conditions {
+		bad := c.Status == metav1.ConditionFalse
+		if c.Type == view.ConditionContested {
+			bad = c.Status == metav1.ConditionTrue
+		}
+		if name, ours := strings.CutPrefix(c.Type, "weir.dev/"); bad && ours {
+			found = append(found, Wrong{
+				Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason,
+				Since: c.LastTransitionTime.Time, Why: c.Message,
+			})
+		}
+	}
+	return found
+}

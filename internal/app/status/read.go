@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/leases"
+)
+
+// LeaseName is the Lease of the leader.
+const LeaseName = "weir-controller"
+
+// Seen is what the API server shows of Weir at one time.
+type Seen struct {
+	At       time.Time
+	Leader   Leader
+	Pools    []v1alpha1.BackendPool
+	Services []corev1.Service
+}
+
+// Read asks the API server; an empty namespace is all. Who leads is left open where the caller may not
+// list Leases.
+func Read(ctx context.Context, api client.Reader, namespace string, now time.Time) (Seen, error) {
+	seen := Seen{At: now}
+	var pools v1alpha1.BackendPoolList
+	if err := api.List(ctx, &pools, client.InNamespace(namespace)); meta.IsNoMatchError(err) {
+		return Seen{}, fmt.Errorf("the API server knows no BackendPools: kubectl apply -k config/crd installs them: %w", err)
+	} else if err != nil {
+		return Seen{}, fmt.Errorf("reading BackendPools: %w", err)
+	}
+	var services corev1.ServiceList
+	if err := api.List(ctx, &services, client.InNamespace(namespace)); err != nil {
+		return Seen{}, fmt.Errorf("reading Services: %w", err)
+	}
+	holder, where, err := leases.Leader(ctx, api, LeaseName, now)
+	switch {
+	case apierrors.IsForbidden(err):
+	case err != nil:
+		return Seen{}, err
+	default:
+		seen.Leader = Leader{Known: true, Holder: holder, Namespace: where}
+	}
+	seen.Pools, seen.Services = pools.Items, services.Items
+	return seen, nil
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+)
+
+// server is an API server that has these objects.
+func server(t *testing.T, has ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := view.Scheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(has...).Build()
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+
+// pool is one whose state is so old.
+func pool(name, state, why string, age time.Duration) v1alpha1.BackendPool {
+	return v1alpha1.BackendPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: name}},
+		Status: v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionSynced, Reason: state, Message: why, LastTransitionTime: ago(age),
+		}}},
+	}
+}
+
+func failed(name, code string, age time.Duration) v1alpha1.BackendPool {
+	p := pool(name, v1alpha1.ReasonRetrying, "the last attempt failed: "+code, age)
+	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: code, Since: ago(age)}
+	return p
+}
+
+func paused(name string) v1alpha1.BackendPool {
+	p, at := pool(name, v1alpha1.ReasonPaused, "spec.paused is set", time.Minute), ago(2*time.Hour)
+	p.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "weir", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:poolName":{}}}`)},
+		{Manager: "kubectl-patch", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:paused":{}}}`)},
+	}
+	return p
+}
+
+func contested(name string) v1alpha1.BackendPool {
+	p := pool(name, v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)
+	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionContested, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUndone, Message: "somebody keeps taking 10.0.0.1 out", LastTransitionTime: ago(5 * time.Minute),
+	})
+	return p
+}
+
+func service(name string, finalizers []string, conditions ...metav1.Condition) corev1.Service {
+	return corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Finalizers: finalizers},
+		Status:     corev1.ServiceStatus{Conditions: conditions, LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}}},
+	}
+}
+
+var leads = Leader{Known: true, Holder: "weir-0", Namespace: "weir-system"}
+
+// What is wrong, by its cause, and whether it is on its way.
+func TestWhatIsWrong(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		seen     Seen
+		causes   string // each with its objects
+		underWay int
+	}{
+		{"nothing is there", Seen{Leader: leads}, "", 0},
+		{"level", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)}}, "", 0},
+		{"nobody leads", Seen{Leader: Leader{Known: true}}, "NoLeader[weir-controller]", 0},
+		{"it is not known who leads", Seen{}, "", 0},
+		{"on its way", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute), pool("b", v1alpha1.ReasonPace, "", time.Minute), pool("c", v1alpha1.ReasonPending, "", 9*time.Minute),
+		}}, "", 3},
+		{"on its way for too long", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", 10*time.Minute)}}, "Updating[a]", 0},
+		{"two causes, the one with most first", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+			failed("a", "TooManyRequests", time.Minute), failed("b", "AuthorizationFailed", time.Minute), failed("c", "AuthorizationFailed", time.Hour),
+		}}, "AuthorizationFailed[c b] TooManyRequests[a]", 0},
+		{"nobody leads, before all else", Seen{Leader: Leader{Known: true}, Pools: []v1alpha1.BackendPool{
+			failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute),
+		}}, "NoLeader[weir-controller] TooManyRequests[a b]", 0},
+		{"paused", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a")}}, "Paused[a]", 0},
+		{"level, and contested", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{contested("a")}}, "Contested[a]", 0},
+		{"level without a node", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; left out: n3 has no InternalIP of IPv4", time.Hour),
+		}}, "NodesLeftOut[a]", 0},
+		{"Weir has said nothing", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
+		{"a Service of somebody else's", Seen{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
+		{"a Service that is contested", Seen{Leader: leads, Services: []corev1.Service{
+			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: view.ConditionContested, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested"}),
+		}}, "LoadBalancerContested[web]", 0},
+		{"a Service that was refused", Seen{Leader: leads, Services: []corev1.Service{
+			service("web", nil, metav1.Condition{Type: "weir.dev/Accepted", Status: metav1.ConditionFalse, Reason: "InvalidAnnotation"}),
+		}}, "InvalidAnnotation[web]", 0},
+		{"a Service as it should be", Seen{Leader: leads, Services: []corev1.Service{
+			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: "weir.dev/Programmed", Status: metav1.ConditionTrue}),
+		}}, "", 0},
+	} {
+		tt.seen.At = noon
+		r := Judge(tt.seen)
+		var got []string
+		for _, c := range r.Causes {
+			var names []string
+			for _, o := range c.Of {
+				names = append(names, o.Name)
+			}
+			got = append(got, fmt.Sprintf("%s%v", c.Name, names))
+		}
+		if text := strings.Join(got, " "); text != tt.causes || r.Level != (tt.causes == "") || r.Pools.UnderWay != tt.underWay {
+			t.Errorf("%s: %q, level %t, %d under way; want %q, %d", tt.name, text, r.Level, r.Pools.UnderWay, tt.causes, tt.underWay)
+		}
+	}
+}
+
+// What people see. A name that steers the terminal does not.
+func TestWhatPeopleSee(t *testing.T) {
+	seen := Seen{At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer})}}
+	seen.Pools = append(seen.Pools, paused("db"), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
+	for i := range 12 {
+		seen.Pools = append(seen.Pools, failed(fmt.Sprintf("web-%02d", i), "AuthorizationFailed", time.Duration(20-i)*time.Minute))
+	}
+	var out bytes.Buffer
+	if err := Judge(seen).Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "status.txt")
+	if os.Getenv("REWRITE") != "" {
+		if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || out.String() != string(want) {
+		t.Errorf("%v; got\n%swant\n%s", err, out.String(), want)
+	}
+}
+
+// Each state that needs somebody, and has no error of Azure, has a remedy, or is said by its message.
+func TestRemedies(t *testing.T) {
+	said := map[string]bool{
+		v1alpha1.ReasonLevel: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonLeaving: true, // on their way
+		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // by Azure's code
+		v1alpha1.ReasonNotAllowed: true, v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, // by the message
+	}
+	for _, reason := range v1alpha1.SyncedReasons {
+		if said[reason] == (remedies[reason] != "") {
+			t.Errorf("%s: said otherwise %t, and remedy %q", reason, said[reason], remedies[reason])
+		}
+	}
+}
+
+// Watch says something when something has changed, not when time has gone by.
+func TestWatchSaysWhatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		p := failed("web", "TooManyRequests", 0)
+		api := server(t, &p)
+		go func() {
+			time.Sleep(30 * time.Second)
+			if err := api.Delete(ctx, &p); err != nil {
+				t.Error(err)
+			}
+		}()
+		var out bytes.Buffer
+		if err := (Desk{API: api, Out: &out, JSON: true}).Watch(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var levels []bool
+		for lines := json.NewDecoder(&out); ; {
+			var r Report
+			if lines.Decode(&r) != nil {
+				break
+			}
+			levels = append(levels, len(r.Causes) == 1)
+		}
+		if fmt.Sprint(levels) != "[false true]" { // throttled, and nobody leads; then nobody leads
+			t.Error(levels)
+		}
+	})
+}
+
+// Who may not list Leases sees the rest; another error is said.
+func TestWhatMayNotBeRead(t *testing.T) {
+	for _, tt := range []struct {
+		name, list string
+		err        error
+		want       string
+	}{
+		{"who leads is left open", "lease", apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", nil), ""},
+		{"no answer", "lease", errors.New("no answer"), "reading Leases: no answer"},
+		{"no rights", "pool", errors.New("forbidden"), "reading BackendPools: forbidden"},
+	} {
+		api := interceptor.NewClient(server(t), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				_, leases := list.(*coordinationv1.LeaseList)
+				_, pools := list.(*v1alpha1.BackendPoolList)
+				if leases && tt.list == "lease" || pools && tt.list == "pool" {
+					return tt.err
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+		seen, err := Read(t.Context(), api, "", noon)
+		if got := fmt.Sprint(err); err != nil && got != tt.want || err == nil && (tt.want != "" || seen.Leader.Known) {
+			t.Errorf("%s: %v, %+v; want %q", tt.name, err, seen.Leader, tt.want)
+		}
+	}
+}

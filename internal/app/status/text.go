@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"weir.dev/weir/internal/words"
+)
+
+// shown is how many objects of a cause people see; -o json has all.
+const shown = 10
+
+// JSON prints the report for programs.
+func (r Report) JSON(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+// Text prints the report for people: the verdict first, then what is wrong.
+func (r Report) Text(out io.Writer) error {
+	var b strings.Builder
+	b.WriteString(r.verdict() + "\n")
+	if len(r.Causes) > 0 && r.Causes[0].Do != "" && len(r.Causes) > 1 {
+		fmt.Fprintf(&b, "What mends most: %s (%d of %d).\n", r.Causes[0].Do, len(r.Causes[0].Of), r.wrong())
+	}
+	for _, c := range r.Causes {
+		r.cause(&b, c)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func (r Report) wrong() (n int) {
+	for _, c := range r.Causes {
+		n += len(c.Of)
+	}
+	return n
+}
+
+// verdict is what there is to say in a line or two.
+func (r Report) verdict() string {
+	text := fmt.Sprintf("Level: %s, %s.", words.Count(r.Pools.All, "BackendPool"), words.Count(r.Services.All, "Service"))
+	if !r.Level {
+		text = "Something is wrong"
+		if n := r.Pools.Wrong + r.Services.Wrong; n > 0 {
+			text += fmt.Sprintf(" with %d of %s and %d of %s",
+				r.Pools.Wrong, words.Count(r.Pools.All, "BackendPool"), r.Services.Wrong, words.Count(r.Services.All, "Service"))
+		}
+		text += "."
+	}
+	if n := r.Pools.UnderWay + r.Services.UnderWay; n > 0 {
+		text += fmt.Sprintf(" On their way: %d.", n)
+	}
+	switch {
+	case !r.Leader.Known:
+		return text + " Who leads is not known: you may not list Leases."
+	case r.Leader.Holder == "":
+		return text + " Nobody leads."
+	}
+	return text + fmt.Sprintf(" %s leads.", printed(r.Leader.Holder))
+}
+
+func (r Report) cause(b *strings.Builder, c Cause) {
+	fmt.Fprintf(b, "\n%s: %s\n", printed(c.Name), printed(c.Of[0].Why))
+	if c.Do != "" {
+		fmt.Fprintf(b, "  What to do: %s.\n", c.Do)
+	}
+	if c.Name == NoLeader { // the Lease has nothing to add
+		return
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	for _, o := range c.Of[:min(len(c.Of), shown)] {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", o.name(), printed(o.State), r.since(o.Since), o.forWhom())
+	}
+	w.Flush()
+	if n := len(c.Of) - shown; n > 0 {
+		fmt.Fprintf(b, "  and %d more; -o json has all\n", n)
+	}
+}
+
+func (w Wrong) name() string {
+	return fmt.Sprintf("%s %s/%s", strings.ToLower(w.Kind), w.Namespace, printed(w.Name))
+}
+
+func (w Wrong) forWhom() string {
+	if w.Service == "" {
+		return ""
+	}
+	return "for Service " + printed(w.Service)
+}
+
+func (r Report) since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return "for " + duration.HumanDuration(max(0, r.At.Sub(t)))
+}
+
+// printed keeps what was written elsewhere from steering the terminal.
+func printed(text string) string { return words.Sentence(text, words.MaxMessage) }

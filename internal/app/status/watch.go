@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// every is how often Watch asks.
+const every = 2 * time.Second
+
+// Desk answers whoever asks for the status, with the rights that they have themselves.
+type Desk struct {
+	API       client.Reader
+	Namespace string // empty is all
+	Out       io.Writer
+	JSON      bool
+}
+
+// Show prints what is wrong now, and reports whether all is level.
+func (d Desk) Show(ctx context.Context) (level bool, err error) {
+	seen, err := Read(ctx, d.API, d.Namespace, time.Now())
+	if err != nil {
+		return false, err
+	}
+	r := Judge(seen)
+	if d.JSON {
+		return r.Level, r.JSON(d.Out)
+	}
+	return r.Level, r.Text(d.Out)
+}
+
+// Watch prints what is wrong, and again whenever that changes, until ctx ends.
+func (d Desk) Watch(ctx context.Context) error {
+	said := ""
+	for {
+		seen, err := Read(ctx, d.API, d.Namespace, time.Now())
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		r := Judge(seen)
+		if is := r.changes(); is != said {
+			said = is
+			if err := d.print(r); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (d Desk) print(r Report) error {
+	if d.JSON {
+		return json.NewEncoder(d.Out).Encode(r)
+	}
+	if _, err := fmt.Fprintf(d.Out, "--- %s\n", r.At.UTC().Format(time.RFC3339)); err != nil {
+		return err
+	}
+	return r.Text(d.Out)
+}
+
+// changes is the report without what changes by itself.
+func (r Report) changes() string {
+	r.At = time.Time{}
+	text, err := json.Marshal(r)
+	if err != nil { // plain fields do not fail
+		return err.Error()
+	}
+	return string(text)
+}
