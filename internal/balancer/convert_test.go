@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"weir.dev/weir/internal/lb"
@@ -92,6 +93,34 @@ func TestWhereRulesGoMeanwhile(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// A Service moves while the cluster goes from one kind of pool to the other: its BackendPools are those of
+// where it has arrived, whatever the pools are like on the load balancer that it leaves. One that only
+// leaves, because the process before it has had it arrive, needs what it wants.
+func TestWhoLeavesKeepsThePoolsOfWhereItArrived(t *testing.T) {
+	interim := service.Pool{Name: "k_addresses", Family: lb.IPv4, Shared: true}
+	shared := service.Pool{Name: "k", Family: lb.IPv4, Shared: true}
+	for about, tt := range map[string]struct {
+		arrived, want []service.Pool
+	}{
+		"it has arrived at an interim pool": {arrived: []service.Pool{interim}, want: []service.Pool{interim}},
+		"it only leaves":                    {want: []service.Pool{shared}},
+	} {
+		l := &loadBalancer{Balancers: &Balancers{cfg: Config{Cluster: kinds{}, Azure: knows{}}}}
+		j := newJob(Request{Owner: "aa", Desired: &service.Spec{Rules: []lb.Rule{{Name: "aa-TCP-80", Pool: "k"}}, Pools: []service.Pool{shared}}}, false)
+		j.steps = []step{{on: lb.LoadBalancerID{Name: "k-internal"}, leaves: true}}
+		if tt.arrived != nil {
+			j.Pools = tt.arrived
+		}
+		observed := lb.LoadBalancer{Etag: "1", Pools: []lb.Pool{{ID: lb.PoolID{Name: "k"}, NIC: true}}, Rules: []lb.Rule{{Name: "aa-TCP-80", Pool: "k"}}}
+		if err := l.hold(t.Context(), []*job{j}, observed, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(j.Pools, tt.want) || len(j.rules) > 0 || len(j.Filling) > 0 {
+			t.Errorf("%s: pools %v, rules %v, filling %v; want pools %v", about, j.Pools, j.rules, j.Filling, tt.want)
+		}
 	}
 }
 
