@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/azure/apart"
 	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -22,8 +23,8 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 		return lb.LoadBalancer{}, err
 	}
 	var pools apart.Pools
-	resp, err := ask(pools.Within(ctx), c, ofBalancer(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancersClientGetResponse, error) {
-		return clients.NewLoadBalancersClient().Get(ctx, id.ResourceGroup, id.Name, nil)
+	resp, err := ask(pools.Within(ctx), c, ofBalancer(id), func(ctx context.Context, of *sdk.Clients) (armnetwork.LoadBalancersClientGetResponse, error) {
+		return of.Balancers.Get(ctx, id.ResourceGroup, id.Name, nil)
 	})
 	if err != nil {
 		return lb.LoadBalancer{}, err
@@ -46,8 +47,8 @@ func decodedBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) (lb.L
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
 	var pools apart.Pools
 	all := ofAll(lb.TypeLoadBalancer, subscription, resourceGroup)
-	return list(pools.Within(ctx), c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.LoadBalancersClientListResponse] {
-		return clients.NewLoadBalancersClient().NewListPager(resourceGroup, nil)
+	return list(pools.Within(ctx), c, all, func(of *sdk.Clients) *runtime.Pager[armnetwork.LoadBalancersClientListResponse] {
+		return of.Balancers.NewListPager(resourceGroup, nil)
 	}, func(page armnetwork.LoadBalancersClientListResponse) []*armnetwork.LoadBalancer {
 		pools.Rejoin(page.Value...)
 		return page.Value
@@ -84,8 +85,8 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 		return lb.LoadBalancer{}, err
 	}
 	var pools apart.Pools
-	resp, err := carryOut(pools.Within(ctx), c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
-		return clients.NewLoadBalancersClient().BeginCreateOrUpdate(ctx, b.ID.ResourceGroup, b.ID.Name, body, nil)
+	resp, err := carryOut(pools.Within(ctx), c, this, b.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
+		return of.Balancers.BeginCreateOrUpdate(ctx, b.ID.ResourceGroup, b.ID.Name, body, nil)
 	})
 	if err != nil {
 		return lb.LoadBalancer{}, err
@@ -119,8 +120,8 @@ func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) erro
 	if err := c.checkRead(this.target, opDelete, b.Origin != nil, b.Etag); err != nil {
 		return err
 	}
-	_, err := carryOut(ctx, c, this, b.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.LoadBalancersClientDeleteResponse], error) {
-		return clients.NewLoadBalancersClient().BeginDelete(ctx, b.ID.ResourceGroup, b.ID.Name, nil)
+	_, err := carryOut(ctx, c, this, b.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[armnetwork.LoadBalancersClientDeleteResponse], error) {
+		return of.Balancers.BeginDelete(ctx, b.ID.ResourceGroup, b.ID.Name, nil)
 	})
 	return unlessGone(err)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"go.opentelemetry.io/otel/trace"
 
 	"weir.dev/weir/internal/azure/attached"
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/fence"
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/azure/spans"
 	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/lead"
@@ -92,8 +92,8 @@ type Client struct {
 	rests *rests
 	// attached says which machines have interfaces.
 	attached attached.Interfaces
-	mu       sync.Mutex                           // guards clients; never held during a call
-	clients  map[string]*armnetwork.ClientFactory // by folded subscription id
+	mu       sync.Mutex              // guards clients; never held during a call
+	clients  map[string]*sdk.Clients // by folded subscription id
 }
 
 // New returns a Client. It sends nothing and asks for no token.
@@ -109,7 +109,7 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("azure: virtual network id %q: want /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/virtualNetworks/…", opts.VirtualNetworkID)
 		}
 	}
-	c := &Client{opts: opts, gates: newGates(), rests: newRests(), clients: map[string]*armnetwork.ClientFactory{}}
+	c := &Client{opts: opts, gates: newGates(), rests: newRests(), clients: map[string]*sdk.Clients{}}
 	c.gates.tell = opts.Closed
 	c.arm = &arm.ClientOptions{
 		DisableRPRegistration: true, // Weir registers nothing
@@ -159,14 +159,14 @@ func lively() *http.Transport {
 const mostClients = 64
 
 // of returns the SDK's clients for a subscription.
-func (c *Client) of(subscription string) (*armnetwork.ClientFactory, error) {
+func (c *Client) of(subscription string) (*sdk.Clients, error) {
 	key := strings.ToLower(subscription)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if clients, ok := c.clients[key]; ok {
 		return clients, nil
 	}
-	clients, err := armnetwork.NewClientFactory(subscription, c.opts.Credential, c.arm)
+	clients, err := sdk.New(subscription, c.opts.Credential, c.arm)
 	if err != nil {
 		return nil, err
 	}

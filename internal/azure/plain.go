@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -95,7 +95,7 @@ func (c *Client) List(ctx context.Context, r Resource) ([]json.RawMessage, error
 			return p, runtime.UnmarshalAsJSON(resp, &p)
 		},
 	}
-	return list(ctx, c, r.target(), func(*armnetwork.ClientFactory) *runtime.Pager[page] {
+	return list(ctx, c, r.target(), func(*sdk.Clients) *runtime.Pager[page] {
 		return runtime.NewPager(pages)
 	}, func(p page) []*json.RawMessage { return p.Value }, func(item *json.RawMessage) (json.RawMessage, error) {
 		var one struct {
@@ -149,7 +149,7 @@ func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances 
 
 // begin sends a write and waits until Azure is done with it.
 func (c *Client) begin(ctx context.Context, this *call, method, at, etag string, body any) (json.RawMessage, error) {
-	return carryOut(ctx, c, this, etag, func(ctx context.Context, _ *armnetwork.ClientFactory) (*runtime.Poller[json.RawMessage], error) {
+	return carryOut(ctx, c, this, etag, func(ctx context.Context, _ *sdk.Clients) (*runtime.Poller[json.RawMessage], error) {
 		resp, err := c.send(ctx, method, this.id.Type, at, body) //nolint:bodyclose // the pipeline has read the body to its end
 		if err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -21,8 +22,8 @@ func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err := checkID(id); err != nil {
 		return lb.Pool{}, err
 	}
-	resp, err := ask(ctx, c, ofPool(id), func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.LoadBalancerBackendAddressPoolsClientGetResponse, error) {
-		return clients.NewLoadBalancerBackendAddressPoolsClient().Get(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, nil)
+	resp, err := ask(ctx, c, ofPool(id), func(ctx context.Context, of *sdk.Clients) (armnetwork.LoadBalancerBackendAddressPoolsClientGetResponse, error) {
+		return of.Pools.Get(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, nil)
 	})
 	if err != nil {
 		return lb.Pool{}, err
@@ -63,8 +64,8 @@ func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, err
 	}
 	id := pool.ID
 	this := &call{op: opPut, target: ofPool(id)}
-	a, err := send(ctx, c, this, pool.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[poolPut], error) {
-		return clients.NewLoadBalancerBackendAddressPoolsClient().BeginCreateOrUpdate(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, body, nil)
+	a, err := send(ctx, c, this, pool.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[poolPut], error) {
+		return of.Pools.BeginCreateOrUpdate(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, body, nil)
 	})
 	if err != nil {
 		return poolupdate.Begun{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -17,8 +18,8 @@ func (c *Client) GetPublicIP(ctx context.Context, id lb.ResourceID) (lb.PublicIP
 	if err := checkType(lb.TypePublicIP, id); err != nil {
 		return lb.PublicIP{}, err
 	}
-	resp, err := ask(ctx, c, target{id: id}, func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.PublicIPAddressesClientGetResponse, error) {
-		return clients.NewPublicIPAddressesClient().Get(ctx, id.ResourceGroup, id.Name, nil)
+	resp, err := ask(ctx, c, target{id: id}, func(ctx context.Context, of *sdk.Clients) (armnetwork.PublicIPAddressesClientGetResponse, error) {
+		return of.IPs.Get(ctx, id.ResourceGroup, id.Name, nil)
 	})
 	if err != nil {
 		return lb.PublicIP{}, err
@@ -37,8 +38,8 @@ func decodedPublicIP(id lb.ResourceID, shown *armnetwork.PublicIPAddress) (lb.Pu
 // instances. An error carries a *fault.Fault: stale if the group is gone.
 func (c *Client) ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error) {
 	all := ofAll(lb.TypePublicIP, subscription, resourceGroup)
-	return list(ctx, c, all, func(clients *armnetwork.ClientFactory) *runtime.Pager[armnetwork.PublicIPAddressesClientListResponse] {
-		return clients.NewPublicIPAddressesClient().NewListPager(resourceGroup, nil)
+	return list(ctx, c, all, func(of *sdk.Clients) *runtime.Pager[armnetwork.PublicIPAddressesClientListResponse] {
+		return of.IPs.NewListPager(resourceGroup, nil)
 	}, func(page armnetwork.PublicIPAddressesClientListResponse) []*armnetwork.PublicIPAddress {
 		return page.Value
 	}, func(item *armnetwork.PublicIPAddress) (lb.PublicIP, error) {
@@ -62,8 +63,8 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 		return lb.PublicIP{}, err
 	}
 	body := codec.EncodePublicIP(ip, origin)
-	resp, err := carryOut(ctx, c, this, ip.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.PublicIPAddressesClientCreateOrUpdateResponse], error) {
-		return clients.NewPublicIPAddressesClient().BeginCreateOrUpdate(ctx, ip.ID.ResourceGroup, ip.ID.Name, body, nil)
+	resp, err := carryOut(ctx, c, this, ip.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[armnetwork.PublicIPAddressesClientCreateOrUpdateResponse], error) {
+		return of.IPs.BeginCreateOrUpdate(ctx, ip.ID.ResourceGroup, ip.ID.Name, body, nil)
 	})
 	if err != nil {
 		return lb.PublicIP{}, err
@@ -81,8 +82,8 @@ func (c *Client) DeletePublicIP(ctx context.Context, ip lb.PublicIP) error {
 	if err := c.checkRead(this.target, opDelete, ip.Origin != nil, ip.Etag); err != nil {
 		return err
 	}
-	_, err := carryOut(ctx, c, this, ip.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.PublicIPAddressesClientDeleteResponse], error) {
-		return clients.NewPublicIPAddressesClient().BeginDelete(ctx, ip.ID.ResourceGroup, ip.ID.Name, nil)
+	_, err := carryOut(ctx, c, this, ip.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[armnetwork.PublicIPAddressesClientDeleteResponse], error) {
+		return of.IPs.BeginDelete(ctx, ip.ID.ResourceGroup, ip.ID.Name, nil)
 	})
 	return unlessGone(err)
 }

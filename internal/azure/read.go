@@ -6,14 +6,14 @@ import (
 	"context"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 )
 
 // ask has send read one resource.
-func ask[T any](ctx context.Context, c *Client, t target, send func(context.Context, *armnetwork.ClientFactory) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, c *Client, t target, send func(context.Context, *sdk.Clients) (T, error)) (T, error) {
 	var none T
 	this := &call{op: opGet, target: t}
 	clients, err := c.of(t.id.SubscriptionID)
@@ -31,7 +31,7 @@ func ask[T any](ctx context.Context, c *Client, t target, send func(context.Cont
 // no list, or holds what does not belong in it, is refused as a whole: what is missing
 // from a list will be taken for not there.
 func list[P, A, T any](ctx context.Context, c *Client, all target,
-	pages func(*armnetwork.ClientFactory) *runtime.Pager[P], items func(P) []*A, decode func(*A) (T, error),
+	pages func(*sdk.Clients) *runtime.Pager[P], items func(P) []*A, decode func(*A) (T, error),
 ) ([]T, error) {
 	group := lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}
 	if err := checkID(group); err != nil {

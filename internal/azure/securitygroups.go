@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -19,8 +20,8 @@ func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.Sec
 	if err := checkType(lb.TypeSecurityGroup, id); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	resp, err := ask(ctx, c, target{id: id}, func(ctx context.Context, clients *armnetwork.ClientFactory) (armnetwork.SecurityGroupsClientGetResponse, error) {
-		return clients.NewSecurityGroupsClient().Get(ctx, id.ResourceGroup, id.Name, nil)
+	resp, err := ask(ctx, c, target{id: id}, func(ctx context.Context, of *sdk.Clients) (armnetwork.SecurityGroupsClientGetResponse, error) {
+		return of.Groups.Get(ctx, id.ResourceGroup, id.Name, nil)
 	})
 	if err != nil {
 		return lb.SecurityGroup{}, err
@@ -50,8 +51,8 @@ func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.S
 		return lb.SecurityGroup{}, err
 	}
 	body := codec.EncodeSecurityGroup(g, origin)
-	resp, err := carryOut(ctx, c, this, g.Etag, func(ctx context.Context, clients *armnetwork.ClientFactory) (*runtime.Poller[armnetwork.SecurityGroupsClientCreateOrUpdateResponse], error) {
-		return clients.NewSecurityGroupsClient().BeginCreateOrUpdate(ctx, g.ID.ResourceGroup, g.ID.Name, body, nil)
+	resp, err := carryOut(ctx, c, this, g.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[armnetwork.SecurityGroupsClientCreateOrUpdateResponse], error) {
+		return of.Groups.BeginCreateOrUpdate(ctx, g.ID.ResourceGroup, g.ID.Name, body, nil)
 	})
 	if err != nil {
 		return lb.SecurityGroup{}, err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/fault"
 )
 
@@ -47,7 +47,7 @@ type taken[T any] struct {
 
 // send has begin send a write guarded by an etag, and returns once Azure has taken it.
 func send[T any](ctx context.Context, c *Client, this *call, etag string,
-	begin func(context.Context, *armnetwork.ClientFactory) (*runtime.Poller[T], error),
+	begin func(context.Context, *sdk.Clients) (*runtime.Poller[T], error),
 ) (taken[T], error) {
 	clients, err := c.of(this.id.SubscriptionID)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a taken[T]) end(ctx context.Context) (T, error) {
 
 // carryOut has begin send a write guarded by an etag, and waits until Azure is done with it.
 func carryOut[T any](ctx context.Context, c *Client, this *call, etag string,
-	begin func(context.Context, *armnetwork.ClientFactory) (*runtime.Poller[T], error),
+	begin func(context.Context, *sdk.Clients) (*runtime.Poller[T], error),
 ) (T, error) {
 	a, err := send(ctx, c, this, etag, begin)
 	if err != nil {
