@@ -122,7 +122,7 @@ unit: kubelab build
 	    nice $(GO) test -timeout 20m $(LONG); }; computing=$$?; \
 	  wait $$built; built=$$?; wait $$waiting && [ $$built = 0 ] && exit $$computing
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
-	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false .
+	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false -gcflags='k8s.io/kubernetes/...=-dwarf=false -l' .
 
 .PHONY: bench
 bench: kubelab build ## Lag beside schedules that know the future; benchmarks, allocations reported; what 100 pools cost

@@ -54,11 +54,12 @@ set -- \
 packages=$(GOFLAGS='' GOWORK=off CGO_ENABLED=0 go list -deps . | wc -l)
 echo "kubelab: building etcd, kube-apiserver and controllers from source, once: $((packages)) packages, about 3 minutes on 2 cores"
 
-# No debug information and a lazier garbage collector: a quarter less work. Of what the compiler
-# says the names of packages are counted, and the rest is shown.
+# No debug information and a lazier garbage collector: a quarter less work. Without inlining
+# Kubernetes' own packages, a third of all and hardly ever hot, compile in two thirds of the time. Of what
+# the compiler says the names of packages are counted, and the rest is shown.
 {
 	GOFLAGS='' GOWORK=off CGO_ENABLED=0 GOGC=400 go build -v -trimpath -buildvcs=false \
-		-gcflags=all=-dwarf=false -ldflags="-s -w $*" -o "$new" . 2>&1 || touch "$new.failed"
+		-gcflags=all=-dwarf=false -gcflags='k8s.io/kubernetes/...=-dwarf=false -l' -ldflags="-s -w $*" -o "$new" . 2>&1 || touch "$new.failed"
 } | awk -v all="$((packages))" '
 	/^[A-Za-z0-9][^ :]*$/ { if (++n % 300 == 0) { print "kubelab: " n " of " all " packages are compiled"; fflush() } next }
 	{ print > "/dev/stderr" }'
