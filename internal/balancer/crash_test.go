@@ -25,8 +25,8 @@ type deed struct {
 	after string // Services, as scripts write them
 	deleted []string
 	guarded bool // there is a security group
-	// links is true where frontends may be published, and connected is what a private endpoint is
-	// connected to before.
+	// links is true where frontends may be published, and connected is what more private endpoints are
+	// connected to before than one round disconnects.
 	links     bool
 	connected string
 }
@@ -168,9 +168,11 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 			s.applyAll(text)
 			s.settle(time.Hour)
 		}
-		if d.connected != "" {
-			_, err := s.emu.Connect(network+"/privateLinkServices/"+d.connected, inGroup+"/providers/Microsoft.Network/privateEndpoints/pe")
-			must(err)
+		for _, endpoint := range []string{"pe1", "pe2", "pe3"} {
+			if d.connected != "" {
+				_, err := s.emu.Connect(network+"/privateLinkServices/"+d.connected, inGroup+"/providers/Microsoft.Network/privateEndpoints/"+endpoint)
+				must(err)
+			}
 		}
 		known := s.known()
 		s.mu.Lock()

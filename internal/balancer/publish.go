@@ -53,6 +53,10 @@ func (p *published) round(ctx context.Context, jobs []*job) {
 		p.links.Level(ctx, p.balancer(), linkRequests(levels))
 	}
 	for _, j := range p.sift(ctx, jobs, (*job).unpublished) {
+		if j.link.More && j.link.Err == nil { // behind those who have come meanwhile
+			p.next(j)
+			continue
+		}
 		j.cleared = len(j.steps[0].clears) > 0
 		j.steps = j.steps[1:]
 		if j.link.Err == nil {

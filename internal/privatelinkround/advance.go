@@ -37,7 +37,10 @@ type work struct {
 	last      privatelink.Step
 	done      []privatelink.Step
 	contested bool
-	err       error
+	// removed counts the connections that were removed, and more is true if others have to go yet.
+	removed int
+	more    bool
+	err     error
 }
 
 // judge says what the frontend shall have.
@@ -75,6 +78,9 @@ func (w *work) advance(ctx context.Context, valid func() bool) error {
 			w.Contests.ShownOtherwise(contest.PrivateLinks, w.verdict.Owner, time.Now())
 			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",
 				Err: fmt.Errorf("private link service %s: Azure reported success, and shows otherwise: %s", step.Service.ID.Name, step.Why)}
+		case step.Do == privatelink.Disconnect && w.removed == mostRemoved:
+			w.more = true
+			return nil
 		case !valid():
 			return contest.ErrLeaseLost
 		}
@@ -137,6 +143,20 @@ func (w *work) asker() int {
 	return slices.IndexFunc(w.by, func(req *Request) bool { return req.Service == w.verdict.Owner })
 }
 
+// goesOn has a request come again for the connections that are left. Where these do not become fewer, it
+// comes after a pause instead.
+func (w *work) goesOn(req *Request) {
+	left := len(w.known(w.last.Service.ID).Connections)
+	if before, again := req.left[w.ID]; again && left >= before {
+		req.fails(w.busy(CodeBusy, fmt.Sprintf("private link service %s has %d connections yet, and they become no fewer: others connect, or Azure keeps them", w.last.Service.ID.Name, left)))
+		return
+	}
+	if req.left == nil {
+		req.left = map[string]int{}
+	}
+	req.left[w.ID], req.More = left, true
+}
+
 // leftBehind names what a Service that asks for nothing has on the frontend all the same, because all
 // there stays as it is; empty for nothing.
 func (w *work) leftBehind(req *Request) string {
@@ -167,6 +187,7 @@ func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 			return err
 		}
 	case privatelink.Disconnect:
+		w.removed++
 		if err := w.Azure.DeleteConnection(ctx, step.Service.ID, step.Connection); err != nil {
 			return err
 		}

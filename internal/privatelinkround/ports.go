@@ -65,6 +65,8 @@ type Request struct {
 	Asked   contest.Asked
 	// Groups are the names of the resource groups that may have some of it.
 	Groups []string
+	// left counts the connections that the last round left, by the ids of their frontends.
+	left map[string]int
 
 	Outcome
 }
@@ -78,6 +80,8 @@ func (r *Request) asks() bool { return r.Desired != nil && r.Desired.Link != nil
 type Outcome struct {
 	// Err is why what it wants is not there; it carries a *fault.Fault.
 	Err error
+	// More is true if connections are left for another round, which may begin at once.
+	More bool
 	// Changed is true if something was written for it.
 	Changed bool
 	// Stays is true if something was left as it is: what is not wanted may be there yet.

@@ -21,6 +21,9 @@ const (
 	atOnce = 32
 	// deadline bounds a round. What it leaves undone is found by the next one.
 	deadline = 4 * time.Minute
+	// mostRemoved bounds the connections of one frontend that go in a round: two take Azure as long as
+	// what comes anew may take, and whoever waits for the next round waits no longer for hundreds.
+	mostRemoved = 2
 )
 
 // round is what is known of the Private Link Services that one round is about.
@@ -116,7 +119,7 @@ func (k *Keeper) begin(ctx context.Context, requests []*Request, sharers map[str
 		r.groups, r.seen = append(r.groups, group), append(r.seen, some...)
 	}
 	for _, req := range requests {
-		req.Err, req.State = nil, nil
+		req.Err, req.State, req.More = nil, nil, false
 		if err := r.unreadable(k.cfg.groups([]*Request{req}, nil)); err != nil {
 			req.fails(err)
 			continue

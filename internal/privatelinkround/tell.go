@@ -23,6 +23,10 @@ func (w *work) note() {
 			req.fails(w.err)
 			continue
 		}
+		if w.more {
+			w.goesOn(req)
+			continue
+		}
 		req.Stays = req.Stays || w.stays()
 		if name := w.leftBehind(req); name != "" {
 			req.fails(w.busy(CodeBusy, "private link service "+name+" stays, because of Service "+w.verdict.Owner+" on the same frontend"))

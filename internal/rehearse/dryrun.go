@@ -21,8 +21,8 @@ func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired fu
 	switch {
 	case err != nil:
 		return nil, err
-	case OfAzure(results[0]):
-		return nil, results[0].Err
+	case Unplanned(results[0]) != nil:
+		return nil, Unplanned(results[0])
 	case results[0].Err != nil:
 		return results[0].Err, nil
 	case req.Desired == nil:

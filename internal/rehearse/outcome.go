@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/privatelinkround"
 )
 
 // Outcome is what came of a plan.
@@ -56,8 +57,8 @@ func (o Outcome) Losers() int {
 func (o Outcome) Incomplete() error {
 	var failed []error
 	for _, r := range o.Results {
-		if OfAzure(r) {
-			failed = append(failed, fmt.Errorf("Service %s: %w", r.Service, r.Err))
+		if err := Unplanned(r); err != nil {
+			failed = append(failed, fmt.Errorf("Service %s: %w", r.Service, err))
 		}
 	}
 	switch more := len(failed) - 1; {
@@ -74,4 +75,31 @@ func (o Outcome) Incomplete() error {
 func OfAzure(r balancer.Result) bool {
 	_, is := errors.AsType[*fault.Fault](r.Err)
 	return is
+}
+
+// Unplanned is why nobody knows what would come of a Service: Azure owes an answer, of its load balancer or
+// of what publishes its frontend. It is nil if the plan has it all.
+func Unplanned(r balancer.Result) error {
+	if OfAzure(r) {
+		return r.Err
+	}
+	if f := fault.From(r.Link.Err); f != nil && f.Code != privatelinkround.CodeBusy {
+		return r.Link.Err
+	}
+	return nil
+}
+
+// LinkNotes are what keeps a Service from what it asks of Private Link Services, and what it may not expect
+// of them.
+func LinkNotes(r balancer.Result) []string {
+	var notes []string
+	if s := r.Link.State; s != nil && !s.Publishes() && Unplanned(r) == nil {
+		notes = append(notes, s.Text)
+	}
+	for _, w := range r.Link.Warnings {
+		if !slices.Contains(notes, w.Text) {
+			notes = append(notes, w.Text)
+		}
+	}
+	return notes
 }

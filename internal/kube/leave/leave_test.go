@@ -89,6 +89,22 @@ func TestAServiceThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
+// A Private Link Service stays in Azure, and whoever takes the Service is told where it is.
+func TestAPrivateLinkServiceStays(t *testing.T) {
+	published := plainService("web", true)
+	published.Annotations[view.LinkGroupsAnnotation] = "links"
+	published.Annotations["service.beta.kubernetes.io/azure-pls-create"] = "true"
+	c := newCluster(t, published, plainService("api", true))
+	_, said := c.leave(t, false)
+	c.same(t, said,
+		"Service shop/api: finalizer and record taken off",
+		`Service shop/web: a Private Link Service whose tags name it, of resource group "links", stays as it is`,
+		"Service shop/web: finalizer and record taken off")
+	c.same(t, c.left(t),
+		"services api [of/others] peoples=own",
+		"services web [of/others] peoples=own service.beta.kubernetes.io/azure-pls-create=true")
+}
+
 // A dry run says the same, and writes nothing.
 func TestDryRun(t *testing.T) {
 	all := []runtime.Object{plainService("web", true), plainService("api", true), recorded(), unrecorded("api"), placedNode()}

@@ -37,9 +37,9 @@ func OfAll(o rehearse.Outcome) Plan {
 				p.Lose(r.Service, r.Shown, r.Addresses)
 			}
 		}
-		switch {
-		case rehearse.OfAzure(r):
-			s.Failed = r.Err.Error()
+		switch unplanned := rehearse.Unplanned(r); {
+		case unplanned != nil:
+			s.Failed = unplanned.Error()
 		case r.Err != nil:
 			s.Refused = r.Err.Error()
 		}
@@ -53,6 +53,9 @@ func noteOf(r balancer.Result) string {
 	notes := slices.DeleteFunc([]string{r.Note}, func(n string) bool { return n == "" })
 	for _, k := range r.Kept {
 		notes = append(notes, k.String())
+	}
+	for _, text := range rehearse.LinkNotes(r) {
+		notes = append(notes, "private link service: "+text)
 	}
 	for _, e := range r.Emptying {
 		if e.Interim != "" {

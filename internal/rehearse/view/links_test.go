@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privatelinkround"
+	"weir.dev/weir/internal/rehearse"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/referencepage"
+)
+
+const applications = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v/subnets/apps"
+
+// published is the Private Link Service of a frontend, as its owner's tags say.
+func published(name, owner string) lb.PrivateLinkService {
+	return lb.PrivateLinkService{
+		ID:   lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: name},
+		Etag: "1", Location: "eastus", Provisioning: lb.Succeeded, Frontends: []string{"/subscriptions/s/frontendIPConfigurations/" + name},
+		NAT:        []lb.NATAddress{{Name: "a", Subnet: applications, Primary: true}, {Name: "b", Subnet: applications}, {Name: "c", Subnet: applications}},
+		Visibility: []string{"*"}, Tags: map[string]string{service.TagLinkOwner: owner, service.TagCluster: "kubernetes"},
+	}
+}
+
+// publishing has a Private Link Service that comes, one that is changed, one that goes with who is
+// connected, one that is only read, and the subnet that is opened for them; and Services that are refused
+// one, wait, or have one that stays.
+func publishing() rehearse.Outcome {
+	comes, changes, goes, same := published("pls-a1", "shop/new"), published("pls-a2", "shop/web"), published("pls-a3", "shop/old"), published("pls-a4", "shop/same")
+	goes.Connections = []lb.PrivateEndpointConnection{{Name: "pe.1", Endpoint: "/subscriptions/c/privateEndpoints/pe"}}
+	next := published("pls-a2", "shop/web")
+	next.NAT = []lb.NATAddress{{Name: "a", Subnet: applications, Address: netip.MustParseAddr("10.0.0.9"), Static: true, Primary: true}}
+	next.FQDNs, next.ProxyProtocol, next.Visibility, next.AutoApproval = []string{"web.example"}, true, []string{"one"}, []string{"one"}
+	subnet := lb.Subnet{Network: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypeVirtualNetwork, Name: "v"}, Name: "apps"}
+	closed := subnet
+	closed.LinkPolicies = true
+	result := func(name, reason, text string) balancer.Result {
+		r := balancer.Result{Request: balancer.Request{Service: name, On: lb.LoadBalancerID{Name: "kubernetes"}, Desired: &service.Spec{}}}
+		r.Link.State = &privatelinkround.State{Reason: reason, Text: text}
+		if reason == privatelinkround.ReasonRefused {
+			r.Link.Warnings = []privatelinkround.Event{{Reason: reason, Text: text}, {Reason: privatelinkround.ReasonWarned, Text: "flows do not arrive"}}
+		}
+		if reason == privatelinkround.ReasonFailed || reason == privatelinkround.ReasonWaits {
+			code := map[string]string{privatelinkround.ReasonWaits: privatelinkround.CodeBusy}[reason]
+			r.Link.Err = &fault.Fault{Class: fault.Retriable, Code: code, Err: errors.New(text)}
+		}
+		return r
+	}
+	return rehearse.Outcome{
+		Differences: rehearse.Differences{
+			Links: []rehearse.Changed[lb.PrivateLinkService]{
+				{Was: lb.PrivateLinkService{ID: comes.ID}, Is: comes}, {Was: changes, Is: next},
+				{Was: goes, Is: lb.PrivateLinkService{ID: goes.ID}}, {Was: same, Is: same},
+			},
+			Subnets: []rehearse.Changed[lb.Subnet]{{Was: closed, Is: subnet}},
+		},
+		Results: []balancer.Result{
+			result("shop/new", privatelinkround.ReasonPublished, "published"),
+			result("shop/eight", privatelinkround.ReasonRefused, "load balancer kubernetes has 8 private link services already"),
+			result("shop/kept", privatelinkround.ReasonHeld, "it stays as it is, because of Service shop/typo, which owns it"),
+			result("shop/waits", privatelinkround.ReasonWaits, "Azure is at work on private link service pls-a5 (Updating)"),
+			result("shop/unread", privatelinkround.ReasonFailed, "list private link services of links: 403 AuthorizationFailed"),
+		},
+	}
+}
+
+// A plan says of a Private Link Service what a load balancer's says of its parts.
+func TestThePlanOfPrivateLinkServices(t *testing.T) {
+	referencepage.Is(t, "testdata/links.txt", OfAll(publishing()).Text(false))
+}
+
+// A plan is not complete while what publishes a frontend cannot be read; what Azure is at is no reason.
+func TestAPlanWithoutAnAnswerOfPrivateLinkServices(t *testing.T) {
+	o := publishing()
+	const want = "the plan is not complete: Service shop/unread: list private link services of links: 403 AuthorizationFailed"
+	if err := o.Incomplete(); err == nil || err.Error() != want {
+		t.Errorf("it says %v, want %s", err, want)
+	}
+	o.Results = o.Results[:len(o.Results)-1]
+	if err := o.Incomplete(); err != nil {
+		t.Errorf("it says %v", err)
+	}
+}
