@@ -51,6 +51,8 @@ type Config struct {
 type Room struct {
 	Config
 	attempts *attempts
+	knocks   *knocks
+	dial     dial // of targets; nil is by TCP
 	queue    workqueue.Queue
 	decoding sync.Mutex // while the objects of a step are read
 }
@@ -58,7 +60,7 @@ type Room struct {
 // New returns a Room.
 func New(c Config) *Room {
 	r := &Room{Config: c}
-	r.attempts = newAttempts(r.queue.Add)
+	r.attempts, r.knocks = newAttempts(r.queue.Add), newKnocks(r.queue.Add)
 	return r
 }
 
