@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -171,9 +172,25 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	}
 	keep(&p.Status, state)
 	tell(p, in.Policy, refused)
-	d.writes = !equality.Semantic.DeepEqual(before, &p.Status)
+	d.writes = !same(before, &p.Status)
 	if d.decision.Do == provision.Await {
 		d.after = max(time.Millisecond, d.decision.At.Sub(now))
 	}
 	return d, nil
+}
+
+// same reports whether a status says what it said before. A cache has not all conditions: those that it
+// has are compared.
+func same(before, after *v1alpha1.ProvisionStatus) bool {
+	if len(before.Conditions) == 0 {
+		return equality.Semantic.DeepEqual(before, after)
+	}
+	now := *after
+	now.Conditions = nil
+	for _, c := range before.Conditions {
+		if is := meta.FindStatusCondition(after.Conditions, c.Type); is != nil {
+			now.Conditions = append(now.Conditions, *is)
+		}
+	}
+	return equality.Semantic.DeepEqual(before, &now)
 }

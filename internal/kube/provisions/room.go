@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -44,6 +45,8 @@ type Config struct {
 	Events       Events
 	// Fence keeps a process that leads no more from writing to a target; nil lets it.
 	Fence *lead.Fence
+	// Spans are where those of attempts go; nil is nowhere.
+	Spans trace.TracerProvider
 	Log   *slog.Logger
 }
 
