@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,6 +123,7 @@ func (w *whole) runs(do func()) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() { w.room.Run(ctx); close(done) }()
+	synctest.Wait() // it leads, and has places for attempts
 	do()
 	stop()
 	<-done
