@@ -134,7 +134,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err := record.atStart(ctx, o.LeaderElect); err != nil {
 		return err
 	}
-	cluster, err := newCluster(ctx, o, cfg, mgr, reach, fence)
+	cluster, err := newCluster(ctx, o, in, mgr, reach, fence)
 	if err != nil {
 		return err
 	}
@@ -243,11 +243,12 @@ func metricsOptions(o Options) metricsserver.Options {
 	}
 }
 
-func newCluster(ctx context.Context, o Options, cfg config.Config, mgr ctrl.Manager, reach *apiserver.Reach, fence *lead.Fence) (*kube.Cluster, error) {
+func newCluster(ctx context.Context, o Options, in Surroundings, mgr ctrl.Manager, reach *apiserver.Reach, fence *lead.Fence) (*kube.Cluster, error) {
+	cfg := in.Config
 	cluster, err := kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
 		ExcludeControlPlane: cfg.ExcludesMaster(), Draining: cfg.Signals(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
-		Provisioning: o.Provisioning, Fence: fence,
+		Provisioning: o.Provisioning, Fence: fence, Spans: in.Azure.TracerProvider,
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -57,6 +58,8 @@ type Options struct {
 	// writing to their targets; the manager's configuration has it already.
 	Provisioning bool
 	Fence        *lead.Fence
+	// Spans are where those of attempts to provision go; nil is nowhere.
+	Spans trace.TracerProvider
 }
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
@@ -115,7 +118,7 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		services.API{Reader: reader, Cached: mgr.GetCache(), Writer: writer, Status: writer.Status()})
 	if opts.Provisioning {
 		room := provisions.Config{
-			API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: reader, Writer: writer, Events: c.events, Fence: opts.Fence, Log: opts.Log,
+			API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: reader, Writer: writer, Events: c.events, Fence: opts.Fence, Spans: opts.Spans, Log: opts.Log,
 		}
 		if err := c.provision(ctx, room); err != nil {
 			return nil, err

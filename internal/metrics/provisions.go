@@ -11,6 +11,7 @@ import (
 // Provisions is what is asked about provisioning.
 type Provisions interface {
 	Attempts(result string) uint64
+	Knocks() (answered, away uint64)
 	States(now time.Time) (states map[string]int, oldest time.Duration)
 }
 
@@ -21,6 +22,15 @@ func RegisterProvisions(reg prometheus.Registerer, of Provisions) {
 			Name: "weir_provision_attempts_total", Help: "Attempts to provision a cluster that have ended, by result.",
 			ConstLabels: prometheus.Labels{"result": result},
 		}, func() float64 { return float64(of.Attempts(result)) }))
+	}
+	for result, count := range map[string]func() uint64{
+		"Answered": func() uint64 { answered, _ := of.Knocks(); return answered },
+		"Away":     func() uint64 { _, away := of.Knocks(); return away },
+	} {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "weir_provision_knocks_total", Help: "Connections made to targets to see whether they answer, while attempts are waited for, by result.",
+			ConstLabels: prometheus.Labels{"result": result},
+		}, func() float64 { return float64(count()) }))
 	}
 	reg.MustRegister(&provisionStates{of,
 		prometheus.NewDesc("weir_provisions", "Provisions by their state.", []string{"state"}, nil),

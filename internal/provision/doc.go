@@ -7,6 +7,7 @@
 //	table.go   what a policy means: the wait before each retry, and how many there are in a year
 //	state.go   what is on record of a Provision
 //	next.go    what is done next
+//	knock.go   when a target is knocked at during a wait, and what follows if it answers again
 //	end.go     what follows from the end of an attempt
 //	asked.go   what people ask: cancel, retry now, reset
 //	attempt.go the log of an attempt: bounded, and without secrets

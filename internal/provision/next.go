@@ -103,7 +103,11 @@ func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 		d.Told = append(d.Told, Word{true, ReasonFailed, fmt.Sprintf("given up after %s: the policy has come to allow no more", attempts(s.Begun))})
 		return s, d
 	}
-	at := s.Due(in.Policy)
+	due, sooner := s.Due(in.Policy), s.answers(in)
+	at := due
+	if sooner {
+		at = s.later(s.Since)
+	}
 	if now.Before(at) {
 		d.Do, d.At = Await, at
 		return s, d
@@ -112,7 +116,12 @@ func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 		d.Do = Rest
 		return s, d
 	}
-	s.Waited += s.waitedSince(in.Policy, now)
+	if sooner = sooner && now.Before(due); sooner { // it counts as waited for: a horizon allows no more attempts
+		s.Waited += s.wait(in.Policy)
+		d.Told = append(d.Told, Word{Reason: ReasonAnswers, Text: fmt.Sprintf("the target answers again: attempt %d begins now, %s before its time", s.Begun+1, due.Sub(now).Round(time.Second))})
+	} else {
+		s.Waited += s.waitedSince(in.Policy, now)
+	}
 	s.Phase, s.StartedAt = Running, now
 	s.Begun++
 	s.Number++

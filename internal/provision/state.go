@@ -59,6 +59,8 @@ type Input struct {
 	AtWork bool
 	// Busy is whether it is at work on so many others that no further attempt fits.
 	Busy bool
+	// Knocks are those that this process knows of.
+	Knocks Knocks
 }
 
 // Result is how an attempt ended.
@@ -118,6 +120,7 @@ const (
 	ReasonFailed        = "ProvisioningFailed"
 	ReasonCancelled     = "RetriesCancelled"
 	ReasonRetryNow      = "RetryNow"
+	ReasonAnswers       = "TargetAnswers"
 	ReasonReset         = "ProvisioningReset"
 	ReasonNothingToSkip = "NothingToRetry"
 )

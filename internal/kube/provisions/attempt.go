@@ -39,11 +39,13 @@ func (a *run) says(format string, args ...any) {
 }
 
 // attempt makes an attempt, which may take so long. It returns nil if the process ends before it.
-func (r *Room) attempt(ctx context.Context, p *v1alpha1.Provision, within time.Duration, policy provision.Policy) *ended {
+func (r *Room) attempt(ctx context.Context, p *v1alpha1.Provision, within time.Duration, policy provision.Policy) (end *ended) {
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	a := &run{room: r, p: p.DeepCopy(), log: &provision.Log{}}
+	ctx, span := a.spanOfAttempt(ctx)
+	defer func() { spanEnds(span, end) }()
 	a.says("attempt %d begins", p.Status.Attempts)
 	step, err := a.steps(ctx)
 	if a.target != nil {
@@ -57,7 +59,7 @@ func (r *Room) attempt(ctx context.Context, p *v1alpha1.Provision, within time.D
 		return nil
 	}
 	now := time.Now()
-	end := &ended{policy: policy, ProvisionAttempt: v1alpha1.ProvisionAttempt{
+	end = &ended{policy: policy, ProvisionAttempt: v1alpha1.ProvisionAttempt{
 		Number: p.Status.AttemptNumber, EndedAt: *microTime(now), Result: string(provision.DidSucceed),
 	}}
 	if p.Status.StartedAt != nil {
@@ -124,12 +126,7 @@ func (a *run) eachStep(ctx context.Context) (string, error) {
 	for i := range a.p.Spec.Steps {
 		step := &a.p.Spec.Steps[i]
 		a.says("step %s", step.Name)
-		switch {
-		case step.Manifests != nil:
-			err = a.manifests(ctx, step)
-		case step.Wait != nil:
-			err = a.wait(ctx, step)
-		}
+		err = a.stepped(ctx, step.Name, func(ctx context.Context) error { return a.step(ctx, step) })
 		if err != nil {
 			return step.Name, err
 		}
@@ -145,6 +142,16 @@ func (a *run) eachStep(ctx context.Context) (string, error) {
 		s.Steps = only(s.Steps, a.p.Spec.Steps)
 		a.trim(s)
 	})
+}
+
+func (a *run) step(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	switch {
+	case step.Manifests != nil:
+		return a.manifests(ctx, step)
+	case step.Wait != nil:
+		return a.wait(ctx, step)
+	}
+	return nil
 }
 
 // only leaves out what is on record of steps that are not wanted any more.

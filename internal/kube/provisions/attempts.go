@@ -79,6 +79,7 @@ func (a *attempts) run(ctx context.Context) {
 type looked struct {
 	work, busy bool
 	ended      *ended
+	knocks     provision.Knocks
 }
 
 // look returns what is known, and whether an attempt could begin.
@@ -167,6 +168,19 @@ func (a *attempts) start(key types.NamespacedName, attempt func(context.Context)
 		a.mu.Unlock()
 		a.requeue(key)
 	}()
+}
+
+// aside has something run beside the attempts, until this process leads no more, and reports whether it
+// leads.
+func (a *attempts) aside(run func(context.Context)) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx == nil {
+		return false
+	}
+	ctx := a.ctx
+	a.runs.Go(func() { run(ctx) })
+	return true
 }
 
 // settled forgets an attempt whose end is recorded.

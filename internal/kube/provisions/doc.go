@@ -19,6 +19,8 @@
 //	target.go      the way to the cluster that is provisioned
 //	kubeconfig.go  what is taken of a kubeconfig, and what is refused
 //	transport.go   what no target can do to this process
+//	knock.go       whether a target answers again, while an attempt is waited for
+//	spans.go       the spans of attempts and steps
 //	logs.go        where logs are kept
 //	figures.go     what metrics ask
 package provisions

@@ -28,6 +28,11 @@ func (r *Room) Attempts(result string) uint64 {
 	return 0
 }
 
+// Knocks counts those at targets, while attempts are waited for: that were answered, and that were not.
+func (r *Room) Knocks() (answered, away uint64) {
+	return r.knocks.answered.Load(), r.knocks.away.Load()
+}
+
 // States counts Provisions by their state, and says how old the oldest is that has not come to an
 // end. Its cost grows with their number.
 func (r *Room) States(now time.Time) (states map[string]int, oldest time.Duration) {

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -23,21 +25,37 @@ func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	var p v1alpha1.Provision
 	if err := r.Cached.Get(ctx, req.NamespacedName, &p); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.attempts.abandon(req.NamespacedName, "")
+			r.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
 	}
 	r.attempts.abandon(req.NamespacedName, p.UID) // one of another object with that name
 	if p.DeletionTimestamp != nil {
-		r.attempts.abandon(req.NamespacedName, "")
+		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	seen, err := r.decide(ctx, &p, r.attempts.look(&p), time.Now())
+	seen, err := r.decide(ctx, &p, r.look(&p), time.Now())
 	if err == nil && seen.acts() {
 		seen, err = r.act(ctx, req)
 	}
+	if err == nil && seen.p != nil {
+		seen.after = r.knock(seen.p, seen.policy, seen.after)
+	}
 	return workqueue.Result(ctx, err, seen.after)
+}
+
+// forget ends what is done for a Provision that is gone.
+func (r *Room) forget(key types.NamespacedName) {
+	r.attempts.abandon(key, "")
+	r.knocks.forget(key)
+}
+
+// look returns what this process knows of a Provision.
+func (r *Room) look(p *v1alpha1.Provision) looked {
+	at := r.attempts.look(p)
+	at.knocks = r.knocks.of(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+	return at
 }
 
 // decided is what one look came to.
@@ -71,7 +89,7 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 	}
 	key := req.NamespacedName
 	reserved := r.attempts.reserve(key, p.UID)
-	at := r.attempts.look(p)
+	at := r.look(p)
 	at.busy = at.busy || !reserved
 	d, err := r.decide(ctx, p, at, time.Now())
 	if err == nil && d.writes {
@@ -117,7 +135,7 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	}
 	before := p.Status.DeepCopy()
 	state, d := stateOf(&p.Status), decided{p: p, policy: policy}
-	in := provision.Input{Job: jobOf(p), Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy}
+	in := provision.Input{Job: jobOf(p), Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy, Knocks: at.knocks}
 	if at.ended != nil {
 		if refused != nil {
 			in.Policy = at.ended.policy
@@ -154,9 +172,25 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	}
 	keep(&p.Status, state)
 	tell(p, in.Policy, refused)
-	d.writes = !equality.Semantic.DeepEqual(before, &p.Status)
+	d.writes = !same(before, &p.Status)
 	if d.decision.Do == provision.Await {
 		d.after = max(time.Millisecond, d.decision.At.Sub(now))
 	}
 	return d, nil
+}
+
+// same reports whether a status says what it said before. A cache has not all conditions: those that it
+// has are compared.
+func same(before, after *v1alpha1.ProvisionStatus) bool {
+	if len(before.Conditions) == 0 {
+		return equality.Semantic.DeepEqual(before, after)
+	}
+	now := *after
+	now.Conditions = nil
+	for _, c := range before.Conditions {
+		if is := meta.FindStatusCondition(after.Conditions, c.Type); is != nil {
+			now.Conditions = append(now.Conditions, *is)
+		}
+	}
+	return equality.Semantic.DeepEqual(before, &now)
 }

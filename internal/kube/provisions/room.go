@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -44,6 +45,8 @@ type Config struct {
 	Events       Events
 	// Fence keeps a process that leads no more from writing to a target; nil lets it.
 	Fence *lead.Fence
+	// Spans are where those of attempts go; nil is nowhere.
+	Spans trace.TracerProvider
 	Log   *slog.Logger
 }
 
@@ -51,6 +54,8 @@ type Config struct {
 type Room struct {
 	Config
 	attempts *attempts
+	knocks   *knocks
+	dial     dial // of targets; nil is by TCP
 	queue    workqueue.Queue
 	decoding sync.Mutex // while the objects of a step are read
 }
@@ -58,7 +63,7 @@ type Room struct {
 // New returns a Room.
 func New(c Config) *Room {
 	r := &Room{Config: c}
-	r.attempts = newAttempts(r.queue.Add)
+	r.attempts, r.knocks = newAttempts(r.queue.Add), newKnocks(r.queue.Add)
 	return r
 }
 

@@ -55,8 +55,11 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 		return nil, invalid("kubeconfig: key %s of Secret %s: %w", ref.Key, ref.Name, err)
 	}
 	log.Hide(cfg.BearerToken, cfg.Password, string(cfg.KeyData))
-	return r.connect(ctx, cfg, cfg.Host, namespace, outward{loopback: onLoopback(r.API.Host)})
+	return r.connect(ctx, cfg, cfg.Host, namespace, r.outward())
 }
+
+// outward is which addresses a kubeconfig may lead to.
+func (r *Room) outward() outward { return outward{loopback: onLoopback(r.API.Host), dial: r.dial} }
 
 // tokenFor is for how long a token is asked for at least: the API server grants none that is
 // shorter.

@@ -28,6 +28,18 @@ const mostOfAnswer = 4 << 20
 type outward struct {
 	// loopback is whether it may be on this machine: a lab's is, and this cluster's.
 	loopback bool
+	// dial makes a connection; nil is by TCP, past control.
+	dial dial
+}
+
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// connects makes connections to targets, and to no other address.
+func (o outward) connects() dial {
+	if o.dial != nil {
+		return o.dial
+	}
+	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.control}).DialContext
 }
 
 // platform is the address at which Azure serves each machine for itself; translated are those by
@@ -77,9 +89,8 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 	if err != nil {
 		return nil, nil, errors.New("its certificates cannot be read")
 	}
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.control}
 	wire := utilnet.SetTransportDefaults(&http.Transport{ // HTTP/2 with pings, so that a dead connection is found out
-		TLSClientConfig: secure, DialContext: dialer.DialContext, TLSHandshakeTimeout: 30 * time.Second,
+		TLSClientConfig: secure, DialContext: o.connects(), TLSHandshakeTimeout: 30 * time.Second,
 		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: 1 << 20,
 	})
 	wire.Proxy = nil // that of the environment: by it, addresses would be reached that control never sees

@@ -151,3 +151,30 @@ func TestWhatIsKeptOfABackendPool(t *testing.T) {
 		}
 	}
 }
+
+// Of a Provision no more is kept than a decision is made from: who decides reads it again before acting.
+func TestWhatIsKeptOfAProvision(t *testing.T) {
+	provision := func() *v1alpha1.Provision {
+		return &v1alpha1.Provision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", Annotations: map[string]string{v1alpha1.CancelAnnotation: "now"}},
+			Spec:       v1alpha1.ProvisionSpec{Steps: []v1alpha1.ProvisionStep{{Name: "a"}}},
+			Status: v1alpha1.ProvisionStatus{
+				State: v1alpha1.ProvisionWaiting, Job: "a/b", Attempts: 2, Policy: []v1alpha1.PolicyValue{{Name: "retries", Value: "5", From: "built-in"}},
+				LastAttempt: &v1alpha1.ProvisionAttempt{Number: 2}, Conditions: []metav1.Condition{{Type: v1alpha1.ProvisionAccepted, Message: "it counts"}},
+			},
+		}
+	}
+	want, got := provision(), provision()
+	got.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "theirs"}}
+	got.Annotations["theirs"], got.Labels = "much", map[string]string{"theirs": "much"}
+	got.Status.Steps = []v1alpha1.StepStatus{{Name: "a", Inventory: []string{"much"}}}
+	got.Status.Conditions = append(got.Status.Conditions, metav1.Condition{Type: v1alpha1.ProvisionReady})
+	kept, err := stripOthers()(got)
+	if diff := cmp.Diff(want, kept); diff != "" || err != nil {
+		t.Errorf("%v: %s", err, diff)
+	}
+	others, err := stripOthers()(&v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}, ManagedFields: got.ManagedFields}})
+	if diff := cmp.Diff(&v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}}}, others); diff != "" || err != nil {
+		t.Errorf("%v: %s", err, diff)
+	}
+}

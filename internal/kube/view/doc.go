@@ -7,6 +7,7 @@
 //	store.go      stores in memory, for who has no informers
 //	index.go      by what objects are looked up
 //	cache.go      which kinds are cached, and what is stripped from them
+//	provision.go  what of a Provision is kept, and what many have in common
 //	hosts.go      what is kept of endpoints
 //	shared.go     a status in as little memory as it takes
 //	convert.go    slices, nodes and BackendPools → the values that the rooms know

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+var waitsForANode = v1alpha1.ProvisionStep{Name: "step", Wait: &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"}}
+
+// A target that is away answers again: the next attempt begins within two minutes of that, though its wait
+// has 40 minutes left. Until then no API server is asked for anything.
+func TestATargetThatAnswersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &apiServer{objects: map[string]map[string]any{"/api/v1/nodes/a": {"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "a"}}}}
+		retries := int32(3)
+		w := newWhole(t, target, remote(0, waitsForANode, v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1h", MaxInterval: "1h"}, true)...)
+		var away atomic.Bool
+		away.Store(true)
+		w.dials = func() error {
+			if away.Load() {
+				return errors.New("no route to host")
+			}
+			return nil
+		}
+		key, _ := named("shop", "edge-0")
+		w.runs(func() {
+			w.look(key)
+			time.Sleep(30 * time.Second)
+			before := w.seen()
+			time.Sleep(20 * time.Minute)
+			if now := w.seen(); now != before || before.attempts != 1 {
+				t.Errorf("while it is away: %+v, then %+v", before, now)
+			}
+			if answered, knocks := w.room.Knocks(); answered != 0 || knocks < 13 || knocks > 20 {
+				t.Errorf("%d knocks in 20 minutes, %d answered", knocks, answered)
+			}
+			away.Store(false)
+			time.Sleep(2 * time.Minute)
+		})
+		if is := w.is(key).Status; is.State != v1alpha1.ProvisionSucceeded || is.Attempts != 2 || !slices.Contains(w.told, "TargetAnswers") {
+			t.Errorf("%s after %d attempts: %v", is.State, is.Attempts, w.told)
+		}
+		if answered, _ := w.room.Knocks(); answered != 1 || len(w.room.knocks.all) > 0 || len(w.room.knocks.under) > 0 {
+			t.Errorf("%d answered; %+v", answered, w.room.knocks)
+		}
+	})
+}
+
+// A target that answers, and refuses, is left alone until the wait is over; so is this cluster.
+func TestATargetThatIsNotAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &faulty{fault: refuses(403)}
+		w := newWhole(t, target, remote(0, waitsForANode, v1alpha1.RetryPolicy{InitialInterval: "1h", MaxInterval: "1h"}, true)...)
+		key, _ := named("shop", "edge-0")
+		w.runs(func() {
+			w.look(key)
+			time.Sleep(59 * time.Minute)
+		})
+		if answered, away := w.room.Knocks(); answered != 1 || away != 0 || w.is(key).Status.Attempts != 1 {
+			t.Errorf("%d knocks answered, %d not; %d attempts", answered, away, w.is(key).Status.Attempts)
+		}
+	})
+	_, p := named("shop", "edge")
+	p.Status.Target = "https://edge.example.com:6443/x"
+	if _, _, ok := knockAt(p); ok {
+		t.Error("this cluster is knocked at")
+	}
+	p.Spec.Target.KubeconfigSecret = &v1alpha1.KubeconfigSecret{}
+	if address, host, ok := knockAt(p); !ok || address != "edge.example.com:6443" || host != "edge.example.com" {
+		t.Errorf("knocks at %s, %s", address, host)
+	}
+	if err := (outward{}).answers(t.Context(), "127.0.0.1:1", "localhost"); err == nil || !strings.Contains(err.Error(), "is no target") {
+		t.Errorf("an address of Weir's own: %v", err)
+	}
+}
+
+type counts struct {
+	requests, asked int
+	attempts        int32
+}
+
+// seen are the requests that API servers have had.
+func (w *whole) seen() counts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return counts{w.requests, w.asked, w.is(client.ObjectKey{Namespace: "shop", Name: "edge-0"}).Status.Attempts}
+}
+
+// Of 1,000 Provisions that wait no API server hears, and at most eight targets are knocked at
+// side by side, two of a namespace.
+func TestAThousandProvisionsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var objects []client.Object
+		for n := range 1000 {
+			of := remote(n, waitsForANode, v1alpha1.RetryPolicy{InitialInterval: "1h", MaxInterval: "1h"}, true)
+			p := of[0].(*v1alpha1.Provision)
+			for _, o := range of {
+				o.SetNamespace(fmt.Sprint("shop-", n/10))
+			}
+			p.Status = v1alpha1.ProvisionStatus{
+				State: v1alpha1.ProvisionWaiting, Job: jobOf(p), Attempts: 1, AttemptNumber: 1,
+				WaitingSince: microTime(time.Now()), Target: "https://edge.example.com",
+			}
+			objects = append(objects, of...)
+		}
+		w := newWhole(t, &apiServer{}, objects...)
+		var side, most int
+		knocks := func(n int) {
+			w.mu.Lock()
+			side += n
+			most = max(most, side)
+			w.mu.Unlock()
+		}
+		w.dials = func() error { // silence
+			knocks(1)
+			time.Sleep(10 * time.Second)
+			knocks(-1)
+			return errors.New("no answer")
+		}
+		w.runs(func() {
+			for _, o := range objects {
+				if _, is := o.(*v1alpha1.Provision); is {
+					w.look(client.ObjectKeyFromObject(o))
+				}
+			}
+			time.Sleep(time.Minute) // each has its status written once
+			w.mu.Lock()
+			before := w.requests
+			w.requests = 0
+			w.mu.Unlock()
+			time.Sleep(20 * time.Minute)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if before != 2000 || w.requests != 0 || w.asked != 0 {
+				t.Errorf("%d requests before, %d in 20 minutes, %d to targets", before, w.requests, w.asked)
+			}
+		})
+		if _, away := w.room.Knocks(); away == 0 || away > 8*6*21 || most != mostKnocks {
+			t.Errorf("%d knocks, %d side by side", away, most)
+		}
+	})
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// layers is what a condition costs each layer that asks again.
+type layers struct {
+	calls    int // requests for the object of the step, all attempts together
+	queue    int // reconciliations that the work queue repeats
+	attempts int32
+	state    string
+}
+
+// faulty is a target that has a condition wherever the object of a step is asked for.
+type faulty struct {
+	apiServer
+
+	fault http.HandlerFunc
+	calls int
+}
+
+func (f *faulty) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if !strings.HasSuffix(req.URL.Path, "/nodes/a") && !strings.HasSuffix(req.URL.Path, "/configmaps/a") {
+		f.apiServer.ServeHTTP(w, req)
+		return
+	}
+	f.mu.Lock()
+	f.calls++
+	f.mu.Unlock()
+	if f.fault == nil {
+		f.apiServer.ServeHTTP(w, req)
+		return
+	}
+	f.fault(w, req)
+}
+
+// refuses answers with a Status, as an API server does.
+func refuses(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Message: "no"}) //nolint:gosec // three digits
+	}
+}
+
+func resets(w http.ResponseWriter, _ *http.Request) {
+	if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+		_ = c.Close()
+	}
+}
+
+func hangs(_ http.ResponseWriter, req *http.Request) {
+	_, _ = io.Copy(io.Discard, req.Body) // then the server sees that the client has gone
+	<-req.Context().Done()
+}
+
+// Each condition has one owner. Three attempts are allowed, 1 s apart: a condition that an attempt does
+// not survive costs three of them, one request each, and no turn of the work queue; one that the API call
+// or the work queue owns costs no attempt more.
+func TestEachConditionHasOneOwner(t *testing.T) {
+	gone := func(err error) func() error { return func() error { return err } }
+	for _, tt := range []struct {
+		name        string
+		fault       http.HandlerFunc
+		dials       func() error
+		distrusts   bool
+		source      string
+		read, write layers
+	}{
+		// owned by the API call: a read is asked ten times more by client-go, and by net/http once more,
+		// where the connection was in use before; all within the attempt
+		{name: "connection reset", fault: resets, read: layers{36, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		// owned by the attempt
+		{name: "429, Retry-After: 7", fault: refuses(429, "Retry-After", "7"), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "503, Retry-After: 7", fault: refuses(503, "Retry-After", "7"), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "503", fault: refuses(503), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "500", fault: refuses(500), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "no answer", fault: hangs, read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "conflict", fault: refuses(409), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "validation", fault: refuses(422), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "RBAC", fault: refuses(403), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "credentials", fault: refuses(401), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
+		{name: "DNS", dials: gone(&net.DNSError{Err: "no such host", Name: "edge.example.com", IsNotFound: true}), read: layers{0, 0, 3, "Failed"}, write: layers{0, 0, 3, "Failed"}},
+		{name: "TLS", distrusts: true, read: layers{0, 0, 3, "Failed"}, write: layers{0, 0, 3, "Failed"}},
+		{name: "target is killed", dials: gone(&net.OpError{Op: "dial", Err: errors.New("connection refused")}), read: layers{0, 0, 3, "Failed"}, write: layers{0, 0, 3, "Failed"}},
+		// owned by nobody: no other attempt mends it
+		{name: "no YAML", source: "a: [", write: layers{0, 0, 1, "Failed"}},
+	} {
+		for _, verb := range []string{"read", "write"} {
+			want := tt.read
+			if verb == "write" {
+				want = tt.write
+			}
+			if want.attempts == 0 {
+				continue
+			}
+			t.Run(tt.name+"/"+verb, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					target := &faulty{fault: tt.fault}
+					w, key := newLayers(t, target, verb, !tt.distrusts, tt.source)
+					w.dials = tt.dials
+					w.runs(func() { w.look(key); time.Sleep(time.Hour) })
+					if got := w.cost(target, key); got != want {
+						t.Errorf("got %+v, want %+v; %+v", got, want, w.is(key).Status.LastAttempt)
+					}
+				})
+			})
+		}
+	}
+}
+
+// newLayers is a Provision whose step reads a Node, or writes a ConfigMap.
+func newLayers(t *testing.T, target http.Handler, verb string, trusts bool, source string) (*whole, types.NamespacedName) {
+	step := v1alpha1.ProvisionStep{Name: "step", Wait: &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"}}
+	if verb == "write" {
+		step = v1alpha1.ProvisionStep{Name: "step", Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: "source"}}}}
+	}
+	retries := int32(2)
+	objects := remote(0, step, v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1s", Factor: "1", MaxInterval: "1s", AttemptTimeout: "1m"}, trusts)
+	if source == "" {
+		source = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+	}
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "source"}, Data: map[string]string{"a": source}})
+	return newWhole(t, target, objects...), types.NamespacedName{Namespace: "shop", Name: "edge-0"}
+}
+
+func (w *whole) cost(target *faulty, key types.NamespacedName) layers {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	target.mu.Lock()
+	defer target.mu.Unlock()
+	is := w.is(key).Status
+	return layers{target.calls, w.again, is.Attempts, is.State}
+}
+
+// What the API server of this cluster refuses before an attempt begins is the work queue's: it begins
+// later, once. A conflict within an attempt is read and written again there, and costs nobody anything.
+func TestTheWorkQueueOwnsWhatIsNoAttempt(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "provisions"}, "edge-0", nil)
+	for _, tt := range []struct {
+		name        string
+		first, last int // which writes of the status are refused
+		err         error
+		want        layers
+	}{
+		{"503 before it begins", 1, 3, apierrors.NewServiceUnavailable("away"), layers{1, 3, 1, "Succeeded"}},
+		{"conflict before it begins", 1, 1, conflict, layers{1, 1, 1, "Succeeded"}},
+		{"conflicts within it", 2, 3, conflict, layers{1, 0, 1, "Succeeded"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				target := &faulty{}
+				w, key := newLayers(t, target, "write", true, "")
+				writes := 0
+				w.refuse = func(write bool) error {
+					if !write {
+						return nil
+					}
+					if writes++; writes >= tt.first && writes <= tt.last {
+						return tt.err
+					}
+					return nil
+				}
+				w.runs(func() { w.look(key); time.Sleep(time.Hour) })
+				got := w.cost(target, key)
+				got.calls = min(got.calls, 1) // reads until it is ready
+				if got != tt.want {
+					t.Errorf("got %+v, want %+v; %+v", got, tt.want, w.is(key).Status.LastAttempt)
+				}
+			})
+		})
+	}
+}

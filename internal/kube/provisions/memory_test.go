@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/provision"
+)
+
+// mostBytesWaiting is what a Provision that waits may cost in memory: its object, and what is known of the
+// knocks at its target.
+const mostBytesWaiting = 2 << 10
+
+// A Provision of one step whose first attempt has failed, as an informer keeps it.
+func TestMemoryOfProvisionsThatWait(t *testing.T) {
+	var text []byte
+	synctest.Test(t, func(t *testing.T) {
+		target := &faulty{fault: refuses(403)}
+		w := newWhole(t, target, remote(0, waitsForANode, v1alpha1.RetryPolicy{InitialInterval: "1h", MaxInterval: "1h"}, true)...)
+		key, _ := named("shop", "edge-0")
+		w.runs(func() { w.look(key); time.Sleep(5 * time.Minute) })
+		p := w.is(key)
+		p.UID, p.ManagedFields = "5a1c86b6-8f3c-4a0e-9b3a-2f6d3c1e7a90", nil
+		var err error
+		if text, err = json.Marshal(p); err != nil || p.Status.State != v1alpha1.ProvisionWaiting {
+			t.Fatal(err, p.Status)
+		}
+	})
+	const many = 1000
+	cached := map[string]any{}
+	k, at := newKnocks(nil), time.Now()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for n := range many {
+		p := &v1alpha1.Provision{}
+		if err := json.Unmarshal(text, p); err != nil {
+			t.Fatal(err)
+		}
+		view.StripProvision(p)
+		cached[fmt.Sprint("shop/edge-", n)] = p
+		key, _ := named("shop", fmt.Sprint("edge-", n))
+		k.all[key] = provision.Knocks{Number: 1, Since: at, Made: 1, Next: at}
+	}
+	each := int64(heap()-before) / many
+	t.Logf("%d bytes each, of %d bytes of JSON", each, len(text))
+	if each > mostBytesWaiting {
+		t.Errorf("%d bytes each, want %d at most", each, mostBytesWaiting)
+	}
+	runtime.KeepAlive(cached)
+	runtime.KeepAlive(k)
+}

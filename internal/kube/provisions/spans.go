@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// tracer makes the spans of attempts and of their steps; they go nowhere without a provider.
+func (r *Room) tracer() trace.Tracer {
+	if r.Spans == nil {
+		return noop.NewTracerProvider().Tracer("")
+	}
+	return r.Spans.Tracer("weir.dev/weir/internal/kube/provisions")
+}
+
+// spanOfAttempt begins the span of an attempt.
+func (a *run) spanOfAttempt(ctx context.Context) (context.Context, trace.Span) {
+	return a.room.tracer().Start(ctx, "provision attempt", trace.WithAttributes(
+		attribute.String("k8s.namespace.name", a.p.Namespace), attribute.String("weir.provision", a.p.Name),
+		attribute.Int64("weir.attempt", a.p.Status.AttemptNumber)))
+}
+
+// stepped runs a step within a span of its own.
+func (a *run) stepped(ctx context.Context, name string, step func(context.Context) error) error {
+	ctx, span := a.room.tracer().Start(ctx, "provision step", trace.WithAttributes(attribute.String("weir.step", name)))
+	defer span.End()
+	err := step(ctx)
+	if err != nil {
+		span.SetStatus(codes.Error, a.log.Clean(err.Error()))
+	}
+	return err
+}
+
+// spanEnds says how an attempt ended; nil is one that ends with the process.
+func spanEnds(span trace.Span, end *ended) {
+	defer span.End()
+	if end == nil {
+		span.SetStatus(codes.Error, "it was broken off")
+		return
+	}
+	span.SetAttributes(attribute.String("weir.result", end.Result))
+	if end.Message != "" {
+		span.SetStatus(codes.Error, end.why())
+	}
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// life is a Provision whose attempts all fail, each after a minute, with a target that may be
+// knocked at.
+type life struct {
+	state        State
+	in           Input
+	now          time.Time
+	random       func() float64
+	refuses      func() time.Duration
+	up           func() bool
+	begins, made []time.Time
+	named        time.Time
+}
+
+// lives lets time pass until nothing is waited for, and returns false if an attempt or a knock came
+// before the time that the server named.
+func (l *life) lives(t *rapid.T, until time.Time, knocks bool) {
+	for {
+		s, d := l.state.Next(l.in, l.now)
+		l.state = s
+		switch d.Do {
+		case Begin:
+			if l.now.Before(l.named) {
+				t.Fatalf("an attempt begins at %s, the server named %s", l.now, l.named)
+			}
+			l.begins = append(l.begins, l.now)
+			l.now = l.now.Add(time.Minute)
+			o := Outcome{Result: DidFail}
+			if after := l.refuses(); after > 0 {
+				o.NotBefore = l.now.Add(after)
+				l.named = o.NotBefore
+			}
+			l.state, _ = l.state.End(o, l.in, "no route", l.now)
+			continue
+		case Rest:
+			return
+		}
+		next := d.At
+		if knocks {
+			k, at := l.state.Knock(l.in.Knocks, l.in, l.random(), l.now)
+			l.in.Knocks = k
+			if !at.IsZero() && at.Before(next) {
+				if at.Before(l.named) {
+					t.Fatalf("knocked at %s, the server named %s", at, l.named)
+				}
+				l.now = at
+				l.made = append(l.made, at)
+				l.in.Knocks = l.state.Knocked(k, l.up(), l.in.Policy, l.random(), l.now)
+				continue
+			}
+		}
+		if next.After(until) {
+			return
+		}
+		l.now = next
+	}
+}
+
+// However a target answers, knocking at it makes no more attempts than waiting, none of them later and
+// none before the time that a server named; there is one knock a minute, and no more than 60 in a wait.
+func TestLawKnocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := BuiltIn()
+		p.Retries = rapid.IntRange(0, 20).Draw(t, "retries")
+		p.Initial = time.Duration(rapid.IntRange(1, 7200).Draw(t, "initial")) * time.Second
+		p.MaxInterval = p.Initial + time.Duration(rapid.IntRange(0, 100).Draw(t, "max"))*time.Hour
+		p.Horizon = time.Duration(rapid.IntRange(0, 30).Draw(t, "horizon")) * time.Hour
+		start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		after := rapid.SliceOfN(rapid.IntRange(-300, 300), 21, 21).Draw(t, "retry-after")
+		one := func() *life {
+			n := 0
+			return &life{
+				in: Input{Job: "a", Policy: p}, now: start,
+				random:  func() float64 { return rapid.Float64Range(0, 1).Draw(t, "jitter") },
+				up:      func() bool { return rapid.Bool().Draw(t, "up") },
+				refuses: func() time.Duration { n++; return time.Duration(after[n-1]) * time.Minute },
+			}
+		}
+		without, with := one(), one()
+		until := start.Add(20000 * time.Hour)
+		without.lives(t, until, false)
+		with.lives(t, until, true)
+		if len(with.begins) != len(without.begins) || with.state.Phase != without.state.Phase || with.state.Waited > without.state.Waited {
+			t.Fatalf("with knocks %d attempts, %+v; without %d, %+v", len(with.begins), with.state, len(without.begins), without.state)
+		}
+		for i := range with.begins {
+			if with.begins[i].After(without.begins[i]) {
+				t.Fatalf("attempt %d begins at %s, without knocks at %s", i+1, with.begins[i], without.begins[i])
+			}
+		}
+		for i := 1; i < len(with.made); i++ {
+			if between := with.made[i].Sub(with.made[i-1]); between < time.Minute {
+				t.Fatalf("two knocks within %s", between)
+			}
+		}
+		if len(with.made) > mostKnocks*p.Retries {
+			t.Fatalf("%d knocks in %d waits", len(with.made), p.Retries)
+		}
+	})
+}
+
+// When a target is knocked at, and when the next attempt begins sooner for it.
+func TestKnocks(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	p := BuiltIn()
+	p.Initial = time.Hour
+	waiting := State{Phase: Waiting, Job: "a", Begun: 1, Number: 7, Since: at}
+	of := func(away, answered bool) Knocks {
+		return Knocks{Number: 7, Since: at, Made: 2, Away: away, Answered: answered}
+	}
+	but := func(change func(*State)) State { s := waiting; change(&s); return s }
+	for _, tt := range []struct {
+		name   string
+		state  State
+		knocks Knocks
+		knock  time.Duration // 0 is never
+		begins bool
+	}{
+		{"a wait begins", waiting, Knocks{}, 90 * time.Second, false},
+		{"it is away", waiting, Knocks{Number: 7, Since: at, Made: 2, Away: true, Next: at.Add(5 * time.Minute)}, 5 * time.Minute, false},
+		{"it answers from the beginning", waiting, of(false, false), 0, false},
+		{"it answers again", waiting, of(true, true), 0, true},
+		{"it answered in another wait", waiting, Knocks{Number: 6, Since: at, Away: true, Answered: true}, 90 * time.Second, false},
+		{"too often", waiting, Knocks{Number: 7, Since: at, Made: mostKnocks, Away: true}, 0, false},
+		{"cancelled", but(func(s *State) { s.Cancelled = true }), of(true, true), 0, false},
+		{"somebody has asked, a server named a time", but(func(s *State) { s.Asked, s.NotBefore = true, at.Add(time.Hour) }), of(true, true), 0, false},
+		{"a server named a time", but(func(s *State) { s.NotBefore = at.Add(20 * time.Minute) }), Knocks{}, 21*time.Minute + 30*time.Second, false},
+		{"it answers, a server named a time", but(func(s *State) { s.NotBefore = at.Add(20 * time.Minute) }), of(true, true), 0, false},
+		{"under way", but(func(s *State) { s.Phase, s.StartedAt = Running, at }), of(true, true), 0, false},
+	} {
+		in := Input{Job: "a", Policy: p, Knocks: tt.knocks, AtWork: tt.state.Phase == Running}
+		_, when := tt.state.Knock(tt.knocks, in, 1, at)
+		if want := at.Add(tt.knock); tt.knock == 0 && !when.IsZero() || tt.knock > 0 && !when.Equal(want) {
+			t.Errorf("%s: knock at %s, want after %s", tt.name, when, tt.knock)
+		}
+		if _, d := tt.state.Next(in, at); (d.Do == Begin) != tt.begins {
+			t.Errorf("%s: %s", tt.name, d.Do)
+		}
+	}
+}

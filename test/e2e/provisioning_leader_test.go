@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// Of two processes the one that leads is killed while an attempt is under way, one is waited for and
+// one is cancelled. Somebody cancels and retries before the other leads. It goes on with the attempt
+// that was under way, and no other Provision has one more or one less than was asked for.
+func TestProvisioningOutlivesItsLeader(t *testing.T) {
+	beside(t)
+	p := newProvisioner(t)
+	p.installs()
+	provision := "apiVersion: weir.dev/v1alpha1\nkind: Provision\nmetadata: {name: %s}\nspec:\n" +
+		"  target: {serviceAccountName: installer}\n  steps: [{name: told, wait: {apiVersion: v1, kind: %s, name: go}}]\n" +
+		"  policy: {initialInterval: 1h, maxInterval: 1h}\n---\n"
+	text := fmt.Sprintf(provision, "underway", "ConfigMap")
+	for _, fails := range []string{"waits", "cancelled", "asked"} { // nobody lets the ServiceAccount read Nodes
+		text += fmt.Sprintf(provision, fails, "Node")
+	}
+	p.applies(text)
+	elected := []string{
+		"--provisioning",
+		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",
+	}
+	first := p.controller(elected...)
+	p.comes("underway", v1alpha1.ProvisionRunning, 1)
+	for _, fails := range []string{"waits", "cancelled", "asked"} {
+		p.comes(fails, v1alpha1.ProvisionWaiting, 1)
+	}
+	p.asks("cancelled", v1alpha1.CancelAnnotation)
+	p.comes("cancelled", v1alpha1.ProvisionCancelled, 1)
+	p.standsBy(p.controller(elected...))
+
+	first.Kill()
+	p.asks("asked", v1alpha1.RetryNowAnnotation)
+	p.asks("underway", v1alpha1.CancelAnnotation)
+	p.eventually("the cancellation is heard", func() error {
+		if status := p.comes("underway", v1alpha1.ProvisionRunning, 1); !status.Cancelled {
+			return errors.New("not cancelled")
+		}
+		return nil
+	})
+	p.comes("asked", v1alpha1.ProvisionWaiting, 2)
+	p.does("-n", p.namespace, "create", "configmap", "go")
+	p.comes("underway", v1alpha1.ProvisionSucceeded, 1)
+	for name, want := range map[string]struct {
+		state string
+		begun int32
+	}{
+		"underway": {v1alpha1.ProvisionSucceeded, 1}, "waits": {v1alpha1.ProvisionWaiting, 1},
+		"cancelled": {v1alpha1.ProvisionCancelled, 1}, "asked": {v1alpha1.ProvisionWaiting, 2},
+	} {
+		if status := p.comes(name, want.state, want.begun); status.AttemptNumber != int64(want.begun) {
+			t.Errorf("%s: %d attempts were begun, want %d", name, status.AttemptNumber, want.begun)
+		}
+	}
+}
