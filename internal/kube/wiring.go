@@ -64,9 +64,9 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 }
 
 // Work gives those that write another API server.
-func (r *Rooms) Work(reader client.Reader, writer client.Writer) {
+func (r *Rooms) Work(reader client.Reader, writer client.Writer, status client.SubResourceWriter) {
 	r.Placing.Writer = writer
-	r.Services.Work(services.API{Reader: reader, Cached: reader, Writer: writer})
+	r.Services.Work(services.API{Reader: reader, Cached: reader, Writer: writer, Status: status})
 }
 
 // Balance has Services get a load balancer, before Setup.

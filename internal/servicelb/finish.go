@@ -158,6 +158,9 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 			if err := r.contested(ctx, s, st, nil); err != nil {
 				return err
 			}
+			if err := r.cfg.Ledger.Conclude(ctx, s, noVerdicts()); err != nil {
+				return err
+			}
 		}
 		r.States.Holds(s, nil)
 		if err := r.record(ctx, s, st, Record{}); err != nil {

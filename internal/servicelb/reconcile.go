@@ -87,6 +87,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 		}
 		again, err = r.again(ctx, s, st, err, now)
 	}
+	if err == nil {
+		err = r.conclusions(ctx, s, st, now)
+	}
 	return again, err
 }
 
@@ -149,6 +152,7 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 	if err != nil {
 		return err
 	}
+	st.Told.judges(d)
 	d.NodesChanged = r.nodesChanged(st.Level, d.Spec)
 	if d.Spec != nil {
 		st.Placement.shows(s.Finalizer)

@@ -16,6 +16,8 @@ type Service struct {
 	// Name is its namespace and name, with a slash.
 	Name string
 	UID  string
+	// Generation is that of its spec, where the API server counts it.
+	Generation int64
 	Ownership
 	Record Record
 	// Shown are the addresses of its status.

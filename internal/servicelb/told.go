@@ -26,6 +26,9 @@ type Told struct {
 	// condition that is, and warned is the error that the log said last.
 	last, warned string
 	trouble      Condition
+	// wrong is what is wrong with the Service itself, once it was judged; see judges.
+	wrong  string
+	judged bool
 	// filling are the pools of which it was told that rules wait for them.
 	filling map[lb.PoolKey]bool
 	// links are the warnings about a Private Link Service that were told last.

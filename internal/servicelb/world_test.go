@@ -53,12 +53,15 @@ type world struct {
 	declines error
 	// link is what comes of a Private Link Service.
 	link privatelinkround.Outcome
+	// verdicts are the conditions of the Service by type, and concluded is how many were written.
+	verdicts  map[string]Verdict
+	concluded int
 }
 
 // newWorld has a Service that wants a load balancer.
 func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 	t.Helper()
-	w := &world{t: t, s: Service{
+	w := &world{t: t, verdicts: map[string]Verdict{}, s: Service{
 		Name: "shop/web", UID: "0001-0000", Ownership: Ownership{LoadBalancer: true, Class: new(class)},
 		Object: service.Service{
 			Namespace: "shop", Name: "web", UID: "0001-0000", Families: []lb.Family{lb.IPv4}, Labels: map[string]string{}, Annotations: map[string]string{},
@@ -185,6 +188,21 @@ func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) er
 }
 
 func (w *world) Contested(context.Context, Service, []contest.Contest) error { return nil }
+
+// Conclude writes what has changed, as the ledger of a cluster does.
+func (w *world) Conclude(_ context.Context, _ Service, verdicts []Verdict) error {
+	for _, v := range verdicts {
+		kind := v.Type
+		if v.Reason == "" {
+			v = Verdict{}
+		}
+		if w.verdicts[kind] != v {
+			w.verdicts[kind] = v
+			w.concluded++
+		}
+	}
+	return nil
+}
 func (w *world) Linked(_ context.Context, _ Service, state *privatelinkround.State) error {
 	if state != nil {
 		w.says("condition %s: %s", state.Reason, state.Text)

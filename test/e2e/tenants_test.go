@@ -124,6 +124,11 @@ func (b *neighbour) settled() picture {
 				return fmt.Errorf("BackendPool %s is %q", pool, got)
 			}
 		}
+		for _, name := range []string{"web", "all"} {
+			if got := p["condition weir.dev/Programmed of "+name]; got != "True Programmed" {
+				return fmt.Errorf("Service %s is programmed: %q", name, got)
+			}
+		}
 		if p["pool of all"] == "[]" {
 			return fmt.Errorf("no node is in the pool of all")
 		}

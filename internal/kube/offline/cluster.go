@@ -37,7 +37,7 @@ func New(opts kube.Options) *Cluster {
 func (c *Cluster) Fill(objects Objects) error {
 	c.Rooms.View.InMemory()
 	all := newMemory(c.Rooms.View)
-	c.Rooms.Work(all, all)
+	c.Rooms.Work(all, all, statuses{memory: all})
 	var failed []error
 	for i := range objects.Slices {
 		failed = append(failed, c.Rooms.View.Add(&objects.Slices[i]))

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,7 +99,7 @@ func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.Delete
 	return s.stores[reflect.TypeOf(obj)].Update(next)
 }
 
-// Patch implements client.Writer for merge patches.
+// Patch implements client.Writer for merge patches, strategic ones included.
 func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	is, err := s.find(obj)
 	if err != nil {
@@ -112,7 +113,7 @@ func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch,
 	if err != nil {
 		return err
 	}
-	after, err := jsonpatch.MergePatch(before, data)
+	after, err := patched(before, data, patch.Type(), is)
 	if err != nil {
 		return err
 	}
@@ -124,4 +125,23 @@ func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch,
 		return err
 	}
 	return s.stores[reflect.TypeOf(is)].Update(next)
+}
+
+// patched applies a patch of some type to an object like this.
+func patched(before, data []byte, kind types.PatchType, like client.Object) ([]byte, error) {
+	if kind == types.StrategicMergePatchType {
+		return strategicpatch.StrategicMergePatch(before, data, like)
+	}
+	return jsonpatch.MergePatch(before, data)
+}
+
+// statuses writes the statuses of objects in memory.
+type statuses struct {
+	client.SubResourceWriter // makes and replaces none
+	memory                   *memory
+}
+
+// Patch implements client.SubResourceWriter.
+func (s statuses) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.memory.Patch(ctx, obj, patch)
 }

@@ -139,24 +139,54 @@ func (l serviceLedger) Linked(ctx context.Context, v servicelb.Service, state *p
 	return l.condition(ctx, s, view.ConditionPrivateLink, is, state.Reason, state.Text)
 }
 
-// condition keeps a condition of Weir's on a Service; without a text it goes. The patch names it alone:
-// those of others, of which the informer's copy has none, stay as they are.
+// Conclude implements servicelb.Ledger.
+func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, verdicts []servicelb.Verdict) error {
+	s := l.view.ServiceObject(v)
+	var parts []any
+	for _, one := range verdicts {
+		is := metav1.ConditionFalse
+		if one.Holds() {
+			is = metav1.ConditionTrue
+		}
+		if part := changed(s, metav1.Condition{Type: one.Type, Status: is, Reason: one.Reason, Message: one.Text, ObservedGeneration: v.Generation}); part != nil {
+			parts = append(parts, part)
+		}
+	}
+	return l.patchConditions(ctx, s, parts)
+}
+
+// condition keeps a condition of Weir's on a Service; without a text it goes.
 func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string) error {
-	conditions := view.Own(s.Status.Conditions, kind)
-	var part any
-	switch {
-	case text == "" && conditions == nil:
-		return nil
-	case text == "":
-		part = map[string]string{"$patch": "delete", "type": kind}
-	default:
-		changed := meta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: words.Sentence(text, words.MaxMessage)})
-		if !changed {
+	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}); part != nil {
+		return l.patchConditions(ctx, s, []any{part})
+	}
+	return nil
+}
+
+// changed returns what a patch says of a condition; nil if the informer's copy shows it already. One
+// without a text goes.
+func changed(s *corev1.Service, want metav1.Condition) any {
+	conditions := view.Own(s.Status.Conditions, want.Type)
+	if want.Message == "" {
+		if conditions == nil {
 			return nil
 		}
-		part = conditions[0]
+		return map[string]string{"$patch": "delete", "type": want.Type}
 	}
-	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{part}}})
+	want.Message = words.Sentence(want.Message, words.MaxMessage)
+	if !meta.SetStatusCondition(&conditions, want) {
+		return nil
+	}
+	return conditions[0]
+}
+
+// patchConditions writes conditions of Weir's. The patch names them alone: those of others, of which
+// the informer's copy has none, stay as they are.
+func (l serviceLedger) patchConditions(ctx context.Context, s *corev1.Service, parts []any) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": parts}})
 	if err != nil {
 		return fmt.Errorf("condition of Service %s: %w", view.Key(s.Namespace, s.Name), err)
 	}

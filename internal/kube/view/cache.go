@@ -159,9 +159,9 @@ func stripBalanced(s *corev1.Service) {
 			annotations[name] = value
 		}
 	}
-	finalizers := s.Finalizers
+	finalizers, generation := s.Finalizers, s.Generation
 	s.ObjectMeta = Identity(s.ObjectMeta, s.Labels)
-	s.Annotations, s.Finalizers = annotations, finalizers
+	s.Annotations, s.Finalizers, s.Generation = annotations, finalizers, generation
 	spec := s.Spec
 	s.Spec = corev1.ServiceSpec{
 		Type: once.Text(spec.Type), LoadBalancerClass: spec.LoadBalancerClass, Ports: spec.Ports, IPFamilies: spec.IPFamilies,
@@ -169,5 +169,5 @@ func stripBalanced(s *corev1.Service) {
 		SessionAffinity: once.Text(spec.SessionAffinity), LoadBalancerIP: spec.LoadBalancerIP,
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 	}
-	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: Own(s.Status.Conditions, ConditionContested, ConditionPrivateLink)}
+	s.Status = corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer, Conditions: Own(s.Status.Conditions, ConditionContested, ConditionPrivateLink, ConditionAccepted, ConditionProgrammed)}
 }

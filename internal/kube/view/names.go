@@ -26,6 +26,9 @@ const (
 	// ConditionContested is the type of the condition on a Service. It is there during a contest
 	// alone.
 	ConditionContested = "weir.dev/Contested"
+	// ConditionAccepted and ConditionProgrammed say how far a Service is.
+	ConditionAccepted   = servicelb.TypeAccepted
+	ConditionProgrammed = servicelb.TypeProgrammed
 	// NotCreatedAnnotation is on a Service of a file that no API server has seen: its UID and its
 	// node ports are stand-ins.
 	NotCreatedAnnotation = "weir.dev/not-created-yet"

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A condition is written if its status, reason, message or generation is another, and not else.
+func TestConditionsAreWrittenOnChange(t *testing.T) {
+	want := metav1.Condition{Type: "weir.dev/Programmed", Status: metav1.ConditionTrue, Reason: "Programmed", Message: "Azure has it", ObservedGeneration: 2}
+	shows := &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{want, {Type: "example.com/Theirs"}}}}
+	for _, tt := range []struct {
+		about string
+		edit  func(*metav1.Condition)
+		is    bool
+	}{
+		{"the same", func(*metav1.Condition) {}, false},
+		{"another status", func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }, true},
+		{"another reason", func(c *metav1.Condition) { c.Reason = "Failed" }, true},
+		{"another message", func(c *metav1.Condition) { c.Message = "no" }, true},
+		{"another generation", func(c *metav1.Condition) { c.ObservedGeneration = 3 }, true},
+		{"it goes", func(c *metav1.Condition) { c.Message = "" }, true},
+		{"what is not there goes", func(c *metav1.Condition) { c.Type, c.Message = "weir.dev/Accepted", "" }, false},
+	} {
+		next := want
+		tt.edit(&next)
+		if part := changed(shows, next); (part != nil) != tt.is {
+			t.Errorf("%s: %v, want a write: %v", tt.about, part, tt.is)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"time"
+)
+
+// Types of the conditions on a Service that say how far it is, named as those of Gateway API.
+const (
+	// TypeAccepted is False while the Service asks for what cannot be.
+	TypeAccepted = "weir.dev/Accepted"
+	// TypeProgrammed is True once Azure has what the Service wants; else it says what is waited for.
+	TypeProgrammed = "weir.dev/Programmed"
+)
+
+// Reasons of TypeAccepted.
+const (
+	WhyAccepted = "Accepted"
+	WhyInvalid  = "Invalid"
+)
+
+// Reasons of TypeProgrammed.
+const (
+	WhyProgrammed  = "Programmed"
+	WhyNotAccepted = "NotAccepted"
+	WhyUpdating    = "Updating"
+	WhyRetryAfter  = "RetryAfter"
+	WhyRefused     = "Refused"
+	WhyFailed      = "Failed"
+	WhyContested   = "Contested"
+	WhyPoolFilling = "PoolFilling"
+	WhyHeld        = "RemovalHeld"
+	WhyKept        = "OtherClass"
+	WhyLeaving     = "Leaving"
+	WhyDryRun      = "DryRun"
+)
+
+// Verdict is a condition on a Service. Without a reason it goes.
+type Verdict struct {
+	Type, Reason, Text string
+}
+
+// Holds reports whether the condition is True.
+func (v Verdict) Holds() bool { return v.Reason == WhyAccepted || v.Reason == WhyProgrammed }
+
+// noVerdicts has the conditions of a Service that Weir has left go.
+func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: TypeProgrammed}} }
+
+// judges takes in whether a Service asks for what can be.
+func (t *Told) judges(d Desired) {
+	t.judged, t.wrong = true, ""
+	if len(d.Problems) > 0 {
+		t.wrong = wrongWith(d.Problems)
+	}
+}
+
+// verdicts are the conditions of a Service that was looked at. What is not known yet is not among
+// them: what an earlier look, or process, said stands until then.
+func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict) {
+	switch ours := s.Ours(class); {
+	case st.Placement.absent, s.Deleting && st.Told.trouble == "":
+		return nil // they go with it
+	case !ours && st.Placement.free: // they are gone; see conclude
+		return nil
+	case ours && st.Told.judged:
+		v := Verdict{TypeAccepted, WhyAccepted, "Everything that the Service asks for can be had"}
+		if st.Told.wrong != "" {
+			v.Reason, v.Text = WhyInvalid, st.Told.wrong
+		}
+		all = append(all, v)
+	}
+	if reason, text := st.programmed(s, class, now); reason != "" {
+		all = append(all, Verdict{TypeProgrammed, reason, text})
+	}
+	return all
+}
+
+// programmed says why a Service is programmed, or is not; nothing while that is not known. A further
+// try of what failed is no news before its end.
+func (st *State) programmed(s Service, class string, now time.Time) (reason, text string) {
+	ours, t := s.Ours(class), st.Told
+	switch {
+	case ours && t.judged && t.wrong != "":
+		return WhyNotAccepted, "Azure keeps what it had of the Service: see the condition " + TypeAccepted
+	case ours && s.DryRun && t.trouble == "" && !st.Pending.Running:
+		return WhyDryRun, "Nothing is written to Azure while the Service is only planned: the last event with reason " + ReasonDryRun + " says what would change"
+	case st.Pending.Running && t.trouble == "" && t.announced && ours:
+		return WhyUpdating, "Azure is asked for what the Service wants, and has not got all of it yet"
+	case st.Pending.Running && (ours || t.trouble != ""):
+		return "", ""
+	}
+	switch is := st.condition(ours, now); is {
+	case Ready:
+		return WhyProgrammed, "Azure has what the Service wants"
+	case Contested:
+		return WhyContested, "Somebody else keeps undoing what Weir writes: see the condition weir.dev/Contested"
+	case Leaving:
+		return WhyLeaving, "The Service gives its load balancer up, and Azure still holds something of it"
+	case Waits:
+		return st.waitsFor()
+	default:
+		return troubles[is], heldText(is) + t.last
+	}
+}
+
+// troubles are the reasons of what somebody was told of.
+var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld}
+
+// heldText comes before the addresses that a Service would lose.
+func heldText(is Condition) string {
+	if is == Held {
+		return "A person has to allow it, with the annotation " + AllowRemovalAnnotation + ", that the Service loses "
+	}
+	return ""
+}
+
+// waitsFor says what a Service waits for that has not failed.
+func (st *State) waitsFor() (reason, text string) {
+	switch {
+	case st.Told.last != "":
+		return WhyRetryAfter, "Azure asked for patience: " + st.Told.last
+	case st.Filling.asked != nil:
+		return WhyPoolFilling, "Its backend pools are filled before flows are sent there: their BackendPools say what keeps them"
+	}
+	return "", ""
+}
+
+// conclusions writes down the conditions of a Service, after all else of a look.
+func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now time.Time) error {
+	verdicts := st.verdicts(s, r.cfg.Settings.Class, now)
+	if len(verdicts) == 0 {
+		return nil
+	}
+	return r.cfg.Ledger.Conclude(ctx, s, verdicts)
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/fault"
+)
+
+// has compares the reasons of both conditions, and how many were written since the last time.
+func (w *world) has(accepted, programmed string, written int) {
+	w.t.Helper()
+	a, p := w.verdicts[TypeAccepted], w.verdicts[TypeProgrammed]
+	if a.Reason != accepted || p.Reason != programmed || w.concluded != written {
+		w.t.Errorf("%+v and %+v, written %d times; want %q and %q, %d times", a, p, w.concluded, accepted, programmed, written)
+	}
+	w.concluded = 0
+}
+
+// The conditions follow a Service from its first request to its end, and what does not change is not
+// written.
+func TestConditionsFollowALife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.looks()
+		w.has(WhyAccepted, WhyUpdating, 2)
+		w.ends()
+		w.looks()
+		w.has(WhyAccepted, WhyProgrammed, 1)
+		for range 3 {
+			w.looks()
+		}
+		w.has(WhyAccepted, WhyProgrammed, 0)
+
+		w.s.Object.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "never"}
+		w.looks()
+		w.looks()
+		w.has(WhyInvalid, WhyNotAccepted, 2)
+		if text := w.verdicts[TypeAccepted].Text; !strings.Contains(text, "never") {
+			t.Errorf("what is wrong is not said: %s", text)
+		}
+
+		w.s.Object.Annotations = map[string]string{}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.has(WhyAccepted, WhyProgrammed, 2)
+
+		w.s.LoadBalancer = false
+		w.looks()
+		w.has(WhyAccepted, WhyLeaving, 1)
+		w.ends()
+		w.looks()
+		w.has("", "", 2)
+	})
+}
+
+// Further tries that fail in the same way write nothing, and the end of the trouble does.
+func TestTheSameFailureIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		full := &fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("SubnetIsFull")}
+		w.answers = []error{full, full, full}
+		w.looks()
+		w.concluded = 0
+		for range 3 {
+			w.ends()
+			again := w.looks()
+			w.later += again
+			w.looks()
+		}
+		w.has(WhyAccepted, WhyFailed, 1)
+		if text := w.verdicts[TypeProgrammed].Text; !strings.Contains(text, "SubnetIsFull") {
+			t.Errorf("Azure's code is not said: %s", text)
+		}
+		w.ends()
+		w.looks()
+		w.has(WhyAccepted, WhyProgrammed, 1)
+	})
+}
+
+// A process that begins knows nothing yet, and what the last one wrote stays.
+func TestAProcessThatBeginsWritesNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.looks()
+		w.ends()
+		w.looks()
+		next := newWorld(t)
+		next.s, next.verdicts = w.s, w.verdicts
+		next.looks()
+		next.has(WhyAccepted, WhyProgrammed, 0)
+		next.ends()
+		next.looks()
+		next.has(WhyAccepted, WhyProgrammed, 0)
+	})
+}
+
+func TestWhyAServiceIsNotProgrammed(t *testing.T) {
+	now := time.Now()
+	level := func(st *State) { st.Level.request = &balancer.Request{} }
+	for _, tt := range []struct {
+		about  string
+		state  func(*State)
+		dryRun bool
+		want   string
+	}{
+		{"nothing is known", func(*State) {}, false, ""},
+		{"a further try runs", func(st *State) { st.Told.trouble, st.Pending.Running = Failed, true }, false, ""},
+		{"the plan has no room", func(st *State) { st.Told.trouble, st.Told.last = Refused, "no room" }, false, WhyRefused},
+		{"Azure asked for patience", func(st *State) {
+			st.Told.trouble, st.Told.last, st.Waiting.notBefore = Failed, "TooManyRequests", now.Add(time.Second)
+		}, false, WhyRetryAfter},
+		{"pools have to be filled", func(st *State) { st.Filling.begins(balancer.Result{}, now) }, false, WhyPoolFilling},
+		{"it would lose its address", func(st *State) { st.Told.trouble, st.Told.last = Held, "198.18.0.1" }, false, WhyHeld},
+		{"it is only planned", level, true, WhyDryRun},
+		{"a rehearsal fails", func(st *State) { st.Told.trouble, st.Told.last = Failed, "throttled" }, true, WhyFailed},
+		{"somebody undoes it", func(st *State) {
+			st.Level.request, st.Level.contests = &balancer.Request{}, []contest.Contest{{}}
+		}, false, WhyContested},
+	} {
+		s := Service{Ownership: Ownership{LoadBalancer: true, Class: new(class)}, DryRun: tt.dryRun}
+		st := &State{}
+		tt.state(st)
+		if reason, text := st.programmed(s, class, now); reason != tt.want || (text == "") != (reason == "") {
+			t.Errorf("%s: %q, %q; want %q", tt.about, reason, text, tt.want)
+		}
+	}
+}
+
+// Every reason is in the table that people read.
+func TestReasonsOfConditionsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/reference/service-conditions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range []string{
+		WhyAccepted, WhyInvalid, WhyProgrammed, WhyNotAccepted, WhyUpdating, WhyRetryAfter, WhyRefused, WhyFailed,
+		WhyContested, WhyPoolFilling, WhyHeld, WhyKept, WhyLeaving, WhyDryRun,
+	} {
+		if !strings.Contains(string(doc), "| `"+reason+"` |") {
+			t.Errorf("%s is not in the table", reason)
+		}
+	}
+}
