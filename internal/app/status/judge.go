@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // tooLong is how long something may be on its way before it counts as wrong: longer than any interval,
@@ -90,8 +91,8 @@ func Judge(s Seen) Report {
 		if !weirs(&s.Services[i]) {
 			continue
 		}
-		found := ofService(&s.Services[i])
-		r.Services.add(found, len(s.Services[i].Status.LoadBalancer.Ingress) == 0)
+		found, underWay := ofService(&s.Services[i], s.At)
+		r.Services.add(found, underWay)
 		wrong = append(wrong, found...)
 	}
 	r.Causes, r.Level = causes(wrong), len(wrong) == 0
@@ -203,18 +204,32 @@ func weirs(s *corev1.Service) bool {
 	})
 }
 
-func ofService(s *corev1.Service) (found []Wrong) {
+// passing are the reasons of a Service's conditions that end by themselves, and told those that another
+// condition tells.
+var (
+	passing = []string{servicelb.WhyUpdating, servicelb.WhyRetryAfter, servicelb.WhyPoolFilling, servicelb.WhyLeaving}
+	told    = []string{servicelb.WhyNotAccepted, servicelb.WhyContested}
+)
+
+// ofService finds what is wrong of a Service, and whether something of it is on its way.
+func ofService(s *corev1.Service, now time.Time) (found []Wrong, underWay bool) {
+	underWay = len(s.Status.LoadBalancer.Ingress) == 0
 	for _, c := range s.Status.Conditions {
+		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
 		bad := c.Status == metav1.ConditionFalse
 		if c.Type == view.ConditionContested {
 			bad = c.Status == metav1.ConditionTrue
 		}
-		if name, ours := strings.CutPrefix(c.Type, "weir.dev/"); bad && ours {
+		switch {
+		case !ours || !bad || slices.Contains(told, c.Reason):
+		case slices.Contains(passing, c.Reason) && now.Sub(c.LastTransitionTime.Time) < tooLong:
+			underWay = true
+		default:
 			found = append(found, Wrong{
 				Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason,
 				Since: c.LastTransitionTime.Time, Why: c.Message,
 			})
 		}
 	}
-	return found
+	return found, underWay
 }

@@ -2,7 +2,10 @@
 
 package status
 
-import "weir.dev/weir/api/v1alpha1"
+import (
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/servicelb"
+)
 
 // remedies are what helps, by cause. Messages say what is the matter; these say what to do about it. What
 // is not here either ends by itself or is said by its message.
@@ -28,8 +31,10 @@ var remedies = map[string]string{
 	v1alpha1.ReasonDuplicate:            "delete the BackendPool, or the one that the message names",
 	v1alpha1.ReasonServiceNotFound:      "create the Service, or delete the BackendPool",
 	v1alpha1.ReasonServiceUnfit:         "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",
-	v1alpha1.ReasonInvalid:              "delete the BackendPool, and create one that names what Azure can have",
+	v1alpha1.ReasonInvalid:              "change what the message names; a BackendPool that names what Azure cannot have is deleted, and another created",
 	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
+	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service NAME " + servicelb.AllowRemovalAnnotation + "=true",
+	servicelb.WhyRefused:                "the message says what Azure or the load balancer refuses: change that, or the Service",
 	"LoadBalancerContested":             "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
 	"NodesLeftOut":                      "the message names the nodes and what they lack",
 }

@@ -26,6 +26,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // server is an API server that has these objects.
@@ -118,10 +119,18 @@ func TestWhatIsWrong(t *testing.T) {
 			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: view.ConditionContested, Status: metav1.ConditionTrue, Reason: "LoadBalancerContested"}),
 		}}, "LoadBalancerContested[web]", 0},
 		{"a Service that was refused", Seen{Leader: leads, Services: []corev1.Service{
-			service("web", nil, metav1.Condition{Type: "weir.dev/Accepted", Status: metav1.ConditionFalse, Reason: "InvalidAnnotation"}),
-		}}, "InvalidAnnotation[web]", 0},
+			service("web", nil,
+				metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.WhyInvalid},
+				metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyNotAccepted}),
+		}}, "Invalid[web]", 0},
+		{"a Service that Azure is asked for", Seen{Leader: leads, Services: []corev1.Service{
+			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyUpdating, LastTransitionTime: ago(time.Minute)}),
+		}}, "", 1},
+		{"and for too long", Seen{Leader: leads, Services: []corev1.Service{
+			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyUpdating, LastTransitionTime: ago(time.Hour)}),
+		}}, "Updating[web]", 0},
 		{"a Service as it should be", Seen{Leader: leads, Services: []corev1.Service{
-			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: "weir.dev/Programmed", Status: metav1.ConditionTrue}),
+			service("web", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
 		}}, "", 0},
 	} {
 		tt.seen.At = noon
@@ -134,8 +143,8 @@ func TestWhatIsWrong(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%s%v", c.Name, names))
 		}
-		if text := strings.Join(got, " "); text != tt.causes || r.Level != (tt.causes == "") || r.Pools.UnderWay != tt.underWay {
-			t.Errorf("%s: %q, level %t, %d under way; want %q, %d", tt.name, text, r.Level, r.Pools.UnderWay, tt.causes, tt.underWay)
+		if text := strings.Join(got, " "); text != tt.causes || r.Level != (tt.causes == "") || r.Pools.UnderWay+r.Services.UnderWay != tt.underWay {
+			t.Errorf("%s: %q, level %t, %d under way; want %q, %d", tt.name, text, r.Level, r.Pools.UnderWay+r.Services.UnderWay, tt.causes, tt.underWay)
 		}
 	}
 }
