@@ -52,8 +52,11 @@ func TestATargetThatAnswersAgain(t *testing.T) {
 		if is := w.is(key).Status; is.State != v1alpha1.ProvisionSucceeded || is.Attempts != 2 || !slices.Contains(w.told, "TargetAnswers") {
 			t.Errorf("%s after %d attempts: %v", is.State, is.Attempts, w.told)
 		}
-		if answered, _ := w.room.Knocks(); answered != 1 || len(w.room.knocks.all) > 0 || len(w.room.knocks.under) > 0 {
-			t.Errorf("%d answered; %+v", answered, w.room.knocks)
+		answered, _ := w.room.Knocks()
+		w.room.knocks.mu.Lock()
+		defer w.room.knocks.mu.Unlock()
+		if all, under := w.room.knocks.all, w.room.knocks.under; answered != 1 || len(all) > 0 || len(under) > 0 {
+			t.Errorf("%d answered; %v, under way %v", answered, all, under)
 		}
 	})
 }

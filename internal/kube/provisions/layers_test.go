@@ -44,12 +44,13 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	f.mu.Lock()
 	f.calls++
+	fault := f.fault
 	f.mu.Unlock()
-	if f.fault == nil {
+	if fault == nil {
 		f.apiServer.ServeHTTP(w, req)
 		return
 	}
-	f.fault(w, req)
+	fault(w, req)
 }
 
 // refuses answers with a Status, as an API server does.

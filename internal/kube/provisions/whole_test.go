@@ -133,6 +133,7 @@ func (w *whole) runs(do func()) {
 	}
 	w.mu.Unlock()
 	w.target.Close()
+	synctest.Wait() // what was still on its way has ended
 }
 
 func (w *whole) dial(ctx context.Context, _, _ string) (net.Conn, error) {
