@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,12 +145,16 @@ func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 	}
 }
 
-// Who may not read the pools of all namespaces hears of those in his own.
+// Who may not read the pools of all namespaces hears of those in his own, and who may not list Nodes of
+// what is on record.
 func TestWhoMayReadOneNamespace(t *testing.T) {
 	api := interceptor.NewClient(server(), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			var o client.ListOptions
 			o.ApplyOptions(opts)
+			if _, nodes := list.(*corev1.NodeList); nodes {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
+			}
 			if _, pools := list.(*v1alpha1.BackendPoolList); pools && o.Namespace == "" {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "backendpools"}, "", nil)
 			}
@@ -158,7 +163,11 @@ func TestWhoMayReadOneNamespace(t *testing.T) {
 	})
 	story, err := Reader{API: api, Now: noon}.OfService(t.Context(), "shop", "web")
 	if err != nil || len(story.Pools) != 1 || story.Pools[0].Name != "web.kubernetes" {
-		t.Errorf("%v, %+v", err, story.Pools)
+		t.Fatalf("%v, %+v", err, story.Pools)
+	}
+	want := []Member{{Address: "10.0.0.1", Is: InPool}, {Node: "n2", Address: "10.0.0.2", Is: Down, Why: "it drains"}, {Address: "10.0.0.9", Is: InPool}}
+	if got := story.Pools[0].Members; !story.NodesUnseen || !slices.Equal(got, want) {
+		t.Errorf("nodes unseen %t, %+v", story.NodesUnseen, got)
 	}
 	if _, err := (Reader{API: api, Now: noon}).OfNode(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "reading BackendPools") {
 		t.Errorf("a node, without the right: %v", err)

@@ -194,9 +194,18 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 		of[address] = Member{Address: address, Is: InPool}
 	}
 	for _, d := range p.Status.Down {
-		of[d.Address] = Member{Address: d.Address, Is: Down, Why: d.Reason}
+		of[d.Address] = Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
 	}
 	return of
+}
+
+// onRecord are the members of a pool as far as its status tells.
+func onRecord(p *v1alpha1.BackendPool) []Member {
+	out, record := []Member{}, recordOf(p)
+	for _, address := range p.Status.WrittenAddresses {
+		out = append(out, record[address])
+	}
+	return out
 }
 
 // memberOf is a node as a pool has it on record.

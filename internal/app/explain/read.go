@@ -26,6 +26,8 @@ type Story struct {
 	Service *Service `json:"service,omitempty"`
 	Node    *Node    `json:"node,omitempty"`
 	Pools   []Pool   `json:"backendPools"`
+	// NodesUnseen is true where the caller may not list Nodes: then members are those on record alone.
+	NodesUnseen bool `json:"nodesUnseen,omitempty"`
 	// Events are the last ones, the oldest first.
 	Events []Event `json:"events"`
 }
@@ -136,12 +138,15 @@ func (r Reader) story(ctx context.Context, s *corev1.Service, pools []v1alpha1.B
 		}
 	}
 	var nodes corev1.NodeList
-	if err := r.API.List(ctx, &nodes); err != nil {
+	err := r.API.List(ctx, &nodes)
+	if story.NodesUnseen = apierrors.IsForbidden(err); err != nil && !story.NodesUnseen {
 		return Story{}, fmt.Errorf("reading Nodes: %w", err)
 	}
 	for i := range pools {
 		p := poolOf(&pools[i])
-		p.Members = members(&pools[i], slcs.Items, nodes.Items)
+		if p.Members = onRecord(&pools[i]); !story.NodesUnseen {
+			p.Members = members(&pools[i], slcs.Items, nodes.Items)
+		}
 		story.Pools = append(story.Pools, p)
 	}
 	return story, r.events(ctx, &story)

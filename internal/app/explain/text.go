@@ -36,6 +36,9 @@ func (s Story) Text(out io.Writer) error {
 	for _, p := range s.Pools {
 		s.pool(&b, p)
 	}
+	if s.NodesUnseen {
+		b.WriteString("\nYou may not list Nodes: of members only those on record are told.\n")
+	}
 	s.events(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
