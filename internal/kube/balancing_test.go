@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -56,8 +57,7 @@ func TestAServiceIsServed(t *testing.T) {
 	s.wasTold("Service", "web", services.EventEnsured, 1)
 
 	// Somebody clears the status: it comes back, and Azure is not asked.
-	svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
-	if err := api.Status().Update(t.Context(), svc); err != nil {
+	if err := api.Status().Patch(t.Context(), svc, client.RawPatch(types.MergePatchType, []byte(`{"status":{"loadBalancer":{"ingress":null}}}`))); err != nil {
 		t.Fatal(err)
 	}
 	s.balanced("web", 1)

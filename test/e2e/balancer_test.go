@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -43,13 +44,17 @@ func (l *lab) wanted(name string, edit func(*corev1.Service), nodes ...string) {
 	}))
 }
 
-// edit changes a Service.
+// edit changes a Service, as it is by then: Weir writes its status meanwhile.
 func (l *lab) edit(name string, edit func(*corev1.Service)) {
 	l.t.Helper()
-	var s corev1.Service
-	l.must(l.cluster.Get(l.t.Context(), key(l.namespace, name), &s))
-	edit(&s)
-	l.must(l.cluster.Update(l.t.Context(), &s))
+	l.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var s corev1.Service
+		if err := l.cluster.Get(l.t.Context(), key(l.namespace, name), &s); err != nil {
+			return err
+		}
+		edit(&s)
+		return l.cluster.Update(l.t.Context(), &s)
+	}))
 }
 
 // ingress waits for the addresses in the status of a Service.

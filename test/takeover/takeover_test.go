@@ -283,8 +283,7 @@ func (w *world) leavesWhatIsNobodyElses() {
 		if !slices.Contains(s.Finalizers, view.ServiceFinalizer) || s.Annotations[view.PlaceAnnotation] == "" {
 			w.Errorf("Service %s has %v and %v", s.Name, s.Finalizers, s.Annotations)
 		}
-		s.Finalizers = nil
-		w.must(errors.Join(cluster.Update(w.Context(), s), client.IgnoreNotFound(cluster.Delete(w.Context(), s))))
+		w.drop(w.Context(), s)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -118,8 +119,8 @@ func (w *world) clear() {
 
 // drop deletes an object, whoever wants it kept; that of the API server itself comes back.
 func (w *world) drop(ctx context.Context, obj client.Object) {
-	obj.SetFinalizers(nil)
-	if err := errors.Join(cluster.Update(ctx, obj), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
+	released := cluster.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	if err := errors.Join(client.IgnoreNotFound(released), client.IgnoreNotFound(cluster.Delete(ctx, obj))); err != nil {
 		w.Errorf("%s: %v", obj.GetName(), err)
 	}
 }
