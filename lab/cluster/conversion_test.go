@@ -163,6 +163,9 @@ func (s *Stage) says(reason, text string) {
 // What somebody else has put into a pool keeps it as it is, with the nodes that come and go, until he takes
 // it out; a dry run says what would become of it, and keeps it, too.
 func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for about, first := range map[string]func(*config.Config){"of interfaces": ofInterfaces, "of addresses": ofAddresses} {
 		t.Run(about, func(t *testing.T) {
 			stage(t, Options{Configure: func(c *config.Config) { first(c); c.DriftSeconds = new(120) }, Machines: true, Watched: true}, func(s *Stage) {
@@ -333,6 +336,9 @@ func (s *Stage) removeForeign(ip string) error {
 
 // A plan says which pools would go from one kind to the other, and that the rules stay with them.
 func TestThePlanOfAnotherKind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for about, first := range map[string]func(*config.Config){"nodeIP": ofInterfaces, "nodeIPConfiguration": ofAddresses} {
 		t.Run(about, func(t *testing.T) {
 			var azure []byte
