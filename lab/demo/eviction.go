@@ -4,7 +4,9 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +78,11 @@ func (s *stage) restartWeir(ctx context.Context, ignoresNodes bool) error {
 // only after new flows were counted, as it takes 40 s to miss a kubelet; then the node goes
 // and another one comes.
 func (s *stage) takeMachine(ctx context.Context) (Eviction, error) {
-	node, err := s.cluster.node(ctx, s.anyMember("web"))
+	name, err := s.spotMachine()
+	if err != nil {
+		return Eviction{}, err
+	}
+	node, err := s.cluster.node(ctx, name)
 	if err != nil {
 		return Eviction{}, err
 	}
@@ -104,6 +110,18 @@ func (s *stage) takeMachine(ctx context.Context) (Eviction, error) {
 	}
 	s.tell("%s is missed, its pods are replaced; another machine joins", node.Name)
 	return e, s.replaceNode(ctx, node.Name)
+}
+
+// spotMachine picks one of web's that is no workload's only one: Weir leaves the last member of a pool up
+// though its end is announced, and flows go there whatever it does.
+func (s *stage) spotMachine() (string, error) {
+	all := slices.DeleteFunc(s.observer.members("web"), func(node string) bool {
+		return slices.ContainsFunc(workloads, func(w workload) bool { return slices.Equal(s.observer.members(w.name), []string{node}) })
+	})
+	if len(all) == 0 {
+		return "", errors.New("each machine of web is the only one of a workload")
+	}
+	return all[s.random.IntN(len(all))], nil
 }
 
 // countFlows ends the machine when its time has come, and watches who takes new flows until
