@@ -85,15 +85,22 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 		return lb.LoadBalancer{}, err
 	}
 	var pools apart.Pools
-	resp, err := carryOut(pools.Within(ctx), c, this, b.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[armnetwork.LoadBalancersClientCreateOrUpdateResponse], error) {
+	ctx = pools.Within(ctx)
+	a, err := send(ctx, c, this, b.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[balancerPut], error) {
 		return of.Balancers.BeginCreateOrUpdate(ctx, b.ID.ResourceGroup, b.ID.Name, body, nil)
 	})
+	if err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	resp, err := a.end(ctx, c.balancerLooks(b, codec.EtagIn(a.first), &pools))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
 	pools.Rejoin(&resp.LoadBalancer)
 	return decodedBalancer(b.ID, &resp.LoadBalancer)
 }
+
+type balancerPut = armnetwork.LoadBalancersClientCreateOrUpdateResponse
 
 // checkBalancer refuses names that would become part of an id in the body and mean
 // something else there.

@@ -19,10 +19,11 @@
 //	target.go      what a request is about
 //	write.go       guards a write and carries it out
 //	wait.go        follows an accepted write until Azure is done
+//	look.go        sees that earlier, by what was written; package look says what shows it
 //	pipeline.go    which requests are retried, watched and kept with Resource Manager
 //	gate.go        what a 429 closes, and what a closed gate refuses
 //	writes.go      how many writes leave, and how many more Azure says it takes
-//	turns.go       who goes first when a gate opens
+//	turns.go       who goes first when a gate opens; package quota hands out the turns
 //	rests.go       until when single resources want no call
 //	fenced.go    no write leaves once this process does not lead; package fence sends the rest
 //	bounds.go    what an answer may cost; package weight says what one takes

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"
 
+	"weir.dev/weir/internal/azure/quota"
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/lb"
 )
@@ -56,13 +57,13 @@ type gates struct {
 	mu     sync.Mutex // guards all below; never held during a request
 	closed map[gateKey]closedGate
 	// turns are those of the quotas that were used up, and are not whole again.
-	turns map[gateKey]*turns
+	turns map[gateKey]*quota.Turns
 	// tell is told what closes; nil tells nobody.
 	tell func(why string, until time.Time)
 }
 
 func newGates() *gates {
-	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*turns{}}
+	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*quota.Turns{}}
 }
 
 // quotaGate is that of a subscription's reads or writes. Deletions are writes: of
@@ -171,7 +172,7 @@ func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
 	}
 	g.closed[key] = gate
 	if key.what == "reads" || key.what == "writes" { // turns are of load balancers, which need these
-		g.turns[key] = newTurns(key, gate.until)
+		g.turns[key] = quota.Until(gate.until, key.what == "writes")
 	}
 	return true
 }
@@ -183,7 +184,7 @@ const mostGates = 1024
 // trim makes room. The caller holds the lock.
 func (g *gates) trim(now time.Time) {
 	maps.DeleteFunc(g.closed, func(_ gateKey, is closedGate) bool { return !is.until.After(now) })
-	maps.DeleteFunc(g.turns, func(_ gateKey, t *turns) bool { return t.over(now) })
+	maps.DeleteFunc(g.turns, func(_ gateKey, t *quota.Turns) bool { return t.Over(now) })
 	for len(g.closed) >= mostGates { // that which opens first
 		first := slices.MinFunc(slices.Collect(maps.Keys(g.closed)), func(a, b gateKey) int { return g.closed[a].until.Compare(g.closed[b].until) })
 		delete(g.closed, first)

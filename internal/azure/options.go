@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/internal/azure/attached"
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/fence"
+	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/azure/spans"
 	"weir.dev/weir/internal/calls"
@@ -25,9 +26,7 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// pollInterval is how often an accepted write is looked at when Azure names no
-// Retry-After. A pool write takes about six seconds, and a poll costs one of the
-// 25 reads that a subscription gains each second.
+// pollInterval is how often an operation is polled when Azure names no Retry-After.
 const pollInterval = 2 * time.Second
 
 // Transport sends one request. *http.Client is one.
@@ -92,6 +91,7 @@ type Client struct {
 	rests *rests
 	// attached says which machines have interfaces.
 	attached attached.Interfaces
+	slow     look.Slow
 	mu       sync.Mutex              // guards clients; never held during a call
 	clients  map[string]*sdk.Clients // by folded subscription id
 }
@@ -139,19 +139,9 @@ func direct(transport Transport, leads *lead.Fence) Transport {
 		return transport
 	}
 	return &http.Client{
-		Transport:     fence.New(lively(), lively(), leads),
+		Transport:     fence.Transport(leads),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-// lively returns a transport that finds out within 15 s that a connection is dead. All
-// load balancers share one, and a firewall that forgets it says nothing: each attempt
-// would wait on it to its deadline, and so would the next.
-func lively() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxResponseHeaderBytes = 1 << 20
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
-	return t
 }
 
 // mostClients bounds the subscriptions whose clients are kept. One that is made anew costs a

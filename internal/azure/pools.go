@@ -52,7 +52,7 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	if err != nil {
 		return lb.Pool{}, err
 	}
-	return begun.End(ctx)
+	return begun.End(ctx, true)
 }
 
 // Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has
@@ -70,8 +70,13 @@ func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, err
 	if err != nil {
 		return poolupdate.Begun{}, err
 	}
-	return poolupdate.Begun{Etag: codec.EtagIn(a.first), Over: a.poller.Done(), End: func(ctx context.Context) (lb.Pool, error) {
-		resp, err := a.end(ctx)
+	etag := codec.EtagIn(a.first)
+	return poolupdate.Begun{Etag: etag, Over: a.poller.Done(), End: func(ctx context.Context, looks bool) (lb.Pool, error) {
+		early := c.poolLooks(pool, etag)
+		if !looks {
+			early.over = nil
+		}
+		resp, err := a.end(ctx, early)
 		if err != nil {
 			return lb.Pool{}, err
 		}

@@ -38,8 +38,8 @@ func (c *fakeARM) timeline(start time.Time) string {
 	return strings.Join(lines, ", ")
 }
 
-// An accepted write is followed at the pace that Azure asks for, and nothing but a
-// real end ends it.
+// An operation is polled at the pace that Azure asks for, and nothing but a real end ends it.
+// (See TestAPoolShowsTheEndOfItsWrite.)
 func TestFollowingAWrite(t *testing.T) {
 	lockPoll := reply{status: 429, body: lockBody}
 	ended := func(status, code, detail string) reply {
@@ -54,13 +54,13 @@ func TestFollowingAWrite(t *testing.T) {
 	}{
 		{"done at once", []reply{shown}, "0s PUT", "", ""},
 		{"done at once, with an operation", []reply{{status: 200, body: shown.body, header: accepted.header}, shown}, "0s PUT, 0s GET", "", ""},
-		{"server's pace", []reply{slower(accepted, "10"), slower(working, "3"), done, shown}, "0s PUT, 10s poll, 13s poll, 13s GET", "", ""},
+		{"server's pace", []reply{slower(accepted, "10"), shown, shown, slower(working, "3"), done, shown}, "0s PUT, 2s GET, 5s GET, 10s poll, 13s poll, 13s GET", "", ""},
 		{"our pace", []reply{accepted, working, working, done, shown}, "0s PUT, 2s poll, 4s poll, 6s poll, 6s GET", "", ""},
 		{"a pace of nothing", []reply{slower(accepted, "0"), done, shown}, "0s PUT, 1s poll, 1s GET", "", ""},
 		{"body says Updating", []reply{{status: 200, body: poolBody("Updating")}, {status: 200, body: poolBody("Updating")}, shown}, "0s PUT, 2s GET, 4s GET", "", ""},
 		{"poll throttled", []reply{accepted, slower(lockPoll, "7"), working, done, shown}, "0s PUT, 2s poll, 9s poll, 11s poll, 11s GET", "", ""},
 		{"poll throttled without a time", []reply{accepted, lockPoll, lockPoll, done, shown}, "0s PUT, 2s poll, 12s poll, 22s poll, 22s GET", "", ""},
-		{"an operation that asks for hours", []reply{slower(accepted, "86400"), done, shown}, "0s PUT, 1m0s poll, 1m0s GET", "", ""},
+		{"an operation that asks for hours", []reply{slower(accepted, "86400"), shown, shown, done, shown}, "0s PUT, 2s GET, 5s GET, 1m0s poll, 1m0s GET", "", ""},
 		{"result throttled", []reply{accepted, done, slower(lockPoll, "5"), shown}, "0s PUT, 2s poll, 2s GET, 7s GET", "", ""},
 		{"poll fails for a while", []reply{accepted, {status: 503}, {err: errors.New("reset")}, done, shown}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 2m2s GET", "", ""},
 		{"poll fails", []reply{accepted, {status: 500}}, "0s PUT, 2s poll, 1m2s poll, 2m2s poll, 3m2s poll", fault.Retriable, fault.CodeOutcomeUnknown},
@@ -226,7 +226,7 @@ func TestAWriteIsBegun(t *testing.T) {
 		if begun.Etag != `W/"e1"` || begun.Over || wire.timeline(start) != "0s PUT" {
 			t.Errorf("it has etag %q, is over: %t, after %s", begun.Etag, begun.Over, wire.timeline(start))
 		}
-		if after, err := begun.End(t.Context()); err != nil || len(after.Addresses) != 1 || wire.timeline(start) != "0s PUT, 10s poll, 10s GET" {
+		if after, err := begun.End(t.Context(), false); err != nil || len(after.Addresses) != 1 || wire.timeline(start) != "0s PUT, 10s poll, 10s GET" {
 			t.Errorf("it ends with %v, %v, after %s", after, err, wire.timeline(start))
 		}
 		if begun, err = client.Begin(t.Context(), pool); err != nil || !begun.Over {

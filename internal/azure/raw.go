@@ -139,7 +139,7 @@ func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
 	}
 	follow := b.call.following()
 	follow.over = a.At // of what is over already
-	_, err := wait(withCall(ctx, follow), follow, b.poller, b.first)
+	_, err := wait(withCall(ctx, follow), follow, b.poller, b.first, nil)
 	end := probe.End{State: "Succeeded", Running: follow.running, Over: follow.over}
 	if err == nil {
 		return end, nil

@@ -18,12 +18,19 @@ import (
 // answers ask for. A 429 to a poll, or to the GET that fetches the result, is
 // waited out: the write is under way whatever the polls meet. Any other failure
 // ends the wait, and so does a 429 that names a time which the context will not see:
-// its caller can park the pool until then, and leave the lane to others.
-func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], first *http.Response) (T, error) {
+// its caller can park the pool until then, and leave the lane to others. early looks before the first
+// poll; nil does not.
+func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], first *http.Response, early *looks[T]) (T, error) {
 	var none T
 	answer := first
-	for !poller.Done() {
-		if err := pause(ctx, answer); err != nil {
+	for n := 1; !poller.Done(); n++ {
+		next := pollAt(answer, time.Now())
+		if n == 1 {
+			if result, over := early.before(ctx, follow, next); over {
+				return result, nil
+			}
+		}
+		if err := sleepUntil(ctx, next); err != nil {
 			return none, err
 		}
 		resp, err := poller.Poll(ctx)           //nolint:bodyclose // the poller has read the body to its end
@@ -32,7 +39,9 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 			return none, runtime.NewResponseError(resp)
 		case err == nil:
 			answer = resp
-			follow.seen(poller.Done(), time.Now())
+			if follow.seen(poller.Done(), time.Now()); n == 1 && early != nil {
+				early.polled(poller.Done())
+			}
 		case throttled != nil && !tooLate(ctx, throttled):
 			answer = throttled
 		case !rested(ctx, err):
@@ -49,7 +58,7 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 		if throttled == nil || tooLate(ctx, throttled) {
 			return result, err
 		}
-		if err := pause(ctx, throttled); err != nil {
+		if err := sleepUntil(ctx, pollAt(throttled, time.Now())); err != nil {
 			return none, err
 		}
 	}
@@ -104,11 +113,10 @@ func rested(ctx context.Context, err error) bool {
 // longestPause is how long a poll waits at most for an operation that is under way.
 const longestPause = time.Minute
 
-// pause waits as long as an answer asks for, else for pollInterval.
-func pause(ctx context.Context, answer *http.Response) error {
+// pollAt is when an answer wants the next poll; without a word of it, after pollInterval.
+func pollAt(answer *http.Response, now time.Time) time.Time {
 	delay := pollInterval
 	if answer != nil {
-		now := time.Now()
 		// A server that asks for no delay at all still gets a pause: the loop has
 		// no other bound than the caller's context.
 		if at, ok := backoff.RetryAfter(answer.Header, now); ok {
@@ -120,5 +128,5 @@ func pause(ctx context.Context, answer *http.Response) error {
 			delay = min(delay, longestPause) // an operation's pace is advice, and the lane waits
 		}
 	}
-	return sleepUntil(ctx, time.Now().Add(delay))
+	return now.Add(delay)
 }

@@ -66,10 +66,10 @@ func send[T any](ctx context.Context, c *Client, this *call, etag string,
 	return a, nil
 }
 
-// end waits until Azure is done with the write.
-func (a taken[T]) end(ctx context.Context) (T, error) {
+// end waits until Azure is done with the write. early looks before the first poll; nil does not.
+func (a taken[T]) end(ctx context.Context, early *looks[T]) (T, error) {
 	follow := a.call.following()
-	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first)
+	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)
 	if err != nil {
 		var none T
 		return none, classify(ctx, follow, err)
@@ -86,7 +86,7 @@ func carryOut[T any](ctx context.Context, c *Client, this *call, etag string,
 		var none T
 		return none, err
 	}
-	return a.end(ctx)
+	return a.end(ctx, nil)
 }
 
 // unlessGone makes a success of a deletion's fault that says that there is nothing left.

@@ -177,12 +177,12 @@ func (p *pipeline) ran(observed lb.Pool) bool {
 // follow returns what waits for the end of a write, and has it awaited from now on if it has to be.
 func (p *pipeline) follow(begun Begun) func() (lb.Pool, error) {
 	if !p.awaits {
-		return func() (lb.Pool, error) { return begun.End(p.all) }
+		return func() (lb.Pool, error) { return begun.End(p.all, true) }
 	}
 	var shown lb.Pool
 	var err error
 	over := make(chan struct{})
-	p.ending.Go(func() { shown, err = begun.End(p.all); close(over) })
+	p.ending.Go(func() { shown, err = begun.End(p.all, false); close(over) })
 	return func() (lb.Pool, error) { <-over; return shown, err }
 }
 

@@ -73,7 +73,7 @@ func (w *piped) Begin(_ context.Context, p lb.Pool) (Begun, error) {
 	w.newest++
 	mine, begun := w.newest, Begun{Over: w.noop[name], Etag: w.retag()}
 	ends := time.Now().Add(w.writeTime)
-	begun.End = func(ctx context.Context) (lb.Pool, error) {
+	begun.End = func(ctx context.Context, _ bool) (lb.Pool, error) {
 		select {
 		case <-time.After(time.Until(ends)):
 		case <-ctx.Done():

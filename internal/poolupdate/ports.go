@@ -41,8 +41,9 @@ type Begun struct {
 	// Over is true if Azure was done with it when it answered.
 	Over bool
 	// End waits until Azure is done, and returns what Azure then shows. Its errors are those of
-	// Azure.Put. It need not be called, and may be called once.
-	End func(ctx context.Context) (lb.Pool, error)
+	// Azure.Put. looks allows to see the end by the pool itself; else only the end of the write's own
+	// operation counts. It need not be called, and may be called once.
+	End func(ctx context.Context, looks bool) (lb.Pool, error)
 }
 
 // Cluster answers from the newest snapshot of the cluster, without waiting.

@@ -36,11 +36,11 @@ func (p *process) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, er
 		return begun, err
 	}
 	end := begun.End
-	begun.End = func(ctx context.Context) (lb.Pool, error) {
+	begun.End = func(ctx context.Context, looks bool) (lb.Pool, error) {
 		s.mu.Lock()
 		p.following[id.Key()]++
 		s.mu.Unlock()
-		shown, err := end(ctx)
+		shown, err := end(ctx, looks)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.following[id.Key()]--

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"weir.dev/weir/internal/lead"
 )
@@ -22,6 +23,9 @@ type ByMethod struct {
 
 	fence *lead.Fence
 }
+
+// Transport returns one of two transports of its own.
+func Transport(fence *lead.Fence) ByMethod { return New(lively(), lively(), fence) }
 
 // New returns one of two transports, the second of which it changes.
 func New(reads, writes *http.Transport, fence *lead.Fence) ByMethod {
@@ -68,4 +72,14 @@ func (c conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
+}
+
+// lively returns a transport that finds out within 15 s that a connection is dead. All
+// load balancers share one, and a firewall that forgets it says nothing: each attempt
+// would wait on it to its deadline, and so would the next.
+func lively() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxResponseHeaderBytes = 1 << 20
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
+	return t
 }
