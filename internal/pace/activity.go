@@ -53,10 +53,14 @@ func (a activity) changed(now time.Time, interval time.Duration) activity {
 // changes waiting; for a given number of writes their sum is least where w goes with 1/√λ.
 func (a activity) weight() float64 { return math.Sqrt(max(a.lately, faint)) }
 
-// owed is how many writes a second the bound may force for the pool: one an interval, if it
-// goes on to change as often as it has.
+// goesOn is how many changes of a pool are expected, for each that it has had: half of its time is over as
+// a rule, and a write that was counted on too late is one beyond the share.
+const goesOn = 1.5
+
+// owed is how many writes a second the bound may force for the pool: one an interval at most, if it
+// goes on to change.
 func (a activity) owed(interval time.Duration) float64 {
-	return min(1/interval.Seconds(), a.often/windowLasts.Seconds())
+	return min(1/interval.Seconds(), goesOn*a.often/windowLasts.Seconds())
 }
 
 // every is how far apart the changes of the pool are, lately: an interval if only one is known, zero once
