@@ -36,7 +36,7 @@ type search struct {
 
 // try goes on from some writes, the last of which may be in a row from one of them on, and from when
 // the load balancer is free. A write that is best begins when a change comes or when the load balancer
-// is free: else it might as well begin earlier.
+// is free, or so that a later one of its row does: else it might as well begin earlier.
 func (s *search) try(writes []Write, row int, free time.Duration) {
 	sum, least := s.sum(writes)
 	s.best = min(s.best, sum)
@@ -46,8 +46,12 @@ func (s *search) try(writes []Write, row int, free time.Duration) {
 	var starts []time.Duration
 	for pool, changes := range s.changes {
 		for _, c := range changes {
-			if c.At > lastOf(writes, pool) {
-				starts = append(starts, max(free, c.At))
+			if c.At <= lastOf(writes, pool) {
+				continue
+			}
+			starts = append(starts, max(free, c.At))
+			for before := 1; s.cost.Strategy == wholewrite.Pipelined && before < len(s.changes); before++ {
+				starts = append(starts, max(free, c.At-time.Duration(before)*s.cost.Accept))
 			}
 		}
 	}

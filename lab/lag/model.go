@@ -40,6 +40,9 @@ type plan struct {
 	tick time.Duration
 }
 
+// foresees reports whether only who knows the future can follow the plan.
+func (p plan) foresees() bool { return p.ahead > 0 || p.first == calmest }
+
 // A rule picks one of several pools.
 type rule int
 

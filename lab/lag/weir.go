@@ -104,11 +104,14 @@ func (c *cluster) play() {
 	<-ended
 }
 
-// CostOf is what the emulator's profile has a write cost: Azure says when to ask whether it is done,
-// every ten seconds. That a write is accepted after a second counts where others follow then; elsewhere it
-// is a part of what the profile says.
+// CostOf is what the emulator's profile has a write cost. Whether Azure is done is seen by what was written
+// after two and five seconds, and by its operation every ten. That a write is accepted after a second counts
+// where others follow then; elsewhere it is a part of what the profile says.
 func CostOf(strategy wholewrite.Strategy, latency armemu.Latency) Cost {
-	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, Whole: 3 * time.Second, Busy: 10 * time.Second}
+	c := Cost{Strategy: strategy, Effect: 1500 * time.Millisecond, Whole: 3 * time.Second, Busy: 2 * time.Second}
+	if strategy == wholewrite.Whole {
+		c.Busy = 5 * time.Second
+	}
 	if latency == armemu.Busy {
 		c.Effect, c.Whole, c.Busy = 27*time.Second, 27*time.Second, 30*time.Second
 	}
