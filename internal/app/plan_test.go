@@ -3,7 +3,9 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -115,4 +117,19 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(raw)
+}
+
+// A plan that runs out of time is none: a Service that was not asked for in the end changes nothing, and is
+// not refused.
+func TestAPlanOutOfTimeIsNone(t *testing.T) {
+	c := newCloud(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 30 { // whoever waits, and whoever is done, are picked at random
+		o := PlanOptions{Files: []string{"testdata/plan/shop.yaml"}}
+		o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = "testdata/plan/azure.json", "kubernetes", c.url, LoadBalancerClass, slog.New(slog.DiscardHandler)
+		if p, err := Plan(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v:\n%s", err, p.Text(false))
+		}
+	}
 }

@@ -87,7 +87,7 @@ func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req ba
 		return req, wrongWith(d.Problems), nil
 	}
 	req, _, err = r.request(ctx, by, s, r.States.of(s).Placement.Record, d)
-	if _, ofAzure := errors.AsType[*fault.Fault](err); err != nil && !ofAzure {
+	if _, ofAzure := errors.AsType[*fault.Fault](err); err != nil && !ofAzure && ctx.Err() == nil {
 		err = &RefusedError{err}
 	}
 	return req, "", err
