@@ -11,7 +11,7 @@ import (
 const (
 	// CancelAnnotation cancels the attempts to come. The one under way goes on.
 	CancelAnnotation = "weir.dev/cancel-requested-at"
-	// RetryNowAnnotation has the next attempt begin without waiting.
+	// RetryNowAnnotation has the next attempt begin without waiting. A BackendPool hears it, too.
 	RetryNowAnnotation = "weir.dev/retry-now-requested-at"
 	// ResetAnnotation has all of it begin anew: the count of attempts, and the steps.
 	ResetAnnotation = "weir.dev/reset-requested-at"

@@ -27,7 +27,7 @@ const (
 	failedPrefix   = "Backend pool update failed: "
 	failedAdvice   = ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod)."
 	// ofNodesAdvice is for who has no Service with endpoints to change.
-	ofNodesAdvice  = ". To retrigger, set and unset spec.paused."
+	ofNodesAdvice  = ". To retrigger: weir retry."
 	retryingAdvice = ". Another attempt follows"
 )
 

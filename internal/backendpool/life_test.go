@@ -224,8 +224,9 @@ func (l *life) RemoveService(name poolschedule.ServiceName) int {
 	l.Says("lanes: the operations of Service %s go", name.Name)
 	return l.dropped
 }
-func (l *life) Drop(ref poolschedule.Ref) { l.Says("lanes: %s is dropped", ref.Name) }
-func (l *life) Forget(pool lb.PoolID)     { l.Says("lanes: pool %s is forgotten", pool.Name) }
+func (l *life) Drop(ref poolschedule.Ref)  { l.Says("lanes: %s is dropped", ref.Name) }
+func (l *life) Retry(ref poolschedule.Ref) { l.Says("lanes: %s is tried again", ref.Name) }
+func (l *life) Forget(pool lb.PoolID)      { l.Says("lanes: pool %s is forgotten", pool.Name) }
 func (l *life) LevelAs(_ lb.PoolID, print uint64) bool {
 	return l.level && print == membership.Fingerprint(l.members.Addresses)
 }

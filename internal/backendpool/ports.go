@@ -85,6 +85,8 @@ type Lanes interface {
 	Add(ops ...poolschedule.Operation)
 	RemoveService(name poolschedule.ServiceName) int
 	Drop(ref poolschedule.Ref)
+	// Retry has what waits for a BackendPool tried without our own waiting.
+	Retry(ref poolschedule.Ref)
 	Forget(pool lb.PoolID)
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool
 }

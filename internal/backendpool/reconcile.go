@@ -139,6 +139,9 @@ func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 		notesProblem(s)
 	})
 	changed := e.changed(here)
+	if e.retried(here) {
+		c.Lanes.Retry(e.ref)
+	}
 	if e.due(here, now) {
 		return c.bringLevel(ctx, p, e, is, changed, now)
 	}

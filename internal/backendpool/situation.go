@@ -25,11 +25,13 @@ type situation struct {
 	// members tells the memberships of a pool of nodes apart. Those of a Service's
 	// pool are the Service reconciler's.
 	members uint64
+	// retry is what a person has written who wants the pool tried again.
+	retry string
 }
 
 // situationOf returns the situation of a BackendPool with these members.
 func situationOf(p *v1alpha1.BackendPool, is Entitlement, set membership.Set) situation {
-	now := situation{state: is.State, deleting: is.Deleting, generation: p.Generation, serviceUID: is.ServiceUID}
+	now := situation{state: is.State, deleting: is.Deleting, generation: p.Generation, serviceUID: is.ServiceUID, retry: p.Annotations[v1alpha1.RetryNowAnnotation]}
 	if p.Spec.Nodes != nil && !is.Removes() {
 		now.members = membership.Fingerprint(set.Addresses)
 	}
@@ -54,6 +56,14 @@ func (e *Entry) changed(s situation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return s != e.acted && (e.acted != situation{} || e.status.PoolID == "" && e.status.LastOutcome == nil)
+}
+
+// retried reports whether a person wants the pool tried again since it was acted upon. A process that starts
+// tries everything.
+func (e *Entry) retried(s situation) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.acted != situation{} && s.retry != e.acted.retry && s.retry != ""
 }
 
 // idle notes a situation in which nothing is queued.

@@ -173,3 +173,26 @@ func TestAnAttemptThatTookNothingBackReleasesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Whoever asks for a retry is heard once; a process that starts tries everything, whoever asked for it before.
+func TestARetryThatPeopleAskFor(t *testing.T) {
+	d := atDesk(t)
+	asks := func(at string) {
+		d.becomes(func(p *v1alpha1.BackendPool) { p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: at} })
+	}
+	asks("before")
+	for _, step := range []struct {
+		asks          string
+		retried, adds int
+	}{{"", 0, 1}, {"12:00", 1, 2}, {"", 1, 2}, {"12:01", 2, 3}} {
+		if step.asks != "" {
+			asks(step.asks)
+		}
+		if d.reconciles(); d.lanes.retried != step.retried || len(d.lanes.ops) != step.adds {
+			t.Errorf("asked %q: %d retries, %d operations; want %d, %d", step.asks, d.lanes.retried, len(d.lanes.ops), step.retried, step.adds)
+		}
+	}
+	if op := d.lanes.ops[1]; op.ChangedAt.IsZero() {
+		t.Error("nobody is said to wait for it")
+	}
+}

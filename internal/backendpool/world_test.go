@@ -248,6 +248,7 @@ func nodeAt(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + nam
 type queued struct {
 	ops     []poolschedule.Operation
 	removed []poolschedule.ServiceName
+	retried int
 }
 
 func (q *queued) Run(context.Context)               {}
@@ -258,5 +259,6 @@ func (q *queued) RemoveService(name poolschedule.ServiceName) int {
 }
 func (q *queued) Forget(lb.PoolID)               {}
 func (q *queued) Drop(poolschedule.Ref)          {}
+func (q *queued) Retry(poolschedule.Ref)         { q.retried++ }
 func (q *queued) LevelAs(lb.PoolID, uint64) bool { return false }
 func (q *queued) Resume()                        {}

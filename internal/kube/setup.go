@@ -69,6 +69,7 @@ type Lanes interface {
 	Add(ops ...poolschedule.Operation)
 	RemoveService(name poolschedule.ServiceName) int
 	Drop(ref poolschedule.Ref)
+	Retry(ref poolschedule.Ref)
 	Resume()
 	Forget(pool lb.PoolID)
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool

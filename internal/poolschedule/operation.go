@@ -119,6 +119,12 @@ type Told struct {
 	GivenUpFor string
 }
 
+// Afresh returns the operation as if it had not failed yet. What Azure has asked for stays.
+func (o Operation) Afresh() Operation {
+	o.RetryCount, o.Tries, o.againAt = 0, 0, time.Time{}
+	return o
+}
+
 // AsFill returns the operation that fills the pool, which has lost its members, on behalf of
 // the subject.
 func (s Subject) AsFill(now time.Time) Operation {

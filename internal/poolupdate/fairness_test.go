@@ -228,3 +228,35 @@ func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 		w.expectPool(web, "n1=10.0.0.1")
 	})
 }
+
+// Who is asked to try again skips its own waiting, with all retries left, and not what Azure has asked for.
+func TestPeopleAskForARetry(t *testing.T) {
+	for name, tt := range map[string]struct {
+		met    func() fault.Answer
+		within time.Duration // until it is tried again
+	}{
+		"our own wait": {func() fault.Answer { return fault.Answer{Status: 409} }, 5 * time.Second},
+		"a Retry-After": {func() fault.Answer {
+			return fault.Answer{Status: 429, RetryAt: time.Now().Add(10 * time.Minute)}
+		}, 11 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.pool(web, "")
+				w.failingPool("PUT", web, 1, tt.met)
+				w.change(web, "n1=10.0.0.1")
+				w.wait(10 * time.Second)
+				w.expectPool(web, "")
+				w.set(func() { w.calls = nil })
+				w.lanes.Retry(poolschedule.Ref{Name: "another"})
+				w.lanes.Retry(poolschedule.Ref{Name: "web"})
+				if tt.within > time.Minute {
+					w.wait(9 * time.Minute)
+					w.expectCalls()
+				}
+				w.wait(tt.within)
+				w.expectPool(web, "n1=10.0.0.1")
+			})
+		})
+	}
+}

@@ -174,6 +174,14 @@ func (ls *Lanes) Resume() {
 	}
 }
 
+// Retry has what waits for a BackendPool tried without our own waiting, with all of its retries left. What Azure
+// asked for is waited for, and the pace of a pool that changes often, too.
+func (ls *Lanes) Retry(ref poolschedule.Ref) {
+	for _, l := range ls.all() {
+		afresh(l.queue, ref)
+	}
+}
+
 // Drop takes out what waits for a BackendPool. What Azure asked for is remembered.
 // No machine becomes a member of its pool any more, or is taken out of it.
 func (ls *Lanes) Drop(ref poolschedule.Ref) {

@@ -154,6 +154,21 @@ func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	return gone
 }
 
+// afresh has what waits for a BackendPool be due as if it had not failed yet, but not before what Azure has
+// asked for.
+func afresh(q *queue, ref poolschedule.Ref) {
+	q.mu.Lock()
+	for _, w := range q.busy {
+		for at, op := range w.ops {
+			if op.Ref == ref {
+				w.ops[at], w.history.HoldUntil, w.history.Postponed = op.Afresh(), time.Time{}, 0
+			}
+		}
+	}
+	q.mu.Unlock()
+	q.signal()
+}
+
 // forget drops a pool with its history. An attempt under way finds nothing to come back
 // to, and its operations are dropped.
 func (q *queue) forget(pool lb.PoolKey) {

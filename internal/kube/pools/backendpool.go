@@ -40,12 +40,13 @@ func (r *Reconciler) poolAndRivals(_ context.Context, obj client.Object) []recon
 	return requests
 }
 
-// poolChanged drops updates of the status, which are our own.
+// poolChanged drops updates of the status, which are our own. Of annotations one is heard.
 func poolChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, after := u.ObjectOld, u.ObjectNew
 		return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 			(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
-			!slices.Equal(before.GetFinalizers(), after.GetFinalizers())
+			!slices.Equal(before.GetFinalizers(), after.GetFinalizers()) ||
+			before.GetAnnotations()[v1alpha1.RetryNowAnnotation] != after.GetAnnotations()[v1alpha1.RetryNowAnnotation]
 	}}
 }

@@ -127,9 +127,12 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 // not read yet. Only of a BackendPool without Weir's finalizer the status is believed as it is seen:
 // of all others package backendpool reads it, and has it in memory then.
 func stripPool(p *v1alpha1.BackendPool) {
-	finalizers, owners := p.Finalizers, p.OwnerReferences
+	finalizers, owners, retry := p.Finalizers, p.OwnerReferences, p.Annotations[v1alpha1.RetryNowAnnotation]
 	p.ObjectMeta = Identity(p.ObjectMeta, nil)
 	p.Finalizers, p.OwnerReferences = finalizers, owners
+	if retry != "" && len(retry) <= mostRetry {
+		p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: retry}
+	}
 	p.Spec.LoadBalancer.Name, p.Spec.IPFamily = once.Text(p.Spec.LoadBalancer.Name), once.Text(p.Spec.IPFamily)
 	if slices.Contains(finalizers, v1alpha1.Finalizer) {
 		p.Status = v1alpha1.BackendPoolStatus{PoolID: p.Status.PoolID, Foreign: p.Status.Foreign, Down: p.Status.Down, MadeFor: p.Status.MadeFor}
@@ -138,6 +141,9 @@ func stripPool(p *v1alpha1.BackendPool) {
 		p.Finalizers = ourFinalizer
 	}
 }
+
+// mostRetry is how long a request for a retry may be, which is a time: a tenant writes it.
+const mostRetry = 64
 
 // ourFinalizer is what most BackendPools have. Nobody changes what is in a cache.
 var ourFinalizer = []string{v1alpha1.Finalizer}

@@ -145,6 +145,12 @@ func TestWhatIsKeptOfABackendPool(t *testing.T) {
 		if slices.Contains(finalizers, v1alpha1.Finalizer) {
 			want.Status.Conditions, want.Status.WrittenAddresses, want.Status.Desired, want.Status.LastWrite = nil, nil, nil, nil
 		}
+		got.Annotations = map[string]string{"theirs": "much"}
+		if len(finalizers) > 0 { // a retry that people ask for is heard, if it is as long as a time is
+			want.Annotations, got.Annotations[v1alpha1.RetryNowAnnotation] = map[string]string{v1alpha1.RetryNowAnnotation: "now"}, "now"
+		} else {
+			got.Annotations[v1alpha1.RetryNowAnnotation] = strings.Repeat("x", mostRetry+1)
+		}
 		stripPool(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%v: %s", finalizers, diff)
