@@ -35,7 +35,8 @@ type process struct {
 	ended  chan struct{}
 	err    error // of Run; to be read once it has ended
 	// dead is set when the process is killed: what it does from then on reaches nobody.
-	dead atomic.Bool
+	dead    atomic.Bool
+	metrics *prometheus.Registry
 	// renewed is when the renewal of its lead was sent that succeeded last, since the stage began.
 	renewed atomic.Int64
 }
@@ -90,7 +91,7 @@ func (r *replica) keep() {
 func (r *replica) launch() {
 	s := r.stage
 	s.emu.ForgetRetryAfter() // it cannot know what another one was answered
-	p := &process{stage: s, name: fmt.Sprintf("%s.%d", r.name, r.lives.Add(1)), ended: make(chan struct{})}
+	p := &process{stage: s, name: fmt.Sprintf("%s.%d", r.name, r.lives.Add(1)), ended: make(chan struct{}), metrics: prometheus.NewRegistry()}
 	p.renewed.Store(never)
 	r.process.Store(p)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -106,7 +107,7 @@ func (r *replica) launch() {
 		defer close(p.ended)
 		defer cancel()
 		p.err = app.RunIn(ctx, s.flags(s.log.logger(p.name)), app.Surroundings{
-			Config: s.cfg, API: api, Metrics: prometheus.NewRegistry(),
+			Config: s.cfg, API: api, Metrics: p.metrics,
 			Azure: azure.Options{Endpoint: endpoint, Credential: credential{}, Transport: &azureWire{p, s.emu.Transport()}},
 		})
 	}()

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/lab/armemu"
+)
+
+const someSubscription = "11111111-1111-1111-1111-111111111111"
+
+// badLink is a value that an annotation cannot have.
+type badLink struct {
+	field string // what follows azure-pls- in the name of the annotation
+	value string
+	shown string // what of the value an event shows; empty is all
+	want  string // a part of what it says is wanted
+}
+
+var badLinks = []badLink{
+	{"create", "yes", "", `want "true" or "false"`},
+	{"name", "-x", "", "want the name of a Private Link Service"},
+	{"name", "a/b", "", "want the name of a Private Link Service"},
+	{"name", strings.Repeat("x", 81), strings.Repeat("x", 80) + "…", "want the name of a Private Link Service"},
+	{"resource-group", "a/b", "", "want the name of a resource group"},
+	{"ip-configuration-subnet", "/subscriptions/s", "", "want the name of a subnet of the cluster's virtual network"},
+	{"ip-configuration-ip-address-count", "0", "", "want a whole number from 1 to 8"},
+	{"ip-configuration-ip-address-count", "9", "", "want a whole number from 1 to 8"},
+	{"ip-configuration-ip-address-count", "two", "", "want a whole number from 1 to 8"},
+	{"ip-configuration-ip-address", "10.0.0.77 10.0.0.78", "", "want no more addresses than"},
+	{"ip-configuration-ip-address", "10.0.0.77,10.0.0.78", "", "want IPv4 addresses that are separated by spaces"},
+	{"ip-configuration-ip-address", "fd00::7", "", "want IPv4 addresses"},
+	{"fqdns", "a.example.com,b.example.com", "", "want names such as web.example.com"},
+	{"fqdns", "*.example.com", "", "want names such as web.example.com"},
+	{"proxy-protocol", "on", "", `want "true" or "false"`},
+	{"visibility", "blue", "", "want ids of subscriptions"},
+	{"visibility", "* " + someSubscription, "*", `or "*" alone`},
+	{"auto-approval", "*", "", "want ids of subscriptions"},
+	{"auto-approval", someSubscription, "", "azure-pls-visibility has, too"},
+}
+
+// publishes has a Service ask for a Private Link Service.
+func publishes(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-create", "true") }
+
+// opensSubnets has pools hold interfaces, and subnets opened for Private Link Services.
+func opensSubnets(c *config.Config) {
+	ofInterfaces(c)
+	c.DisableSubnetPolicies = true
+}
+
+// Each bad value of each annotation is one event, with the annotation, the value and what is wanted; nothing
+// is written for a Service that comes with it, nor for one that is published.
+func TestABadValueIsOneEvent(t *testing.T) {
+	for _, bad := range badLinks {
+		t.Run(bad.field+" "+bad.value[:min(len(bad.value), 20)], func(t *testing.T) {
+			stage(t, Options{Configure: opensSubnets}, func(s *Stage) {
+				must(s.AddNode(0))
+				s.Start()
+				must(s.AddService("shop/web", publishes))
+				must(s.Settles(10 * time.Minute))
+				s.Pass(time.Minute)
+				before, told := s.azureWrites(), len(s.eventsOf("web"))
+				spoil := func(svc *corev1.Service) {
+					publishes(svc)
+					setAnnotation(svc, annotation+"azure-pls-"+bad.field, bad.value)
+				}
+				must(s.ChangeService("shop/web", spoil))
+				must(s.AddService("shop/api", spoil))
+				s.Pass(time.Hour)
+				if after := s.azureWrites(); len(after) != len(before) {
+					must(fmt.Errorf("written are %q", after[len(before):]))
+				}
+				must(s.refusedOnce("web", told, bad))
+				must(s.refusedOnce("api", 0, bad))
+				must(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pls-"+bad.field, "") }))
+				must(s.DeleteService("shop/api"))
+				must(s.Settles(10 * time.Minute))
+			})
+		})
+	}
+}
+
+// refusedOnce wants one event about a Service beside those that it has had, which says what is wrong with
+// an annotation.
+func (s *Stage) refusedOnce(name string, had int, bad badLink) error {
+	events := s.eventsOf(name)
+	begins := fmt.Sprintf("Error syncing load balancer: %sazure-pls-%s is %q: ", annotation, bad.field, cmp.Or(bad.shown, bad.value))
+	refusals := 0
+	var texts []string
+	for _, e := range events {
+		texts = append(texts, fmt.Sprintf("%d %s %s", e.Count, e.Type, e.Message))
+		if e.Type == corev1.EventTypeWarning && e.Count == 1 && strings.HasPrefix(e.Message, begins) && strings.Contains(e.Message, bad.want) {
+			refusals++
+		}
+	}
+	if len(events) != had+1 || refusals != 1 {
+		return fmt.Errorf("%s had %d events before, and has %q: want one more, with %q and %q", name, had, texts, begins, bad.want)
+	}
+	return nil
+}
+
+// eventsOf are those about a Service.
+func (s *Stage) eventsOf(name string) []corev1.Event {
+	f, err := s.facts()
+	must(err)
+	var all []corev1.Event
+	for _, e := range f.events {
+		if e.InvolvedObject.Kind == "Service" && e.InvolvedObject.Name == name {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// azureWrites are the requests that would change something in Azure.
+func (s *Stage) azureWrites() []string {
+	var all []string
+	for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Method != http.MethodGet }) {
+		all = append(all, fmt.Sprintf("%s %s: %d", c.Method, c.Path, c.Status))
+	}
+	return all
+}
