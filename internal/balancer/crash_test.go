@@ -24,12 +24,17 @@ type deed struct {
 	before,
 	after string // Services, as scripts write them
 	deleted []string
-	guarded bool // there is a security group
+	then    []string // go after those, though the process may be dead by then
+	guarded bool     // there is a security group
 	// links is true where frontends may be published, and connected is what more private endpoints are
 	// connected to before than one round disconnects.
 	links     bool
 	connected string
 }
+
+const sharesPublished = `
+shop/a: {ports: 80, azure-pip-name: mine, azure-pls-create: "true"}
+shop/b: {ports: 81, azure-pip-name: mine, azure-pls-create: "true", azure-pls-visibility: "*"}`
 
 var deeds = []deed{
 	{about: "who may connect", guarded: true, before: `
@@ -108,6 +113,9 @@ shop/b: {ports: 80, azure-pls-create: "true", azure-pls-resource-group: other}`,
 shop/a: {ports: 80, azure-pip-name: mine}
 shop/b: {ports: 81, azure-pip-name: mine, azure-pls-create: "true"}
 shop/c: {ports: 82, azure-pip-name: mine, azure-pls-create: "true"}`, deleted: []string{"shop/b"}},
+	{about: "of two who share a published frontend the owner goes first", links: true, before: sharesPublished, connected: "pls-a001", deleted: []string{"shop/a"}, then: []string{"shop/b"}},
+	{about: "of two who share a published frontend the owner goes last", links: true, before: sharesPublished, connected: "pls-a001", deleted: []string{"shop/b"}, then: []string{"shop/a"}},
+	{about: "two who share a published frontend go together", links: true, before: sharesPublished, connected: "pls-a001", deleted: []string{"shop/a", "shop/b"}},
 }
 
 // Wherever the process dies, the next one ends where it would have ended: nothing is left
@@ -181,6 +189,10 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		s.arm(kills)
 		s.applyAll(d.after)
 		for _, name := range d.deleted {
+			s.remove(name)
+		}
+		s.settle(time.Hour)
+		for _, name := range d.then {
 			s.remove(name)
 		}
 		s.settle(time.Hour)

@@ -75,7 +75,11 @@ func TestABadValueIsOneEvent(t *testing.T) {
 				}
 				must(s.ChangeService("shop/web", spoil))
 				must(s.AddService("shop/api", spoil))
-				s.Pass(time.Hour)
+				for _, name := range []string{"shop/web", "shop/api"} { // it is looked at again
+					s.Pass(30 * time.Minute)
+					must(s.ChangeService(name, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 8080 }))
+				}
+				s.Pass(30 * time.Minute)
 				if after := s.azureWrites(); len(after) != len(before) {
 					must(fmt.Errorf("written are %q", after[len(before):]))
 				}
