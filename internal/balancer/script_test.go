@@ -37,32 +37,7 @@ func TestScripts(t *testing.T) {
 		if !strings.HasPrefix(string(raw), "# ") {
 			t.Errorf("%s does not begin with a sentence that says what it shows", path)
 		}
-		var trace []string
-		synctest.Test(t, func(t *testing.T) {
-			var s *stage
-			defer func() { s.close() }()
-			datadriven.RunTestFromString(t, strings.ReplaceAll(string(raw), "\t", "  "), func(t *testing.T, d *datadriven.TestData) string {
-				if d.Cmd == "stage" {
-					if s != nil {
-						s.close()
-					}
-					s = stageOf(d)
-					trace = append(trace, "")
-					return d.Expected
-				}
-				said := s.do(d)
-				if err := s.check(); err != nil {
-					t.Errorf("%s: %v", d.Pos, err)
-				}
-				if s.backends != nil && s.settle(0) {
-					if err := s.owned(); err != nil {
-						t.Errorf("%s: %v", d.Pos, err)
-					}
-				}
-				trace = append(trace, said)
-				return d.Expected // compared below, outside of the bubble
-			})
-		})
+		trace, _ := playScript(t, string(raw))
 		if t.Failed() {
 			return
 		}
@@ -72,6 +47,43 @@ func TestScripts(t *testing.T) {
 			return trace[next-1]
 		})
 	})
+}
+
+// playScript plays a script, on stages with these settings besides, and returns what happened in each of
+// its steps, and all that was asked of Azure.
+func playScript(t *testing.T, script string, adjust ...func(*balancer.Settings)) (trace, calls []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var s *stage
+		defer func() { s.close() }()
+		asked := uint64(0)
+		datadriven.RunTestFromString(t, strings.ReplaceAll(script, "\t", "  "), func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "stage" {
+				if s != nil {
+					s.close()
+				}
+				s, asked = stageOf(d, adjust...), 0
+				trace = append(trace, "")
+				return d.Expected
+			}
+			said := s.do(d)
+			if err := s.check(); err != nil {
+				t.Errorf("%s: %v", d.Pos, err)
+			}
+			if s.backends != nil && s.settle(0) {
+				if err := s.owned(); err != nil {
+					t.Errorf("%s: %v", d.Pos, err)
+				}
+			}
+			trace = append(trace, said)
+			for _, c := range s.emu.Calls(func(c armemu.Call) bool { return c.Seq > asked }) {
+				asked = c.Seq
+				calls = append(calls, fmt.Sprintf("%s: %.1fs %s", d.Pos, c.Time.Sub(s.start).Seconds(), spellCall(c)))
+			}
+			return d.Expected // compared by who asked, outside of the bubble
+		})
+	})
+	return trace, calls
 }
 
 // arranges carries out a step after which nothing happens yet; false if it is none.
@@ -196,8 +208,8 @@ func option(d *datadriven.TestData, key string) (string, bool) {
 }
 
 // stageOf reads the settings of a cluster.
-func stageOf(d *datadriven.TestData) *stage {
-	s := newStage(func(set *balancer.Settings) {
+func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage {
+	s := newStage(append(adjust, func(set *balancer.Settings) {
 		for _, a := range d.CmdArgs {
 			switch a.Key {
 			case "nowhere":
@@ -229,7 +241,7 @@ func stageOf(d *datadriven.TestData) *stage {
 				}
 			}
 		}
-	})
+	})...)
 	s.spares = d.HasArg("spares")
 	if d.HasArg("pools") {
 		keepsPools(s)
