@@ -30,6 +30,10 @@ func (s *stage) crowd(d *datadriven.TestData) {
 		if d.HasArg("internal") {
 			annotate(&spec, service.Internal, "true")
 		}
+		if d.HasArg("published") {
+			annotate(&spec, service.PLSCreate, "true")
+			annotate(&spec, service.PLSSubnet, "links")
+		}
 		if slices.Contains(poisoned, strconv.Itoa(i)) || slices.Contains(poisoned, "all") {
 			annotate(&spec, service.IPv4, fmt.Sprintf("10.77.0.%d", 10+i)) // the subnet has 10.0.0.0/16
 		}

@@ -222,6 +222,8 @@ func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage 
 				set.DisableOutboundSNAT = true
 			case "most-rules":
 				_, _ = fmt.Sscan(a.Vals[0], &set.MostRules)
+			case "most-links":
+				set.MostPrivateLinks = atoi(a.Vals[0])
 			case "tags":
 				set.Tags = map[string]string{a.Vals[0]: a.Vals[1]}
 			case "guarded":

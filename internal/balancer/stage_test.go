@@ -115,7 +115,7 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 	if s.links() {
 		role = shipped.AzureRoles()
 	}
-	s.emu = armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: role})
+	s.emu = armemu.New(armemu.Options{Seed: 1, LatencyScale: 1, LatencyFixed: true, Role: role, MostPrivateLinks: s.settings.MostPrivateLinks})
 	if err := s.emu.Put(vnetID, []byte(vnetBody)); err != nil {
 		panic(err)
 	}

@@ -41,6 +41,9 @@ type Options struct {
 	// StrictResourceGroups answers 404 for whatever lies in a resource group that
 	// nobody has made, by a PUT or a seed. Without it any write makes its group.
 	StrictResourceGroups bool
+	// MostPrivateLinks is how many private link services a load balancer takes; 0 is 8, which Azure
+	// lifts for a subscription that asks.
+	MostPrivateLinks int
 	// CallLogCap keeps the newest calls only; 0 keeps all.
 	CallLogCap int
 }

@@ -3,6 +3,7 @@
 package armemu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,8 +197,8 @@ func linkAddresses(s *subject) string {
 func linkLimit(s *subject) string {
 	return s.eachFrontend(func(_ string, balancer *aggregate, _ fields) string {
 		there := others((&subject{proposal: s.proposal, self: balancer.id}).links(), s.self)
-		if len(there) >= maxLinks {
-			return fmt.Sprintf("Load balancer %s has %d private link services; the limit is %d.", balancer.id, len(there), maxLinks)
+		if most := cmp.Or(s.e.opts.MostPrivateLinks, maxLinks); len(there) >= most {
+			return fmt.Sprintf("Load balancer %s has %d private link services; the limit is %d.", balancer.id, len(there), most)
 		}
 		return ""
 	})
