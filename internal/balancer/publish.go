@@ -39,7 +39,7 @@ func (b *Balancers) newLinks() *privatelinkround.Keeper {
 
 func (c *Config) linkSettings() privatelink.Settings {
 	return privatelink.Settings{
-		ClusterName: c.ClusterName, Group: c.Settings.PrivateLinks, VirtualNetwork: c.VirtualNetwork, Tags: c.Tags,
+		ClusterName: c.ClusterName, Group: c.Settings.PrivateLinks, Interfaces: c.Interfaces, VirtualNetwork: c.VirtualNetwork, Tags: c.Tags,
 		PodSubnets: c.PodSubnets, MostOnBalancer: c.MostPrivateLinks, OpensSubnets: c.OpensSubnets,
 	}
 }

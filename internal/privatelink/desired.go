@@ -41,6 +41,8 @@ type Settings struct {
 	// Group is where Private Link Services are, unless a Service says otherwise; its Type and Name
 	// are not used.
 	Group lb.ResourceID
+	// Interfaces is true if pools are to hold network interfaces.
+	Interfaces bool
 	// VirtualNetwork is the ARM id of the nodes' network.
 	VirtualNetwork string
 	// PodSubnets are the names of the subnets of it that pods have their addresses of, where they
@@ -94,6 +96,8 @@ func tags(owner string, set Settings) map[string]string {
 	return all
 }
 
+const ofInterfaces = "backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses"
+
 // refusals are why Azure would take no Private Link Service on a frontend.
 func refusals(f Frontend, fresh bool, set Settings) []service.Problem {
 	var all []service.Problem
@@ -101,8 +105,10 @@ func refusals(f Frontend, fresh bool, set Settings) []service.Problem {
 		all = append(all, service.Problem{Field: service.PLSCreate, Value: "true", Want: want})
 	}
 	switch most := cmp.Or(set.MostOnBalancer, lb.MostPrivateLinkServices); {
+	case f.On.ByAddress && !set.Interfaces:
+		refuse(ofInterfaces + ". Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json, let \"weir plan --config azure.json\" show what becomes of the pools, and restart Weir with the role of config/azure-role-interfaces.json")
 	case f.On.ByAddress:
-		refuse("backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses. They change with loadBalancerBackendPoolConfigurationType in azure.json, from nodeIP to nodeIPConfiguration")
+		refuse(ofInterfaces + ". azure.json says so, and one of this load balancer holds addresses yet: \"kubectl get backendpools -A\" says how far they are, and what keeps them")
 	case f.On.SKU != lb.Standard:
 		refuse("a Standard load balancer: Azure takes no Private Link Service in front of a Basic one")
 	case f.Family != lb.IPv4:

@@ -51,7 +51,9 @@ func TestRefusedBeforeAnyCall(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*Frontend, *Settings) {}, ""},
-		{"pools of addresses", func(f *Frontend, _ *Settings) { f.On.ByAddress = true }, "nodeIPConfiguration"},
+		{"pools of addresses", func(f *Frontend, _ *Settings) { f.On.ByAddress = true }, "loadBalancerBackendPoolConfigurationType: nodeIPConfiguration"},
+		{"pools of addresses that are to change", func(f *Frontend, s *Settings) { f.On.ByAddress, s.Interfaces = true, true }, "holds addresses yet"},
+		{"pools that have changed", func(_ *Frontend, s *Settings) { s.Interfaces = true }, ""},
 		{"Basic", func(f *Frontend, _ *Settings) { f.On.SKU = lb.Basic }, "Standard"},
 		{"a load balancer that says no SKU", func(f *Frontend, _ *Settings) { f.On.SKU = "" }, "Standard"},
 		{"an IPv6 frontend", func(f *Frontend, _ *Settings) { f.Family = lb.IPv6 }, "IPv4 alone"},

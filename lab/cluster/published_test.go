@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"path"
 	"slices"
 	"strconv"
@@ -17,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -158,6 +161,33 @@ func TestARemovalThatHangs(t *testing.T) {
 		must(s.Settles(10 * time.Minute))
 		if next := s.azureWrites()[before:]; len(next) < 2 || next[0] != "DELETE "+is.ID+": 202" || next[1] != "PUT "+balancer+": 200" {
 			must(fmt.Errorf("at the end it writes %q, want that %s goes before its frontend", next, is.ID))
+		}
+	})
+}
+
+// A Service of a cluster whose pools hold addresses hears which key of azure.json changes that; once it
+// has, and the pools have followed, the Service is published without another word.
+func TestFromPoolsOfAddressesToAPublishedService(t *testing.T) {
+	addresses := func(c *config.Config) {
+		ofAddresses(c)
+		c.DisableSubnetPolicies = true
+	}
+	stage(t, Options{Configure: addresses, Machines: true, Role: shipped.AzureRoles()}, func(s *Stage) {
+		must(s.AddNode(0))
+		s.Start()
+		must(s.AddService("shop/web", publishes))
+		s.Pass(2 * time.Minute)
+		must(s.addressed("shop/web"))
+		s.says("PrivateLinkServiceRefused", `"true": want backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses. Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json`)
+		for _, call := range s.emu.Calls(func(c armemu.Call) bool {
+			return c.Method != http.MethodGet && strings.Contains(c.Path, "/privateLinkServices/")
+		}) {
+			must(fmt.Errorf("Azure was asked for it: %s %s", call.Method, call.Path))
+		}
+		must(s.Configure(opensSubnets))
+		must(s.Settles(30 * time.Minute))
+		if is := s.published("shop/web"); len(is) != 1 {
+			must(fmt.Errorf("it is published by %v", is))
 		}
 	})
 }
