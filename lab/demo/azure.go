@@ -39,6 +39,11 @@ var foreignAddress = netip.MustParseAddr("10.225.0.10")
 
 type object = map[string]any
 
+// firstPlace is where the story plays but for its last act.
+func firstPlace() place {
+	return place{nodes: firstNodes, resources: seedResources(), latencyScale: latencyScale, azureJSON: azureJSON}
+}
+
 // azureJSON is the configuration file of the controller.
 func azureJSON(ignoresNodes bool) object {
 	return object{

@@ -97,7 +97,9 @@ func (c *cluster) createNamespace(ctx context.Context) error {
 }
 
 // deploy creates a workload: from here on, the Service's endpoints belong in a pool.
-func (c *cluster) deploy(ctx context.Context, w workload, replicas int) error {
+func (c *cluster) deploy(ctx context.Context, w workload, replicas int, annotations map[string]string) error {
+	service := newService(w.name, w.name)
+	service.Annotations = annotations
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: w.name}
 	app := map[string]string{appLabel: w.name}
 	return c.create(ctx,
@@ -109,7 +111,7 @@ func (c *cluster) deploy(ctx context.Context, w workload, replicas int) error {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "serve", Image: "shop/" + w.name}}},
 			},
 		}},
-		newService(w.name, w.name))
+		service)
 }
 
 // newService is a Service as users write it: for the pods of an app, with an address

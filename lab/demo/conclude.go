@@ -12,7 +12,7 @@ import (
 
 // conclude prints the summary and returns the verdict.
 func (r *run) conclude(ctx context.Context, err error, took time.Duration) error {
-	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Crowd: r.stage.crowd, Evictions: r.stage.evictions}
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Crowd: r.stage.crowd, Evictions: r.stage.evictions, Published: r.stage.published}
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
 	if told := r.countEvents(ctx, &sum); err == nil {
 		err = r.cause(ctx, told)

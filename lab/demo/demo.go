@@ -2,7 +2,8 @@
 
 // Package demo plays a story of three minutes: a real kube-apiserver, the ARM
 // emulator and the controller run as processes of their own, the cluster changes, Azure
-// throttles, somebody else writes too, many Services come and go together, spot machines are evicted, and two
+// throttles, somebody else writes too, many Services come and go together, spot machines are evicted, one
+// Service is published to other networks, and two
 // independent witnesses compare what the cluster's API says with what Azure holds.
 package demo
 
@@ -19,7 +20,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -170,7 +170,7 @@ type run struct {
 
 func (r *run) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
-	r.lab = &lab{opts: r.opts, dir: r.dir, fail: fail}
+	r.lab = &lab{opts: r.opts, dir: r.dir, fail: fail, place: firstPlace()}
 	defer r.lab.stop()
 	defer fail(nil)
 	r.print.gone = func(err error) { fail(outputGone{err}) }
@@ -210,16 +210,8 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.print.line(plain, "start", fmt.Sprintf("Azure: a network, no load balancer, at %s", r.lab.endpoint))
 	r.print.line(plain, "start", fmt.Sprintf("it behaves as the real one is assumed to, %g times as fast", 1/latencyScale))
-	config, err := clientcmd.BuildConfigFromFlags("", r.lab.kubeconfig)
+	config, k8s, err := r.lab.furnish(ctx)
 	if err != nil {
-		return err
-	}
-	config.QPS = -1 // one user on one machine
-	k8s, err := newCluster(config)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(k8s.installCRDs(ctx), k8s.createNamespace(ctx)); err != nil {
 		return err
 	}
 	if err := r.lab.startWeir(ctx); err != nil {

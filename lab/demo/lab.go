@@ -16,6 +16,9 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"weir.dev/weir/lab/process"
 )
 
@@ -24,6 +27,7 @@ type lab struct {
 	opts Options
 	dir  string      // logs, kubeconfig and azure.json; etcd's data
 	fail func(error) // called when a process ends by itself
+	place
 
 	kubelab, emulator, weir *process.Process
 
@@ -32,6 +36,14 @@ type lab struct {
 	// ignoresNodes has the controller leave admin states alone.
 	ignoresNodes    bool
 	metrics, health string // host:port of the controller
+}
+
+// place is what the processes of a lab begin with.
+type place struct {
+	nodes        int
+	resources    []object // of Azure
+	latencyScale float64
+	azureJSON    func(ignoresNodes bool) object
 }
 
 // program returns the path of a program beside the running one.
@@ -59,7 +71,7 @@ func (l *lab) startKubelab(ctx context.Context) error {
 	}
 	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
 	l.kubelab, err = l.start(ctx, "kubelab", program, "up", "--exit-with-stdin",
-		"--nodes", strconv.Itoa(firstNodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
+		"--nodes", strconv.Itoa(l.nodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -67,17 +79,17 @@ func (l *lab) startKubelab(ctx context.Context) error {
 	return err
 }
 
-// startEmulator starts an Azure that has what seedResources says.
+// startEmulator starts an Azure that has the resources of the place.
 func (l *lab) startEmulator(ctx context.Context) error {
 	seed := filepath.Join(l.dir, "azure-resources.json")
-	if err := writeJSON(seed, seedResources()); err != nil {
+	if err := writeJSON(seed, l.resources); err != nil {
 		return err
 	}
 	var err error
 	l.emulator, err = l.start(ctx, "emulator", l.opts.weirlab, "emulator", "--exit-with-stdin",
 		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--output", "json", "--seed-file", seed,
 		"--seed", strconv.FormatUint(l.opts.Seed, 10), "--latency", latency,
-		"--latency-scale", strconv.FormatFloat(latencyScale, 'g', -1, 64))
+		"--latency-scale", strconv.FormatFloat(l.latencyScale, 'g', -1, 64))
 	if err != nil {
 		return err
 	}
@@ -93,6 +105,20 @@ func (l *lab) startEmulator(ctx context.Context) error {
 	return nil
 }
 
+// furnish gives the cluster Weir's definitions and the namespace, and returns the way to it.
+func (l *lab) furnish(ctx context.Context) (*rest.Config, *cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.QPS = -1 // one user on one machine
+	k8s, err := newCluster(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return config, k8s, errors.Join(k8s.installCRDs(ctx), k8s.createNamespace(ctx))
+}
+
 // startWeir starts the controller, for the first time or again, and waits until
 // it has read the cluster. Nobody else is there to lead, so there is no election:
 // after kill -9 a lease would have to run out first.
@@ -102,7 +128,7 @@ func (l *lab) startWeir(ctx context.Context) error {
 		return err
 	}
 	configFile := filepath.Join(l.dir, "azure.json")
-	if err := writeJSON(configFile, azureJSON(l.ignoresNodes)); err != nil {
+	if err := writeJSON(configFile, l.azureJSON(l.ignoresNodes)); err != nil {
 		return err
 	}
 	if l.metrics == "" {

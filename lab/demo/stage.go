@@ -32,6 +32,10 @@ type stage struct {
 	crowd    *CrowdSummary // nil before the second act
 	// evictions is nil before the third act.
 	evictions *EvictionsSummary
+	// published is nil before the fourth act.
+	published *PublishedSummary
+	// elsewhere are the calls of a step that plays in another Azure.
+	elsewhere *traffic
 	joined    int // how many nodes came after the first s.nodes
 }
 
@@ -64,6 +68,9 @@ func (s *stage) play(ctx context.Context, story []step) error {
 			err = step.check(s, ctx)
 		}
 		calls := s.observer.counted().minus(before)
+		if s.elsewhere != nil {
+			calls, s.elsewhere = *s.elsewhere, nil
+		}
 		s.steps = append(s.steps, StepSummary{Name: step.name, Seconds: time.Since(began).Seconds(), traffic: calls})
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)

@@ -40,13 +40,14 @@ func story() []step {
 		{name: "calm", act: (*stage).calm},
 		{heading: "Third act: spot machines are evicted.", name: "spot eviction", act: (*stage).spotEviction},
 		{name: "the same without admin states", act: (*stage).evictionIgnored},
+		{heading: "Fourth act: a Service is published to other networks.", name: "service published", act: (*stage).servicePublished},
 	}
 }
 
 func (s *stage) deploy(ctx context.Context) error {
 	s.tell("Deployments web, api and db, each with a Service of type LoadBalancer, class " + loadBalancerClass)
 	for i, w := range workloads {
-		if err := s.cluster.deploy(ctx, w, firstNodes-min(i, 1)); err != nil {
+		if err := s.cluster.deploy(ctx, w, firstNodes-min(i, 1), nil); err != nil {
 			return err
 		}
 	}

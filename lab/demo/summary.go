@@ -24,6 +24,8 @@ type Summary struct {
 	Crowd *CrowdSummary `json:"crowd,omitempty"`
 	// Evictions is nil if the story did not come so far.
 	Evictions *EvictionsSummary `json:"evictions,omitempty"`
+	// Published is nil if the story did not come so far.
+	Published *PublishedSummary `json:"published,omitempty"`
 	// SyncFailed counts the events that a load balancer cannot be had, the one for a wrong
 	// annotation included.
 	SyncFailed int `json:"syncFailedEvents"`
@@ -181,6 +183,9 @@ func (s Summary) table() []string {
 	}
 	if s.Evictions != nil {
 		lines = append(append(lines, ""), s.Evictions.lines()...)
+	}
+	if s.Published != nil {
+		lines = append(append(lines, ""), s.Published.lines()...)
 	}
 	return lines
 }
