@@ -108,7 +108,7 @@ func refusals(f Frontend, fresh bool, set Settings) []service.Problem {
 	case f.On.ByAddress && !set.Interfaces:
 		refuse(ofInterfaces + ". Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json, let \"weir plan --config azure.json\" show what becomes of the pools, and restart Weir with the role of config/azure-role-interfaces.json")
 	case f.On.ByAddress:
-		refuse(ofInterfaces + ". azure.json says so, and one of this load balancer holds addresses yet: \"kubectl get backendpools -A\" says how far they are, and what keeps them")
+		refuse(ofInterfaces + ". They are to change, and one of this load balancer holds addresses yet: \"kubectl get backendpools -A\" says how far they are, and what keeps them")
 	case f.On.SKU != lb.Standard:
 		refuse("a Standard load balancer: Azure takes no Private Link Service in front of a Basic one")
 	case f.Family != lb.IPv4:

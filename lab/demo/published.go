@@ -121,8 +121,9 @@ func (p *publication) publish(ctx context.Context) error {
 		return err
 	}
 	p.print.verbatim(bold, "", "$ kubectl -n "+namespace+" get service "+linkService+" -o yaml  # how it is published")
-	what, alias, _ := strings.Cut(said, " as ")
-	p.print.plainly(what+" as", alias, "") // the alias on a line of its own, to be copied
+	what, rest, _ := strings.Cut(said, " as ")
+	alias, connections, _ := strings.Cut(rest, ": ")
+	p.print.plainly(what+" as", alias+":", connections, "") // the alias is to be copied
 	return nil
 }
 
