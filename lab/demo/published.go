@@ -211,7 +211,10 @@ func (p *publication) showRemoved(ctx context.Context) error {
 	var told []corev1.Event
 	err := p.await(ctx, "not all of "+strings.Join(lastWords, ", ")+" were told", func() (all bool, err error) {
 		told, err = p.cluster.events(ctx, namespace, func(e corev1.Event) bool { return slices.Contains(lastWords, e.Reason) })
-		return len(told) == len(lastWords), err
+		missing := slices.ContainsFunc(lastWords, func(reason string) bool {
+			return !slices.ContainsFunc(told, func(e corev1.Event) bool { return e.Reason == reason })
+		})
+		return !missing, err
 	})
 	if err != nil {
 		return err
