@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/azure/apart"
+	"weir.dev/weir/internal/azure/spans"
 	"weir.dev/weir/internal/azure/weight"
 )
 
@@ -89,6 +90,8 @@ type sparing struct{ Transport }
 // Do implements azcore's policy.Transporter.
 func (s sparing) Do(req *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.Do(req)
+	_, correlation := idsOf(resp)
+	spans.Correlates(req.Context(), correlation) // the span of a request begins behind all policies
 	if err == nil && resp.Body != nil {
 		resp.Body = weight.Limit(resp.Body)
 	}

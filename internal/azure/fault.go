@@ -70,6 +70,7 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 		return fault.Answer{OutcomeUnknown: unknown, Unreachable: !unknown && errors.As(err, new(*lostRead))}
 	}
 	a := fault.Answer{MayLand: c.passedOn.Load(), Status: answer.StatusCode, Codes: codesOf(answer.RawResponse)}
+	a.RequestID, a.CorrelationID = idsOf(answer.RawResponse)
 	if len(a.Codes) == 0 && codeRule.MatchString(answer.ErrorCode) {
 		a.Codes = []string{answer.ErrorCode}
 	}

@@ -135,3 +135,20 @@ func FuzzMessage(f *testing.F) {
 		}
 	})
 }
+
+// A fault names the request that failed as Azure does, with what Azure correlates it, and nothing
+// that no person could name.
+func TestAFaultNamesItsRequest(t *testing.T) {
+	for _, tt := range []struct{ request, correlation, wantRequest, wantCorrelation string }{
+		{"r1", "c1", "r1", "c1"},
+		{"r1", "", "r1", ""},
+		{"r1 and <b>more</b>", "c\u202e1", "", ""},
+		{"", "", "", ""},
+	} {
+		refused := reply{status: 403, header: map[string]string{"X-Ms-Request-Id": tt.request, "X-Ms-Correlation-Request-Id": tt.correlation}}
+		_, err := newClient(t, &fakeARM{answer: in(refused)}).Get(t.Context(), webPool)
+		if f := fault.From(err); f.RequestID != tt.wantRequest || f.CorrelationID != tt.wantCorrelation {
+			t.Errorf("%+v: request %q, correlation %q", tt, f.RequestID, f.CorrelationID)
+		}
+	}
+}

@@ -171,10 +171,16 @@ func observed(req *policy.Request, resp *http.Response, is calls.Call) calls.Cal
 	if c := callOf(ctx); c != nil {
 		is.Resource, is.Causes = c.resource(), calls.CausesOf(ctx)
 	}
-	if resp != nil {
-		is.RequestID, is.CorrelationID = headerID(resp, "x-ms-request-id"), headerID(resp, "x-ms-correlation-request-id")
-	}
+	is.RequestID, is.CorrelationID = idsOf(resp)
 	return is
+}
+
+// idsOf returns what Azure calls a request, by its answer; nothing without one.
+func idsOf(resp *http.Response) (requestID, correlationID string) {
+	if resp == nil {
+		return "", ""
+	}
+	return headerID(resp, "x-ms-request-id"), headerID(resp, "x-ms-correlation-request-id")
 }
 
 // headerID is an id that Azure gave a request; empty if it is none that a person could name.

@@ -18,16 +18,17 @@ import (
 
 // attributeMeans says what each attribute of a span holds, for the page.
 var attributeMeans = map[string]string{
-	"weir.operation":        "what the request is for: `get`, `list`, `put`, `delete`, `poll` (the state of an accepted write) or `result` (what Azure shows after it)",
-	"azure.load_balancer":   "ARM id of the load balancer, for requests about one or a pool of one",
-	"azure.backend_pool":    "name of the pool, for requests about one",
-	"azure.resource":        "ARM id of any other resource; of a list, that of its resource group",
-	"http.method":           "`GET`, `PUT` or `DELETE`",
-	"http.url":              "where it went; of the query only what is no signature",
-	"http.status_code":      "of the answer; absent if none came",
-	"http.user_agent":       "Weir and the SDK, with their versions",
-	"net.peer.name":         "host of Azure Resource Manager",
-	"az.service_request_id": "the `x-ms-request-id` of the answer: what Azure's support asks for",
+	"weir.operation":            "what the request is for: `get`, `list`, `put`, `delete`, `poll` (the state of an accepted write) or `result` (what Azure shows after it)",
+	"azure.load_balancer":       "ARM id of the load balancer, for requests about one or a pool of one",
+	"azure.backend_pool":        "name of the pool, for requests about one",
+	"azure.resource":            "ARM id of any other resource; of a list, that of its resource group",
+	"http.method":               "`GET`, `PUT` or `DELETE`",
+	"http.url":                  "where it went; of the query only what is no signature",
+	"http.status_code":          "of the answer; absent if none came",
+	"http.user_agent":           "Weir and the SDK, with their versions",
+	"net.peer.name":             "host of Azure Resource Manager",
+	"az.correlation_request_id": "the `x-ms-correlation-request-id` of the answer: what a request led to has the same in Azure's activity log",
+	"az.service_request_id":     "the `x-ms-request-id` of the answer: what Azure's support asks for",
 }
 
 // The page lists the spans that there are, and their attributes.
@@ -38,7 +39,7 @@ func TestReferenceListsTheSpans(t *testing.T) {
 		traced := func(o *Options) { o.TracerProvider = provider }
 		named := func(r reply) reply {
 			r.header = maps.Clone(r.header)
-			r.header["X-Ms-Request-Id"] = "r1"
+			r.header["X-Ms-Request-Id"], r.header["X-Ms-Correlation-Request-Id"] = "r1", "c1"
 			return r
 		}
 		pool := read(t)

@@ -99,9 +99,11 @@ func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r 
 }
 
 func setCondition(s *v1alpha1.BackendPoolStatus, generation int64, kind string, status metav1.ConditionStatus, reason, why string) {
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: words.Sentence(why, words.MaxMessage), ObservedGeneration: generation,
-	})
+	why = words.Sentence(why, words.MaxMessage)
+	if is := meta.FindStatusCondition(s.Conditions, kind); is != nil && words.Same(is.Message, why) {
+		why = is.Message // a status that says no more than another request of Azure is not worth a write
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: why, ObservedGeneration: generation})
 }
 
 func syncedReason(conditions []metav1.Condition) string {

@@ -3,6 +3,7 @@
 package backendpool
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,14 @@ func TestAFailedRemovalIsOneProblem(t *testing.T) {
 	d.serviceGoes()
 	d.reconciles()
 	d.says(v1alpha1.ReasonServiceNotFound, "its addresses are being removed")
-	for range 3 {
-		d.reports(poolwrite.Terminal)
-		d.says(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way")
+	written := 0
+	for i := range 3 {
+		d.reports(poolwrite.Terminal, func(r *poolupdate.Report) { r.Fault.RequestID = fmt.Sprint("r", i) })
+		d.says(v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: Bad: no way (request id r0); another")
+		if is := len(d.api.writes); i > 0 && is != written {
+			t.Errorf("that another request failed was written: %d times, then %d", written, is)
+		}
+		written = len(d.api.writes)
 		d.statuses.Known(RefOf(d.p)).again(time.Unix(1, 0)) // it is time
 		d.reconciles()
 		d.says(v1alpha1.ReasonFailed, "out of the pool")

@@ -39,6 +39,8 @@ type Answer struct {
 	MayLand bool
 	// RetryAt is the server's Retry-After, or the gate's time; zero if unknown.
 	RetryAt time.Time
+	// RequestID and CorrelationID are what Azure calls the request; empty if it named none.
+	RequestID, CorrelationID string
 }
 
 // Rule is one row of the table. The first that matches decides.
@@ -112,7 +114,8 @@ func Classify(a Answer, err error) *Fault {
 		if rule.Match(a) {
 			return &Fault{
 				Class: rule.Class, Reason: rule.Reason, Code: code(a), RetryAt: a.RetryAt,
-				Undecided: undecided(a), Ended: a.OperationEnded, Err: err,
+				Undecided: undecided(a), Ended: a.OperationEnded,
+				RequestID: a.RequestID, CorrelationID: a.CorrelationID, Err: err,
 			}
 		}
 	}

@@ -43,6 +43,9 @@ type Fault struct {
 	// Ended is true if Azure had accepted a write, and it ended badly: what it was to change
 	// may be out of force, whatever it shows.
 	Ended bool
+	// RequestID and CorrelationID are what Azure calls the request that failed, and its support asks
+	// for; empty if it did not answer, or named none.
+	RequestID, CorrelationID string
 	// Err is what came back, for people.
 	Err error
 }
@@ -99,6 +102,22 @@ func (f *Fault) Error() string {
 
 // Unwrap returns what came back.
 func (f *Fault) Unwrap() error { return f.Err }
+
+// RequestOf returns what Azure calls the request behind an error: that of the outermost Fault in its
+// chain which names one, for rooms put their own words around Azure's. Both are empty if none does.
+func RequestOf(err error) (requestID, correlationID string) {
+	for err != nil {
+		f, ok := errors.AsType[*Fault](err)
+		if !ok {
+			break
+		}
+		if f.RequestID != "" || f.CorrelationID != "" {
+			return f.RequestID, f.CorrelationID
+		}
+		err = f.Err
+	}
+	return "", ""
+}
 
 // From returns the Fault in err's chain, or a terminal one around err: an error
 // that nobody classified is nobody's to retry. It returns nil for nil.

@@ -66,7 +66,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 func TestTheLogDoesNotRepeatItself(t *testing.T) {
 	var log bytes.Buffer
 	r, told := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}), &Told{}
-	for _, text := range []string{"full", "full", "full", "gone", "full"} {
+	for _, text := range []string{"full", "full", "full", "gone", "full (request id r1)", "full (request id r2)"} {
 		r.tell.warn(t.Context(), told, "not as it wants it", "shop/web", errors.New(text))
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 3 {

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/words"
 )
 
 // Told is what people were told of a Service.
@@ -94,14 +95,14 @@ func (r teller) complain(s Service, t *Told, is Condition, text string, err erro
 
 // complainOnce is complain for what stays the same until somebody changes the Service.
 func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err error) {
-	if t.last != complaint(text, err) {
+	if !words.Same(t.last, complaint(text, err)) {
 		r.complain(s, t, is, text, err)
 	}
 }
 
 func complaint(text string, err error) string {
 	if err != nil {
-		text += err.Error()
+		text = words.Requested(text+err.Error(), err, words.MaxMessage-100) // others put theirs before it
 	}
 	return text
 }
@@ -199,7 +200,7 @@ func (r teller) kept(ctx context.Context, s Service, t *Told, why string) {
 // repeated for those alone who look closely.
 func (r teller) warn(ctx context.Context, t *Told, what, name string, err error) {
 	log := r.log.WarnContext
-	if t.warned == err.Error() {
+	if words.Same(t.warned, err.Error()) {
 		log = r.log.DebugContext
 	}
 	t.warned = err.Error()

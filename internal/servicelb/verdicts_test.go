@@ -67,8 +67,10 @@ func TestConditionsFollowALife(t *testing.T) {
 func TestTheSameFailureIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		full := &fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", Err: errors.New("SubnetIsFull")}
-		w.answers = []error{full, full, full}
+		full := func(id string) error {
+			return &fault.Fault{Class: fault.Terminal, Code: "SubnetIsFull", RequestID: id, Err: errors.New("SubnetIsFull, correlation id " + id)}
+		}
+		w.answers = []error{full("e4fa9a7e-3d4c-4c0b-9a06-1c7b2f8f1d11"), full("0b7c1a52-77aa-4b3e-8d6e-5a9d0c3e9f22"), full("0b7c1a52-77aa-4b3e-8d6e-5a9d0c3e9f23")}
 		w.looks()
 		w.concluded = 0
 		for range 3 {

@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/words"
 )
 
 const class = "weir.dev/azure"
@@ -195,6 +196,9 @@ func (w *world) Conclude(_ context.Context, _ Service, verdicts []Verdict) error
 		kind := v.Type
 		if v.Reason == "" {
 			v = Verdict{}
+		}
+		if is := w.verdicts[kind]; words.Same(is.Text, v.Text) {
+			v.Text = is.Text
 		}
 		if w.verdicts[kind] != v {
 			w.verdicts[kind] = v

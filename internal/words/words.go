@@ -48,12 +48,14 @@ func OfFault(f *fault.Fault, limit int) string {
 	if f == nil {
 		return "no reason was given"
 	}
+	id := request(f)
+	limit -= len(id)
 	text := strings.TrimRight(Sentence(f.Error(), limit), ". ")
 	code := Sentence(f.Code, MaxCode)
-	if code == "" || strings.Contains(text, code) {
-		return text
+	if code != "" && !strings.Contains(text, code) {
+		text = Sentence(code+": "+text, limit)
 	}
-	return Sentence(code+": "+text, limit)
+	return text + id
 }
 
 // Count is a number of things.
@@ -84,7 +86,8 @@ func WholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate
 
 // OfError is an error in words, with Azure's code where there is one, and when another try follows.
 func OfError(err error, now time.Time) string {
-	text := strings.TrimRight(Sentence(err.Error(), MaxMessage-200), ". ")
+	id := request(err)
+	text := strings.TrimRight(Sentence(err.Error(), MaxMessage-200-len(id)), ". ")
 	f, ok := errors.AsType[*fault.Fault](err)
 	if !ok {
 		return text
@@ -92,6 +95,7 @@ func OfError(err error, now time.Time) string {
 	if code := Sentence(f.Code, MaxCode); code != "" && !strings.Contains(text, code) {
 		text = code + ": " + text
 	}
+	text += id
 	if f.RetryAt.After(now) {
 		text += "; another try follows at " + Stamp(f.RetryAt)
 	}

@@ -35,6 +35,14 @@ func Provider(provider trace.TracerProvider, of func(context.Context) []attribut
 	}, nil)
 }
 
+// Correlates puts on the span of a request how Azure correlates it with what it led to. The SDK puts
+// there what Azure calls the request alone.
+func Correlates(ctx context.Context, id string) {
+	if id != "" {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("az.correlation_request_id", id))
+	}
+}
+
 func spanOf(span trace.Span) tracing.Span {
 	return tracing.NewSpan(tracing.SpanImpl{
 		End:           func() { span.End() },

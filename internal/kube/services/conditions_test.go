@@ -11,7 +11,7 @@ import (
 
 // A condition is written if its status, reason, message or generation is another, and not else.
 func TestConditionsAreWrittenOnChange(t *testing.T) {
-	want := metav1.Condition{Type: "weir.dev/Programmed", Status: metav1.ConditionTrue, Reason: "Programmed", Message: "Azure has it", ObservedGeneration: 2}
+	want := metav1.Condition{Type: "weir.dev/Programmed", Status: metav1.ConditionTrue, Reason: "Programmed", Message: "Azure has it (request id r1)", ObservedGeneration: 2}
 	shows := &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{want, {Type: "example.com/Theirs"}}}}
 	for _, tt := range []struct {
 		about string
@@ -21,6 +21,8 @@ func TestConditionsAreWrittenOnChange(t *testing.T) {
 		{"the same", func(*metav1.Condition) {}, false},
 		{"another status", func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }, true},
 		{"another reason", func(c *metav1.Condition) { c.Reason = "Failed" }, true},
+		{"another request of Azure", func(c *metav1.Condition) { c.Message = "Azure has it (request id r2)" }, false},
+		{"another request, and another status", func(c *metav1.Condition) { c.Message, c.Status = "Azure has it (request id r2)", metav1.ConditionFalse }, true},
 		{"another message", func(c *metav1.Condition) { c.Message = "no" }, true},
 		{"another generation", func(c *metav1.Condition) { c.ObservedGeneration = 3 }, true},
 		{"it goes", func(c *metav1.Condition) { c.Message = "" }, true},

@@ -164,7 +164,8 @@ func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind st
 }
 
 // changed returns what a patch says of a condition; nil if the informer's copy shows it already. One
-// without a text goes.
+// without a text goes. Another try that fails as the last one did has another request of Azure behind
+// it, and that alone is no news.
 func changed(s *corev1.Service, want metav1.Condition) any {
 	conditions := view.Own(s.Status.Conditions, want.Type)
 	if want.Message == "" {
@@ -174,6 +175,9 @@ func changed(s *corev1.Service, want metav1.Condition) any {
 		return map[string]string{"$patch": "delete", "type": want.Type}
 	}
 	want.Message = words.Sentence(want.Message, words.MaxMessage)
+	if is := meta.FindStatusCondition(conditions, want.Type); is != nil && words.Same(is.Message, want.Message) {
+		want.Message = is.Message
+	}
 	if !meta.SetStatusCondition(&conditions, want) {
 		return nil
 	}

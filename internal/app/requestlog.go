@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// namesRequests is a log handler that adds to a line with an error of Azure what Azure calls the
+// request: all rooms log errors, and none can forget it.
+type namesRequests struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
+	var requestID, correlationID string
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			requestID, correlationID = fault.RequestOf(err)
+		}
+		return requestID == "" && correlationID == ""
+	})
+	if requestID != "" || correlationID != "" {
+		r = r.Clone() // others may hold the same record
+	}
+	if requestID != "" {
+		r.AddAttrs(slog.String("requestID", requestID))
+	}
+	if correlationID != "" {
+		r.AddAttrs(slog.String("correlationID", correlationID))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h namesRequests) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return namesRequests{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h namesRequests) WithGroup(name string) slog.Handler {
+	return namesRequests{h.Handler.WithGroup(name)}
+}

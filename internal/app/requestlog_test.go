@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/fault"
+)
+
+// A line about an error of Azure says what Azure calls the request, whoever wrote the line, and in
+// whatever the error is wrapped; others say nothing of requests.
+func TestTheLogNamesRequests(t *testing.T) {
+	azures := &fault.Fault{Code: "Conflict", RequestID: "r1", CorrelationID: "c1", Err: errors.New("409 Conflict")}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{azures, `err="409 Conflict" requestID=r1 correlationID=c1`},
+		{fmt.Errorf("look: %w", &fault.Fault{Code: "NotRead", Err: azures}), `err="look: 409 Conflict" requestID=r1 correlationID=c1`},
+		{&fault.Fault{Code: "Conflict", RequestID: "r1"}, `requestID=r1`},
+		{errors.New("no API server"), `err="no API server"`},
+	} {
+		var out bytes.Buffer
+		log, err := NewLog(&out, "text", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.WithGroup("g").With("a", 1).Warn("not level", "pool", "shop/web", "err", tt.err)
+		got := strings.ReplaceAll(strings.TrimSpace(out.String()), "g.", "")
+		if !strings.HasSuffix(got, tt.want) {
+			t.Errorf("%s\nwant at its end %s", got, tt.want)
+		}
+	}
+}
