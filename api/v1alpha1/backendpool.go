@@ -22,6 +22,8 @@ import (
 // +kubebuilder:printcolumn:name="Down",type=integer,JSONPath=`.status.downCount`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Missing",type=integer,priority=1,JSONPath=`.status.members.missing.count`
+// +kubebuilder:printcolumn:name="Surplus",type=integer,priority=1,JSONPath=`.status.members.surplus.count`
 // +kubebuilder:printcolumn:name="Retries",type=integer,priority=1,JSONPath=`.status.retriesUsed`
 // +kubebuilder:printcolumn:name="Parked until",type=string,priority=1,JSONPath=`.status.nextEligibleAt`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Synced")].message`
@@ -293,6 +295,11 @@ type BackendPoolStatus struct {
 	// +optional
 	DownCount *int32 `json:"downCount,omitempty"`
 
+	// members names which members keep the pool from being level, as it was read last; absent of a
+	// pool that is level. Those that are Down are in down.
+	// +optional
+	Members *MembersNotLevel `json:"members,omitempty"`
+
 	// madeFor is there if Weir itself made this BackendPool: the UID of the Service for
 	// which it did, or "nodes" for a pool of all nodes. Nobody but Weir may write a status.
 	// +optional
@@ -301,6 +308,40 @@ type BackendPoolStatus struct {
 
 // MadeForNodes is what madeFor says of a pool of all nodes.
 const MadeForNodes = "nodes"
+
+// MembersNotLevel are the members that keep a pool from being level.
+type MembersNotLevel struct {
+	// missing are wanted in the pool, and not there.
+	// +optional
+	Missing *SomeMembers `json:"missing,omitempty"`
+	// surplus are in the pool, put there by Weir, and do not belong there any more.
+	// +optional
+	Surplus *SomeMembers `json:"surplus,omitempty"`
+	// foreign are in the pool, and somebody else put them there: Weir leaves them.
+	// +optional
+	Foreign *SomeMembers `json:"foreign,omitempty"`
+}
+
+// SomeMembers are some members of a pool.
+type SomeMembers struct {
+	// count is how many there are.
+	// +required
+	Count int32 `json:"count"`
+	// named are the first 50 of them, by address; of network interfaces of others no address is known.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Named []Member `json:"named,omitempty"`
+}
+
+// Member is one of a pool.
+type Member struct {
+	// node is whose address it is, if it is that of a node of this cluster.
+	// +optional
+	Node string `json:"node,omitempty"`
+	// +required
+	Address string `json:"address"`
+}
 
 // DownAddress is an address that Weir has set Down.
 type DownAddress struct {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
@@ -48,7 +49,7 @@ func (e *Entry) Owes(set membership.Set) (down, back []string) {
 	shown := e.shownDown // replaced, never changed
 	are := shown
 	if shown == nil {
-		are = setOf(downIn(e.status.Down))
+		are = setOf(members.Down(e.status.Down))
 	}
 	e.mu.Unlock()
 	drain := drainingIn(set)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
@@ -27,11 +28,11 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	}
 	if r.Settled {
 		s.PoolID = r.Pool.String()
-		s.WrittenAddresses = formatAddresses(r.Written)
-		setDown(s, r.Down, set, at)
+		s.WrittenAddresses = members.Format(r.Written)
+		members.SetDown(s, r.Down, set, at)
 	}
 	if r.States {
-		setDown(s, r.Down, set, at)
+		members.SetDown(s, r.Down, set, at)
 	}
 	outcome := v1alpha1.AttemptOutcome{Class: string(r.Outcome), Since: at}
 	if r.Fault != nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/poolupdate"
 )
 
@@ -32,7 +33,7 @@ func contest(s *v1alpha1.BackendPoolStatus, r poolupdate.Report, generation int6
 }
 
 func contestedText(ips []netip.Addr) string {
-	texts := formatAddresses(ips[:min(len(ips), mostContested)])
+	texts := members.Format(ips[:min(len(ips), mostContested)])
 	if more := len(ips) - mostContested; more > 0 {
 		texts = append(texts, fmt.Sprintf("%d more", more))
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolschedule"
 )
@@ -189,7 +190,7 @@ func (c *Controller) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *En
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
 			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set))
-			setDown(s, downIn(s.Down), set, metav1.Now())
+			members.SetDown(s, members.Down(s.Down), set, metav1.Now())
 		}
 	})
 }

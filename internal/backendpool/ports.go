@@ -34,6 +34,8 @@ type Cluster interface {
 	Members(p *v1alpha1.BackendPool) (membership.Set, error)
 	// OfThisCluster reports whether a node has the address, excluded ones included.
 	OfThisCluster(ip netip.Addr) bool
+	// NodeAt names the node that has an address; empty if none has.
+	NodeAt(ip netip.Addr) string
 	// AddressOf returns the address of a family that the node has which runs on a machine.
 	AddressOf(machine string, family lb.Family) (netip.Addr, bool)
 	// MachineOf returns the machine that the node of a name runs on, or why it is not known.

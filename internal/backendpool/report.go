@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
@@ -44,6 +45,7 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	began := len(r.Contested) > 0 && !contested(e)
 	err := c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		note(s, set, r)
+		members.Differ(s, r, c.Cluster.NodeAt)
 		notesEvents(s, p, event, r)
 		contest(s, r, p.Generation)
 		judge(s, is, set, r, p.Generation)
@@ -110,8 +112,12 @@ func (c *Controller) change(ctx context.Context, p *v1alpha1.BackendPool, e *Ent
 	if isGone(err) {
 		return err
 	}
+	over := e.recovered()
 	reason, why, turned := e.turned()
 	switch {
+	case over != "" && (p.Spec.Nodes != nil || c.Owner.Made(p) && slices.Contains(missingReasons, over)): // see tellOfNodes, and below
+	case over != "":
+		c.Events.OnPool(p, Event{Normal, EventUpdated, updatedMessage + ", after " + over})
 	case !turned:
 	case c.Owner.Made(p) && slices.Contains(missingReasons, reason):
 		c.Owner.Missing(p) // nobody's trouble: it has just gone with its rules, or is made again
@@ -123,6 +129,16 @@ func (c *Controller) change(ctx context.Context, p *v1alpha1.BackendPool, e *Ent
 
 // missingReasons are those of a pool that Azure does not have.
 var missingReasons = []string{v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonLoadBalancerNotFound}
+
+// recovered returns the problem that an event spoke of, if the pool is level now; else "".
+func (e *Entry) recovered() (problem string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if syncedReason(e.status.Conditions) == v1alpha1.ReasonLevel {
+		problem, e.lastProblem = e.lastProblem, ""
+	}
+	return problem
+}
 
 // turned reports a problem that no event spoke of yet.
 func (e *Entry) turned() (reason, why string, turned bool) {

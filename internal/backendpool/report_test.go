@@ -142,3 +142,31 @@ func TestAServiceThatGoesHasNoOperations(t *testing.T) {
 		t.Errorf("%v removed, %d operations; want it dropped while it goes, and when it is gone", d.lanes.removed, len(d.lanes.ops))
 	}
 }
+
+// That a pool is level again is told once on its BackendPool, after a problem that was told there; a process that
+// comes after the one that told it says so all the same.
+func TestARecoveryIsToldOnce(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		d := atDesk(t)
+		d.reports(poolwrite.Written, addressesOfOurs)
+		d.reports(poolwrite.Terminal)
+		d.reports(poolwrite.Retriable, requeued)
+		if got := d.said(); got != "BackendPool Failed" {
+			t.Errorf("events: %s", got)
+		}
+		if restarted {
+			e := d.statuses.Known(RefOf(d.p))
+			e.lastProblem = newEntry(e.ref, &v1alpha1.BackendPool{Status: e.status}).lastProblem
+		}
+		for range 2 {
+			d.reports(poolwrite.Written, addressesOfOurs)
+		}
+		if got := d.said(); got != "BackendPool LoadBalancerBackendPoolUpdated" {
+			t.Errorf("restarted %t: events after it is level: %s", restarted, got)
+		}
+		d.reports(poolwrite.Terminal)
+		if got := d.said(); got != "BackendPool Failed" {
+			t.Errorf("restarted %t: events of the next failure: %s", restarted, got)
+		}
+	}
+}

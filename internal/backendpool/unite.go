@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 )
 
 // own are the statuses of a BackendPool that this process has written, or may have: the
@@ -46,10 +47,10 @@ func unite(s, other *v1alpha1.BackendPoolStatus) {
 	if s.PoolID == "" {
 		s.PoolID = other.PoolID
 	}
-	all := append(parseAddresses(s.WrittenAddresses), parseAddresses(other.WrittenAddresses)...)
+	all := append(members.Parse(s.WrittenAddresses), members.Parse(other.WrittenAddresses)...)
 	slices.SortFunc(all, netip.Addr.Compare)
 	if all = slices.Compact(all); len(all) > len(s.WrittenAddresses) {
-		s.WrittenAddresses = formatAddresses(all)
+		s.WrittenAddresses = members.Format(all)
 	}
 	for _, d := range other.Down {
 		if !slices.ContainsFunc(s.Down, func(is v1alpha1.DownAddress) bool { return is.Address == d.Address }) {

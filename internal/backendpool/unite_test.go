@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
@@ -80,7 +81,7 @@ func replica(t *testing.T, api *versioned) *cluster {
 	return c
 }
 
-func ips(all ...string) []netip.Addr { return parseAddresses(all) }
+func ips(all ...string) []netip.Addr { return members.Parse(all) }
 
 func (c *cluster) records(t *testing.T, ref poolschedule.Ref, all ...string) error {
 	t.Helper()
@@ -90,7 +91,7 @@ func (c *cluster) records(t *testing.T, ref poolschedule.Ref, all ...string) err
 
 func (c *cluster) knows(t *testing.T, ref poolschedule.Ref) []string {
 	t.Helper()
-	return formatAddresses(c.desired(t, ref).Recorded.Written)
+	return members.Format(c.desired(t, ref).Recorded.Written)
 }
 
 func settled(ref poolschedule.Ref, all ...string) poolupdate.Report {
@@ -201,7 +202,7 @@ func TestTheUnionOfTwoLedgers(t *testing.T) {
 		is := a.DeepCopy()
 		unite(is, b)
 		has := func(s *v1alpha1.BackendPoolStatus, ip string) (written, down bool) {
-			return slices.Contains(s.WrittenAddresses, ip), slices.Contains(downIn(s.Down), netip.MustParseAddr(ip))
+			return slices.Contains(s.WrittenAddresses, ip), slices.Contains(members.Down(s.Down), netip.MustParseAddr(ip))
 		}
 		for n := range 10 {
 			ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}).String()

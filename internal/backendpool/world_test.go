@@ -90,6 +90,15 @@ func (w *world) OfThisCluster(ip netip.Addr) bool {
 	return slices.Contains(slices.Collect(maps.Values(w.nodes)), ip)
 }
 
+func (w *world) NodeAt(ip netip.Addr) string {
+	for name, is := range w.nodes {
+		if is == ip {
+			return name
+		}
+	}
+	return ""
+}
+
 func (w *world) AddressOf(string, lb.Family) (netip.Addr, bool) { return netip.Addr{}, false }
 
 func (w *world) MachineOf(string) (nic.Machine, error) { return nic.Machine{}, nil }

@@ -62,6 +62,10 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	h.Trouble = poolschedule.TroubleSince(h.Trouble, outcome, h.GaveUp != "" || r.Open, drift, now)
 	downed, restored := h.Writes.Learn(r, drift)
 	next, record := poolschedule.Summarize(t.pool, v.Requeue, h), r.Ours()
+	differs := r.Differs()
+	if r.Settled() {
+		differs = nil
+	}
 	l.cfg.log(ctx, ref, id, r, told, !t.history.HandedAt.IsZero())
 	l.cfg.Reporter.Report(ctx, Report{
 		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Directed() && !r.Settled(),
@@ -69,7 +73,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
 		AdminRetryAt: next.AdminRetryAt(), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
 		Written: record.Written, Down: record.Down, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
-		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign,
+		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign, Differs: differs,
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.EligibleAt(now), RetryAt: next.RetryAt(l.cfg.Interval),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
@@ -101,7 +105,7 @@ func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r 
 		}
 		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", told.Error())...)
 	case r.Handed != nil, r.Fault != nil:
-		c.Log.WarnContext(ctx, "pool not level", append(attrs, "code", told.Code, "err", told.Error())...)
+		c.Log.WarnContext(ctx, "pool not level", append(attrs, "code", told.Code, "err", told)...)
 	case r.Open:
 		c.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
 	case r.Outcome == poolwrite.Written:

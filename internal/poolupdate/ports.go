@@ -133,6 +133,9 @@ type Report struct {
 	// Observed and Desired count addresses; Observed includes foreign ones and is
 	// -1 if the pool was not read.
 	Desired, Observed, Foreign int
+	// Differs is how the pool differed when the attempt read it; nil if it did not come so far, or
+	// is Settled.
+	Differs *poolwrite.Differs
 	// RetriesUsed is the highest count among the operations, of Budget allowed.
 	RetriesUsed, Budget int
 	// NextEligibleAt is before when Azure wants no call for the pool, whether or not

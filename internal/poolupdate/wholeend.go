@@ -34,7 +34,7 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 		return nil
 	}
 	l.cfg.Log.InfoContext(j.ctx, "load balancer not written whole to see whether Azure takes that: nothing was learned, each pool is written by itself",
-		"loadBalancer", l.id.Name, "pools", len(writes), "code", f.Code, "err", f.Error())
+		"loadBalancer", l.id.Name, "pools", len(writes), "code", f.Code, "err", f)
 	for _, p := range writes {
 		l.queue.wait(p.taken, f.RetryAt, time.Time{})
 		l.alone(p, f.Undecided || j.within.Err() != nil)

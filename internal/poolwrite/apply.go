@@ -26,8 +26,11 @@ type Change struct {
 	// down are the addresses that are Down by us afterwards; downed and restored are those
 	// that become so, or are taken back.
 	down, Downed, restored []netip.Addr
-	// added are the addresses that were not there.
-	added []netip.Addr
+	// added are the addresses that were not there, removed those that do not belong there, and foreign
+	// those of others, as far as they are addresses.
+	added, removed, foreign []netip.Addr
+	// compared is true once the pool was compared with what is wanted.
+	compared bool
 	// unseen is true if there is nothing to do, and yet the ledger holds an address
 	// that is neither wanted nor in the pool, or one as Down that is neither: a write of
 	// ours may still be on its way.
@@ -48,7 +51,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	for _, a := range wanted {
 		want[a.IP] = a.AdminState
 	}
-	c := Change{Next: observed}
+	c := Change{Next: observed, compared: true}
 	next := make([]lb.Address, 0, len(observed.Addresses)+len(wanted))
 	present := make(map[netip.Addr]struct{}, len(observed.Addresses))
 	names := make(map[string]struct{}, len(observed.Addresses))
@@ -59,9 +62,11 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 		switch {
 		case mine && !wantedHere, wantedHere && twice:
 			c.remove++
+			c.removed = append(c.removed, a.IP)
 			continue
 		case !wantedHere:
 			c.Foreign++
+			c.foreign = append(c.foreign, a.IP)
 		case has.down != nil:
 			a.AdminState = c.direct(a, state, has.down)
 		}

@@ -6,6 +6,7 @@
 //
 //	desired.go     what a pool has to hold, what is on record of it, what is about to be recorded
 //	prepare.go     observed + desired + recorded → what to write, and what to record before
+//	differs.go     how a pool differs from what is wanted, for people
 //	apply.go       a pool of IP addresses: members and admin states
 //	interfaces.go  a pool of network interfaces: admin states alone
 //	members.go     a pool of network interfaces: which machines join and leave

@@ -91,7 +91,8 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		r.Todo = Change{Next: observed}
 		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: here})
 	}
-	r.Todo.joinable = true
+	r.Todo.joinable, r.Todo.compared = true, true
+	r.Todo.added, r.Todo.removed = lacking(want.Addresses, here), sortedIPs(leaving)
 	r.Todo.Foreign = len(observed.Addresses) - len(here)
 	r.Members = len(r.HandOver.joins)+len(r.HandOver.Target.Leaves) > 0
 	write, err = r.mustWrite(observed)

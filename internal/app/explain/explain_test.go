@@ -187,3 +187,38 @@ func TestWhatIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+// What Azure showed last counts more than the record, which has an address before it is written; what others have
+// put there is told, and so is how many nobody names.
+func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
+	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}, "10.0.0.1", "10.0.0.2")
+	p.Status.Down = nil
+	p.Status.Members = &v1alpha1.MembersNotLevel{
+		Missing: &v1alpha1.SomeMembers{Count: 8, Named: []v1alpha1.Member{{Node: "n1", Address: "10.0.0.1"}}},
+		Foreign: &v1alpha1.SomeMembers{Count: 1, Named: []v1alpha1.Member{{Address: "10.9.9.9"}}},
+	}
+	slice := discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+	var nodes []corev1.Node
+	for i, name := range []string{"n1", "n2"} {
+		nodes = append(nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i+1)}},
+		}})
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, NodeName: &name})
+	}
+	theirs := Member{Address: "10.9.9.9", Is: Foreign}
+	want := []Member{theirs, {Node: "n1", Address: "10.0.0.1", Is: Missing}, {Node: "n2", Address: "10.0.0.2", Is: InPool}}
+	if got := members(p, []discoveryv1.EndpointSlice{slice}, nodes); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	want = []Member{{Node: "n1", Address: "10.0.0.1", Is: Missing}, {Address: "10.0.0.2", Is: InPool}, theirs}
+	if got := onRecord(p); !slices.Equal(got, want) {
+		t.Errorf("without Nodes: %+v, want %+v", got, want)
+	}
+	var text strings.Builder
+	shown := poolOf(p)
+	shown.Members = want
+	Story{At: noon}.pool(&text, shown)
+	if !strings.Contains(text.String(), "\n  7 more are missing") {
+		t.Error(text.String())
+	}
+}

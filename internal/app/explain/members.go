@@ -61,13 +61,15 @@ type Pool struct {
 	// Cause is Azure's error code, else the state; what helps goes by it.
 	Cause   string   `json:"cause"`
 	Members []Member `json:"members"`
+	// Unnamed counts the members that keep the pool from being level, and that its status does not name.
+	Unnamed int `json:"unnamed,omitempty"`
 }
 
 // Member is a node that a pool has, or is to have.
 type Member struct {
 	Node    string `json:"node,omitempty"`
 	Address string `json:"address,omitempty"`
-	// Is is InPool, Down, Missing, Leaving or LeftOut.
+	// Is is InPool, Down, Missing, Leaving, LeftOut or Foreign.
 	Is  string `json:"is"`
 	Why string `json:"why,omitempty"`
 }
@@ -76,9 +78,10 @@ type Member struct {
 const (
 	InPool  = "InPool"
 	Down    = "Down"
-	Missing = "Missing" // it is wanted, and not on record
+	Missing = "Missing" // it is wanted, and not on record, or was not there when the pool was read last
 	Leaving = "Leaving" // it is on record, and not wanted
 	LeftOut = "LeftOut" // it hosts an endpoint, and cannot be a member
+	Foreign = "Foreign" // somebody else has put it there
 )
 
 func serviceOf(s *corev1.Service) Service {
@@ -107,7 +110,7 @@ func nodeOf(n *corev1.Node) Node {
 func poolOf(p *v1alpha1.BackendPool) Pool {
 	out := Pool{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, LoadBalancer: p.Spec.LoadBalancer.Name,
-		State: v1alpha1.ReasonPending, Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{},
+		State: v1alpha1.ReasonPending, Desired: p.Status.Desired, Observed: p.Status.Observed, Foreign: p.Status.Foreign, Members: []Member{}, Unnamed: unnamed(p.Status.Members),
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
@@ -180,6 +183,11 @@ func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]s
 		ip, _ := netip.ParseAddr(address)
 		out = append(out, Member{Node: names[ip], Address: address, Is: Leaving})
 	}
+	for _, f := range foreign(p) {
+		if !wanted[f.Address] {
+			out = append(out, f)
+		}
+	}
 	for _, a := range set.Absent {
 		out = append(out, Member{Node: a.Node, Is: LeftOut, Why: a.Why})
 	}
@@ -196,7 +204,36 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	for _, d := range p.Status.Down {
 		of[d.Address] = Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
 	}
+	// An address is on record before it is written: the pool itself knows better.
+	if is := p.Status.Members; is != nil && is.Missing != nil {
+		for _, m := range is.Missing.Named {
+			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
+		}
+	}
 	return of
+}
+
+// unnamed counts the members that a status counts and does not name.
+func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
+	if is == nil {
+		return 0
+	}
+	for _, some := range []*v1alpha1.SomeMembers{is.Missing, is.Surplus, is.Foreign} {
+		if some != nil {
+			n += int(some.Count) - len(some.Named)
+		}
+	}
+	return n
+}
+
+// foreign are the members that somebody else has put into a pool which is not level.
+func foreign(p *v1alpha1.BackendPool) (out []Member) {
+	if is := p.Status.Members; is != nil && is.Foreign != nil {
+		for _, m := range is.Foreign.Named {
+			out = append(out, Member{Node: m.Node, Address: m.Address, Is: Foreign})
+		}
+	}
+	return out
 }
 
 // onRecord are the members of a pool as far as its status tells.
@@ -205,7 +242,7 @@ func onRecord(p *v1alpha1.BackendPool) []Member {
 	for _, address := range p.Status.WrittenAddresses {
 		out = append(out, record[address])
 	}
-	return out
+	return append(out, foreign(p)...)
 }
 
 // memberOf is a node as a pool has it on record.

@@ -98,6 +98,9 @@ func (s Story) pool(b *strings.Builder, p Pool) {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", orDash(m.Node), orDash(m.Address), is)
 	}
 	w.Flush()
+	if p.Unnamed > 0 {
+		fmt.Fprintf(b, "  %d more are missing, surplus or foreign: the status names 50 of each\n", p.Unnamed)
+	}
 }
 
 // counted says how many members there are, and how many there are to be.

@@ -48,6 +48,8 @@ func (v cluster) Members(p *v1alpha1.BackendPool) (membership.Set, error) {
 
 func (v cluster) OfThisCluster(ip netip.Addr) bool { return v.snap.OfThisCluster(ip) }
 
+func (v cluster) NodeAt(ip netip.Addr) string { return v.snap.NodeAt(ip) }
+
 func (v cluster) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
 	return v.snap.AddressOf(machine, family)
 }

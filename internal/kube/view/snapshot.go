@@ -175,6 +175,16 @@ func (s *Snapshot) OfThisCluster(ip netip.Addr) bool {
 	return len(List[corev1.Node](s.Nodes, NodesByAddress, ip.String())) > 0
 }
 
+// NodeAt names the node that has an address, the first by name of several; empty if none has.
+func (s *Snapshot) NodeAt(ip netip.Addr) (name string) {
+	for _, n := range List[corev1.Node](s.Nodes, NodesByAddress, ip.String()) {
+		if name == "" || n.Name < name {
+			name = n.Name
+		}
+	}
+	return name
+}
+
 // AddressOf returns the address of a family that the node has which runs on a machine.
 func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
 	if machine == "" {
