@@ -31,6 +31,8 @@ type Cluster interface {
 	// NodesOf returns the addresses of the nodes behind a load balancer, or, of a Service with pools of
 	// its own, anywhere; false if they are not known yet.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
+	// HasEndpoints reports whether anything takes the traffic of a Service.
+	HasEndpoints(name string) bool
 	// Addressed returns the Services of Weir's whose status shows an address.
 	Addressed() []string
 }

@@ -88,6 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 		again, err = r.again(ctx, s, st, err, now)
 	}
 	if err == nil {
+		again = sooner(again, r.endpoints(s, st, now))
 		err = r.conclusions(ctx, s, st, now)
 	}
 	return again, err

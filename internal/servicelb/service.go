@@ -22,6 +22,8 @@ type Service struct {
 	Record Record
 	// Shown are the addresses of its status.
 	Shown []netip.Addr
+	// Programmed is the reason of that condition in its status; empty if there is none.
+	Programmed string
 	// Object is what its load balancer is made from, without the names of its pools.
 	Object service.Service
 	// DryRun keeps all that it has in Azure as it is. AllowRemoval lets its own addresses be

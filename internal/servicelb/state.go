@@ -29,6 +29,7 @@ type State struct {
 	Filling   Filling
 	Emptying  Emptying
 	Plan      Planned
+	Endpoints Endpoints
 }
 
 // newState is that of a Service which this process sees for the first time.

@@ -24,6 +24,7 @@ const (
 // Reasons of TypeProgrammed.
 const (
 	WhyProgrammed  = "Programmed"
+	WhyNoEndpoints = "NoEndpoints"
 	WhyNotAccepted = "NotAccepted"
 	WhyUpdating    = "Updating"
 	WhyRetryAfter  = "RetryAfter"
@@ -43,7 +44,9 @@ type Verdict struct {
 }
 
 // Holds reports whether the condition is True.
-func (v Verdict) Holds() bool { return v.Reason == WhyAccepted || v.Reason == WhyProgrammed }
+func (v Verdict) Holds() bool {
+	return v.Reason == WhyAccepted || v.Reason == WhyProgrammed || v.Reason == WhyNoEndpoints
+}
 
 // noVerdicts has the conditions of a Service that Weir has left go.
 func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: TypeProgrammed}} }
@@ -93,6 +96,9 @@ func (st *State) programmed(s Service, class string, now time.Time) (reason, tex
 	}
 	switch is := st.condition(ours, now); is {
 	case Ready:
+		if st.Endpoints.empty {
+			return WhyNoEndpoints, s.emptyText()
+		}
 		return WhyProgrammed, "Azure has what the Service wants"
 	case Contested:
 		return WhyContested, "Somebody else keeps undoing what Weir writes: see the condition weir.dev/Contested"

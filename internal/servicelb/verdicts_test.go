@@ -145,7 +145,7 @@ func TestReasonsOfConditionsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reason := range []string{
-		WhyAccepted, WhyInvalid, WhyProgrammed, WhyNotAccepted, WhyUpdating, WhyRetryAfter, WhyRefused, WhyFailed,
+		WhyAccepted, WhyInvalid, WhyProgrammed, WhyNoEndpoints, WhyNotAccepted, WhyUpdating, WhyRetryAfter, WhyRefused, WhyFailed,
 		WhyContested, WhyPoolFilling, WhyHeld, WhyKept, WhyLeaving, WhyDryRun,
 	} {
 		if !strings.Contains(string(doc), "| `"+reason+"` |") {

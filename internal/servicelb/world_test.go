@@ -57,6 +57,8 @@ type world struct {
 	// verdicts are the conditions of the Service by type, and concluded is how many were written.
 	verdicts  map[string]Verdict
 	concluded int
+	// empty is true while nothing takes the traffic of the Service.
+	empty bool
 }
 
 // newWorld has a Service that wants a load balancer.
@@ -151,6 +153,7 @@ func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []
 	return nil, nil
 }
 func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
+func (w *world) HasEndpoints(string) bool                             { return !w.empty }
 func (w *world) Addressed() []string {
 	if len(w.s.Shown) > 0 && !w.gone {
 		return []string{w.s.Name}
@@ -203,6 +206,7 @@ func (w *world) Conclude(_ context.Context, _ Service, verdicts []Verdict) error
 		if w.verdicts[kind] != v {
 			w.verdicts[kind] = v
 			w.concluded++
+			w.s.Programmed = w.verdicts[TypeProgrammed].Reason
 		}
 	}
 	return nil

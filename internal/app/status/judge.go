@@ -32,6 +32,8 @@ type Report struct {
 	Services Count `json:"services"`
 	// Causes are what is wrong by what stands behind it, the one with the most first.
 	Causes []Cause `json:"causes"`
+	// Notes are what people may want to know, and is no fault of Weir's: Azure has what is wanted.
+	Notes []Cause `json:"notes,omitempty"`
 }
 
 // Leader says who writes. Known is false where the caller may not see that.
@@ -78,7 +80,7 @@ const NoLeader = "NoLeader"
 // Judge says what is wrong of what was seen.
 func Judge(s Seen) Report {
 	r := Report{At: s.At, Leader: s.Leader, Causes: []Cause{}}
-	var wrong []Wrong
+	var wrong, noted []Wrong
 	if s.Leader.Known && s.Leader.Holder == "" {
 		wrong = append(wrong, Wrong{Kind: "Lease", Name: LeaseName, State: NoLeader, cause: NoLeader, Why: "no process of Weir leads, so nothing is written"})
 	}
@@ -93,8 +95,9 @@ func Judge(s Seen) Report {
 		}
 		found, underWay := ofService(&s.Services[i], s.At)
 		r.Services.add(found, underWay)
-		wrong = append(wrong, found...)
+		wrong, noted = append(wrong, found...), append(noted, notedOf(&s.Services[i])...)
 	}
+	r.Notes = causes(noted)
 	r.Causes, r.Level = causes(wrong), len(wrong) == 0
 	return r
 }
@@ -210,6 +213,15 @@ var (
 	passing = []string{servicelb.WhyUpdating, servicelb.WhyRetryAfter, servicelb.WhyPoolFilling, servicelb.WhyLeaving}
 	told    = []string{servicelb.WhyNotAccepted, servicelb.WhyContested}
 )
+
+// notedOf finds what people may want to know of a Service that has what it wants.
+func notedOf(s *corev1.Service) []Wrong {
+	c := meta.FindStatusCondition(s.Status.Conditions, view.ConditionProgrammed)
+	if c == nil || c.Reason != servicelb.WhyNoEndpoints {
+		return nil
+	}
+	return []Wrong{{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message}}
+}
 
 // ofService finds what is wrong of a Service, and whether something of it is on its way.
 func ofService(s *corev1.Service, now time.Time) (found []Wrong, underWay bool) {

@@ -34,6 +34,7 @@ var remedies = map[string]string{
 	v1alpha1.ReasonInvalid:              "change what the message names; a BackendPool that names what Azure cannot have is deleted, and another created",
 	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
 	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service NAME " + servicelb.AllowRemovalAnnotation + "=true",
+	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
 	servicelb.WhyRefused:                "the message says what Azure or the load balancer refuses: change that, or the Service",
 	"LoadBalancerContested":             "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
 	"NodesLeftOut":                      "the message names the nodes and what they lack",

@@ -149,6 +149,29 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A Service that nothing answers for is a note, in words for people and for programs: all is level.
+func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
+	silent := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.WhyNoEndpoints, Message: "no endpoint is ready"}
+	r := Judge(Seen{At: noon, Leader: leads, Services: []corev1.Service{
+		service("web", []string{view.ServiceFinalizer}, silent), service("ok", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
+	}})
+	var text, program bytes.Buffer
+	if err := errors.Join(r.Text(&text), r.JSON(&program)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Level: 0 BackendPools, 2 Services. weir-0 leads.
+
+To note, and no fault of Weir's:
+
+NoEndpoints: no endpoint is ready
+  What to do: kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready.
+  service shop/web   NoEndpoints      
+`
+	if !r.Level || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
+		t.Errorf("level %t\n%s\n%s", r.Level, text.String(), program.String())
+	}
+}
+
 // What people see. A name that steers the terminal does not.
 func TestWhatPeopleSee(t *testing.T) {
 	seen := Seen{At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer})}}

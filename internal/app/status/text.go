@@ -35,6 +35,12 @@ func (r Report) Text(out io.Writer) error {
 	for _, c := range r.Causes {
 		r.cause(&b, c)
 	}
+	if len(r.Notes) > 0 {
+		b.WriteString("\nTo note, and no fault of Weir's:\n")
+	}
+	for _, c := range r.Notes {
+		r.cause(&b, c)
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

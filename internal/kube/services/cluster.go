@@ -45,6 +45,9 @@ func (v serviceCluster) HeldPools(s servicelb.Service, names []string, on []lb.L
 	return v.own.Held(v.view.ServiceObject(s), names, on)
 }
 
+// HasEndpoints implements servicelb.Cluster.
+func (v serviceCluster) HasEndpoints(name string) bool { return v.view.HasEndpoints(name) }
+
 // Addressed implements servicelb.Cluster.
 func (v serviceCluster) Addressed() []string {
 	var names []string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -129,6 +130,7 @@ func (r *Reconciler) Setup(mgr manager.Manager) error {
 		Watches(&corev1.Service{}, workqueue.Mapped(r.balancedService), builder.WithPredicates(balancedChanged())).
 		Watches(&v1alpha1.BackendPool{}, workqueue.Mapped(r.servicesOfPool), builder.WithPredicates(poolGoes())).
 		Watches(&corev1.Node{}, workqueue.Mapped(r.servicesAtNodes), builder.WithPredicates(workqueue.Changed(r.view.NodeOrLabelsDiffer))).
+		Watches(&discoveryv1.EndpointSlice{}, workqueue.Mapped(serviceOfSlice(r.view)), builder.WithPredicates(takesOrNot())).
 		WatchesRawSource(r.queue.Source()).
 		WithOptions(controller.Options{RateLimiter: r.cfg.Backoff.RateLimiter(), NewQueue: workqueue.NewFair, MaxConcurrentReconciles: 4}).
 		Complete(r.queue.Reconciler(r.Reconcile))

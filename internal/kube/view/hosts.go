@@ -80,6 +80,16 @@ func endpointOf(e *discoveryv1.Endpoint) membership.Endpoint {
 	}
 }
 
+// TakesTraffic reports whether any endpoint of a slice takes traffic.
+func TakesTraffic(s *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(endpointsOf(s), membership.Endpoint.Takes)
+}
+
+// HasEndpoints reports whether anything takes the traffic of a Service.
+func (s *Snapshot) HasEndpoints(service string) bool {
+	return slices.ContainsFunc(List[discoveryv1.EndpointSlice](s.Slices, SlicesByService, service), TakesTraffic)
+}
+
 // nodesOf returns the nodes that host an endpoint of a slice, each once.
 func nodesOf(s *discoveryv1.EndpointSlice) []string {
 	var names []string

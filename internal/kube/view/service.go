@@ -55,9 +55,17 @@ func ServiceLB(s *corev1.Service) servicelb.Service {
 			Places: servicelb.Names(s.Annotations[PlaceAnnotation]), Groups: servicelb.Groups(s.Annotations[GroupsAnnotation]),
 			LinkGroups: servicelb.Groups(s.Annotations[LinkGroupsAnnotation]), Class: RecordedClass(s),
 		},
-		Shown: Addresses(s), Object: ServiceOf(s),
+		Shown: Addresses(s), Programmed: programmed(s), Object: ServiceOf(s),
 		DryRun: DryRun(s), Problems: DryRunProblems(s), AllowRemoval: AllowsRemoval(s), WriteAgain: s.Annotations[WriteAgainAnnotation],
 	}
+}
+
+// programmed is the reason of the condition that says how far a Service is; empty without one.
+func programmed(s *corev1.Service) string {
+	if c := meta.FindStatusCondition(s.Status.Conditions, ConditionProgrammed); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // ServiceObject returns the Service of which servicelb speaks, or what stands in for one that is gone.

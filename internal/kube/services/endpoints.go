@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/kube/view"
+)
+
+// serviceOfSlice maps a slice to its Service, if that has a load balancer of Weir's: its status says
+// whether anything takes its traffic.
+func serviceOfSlice(v *view.Snapshot) handler.MapFunc {
+	return func(_ context.Context, obj client.Object) []reconcile.Request {
+		slice, ok := obj.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return nil
+		}
+		of := view.ServiceOfSlice(slice)
+		s := view.Get[corev1.Service](v.Services, view.Key(of.Namespace, of.Name))
+		if s == nil || !v.Serving.Ours(s) {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(s)}}
+	}
+}
+
+// takesOrNot lets through that a slice begins or ceases to have endpoints which take traffic, and that
+// one goes which had some. How many they are, and where, is for the BackendPools.
+func takesOrNot() predicate.Predicate {
+	takes := func(obj client.Object) bool {
+		s, ok := obj.(*discoveryv1.EndpointSlice)
+		return ok && view.TakesTraffic(s)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(c event.CreateEvent) bool { return !c.IsInInitialList && takes(c.Object) },
+		UpdateFunc: func(u event.UpdateEvent) bool { return takes(u.ObjectOld) != takes(u.ObjectNew) },
+		DeleteFunc: func(d event.DeleteEvent) bool { return takes(d.Object) },
+	}
+}
