@@ -7,8 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/servicelb"
 )
 
 // Endpoints become members at once, not when pools are compared the next time.
@@ -48,5 +50,42 @@ func TestALocalServiceIsOpenAtNodesBehindAnotherLoadBalancer(t *testing.T) {
 		}))
 		must(s.Endpoints("shop/web", map[int]bool{0: true, 1: true}))
 		must(s.Settles(2 * time.Minute))
+	})
+}
+
+// A Service says that nothing takes its traffic once that has been so for a while, and at once that something
+// does: what comes and goes faster is not written.
+func TestAServiceThatNothingAnswersFor(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		must(s.AddNode(0))
+		s.Start()
+		must(s.AddService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+		must(s.Endpoints("shop/web", map[int]bool{0: true}))
+		must(s.Settles(2 * time.Minute))
+		s.Pass(settled)
+		svc := &corev1.Service{}
+		says := func(after time.Duration, reason string, written bool) {
+			t.Helper()
+			before := svc.ResourceVersion
+			s.Pass(after)
+			must(s.people.Get(ctx, split("shop/web"), svc))
+			c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed)
+			if c == nil || c.Reason != reason || (svc.ResourceVersion != before) != written {
+				t.Errorf("%+v, from version %s to %s; want %s, written %t", c, before, svc.ResourceVersion, reason, written)
+			}
+		}
+		says(0, servicelb.WhyProgrammed, true)
+		for range 10 {
+			must(s.Endpoints("shop/web", map[int]bool{0: false}))
+			says(20*time.Second, servicelb.WhyProgrammed, false)
+			must(s.Endpoints("shop/web", map[int]bool{0: true}))
+			says(20*time.Second, servicelb.WhyProgrammed, false)
+		}
+		must(s.Endpoints("shop/web", map[int]bool{}))
+		says(29*time.Second, servicelb.WhyProgrammed, false)
+		says(2*time.Second, servicelb.WhyNoEndpoints, true)
+		says(10*time.Minute, servicelb.WhyNoEndpoints, false)
+		must(s.Endpoints("shop/web", map[int]bool{0: true}))
+		says(2*time.Second, servicelb.WhyProgrammed, true)
 	})
 }
