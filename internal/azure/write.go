@@ -67,11 +67,10 @@ func send[T any](ctx context.Context, c *Client, this *call, etag string,
 }
 
 // end waits until Azure is done with the write. early looks before the first poll; nil does not.
-func (a taken[T]) end(ctx context.Context, early *looks[T]) (T, error) {
+func (a taken[T]) end(ctx context.Context, early *looks[T]) (none T, err error) {
 	follow := a.call.following()
 	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)
 	if err != nil {
-		var none T
 		return none, classify(ctx, follow, err)
 	}
 	return result, nil
@@ -80,11 +79,10 @@ func (a taken[T]) end(ctx context.Context, early *looks[T]) (T, error) {
 // carryOut has begin send a write guarded by an etag, and waits until Azure is done with it.
 func carryOut[T any](ctx context.Context, c *Client, this *call, etag string,
 	begin func(context.Context, *sdk.Clients) (*runtime.Poller[T], error),
-) (T, error) {
+) (result T, err error) {
 	a, err := send(ctx, c, this, etag, begin)
 	if err != nil {
-		var none T
-		return none, err
+		return result, err
 	}
 	return a.end(ctx, nil)
 }

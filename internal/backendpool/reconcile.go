@@ -139,7 +139,7 @@ func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 		notesProblem(s)
 	})
 	changed := e.changed(here)
-	if e.retried(here) {
+	if retried(e, here) {
 		c.Lanes.Retry(e.ref)
 	}
 	if e.due(here, now) {

@@ -60,7 +60,7 @@ func (e *Entry) changed(s situation) bool {
 
 // retried reports whether a person wants the pool tried again since it was acted upon. A process that starts
 // tries everything.
-func (e *Entry) retried(s situation) bool {
+func retried(e *Entry, s situation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.acted != situation{} && s.retry != e.acted.retry && s.retry != ""
