@@ -83,7 +83,10 @@ func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
 type onRecord struct{ record.Record }
 
 // Read implements migration.Store.
-func (r onRecord) Read(context.Context) (migrate.Journal, error) { return r.Migration() }
+func (r onRecord) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
+	j, err := r.Migration()
+	return j, r.Asked(), err
+}
 
 // Keep implements migration.Store.
 func (onRecord) Keep(context.Context, migrate.Journal) error {

@@ -6,6 +6,7 @@
 // on where Azure is.
 //
 //	journal.go    every address that has to be there in the end
+//	asked.go      what people ask of it: to stop, and to begin
 //	stock.go      what Azure shows, and what Services show → the journal
 //	preflight.go  what keeps a migration from starting, by name
 //	next.go       the journal, and what Azure shows → what is written next

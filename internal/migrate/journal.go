@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -19,6 +20,8 @@ type Journal struct {
 	Balancers []Balancer `json:"loadBalancers"`
 	// Apart is true once a machine has left, or anything after that: then there is no way back.
 	Apart bool `json:"apart,omitempty"`
+	// Heard is when the last stop was asked for at which nothing more is written.
+	Heard time.Time `json:"heard,omitzero"`
 	// Done is true once each address was seen where it belongs.
 	Done bool `json:"done,omitempty"`
 }

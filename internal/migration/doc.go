@@ -5,6 +5,7 @@
 //
 //	ports.go      what it reads and writes
 //	migration.go  from the first look to the end
+//	asked.go      where people have it stop
 //	read.go       what Azure shows of the load balancers, and of the machines behind them
 //	plan.go       what a migration would do, as text and as JSON
 //	write.go      the requests of some steps, side by side

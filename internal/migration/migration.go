@@ -38,6 +38,9 @@ type Migration struct {
 	// apart is true once a machine has left, or anything after that, and began if that is so, or not known
 	// not to be: then there is no way back.
 	apart, began bool
+	// found is true once something was found that is Basic, and heard is the stop that was said.
+	found bool
+	heard *migrate.Wish
 	// said are the findings that were said: each look finds them again.
 	said map[string]bool
 	mu   sync.Mutex // guards what follows while writes are under way
@@ -98,7 +101,7 @@ func (m *Migration) left() string {
 // round reads, writes down and writes once. It returns how long to wait before the next one, which is zero
 // when there is none.
 func (m *Migration) round(ctx context.Context) (time.Duration, error) {
-	kept, err := m.cfg.Store.Read(ctx)
+	kept, asked, err := m.cfg.Store.Read(ctx)
 	if errors.Is(err, migrate.ErrUnreadable) {
 		return 0, m.unreadable(ctx, err)
 	}
@@ -106,6 +109,9 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	m.journal, m.began = kept, m.began || kept.Open()
+	if asked.Stop != nil && (kept.Open() || m.found) {
+		return m.waits(ctx, kept, *asked.Stop)
+	}
 	if err := m.strange(kept); err != nil {
 		if !kept.Apart {
 			m.cfg.Log.Error("load balancers stay as they are", "err", err)
@@ -123,6 +129,10 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	if !j.Open() || !m.began && m.stopped(j, seen, services) {
 		return 0, nil
 	}
+	if m.found = true; asked.Stop != nil {
+		return m.waits(ctx, kept, *asked.Stop)
+	}
+	m.goesOn()
 	if err := m.keep(ctx, kept, j); err != nil {
 		return 0, err
 	}

@@ -64,7 +64,7 @@ type PlannedStep struct {
 // neither Lease nor Log.
 func Look(ctx context.Context, cfg Config) (Plan, error) {
 	m := New(cfg)
-	kept, err := cfg.Store.Read(ctx)
+	kept, _, err := cfg.Store.Read(ctx)
 	if err != nil {
 		return Plan{}, err
 	}

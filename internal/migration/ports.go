@@ -32,7 +32,8 @@ type Azure interface {
 
 // Store keeps the journal where the next process finds it, and no tenant can write.
 type Store interface {
-	Read(ctx context.Context) (migrate.Journal, error)
+	// Read returns the journal, and what people have asked meanwhile.
+	Read(ctx context.Context) (migrate.Journal, migrate.Asked, error)
 	Keep(ctx context.Context, j migrate.Journal) error
 }
 

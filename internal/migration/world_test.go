@@ -30,6 +30,7 @@ type world struct {
 	nics     []lb.NetworkInterface
 	services []migrate.Service
 	kept     migrate.Journal
+	asked    migrate.Asked
 	calls    []string
 	fails    func(call string) error
 	refuses  func(lb.LoadBalancer) error // to make a load balancer
@@ -209,13 +210,13 @@ func (w *world) Upgrade(context.Context, lb.ResourceID, []string) error { panic(
 
 // Store.
 
-func (w *world) Read(context.Context) (migrate.Journal, error) {
+func (w *world) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.broken {
-		return migrate.Journal{}, fmt.Errorf("key x: %w", migrate.ErrUnreadable)
+		return migrate.Journal{}, w.asked, fmt.Errorf("key x: %w", migrate.ErrUnreadable)
 	}
-	return w.kept, nil
+	return w.kept, w.asked, nil
 }
 
 func (w *world) Keep(_ context.Context, j migrate.Journal) error {

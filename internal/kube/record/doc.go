@@ -7,4 +7,5 @@
 //	record.go      the name of the cluster, and the place of its load balancers
 //	wholewrites.go what Azure does with writes of whole load balancers
 //	migration.go   the journal of the migration to Standard load balancers
+//	asked.go       what people have asked of that migration
 package record

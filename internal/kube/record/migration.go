@@ -38,12 +38,13 @@ func (r Record) Migration() (migrate.Journal, error) {
 }
 
 // Read implements migration.Store.
-func (m Migration) Read(ctx context.Context) (migrate.Journal, error) {
+func (m Migration) Read(ctx context.Context) (migrate.Journal, migrate.Asked, error) {
 	r, err := Read(ctx, m.Reader, m.Namespace)
 	if err != nil {
-		return migrate.Journal{}, err
+		return migrate.Journal{}, migrate.Asked{}, err
 	}
-	return r.Migration()
+	j, err := r.Migration()
+	return j, r.Asked(), err
 }
 
 // Keep implements migration.Store. What else is on record stays.

@@ -18,7 +18,7 @@ import (
 func TestKeepingTheJournalOfAMigration(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{"else": "x"})).Build()
 	m := Migration{Reader: api, Writer: api, Namespace: "weir-system"}
-	if j, err := m.Read(t.Context()); err != nil || len(j.Balancers) > 0 {
+	if j, _, err := m.Read(t.Context()); err != nil || len(j.Balancers) > 0 {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	j := migrate.Journal{Balancers: []migrate.Balancer{{
@@ -28,12 +28,12 @@ func TestKeepingTheJournalOfAMigration(t *testing.T) {
 	if err := m.Keep(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
-	again, err := m.Read(t.Context())
+	again, _, err := m.Read(t.Context())
 	if err != nil || migrate.Format(again) != migrate.Format(j) || recordOf(t, api)["else"] != "x" {
 		t.Errorf("%+v, %v, beside %v", again, err, recordOf(t, api))
 	}
 	broken := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{keyMigration: "{"})).Build()
-	if _, err := (Migration{Reader: broken, Writer: broken, Namespace: "weir-system"}).Read(t.Context()); err == nil {
+	if _, _, err := (Migration{Reader: broken, Writer: broken, Namespace: "weir-system"}).Read(t.Context()); err == nil {
 		t.Error("what nobody can read is taken for nothing")
 	}
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/migrate"
+)
+
+// keyAsked is the key of the record that holds what people have asked of the migration.
+const keyAsked = "basic-to-standard-asked"
+
+// Asked returns what people have asked of the migration.
+func (r Record) Asked() migrate.Asked {
+	if r.object == nil {
+		return migrate.Asked{}
+	}
+	return migrate.ParseAsked(r.object.Data[keyAsked])
+}
+
+// Ask writes what is asked of the migration: what ask makes of what stands, and of the journal as it is then. An
+// error of it changes nothing. A namespace without a record is none of a Weir's.
+func Ask(ctx context.Context, api client.Client, namespace string, ask func(Record) (migrate.Asked, error)) error {
+	for range tries {
+		r, err := Read(ctx, api, namespace)
+		if err != nil {
+			return err
+		}
+		if r.object == nil {
+			return fmt.Errorf("there is no ConfigMap %s: no Weir has run there; --namespace says where it does", view.Key(namespace, Name))
+		}
+		next, err := ask(r)
+		if err != nil {
+			return err
+		}
+		text := migrate.FormatAsked(next)
+		if text == r.object.Data[keyAsked] {
+			return nil
+		}
+		err = r.set(ctx, api, map[string]string{keyAsked: text})
+		if err == nil || !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, Name))
+}

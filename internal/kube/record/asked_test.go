@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/migrate"
+)
+
+var stop = migrate.Asked{Stop: &migrate.Wish{At: time.Unix(1e9, 0).UTC(), By: "jane", Why: "not today"}}
+
+// Whatever else is on record stays, also where the leader writes its journal in between: then it is asked again with
+// what the leader wrote.
+func TestAskingWhileTheLeaderWrites(t *testing.T) {
+	moved := false
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{"else": "x"})).Build(), interceptor.Funcs{
+		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if !moved {
+				moved = true
+				m := obj.DeepCopyObject().(*corev1.ConfigMap)
+				m.Data = map[string]string{"else": "x", keyMigration: `{"apart":true}`}
+				if err := api.Update(ctx, m); err != nil {
+					return err
+				}
+			}
+			return api.Update(ctx, obj, opts...)
+		},
+	})
+	apart := []bool{}
+	err := Ask(t.Context(), api, "weir-system", func(r Record) (migrate.Asked, error) {
+		j, err := r.Migration()
+		apart = append(apart, j.Apart)
+		return stop, err
+	})
+	r, readErr := Read(t.Context(), api, "weir-system")
+	if j, _ := r.Migration(); err != nil || readErr != nil || len(apart) != 2 || !apart[1] || !j.Apart || *r.Asked().Stop != *stop.Stop || recordOf(t, api)["else"] != "x" {
+		t.Errorf("%v, asked with %v: %v", err, apart, recordOf(t, api))
+	}
+}
+
+// Nothing is written where it is not known what there is, and where somebody says no.
+func TestAskingForNothing(t *testing.T) {
+	none := fake.NewClientBuilder().WithScheme(view.Scheme()).Build()
+	if err := Ask(t.Context(), none, "weir-system", func(Record) (migrate.Asked, error) { return stop, nil }); err == nil || !strings.Contains(err.Error(), "weir-system/weir-controller") {
+		t.Errorf("without a record: %v", err)
+	}
+	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{"else": "x"})).Build()
+	no := errors.New("no")
+	if err := Ask(t.Context(), api, "weir-system", func(Record) (migrate.Asked, error) { return stop, no }); !errors.Is(err, no) || len(recordOf(t, api)) != 1 {
+		t.Errorf("%v: %v", err, recordOf(t, api))
+	}
+}
+
+// What nobody can read is a stop, until somebody writes what can be read.
+func TestWhatWasAskedAndCannotBeRead(t *testing.T) {
+	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{keyAsked: "stop!"})).Build()
+	r, err := Read(t.Context(), api, "weir-system")
+	if err != nil || r.Asked().Stop == nil {
+		t.Fatalf("%+v, %v", r.Asked(), err)
+	}
+	if err := Ask(t.Context(), api, "weir-system", func(Record) (migrate.Asked, error) { return migrate.Asked{}, nil }); err != nil || recordOf(t, api)[keyAsked] != "" {
+		t.Errorf("%v: %v", err, recordOf(t, api))
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Asked is what people have asked of a migration. It is kept beside the journal, and they write it.
+type Asked struct {
+	// Stop keeps it from its next step until it is taken back.
+	Stop *Wish `json:"stop,omitempty"`
+	// Run has it begin where azure.json says that it does not by itself. It is taken out once it was heard.
+	Run *Wish `json:"run,omitempty"`
+}
+
+// Wish is what a person wants, and since when.
+type Wish struct {
+	At  time.Time `json:"requestedAt"`
+	By  string    `json:"by,omitempty"`
+	Why string    `json:"why,omitempty"`
+}
+
+// ParseAsked reads what FormatAsked has written. Whoever wrote what nobody can read has asked for something: until
+// that is put right it is a stop.
+func ParseAsked(text string) Asked {
+	var a Asked
+	if text == "" {
+		return a
+	}
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return Asked{Stop: &Wish{Why: "what was asked cannot be read"}}
+	}
+	return a
+}
+
+// FormatAsked returns what was asked as it is kept; empty if that is nothing.
+func FormatAsked(a Asked) string {
+	if a == (Asked{}) {
+		return ""
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // values of plain types
+	}
+	return string(text)
+}
+
+// String is for people: who, since when, and why.
+func (w Wish) String() string {
+	text := "by somebody"
+	if w.By != "" {
+		text = "by " + w.By
+	}
+	if !w.At.IsZero() {
+		text += ", at " + w.At.UTC().Format(time.RFC3339)
+	}
+	if w.Why != "" {
+		text += ": " + w.Why
+	}
+	return text
+}
