@@ -28,7 +28,7 @@ func newMigrate() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newMigratePlan())
+	cmd.AddCommand(newMigratePlan(), newMigrateStatus(), newMigrateRun(), newMigrateStop(), newMigrateResume())
 	return cmd
 }
 
@@ -71,15 +71,21 @@ starting, 1 the plan could not be made.`,
 	})
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
-	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
+	placeFlags(cmd, &opts)
 	f.StringArrayVarP(&opts.Files, "file", "f", nil, "file with Services, in place of a cluster; - is standard input; may be repeated")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long")
+	return cmd
+}
+
+// placeFlags say which cluster is meant, and where its Azure is.
+func placeFlags(cmd *cobra.Command, opts *app.PlanOptions) {
+	f := cmd.Flags()
+	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
-	return cmd
 }
 
 // printMigration prints what would be done. The exit code says whether that is anything.

@@ -51,6 +51,6 @@ func TestExitCodesOfMigrationPlans(t *testing.T) {
 	is("an argument", 1, append(plan, "x")...)
 	is("no patience", 1, append(plan, "--timeout", "0s")...)
 	is("no such flag", 1, append(plan, "--nonsense")...)
-	is("no such command", 2, "migrate", "run")
+	is("no such command", 2, "migrate", "away")
 	is("help", 0, "migrate")
 }

@@ -26,17 +26,25 @@ import (
 
 // migrateFirst has the Basic load balancers of the cluster become Standard ones, before anything else is
 // written, if azure.json says so, or that was begun.
-func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, r recorded) {
+//
+// What it returns runs beside all else: it ends the lead once somebody asks for that.
+func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, r recorded, giveUp context.CancelCauseFunc) func(context.Context) {
 	if !cluster.Services.Balances() {
-		return
+		return func(context.Context) {}
 	}
 	c := migrationOf(o, cfg, client, cluster.Services)
 	c.Store, c.Log = record.Migration{Reader: r.api, Writer: r.api, Namespace: r.namespace}, o.Log
 	if locker != nil {
 		c.Lease = locker
 	}
-	cluster.First(migration.New(c).Run)
+	c.Again = func() { giveUp(errAsked) }
+	m := migration.New(c)
+	cluster.First(m.Run)
+	return m.Listen
 }
+
+// errAsked ends a lead that has come to no harm.
+var errAsked = errors.New("a migration was asked for")
 
 // migrationOf is what a migration works with, but for its store. Whoever sets the SKU in azure.json says so of
 // all that the cluster's load balancers have.
@@ -45,7 +53,7 @@ func migrationOf(o Options, cfg config.Config, client *azure.Client, of *service
 		Azure: migrationAzure{client, machines.New(client)}, Balancers: services.LoadBalancers(of),
 		Services: func() []migrate.Service { return services.Migrated(of) },
 		Home:     lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
-		Location: cfg.Location, Begins: cfg.Migrates(),
+		Location: cfg.Location, Begins: cfg.Migrates(), Hears: cfg.LoadBalancerSKU != "",
 		Terms: migrate.Terms{
 			Pools:   of.Options().Settings.SharedPools(),
 			Made:    func(ip lb.PublicIP) bool { return publicip.MadeFor(ip, o.ClusterName) != "" },
@@ -64,19 +72,27 @@ func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
 	if err := p.gather(ctx); err != nil {
 		return migration.Plan{}, err
 	}
-	cluster := offline.New(kube.Options{SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup()})
-	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers(), Behaviour: p.known}, p.client)
-	cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, systemNamespace))
-	if err := cluster.Fill(p.objects); err != nil {
+	c, err := p.migrating()
+	if err != nil {
 		return migration.Plan{}, err
 	}
-	c := migrationOf(p.Options, p.cfg, p.client, cluster.Rooms.Services)
 	c.Store = onRecord{p.record}
 	plan, err := migration.Look(ctx, c)
 	if err != nil {
 		return migration.Plan{}, fmt.Errorf("no plan: %w", err)
 	}
 	return plan, nil
+}
+
+// migrating is what a migration of the objects works with, but for its store.
+func (p *planning) migrating() (migration.Config, error) {
+	cluster := offline.New(kube.Options{SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup()})
+	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers(), Behaviour: p.known}, p.client)
+	cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, systemNamespace))
+	if err := cluster.Fill(p.objects); err != nil {
+		return migration.Config{}, err
+	}
+	return migrationOf(p.Options, p.cfg, p.client, cluster.Rooms.Services), nil
 }
 
 // onRecord implements migration.Store for who only looks.
@@ -89,9 +105,12 @@ func (r onRecord) Read(context.Context) (migrate.Journal, migrate.Asked, error) 
 }
 
 // Keep implements migration.Store.
-func (onRecord) Keep(context.Context, migrate.Journal) error {
-	return errors.New("a plan writes nothing")
-}
+func (onRecord) Keep(context.Context, migrate.Journal) error { return errLooks }
+
+// Answered implements migration.Store.
+func (onRecord) Answered(context.Context) error { return errLooks }
+
+var errLooks = errors.New("who only looks writes nothing")
 
 // migrationAzure implements migration.Azure.
 type migrationAzure struct {

@@ -159,10 +159,10 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err := newBalancers(o, cfg, client, cluster, lanes, locker, overtaken(updates, members.Yield), namespace); err != nil {
 		return err
 	}
-	migrateFirst(o, cfg, client, cluster, locker, record)
+	listen := migrateFirst(o, cfg, client, cluster, locker, record, giveUp)
 	register(in.Metrics, cfg, cluster, lanes, writes)
 	metrics.RegisterMachines(in.Metrics, members.Machines)
-	if err := cluster.Setup(lanes, members.Run); err != nil {
+	if err := cluster.Setup(lanes, members.Run, listen); err != nil {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)

@@ -14,5 +14,6 @@
 //	detach.go     which machines have to leave, and how
 //	rehearse.go   all that would be written, one step after the other
 //	cutoff.go     how long Services are not reached meanwhile
+//	where.go      where each address of the journal is now
 //	verify.go     which addresses are not where the journal has them
 package migrate

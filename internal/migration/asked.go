@@ -31,3 +31,41 @@ func (m *Migration) goesOn() {
 	}
 	m.heard = nil
 }
+
+// begins reports whether a migration begins where something is Basic.
+func (m *Migration) begins(asked migrate.Asked) bool {
+	return m.cfg.Begins || m.cfg.Hears && asked.Run != nil
+}
+
+// answered takes out what people have asked to begin, whether it has or not, and reports whether nothing is left of
+// that: whoever leads next would give up its lead for it again.
+func (m *Migration) answered(ctx context.Context) bool {
+	if !m.asked {
+		return true
+	}
+	if err := m.cfg.Store.Answered(ctx); err != nil {
+		m.cfg.Log.Warn("migration to Standard load balancers: what was asked is not taken out", "err", err)
+		return false
+	}
+	return true
+}
+
+// listensEvery is how often it is looked whether somebody asks for a migration.
+const listensEvery = 10 * time.Second
+
+// Listen ends the lead once somebody asks for a migration, after Run has returned. It returns at once where there is
+// nothing to ask for.
+func (m *Migration) Listen(ctx context.Context) {
+	if !m.cfg.Hears || m.over {
+		return
+	}
+	for ctx.Err() == nil {
+		_, asked, err := m.cfg.Store.Read(ctx)
+		if err == nil && asked.Run != nil {
+			m.cfg.Log.Info("a migration to Standard load balancers was asked for: the lead is given up, and the next leader begins with it", "by", asked.Run.By, "at", asked.Run.At)
+			m.cfg.Again()
+			return
+		}
+		sleep(ctx, listensEvery)
+	}
+}

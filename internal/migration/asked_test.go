@@ -3,6 +3,8 @@
 package migration
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -39,11 +41,12 @@ func TestAStopIsHeard(t *testing.T) {
 			}
 		}
 		// A round writes the journal, then one kind of thing: what it has begun comes to its end.
-		want := slices.DeleteFunc(slices.Clone(all[:at+1]), func(c string) bool { return strings.HasPrefix(c, "keep ") })
-		if strings.HasPrefix(call, "keep ") {
-			want = append(want, all[at+1])
+		last := at + 1
+		if at == 0 { // the journal, and what it is written for, are one round
+			last++
 		}
-		if got := w.toAzure(); !slices.Equal(got, want) && !(strings.HasPrefix(call, "keep ") && slices.Equal(got, want[:len(want)-1])) {
+		want := slices.DeleteFunc(slices.Clone(all[:last]), func(c string) bool { return strings.HasPrefix(c, "keep ") })
+		if got := w.toAzure(); !slices.Equal(got, want) {
 			t.Errorf("stopped at %q it has written %q, want %q", call, got, want)
 		}
 		if !w.kept.Heard.Equal(w.asked.Stop.At) || !strings.Contains(w.said.String(), `by=jane`) || !strings.Contains(w.said.String(), `why="not today" begun=true`) {
@@ -94,5 +97,97 @@ func TestAStopWithNothingToMigrate(t *testing.T) {
 	w.asked.Stop = wish("")
 	if w.manual = true; !w.run(t) || len(w.calls) > 0 {
 		t.Errorf("nobody wants it: %q", w.calls)
+	}
+}
+
+// listens runs a migration, and then listens for a minute, in which somebody asks for one if asks is true.
+func (w *world) listens(t *testing.T, asks bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		m := New(w.config())
+		m.Run(ctx)
+		time.AfterFunc(30*time.Second, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if asks {
+				w.asked.Run = wish("")
+			}
+		})
+		listening, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		m.Listen(listening)
+	})
+}
+
+// Where it does not begin by itself, the leader ends its lead for whoever asks; the next one migrates, and takes out
+// what was asked.
+func TestAMigrationThatIsAskedFor(t *testing.T) {
+	w := newWorld()
+	w.manual, w.hears = true, true
+	w.listens(t, false)
+	if w.again > 0 || len(w.calls) > 0 {
+		t.Fatalf("nobody has asked: the lead was given up %d times, after %q", w.again, w.calls)
+	}
+	w.listens(t, true)
+	if w.again != 1 || len(w.calls) > 0 || w.asked.Run == nil {
+		t.Fatalf("somebody has asked: the lead was given up %d times, after %q", w.again, w.calls)
+	}
+	w.listens(t, false)
+	if w.again != 1 || !w.kept.Done || w.ip.Address != first || w.asked.Run != nil {
+		t.Errorf("the lead was given up %d times, after %q", w.again, w.calls)
+	}
+	writes := len(w.calls)
+	w.listens(t, false)
+	if w.again != 1 || len(w.calls) > writes {
+		t.Errorf("it is done: the lead was given up %d times, after %q", w.again, w.calls[writes:])
+	}
+}
+
+// What keeps it from starting answers whoever asks: no leader after the next one gives up its lead for that. Whoever
+// has put it right asks again.
+func TestAMigrationThatIsAskedForAndCannotStart(t *testing.T) {
+	w := newWorld()
+	w.hears, w.asked.Run, w.balancer.Rules = true, wish(""), []lb.Rule{{Name: "ssh"}}
+	w.listens(t, false)
+	if w.again > 0 || w.asked.Run != nil || !slices.Equal(w.writes(), []string{"keep that it was heard"}) {
+		t.Fatalf("the lead was given up %d times, after %q", w.again, w.calls)
+	}
+	w.listens(t, true)
+	if w.again != 1 || w.asked.Run == nil {
+		t.Fatalf("somebody has asked: the lead was given up %d times, after %q", w.again, w.calls)
+	}
+	w.balancer.Rules = nil
+	w.listens(t, false)
+	if w.again != 1 || !w.kept.Done || w.asked.Run != nil {
+		t.Errorf("the lead was given up %d times, after %q", w.again, w.calls)
+	}
+}
+
+// An answer that cannot be written is written again: else each leader would give up its lead.
+func TestAnAnswerThatIsNotWritten(t *testing.T) {
+	w, fails := newWorld(), 3
+	w.hears, w.manual, w.asked.Run = true, true, wish("")
+	w.fails = func(call string) error {
+		if call == "keep that it was heard" && fails > 0 {
+			fails--
+			return errors.New("the API server is away")
+		}
+		return nil
+	}
+	w.listens(t, false)
+	if w.again > 0 || w.asked.Run != nil || !w.kept.Done {
+		t.Errorf("the lead was given up %d times, after %q", w.again, w.calls)
+	}
+}
+
+// Who has not written the SKU out is not asked, whoever asks.
+func TestAMigrationThatNobodyMayAskFor(t *testing.T) {
+	w := newWorld()
+	w.manual, w.hears, w.asked.Run = true, false, wish("")
+	w.listens(t, true)
+	if w.again > 0 || w.ip.SKU != lb.Basic || w.kept.Open() {
+		t.Errorf("the lead was given up %d times, after %q", w.again, w.calls)
 	}
 }

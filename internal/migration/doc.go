@@ -7,6 +7,7 @@
 //	migration.go  from the first look to the end
 //	asked.go      where people have it stop
 //	read.go       what Azure shows of the load balancers, and of the machines behind them
+//	status.go     how it stands, as text and as JSON
 //	plan.go       what a migration would do, as text and as JSON
 //	write.go      the requests of some steps, side by side
 package migration

@@ -38,6 +38,8 @@ type Migration struct {
 	// apart is true once a machine has left, or anything after that, and began if that is so, or not known
 	// not to be: then there is no way back.
 	apart, began bool
+	// asked is true if somebody has asked it to begin, and over if nothing is left to begin with.
+	asked, over bool
 	// found is true once something was found that is Basic, and heard is the stop that was said.
 	found bool
 	heard *migrate.Wish
@@ -64,12 +66,15 @@ func (m *Migration) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause, err := m.round(ctx)
 		switch {
-		case ctx.Err() != nil, err == nil && pause == 0:
+		case ctx.Err() != nil:
+			return
+		case err == nil && pause == 0 && m.answered(ctx):
 			return
 		case err == nil:
-			failures = 0
+			failures, pause = 0, max(pause, settles)
 		case m.givesUp(err):
 			m.cfg.Log.Error(m.left(), "phase", m.phase, "err", err)
+			m.answered(ctx)
 			return
 		default:
 			failures++
@@ -105,7 +110,8 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	if errors.Is(err, migrate.ErrUnreadable) {
 		return 0, m.unreadable(ctx, err)
 	}
-	if err != nil || !kept.Open() && !m.cfg.Begins {
+	m.over, m.asked = false, err == nil && asked.Run != nil
+	if err != nil || !kept.Open() && !m.begins(asked) {
 		return 0, err
 	}
 	m.journal, m.began = kept, m.began || kept.Open()
@@ -126,7 +132,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	}
 	m.began = m.apart || kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
-	if !j.Open() || !m.began && m.stopped(j, seen, services) {
+	if m.over = !j.Open(); m.over || !m.began && m.stopped(j, seen, services) {
 		return 0, nil
 	}
 	if m.found = true; asked.Stop != nil {
@@ -275,6 +281,7 @@ func (m *Migration) end(ctx context.Context, j migrate.Journal) error {
 	if err := m.keep(ctx, j, done); err != nil {
 		return err
 	}
+	m.over = true
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
 	return nil
 }

@@ -35,9 +35,11 @@ type Store interface {
 	// Read returns the journal, and what people have asked meanwhile.
 	Read(ctx context.Context) (migrate.Journal, migrate.Asked, error)
 	Keep(ctx context.Context, j migrate.Journal) error
+	// Answered takes out what people have asked to begin: it was heard.
+	Answered(ctx context.Context) error
 }
 
-// Config is what a migration works with. All fields but Lease are needed.
+// Config is what a migration works with. All fields but Lease and Again are needed.
 type Config struct {
 	Azure Azure
 	Store Store
@@ -53,6 +55,10 @@ type Config struct {
 	// Begins is true if people want one. A migration that was begun comes to its end without it: what it has
 	// taken apart nobody else brings back.
 	Begins bool
+	// Hears is true if people may ask for one where Begins is false, or where it could not start. Again ends the lead,
+	// in order: the next leader begins with what was asked.
+	Hears bool
+	Again func()
 	// Lease keeps other controllers away during writes; nil is none.
 	Lease contest.Lease
 	Log   *slog.Logger

@@ -38,6 +38,9 @@ type world struct {
 	// manual is true if nobody wants a migration, broken if nobody can read the journal, and hangs if the
 	// next write of a public IP has no answer.
 	manual, broken, hangs bool
+	// hears is true if people may ask for one, and again counts leads that were given up for that.
+	hears bool
+	again int
 	// brought is true if people made the public IPs, and have not said that they may change.
 	brought bool
 }
@@ -51,6 +54,7 @@ var (
 func newWorld() *world {
 	pool := place.String() + "/backendAddressPools/kubernetes"
 	return &world{
+		hears: true,
 		balancer: &lb.LoadBalancer{
 			ID: place, Etag: "1", SKU: lb.Basic, Location: "eastus", Frontends: []lb.Frontend{{Name: "a1", PublicIP: pipID.String()}},
 			Pools: []lb.Pool{{ID: lb.PoolID{LoadBalancer: place, Name: "kubernetes"}}},
@@ -81,6 +85,7 @@ func (w *world) config() Config {
 		Azure: w, Store: w, Services: func() []migrate.Service { return w.services }, Balancers: []lb.LoadBalancerID{place},
 		Home: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, Location: "eastus",
 		Terms: migrate.Terms{Pools: []string{"kubernetes"}, Made: func(lb.PublicIP) bool { return !w.brought }, Guarded: true}, Begins: !w.manual,
+		Hears: w.hears, Again: func() { w.again++ },
 		Log: slog.New(slog.NewTextHandler(&w.said, nil)),
 	}
 }
@@ -226,6 +231,16 @@ func (w *world) Keep(_ context.Context, j migrate.Journal) error {
 		return err
 	}
 	w.kept = j
+	return nil
+}
+
+func (w *world) Answered(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.call("keep that it was heard"); err != nil {
+		return err
+	}
+	w.asked.Run = nil
 	return nil
 }
 

@@ -49,12 +49,26 @@ func (m Migration) Read(ctx context.Context) (migrate.Journal, migrate.Asked, er
 
 // Keep implements migration.Store. What else is on record stays.
 func (m Migration) Keep(ctx context.Context, j migrate.Journal) error {
+	return m.set(ctx, func(Record) map[string]string { return map[string]string{keyMigration: migrate.Format(j)} })
+}
+
+// Answered implements migration.Store.
+func (m Migration) Answered(ctx context.Context) error {
+	return m.set(ctx, func(r Record) map[string]string {
+		asked := r.Asked()
+		asked.Run = nil
+		return map[string]string{keyAsked: migrate.FormatAsked(asked)}
+	})
+}
+
+// set writes keys of the record, made of what it holds then.
+func (m Migration) set(ctx context.Context, of func(Record) map[string]string) error {
 	for range tries {
 		r, err := Read(ctx, m.Reader, m.Namespace)
 		if err != nil {
 			return err
 		}
-		err = r.set(ctx, m.Writer, map[string]string{keyMigration: migrate.Format(j)})
+		err = r.set(ctx, m.Writer, of(r))
 		if err == nil || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return err
 		}

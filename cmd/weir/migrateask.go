@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/migration"
+)
+
+func newMigrateStop() *cobra.Command {
+	var desk app.MigrationDesk
+	var why string
+	cmd := &cobra.Command{
+		Use:   "stop",
+		Short: "Stop the migration to Standard load balancers before its next step",
+		Long: `Asks the leader to stop before its next step; requests under way come to their end first. Weir writes
+nothing else until weir migrate resume, for what is taken apart nobody else may fill. A stop that is
+there when Weir starts keeps it from beginning. It is a key of the ConfigMap weir-controller.
+
+Exit codes: 0 it is asked for, 1 it could not be, 2 a flag has to be corrected.`,
+		Args: flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stands, err := desk.Stop(cmd.Context(), why)
+			if err != nil {
+				return err
+			}
+			return say(cmd, "A stop is asked for %s\nweir migrate status says when it is heard, and weir migrate resume takes it back.", stands)
+		},
+	}
+	askFlags(cmd, &desk)
+	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
+	return cmd
+}
+
+func newMigrateResume() *cobra.Command {
+	var desk app.MigrationDesk
+	cmd := &cobra.Command{
+		Use:   "resume",
+		Short: "Have a migration go on that was stopped",
+		Long: `Takes a stop back. The leader goes on within seconds, from where Azure is.
+
+Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag has to be corrected.`,
+		Args: flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			was, err := desk.Resume(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case was == nil:
+				return say(cmd, "Nobody has asked for a stop.")
+			}
+			return say(cmd, "The stop is taken back that was asked for %s", *was)
+		},
+	}
+	askFlags(cmd, &desk)
+	return cmd
+}
+
+func askFlags(cmd *cobra.Command, desk *app.MigrationDesk) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&desk.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	recordFlag(cmd, desk)
+}
+
+func say(cmd *cobra.Command, format string, args ...any) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), printable(fmt.Sprintf(format, args...)))
+	return err
+}
+
+func newMigrateRun() *cobra.Command {
+	var desk app.MigrationDesk
+	var output string
+	var patience time.Duration
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: `Have the leader migrate now, where "loadBalancerMigration" is "manual"`,
+		Long: `Asks the leader to migrate: it gives up its lead, and the next one begins with it before anything else is
+written. With --wait it prints how that stands, as weir migrate status --watch does. What keeps it from
+starting is said before anything is asked. It needs "loadBalancerSku": "standard" in azure.json.
+
+Exit codes: 0 nothing is Basic, or it is done, 2 it is asked for, or under way, 3 something keeps it from
+starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked for.`,
+		Example: `  weir migrate run --config azure.json --load-balancer-class="" --wait`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkMigrationFlags(cmd, args, output, patience); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			defer cancel()
+			return runMigration(ctx, cmd, desk, output, wait)
+		},
+	}
+	migrationFlags(cmd, &desk)
+	f := cmd.Flags()
+	f.BoolVarP(&wait, "wait", "w", false, "print how it stands until it is done, stopped or refused")
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.DurationVar(&patience, "timeout", time.Hour, "wait no longer; the migration goes on")
+	return cmd
+}
+
+// runMigration asks for a migration that can begin.
+func runMigration(ctx context.Context, cmd *cobra.Command, desk app.MigrationDesk, output string, wait bool) error {
+	asks := false
+	err := watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool {
+		asks = s.Verdict == migration.NotBegun && s.Asked.Run == nil
+		return true
+	})
+	if asks {
+		if err := desk.Begin(ctx); err != nil {
+			return err
+		}
+	}
+	code, under := errors.AsType[exitCode](err)
+	if !under || code != differs || !wait {
+		return err
+	}
+	return watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool {
+		heard := s.Verdict == migration.NotBegun && s.Asked.Run == nil
+		return heard || s.Verdict.Over() || s.Verdict == migration.Halted || s.Verdict == migration.Refused && s.Asked.Run == nil
+	})
+}

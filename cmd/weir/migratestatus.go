@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/migration"
+)
+
+// halted is the exit code where a migration goes on only once a person, or a new leader, does something.
+const halted exitCode = 4
+
+// migrationCode says how a migration stands: that of weir migrate plan, and halted.
+func migrationCode(v migration.Verdict) error {
+	switch v {
+	case migration.NotNeeded, migration.Finished:
+		return nil
+	case migration.Refused:
+		return loses
+	case migration.Halted, migration.Leaderless:
+		return halted
+	}
+	return differs
+}
+
+func newMigrateStatus() *cobra.Command {
+	var desk app.MigrationDesk
+	var output string
+	var patience time.Duration
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say how the migration to Standard load balancers stands, and where each address is",
+		Long: `Reads the journal of the migration and Azure, and prints how it stands, how many steps are
+done, what it waits for, and where each address is now. It writes nothing.
+
+Exit codes: 0 nothing is Basic, or it is done, 2 it has not begun, or is under way, 3 something
+keeps it from starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be read.`,
+		Example: `  # Until it is done
+  weir migrate status --config azure.json --load-balancer-class="" --watch
+
+  # Which addresses are not with their Service any more?
+  weir migrate status --config azure.json -o json | jq -r '.addresses[] | select(.lost) | .ip'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkMigrationFlags(cmd, args, output, patience); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithCancel(cmd.Context())
+			if !watch {
+				ctx, cancel = context.WithTimeout(cmd.Context(), patience)
+			}
+			defer cancel()
+			return watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool { return !watch || s.Verdict.Over() })
+		},
+	}
+	migrationFlags(cmd, &desk)
+	f := cmd.Flags()
+	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes, until it is done")
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long; not with --watch")
+	return cmd
+}
+
+func migrationFlags(cmd *cobra.Command, desk *app.MigrationDesk) {
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
+	})
+	cmd.Flags().SortFlags = false
+	placeFlags(cmd, &desk.PlanOptions)
+	recordFlag(cmd, desk)
+}
+
+func recordFlag(cmd *cobra.Command, desk *app.MigrationDesk) {
+	cmd.Flags().StringVarP(&desk.RecordNamespace, "namespace", "n", "weir-system", "namespace in which Weir runs: it keeps its record there")
+}
+
+func checkMigrationFlags(cmd *cobra.Command, args []string, output string, patience time.Duration) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), args[0])
+	case output != "text" && output != "json":
+		return fmt.Errorf("-o %q: want text or json", output)
+	case patience <= 0:
+		return fmt.Errorf("--timeout %s: want more than 0", patience)
+	}
+	return nil
+}
+
+// watchMigration prints how a migration stands until that is enough. The exit code is that of what it has printed last.
+func watchMigration(ctx context.Context, cmd *cobra.Command, desk app.MigrationDesk, output string, enough func(migration.Status) bool) error {
+	var err error
+	if desk.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
+		return err
+	}
+	var last *migration.Status
+	err = desk.Watch(ctx, func(s migration.Status) (bool, error) {
+		text := []byte(printable(s.Text()))
+		if output == "json" {
+			if text, err = s.JSON(); err != nil {
+				return true, err
+			}
+		} else if last != nil {
+			text = append([]byte("\n"), text...)
+		}
+		last = &s
+		_, err := cmd.OutOrStdout().Write(text)
+		return enough(s), err
+	})
+	if usage, ok := errors.AsType[*app.UsageError](err); ok {
+		return errors.Unwrap(usage) // its exit code would say that something is under way
+	}
+	if err != nil && (last == nil || ctx.Err() == nil) {
+		return err
+	}
+	return migrationCode(last.Verdict)
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/record"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/migration"
+)
+
+// MigrationDesk is where people ask of a migration, with the rights that they have themselves.
+type MigrationDesk struct {
+	PlanOptions
+	// RecordNamespace is where Weir keeps its record; empty is where it is installed.
+	RecordNamespace string
+}
+
+// lookEvery is how often Watch looks.
+const lookEvery = 5 * time.Second
+
+// Status returns how the migration of a cluster stands. It writes nothing.
+func (d MigrationDesk) Status(ctx context.Context) (migration.Status, error) {
+	p, err := newPlanning(d.PlanOptions)
+	if err != nil {
+		return migration.Status{}, err
+	}
+	if err := p.gather(ctx); err != nil {
+		return migration.Status{}, err
+	}
+	c, err := p.migrating()
+	if err != nil {
+		return migration.Status{}, err
+	}
+	api, err := d.api()
+	if err != nil {
+		return migration.Status{}, err
+	}
+	r, err := record.Read(ctx, api, d.namespace())
+	if err != nil {
+		return migration.Status{}, err
+	}
+	leader, in, err := leases.Leader(ctx, api, leaseName, time.Now())
+	if err != nil {
+		return migration.Status{}, err
+	}
+	if in != d.namespace() {
+		leader = ""
+	}
+	c.Store = onRecord{r}
+	return migration.Report(ctx, c, leader)
+}
+
+// Watch calls show with how a migration stands, and again whenever that has changed, until it says that this is enough,
+// or the context is done. A look that fails after the first one is tried again.
+func (d MigrationDesk) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
+	said := ""
+	for {
+		s, err := d.Status(ctx)
+		switch {
+		case err != nil && (said == "" || ctx.Err() != nil):
+			return err
+		case err != nil:
+			d.Log.Warn("it is looked again", "err", err)
+		case s.Text() != said:
+			said = s.Text()
+			if enough, err := show(s); enough || err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// Stop has the migration stop before its next step, and returns what stands then: an earlier stop stays.
+func (d MigrationDesk) Stop(ctx context.Context, why string) (migrate.Wish, error) {
+	var stands migrate.Wish
+	err := d.ask(ctx, why, func(a *migrate.Asked, wish migrate.Wish) {
+		if a.Stop == nil {
+			a.Stop = &wish
+		}
+		stands = *a.Stop
+	})
+	return stands, err
+}
+
+// Resume takes a stop back, and returns it; nil if there is none.
+func (d MigrationDesk) Resume(ctx context.Context) (*migrate.Wish, error) {
+	var was *migrate.Wish
+	err := d.ask(ctx, "", func(a *migrate.Asked, _ migrate.Wish) { was, a.Stop = a.Stop, nil })
+	return was, err
+}
+
+// Begin has the leader begin with a migration that it does not begin by itself.
+func (d MigrationDesk) Begin(ctx context.Context) error {
+	return d.ask(ctx, "", func(a *migrate.Asked, wish migrate.Wish) { a.Run = &wish })
+}
+
+// mostWhy bounds how long a reason may be, in letters.
+const mostWhy = 200
+
+func (d MigrationDesk) ask(ctx context.Context, why string, change func(*migrate.Asked, migrate.Wish)) error {
+	if n := utf8.RuneCountInString(why); n > mostWhy {
+		return &UsageError{fmt.Errorf("--why has %d letters: want %d at most", n, mostWhy)}
+	}
+	for _, r := range why {
+		if !unicode.IsPrint(r) {
+			return &UsageError{fmt.Errorf("--why %q: want one line of text", why)}
+		}
+	}
+	api, err := d.api()
+	if err != nil {
+		return err
+	}
+	who := &authenticationv1.SelfSubjectReview{}
+	if err := api.Create(ctx, who); err != nil {
+		return fmt.Errorf("who asks: %w", err)
+	}
+	wish := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: why}
+	return record.Ask(ctx, api, d.namespace(), func(r record.Record) (migrate.Asked, error) {
+		asked := r.Asked()
+		change(&asked, wish)
+		return asked, nil
+	})
+}
+
+func (d MigrationDesk) namespace() string { return cmp.Or(d.RecordNamespace, shippedNamespace) }
+
+func (d MigrationDesk) api() (client.Client, error) {
+	rc, _, err := clusterConfig(d.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	rc.QPS, rc.UserAgent = -1, "weir/"+Version
+	scheme := view.Scheme()
+	for _, add := range []func() error{
+		func() error { return coordinationv1.AddToScheme(scheme) },
+		func() error { return authenticationv1.AddToScheme(scheme) },
+	} {
+		if err := add(); err != nil {
+			return nil, err
+		}
+	}
+	api, err := client.New(rc, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	return api, nil
+}

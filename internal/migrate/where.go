@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Whereabouts are where an address of the journal is now.
+type Whereabouts struct {
+	// Text is for people.
+	Text string
+	// Lost is true if it is not the Service's any more, and nothing brings it back.
+	Lost bool
+}
+
+// Where says where an address of a load balancer of the journal is.
+func (a Address) Where(of Balancer, seen Seen) Whereabouts {
+	on, exists := seen.balancer(of.ID)
+	if a.PublicIP == "" {
+		has := exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool {
+			return f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
+		})
+		switch {
+		case has:
+			return Whereabouts{Text: fmt.Sprintf("on load balancer %s, %s", on.ID.Name, on.SKU)}
+		case a.GivenUp:
+			return Whereabouts{"given up: Azure refuses it to the load balancer", true}
+		}
+		return Whereabouts{Text: "on no load balancer, to be asked for again"}
+	}
+	ip, found := seen.publicIP(a.PublicIP)
+	switch {
+	case !found:
+		return Whereabouts{"the public IP is gone", true}
+	case a.IP.IsValid() && ip.Address != a.IP:
+		return Whereabouts{fmt.Sprintf("the public IP has the address %s now", ip.Address), true}
+	}
+	method := "Dynamic"
+	if ip.Static {
+		method = "Static"
+	}
+	kind := fmt.Sprintf("public IP %s and %s", ip.SKU, method)
+	switch {
+	case exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.PublicIP, a.PublicIP) }):
+		return Whereabouts{Text: fmt.Sprintf("on load balancer %s, %s; %s", on.ID.Name, on.SKU, kind)}
+	case ip.UsedBy != "" && (Journal{Balancers: []Balancer{of}}).goneWith(ip, seen) == "":
+		return Whereabouts{"in use by " + ip.UsedBy + "; " + kind, true}
+	case a.GivenUp:
+		return Whereabouts{"given up: Azure refuses it to the load balancer; " + kind, true}
+	}
+	return Whereabouts{Text: "kept by its public IP, on no load balancer; " + kind}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/migrate"
+)
+
+// Verdict is how it stands with a migration, in a word.
+type Verdict string
+
+// The verdicts.
+const (
+	NotNeeded  Verdict = "NotNeeded"  // nothing is Basic
+	NotBegun   Verdict = "NotBegun"   // something is Basic, and nothing was written
+	Refused    Verdict = "Refused"    // something keeps it from starting
+	Running    Verdict = "Running"    // a leader is at it
+	Leaderless Verdict = "Leaderless" // it goes on once a Weir leads
+	Stopping   Verdict = "Stopping"   // requests under way come to their end
+	Halted     Verdict = "Stopped"    // a person wants that
+	Finished   Verdict = "Done"
+)
+
+// NoSKU is the reason of who has not written the SKU out.
+const NoSKU = "NoSKU"
+
+// Over reports whether there is nothing to do.
+func (v Verdict) Over() bool { return v == NotNeeded || v == Finished }
+
+// Status is how a migration stands. Its JSON is for programs.
+type Status struct {
+	Verdict Verdict `json:"verdict"`
+	// Phase is what is done next, after StepsDone of Steps.
+	Phase     migrate.Phase `json:"phase,omitempty"`
+	StepsDone int           `json:"stepsDone"`
+	Steps     int           `json:"steps"`
+	// Apart is true once a machine has left.
+	Apart  bool            `json:"apart"`
+	Leader string          `json:"leader,omitempty"`
+	Asked  migrate.Asked   `json:"asked"`
+	Places []StatusAddress `json:"addresses"`
+	// Reasons keep it from starting, and Waits from going on at once.
+	Reasons []PlannedFinding `json:"reasons"`
+	Waits   []string         `json:"waits"`
+}
+
+// StatusAddress is an address of the journal, and where it is now.
+type StatusAddress struct {
+	migrate.Address
+
+	LoadBalancer string `json:"loadBalancer"`
+	Where        string `json:"where"`
+	Lost         bool   `json:"lost"`
+}
+
+// Report returns how a migration stands, where this process leads; empty is nobody. It writes nothing, and needs what
+// Look needs.
+func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
+	m := New(cfg)
+	kept, asked, err := cfg.Store.Read(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	services, about := cfg.Services(), kept
+	about.Done = false // so that its addresses are looked for
+	seen, err := m.read(ctx, about, services)
+	if err != nil {
+		return Status{}, err
+	}
+	j := migrate.Stock(kept, seen, services, cfg.Location)
+	s := Status{Leader: leader, Asked: asked, Apart: kept.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
+	if !j.Open() {
+		j = kept
+	}
+	for _, b := range j.Balancers {
+		for _, a := range b.Addresses {
+			is := a.Where(b, seen)
+			s.Places = append(s.Places, StatusAddress{a, b.ID.Name, is.Text, is.Lost})
+		}
+	}
+	if !j.Open() {
+		if s.Verdict = NotNeeded; kept.Done {
+			s.Verdict, s.StepsDone = Finished, s.Steps
+		}
+		return s, nil
+	}
+	next := migrate.Next(j, seen)
+	s.Phase, s.Waits = next.Phase, append(s.Waits, slices.Concat(next.Stops, next.Waits)...)
+	if kept.Open() {
+		s.StepsDone = slices.Index(migrate.Phases(), next.Phase)
+	}
+	if !cfg.Hears && !kept.Open() {
+		s.Reasons = append(s.Reasons, PlannedFinding{NoSKU, true, `azure.json does not say "loadBalancerSku": "standard": nobody has asked that load balancers are taken apart`})
+	}
+	if !kept.Apart && !kept.Gone(seen) {
+		for _, f := range migrate.Preflight(j, seen, services, cfg.Terms) {
+			if f.Stops {
+				s.Reasons = append(s.Reasons, PlannedFinding{f.Reason, f.Stops, f.What})
+			}
+		}
+	}
+	s.Verdict = s.verdict(kept)
+	return s, nil
+}
+
+// verdict is that of what is Basic, or was begun.
+func (s Status) verdict(kept migrate.Journal) Verdict {
+	switch stop := s.Asked.Stop; {
+	case stop != nil && kept.Open() && s.Leader != "" && !kept.Heard.Equal(stop.At):
+		return Stopping
+	case stop != nil:
+		return Halted
+	case len(s.Reasons) > 0:
+		return Refused
+	case !kept.Open():
+		return NotBegun
+	case s.Leader == "":
+		return Leaderless
+	}
+	return Running
+}
+
+// JSON is the status for programs.
+func (s Status) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(s, "", "  ")
+	return append(text, '\n'), err
+}
+
+// Text is the status for people: the verdict first.
+func (s Status) Text() string {
+	var b strings.Builder
+	b.WriteString(s.says() + "\n")
+	if s.Phase != "" && s.Verdict != NotBegun && s.Verdict != Refused {
+		fmt.Fprintf(&b, "%d of %d steps are done; next is %s.\n", s.StepsDone, s.Steps, s.Phase)
+	}
+	for _, f := range s.Reasons {
+		fmt.Fprintf(&b, "\nstops it (%s): %s\n", f.Reason, f.Message)
+	}
+	for _, w := range s.Waits {
+		fmt.Fprintf(&b, "waits for: %s\n", w)
+	}
+	for at, a := range s.Places {
+		if at == 0 || s.Places[at-1].LoadBalancer != a.LoadBalancer {
+			fmt.Fprintf(&b, "\nload balancer %s\n", a.LoadBalancer)
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", a.Address, a.Where)
+	}
+	return b.String()
+}
+
+// says is the verdict in a sentence, with what has it go on.
+func (s Status) says() string {
+	switch s.Verdict {
+	case NotNeeded:
+		return "Not needed: no load balancer of the cluster is Basic."
+	case Finished:
+		return "Done: " + s.ended()
+	case Refused:
+		return "Refused: something keeps it from starting. Put it right; then weir migrate run begins it."
+	case NotBegun:
+		if s.Asked.Run != nil {
+			return "Asked for " + s.Asked.Run.String() + "\nIt begins as soon as the leader hears it."
+		}
+		return "Not begun: weir migrate plan shows what would be done."
+	case Stopping:
+		return "Stopping, asked for " + s.Asked.Stop.String() + "\nRequests under way come to their end first."
+	case Halted:
+		return "Stopped " + s.Asked.Stop.String() + "\nNothing else of Weir is written meanwhile. weir migrate resume has it go on."
+	case Leaderless:
+		return "Waiting: no Weir leads, as far as its Lease shows. It goes on as soon as one does."
+	}
+	return "Running: " + s.Leader + " leads, and writes nothing else meanwhile."
+}
+
+func (s Status) ended() string {
+	lost := 0
+	for _, a := range s.Places {
+		if a.Lost {
+			lost++
+		}
+	}
+	if lost == 0 {
+		return counted(len(s.Places), "address is where it was.", "addresses are where they were.")
+	}
+	return fmt.Sprintf("of %s, %d not where it was at the end, or since then.", counted(len(s.Places), "address", "addresses"), lost)
+}
