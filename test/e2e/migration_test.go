@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/process"
+	"weir.dev/weir/test/shipped"
+)
+
+const migratedAddress = "198.18.9.9"
+
+// basic makes a Service, and a load balancer of SKU Basic for it as the Azure cloud provider has left it.
+func (l *lab) basic() (publicIP string) {
+	l.t.Helper()
+	l.wanted("web", nil, l.node("n1", "10.0.0.1"))
+	var s corev1.Service
+	l.must(l.cluster.Get(l.t.Context(), key(l.namespace, "web"), &s))
+	owner := service.Owner(string(s.UID))
+	publicIP = network + "/publicIPAddresses/" + l.namespace + "-" + owner
+	l.must(l.emulator.Put(publicIP, fmt.Appendf(nil, `{"location":"eastus","sku":{"name":"Basic"},"tags":{"k8s-azure-cluster-name":%q,"k8s-azure-service":"%s/web"},
+		"properties":{"publicIPAllocationMethod":"Dynamic","ipAddress":%q,"publicIPAddressVersion":"IPv4"}}`, l.namespace, l.namespace, migratedAddress)))
+	l.must(l.emulator.Put(l.loadBalancer(), fmt.Appendf(nil, `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":%q}],
+		"frontendIPConfigurations":[{"name":%q,"properties":{"publicIPAddress":{"id":%q}}}]}}`, l.namespace, owner, publicIP)))
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: migratedAddress}}
+	l.must(l.cluster.Status().Update(l.t.Context(), &s))
+	return publicIP
+}
+
+// migrates runs a command of weir migrate as a person, and fails unless it ends with this exit code and says this.
+func (l *lab) migrates(code int, says, command string, flags ...string) {
+	l.t.Helper()
+	args := []string{"migrate", command, "--kubeconfig", l.cluster.admin}
+	if command == "status" || command == "run" {
+		args = append(args, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, "--cluster-name", l.namespace)
+	}
+	of, err := process.Run(l.t.Context(), nil, filepath.Join(bin, "weir"), append(args, flags...)...)
+	l.must(err)
+	if of.Code != code || !strings.Contains(of.Out, says) {
+		l.t.Fatalf("weir migrate %s ends with %d, want %d, and %q:\n%s%s", command, of.Code, code, says, of.Out, of.Err)
+	}
+}
+
+// Where the migration is left to people, nothing happens until somebody asks for it, nor while somebody has it stop. Then
+// the leader ends its lead in good order, the next one migrates, and the address stays.
+func TestAMigrationThatPeopleAskFor(t *testing.T) {
+	beside(t)
+	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
+	publicIP := l.basic()
+	is := func(sku string) error {
+		if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), `"`+sku+`"`) || !strings.Contains(string(raw), migratedAddress) {
+			return errors.New("the public IP is " + string(raw))
+		}
+		return nil
+	}
+	start := func() *program { return l.controller("--cluster-name", l.namespace) }
+	one := start()
+	l.eventually("the record", func() error {
+		if name, _ := l.recordedName(); name != l.namespace {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	two := start()
+	l.standsBy(two)
+	l.migrates(2, "Not begun: ", "status")
+	l.migrates(0, "A stop is asked for by ", "stop", "--why", "the shop is open")
+	l.migrates(4, ": the shop is open\n", "status")
+	l.migrates(4, "Stopped by ", "run")
+	l.migrates(0, "The stop is taken back that was asked for by ", "resume")
+	l.migrates(0, "Nobody has asked for a stop.", "resume")
+	l.must(is("Basic"))
+	l.migrates(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
+	l.must(is("Standard"))
+	if code := one.ExitCode(); code != 0 {
+		t.Errorf("who has given up the lead ends with %d", code)
+	}
+	l.migrates(0, migratedAddress+" (public IP ", "status", "-o", "text")
+	l.becomes(l.namespace+"-web", "10.0.0.1")
+	if ip := l.ingress("web", 1)[0]; ip != migratedAddress {
+		t.Errorf("the Service shows %s", ip)
+	}
+}
