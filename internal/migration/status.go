@@ -40,7 +40,8 @@ type Status struct {
 	Phase     migrate.Phase `json:"phase,omitempty"`
 	StepsDone int           `json:"stepsDone"`
 	Steps     int           `json:"steps"`
-	// Apart is true once a machine has left.
+	// Begun is true once its journal is written, and Apart once a machine has left.
+	Begun  bool            `json:"begun"`
 	Apart  bool            `json:"apart"`
 	Leader string          `json:"leader,omitempty"`
 	Asked  migrate.Asked   `json:"asked"`
@@ -74,7 +75,7 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 		return Status{}, err
 	}
 	j := migrate.Stock(kept, seen, services, cfg.Location)
-	s := Status{Leader: leader, Asked: asked, Apart: kept.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
+	s := Status{Leader: leader, Asked: asked, Begun: kept.Open(), Apart: kept.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
 	if !j.Open() {
 		j = kept
 	}
@@ -136,7 +137,7 @@ func (s Status) JSON() ([]byte, error) {
 func (s Status) Text() string {
 	var b strings.Builder
 	b.WriteString(s.says() + "\n")
-	if s.Phase != "" && s.Verdict != NotBegun && s.Verdict != Refused {
+	if s.Begun && s.Phase != "" && s.Verdict != Refused {
 		fmt.Fprintf(&b, "%d of %d steps are done; next is %s.\n", s.StepsDone, s.Steps, s.Phase)
 	}
 	for _, f := range s.Reasons {
@@ -171,6 +172,9 @@ func (s Status) says() string {
 	case Stopping:
 		return "Stopping, asked for " + s.Asked.Stop.String() + "\nRequests under way come to their end first."
 	case Halted:
+		if !s.Begun {
+			return "Stopped " + s.Asked.Stop.String() + "\nIt does not begin until weir migrate resume; a leader that would begin by itself writes nothing else meanwhile."
+		}
 		return "Stopped " + s.Asked.Stop.String() + "\nNothing else of Weir is written meanwhile. weir migrate resume has it go on."
 	case Leaderless:
 		return "Waiting: no Weir leads, as far as its Lease shows. It goes on as soon as one does."

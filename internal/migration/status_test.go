@@ -30,6 +30,7 @@ func TestVerdicts(t *testing.T) {
 		{"it was begun", begun, "me", Running, "Running: me leads, and writes nothing else meanwhile.\n0 of 6 steps are done; next is Static.\n"},
 		{"nobody leads", begun, "", Leaderless, "Waiting: no Weir leads, as far as its Lease shows."},
 		{"a stop that is not heard", func(w *world) { begun(w); w.asked.Stop = wish("") }, "me", Stopping, "Stopping, asked for by jane, at 2001-09-09T01:46:40Z\n"},
+		{"a stop before the beginning", func(w *world) { w.asked.Stop = wish("") }, "me", Halted, "It does not begin until weir migrate resume"},
 		{"nobody is there to hear it", func(w *world) { begun(w); w.asked.Stop = wish("") }, "", Halted, "Stopped by jane, at 2001-09-09T01:46:40Z\n"},
 		{"a stop that is heard", func(w *world) {
 			begun(w)

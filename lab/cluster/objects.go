@@ -69,6 +69,7 @@ func mapper() meta.RESTMapper {
 		corev1.SchemeGroupVersion.WithKind("Node"):               meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("Namespace"):          meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("Event"):              meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"):          meta.RESTScopeNamespace,
 		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"): meta.RESTScopeNamespace,
 		v1alpha1.GroupVersion.WithKind("BackendPool"):            meta.RESTScopeNamespace,
 	} {

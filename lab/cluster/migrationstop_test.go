@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube/record"
+	"weir.dev/weir/internal/migrate"
+)
+
+// asksOfMigration has a person ask something of the migration, as weir migrate stop, resume and run do.
+func (s *Stage) asksOfMigration(change func(*migrate.Asked)) error {
+	return record.Ask(ctx, s.people, weirNamespace, func(r record.Record) (migrate.Asked, error) {
+		asked := r.Asked()
+		change(&asked)
+		return asked, nil
+	})
+}
+
+// writtenSince are the requests after one that would change something in Azure, and the number of the last of all.
+func (s *Stage) writtenSince(seq uint64) (writes []string, last uint64) {
+	for _, c := range s.emu.Calls() {
+		last = max(last, c.Seq)
+		if c.Seq > seq && c.Method != http.MethodGet {
+			writes = append(writes, c.Method+" "+c.Path)
+		}
+	}
+	return writes, last
+}
+
+// Whenever somebody has it stop, nothing more is written to Azure, however often Weir is killed meanwhile; and when it goes
+// on each address is where it was.
+func TestFromBasicToStandardWithStops(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			stage(t, Options{Seed: seed, Configure: func(c *config.Config) { toStandard(c); ofInterfaces(c) }}, func(s *Stage) {
+				for n := range 3 {
+					must(s.AddNode(n))
+				}
+				must(s.addBasic(0, 1, 2))
+				s.Start()
+				s.Pass(5 * time.Second) // until there is a record
+				for range 4 {
+					s.Pass(time.Duration(r.IntN(60)) * time.Second)
+					must(s.asksOfMigration(func(a *migrate.Asked) { a.Stop = &migrate.Wish{At: time.Now().UTC(), By: "jane"} }))
+					s.Pass(5 * time.Minute) // what was under way has ended
+					_, stands := s.writtenSince(0)
+					s.Kill(0)
+					s.Pass(10 * time.Minute)
+					if more, _ := s.writtenSince(stands); len(more) > 0 {
+						must(fmt.Errorf("it was stopped, and %q were sent", more))
+					}
+					must(s.asksOfMigration(func(a *migrate.Asked) { a.Stop = nil }))
+				}
+				must(s.Settles(30 * time.Minute))
+				must(s.migrated())
+			})
+		})
+	}
+}
