@@ -3,9 +3,11 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +49,7 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 				must(s.addBasic(0, 1, 2))
 				s.Start()
 				s.Pass(5 * time.Second) // until there is a record
-				for range 4 {
+				for n := range 4 {
 					s.Pass(time.Duration(r.IntN(60)) * time.Second)
 					must(s.asksOfMigration(func(a *migrate.Asked) { a.Stop = &migrate.Wish{At: time.Now().UTC(), By: "jane"} }))
 					s.Pass(5 * time.Minute) // what was under way has ended
@@ -56,6 +58,9 @@ func TestFromBasicToStandardWithStops(t *testing.T) {
 					s.Pass(10 * time.Minute)
 					if more, _ := s.writtenSince(stands); len(more) > 0 {
 						must(fmt.Errorf("it was stopped, and %q were sent", more))
+					}
+					if n == 0 && !strings.Contains(string(s.emu.Snapshot()), `"Basic"`) {
+						must(errors.New("it was stopped while machines leave, and has come to its end"))
 					}
 					must(s.asksOfMigration(func(a *migrate.Asked) { a.Stop = nil }))
 				}
