@@ -37,6 +37,9 @@ func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *k
 	if locker != nil {
 		c.Lease = locker
 	}
+	c.Tell = func(service string, warning bool, reason, text string) {
+		services.TellMigrated(cluster.Services, service, warning, reason, text)
+	}
 	c.Again = func() { giveUp(errAsked) }
 	m := migration.New(c)
 	cluster.First(m.Run)

@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -48,4 +49,22 @@ func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
 		return "nothing has the public IP"
 	}
 	return ""
+}
+
+// Of returns the addresses of a Service that are where they belong in the end, and those that are not.
+func (j Journal) Of(s Service, seen Seen) (kept, lost []netip.Addr) {
+	for _, b := range j.Balancers {
+		on, _ := seen.balancer(b.ID)
+		for _, a := range b.Addresses {
+			owner, _, _ := strings.Cut(a.Frontend, "-")
+			switch {
+			case !a.IP.IsValid() || !strings.EqualFold(owner, s.Owner) && !slices.Contains(s.Shown, a.IP):
+			case a.misplaced(on, seen) != "":
+				lost = append(lost, a.IP)
+			default:
+				kept = append(kept, a.IP)
+			}
+		}
+	}
+	return kept, lost
 }

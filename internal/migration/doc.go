@@ -6,6 +6,7 @@
 //	ports.go      what it reads and writes
 //	migration.go  from the first look to the end
 //	asked.go      where people have it stop
+//	tell.go       what people hear of their Services
 //	read.go       what Azure shows of the load balancers, and of the machines behind them
 //	status.go     how it stands, as text and as JSON
 //	plan.go       what a migration would do, as text and as JSON

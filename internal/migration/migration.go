@@ -142,7 +142,10 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	if err := m.keep(ctx, kept, j); err != nil {
 		return 0, err
 	}
-	return m.step(ctx, j, seen)
+	if !kept.Open() {
+		m.tellBegin(j, seen, services)
+	}
+	return m.step(ctx, j, seen, services)
 }
 
 // unreadable lets go of a journal that nobody can read where nothing is Basic. Elsewhere it may hold the
@@ -201,7 +204,7 @@ func (m *Migration) stopped(j migrate.Journal, seen migrate.Seen, services []mig
 }
 
 // step carries out what comes next.
-func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen) (time.Duration, error) {
+func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (time.Duration, error) {
 	s := migrate.Next(j, seen)
 	if s.Phase != m.phase {
 		m.phase = s.Phase
@@ -213,9 +216,9 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("after the migration an address is not where it was: " + why)
 		}
-		return 0, m.end(ctx, j)
+		return 0, m.end(ctx, j, seen, services)
 	case migrate.Done:
-		return 0, m.end(ctx, j)
+		return 0, m.end(ctx, j, seen, services)
 	}
 	if len(s.Stops) > 0 && !m.began {
 		for _, why := range s.Stops {
@@ -275,13 +278,14 @@ func (m *Migration) giveUp(ctx context.Context, s migrate.Steps, seen migrate.Se
 	return nil
 }
 
-func (m *Migration) end(ctx context.Context, j migrate.Journal) error {
+func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) error {
 	done := j
 	done.Done = true
 	if err := m.keep(ctx, j, done); err != nil {
 		return err
 	}
 	m.over = true
+	m.tellEnd(j, seen, services)
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
 	return nil
 }

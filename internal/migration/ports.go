@@ -39,7 +39,7 @@ type Store interface {
 	Answered(ctx context.Context) error
 }
 
-// Config is what a migration works with. All fields but Lease and Again are needed.
+// Config is what a migration works with. All fields but Lease, Again and Tell are needed.
 type Config struct {
 	Azure Azure
 	Store Store
@@ -59,6 +59,8 @@ type Config struct {
 	// in order: the next leader begins with what was asked.
 	Hears bool
 	Again func()
+	// Tell has people hear of the Service of this namespace and name, with an event; nil is nobody.
+	Tell func(service string, warning bool, reason, text string)
 	// Lease keeps other controllers away during writes; nil is none.
 	Lease contest.Lease
 	Log   *slog.Logger

@@ -41,6 +41,7 @@ type world struct {
 	// hears is true if people may ask for one, and again counts leads that were given up for that.
 	hears bool
 	again int
+	told  []string // events
 	// brought is true if people made the public IPs, and have not said that they may change.
 	brought bool
 }
@@ -85,6 +86,9 @@ func (w *world) config() Config {
 		Azure: w, Store: w, Services: func() []migrate.Service { return w.services }, Balancers: []lb.LoadBalancerID{place},
 		Home: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, Location: "eastus",
 		Terms: migrate.Terms{Pools: []string{"kubernetes"}, Made: func(lb.PublicIP) bool { return !w.brought }, Guarded: true}, Begins: !w.manual,
+		Tell: func(service string, warning bool, reason, text string) {
+			w.told = append(w.told, fmt.Sprintf("%s %t %s: %s", service, warning, reason, text))
+		},
 		Hears: w.hears, Again: func() { w.again++ },
 		Log: slog.New(slog.NewTextHandler(&w.said, nil)),
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/lab/armemu"
@@ -86,6 +87,18 @@ func TestAMigrationThatPeopleAskFor(t *testing.T) {
 		t.Errorf("who has given up the lead ends with %d", code)
 	}
 	l.migrates(0, migratedAddress+" (public IP ", "status", "-o", "text")
+	for _, reason := range []string{"MigratingLoadBalancer", "MigratedLoadBalancer"} {
+		l.eventually("event "+reason, func() error {
+			var all corev1.EventList
+			l.must(l.cluster.List(l.t.Context(), &all, client.InNamespace(l.namespace)))
+			for _, e := range all.Items {
+				if e.Reason == reason && e.InvolvedObject.Name == "web" && strings.Contains(e.Message, migratedAddress) {
+					return nil
+				}
+			}
+			return fmt.Errorf("there is none of Service web: %d others", len(all.Items))
+		})
+	}
 	l.becomes(l.namespace+"-web", "10.0.0.1")
 	if ip := l.ingress("web", 1)[0]; ip != migratedAddress {
 		t.Errorf("the Service shows %s", ip)

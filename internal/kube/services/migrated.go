@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/words"
 )
 
 // LoadBalancers are all that are the cluster's, there or not.
@@ -21,6 +22,19 @@ func LoadBalancers(r *Reconciler) []lb.LoadBalancerID {
 		all = append(all, r.balancers.ID(name))
 	}
 	return all
+}
+
+// TellMigrated has people hear of the Service of this namespace and name.
+func TellMigrated(r *Reconciler, service string, warning bool, reason, text string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
+		if view.Key(s.Namespace, s.Name) == service {
+			r.cfg.Events.Add(s, kind, reason, words.Sentence(text, words.MaxMessage))
+		}
+	}
 }
 
 // Migrated returns the Services that are served, each with the frontends that it wants and the addresses

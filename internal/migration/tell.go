@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"weir.dev/weir/internal/migrate"
+)
+
+// Reasons of the events about Services.
+const (
+	ReasonMigrating   = "MigratingLoadBalancer"
+	ReasonMigrated    = "MigratedLoadBalancer"
+	ReasonAddressLost = "AddressLost"
+)
+
+// tellBegin tells each Service with an address in the journal what happens to it.
+func (m *Migration) tellBegin(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
+	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
+		m.cfg.Tell(name, false, ReasonMigrating, fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one. It is not reached for some minutes, and keeps %s", listed(append(stay, move...))))
+	})
+}
+
+// tellEnd tells each of them which addresses have stayed.
+func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
+	m.tell(j, seen, services, func(name string, kept, lost []netip.Addr) {
+		if len(kept) > 0 {
+			m.cfg.Tell(name, false, ReasonMigrated, fmt.Sprintf("A Standard load balancer has %s; its rules and members follow", listed(kept)))
+		}
+		if len(lost) > 0 {
+			m.cfg.Tell(name, true, ReasonAddressLost, fmt.Sprintf("%s could not be kept on a Standard load balancer: weir migrate status says why", listed(lost)))
+		}
+	})
+}
+
+func (m *Migration) tell(j migrate.Journal, seen migrate.Seen, services []migrate.Service, say func(name string, kept, lost []netip.Addr)) {
+	if m.cfg.Tell == nil {
+		return
+	}
+	for _, s := range services {
+		if kept, lost := j.Of(s, seen); len(kept)+len(lost) > 0 {
+			say(s.Name, kept, lost)
+		}
+	}
+}
+
+func listed(all []netip.Addr) string {
+	var text []string
+	for _, ip := range all {
+		text = append(text, ip.String())
+	}
+	return strings.Join(text, ", ")
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+// Each Service whose address is in the journal hears when it begins and when it has ended, once each, and no other one.
+func TestServicesHearOfAMigration(t *testing.T) {
+	w := newWorld()
+	w.services = append(w.services, migrate.Service{Name: "ns/other", Owner: "a2", Balancer: place, Shown: []netip.Addr{netip.MustParseAddr("198.18.7.7")}})
+	want := []string{
+		"ns/web false MigratingLoadBalancer: Its load balancer is Basic, and becomes a Standard one. It is not reached for some minutes, and keeps 198.18.0.1",
+		"ns/web false MigratedLoadBalancer: A Standard load balancer has 198.18.0.1; its rules and members follow",
+	}
+	if !w.run(t) || !slices.Equal(w.told, want) {
+		t.Errorf("%q", w.told)
+	}
+}
+
+// Who has lost its address hears that, and who shares a load balancer with it does not.
+func TestAServiceHearsThatItsAddressIsLost(t *testing.T) {
+	w := internal(9, 10)
+	w.taken(true, "10.0.0.10")
+	for _, owner := range []string{"a9", "a10"} {
+		w.services = append(w.services, migrate.Service{Name: "ns/" + owner, Owner: owner, Balancer: place, Frontends: []lb.Frontend{{Name: owner, Family: lb.IPv4, Subnet: "/subnets/nodes"}}})
+	}
+	want := []string{
+		"ns/a9 false MigratedLoadBalancer: A Standard load balancer has 10.0.0.9; its rules and members follow",
+		"ns/a10 true AddressLost: 10.0.0.10 could not be kept on a Standard load balancer: weir migrate status says why",
+	}
+	if !w.run(t) || !slices.Equal(w.told, want) {
+		t.Errorf("%q\n%s", w.told, w.said.String())
+	}
+}
