@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube/view"
@@ -66,4 +67,36 @@ func TestConditionsOfAService(t *testing.T) {
 	if left := get[corev1.Service](s, s.ns, "web").Status.Conditions; len(left) != 1 || left[0].Type != "example.com/Theirs" {
 		t.Errorf("conditions of others: %+v", left)
 	}
+}
+
+// The API server takes what the status says of a port that is refused, beside the address that stays; it
+// goes when the port is mended.
+func TestARefusedPortIsInTheStatus(t *testing.T) {
+	s := newScene(t)
+	s.wants("web")
+	s.balanced("web", 1)
+	shows := func(want string) {
+		t.Helper()
+		s.until(func() string {
+			is := get[corev1.Service](s, s.ns, "web").Status.LoadBalancer.Ingress
+			if len(is) != 1 || is[0].IP == "" {
+				return "the address is not there"
+			}
+			got := ""
+			for _, p := range is[0].Ports {
+				got += ptr.Deref(p.Error, "none")
+			}
+			if got != want {
+				return "of its ports the status says " + got
+			}
+			return ""
+		})
+	}
+	shows("")
+	s.edits("web", annotated("port_80_health-probe_protocol", "never"))
+	s.concludes("web", view.ConditionAccepted, servicelb.WhyInvalid, "never")
+	shows("weir.dev/InvalidAnnotation")
+	s.edits("web", annotated("port_80_health-probe_protocol", "tcp"))
+	s.concludes("web", view.ConditionAccepted, servicelb.WhyAccepted, "")
+	shows("")
 }

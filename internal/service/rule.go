@@ -51,7 +51,7 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 		}
 		transport, ok := transports[p.Protocol]
 		if !ok {
-			r.wrong(ofPorts(p, "protocol"), p.Protocol, "TCP or UDP: Azure Load Balancer forwards no other")
+			r.wrong(ofPorts(p, fieldProtocol), p.Protocol, "TCP or UDP: Azure Load Balancer forwards no other")
 			continue
 		}
 		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix
@@ -86,6 +86,9 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 		}
 	}
 }
+
+// fieldProtocol is the field of a port that says what is forwarded.
+const fieldProtocol = "protocol"
 
 // ofPorts names a field of a port, by the port's number: an index says nothing to people.
 func ofPorts(p Port, field string) string { return "port " + strconv.Itoa(int(p.Port)) + ": " + field }

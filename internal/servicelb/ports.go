@@ -45,6 +45,9 @@ type Ledger interface {
 	Record(ctx context.Context, s Service, r Record) error
 	// Publish writes the addresses into the status, if they are others.
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
+	// RefusePorts says in the status what is wrong with ports, by their numbers, where it shows addresses;
+	// of none it is taken back.
+	RefusePorts(ctx context.Context, s Service, ports map[int32]string) error
 	// Contested keeps the condition that speaks of these; without any it goes.
 	Contested(ctx context.Context, s Service, contests []contest.Contest) error
 	// Conclude keeps these conditions, and writes those that have changed.

@@ -30,6 +30,8 @@ type Told struct {
 	// wrong is what is wrong with the Service itself, once it was judged; see judges.
 	wrong  string
 	judged bool
+	// ports say what is wrong with which of its ports, by their numbers.
+	ports map[int32]string
 	// filling are the pools of which it was told that rules wait for them.
 	filling map[lb.PoolKey]bool
 	// links are the warnings about a Private Link Service that were told last.

@@ -5,6 +5,8 @@ package servicelb
 import (
 	"context"
 	"time"
+
+	"weir.dev/weir/internal/service"
 )
 
 // Types of the conditions on a Service that say how far it is, named as those of Gateway API.
@@ -53,10 +55,21 @@ func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: Type
 
 // judges takes in whether a Service asks for what can be.
 func (t *Told) judges(d Desired) {
-	t.judged, t.wrong = true, ""
+	t.judged, t.wrong, t.ports = true, "", nil
 	if len(d.Problems) > 0 {
-		t.wrong = wrongWith(d.Problems)
+		t.wrong, t.ports = wrongWith(d.Problems), wrongPorts(d.Problems)
 	}
+}
+
+// wrongPorts are the ports that have problems of their own, with the first of each.
+func wrongPorts(problems []service.Problem) map[int32]string {
+	of := map[int32]string{}
+	for _, p := range problems {
+		if port, why := p.OfPort(); port != 0 && of[port] == "" {
+			of[port] = why
+		}
+	}
+	return of
 }
 
 // verdicts are the conditions of a Service that was looked at. What is not known yet is not among
@@ -135,6 +148,11 @@ func (st *State) waitsFor() (reason, text string) {
 
 // conclusions writes down the conditions of a Service, after all else of a look.
 func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now time.Time) error {
+	if st.Told.judged && !st.Placement.absent && s.Ours(r.cfg.Settings.Class) {
+		if err := r.cfg.Ledger.RefusePorts(ctx, s, st.Told.ports); err != nil {
+			return err
+		}
+	}
 	verdicts := st.verdicts(s, r.cfg.Settings.Class, now)
 	if len(verdicts) == 0 {
 		return nil

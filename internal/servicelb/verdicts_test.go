@@ -4,6 +4,7 @@ package servicelb
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/service"
 )
 
 // has compares the reasons of both conditions, and how many were written since the last time.
@@ -86,6 +88,33 @@ func TestTheSameFailureIsWrittenOnce(t *testing.T) {
 		w.ends()
 		w.looks()
 		w.has(WhyAccepted, WhyProgrammed, 1)
+	})
+}
+
+// A port that is refused is named in the status, until it is mended; a fault of the Service as a whole is nobody's
+// port's.
+func TestPortsThatAreRefusedAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := served(t)
+		for _, tt := range []struct {
+			protocol, annotation string
+			want                 map[int32]string
+		}{
+			{"SCTP", "", map[int32]string{443: "UnsupportedProtocol"}},
+			{"TCP", "port_443_health-probe_protocol", map[int32]string{443: "InvalidAnnotation"}},
+			{"TCP", "azure-load-balancer-tcp-idle-timeout", map[int32]string{}},
+			{"TCP", "", nil},
+		} {
+			w.s.Object.Ports = []service.Port{{Port: 80, NodePort: 30080, Protocol: "TCP"}, {Port: 443, NodePort: 30443, Protocol: tt.protocol}}
+			w.s.Object.Annotations = map[string]string{}
+			if tt.annotation != "" {
+				w.s.Object.Annotations["service.beta.kubernetes.io/"+tt.annotation] = "never"
+			}
+			w.looks()
+			if !maps.Equal(w.refused, tt.want) {
+				t.Errorf("%s %s: %v, want %v", tt.protocol, tt.annotation, w.refused, tt.want)
+			}
+		}
 	})
 }
 

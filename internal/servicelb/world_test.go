@@ -57,6 +57,8 @@ type world struct {
 	// verdicts are the conditions of the Service by type, and concluded is how many were written.
 	verdicts  map[string]Verdict
 	concluded int
+	// refused are the ports of the Service that its status says are refused.
+	refused map[int32]string
 	// empty is true while nothing takes the traffic of the Service.
 	empty bool
 }
@@ -191,6 +193,10 @@ func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) er
 	return nil
 }
 
+func (w *world) RefusePorts(_ context.Context, _ Service, ports map[int32]string) error {
+	w.refused = ports
+	return nil
+}
 func (w *world) Contested(context.Context, Service, []contest.Contest) error { return nil }
 
 // Conclude writes what has changed, as the ledger of a cluster does.

@@ -6,6 +6,7 @@
 //	reconciler.go     the Reconciler: which Services it serves, what makes their load balancers, and which controller runs
 //	service.go        the controller keyed by Service; events of Services, BackendPools and namespaces → Services
 //	endpoints.go      EndpointSlices: whether anything takes the traffic of a Service
+//	portstatus.go     what the status says of ports that are refused
 //	cluster.go        the cluster, as package servicelb asks for it
 //	ledger.go         what is written for a Service: finalizer, records, addresses, condition
 //	backendpools.go   the BackendPools that Weir makes for a Service

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/servicelb"
+)
+
+// RefusePorts implements servicelb.Ledger.
+func (l serviceLedger) RefusePorts(ctx context.Context, v servicelb.Service, ports map[int32]string) error {
+	s := l.view.ServiceObject(v)
+	statuses := refused(s.Spec.Ports, ports)
+	ours := func(in corev1.LoadBalancerIngress) bool { return slices.ContainsFunc(in.Ports, ofWeir) }
+	if statuses == nil && !slices.ContainsFunc(s.Status.LoadBalancer.Ingress, ours) {
+		return nil
+	}
+	next := s.DeepCopy()
+	for i := range next.Status.LoadBalancer.Ingress {
+		if in := &next.Status.LoadBalancer.Ingress[i]; statuses != nil || ours(*in) {
+			in.Ports = statuses
+		}
+	}
+	if equality.Semantic.DeepEqual(s.Status.LoadBalancer, next.Status.LoadBalancer) {
+		return nil
+	}
+	// The list of addresses is written whole: of a copy that is behind, an old one would come back.
+	return l.patchStatus(ctx, "status", next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
+}
+
+// refused are the statuses of all ports, as the API has them; nil if none is refused.
+func refused(ports []corev1.ServicePort, why map[int32]string) (all []corev1.PortStatus) {
+	found := false
+	for _, p := range ports {
+		status := corev1.PortStatus{Port: p.Port, Protocol: p.Protocol}
+		if word := why[p.Port]; word != "" {
+			found, status.Error = true, new(portErrors+word)
+		}
+		all = append(all, status)
+	}
+	if !found {
+		return nil
+	}
+	return all
+}
+
+// portErrors is what the errors of Weir's begin with: nobody else's are taken back.
+const portErrors = "weir.dev/"
+
+func ofWeir(p corev1.PortStatus) bool {
+	return p.Error != nil && strings.HasPrefix(*p.Error, portErrors)
+}
