@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
@@ -71,7 +72,8 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 }
 
 // newBalancers has the cluster's Services get load balancers.
-func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), namespace string) error {
+func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), namespace string) error {
+	cfg := in.Config
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
@@ -88,7 +90,9 @@ func newBalancers(o Options, cfg config.Config, client *azure.Client, cluster *k
 		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
 	}
 	balancing.Rehearse = rehearse.NewRehearsals(ensuring).Next
-	cluster.Balance(balancer.New(ensuring), balancing)
+	balancers := balancer.New(ensuring)
+	metrics.RegisterRules(in.Metrics, balancers.Rules, cfg.MostRules())
+	cluster.Balance(balancers, balancing)
 	return nil
 }
 

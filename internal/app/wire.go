@@ -156,7 +156,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		Azure:   client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
 		Reporter: measured{cluster.Pools.Controller, updates, members.Yield}, Log: o.Log,
 	})
-	if err := newBalancers(o, cfg, client, cluster, lanes, locker, overtaken(updates, members.Yield), namespace); err != nil {
+	if err := newBalancers(o, in, client, cluster, lanes, locker, overtaken(updates, members.Yield), namespace); err != nil {
 		return err
 	}
 	listen := migrateFirst(o, cfg, client, cluster, locker, record, giveUp)
@@ -183,7 +183,9 @@ func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluste
 	metrics.RegisterWrites(reg, home(cfg), writes.Figures)
 	metrics.RegisterLanes(reg, lanes)
 	metrics.RegisterWholeWrites(reg, func() map[[2]string]int { return lanes.WholeWrites(cfg.SubscriptionID) })
-	metrics.RegisterStates(reg, cluster.Own.Statuses.Reasons)
+	metrics.RegisterBuild(reg, Version)
+	metrics.RegisterStates(reg, states(cluster.Own.Statuses))
+	metrics.RegisterNotLevel(reg, notLevel(cluster.Own.Statuses))
 	metrics.RegisterServices(reg, cluster.Services.States)
 	metrics.RegisterPrivateLinks(reg, cluster.Services.Connections)
 	metrics.RegisterContested(reg, cluster.Contested)

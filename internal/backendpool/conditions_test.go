@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -98,4 +100,36 @@ func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 	if got := levelMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
 		t.Error(got)
 	}
+}
+
+// The time of a pool that is not level runs from when it was level last, whatever the reasons are that
+// it goes through.
+func TestSinceWhenAPoolIsNotLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, p := recorded(t)
+		e, start := c.statuses.Known(RefOf(p)), time.Now()
+		for _, step := range []struct {
+			status metav1.ConditionStatus
+			reason string
+			since  time.Duration
+		}{
+			{metav1.ConditionTrue, v1alpha1.ReasonLevel, 0},
+			{metav1.ConditionFalse, v1alpha1.ReasonRetrying, time.Minute},
+			{metav1.ConditionFalse, v1alpha1.ReasonFailed, time.Minute},
+			{metav1.ConditionTrue, v1alpha1.ReasonLevel, 3 * time.Minute},
+		} {
+			setCondition(&e.status, 1, v1alpha1.ConditionSynced, step.status, step.reason, "")
+			n := 0
+			c.statuses.Synced(func(of poolschedule.Ref, is metav1.Condition) {
+				n++
+				if got := is.LastTransitionTime.Sub(start); of != RefOf(p) || is.Reason != step.reason || got != step.since {
+					t.Errorf("%v is %s since %v, want %s since %v", of, is.Reason, got, step.reason, step.since)
+				}
+			})
+			if n != 1 {
+				t.Errorf("%d pools, want one", n)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
 }

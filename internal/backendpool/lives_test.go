@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 )
@@ -211,7 +212,13 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		l.When("Somebody keeps undoing it.")
 		l.ends(poolwrite.Written, holds("n1", "n2"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
 		l.ends(poolwrite.Written, holds("n1", "n2"), func(r *poolupdate.Report) { r.Contested = []netip.Addr{nodeAt("n1")} })
-		l.Says("contested %d, reasons %v", l.statuses.Contested(), l.statuses.Reasons()[v1alpha1.ReasonLevel])
+		level := 0
+		l.statuses.Synced(func(_ poolschedule.Ref, is metav1.Condition) {
+			if is.Reason == v1alpha1.ReasonLevel {
+				level++
+			}
+		})
+		l.Says("contested %d, reasons %v", l.statuses.Contested(), level)
 		l.ends(poolwrite.Unchanged, holds("n1", "n2"))
 		l.Says("contested %d", l.statuses.Contested())
 		l.When("A node goes.")

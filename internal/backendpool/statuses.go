@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/poolschedule"
 )
@@ -142,19 +145,17 @@ func (s *Statuses) Unsaved() []poolschedule.Ref {
 	return refs
 }
 
-// Reasons counts the BackendPools by the reason of their Synced condition, as kubectl
-// shows it. Its cost grows with their number.
-func (s *Statuses) Reasons() map[string]int {
-	count := map[string]int{}
-	for _, reason := range v1alpha1.SyncedReasons {
-		count[reason] = 0
-	}
+// Synced calls yield with the Synced condition of each BackendPool that has one. Its cost grows with
+// their number.
+func (s *Statuses) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) {
 	for _, e := range s.entries() {
-		if reason := e.reason(); reason != "" {
-			count[reason]++
+		e.mu.Lock()
+		is := meta.FindStatusCondition(slices.Clone(e.status.Conditions), v1alpha1.ConditionSynced)
+		e.mu.Unlock()
+		if is != nil {
+			yield(e.ref, *is)
 		}
 	}
-	return count
 }
 
 // Contested counts those that somebody else keeps undoing. Its cost grows with their number.

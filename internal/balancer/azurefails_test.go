@@ -170,6 +170,13 @@ func TestHowMuchOfALoadBalancerIsTaken(t *testing.T) {
 	if private := b.occupied(Placing{Service: "shop/c", Owner: "cc", Desired: &service.Spec{Internal: true}})["kubernetes"]; private != (service.Occupancy{}) {
 		t.Errorf("private: %+v", private)
 	}
+	if all := b.Rules(); len(all) != 1 || all["kubernetes"] != 4 {
+		t.Errorf("for people: %v", all)
+	}
+	b.placements.saw(lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "Kubernetes"}})
+	if all := b.Rules(); len(all) != 0 {
+		t.Errorf("of one that is gone: %v", all)
+	}
 }
 
 // What a Service would lose, by what is on its load balancer.

@@ -65,6 +65,17 @@ func (p *placements) newest(name string) (shown lb.LoadBalancer, byAddress bool)
 	return p.shown[name], p.byIP[name]
 }
 
+// Rules counts the rules of each of the cluster's load balancers, as Azure showed it last.
+func (b *Balancers) Rules() map[string]int {
+	b.placements.mu.Lock()
+	defer b.placements.mu.Unlock()
+	count := make(map[string]int, len(b.placements.shown))
+	for _, shown := range b.placements.shown {
+		count[shown.ID.Name] = len(shown.Rules)
+	}
+	return count
+}
+
 // put notes where a Service is.
 func (p *placements) put(key string, s placement) {
 	p.mu.Lock()

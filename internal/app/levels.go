@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/poolschedule"
+)
+
+// levels is who knows how far BackendPools are; see backendpool.Statuses.
+type levels interface {
+	Synced(yield func(of poolschedule.Ref, is metav1.Condition))
+}
+
+// states has the metrics count BackendPools by the reason of their Synced condition, as kubectl
+// shows it.
+func states(of levels) func() map[string]int {
+	return func() map[string]int {
+		count := map[string]int{}
+		for _, reason := range v1alpha1.SyncedReasons {
+			count[reason] = 0
+		}
+		of.Synced(func(_ poolschedule.Ref, is metav1.Condition) { count[is.Reason]++ })
+		return count
+	}
+}
+
+// notLevel has the metrics ask which BackendPools are to be level and are not. From one reason to
+// another the condition stays False, and keeps its time.
+func notLevel(of levels) func() []metrics.NotLevel {
+	return func() (pools []metrics.NotLevel) {
+		of.Synced(func(of poolschedule.Ref, is metav1.Condition) {
+			switch {
+			case is.Status == metav1.ConditionTrue, is.Reason == v1alpha1.ReasonPaused, is.Reason == v1alpha1.ReasonDryRun:
+			default:
+				pools = append(pools, metrics.NotLevel{
+					Namespace: of.Namespace, Name: of.Name, State: is.Reason, Since: is.LastTransitionTime.Time,
+				})
+			}
+		})
+		return pools
+	}
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// RegisterRules registers the gauges of how full load balancers are, which ask when somebody looks.
+// The load balancers are those that azure.json names. No limit, 0, has no series.
+func RegisterRules(reg prometheus.Registerer, byName func() map[string]int, limit int) {
+	reg.MustRegister(countGauge{byName, prometheus.NewDesc("weir_load_balancer_rules",
+		"Load balancing rules of each load balancer of the cluster, as Azure showed it last.", []string{"load_balancer"}, nil)})
+	if limit > 0 {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "weir_load_balancer_rules_limit",
+			Help: "How many rules Weir gives one load balancer at most.",
+		}, func() float64 { return float64(limit) }))
+	}
+}
