@@ -43,7 +43,7 @@ busyday: ## A day in virtual time with others at the same load balancer; prints 
 	@$(GO) test ./lab/scenario -run '^TestBusyDay$$' -v -busy-day 24h
 
 .PHONY: test
-test: check generated kubelab build unit ## Everything that CI runs
+test: check generated kubelab build unit shipped ## Everything that CI runs
 	@echo "weir: all green"
 
 # What has changed since the branch left main, or since the last commit on main itself.
@@ -73,7 +73,7 @@ quick: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## In a minute, without kub
 	  fi; \
 	  set -o pipefail; $(GO) test -short -p 4 -vet=off $$($(GO) list ./... | grep -vxFf <($(GO) list $$compiled)) | sed -e '/no test files/d' -e '/(cached)/d' || exit 1; \
 	  $(GO) vet $$compiled || exit 1; \
-	  folders=$$(for f in $$changed; do dirname "./$$f"; done | grep -v -e /testdata -e '^./tools/kubelab' | sort -u); \
+	  folders=$$(for f in $$changed; do dirname "./$$f"; done | grep -v -e /testdata -e '^./tools/kubelab' -e '^./tools/alerts' -e '^./tools/chart' | sort -u); \
 	  if [ -n "$$folders" ]; then echo "weir: lint of" $$folders; $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run --new-from-rev=$(BASE) $$folders || exit 1; fi; \
 	  echo "weir: quick took $$(( $$(date +%s) - begun )) s"
 
@@ -123,6 +123,16 @@ unit: kubelab build
 	  wait $$built; built=$$?; wait $$waiting && [ $$built = 0 ] && exit $$computing
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
 	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false -gcflags='k8s.io/kubernetes/...=-dwarf=false -l' .
+
+# Modules of their own, so that what ships has nothing of Prometheus.
+.PHONY: shipped
+shipped: ## Tests of what is shipped beside the program: alerts and the dashboard
+	@echo "weir: tests of alerts and the dashboard, with Prometheus' own engine"
+	@cd tools/alerts && $(GO) test .
+
+.PHONY: dashboard
+dashboard: ## Write config/grafana/weir.json from tools/dashboard
+	@$(GO) run ./tools/dashboard
 
 .PHONY: bench
 bench: kubelab build ## Lag beside schedules that know the future; benchmarks, allocations reported; what 100 pools cost

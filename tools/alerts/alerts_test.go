@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// level is a cluster in which all is well, each series by the minute.
+var level = map[string]func(minute int) float64{
+	`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`: always(1),
+	`weir_backendpools_not_level_oldest_seconds`:                   always(40),
+	`weir_services{state="ready"}`:                                 always(9),
+	`weir_services{state="failed"}`:                                always(0),
+	`weir_services{state="kept"}`:                                  always(0),
+	`weir_contested{kind="Service"}`:                               always(0),
+	`weir_pool_oldest_operation_seconds`:                           always(20),
+	`weir_arm_calls_total{operation="put",status="200"}`:           grows(60),
+	`weir_arm_calls_total{operation="put",status="429"}`:           always(3),
+	`weir_arm_calls_total{operation="put",status="403"}`:           always(1),
+	`weir_arm_calls_total{operation="get",status="0"}`:             grows(2),
+	`weir_resource_lease_refusals_total`:                           always(4),
+	`weir_machines{state="failed"}`:                                always(0),
+	`weir_leftovers`:                                               always(0),
+	`weir_load_balancer_rules{load_balancer="kubernetes"}`:         always(200),
+	`weir_load_balancer_rules_limit`:                               always(250),
+	`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`:             grows(100),
+	`weir_endpoint_to_pool_seconds_count`:                          grows(100),
+}
+
+func always(value float64) func(int) float64 { return func(int) float64 { return value } }
+func grows(by float64) func(int) float64     { return func(m int) float64 { return by * float64(m) } }
+
+// absent is a series that nobody has.
+var absent func(int) float64
+
+// runs has the rules evaluated each minute for so long, with some series changed, and returns the
+// minute since which each alert fires at the end.
+func runs(t *testing.T, minutes int, changed map[string]func(int) float64) map[string]int {
+	t.Helper()
+	p, rules := newPrometheus(t), shipped(t)
+	all := map[string]func(int) float64{}
+	for _, from := range []map[string]func(int) float64{level, changed} {
+		for name, value := range from {
+			all[name] = value
+		}
+	}
+	since := map[string]int{}
+	for minute := range minutes {
+		at := time.Unix(1_000_000, 0).Add(time.Duration(minute) * time.Minute)
+		for name, value := range all {
+			if value == nil {
+				continue
+			}
+			l, err := promQL.ParseMetric(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.add(l, at, value(minute))
+		}
+		firing := p.evaluate(rules, at)
+		for _, r := range rules {
+			if _, fired := since[r.Alert]; !firing[r.Alert] {
+				delete(since, r.Alert)
+			} else if !fired {
+				since[r.Alert] = minute
+			}
+		}
+	}
+	return since
+}
+
+func TestNothingFiresWhereAllIsWell(t *testing.T) {
+	if got := runs(t, 90, nil); len(got) > 0 {
+		t.Errorf("fires: %v", got)
+	}
+	// Before the first change of endpoints, and without what only some settings have.
+	bare := map[string]func(int) float64{}
+	for name := range level {
+		if !strings.HasPrefix(name, "weir_build_info") {
+			bare[name] = absent
+		}
+	}
+	if got := runs(t, 90, bare); len(got) > 0 {
+		t.Errorf("without series: %v", got)
+	}
+}
+
+// Each alert fires by what it is for, not before its time, and alone.
+func TestAlertsFire(t *testing.T) {
+	late := func(percent float64) map[string]func(int) float64 {
+		return map[string]func(int) float64{
+			`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`: grows(100 - percent),
+		}
+	}
+	old := late(20) // as a Prometheus before 3 writes le
+	old[`weir_endpoint_to_pool_seconds_bucket{le="120"}`] = grows(80)
+	old[`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`] = absent
+	one := func(name string, value func(int) float64) map[string]func(int) float64 {
+		return map[string]func(int) float64{name: value}
+	}
+	tests := []struct {
+		by    map[string]func(int) float64
+		fires string
+		after int // minutes, more or less what "for" says
+		slow  bool
+	}{
+		{one(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
+		{one(`weir_backendpools_not_level_oldest_seconds`, grows(60)), "WeirPoolNotLevel", 21, false},
+		{one(`weir_services{state="failed"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{one(`weir_services{state="refused"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{one(`weir_services{state="kept"}`, always(1)), "WeirServiceHeld", 15, false},
+		{one(`weir_contested{kind="BackendPool"}`, always(1)), "WeirContested", 10, false},
+		{one(`weir_pool_oldest_operation_seconds`, grows(60)), "WeirOperationsStuck", 21, false},
+		{one(`weir_arm_calls_total{operation="put",status="429"}`, grows(1)), "WeirThrottled", 16, false},
+		{one(`weir_arm_calls_total{operation="put",status="403"}`, grows(1)), "WeirAzureRefuses", 11, false},
+		{one(`weir_arm_calls_total{operation="get",status="0"}`, grows(80)), "WeirAzureUnreachable", 11, false},
+		{one(`weir_arm_calls_total{operation="get",status="503"}`, grows(80)), "WeirAzureUnreachable", 11, false},
+		{one(`weir_resource_lease_refusals_total`, grows(2)), "WeirResourceLeaseRefused", 16, false},
+		{one(`weir_machines{state="failed"}`, always(2)), "WeirMachinesFailed", 15, false},
+		{one(`weir_load_balancer_rules{load_balancer="kubernetes"}`, always(230)), "WeirRulesNearLimit", 15, false},
+		{one(`weir_leftovers`, always(1)), "WeirLeftovers", 60, false},
+		{late(8), "WeirEndpointToPoolSlow", 16, true},
+		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow one, too
+		{old, "WeirEndpointToPoolFast", 3, true},
+	}
+	tested := []string{}
+	for _, tt := range tests {
+		tested = append(tested, tt.fires)
+		t.Run(tt.fires, func(t *testing.T) {
+			got := runs(t, 90, tt.by)
+			since, fires := got[tt.fires]
+			if tt.slow && tt.fires != "WeirEndpointToPoolSlow" {
+				delete(got, "WeirEndpointToPoolSlow")
+			}
+			if !fires || len(got) != 1 || since != tt.after {
+				t.Errorf("got %v, want %s from minute %d on", got, tt.fires, tt.after)
+			}
+		})
+	}
+	for _, r := range shipped(t) {
+		if r.Alert != "" && !slices.Contains(tested, r.Alert) {
+			t.Errorf("%s is not tested", r.Alert)
+		}
+	}
+}
+
+// Each alert has a page that quotes it, and each page an alert.
+func TestAlertsHavePages(t *testing.T) {
+	want := map[string]bool{}
+	for _, r := range shipped(t) {
+		if r.Alert == "" {
+			continue
+		}
+		page := "docs/runbooks/" + r.Alert + ".md"
+		want[page] = true
+		text, err := os.ReadFile(filepath.Join("../..", page))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if r.Annotations["runbook"] != page || r.Annotations["summary"] == "" {
+			t.Errorf("%s: annotations %v, want a summary and the page", r.Alert, r.Annotations)
+		}
+		head := fmt.Sprintf("# %s\n\n`%s` for %s; %s.\n", r.Alert, strings.Join(strings.Fields(r.Expr), " "), r.For, r.Labels["severity"])
+		if !strings.HasPrefix(string(text), head) {
+			t.Errorf("%s begins with something else than\n%s", page, head)
+		}
+		for _, section := range []string{"What it means", "Since when it matters", "What to look at", "What helps"} {
+			if !strings.Contains(string(text), "\n## "+section+"\n\n") {
+				t.Errorf("%s has no section %q", page, section)
+			}
+		}
+	}
+	pages, err := filepath.Glob("../../docs/runbooks/*.md")
+	if err != nil || len(pages) != len(want) {
+		t.Errorf("%d pages for %d alerts: %v %v", len(pages), len(want), pages, err)
+	}
+}

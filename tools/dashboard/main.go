@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command dashboard writes the Grafana dashboard of config/grafana. tools/alerts compares what its panels
+// ask for with the series that there are.
+//
+//	panels.go  what is shown
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// file is where the dashboard is, as seen from the root of the repository.
+const file = "config/grafana/weir.json"
+
+func main() {
+	if err := write(file); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func write(name string) error {
+	data, err := render()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, data, 0o644) //nolint:gosec // it is published
+}
+
+// width is how many columns Grafana has, and high how many rows a panel takes.
+const (
+	width = 24
+	high  = 8
+)
+
+// object is a JSON object; encoding/json sorts its keys, so that the same is written each time.
+type object = map[string]any
+
+// render returns the dashboard as JSON.
+func render() ([]byte, error) {
+	var out []object
+	y, id := 0, 0
+	for _, row := range rows {
+		id++
+		out = append(out, object{"id": id, "type": "row", "title": row.title, "collapsed": false, "gridPos": at(0, y, width, 1), "panels": []object{}})
+		y++
+		each := width / len(row.panels)
+		for i, p := range row.panels {
+			id++
+			out = append(out, p.json(id, at(i*each, y, each, high)))
+		}
+		y += high
+	}
+	data, err := json.MarshalIndent(object{
+		"title": "Weir", "uid": "weir", "schemaVersion": 39, "version": 1, "editable": true, "refresh": "30s",
+		"tags": []string{"weir", "azure"}, "time": object{"from": "now-6h", "to": "now"}, "panels": out,
+		"templating": object{"list": []object{{
+			"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus",
+		}}},
+	}, "", "  ")
+	return append(data, '\n'), err
+}
+
+func at(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
+
+// json is a panel as Grafana has it.
+func (p panel) json(id int, where object) object {
+	source := object{"type": "prometheus", "uid": "${datasource}"}
+	targets := make([]object, len(p.asks))
+	for i, q := range p.asks {
+		targets[i] = object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.expr, "legendFormat": q.legend, "instant": p.kind == "table"}
+		if p.kind == "table" {
+			targets[i]["format"] = "table"
+		}
+	}
+	return object{
+		"id": id, "type": p.kind, "title": p.title, "description": p.says, "datasource": source, "gridPos": where, "targets": targets,
+		"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
+		"options":     object{},
+	}
+}
