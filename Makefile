@@ -124,11 +124,12 @@ unit: kubelab build
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
 	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false -gcflags='k8s.io/kubernetes/...=-dwarf=false -l' .
 
-# Modules of their own, so that what ships has nothing of Prometheus.
+# Modules of their own, so that what ships has nothing of Prometheus and of Helm.
 .PHONY: shipped
-shipped: ## Tests of what is shipped beside the program: alerts and the dashboard
-	@echo "weir: tests of alerts and the dashboard, with Prometheus' own engine"
+shipped: kubelab ## Tests of what ships beside the program: alerts and the dashboard, the chart
+	@echo "weir: tests of alerts and the dashboard, with Prometheus' own engine; of the chart, with Helm's library"
 	@cd tools/alerts && $(GO) test .
+	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN) $(GO) test .
 
 .PHONY: dashboard
 dashboard: ## Write config/grafana/weir.json from tools/dashboard

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package internal_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fence        = regexp.MustCompile("(?ms)^```.*?^```$")
+	unsluggable  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+)
+
+// slug is the anchor that GitHub gives a heading.
+func slug(heading string) string {
+	return strings.ReplaceAll(unsluggable.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
+}
+
+// broken says which links of a page lead to no file of the repository, or to no heading of it.
+func broken(t *testing.T, page string) (wrong []string) {
+	t.Helper()
+	for _, m := range markdownLink.FindAllStringSubmatch(prose(t, page), -1) {
+		if strings.Contains(m[1], ":") { // elsewhere
+			continue
+		}
+		to, anchor, _ := strings.Cut(m[1], "#")
+		target := filepath.Join(filepath.Dir(page), to)
+		if to == "" {
+			target = page
+		}
+		if _, err := os.Stat(target); err != nil {
+			wrong = append(wrong, m[1]+": no such file")
+			continue
+		}
+		if anchor == "" || filepath.Ext(target) != ".md" {
+			continue
+		}
+		found := false
+		for _, h := range heading.FindAllStringSubmatch(prose(t, target), -1) {
+			found = found || slug(h[1]) == anchor
+		}
+		if !found {
+			wrong = append(wrong, m[1]+": no such heading")
+		}
+	}
+	return wrong
+}
+
+// prose is a page without what it quotes in fences.
+func prose(t *testing.T, page string) string {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fence.ReplaceAllString(string(data), "")
+}
+
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	pages := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != ".."):
+			return filepath.SkipDir
+		case filepath.Ext(name) == ".md":
+			pages++
+			for _, w := range broken(t, path) {
+				t.Errorf("%s: %s", path, w)
+			}
+		}
+		return nil
+	})
+	if err != nil || pages < 80 {
+		t.Errorf("%d pages: are they still found? %v", pages, err)
+	}
+}
+
+func TestBrokenLinksAreSeen(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	text := "# One `thing`, two\n[a](#one-thing-two) [b](none.md) [c](page.md#three) [d](https://x/y)\n```\n# three\n[e](f)\n```\n"
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(broken(t, page), "; "); got != "none.md: no such file; page.md#three: no such heading" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What Helm installs is what kubectl apply -k installs, object by object. The Namespace is Helm's own to
+// make, and the flag of provisioning that of who does without Helm.
+func TestTheChartIsConfig(t *testing.T) {
+	for name, tt := range map[string]struct {
+		values  string
+		folders []string
+	}{
+		"by default": {"", []string{"."}},
+		"with all of its options": {
+			"{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}}",
+			[]string{".", "edit", "resource-lease", "several-load-balancers", "prometheus"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := Render(t, namespace, tt.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := objects(t, text), kustomized(t, tt.folders...)
+			delete(want, "Namespace  "+namespace)
+			if len(want) < 20 {
+				t.Fatalf("only %d objects: is config/ still found?", len(want))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("config/ (-) and the chart (+) differ:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProvisioningHasItsRolesAndItsFlag(t *testing.T) {
+	text, err := Render(t, namespace, "{provisioning: {enabled: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := objects(t, text)
+	for key, want := range kustomized(t, "provisioning") {
+		if diff := cmp.Diff(want, got[key]); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+	if !strings.Contains(text, "\n            - --provisioning\n") {
+		t.Error("the flag is not set")
+	}
+}
+
+// In another namespace nothing speaks of ours: not the subjects of roles, and not the policy that lets
+// Weir itself pass.
+func TestAReleaseInAnotherNamespace(t *testing.T) {
+	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioning: {enabled: true}}"
+	text, err := Render(t, "balancing", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.Index(text, namespace); i >= 0 {
+		t.Errorf("it speaks of %s: %q", namespace, text[max(0, i-80):min(len(text), i+80)])
+	}
+	if !strings.Contains(text, "system:serviceaccount:balancing:weir") {
+		t.Error("the policy does not know Weir")
+	}
+}
+
+func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
+	text, err := Render(t, namespace, "{podDisruptionBudget: {enabled: false}, networkPolicy: {enabled: false}, adminState: {enabled: false}, priorityClassName: ''}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range objects(t, text) {
+		if strings.HasPrefix(key, "PodDisruptionBudget") || strings.HasPrefix(key, "NetworkPolicy") || strings.Contains(key, "admin-state") {
+			t.Errorf("%s is there", key)
+		}
+	}
+	if strings.Contains(text, "priorityClassName") {
+		t.Error("a priority class is named")
+	}
+}
+
+// Values are refused by name where they are mistyped, and where they could put something else into
+// an object than what they are for.
+func TestBadValuesAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct{ values, says string }{
+		"a mistyped key":          {"{replica: 3}", "replica"},
+		"a mistyped key within":   {"{image: {tags: v1}}", "tags"},
+		"a number as text":        {"{replicas: two}", "replicas"},
+		"an argument, not a flag": {"{extraArgs: [controller]}", "extraArgs"},
+		"more than a name":        {"{azureSecret: \"a\\n  b: c\"}", "azureSecret"},
+		"a limit without a unit":  {"{goMemLimit: 460}", "goMemLimit"},
+	} {
+		if _, err := Render(t, namespace, tt.values); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want it named", name, err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"weir.dev/weir/test/controlplane"
+	"weir.dev/weir/tools/chart"
+)
+
+// admin is the kubeconfig of a real API server.
+var admin string
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm speaks of each symbolic link
+	controlplane.Main(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
+		dir, err := os.MkdirTemp("", "weir-chart-")
+		if err != nil {
+			return nil, err
+		}
+		admin = filepath.Join(dir, "admin")
+		return func() error { return os.RemoveAll(dir) }, controlplane.WriteKubeconfig(admin, env.Config, "")
+	}})
+}
+
+// The API server takes all that the chart renders, twice, in a namespace that is not ours, and
+// Weir's ServiceAccount there may do its work, and no other may.
+func TestTheChartInstalls(t *testing.T) {
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := controlplane.Kubectl(context.WithoutCancel(t.Context()), admin, args...)
+		if err != nil && args[0] != "auth" {
+			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(out)
+	}
+	text, err := chart.Render(t, "balancing", "{resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioning: {enabled: true}, editRole: {enabled: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl("create", "namespace", "balancing")
+	kubectl("label", "namespace", "balancing", "pod-security.kubernetes.io/enforce=restricted")
+	for range 2 {
+		if out := kubectl("apply", "--server-side", "--validate=strict", "-f", file); strings.Contains(out, "Warning") {
+			t.Errorf("the API server warns: %s", out)
+		}
+	}
+	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=60s")
+	if got := kubectl("-n", "balancing", "get", "deployment", "weir-controller", "-o", "jsonpath={.spec.template.spec.priorityClassName} {.spec.replicas}"); got != "system-cluster-critical 2" {
+		t.Errorf("the deployment has %s", got)
+	}
+	for who, want := range map[string]string{"balancing:weir": "yes", "weir-system:weir": "no", "balancing:default": "no"} {
+		for _, what := range [][]string{
+			{"patch", "services"}, {"list", "backendpools.weir.dev"}, {"update", "leases/weir-controller", "-n", "balancing"},
+			{"get", "leases/aks-managed-resource-locker", "-n", "kube-system"}, {"create", "tokenreviews"},
+		} {
+			got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + who}, what...)...)
+			if last := got[strings.LastIndex(got, "\n")+1:]; last != want {
+				t.Errorf("may %s %v: %s, want %s", who, what, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+const namespace = "weir-system"
+
+// Render is what helm template prints for a release in a namespace, CRDs included.
+func Render(t *testing.T, namespace, values string) (string, error) {
+	t.Helper()
+	ch, err := loader.LoadDir("../../charts/weir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := common.ReadValues([]byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := common.ReleaseOptions{Name: "weir", Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(ch, given, release, nil)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(ch, all)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, crd := range ch.CRDObjects() {
+		fmt.Fprintf(&out, "---\n%s\n", crd.File.Data)
+	}
+	for _, name := range slices.Sorted(keys(files)) {
+		if path.Ext(name) == ".yaml" {
+			fmt.Fprintf(&out, "---\n%s\n", files[name])
+		}
+	}
+	return out.String(), nil
+}
+
+func keys(m map[string]string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// objects are those of a text, by kind, namespace and name.
+func objects(t *testing.T, text string) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	for {
+		var o unstructured.Unstructured
+		switch err := decoder.Decode(&o); {
+		case errors.Is(err, io.EOF):
+			return all
+		case err != nil:
+			t.Fatalf("%v in\n%s", err, text)
+		case len(o.Object) == 0:
+			continue
+		}
+		key := strings.TrimSpace(o.GetKind() + " " + o.GetNamespace() + " " + o.GetName())
+		if _, twice := all[key]; twice {
+			t.Errorf("%s is there twice", key)
+		}
+		all[key] = o.Object
+	}
+}
+
+// kustomized are the objects of folders of config/.
+func kustomized(t *testing.T, folders ...string) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{}
+	for _, folder := range folders {
+		out, err := exec.CommandContext(t.Context(), "../../bin/kubectl", "kustomize", path.Join("../../config", folder)).Output()
+		if err != nil {
+			t.Fatalf("%v: run make kubelab first", err)
+		}
+		for key, o := range objects(t, string(out)) {
+			all[key] = o
+		}
+	}
+	return all
+}
