@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,4 +60,26 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 	if _, err := get(weir.metrics, "/metrics"); err == nil {
 		t.Error("metrics are served in clear text")
 	}
+	l.eventually("the series that alerts begin with", func() error { return showsBuild(insecure, weir.metrics, reader) })
+}
+
+// showsBuild reads metrics as Prometheus does, and returns what they lack.
+func showsBuild(client *http.Client, address, token string) error {
+	req, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	page, err := io.ReadAll(res.Body)
+	for _, series := range []string{"\nweir_build_info{", "\nweir_backendpools_not_level_oldest_seconds ", "\nweir_load_balancer_rules_limit "} {
+		if err == nil && !strings.Contains(string(page), series) {
+			err = fmt.Errorf("no series %q", series)
+		}
+	}
+	return err
 }
