@@ -10,6 +10,8 @@ LDFLAGS := -X weir.dev/weir/internal/app.Version=$(VERSION)
 # The tools of the build, each pinned; they live in bin/, apart from go.mod.
 GOLANGCI_LINT_VERSION  := v2.15.0
 CONTROLLER_GEN_VERSION := v0.23.0
+KO_VERSION             := v0.19.1
+COSIGN_VERSION         := v3.1.3
 
 .PHONY: help
 help: ## Show this list
@@ -135,6 +137,31 @@ shipped: kubelab ## Tests of what ships beside the program: alerts and the dashb
 dashboard: ## Write config/grafana/weir.json from tools/dashboard
 	@$(GO) run ./tools/dashboard
 
+PLATFORMS := linux/amd64 linux/arm64
+
+.PHONY: release-check
+release-check: ## Compile what a release has, for each platform, with its digest and its modules, into bin/release/
+	@for platform in $(PLATFORMS); do \
+	  out=$(BIN)/release/weir-$${platform%/*}-$${platform#*/}; \
+	  CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $$out ./cmd/weir || exit 1; \
+	  $(GO) version -m $$out >$$out.modules || exit 1; \
+	done; cd $(BIN)/release && sha256sum weir-linux-amd64 weir-linux-arm64
+
+.PHONY: image
+image: $(BIN)/ko-$(KO_VERSION) ## Build the image for all platforms without a daemon, with an SBOM (IMAGE=registry/weir pushes it; else bin/image)
+	@VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir) $< build ./cmd/weir --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
+	  --tags=$(VERSION) --image-refs=$(BIN)/image-refs $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image)
+
+# The two below are for the release workflow: who runs them has an account of the registry, or an identity
+# that Sigstore knows.
+.PHONY: registry-login
+registry-login: $(BIN)/ko-$(KO_VERSION)
+	@printf %s "$$TOKEN" | $< login $(firstword $(subst /, ,$(IMAGE))) --username "$$ACTOR" --password-stdin
+
+.PHONY: sign
+sign: $(BIN)/cosign-$(COSIGN_VERSION)
+	@while read -r ref; do $< sign --yes --recursive "$$ref" || exit 1; done <$(BIN)/image-refs
+
 .PHONY: bench
 bench: kubelab build ## Lag beside schedules that know the future; benchmarks, allocations reported; what 100 pools cost
 	@$(GO) test ./lab/lag -run '^TestPage$$' -v -args -write
@@ -160,6 +187,16 @@ $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION):
 	@echo "weir: building controller-gen $(CONTROLLER_GEN_VERSION)"
 	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN_VERSION)
 	@mv $(BIN)/.install/controller-gen $@
+
+$(BIN)/ko-$(KO_VERSION):
+	@echo "weir: building ko $(KO_VERSION), once"
+	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install github.com/google/ko@$(KO_VERSION)
+	@mv $(BIN)/.install/ko $@
+
+$(BIN)/cosign-$(COSIGN_VERSION):
+	@echo "weir: building cosign $(COSIGN_VERSION), once"
+	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN_VERSION)
+	@mv $(BIN)/.install/cosign $@
 
 .PHONY: clean
 clean: ## Remove bin/

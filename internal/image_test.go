@@ -74,3 +74,31 @@ func TestImagesAreNamedByDigest(t *testing.T) {
 		}
 	}
 }
+
+// What a release is made from is named by what it contains, too: the image below ours by digest, an action
+// by commit.
+func TestReleasesAreMadeFromWhatWasLookedAt(t *testing.T) {
+	ko, err := os.ReadFile("../.ko.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bases := regexp.MustCompile(`(?m)^defaultBaseImage: (.*)$`).FindAllStringSubmatch(string(ko), -1)
+	if len(bases) != 1 || !pinned.MatchString(bases[0][1]) {
+		t.Errorf(".ko.yaml: the image below is %q, want one with a digest", bases)
+	}
+	workflows, err := filepath.Glob("../.github/workflows/*.yaml")
+	if err != nil || len(workflows) == 0 {
+		t.Fatal("no workflow", err)
+	}
+	for _, file := range workflows {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)uses: *(\S+)`).FindAllStringSubmatch(string(raw), -1) {
+			if _, commit, _ := strings.Cut(m[1], "@"); !regexp.MustCompile(`^[0-9a-f]{40}$`).MatchString(commit) {
+				t.Errorf("%s: %s is no commit", file, m[1])
+			}
+		}
+	}
+}
