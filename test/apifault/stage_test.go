@@ -43,6 +43,8 @@ type stage struct {
 	cloud *armemu.Emulator
 	// interval is that of the lanes.
 	interval time.Duration
+	// wanted is what the cluster has wanted the pool to hold, one after the other.
+	wanted [][]string
 
 	mu         sync.Mutex
 	conflicts  int    // so many writes of Azure meet a 409
@@ -127,6 +129,7 @@ func (s *stage) moves(to ...int) {
 	if err := api.Update(s.Context(), slice); err != nil {
 		s.Fatal(err)
 	}
+	s.wanted = append(s.wanted, s.holding(to...))
 }
 
 // churns moves the endpoints about, ten times in two seconds of the real server's time.
