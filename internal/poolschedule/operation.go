@@ -119,9 +119,10 @@ type Told struct {
 	GivenUpFor string
 }
 
-// Afresh returns the operation as if it had not failed yet. What Azure has asked for stays.
+// Afresh returns the operation without our own waiting, and with all of its retries left. What Azure has asked for
+// stays, and so does how far an admin operation has backed off: its next wait is as long as ever.
 func (o Operation) Afresh() Operation {
-	o.RetryCount, o.Tries, o.againAt = 0, 0, time.Time{}
+	o.RetryCount, o.againAt = 0, time.Time{}
 	return o
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,5 +259,36 @@ func TestPeopleAskForARetry(t *testing.T) {
 				w.expectPool(web, "n1=10.0.0.1")
 			})
 		})
+	}
+}
+
+// Who asks time and again is no way around the back-off of admin states, which have no pace: it is heard once an
+// interval, and skips what is waited for then.
+func TestPeopleAskForRetriesAllTheTime(t *testing.T) {
+	writes := func(t *testing.T, asks bool) (n int) {
+		inAdminWorld(t, func(w *world) {
+			w.pool(web, "n1=10.0.0.1")
+			w.failingPool("PUT", web, 10_000, func() fault.Answer { return fault.Answer{Status: 409} })
+			w.drain(web, "n1=10.0.0.1/Down")
+			for range 600 {
+				w.wait(time.Second)
+				if asks {
+					w.lanes.Retry(poolschedule.Ref{Name: "web"})
+				}
+			}
+			w.set(func() {
+				for _, call := range w.calls {
+					if strings.Contains(call, "PUT") {
+						n++
+					}
+				}
+			})
+		})
+		return n
+	}
+	alone, asked := writes(t, false), writes(t, true)
+	t.Logf("%d writes in ten minutes, %d where somebody asks each second", alone, asked)
+	if most := alone + 2*int(10*time.Minute/interval); asked <= alone || asked > most {
+		t.Errorf("%d writes in ten minutes, want more than %d and at most %d", asked, alone, most)
 	}
 }

@@ -174,11 +174,11 @@ func (ls *Lanes) Resume() {
 	}
 }
 
-// Retry has what waits for a BackendPool tried without our own waiting, with all of its retries left. What Azure
-// asked for is waited for, and the pace of a pool that changes often, too.
+// Retry has what waits for a BackendPool tried without our own waiting, with all of its retries left, once an
+// interval. What Azure asked for is waited for, and the pace of a pool that changes often, too.
 func (ls *Lanes) Retry(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
-		afresh(l.queue, ref)
+		afresh(l.queue, ref, time.Now())
 	}
 }
 

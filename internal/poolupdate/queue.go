@@ -61,6 +61,8 @@ type waiting struct {
 	announced *Waiting
 	// woken is true if during an attempt its machines were done, or a change came.
 	woken bool
+	// hurried is when people had it tried again last.
+	hurried time.Time
 }
 
 func newQueue(driftPeriod, interval time.Duration) *queue {
@@ -155,13 +157,18 @@ func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 }
 
 // afresh has what waits for a BackendPool be due as if it had not failed yet, but not before what Azure has
-// asked for.
-func afresh(q *queue, ref poolschedule.Ref) {
+// asked for. Once an interval a pool is heard: a tenant asks, and admin states have no pace.
+func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.busy {
+		asked := func(op poolschedule.Operation) bool { return op.Ref == ref }
+		if !slices.ContainsFunc(w.ops, asked) || now.Before(w.hurried.Add(q.interval)) {
+			continue
+		}
+		w.hurried, w.history.HoldUntil, w.history.Postponed = now, time.Time{}, 0
 		for at, op := range w.ops {
-			if op.Ref == ref {
-				w.ops[at], w.history.HoldUntil, w.history.Postponed = op.Afresh(), time.Time{}, 0
+			if asked(op) {
+				w.ops[at] = op.Afresh()
 			}
 		}
 	}
