@@ -63,7 +63,7 @@ type pipeline struct {
 	valid            func() bool
 	sent             []sentWrite
 	// trial is true where it is to be found out whether Azure takes that, and met once a write was
-	// overtaken, or refused because another ran.
+	// overtaken, or is known to be refused because another runs.
 	trial, met bool
 	// awaits is true until this process has seen Azure leave what was overtaken: it may be taken back
 	// when its own operation ends, so each end is awaited, by ending.
@@ -198,8 +198,7 @@ func (p *pipeline) unsent(one parcel, err error) (next bool) {
 		l.alone(one, false)
 		return true
 	case refusal != "" && one.write && p.ran(one.before): // of a read it says nothing
-		p.met = true
-		l.verdicts.Learn(p.ctx, l.id.SubscriptionID, map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: refusal})
+		p.met = l.verdicts.Refused(p.ctx, l.id.SubscriptionID, refusal) || p.met
 		l.queue.wait(one.taken, f.RetryAt, time.Time{})
 		l.queue.part(one.taken, false, f.Undecided && one.r.Outcome == poolwrite.Written)
 		(&carried{lane: l}).back(one, f.Undecided)

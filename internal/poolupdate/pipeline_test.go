@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -306,8 +307,24 @@ func TestAReadAtTheEndThatIsRefused(t *testing.T) {
 	}
 }
 
-// The refusal of a write because another runs teaches what it says, if it was our own that ran: else it
-// is an attempt of its pool as ever.
+// locked is the refusal of a write because another runs.
+func locked() error {
+	return fault.Classify(fault.Answer{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}}, errors.New("locked"))
+}
+
+// refused has Azure refuse the next write of a pool. The caller holds w.mu.
+func (w *piped) refused(pool lb.PoolID) {
+	w.begins = func(id lb.PoolID) error {
+		if id != pool {
+			return nil
+		}
+		w.begins = nil
+		return locked()
+	}
+}
+
+// The refusal of a write because another runs is nobody's attempt, if it was our own that ran: else it is
+// one of its pool as ever.
 func TestWhoseWriteALockIsFor(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
@@ -317,26 +334,49 @@ func TestWhoseWriteALockIsFor(t *testing.T) {
 						w.retag()
 					}
 				}
-				w.begins = func(id lb.PoolID) error {
-					if id != pools[1] {
-						return nil
-					}
-					w.begins = nil
-					return fault.Classify(fault.Answer{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}}, errors.New("locked"))
-				}
+				w.refused(pools[1])
 			})
 			w.all(pools, "n1=10.0.0.1")
 			w.wait(time.Minute)
-			verdict, first := "lock-429", "p1 Written Updated:p1"
+			first := "p1 Written Updated:p1"
 			if others {
-				verdict, first = "on", "p2 Retriable Retrying:p2"
+				first = "p2 Retriable Retrying:p2"
 			}
-			w.expect("the verdict", w.verdict(), verdict)
 			w.set(func() {
 				if got := w.reports[0]; !strings.HasPrefix(first, got.Ref.Name+" "+string(got.Outcome)) {
 					t.Errorf("first %s %s, want %s", got.Ref.Name, got.Outcome, first)
 				}
 			})
+		})
+	}
+}
+
+// Once or twice says nothing of Azure: the third refusal in a row does, and one write that was overtaken
+// and stayed has the next one begin anew.
+func TestTheThirdRefusalInARowIsAzuresAnswer(t *testing.T) {
+	for _, tt := range []struct{ rounds, want string }{
+		{"refused", "on"},
+		{"refused refused", "on"},
+		{"refused refused refused", "lock-429"},
+		{"refused refused taken refused", "supersede"},
+	} {
+		inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
+			for n, round := range strings.Fields(tt.rounds) {
+				if round == "refused" {
+					w.set(func() { w.refused(pools[1]) })
+				}
+				w.all(pools, fmt.Sprintf("n1=10.0.0.%d", n+1))
+				w.wait(2 * time.Minute)
+				w.set(func() {
+					for _, id := range pools {
+						want := fmt.Sprintf("10.0.0.%d", n+1)
+						if !slices.ContainsFunc(w.pools[id.Key()].Addresses, func(a lb.Address) bool { return a.IP.String() == want }) {
+							t.Errorf("%s: %s is without %s", tt.rounds, id.Name, want)
+						}
+					}
+				})
+			}
+			w.expect(tt.rounds, w.verdict(), tt.want)
 		})
 	}
 }

@@ -53,10 +53,11 @@ type Verdicts struct {
 	unread  string // why the record is not known; empty if it is
 	records map[string]wholewrite.Record
 	seen    map[string]behaviour.Behaviour
-	// stayed counts how often in a row overlapping writes were seen to stay.
-	stayed map[string]int
-	trying map[string]trial // those under way
-	unkept map[string]bool  // the record is to be written
+	// stayed counts how often in a row overlapping writes were seen to stay, and refused how often in
+	// a row one was refused.
+	stayed, refused map[string]int
+	trying          map[string]trial // those under way
+	unkept          map[string]bool  // the record is to be written
 	// rests is when the next trial may begin after one that could not be put on record.
 	rests map[string]time.Time
 	// wake has room for one token: something is to be written. writing is held by who writes; it
@@ -69,6 +70,7 @@ func New(cfg Config) *Verdicts {
 	v := &Verdicts{
 		cfg: cfg, records: map[string]wholewrite.Record{}, seen: map[string]behaviour.Behaviour{},
 		trying: map[string]trial{}, unkept: map[string]bool{}, rests: map[string]time.Time{},
+		stayed: map[string]int{}, refused: map[string]int{},
 		wake: make(chan struct{}, 1), writing: make(chan struct{}, 1),
 	}
 	if v.keeps() {
@@ -194,6 +196,25 @@ func (v *Verdicts) Proven(subscription string, changes []wholewrite.Change) bool
 	return true
 }
 
+// overlapsRefused is how often in a row Azure has to refuse a write because of the one before until that
+// is its answer: once may be the doing of somebody else, whose write came in between (design 0039).
+const overlapsRefused = 3
+
+// Refused takes in that Azure refused a write while the one before ran, and reports whether it is known
+// by that. A trial that ends so without being known was none.
+func (v *Verdicts) Refused(ctx context.Context, subscription string, how behaviour.Answer) (known bool) {
+	key := wholewrite.Key(subscription)
+	v.mu.Lock()
+	delete(v.stayed, key)
+	v.refused[key]++
+	known = v.refused[key] >= overlapsRefused
+	v.mu.Unlock()
+	if known {
+		v.Learn(ctx, subscription, map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: how})
+	}
+	return known
+}
+
 // Answer is what is known of a change, whoever has found it out: taken, ignored, or else. What
 // somebody has set is no knowledge.
 func (v *Verdicts) Answer(subscription string, c wholewrite.Change, now time.Time) behaviour.Answer {
@@ -233,14 +254,12 @@ func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[whol
 
 // counts counts overlapping writes in a row that stayed. The caller holds v.mu.
 func (v *Verdicts) counts(subscription string, stayed bool) {
-	switch {
-	case !stayed:
+	if !stayed {
 		delete(v.stayed, subscription)
-	case v.stayed == nil:
-		v.stayed = map[string]int{subscription: 1}
-	default:
-		v.stayed[subscription]++
+		return
 	}
+	v.stayed[subscription]++
+	delete(v.refused, subscription)
 }
 
 // tell has people know how pools are written from now on.

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -37,4 +38,37 @@ func TestARecordThatHangsKeepsNoLane(t *testing.T) {
 			t.Errorf("the lane waited %s", took)
 		}
 	})
+}
+
+// What was seen to stay is doubted by the third refusal in a row, and not before; three more that stay
+// have it proven again.
+func TestRefusalsInARow(t *testing.T) {
+	v, own := New(Config{Pipelined: wholewrite.Auto, Log: slog.New(slog.DiscardHandler)}), []wholewrite.Change{wholewrite.Overlapping}
+	stays := func() {
+		v.Learn(t.Context(), "a", map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: behaviour.Supersede})
+	}
+	for range overlapsProven {
+		stays()
+	}
+	for n := 1; n < overlapsRefused; n++ {
+		if v.Refused(t.Context(), "A", behaviour.Lock) || v.answer() != behaviour.Supersede {
+			t.Errorf("refusal %d: %s", n, v.answer())
+		}
+	}
+	stays()
+	if v.Proven("a", own) {
+		t.Error("proven by one that stays after a refusal")
+	}
+	for n := 1; n <= overlapsRefused; n++ {
+		if known := v.Refused(t.Context(), "a", behaviour.Lock); known != (n == overlapsRefused) {
+			t.Errorf("refusal %d: %v", n, known)
+		}
+	}
+	if v.answer() != behaviour.Lock {
+		t.Errorf("after three in a row: %s", v.answer())
+	}
+}
+
+func (v *Verdicts) answer() behaviour.Answer {
+	return v.Answer("a", wholewrite.Overlapping, time.Now())
 }

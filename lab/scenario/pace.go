@@ -44,14 +44,15 @@ func (s *Stage) share() int { return quotaOf * s.opts.SharePercent / 100 }
 
 // paces says what is wrong if an attempt for a change began within an interval of the one before
 // though the share was spent. Each lane may have a write under way that was not sent when that was
-// decided. A look, what was tried again, and admin states have no pace. The caller holds s.mu.
+// decided, and who goes with others may be earlier by as long as a change waits for company. A look,
+// what was tried again, and admin states have no pace. The caller holds s.mu.
 func (s *Stage) paces(k *pool, added int, exempt bool) {
 	p := &k.paced
 	fresh := added > p.added
 	if p.added = added; !fresh {
 		return
 	}
-	early := !p.begun.IsZero() && k.begun.Sub(p.begun) < s.opts.Interval-10*time.Millisecond
+	early := !p.begun.IsZero() && k.begun.Sub(p.begun) < s.opts.Interval-company
 	if p.begun = k.begun; exempt || !early {
 		return
 	}

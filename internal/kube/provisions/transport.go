@@ -119,6 +119,10 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	stop := context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })
 	res, err := w.next.RoundTrip(req.WithContext(ctx))
+	if err == nil && ctx.Err() != nil { // net/http takes an answer that comes while it closes the connection
+		_ = res.Body.Close()
+		err = context.Cause(ctx)
+	}
 	end := func() { stop(); cancel(nil) }
 	if err != nil {
 		end()
