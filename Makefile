@@ -109,14 +109,16 @@ generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 # has no race detector in it.
 BUILT   := ./test/e2e ./test/takeover
 WAITING := ./internal/kube/... ./lab/demo ./lab/process ./test/...
+# One of these rooms computes all the same, for a thousand Provisions.
+COMPUTES := weir.dev/weir/internal/kube/provisions
 # Packages with tests that take long, and that -short leaves out. The race detector, which makes
 # them ten times as slow, sees the others.
-LONG    := ./internal/azure ./internal/balancer ./internal/probe ./lab/cluster ./lab/lag ./lab/scenario ./lab/simulate
+LONG    := ./internal/azure ./internal/balancer ./internal/kube/provisions ./internal/probe ./lab/cluster ./lab/lag ./lab/scenario ./lab/simulate
 
 .PHONY: unit
 unit: kubelab build
 	@echo "weir: tests with the race detector, those that wait beside the others; then those that take long, without it"
-	@$(GO) list $(BUILT) >$(BIN)/.built; $(GO) list $(WAITING) | grep -vxFf $(BIN)/.built >$(BIN)/.waiting; \
+	@$(GO) list $(BUILT) >$(BIN)/.built; $(GO) list $(WAITING) | grep -vxFf $(BIN)/.built -e $(COMPUTES) >$(BIN)/.waiting; \
 	  export KUBEBUILDER_ASSETS=$(BIN); \
 	  ( trap - INT; exec $(GO) test -p 2 -timeout 20m $(BUILT) ) & built=$$!; \
 	  ( trap - INT; exec $(GO) test -race -p 2 -timeout 20m $$(cat $(BIN)/.waiting) ) & waiting=$$!; \

@@ -104,6 +104,9 @@ func (w *whole) seen() counts {
 // Of 1,000 Provisions that wait no API server hears, and at most eight targets are knocked at
 // side by side, two of a namespace.
 func TestAThousandProvisionsThatWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var objects []client.Object
 		for n := range 1000 {
