@@ -149,6 +149,16 @@ release-check: ## Compile what a release has, for each platform, with its digest
 	  $(GO) version -m $$out >$$out.modules || exit 1; \
 	done; cd $(BIN)/release && sha256sum weir-linux-amd64 weir-linux-arm64
 
+PLUGINS := $(PLATFORMS) darwin/amd64 darwin/arm64 windows/amd64
+
+.PHONY: plugin
+plugin: ## Build kubectl weir for each platform into bin/release/, with archives and krew's manifest (VERSION=v1.2.3 FROM=https://…)
+	@for platform in $(PLUGINS); do os=$${platform%/*}; suffix=; [ $$os = windows ] && suffix=.exe; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$${platform#*/} $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' \
+	    -o $(BIN)/release/kubectl-weir-$$os-$${platform#*/}$$suffix ./cmd/weir || exit 1; \
+	done
+	@$(GO) run ./tools/plugin -dir $(BIN)/release -version $(VERSION) -from $(FROM)
+
 .PHONY: image
 image: $(BIN)/ko-$(KO_VERSION) ## Build the image for all platforms without a daemon, with an SBOM (IMAGE=registry/weir pushes it; else bin/image)
 	@VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir) $< build ./cmd/weir --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \

@@ -26,6 +26,7 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()
+	asPlugin(root, os.Args[0])
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

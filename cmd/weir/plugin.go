@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// examples are the lines that a person copies.
+var examples = regexp.MustCompile(`(?m)^( +)weir `)
+
+// asPlugin has help name the command as it was called: kubectl runs kubectl-weir for kubectl weir.
+func asPlugin(root *cobra.Command, program string) {
+	if name := strings.TrimSuffix(filepath.Base(program), ".exe"); name != "kubectl-weir" {
+		return
+	}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"}
+	for all := []*cobra.Command{root}; len(all) > 0; all = all[1:] {
+		all[0].Example = examples.ReplaceAllString(all[0].Example, "${1}kubectl weir ")
+		all = append(all, all[0].Commands()...)
+	}
+}
