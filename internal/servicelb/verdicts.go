@@ -17,16 +17,18 @@ const (
 	TypeProgrammed = "weir.dev/Programmed"
 )
 
-// Reasons of TypeAccepted.
+// Reasons of TypeAccepted. What is WhyOpen is accepted, and everybody may connect.
 const (
 	WhyAccepted = "Accepted"
 	WhyInvalid  = "Invalid"
+	WhyOpen     = ReasonNoEffect
 )
 
 // Reasons of TypeProgrammed.
 const (
 	WhyProgrammed  = "Programmed"
 	WhyNoEndpoints = "NoEndpoints"
+	WhyNotGuarded  = ReasonNotGuarded
 	WhyNotAccepted = "NotAccepted"
 	WhyUpdating    = "Updating"
 	WhyRetryAfter  = "RetryAfter"
@@ -47,7 +49,12 @@ type Verdict struct {
 
 // Holds reports whether the condition is True.
 func (v Verdict) Holds() bool {
-	return v.Reason == WhyAccepted || v.Reason == WhyProgrammed || v.Reason == WhyNoEndpoints
+	return v.Reason == WhyAccepted || v.Reason == WhyProgrammed || Noted(v.Reason)
+}
+
+// Noted reports whether a reason is one of a condition that is True, and that people want to know of.
+func Noted(reason string) bool {
+	return reason == WhyOpen || reason == WhyNotGuarded || reason == WhyNoEndpoints
 }
 
 // noVerdicts has the conditions of a Service that Weir has left go.
@@ -81,16 +88,23 @@ func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict
 	case !ours && st.Placement.free: // they are gone; see conclude
 		return nil
 	case ours && st.Told.judged:
-		v := Verdict{TypeAccepted, WhyAccepted, "Everything that the Service asks for can be had"}
-		if st.Told.wrong != "" {
-			v.Reason, v.Text = WhyInvalid, st.Told.wrong
-		}
-		all = append(all, v)
+		all = append(all, st.Told.accepted())
 	}
 	if reason, text := st.programmed(s, class, now); reason != "" {
 		all = append(all, Verdict{TypeProgrammed, reason, text})
 	}
 	return all
+}
+
+// accepted says whether a Service asks for what can be, and will have an effect.
+func (t *Told) accepted() Verdict {
+	switch {
+	case t.wrong != "":
+		return Verdict{TypeAccepted, WhyInvalid, t.wrong}
+	case t.unenforced != "":
+		return Verdict{TypeAccepted, WhyOpen, t.unenforced}
+	}
+	return Verdict{TypeAccepted, WhyAccepted, "Everything that the Service asks for can be had"}
 }
 
 // programmed says why a Service is programmed, or is not; nothing while that is not known. A further
@@ -109,10 +123,7 @@ func (st *State) programmed(s Service, class string, now time.Time) (reason, tex
 	}
 	switch is := st.condition(ours, now); is {
 	case Ready:
-		if st.Endpoints.empty {
-			return WhyNoEndpoints, s.emptyText()
-		}
-		return WhyProgrammed, "Azure has what the Service wants"
+		return st.has(s)
 	case Contested:
 		return WhyContested, "Somebody else keeps undoing what Weir writes: see the condition weir.dev/Contested"
 	case Leaving:
@@ -122,6 +133,17 @@ func (st *State) programmed(s Service, class string, now time.Time) (reason, tex
 	default:
 		return troubles[is], heldText(is) + t.last
 	}
+}
+
+// has says of a Service that Azure has all of what people want to know all the same.
+func (st *State) has(s Service) (reason, text string) {
+	switch {
+	case st.Told.note != "":
+		return WhyNotGuarded, st.Told.note
+	case st.Endpoints.empty:
+		return WhyNoEndpoints, s.emptyText()
+	}
+	return WhyProgrammed, "Azure has what the Service wants"
 }
 
 // troubles are the reasons of what somebody was told of.

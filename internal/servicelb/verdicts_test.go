@@ -65,6 +65,37 @@ func TestConditionsFollowALife(t *testing.T) {
 	})
 }
 
+// Who asks that not everybody may connect sees for as long as it is so that everybody may, whether nothing
+// could follow from it or the security group does not do it.
+func TestARestrictionWithoutEffectIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.s.Object.SourceRanges = []string{"192.0.2.0/24"}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.looks()
+		w.has(WhyOpen, WhyProgrammed, 3)
+		if v := w.verdicts[TypeAccepted]; !v.Holds() || !strings.Contains(v.Text, "securityGroupName") {
+			t.Errorf("%+v", v)
+		}
+		w.s.Object.SourceRanges = nil
+		w.note = "security group nsg is on no subnet"
+		w.looks()
+		w.ends()
+		w.looks()
+		w.has(WhyAccepted, WhyNotGuarded, 3)
+		if v := w.verdicts[TypeProgrammed]; !v.Holds() || v.Text != w.note {
+			t.Errorf("%+v", v)
+		}
+		w.empty = true
+		w.looks()
+		time.Sleep(emptyAfter)
+		w.looks()
+		w.has(WhyAccepted, WhyNotGuarded, 0) // that is worse
+	})
+}
+
 // Further tries that fail in the same way write nothing, and the end of the trouble does.
 func TestTheSameFailureIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,6 +54,8 @@ type world struct {
 	declines error
 	// link is what comes of a Private Link Service.
 	link privatelinkround.Outcome
+	// note is what comes of the security group.
+	note string
 	// verdicts are the conditions of the Service by type, and concluded is how many were written.
 	verdicts  map[string]Verdict
 	concluded int
@@ -108,7 +110,7 @@ func (w *world) ends() {
 	if w.asked == nil {
 		w.t.Fatal("nothing is asked for")
 	}
-	res := balancer.Result{Request: *w.asked, Changed: true, Filling: w.fills, Link: w.link}
+	res := balancer.Result{Request: *w.asked, Changed: true, Filling: w.fills, Link: w.link, Note: w.note}
 	if w.asked.Desired != nil {
 		res.Addresses = lost
 	}

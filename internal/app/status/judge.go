@@ -215,12 +215,13 @@ var (
 )
 
 // notedOf finds what people may want to know of a Service that has what it wants.
-func notedOf(s *corev1.Service) []Wrong {
-	c := meta.FindStatusCondition(s.Status.Conditions, view.ConditionProgrammed)
-	if c == nil || c.Reason != servicelb.WhyNoEndpoints {
-		return nil
+func notedOf(s *corev1.Service) (noted []Wrong) {
+	for _, c := range s.Status.Conditions {
+		if strings.HasPrefix(c.Type, "weir.dev/") && servicelb.Noted(c.Reason) {
+			noted = append(noted, Wrong{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message})
+		}
 	}
-	return []Wrong{{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message}}
+	return noted
 }
 
 // ofService finds what is wrong of a Service, and whether something of it is on its way.

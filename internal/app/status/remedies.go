@@ -4,6 +4,7 @@ package status
 
 import (
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/servicelb"
 )
 
@@ -23,6 +24,8 @@ var remedies = map[string]string{
 	"SubscriptionRequestsThrottled":    "nothing: Weir goes on when Azure takes requests again. weir calls shows who asks so much",
 	"RetryableError":                   "nothing: Weir tries again",
 	"AnotherOperationInProgress":       "nothing: Weir goes on when the other operation has ended. If it does not end, see the load balancer's activity log",
+	fault.CodeUnreachable:              "see what the connection fails at: names, a proxy, a firewall, or Azure itself (its status page). Weir tries again",
+	fault.CodeOutcomeUnknown:           "nothing at first: Weir reads what Azure has, and tries again. If it stays, somebody else writes there: see the load balancer's activity log",
 
 	v1alpha1.ReasonPaused:               "when its reason is over: kubectl patch backendpool NAME --type merge -p '{\"spec\":{\"paused\":null}}'",
 	v1alpha1.ReasonDryRun:               "when you have seen enough: kubectl annotate service NAME weir.dev/dry-run-",
@@ -35,6 +38,8 @@ var remedies = map[string]string{
 	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
 	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service NAME " + servicelb.AllowRemovalAnnotation + "=true",
 	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
+	servicelb.WhyOpen:                   "mend what keeps the restriction from having an effect, or take it out of the Service: until then everybody may connect",
+	servicelb.WhyNotGuarded:             "mend what the message says of the security group: until then it does not do what the Service asks for",
 	servicelb.WhyRefused:                "the message says what Azure or the load balancer refuses: change that, or the Service",
 	"LoadBalancerContested":             "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
 	"NodesLeftOut":                      "the message names the nodes and what they lack",

@@ -149,11 +149,13 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A Service that nothing answers for is a note, in words for people and for programs: all is level.
-func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
+// A Service that nothing answers for, or that everybody may connect to, is a note, in words for people and
+// for programs: all is level.
+func TestWhatIsNotedIsNoFault(t *testing.T) {
 	silent := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.WhyNoEndpoints, Message: "no endpoint is ready"}
+	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.WhyOpen, Message: "restrictions without effect"}
 	r := Judge(Seen{At: noon, Leader: leads, Services: []corev1.Service{
-		service("web", []string{view.ServiceFinalizer}, silent), service("ok", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
+		service("web", []string{view.ServiceFinalizer}, silent, open), service("ok", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
 	}})
 	var text, program bytes.Buffer
 	if err := errors.Join(r.Text(&text), r.JSON(&program)); err != nil {
@@ -166,6 +168,10 @@ To note, and no fault of Weir's:
 NoEndpoints: no endpoint is ready
   What to do: kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready.
   service shop/web   NoEndpoints      
+
+RestrictionHasNoEffect: restrictions without effect
+  What to do: mend what keeps the restriction from having an effect, or take it out of the Service: until then everybody may connect.
+  service shop/web   RestrictionHasNoEffect      
 `
 	if !r.Level || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
 		t.Errorf("level %t\n%s\n%s", r.Level, text.String(), program.String())

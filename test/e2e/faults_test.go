@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/apifault"
+)
+
+// faulty is a Service web on one node, a controller, and what of it can break.
+type faulty struct {
+	*lab
+	azure *apifault.Network
+	weir  *program
+}
+
+// prepared are faults as an operator meets them: how each comes about, and what weir status has to say: what
+// is wrong, for whom, and what helps.
+var prepared = []struct {
+	name   string
+	lacks  string // an action of Azure's that the role does not hold
+	occurs func(f *faulty)
+	noted  bool // all is level with it
+	says   []string
+}{
+	{name: "Azure throttles", occurs: func(f *faulty) {
+		f.must(f.emulator.SetFaults(`rules: [{match: {kind: put}, action: {status: 429, code: TooManyRequests, message: "The limit of writes is exceeded.", headers: {Retry-After: "600"}}}]`))
+		f.move("web", f.node("n2", "10.0.0.2"))
+	}, says: []string{"429 TooManyRequests", "weir calls", "backendpool", "for Service web"}},
+	{name: "the role lacks an action", lacks: "Microsoft.Network/loadBalancers/backendAddressPools/write", occurs: func(*faulty) {},
+		says: []string{"403 AuthorizationFailed", "backendAddressPools/write", "config/azure-role.json", "for Service web"}},
+	{name: "a probe that is none", occurs: func(f *faulty) {
+		f.annotated("shop", "azure-load-balancer-health-probe-interval", "often")
+	}, says: []string{"/shop", "health-probe-interval", `"often"`}},
+	{name: "somebody else writes there", occurs: func(f *faulty) { f.isFought("web") },
+		says: []string{"Contested", "find out who else writes there", "/web"}},
+	{name: "a node has no address", occurs: func(f *faulty) {
+		bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-bare"}}
+		f.must(f.cluster.Create(f.t.Context(), bare))
+		f.move("web", bare.Name)
+	}, says: []string{"NodesLeftOut", "-bare", "/web"}},
+	{name: "a restriction without effect", occurs: func(f *faulty) {
+		f.wanted("shop", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+	}, noted: true, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "everybody may connect"}},
+	{name: "an annotation is refused", occurs: func(f *faulty) {
+		f.annotated("shop", "azure-load-balancer-tcp-idle-timeout", "4 minutes")
+	}, says: []string{"/shop", "tcp-idle-timeout", `"4 minutes"`}},
+	{name: "Azure is out of reach", occurs: func(f *faulty) {
+		f.azure.Refuse()
+		f.move("web", f.node("n2", "10.0.0.2"))
+	}, says: []string{"connection refused", "for Service web"}},
+	{name: "the pool is gone", occurs: func(f *faulty) {
+		f.must(f.emulator.Put(f.loadBalancer(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[]}}`)))
+		f.move("web", f.node("n2", "10.0.0.2"))
+	}, says: []string{"PoolNotFound", "create the pool in Azure", "/web"}},
+	{name: "nobody leads", occurs: func(f *faulty) { f.weir.Kill() },
+		says: []string{"Nobody leads", "see why it does not run"}},
+}
+
+func (f *faulty) annotated(service, annotation, value string) {
+	f.wanted(service, func(s *corev1.Service) { s.Annotations["service.beta.kubernetes.io/"+annotation] = value })
+}
+
+// isFought has somebody else take the pool's members away again, for as long as the test runs.
+func (f *faulty) isFought(pool string) {
+	ctx, end := context.WithCancel(f.t.Context())
+	var fight sync.WaitGroup
+	fight.Go(func() {
+		for every := time.Tick(5 * time.Second); ; {
+			f.lab.pool(pool, "10.9.9.9")
+			select {
+			case <-every:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	f.t.Cleanup(func() { end(); fight.Wait() })
+}
+
+// Of each fault weir status alone tells what is wrong, for whom, and what helps.
+func TestStatusTellsWhatIsWrong(t *testing.T) {
+	beside(t)
+	for _, tt := range prepared {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			opts := armemu.Options{}
+			if tt.lacks != "" {
+				opts.Role = &armemu.Role{Actions: []string{"*"}, NotActions: []string{tt.lacks}}
+			}
+			l := newLab(t, opts)
+			f := &faulty{lab: l, azure: l.behindANetwork()}
+			f.write("azure.json", fmt.Sprintf(`{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus",
+				"loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":%d}`, int(drift.Seconds())))
+			f.pool("web")
+			f.service("web", f.node("n1", "10.0.0.1"))
+			f.weir = f.controller("--cluster-name", f.namespace)
+			if tt.lacks == "" {
+				f.becomes("web", "10.0.0.1")
+			}
+			tt.occurs(f)
+			want := 3
+			if tt.noted {
+				want = 0
+			}
+			f.eventually("weir status", func() error {
+				code, text := f.asks("status")
+				for _, part := range tt.says {
+					if code != want || !strings.Contains(text, part) {
+						return fmt.Errorf("exit code %d, want %d, and %q in\n%s", code, want, part, text)
+					}
+				}
+				t.Logf("%s", text)
+				return nil
+			})
+		})
+	}
+}
