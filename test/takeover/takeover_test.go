@@ -31,14 +31,24 @@ import (
 // Weir leaves, and Azure stays as it is; it comes back, and finishes what another began.
 func TestATakeoverAndTheWayBack(t *testing.T) {
 	w := &world{T: t, cloud: newCloud(t, ofAddresses, shipped.AzureRole()), left: ofAddresses}
-	services := w.settle()
-	original := w.parts(t)
-	w.counts("the Azure cloud provider has stopped", 0)
-	if out, code := w.plan(); code != 0 || !strings.Contains(out, "No changes (20 Services).") {
-		t.Fatalf("weir plan ends with %d:\n%s", code, out)
-	}
+	weir, _ := w.takesOver("No changes (20 Services).")
+	w.changes()
+	w.addsAndDeletes()
+	w.leaves(weir, w.leavesWhatIsNobodyElses)
+	w.inherits()
+}
 
-	weir := w.oneFirst(len(services))
+// takesOver has Weir begin where the Azure cloud provider has stopped, and once more: nothing is written, no
+// connection is dropped, and everything is as it was, which is returned with Weir's process.
+func (w *world) takesOver(planned string) (weir *process.Process, original map[string]string) {
+	w.Helper()
+	services := w.settle()
+	original = w.parts(w.T)
+	w.counts("the Azure cloud provider has stopped", 0)
+	if out, code := w.plan(); code != 0 || !strings.Contains(out, planned) {
+		w.Fatalf("weir plan ends with %d:\n%s", code, out)
+	}
+	weir = w.oneFirst(len(services))
 	w.taken(len(services))
 	w.wroteNothing("the takeover")
 	w.showsTheSame(services)
@@ -46,14 +56,10 @@ func TestATakeoverAndTheWayBack(t *testing.T) {
 	weir = w.start()
 	w.taken(len(services))
 	w.wroteNothing("a restart")
-	if now := w.parts(t); !maps.Equal(original, now) {
-		t.Errorf("changed: %v", differing(original, now))
+	if now := w.parts(w.T); !maps.Equal(original, now) {
+		w.Errorf("changed: %v", differing(original, now))
 	}
-
-	w.changes()
-	w.addsAndDeletes()
-	w.leaves(weir, w.leavesWhatIsNobodyElses)
-	w.inherits()
+	return weir, original
 }
 
 // oneFirst starts Weir while all Services are dry runs, lets it have one of them, and then all.
