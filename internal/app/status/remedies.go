@@ -24,7 +24,8 @@ var remedies = map[string]string{
 	"RetryableError":                   "nothing: Weir tries again",
 	"AnotherOperationInProgress":       "nothing: Weir goes on when the other operation has ended. If it does not end, see the load balancer's activity log",
 
-	v1alpha1.ReasonPaused:               "when its reason is over: kubectl patch backendpool NAME --type merge -p '{\"spec\":{\"paused\":null}}'",
+	v1alpha1.ReasonPaused:               "when the reason is over: weir resume -n NAMESPACE NAME",
+	PauseOver:                           "weir resume -n NAMESPACE NAME. If nobody leads, or Weir's clock is behind, that is why",
 	v1alpha1.ReasonDryRun:               "when you have seen enough: kubectl annotate service NAME weir.dev/dry-run-",
 	v1alpha1.ReasonLoadBalancerNotFound: "create the load balancer in Azure, or delete the BackendPool; Weir looks every five minutes",
 	v1alpha1.ReasonPoolNotFound:         "create the pool in Azure, or delete the BackendPool; Weir looks every five minutes",
