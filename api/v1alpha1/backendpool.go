@@ -3,6 +3,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,6 +27,7 @@ import (
 // +kubebuilder:printcolumn:name="Missing",type=integer,priority=1,JSONPath=`.status.members.missing.count`
 // +kubebuilder:printcolumn:name="Surplus",type=integer,priority=1,JSONPath=`.status.members.surplus.count`
 // +kubebuilder:printcolumn:name="Retries",type=integer,priority=1,JSONPath=`.status.retriesUsed`
+// +kubebuilder:printcolumn:name="Paused until",type=string,priority=1,JSONPath=`.spec.pause.until`
 // +kubebuilder:printcolumn:name="Parked until",type=string,priority=1,JSONPath=`.status.nextEligibleAt`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Synced")].message`
 type BackendPool struct {
@@ -49,6 +52,7 @@ type BackendPoolList struct {
 // BackendPoolSpec says which pool, and where its members come from.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.serviceRef) != has(self.nodes)",message="set exactly one of serviceRef and nodes"
+// +kubebuilder:validation:XValidation:rule="!has(self.pause) || has(self.paused) && self.paused",message="pause says until when and why a pool is paused, and this one is not: remove spec.pause together with spec.paused, as weir resume does"
 // +kubebuilder:validation:XValidation:rule="self.loadBalancer == oldSelf.loadBalancer && self.poolName == oldSelf.poolName && self.ipFamily == oldSelf.ipFamily",message="loadBalancer, poolName and ipFamily cannot change: delete this BackendPool, which takes its addresses out of the pool, and create another"
 type BackendPoolSpec struct {
 	// serviceRef names a Service of the same namespace, of type LoadBalancer or
@@ -88,9 +92,45 @@ type BackendPoolSpec struct {
 	// +kubebuilder:validation:Enum=Address;NetworkInterface;Auto
 	Membership string `json:"membership,omitempty"`
 
-	// paused leaves the pool in Azure as it is until it is unset.
+	// paused leaves the pool in Azure as it is until it is unset, or until the time in pause.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// pause is there for a pool that is paused alone: until when, and what people are told of it.
+	// +optional
+	Pause *Pause `json:"pause,omitempty"`
+}
+
+// PausedAt reports whether the pool is to be left as it is at a moment. Nobody else decides it, and
+// nothing is written when a pause ends.
+func (s *BackendPoolSpec) PausedAt(now time.Time) bool {
+	return s.Paused && (s.Pause == nil || s.Pause.Until == nil || now.Before(s.Pause.Until.Time))
+}
+
+// PauseEnds is when a pause ends by itself; zero for one that has no end, or is over.
+func (s *BackendPoolSpec) PauseEnds(now time.Time) time.Time {
+	if !s.PausedAt(now) || s.Pause == nil || s.Pause.Until == nil {
+		return time.Time{}
+	}
+	return s.Pause.Until.Time
+}
+
+// Pause says until when a pool is paused, and why.
+type Pause struct {
+	// until is when the pause ends by itself. From then on the pool is kept level again, though paused
+	// is still set. Absent: it has no end.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// why is for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Why string `json:"why,omitempty"`
+
+	// by is who says to have paused it. It is for people, and proves nothing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
 }
 
 // ServiceReference names a Service of the same namespace.
@@ -143,7 +183,7 @@ const (
 	// ConditionParked is True while Azure asked for patience: no call is made for
 	// the pool before the time in nextEligibleAt, whether or not one is due.
 	ConditionParked = "Parked"
-	// ConditionPaused is True while spec.paused is set.
+	// ConditionPaused is True while spec.paused is set, and the end of the pause has not come.
 	ConditionPaused = "Paused"
 	// ConditionDryRun is True while the Service has weir.dev/dry-run; its message says what
 	// would change in Azure.
@@ -174,7 +214,7 @@ const (
 	ReasonFailed = "Failed"
 	// ReasonDryRun: the Service has weir.dev/dry-run, and all that it has stays as it is.
 	ReasonDryRun = "DryRun"
-	// ReasonPaused: spec.paused is set.
+	// ReasonPaused: spec.paused is set, and the end of the pause has not come.
 	ReasonPaused = "Paused"
 	// ReasonLoadBalancerNotFound: Azure has no such load balancer.
 	ReasonLoadBalancerNotFound = "LoadBalancerNotFound"
@@ -198,6 +238,14 @@ const (
 	ReasonServiceUnfit = "ServiceUnfit"
 	// ReasonInvalid: the spec cannot name a pool in Azure.
 	ReasonInvalid = "Invalid"
+)
+
+// Reasons of the Paused condition, beside ReasonPaused.
+const (
+	// ReasonNotPaused: spec.paused is not set.
+	ReasonNotPaused = "NotPaused"
+	// ReasonPauseEnded: spec.paused is set, and the time in spec.pause has come.
+	ReasonPauseEnded = "Ended"
 )
 
 // SyncedReasons are all reasons of the Synced condition.

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool/members"
+	"weir.dev/weir/internal/backendpool/pausing"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
@@ -146,11 +147,8 @@ func settleConditions(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, no
 	if parkedFor(s) == "" {
 		rests(s, p.Generation, now)
 	}
-	if p.Spec.Paused {
-		setCondition(s, p.Generation, v1alpha1.ConditionPaused, metav1.ConditionTrue, "Paused", "spec.paused is set")
-	} else {
-		setCondition(s, p.Generation, v1alpha1.ConditionPaused, metav1.ConditionFalse, "NotPaused", "")
-	}
+	status, reason, why := pausing.Judge(p, now)
+	setCondition(s, p.Generation, v1alpha1.ConditionPaused, status, reason, why)
 }
 
 // setRehearsed says what would change in Azure, were it not for a dry run.

@@ -5,6 +5,7 @@ package backendpool
 import (
 	"errors"
 	"net/netip"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -18,10 +19,13 @@ func (c *Controller) Relevant(op poolschedule.Operation) bool {
 	if p == nil || string(p.UID) != op.Ref.UID || !hasFinalizer(p) {
 		return false
 	}
-	is := c.Entitlement(p)
+	is := c.Entitlement(p, time.Now())
 	if !is.Works() {
 		if e := c.statuses.Known(op.Ref); e != nil { // the operation is dropped: as hold does
 			e.idle(situation{state: is.State, generation: p.Generation})
+		}
+		if is.State == Paused { // the clock may have been set back behind its end, which is then to be waited for
+			c.Queue(op.Ref)
 		}
 		return false
 	}
@@ -54,7 +58,7 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 			Family: lb.Family(p.Spec.IPFamily), Configuration: c.Cluster.ConfigurationOf(p), Every: p.Spec.Nodes != nil, Of: c.Cluster.MachineOf,
 		}
 	}
-	is := c.Entitlement(p)
+	is := c.Entitlement(p, time.Now())
 	switch {
 	case !is.Works():
 		e.remember(membership.Set{}, situation{state: is.State, generation: p.Generation}) // as hold does

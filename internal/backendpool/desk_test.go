@@ -91,7 +91,7 @@ func (d *desk) parked(want bool) {
 // reports tells of an attempt at the pool.
 func (d *desk) reports(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	d.Helper()
-	r := poolupdate.Report{Ref: RefOf(d.p), Pool: d.Entitlement(d.p).Pool, Outcome: o, At: time.Unix(1000, 0)}
+	r := poolupdate.Report{Ref: RefOf(d.p), Pool: d.Entitlement(d.p, time.Now()).Pool, Outcome: o, At: time.Unix(1000, 0)}
 	r.Settled = o == poolwrite.Written || o == poolwrite.Unchanged
 	if !r.Settled {
 		r.Observed = -1
@@ -114,7 +114,7 @@ func (d *desk) said() string {
 
 func (d *desk) waits(edit ...func(*poolupdate.Waiting)) {
 	w := poolupdate.Waiting{
-		Ref: RefOf(d.p), Pool: d.Entitlement(d.p).Pool, Cause: poolupdate.CauseGate,
+		Ref: RefOf(d.p), Pool: d.Entitlement(d.p, time.Now()).Pool, Cause: poolupdate.CauseGate,
 		Until: time.Now().Add(time.Minute), Why: "writes are closed",
 	}
 	for _, f := range edit {

@@ -9,7 +9,7 @@
 //	firstread.go    what other processes have recorded of all of them
 //	entry.go        what is known of one
 //	write.go        how a status gets to the API server
-//	unite.go        (pure) what another process has recorded stays on record
+//	unite.go        what another process has recorded stays on record
 //	reconcile.go    brings a BackendPool into the state that it is entitled to
 //	release.go      lets one go that is being deleted
 //	operations.go   queues operations for the lanes

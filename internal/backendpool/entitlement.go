@@ -5,12 +5,14 @@ package backendpool
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/pausing"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolschedule"
 )
@@ -74,8 +76,8 @@ const (
 // Refusal says why a BackendPool has no right to its pool: reason and message of its condition.
 type Refusal struct{ Reason, Why string }
 
-// Entitlement judges a BackendPool. The first that applies decides.
-func (c *Controller) Entitlement(p *v1alpha1.BackendPool) Entitlement {
+// Entitlement judges a BackendPool at a moment. The first that applies decides.
+func (c *Controller) Entitlement(p *v1alpha1.BackendPool, now time.Time) Entitlement {
 	is := Entitlement{Deleting: p.DeletionTimestamp != nil, Taken: c.statuses.Taken(p)}
 	var err error
 	if is.Pool, err = c.Cluster.Target(p); err != nil {
@@ -96,8 +98,8 @@ func (c *Controller) Entitlement(p *v1alpha1.BackendPool) Entitlement {
 		return is.as(Duplicate, v1alpha1.ReasonDuplicate,
 			fmt.Sprintf("BackendPool %s already holds %s", key(holder.Namespace, holder.Name), DescribePool(is.Pool)))
 	}
-	if p.Spec.Paused {
-		return is.as(Paused, v1alpha1.ReasonPaused, "spec.paused is set: the pool stays as it is in Azure")
+	if p.Spec.PausedAt(now) {
+		return is.as(Paused, v1alpha1.ReasonPaused, pausing.Text(p)+": the pool stays as it is in Azure")
 	}
 	if p.Spec.ServiceRef == nil {
 		return is.as(Active, "", "")

@@ -4,6 +4,7 @@ package backendpool
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func TestEntitlement(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := stored(t, append(tt.others, tt.pool)...)
-			st := c.Entitlement(tt.pool)
+			st := c.Entitlement(tt.pool, time.Now())
 			if st.State != tt.want || st.Removes() != tt.removes || st.Works() != tt.works {
 				t.Errorf("%s (removes %v, works %v, %q), want %s (%v, %v)", st.State, st.Removes(), st.Works(), st.Why, tt.want, tt.removes, tt.works)
 			}

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
+	"weir.dev/weir/internal/backendpool/pausing"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolschedule"
@@ -87,7 +90,7 @@ func (e *Entry) amend(change func(*v1alpha1.BackendPoolStatus)) {
 	next := e.status.DeepCopy()
 	change(next)
 	if e.learnt != nil {
-		unite(next, e.learnt)
+		members.Unite(next, e.learnt)
 	}
 	if !equality.Semantic.DeepEqual(next, &e.status) {
 		e.status = *next
@@ -149,6 +152,13 @@ func (e *Entry) reason() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return syncedReason(e.status.Conditions)
+}
+
+// isPaused is what the status says of a pause.
+func isPaused(e *Entry) metav1.ConditionStatus {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return pausing.Said(&e.status)
 }
 
 // remember keeps what an attempt works with, and for which situation that is: if the

@@ -38,7 +38,7 @@ func TestTheWordsOfTheThreeEvents(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := atDesk(t)
-			tt.r.Ref, tt.r.Pool, tt.r.At = RefOf(d.p), d.Entitlement(d.p).Pool, time.Unix(1000, 0)
+			tt.r.Ref, tt.r.Pool, tt.r.At = RefOf(d.p), d.Entitlement(d.p, time.Now()).Pool, time.Unix(1000, 0)
 			d.Report(t.Context(), tt.r)
 			var got []string
 			for e, waits := d.world.next(); waits; e, waits = d.world.next() {

@@ -145,7 +145,7 @@ func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 		if err := c.Record(t.Context(), ref, poolwrite.Intent{Written: one, Add: 1, Desired: 1}); err != nil {
 			t.Fatal(err)
 		}
-		c.Report(t.Context(), poolupdate.Report{Ref: ref, Pool: c.Entitlement(api.stored["p0"]).Pool, Outcome: poolwrite.Written, Settled: true, Written: one, Desired: 1, Observed: 1, At: time.Now()})
+		c.Report(t.Context(), poolupdate.Report{Ref: ref, Pool: c.Entitlement(api.stored["p0"], time.Now()).Pool, Outcome: poolwrite.Written, Settled: true, Written: one, Desired: 1, Observed: 1, At: time.Now()})
 		time.Sleep(2 * statusPatience)
 		reconciles()
 		if api.reads != 0 || api.lists != 0 || api.finalizers != 1 || api.writes != 2 {
@@ -206,7 +206,7 @@ func TestALookThatFindsNothingWritesNothing(t *testing.T) {
 	ref := RefOf(api.stored["p0"])
 	c.statuses.Known(ref).remember(membership.Set{}, situation{})
 	for _, outcome := range []poolwrite.Outcome{poolwrite.Written, poolwrite.Unchanged, poolwrite.Unchanged} {
-		c.Report(t.Context(), poolupdate.Report{Ref: ref, Pool: c.Entitlement(api.stored["p0"]).Pool, Outcome: outcome, Settled: true, At: time.Now()})
+		c.Report(t.Context(), poolupdate.Report{Ref: ref, Pool: c.Entitlement(api.stored["p0"], time.Now()).Pool, Outcome: outcome, Settled: true, At: time.Now()})
 	}
 	if api.writes != 1 {
 		t.Errorf("%d statuses written, want one", api.writes)

@@ -126,7 +126,7 @@ func (l *life) attempts(intent *poolwrite.Intent) {
 
 // ends has the lane report an attempt.
 func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
-	r := poolupdate.Report{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Outcome: o, At: time.Now(), Budget: 3}
+	r := poolupdate.Report{Ref: RefOf(l.p), Pool: l.Entitlement(l.p, time.Now()).Pool, Outcome: o, At: time.Now(), Budget: 3}
 	r.Settled = o == poolwrite.Written || o == poolwrite.Unchanged
 	if !r.Settled {
 		r.Observed = -1

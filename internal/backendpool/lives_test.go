@@ -230,7 +230,7 @@ func TestLifeOfAPoolOfNodes(t *testing.T) {
 		l.When("A change waits, for this and that.")
 		until := time.Now().Add(time.Minute)
 		for _, cause := range []poolupdate.Cause{poolupdate.CauseGate, poolupdate.CauseRetryAfter, poolupdate.CauseLease, poolupdate.CausePace, poolupdate.CauseBehind} {
-			l.Wait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Cause: cause, Until: until, Why: "somebody is there", Since: time.Now()})
+			l.Wait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.Entitlement(l.p, time.Now()).Pool, Cause: cause, Until: until, Why: "somebody is there", Since: time.Now()})
 			l.reconciles()
 			time.Sleep(statusPatience)
 			l.reconciles()
@@ -369,7 +369,7 @@ func TestLifeWithoutRight(t *testing.T) {
 		l.ends(poolwrite.Written, holds("n1"))
 		l.When("No more; an attempt under way ends, and another waits.")
 		l.right["a"] = NoRight
-		l.Wait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.Entitlement(l.p).Pool, Cause: poolupdate.CauseLease, Since: time.Now()})
+		l.Wait(poolupdate.Waiting{Ref: RefOf(l.p), Pool: l.Entitlement(l.p, time.Now()).Pool, Cause: poolupdate.CauseLease, Since: time.Now()})
 		l.ends(poolwrite.Postponed)
 		l.ends(poolwrite.Terminal)
 		l.ends(poolwrite.Shutdown)

@@ -33,7 +33,7 @@ func (c *Controller) EndpointsChanged(ctx context.Context, name poolschedule.Ser
 		if e == nil || !hasFinalizer(p) {
 			continue
 		}
-		is := c.Entitlement(p)
+		is := c.Entitlement(p, now)
 		if is.State != Active || is.Deleting {
 			log.DebugContext(ctx, "endpoints change nothing", "backendPool", p.Name, "why", is.Why)
 			continue

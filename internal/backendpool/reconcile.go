@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/pausing"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolattempt"
@@ -82,10 +83,13 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 	if err := c.statuses.flush(ctx, e, now); err != nil {
 		return Result{}, err
 	}
-	is := c.Entitlement(p)
+	is, was := c.Entitlement(p, now), isPaused(e)
 	c.recordMade(p, e, is.Pool, now)
 	err = c.bring(ctx, p, e, is, now)
-	return Result{e.wait(now)}, err
+	if kind, text := pausing.Told(p, was, isPaused(e)); kind != "" {
+		c.Events.OnPool(p, Event{Normal, kind, text})
+	}
+	return Result{pausing.Sooner(e.wait(now), p, now)}, err
 }
 
 // bring has a BackendPool do what it is entitled to.

@@ -46,7 +46,7 @@ func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent po
 	if p == nil {
 		return ErrGone
 	}
-	pool := c.Entitlement(p).Pool
+	pool := c.Entitlement(p, time.Now()).Pool
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
 	before, set := e.beforeRecord()

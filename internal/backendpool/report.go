@@ -5,6 +5,7 @@ package backendpool
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func (c *Controller) Report(ctx context.Context, r poolupdate.Report) {
 	if p == nil || r.Outcome == poolwrite.Shutdown {
 		return
 	}
-	is := c.Entitlement(p)
+	is := c.Entitlement(p, time.Now())
 	if r.Outcome == poolwrite.Postponed && !r.States {
 		c.postponed(ctx, p, e, is, r)
 		return

@@ -104,7 +104,7 @@ func TestAProblemAfterAPauseIsToldAgain(t *testing.T) {
 	d.becomes(func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
 	d.reconciles()
 	d.reports(poolwrite.Terminal)
-	if got := d.said(); got != "BackendPool Failed" {
+	if got := d.said(); got != "BackendPool Paused, BackendPool Resumed, BackendPool Failed" {
 		t.Errorf("events after the pause: %s", got)
 	}
 }

@@ -33,7 +33,7 @@ func (c *cluster) situationNow(t *testing.T, p *v1alpha1.BackendPool) situation 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return situationOf(p, c.Entitlement(p), set)
+	return situationOf(p, c.Entitlement(p, time.Now()), set)
 }
 
 // A node goes, an attempt looks, and the node is back before anybody has reconciled:

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"net/netip"
 	"slices"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -40,34 +39,12 @@ func storedAs(s *v1alpha1.BackendPoolStatus) uint64 {
 	return maphash.Bytes(ownSeed, text)
 }
 
-// unite has the ledger of a status hold what that of another's says, too. What one of two
-// processes has written into a pool must not become foreign because the other did not know
-// of it; an address too many is taken out with the next attempt.
-func unite(s, other *v1alpha1.BackendPoolStatus) {
-	if s.PoolID == "" {
-		s.PoolID = other.PoolID
-	}
-	all := append(members.Parse(s.WrittenAddresses), members.Parse(other.WrittenAddresses)...)
-	slices.SortFunc(all, netip.Addr.Compare)
-	if all = slices.Compact(all); len(all) > len(s.WrittenAddresses) {
-		s.WrittenAddresses = members.Format(all)
-	}
-	for _, d := range other.Down {
-		if !slices.ContainsFunc(s.Down, func(is v1alpha1.DownAddress) bool { return is.Address == d.Address }) {
-			s.Down = append(s.Down, d)
-		}
-	}
-	if len(s.Down) > 0 {
-		s.DownCount = new(int32(len(s.Down))) //nolint:gosec // a pool has at most some thousands
-	}
-}
-
 // learn keeps what another process has recorded, until an attempt has seen it: no report of
 // one that had not takes it out of the ledger. The caller holds e.mu.
 func (e *Entry) learn(other *v1alpha1.BackendPoolStatus) {
 	if e.learnt == nil {
 		e.learnt = &v1alpha1.BackendPoolStatus{}
 	}
-	unite(e.learnt, other)
+	members.Unite(e.learnt, other)
 	e.amend(func(*v1alpha1.BackendPoolStatus) {})
 }

@@ -200,7 +200,7 @@ func TestTheUnionOfTwoLedgers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := ledger.Draw(t, "a"), ledger.Draw(t, "b")
 		is := a.DeepCopy()
-		unite(is, b)
+		members.Unite(is, b)
 		has := func(s *v1alpha1.BackendPoolStatus, ip string) (written, down bool) {
 			return slices.Contains(s.WrittenAddresses, ip), slices.Contains(members.Down(s.Down), netip.MustParseAddr(ip))
 		}
@@ -213,7 +213,7 @@ func TestTheUnionOfTwoLedgers(t *testing.T) {
 			}
 		}
 		again := is.DeepCopy()
-		unite(again, b)
+		members.Unite(again, b)
 		if storedAs(again) != storedAs(is) {
 			t.Fatal("united again, it is another")
 		}

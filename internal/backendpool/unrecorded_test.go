@@ -67,7 +67,7 @@ func TestTheNextBackendPoolLeavesAloneWhatSomebodyElseHasPutThere(t *testing.T) 
 			t.Errorf("%s process takes %s, want %s", about.process, got, about.ours)
 		}
 		// Once it is on record nobody has to remember.
-		is := c.Entitlement(next)
+		is := c.Entitlement(next, time.Now())
 		c.Report(t.Context(), poolupdate.Report{Ref: RefOf(next), Pool: is.Pool, Outcome: poolwrite.Written, Settled: true})
 		if _, known := c.unrecorded.in(is.Pool.Key()); known {
 			t.Error("what is on record is still remembered")

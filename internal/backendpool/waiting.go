@@ -20,7 +20,8 @@ func (c *Controller) Wait(w poolupdate.Waiting) {
 	if p == nil {
 		return
 	}
-	is := c.Entitlement(p)
+	now := time.Now()
+	is := c.Entitlement(p, now)
 	if !is.Works() || is.Pool.Key() != w.Pool.Key() {
 		return
 	}
@@ -32,7 +33,7 @@ func (c *Controller) Wait(w poolupdate.Waiting) {
 		}
 		desired = len(set.Addresses)
 	}
-	if e.waits(p.Generation, w, desired, time.Now()) {
+	if e.waits(p.Generation, w, desired, now) {
 		c.Queue(w.Ref)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -205,7 +206,7 @@ func TestTheOrderOfARecordDoesNotMatter(t *testing.T) {
 func TestTheUnionIsTaken(t *testing.T) {
 	for _, tt := range []struct{ is, other, want string }{{"", "b", "b"}, {"a", "b", "a"}, {"a", "", "a"}} {
 		s := &v1alpha1.BackendPoolStatus{PoolID: tt.is}
-		if unite(s, &v1alpha1.BackendPoolStatus{PoolID: tt.other}); s.PoolID != tt.want || s.DownCount != nil {
+		if members.Unite(s, &v1alpha1.BackendPoolStatus{PoolID: tt.other}); s.PoolID != tt.want || s.DownCount != nil {
 			t.Errorf("%s and %s: %+v", tt.is, tt.other, s)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -126,7 +127,7 @@ func (s *Statuses) Apply(ctx context.Context, ref poolschedule.Ref, version stri
 		}
 		version = p.ResourceVersion
 		if !ours.has(&p.Status) {
-			unite(status, &p.Status)
+			members.Unite(status, &p.Status)
 			anothers = p.Status.DeepCopy()
 			ours = ours.with(&p.Status).with(status)
 		}

@@ -34,6 +34,10 @@ func TestRulesOfTheCRD(t *testing.T) {
 		{"load balancer leaves the path", "spec.loadBalancer.name", func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.Name = "a/b" }},
 		{"resource group ends in a full stop", "spec.loadBalancer.resourceGroup", func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.ResourceGroup = "rg." }},
 		{"subscription with a query", "spec.loadBalancer.subscriptionID", func(p *v1alpha1.BackendPoolSpec) { p.LoadBalancer.SubscriptionID = "s?x=1" }},
+		{"an end of no pause", "remove spec.pause together with spec.paused", func(p *v1alpha1.BackendPoolSpec) { p.Pause = &v1alpha1.Pause{Until: new(metav1.Now())} }},
+		{"a reason as long as a book", "spec.pause.why", func(p *v1alpha1.BackendPoolSpec) {
+			p.Paused, p.Pause = true, &v1alpha1.Pause{Why: strings.Repeat("x", 257)}
+		}},
 		{"unknown family", "Unsupported value", func(p *v1alpha1.BackendPoolSpec) { p.IPFamily = "ipv4" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ package kube
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -70,7 +71,7 @@ func (r *Rooms) InterfacePools() []lb.PoolID {
 		if !r.Own.ByMachine(p) {
 			continue
 		}
-		is := r.Pools.Entitlement(p)
+		is := r.Pools.Entitlement(p, time.Now())
 		if is.Works() && !slices.ContainsFunc(all, func(id lb.PoolID) bool { return id.Key() == is.Pool.Key() }) {
 			all = append(all, is.Pool)
 		}

@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/words"
 )
 
 // Service is one with its way to Azure.
@@ -61,6 +62,8 @@ type Pool struct {
 	// Cause is Azure's error code, else the state; what helps goes by it.
 	Cause   string   `json:"cause"`
 	Members []Member `json:"members"`
+	// Pause is there if it is paused: until when, why, and who says to have done it.
+	Pause *v1alpha1.Pause `json:"pause,omitempty"`
 	// Unnamed counts the members that keep the pool from being level, and that its status does not name.
 	Unnamed int `json:"unnamed,omitempty"`
 }
@@ -122,10 +125,23 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked); c != nil && c.Status == metav1.ConditionTrue {
 		out.Next = c.Message
 	}
+	if out.State == v1alpha1.ReasonPaused {
+		out.Pause = cmp.Or(p.Spec.Pause, &v1alpha1.Pause{})
+		out.Next = strings.TrimSuffix("what has changed by then is written when it goes on, "+goesOn(out.Pause)+"; "+out.Next, "; ")
+		return out
+	}
 	if n := p.Status.RetriesUsed; n != nil && *n > 0 {
 		out.Next = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d retries are used", out.Next, *n, ptr.Deref(p.Status.RetryBudget, 0)), "; ")
 	}
 	return out
+}
+
+// goesOn says when a pause ends.
+func goesOn(is *v1alpha1.Pause) string {
+	if is.Until == nil {
+		return "which somebody has to ask for"
+	}
+	return "at " + words.Stamp(is.Until.Time) + " by itself"
 }
 
 // members says of each node that a pool has, or is to have, how it stands.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach is the way from a command line to the API server, with the rights of whoever calls.
+// Package reach is the way from a command line to the API server, with the rights of whoever calls, and to the
+// BackendPools that he names.
 package reach
 
 import (
+	"errors"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +33,7 @@ func Cluster(kubeconfig string) (client.Client, string, error) {
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+app.Version
 	scheme := view.Scheme()
-	if err := coordinationv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(coordinationv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
 		return nil, "", err
 	}
 	c, err := client.New(rc, client.Options{Scheme: scheme})

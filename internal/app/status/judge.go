@@ -32,6 +32,8 @@ type Report struct {
 	Services Count `json:"services"`
 	// Causes are what is wrong by what stands behind it, the one with the most first.
 	Causes []Cause `json:"causes"`
+	// Paused are BackendPools that somebody has paused, those that go on first first.
+	Paused []Paused `json:"paused,omitempty"`
 	// Notes are what people may want to know, and is no fault of Weir's: Azure has what is wanted.
 	Notes []Cause `json:"notes,omitempty"`
 }
@@ -86,6 +88,9 @@ func Judge(s Seen) Report {
 	}
 	for i := range s.Pools {
 		found := ofPool(&s.Pools[i], s.At)
+		if len(found) == 0 && stateOf(&s.Pools[i]).Reason == v1alpha1.ReasonPaused {
+			r.Paused = append(r.Paused, pausedOf(&s.Pools[i]))
+		}
 		r.Pools.add(found, underWay(&s.Pools[i]))
 		wrong = append(wrong, found...)
 	}
@@ -97,6 +102,7 @@ func Judge(s Seen) Report {
 		r.Services.add(found, underWay)
 		wrong, noted = append(wrong, found...), append(noted, notedOf(&s.Services[i])...)
 	}
+	byEnd(r.Paused)
 	r.Notes = causes(noted)
 	r.Causes, r.Level = causes(wrong), len(wrong) == 0
 	return r
@@ -144,15 +150,20 @@ func underWay(p *v1alpha1.BackendPool) bool {
 		slices.Contains([]string{v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonLeaving}, synced.Reason)
 }
 
+// stateOf is the Synced condition of a BackendPool, or what stands for one that it has not got yet.
+func stateOf(p *v1alpha1.BackendPool) metav1.Condition {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
+		return *c
+	}
+	return metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has said nothing of it yet", LastTransitionTime: p.CreationTimestamp}
+}
+
 func ofPool(p *v1alpha1.BackendPool, now time.Time) []Wrong {
 	w := Wrong{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
 		w.Service = p.Spec.ServiceRef.Name
 	}
-	synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
-	if synced == nil {
-		synced = &metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has said nothing of it yet", LastTransitionTime: p.CreationTimestamp}
-	}
+	synced := stateOf(p)
 	w.State, w.Since, w.Why = synced.Reason, synced.LastTransitionTime.Time, synced.Message
 	w.cause = w.State
 	switch {
@@ -161,7 +172,7 @@ func ofPool(p *v1alpha1.BackendPool, now time.Time) []Wrong {
 	case underWay(p) && now.Sub(w.Since) < tooLong:
 		return nil
 	case w.State == v1alpha1.ReasonPaused:
-		w.Why = pausedBy(p, &w)
+		return overdue(p, w, now)
 	case w.State == v1alpha1.ReasonRetrying || w.State == v1alpha1.ReasonFailed:
 		if last := p.Status.LastOutcome; last != nil && last.Code != "" {
 			w.cause, w.Since = last.Code, last.Since.Time
@@ -184,20 +195,6 @@ func level(p *v1alpha1.BackendPool, w Wrong) []Wrong {
 		return []Wrong{w}
 	}
 	return nil
-}
-
-// pausedBy says who has paused a pool, as far as the API server knows.
-func pausedBy(p *v1alpha1.BackendPool, w *Wrong) string {
-	for _, m := range p.ManagedFields {
-		if m.FieldsV1 == nil || !strings.Contains(m.FieldsV1.GetRawString(), `"f:paused"`) {
-			continue
-		}
-		if m.Time != nil {
-			w.Since = m.Time.Time
-		}
-		return "paused with " + m.Manager
-	}
-	return w.Why
 }
 
 // weirs reports whether Weir has, or had, something in Azure for a Service, or speaks of it.

@@ -27,7 +27,8 @@ var remedies = map[string]string{
 	fault.CodeUnreachable:              "see what the connection fails at: names, a proxy, a firewall, or Azure itself (its status page). Weir tries again",
 	fault.CodeOutcomeUnknown:           "nothing at first: Weir reads what Azure has, and tries again. If it stays, somebody else writes there: see the load balancer's activity log",
 
-	v1alpha1.ReasonPaused:               "when its reason is over: kubectl patch backendpool NAME --type merge -p '{\"spec\":{\"paused\":null}}'",
+	v1alpha1.ReasonPaused:               "when the reason is over: weir resume -n NAMESPACE NAME",
+	PauseOver:                           "weir resume -n NAMESPACE NAME. If nobody leads, or Weir's clock is behind, that is why",
 	v1alpha1.ReasonDryRun:               "when you have seen enough: kubectl annotate service NAME weir.dev/dry-run-",
 	v1alpha1.ReasonLoadBalancerNotFound: "create the load balancer in Azure, or delete the BackendPool; Weir looks every five minutes",
 	v1alpha1.ReasonPoolNotFound:         "create the pool in Azure, or delete the BackendPool; Weir looks every five minutes",

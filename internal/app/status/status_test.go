@@ -60,13 +60,21 @@ func failed(name, code string, age time.Duration) v1alpha1.BackendPool {
 	return p
 }
 
-func paused(name string) v1alpha1.BackendPool {
-	p, at := pool(name, v1alpha1.ReasonPaused, "spec.paused is set", time.Minute), ago(2*time.Hour)
+// paused has been for two hours, and says of itself what people did.
+func paused(name string, pause *v1alpha1.Pause) v1alpha1.BackendPool {
+	p, at := pool(name, v1alpha1.ReasonPaused, "paused: the pool stays as it is in Azure", time.Minute), ago(2*time.Hour)
+	p.Spec.Paused, p.Spec.Pause = true, pause
+	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionPaused, Status: metav1.ConditionTrue, LastTransitionTime: at})
 	p.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "weir", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:poolName":{}}}`)},
 		{Manager: "kubectl-patch", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:paused":{}}}`)},
 	}
 	return p
+}
+
+// until is a pause that ends after a time.
+func until(d time.Duration) *v1alpha1.Pause {
+	return &v1alpha1.Pause{Until: new(ago(-d)), Why: "the \x1b[2Jdatabase moves", By: "jane@example.com"}
 }
 
 func contested(name string) v1alpha1.BackendPool {
@@ -108,7 +116,9 @@ func TestWhatIsWrong(t *testing.T) {
 		{"nobody leads, before all else", Seen{Leader: Leader{Known: true}, Pools: []v1alpha1.BackendPool{
 			failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute),
 		}}, "NoLeader[weir-controller] TooManyRequests[a b]", 0},
-		{"paused", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a")}}, "Paused[a]", 0},
+		{"paused", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil), paused("b", until(time.Hour))}}, "", 0},
+		{"paused, and about to go on", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-9*time.Minute))}}, "", 0},
+		{"paused for longer than it was to be", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", until(-10*time.Minute))}}, "PauseOver[a]", 0},
 		{"level, and contested", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{contested("a")}}, "Contested[a]", 0},
 		{"level without a node", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; left out: n3 has no InternalIP of IPv4", time.Hour),
@@ -181,7 +191,7 @@ RestrictionHasNoEffect: restrictions without effect
 // What people see. A name that steers the terminal does not.
 func TestWhatPeopleSee(t *testing.T) {
 	seen := Seen{At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer})}}
-	seen.Pools = append(seen.Pools, paused("db"), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
+	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
 	for i := range 12 {
 		seen.Pools = append(seen.Pools, failed(fmt.Sprintf("web-%02d", i), "AuthorizationFailed", time.Duration(20-i)*time.Minute))
 	}

@@ -35,6 +35,7 @@ func (r Report) Text(out io.Writer) error {
 	for _, c := range r.Causes {
 		r.cause(&b, c)
 	}
+	r.paused(&b)
 	if len(r.Notes) > 0 {
 		b.WriteString("\nTo note, and no fault of Weir's:\n")
 	}
@@ -65,6 +66,9 @@ func (r Report) verdict() string {
 	}
 	if n := r.Pools.UnderWay + r.Services.UnderWay; n > 0 {
 		text += fmt.Sprintf(" On their way: %d.", n)
+	}
+	if n := len(r.Paused); n > 0 {
+		text += fmt.Sprintf(" Paused: %d.", n)
 	}
 	switch {
 	case !r.Leader.Known:

@@ -4,6 +4,7 @@
 // are Down, and which keep the pool from being level.
 //
 //	record.go   addresses on record, and those that are Down
+//	unite.go    what several processes have recorded, together
 //	differs.go  which are missing, surplus or foreign
 package members
 

@@ -56,7 +56,7 @@ type bulletin struct {
 type AdminStates struct {
 	// Entitlement is what Weir has to do with the pool of a BackendPool. It is set before the
 	// first attempt at one.
-	Entitlement func(*v1alpha1.BackendPool) backendpool.Entitlement
+	Entitlement func(*v1alpha1.BackendPool, time.Time) backendpool.Entitlement
 
 	snapshot *view.Snapshot
 	statuses *backendpool.Statuses

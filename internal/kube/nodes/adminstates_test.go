@@ -139,7 +139,7 @@ func (d *newsDesk) attempts(pool string, edit func(*poolupdate.Report)) {
 	if _, err := d.Pools.Desired(backendpool.RefOf(p)); err != nil {
 		d.Fatal(err)
 	}
-	r := poolupdate.Report{Ref: backendpool.RefOf(p), Pool: d.Pools.Entitlement(p).Pool, AdminTried: true, At: time.Unix(1000, 0)}
+	r := poolupdate.Report{Ref: backendpool.RefOf(p), Pool: d.Pools.Entitlement(p, time.Now()).Pool, AdminTried: true, At: time.Unix(1000, 0)}
 	edit(&r)
 	d.Pools.Report(d.Context(), r)
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +38,7 @@ func (a *AdminStates) view() adminView {
 		if !ok {
 			continue
 		}
-		e, is := a.statuses.Known(backendpool.RefOf(p)), a.Entitlement(p)
+		e, is := a.statuses.Known(backendpool.RefOf(p)), a.Entitlement(p, time.Now())
 		if e == nil || is.State != backendpool.Active || is.Deleting || e.LacksPool() {
 			continue
 		}

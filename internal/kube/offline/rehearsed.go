@@ -97,7 +97,7 @@ func (c *Cluster) Pools() []rehearse.Pool {
 		if !ok || c.Rooms.Own.AllowUnseen && c.unseenMembers(p) {
 			continue
 		}
-		is := c.Rooms.Pools.Entitlement(p)
+		is := c.Rooms.Pools.Entitlement(p, time.Now())
 		e := c.Rooms.Own.Statuses.Adopt(p)
 		if is.Deleting && (!is.Removes() || e.Released() || c.Rooms.Own.Needed(p)) {
 			continue

@@ -4,6 +4,7 @@ package services
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,7 +29,7 @@ func (h holds) Fills(pool lb.PoolID) bool {
 func (h holds) Converts(pool lb.PoolID) (is, paused bool) {
 	for _, p := range h.view.PoolsAt(pool.Key()) {
 		if h.own.Settings.Converts && p.Spec.Nodes != nil && h.own.Made(p) && h.own.ByMachine(p) != h.own.Settings.Interfaces {
-			is, paused = true, paused || p.Spec.Paused
+			is, paused = true, paused || p.Spec.PausedAt(time.Now())
 		}
 	}
 	return is, paused

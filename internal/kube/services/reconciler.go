@@ -49,7 +49,7 @@ type Pools interface {
 	LookAgain(p *v1alpha1.BackendPool, now time.Time)
 	Rehearsed(ctx context.Context, p *v1alpha1.BackendPool, text string) error
 	Holder(pool lb.PoolID) *v1alpha1.BackendPool
-	Entitlement(p *v1alpha1.BackendPool) backendpool.Entitlement
+	Entitlement(p *v1alpha1.BackendPool, now time.Time) backendpool.Entitlement
 	OursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool
 }
 

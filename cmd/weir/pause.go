@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/app/pause"
+	"weir.dev/weir/internal/app/reach"
+)
+
+// pauseFlags are what weir pause and weir resume have in common.
+type pauseFlags struct {
+	kubeconfig, namespace, output string
+	all, everywhere, dryRun       bool
+}
+
+func (f *pauseFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.all, "all", false, "all BackendPools of the namespace")
+	flags.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with --all: of all namespaces")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "of this namespace; empty: of that of the current context")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say of which, and ask the API server whether it would take it; nothing is changed")
+	flags.StringVarP(&f.output, "output", "o", "text", "text, or json")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+}
+
+// desk is what the flags ask for.
+func (f *pauseFlags) desk(cmd *cobra.Command, names []string) (pause.Desk, error) {
+	switch {
+	case f.output != "text" && f.output != "json":
+		return pause.Desk{}, &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", f.output)}
+	case f.all == (len(names) > 0):
+		return pause.Desk{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
+	case f.everywhere && (f.namespace != "" || !f.all):
+		return pause.Desk{}, &app.UsageError{Err: errors.New("-A goes with --all, and without -n")}
+	}
+	api, current, err := reach.Cluster(f.kubeconfig)
+	if err != nil {
+		return pause.Desk{}, err
+	}
+	d := pause.Desk{API: api, Namespace: f.namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output == "json", DryRun: f.dryRun}
+	if f.namespace == "" && !f.everywhere {
+		d.Namespace = current
+	}
+	return d, nil
+}
+
+func newPause() *cobra.Command {
+	var f pauseFlags
+	var length time.Duration
+	var why string
+	cmd := &cobra.Command{
+		Use:   "pause [POOL|service/NAME]...",
+		Short: "Leave BackendPools as they are in Azure, for a time",
+		Long: `Has the controller leave the pools as they are in Azure: no member comes or goes, and no admin state changes.
+A write that is under way is not called back. Frontends, rules and probes of a Service are not paused, for them
+there is weir.dev/dry-run. What changes meanwhile is written when the pool goes on, after --for by itself, or with
+weir resume. It patches spec.paused and spec.pause, with your own rights. weir status lists what is paused, until
+when, why, and who says to have done it.
+
+Exit codes: 0 paused, 1 one of them is not there or could not be paused, 2 a flag has to be corrected.`,
+		Example: `  # The pools of a Service, while somebody works on them in Azure
+  weir pause -n shop service/web --for 2h --why "moving the probe, ticket 4711"
+
+  # Everything, at once
+  weir pause -A --all --why "Azure incident"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case cmd.Flags().Changed("for") && length < time.Second:
+				return &app.UsageError{Err: fmt.Errorf("--for %s: want a second or more; without it the pause has no end", length)}
+			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > pause.MaxWhy:
+				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", pause.MaxWhy)}
+			}
+			d, err := f.desk(cmd, args)
+			if err != nil {
+				return err
+			}
+			return d.Pause(cmd.Context(), length, why, time.Now())
+		},
+	}
+	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; absent: until weir resume")
+	cmd.Flags().StringVar(&why, "why", "", "why, for whoever sees it: 256 characters at most")
+	f.add(cmd)
+	return cmd
+}
+
+func newResume() *cobra.Command {
+	var f pauseFlags
+	cmd := &cobra.Command{
+		Use:   "resume [POOL|service/NAME]...",
+		Short: "Keep BackendPools level again that are paused",
+		Long: `Ends a pause: the pools are made level at once with what the cluster wants by now. It takes spec.paused and
+spec.pause away, with your own rights: to list and patch BackendPools.
+
+Exit codes: 0 they go on, 1 one of them is not there or could not be resumed, 2 a flag has to be corrected.`,
+		Example: `  weir resume -n shop service/web
+
+  # All that are paused, in all namespaces
+  weir resume -A --all`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := f.desk(cmd, args)
+			if err != nil {
+				return err
+			}
+			return d.Resume(cmd.Context())
+		},
+	}
+	f.add(cmd)
+	return cmd
+}

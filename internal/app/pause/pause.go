@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pause is weir pause and weir resume: it has BackendPools left as they are in Azure, and kept level again,
+// with the rights of whoever calls.
+package pause
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/words"
+)
+
+// MaxWhy is how many characters a reason may have.
+const MaxWhy = 256
+
+// Desk pauses BackendPools and resumes them.
+type Desk struct {
+	API       client.Client
+	Namespace string // empty is all, if no names are given
+	Names     []string
+	Out       io.Writer
+	JSON      bool
+	// DryRun asks the API server whether it would, and no more.
+	DryRun bool
+}
+
+// Pool is one that was paused or resumed.
+type Pool struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// State is how it stood before.
+	State string `json:"state"`
+	// Paused is whether it is paused now, and Was whether its spec said so before.
+	Paused bool `json:"paused"`
+	Was    bool `json:"was"`
+	// Pause is until when and why, if anybody said that.
+	Pause  *v1alpha1.Pause `json:"pause,omitempty"`
+	DryRun bool            `json:"dryRun,omitempty"`
+}
+
+// Pause has the pools left as they are, for a time or, if that is 0, until somebody resumes them.
+func (d Desk) Pause(ctx context.Context, length time.Duration, why string, now time.Time) error {
+	pools, err := d.chosen(ctx)
+	if err != nil {
+		return err
+	}
+	is := &v1alpha1.Pause{Why: why, By: d.caller(ctx)}
+	if length > 0 {
+		is.Until = new(metav1.NewTime(words.WholeSecond(now.Add(length)).UTC()))
+	}
+	if *is == (v1alpha1.Pause{}) {
+		is = nil
+	}
+	return d.write(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: is})
+}
+
+// Resume has the pools kept level again. Those that are not paused are left out, and named if they were asked for.
+func (d Desk) Resume(ctx context.Context) error {
+	pools, err := d.chosen(ctx)
+	if err != nil {
+		return err
+	}
+	var paused []v1alpha1.BackendPool
+	for i := range pools {
+		if pools[i].Spec.Paused || len(d.Names) > 0 {
+			paused = append(paused, pools[i])
+		}
+	}
+	return d.write(ctx, paused, v1alpha1.BackendPoolSpec{})
+}
+
+func (d Desk) chosen(ctx context.Context) ([]v1alpha1.BackendPool, error) {
+	pools, err := reach.Pools(ctx, d.API, d.Namespace)
+	if err != nil || len(d.Names) == 0 {
+		return pools, err
+	}
+	return reach.Named(pools, d.Namespace, d.Names)
+}
+
+// caller is as whom the API server knows the caller; empty if it does not say.
+func (d Desk) caller(ctx context.Context) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := d.API.Create(ctx, review); err != nil {
+		return ""
+	}
+	name := []rune(review.Status.UserInfo.Username)
+	return string(name[:min(len(name), MaxWhy)])
+}
+
+// write has the specs say of a pause what is wanted, and says of which.
+func (d Desk) write(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
+	patch, err := patchTo(want)
+	if err != nil {
+		return err
+	}
+	// An API server that does not know the end of a pause must not take it for one without.
+	opts := []client.PatchOption{client.FieldValidation(metav1.FieldValidationStrict)}
+	if d.DryRun {
+		opts = append(opts, client.DryRunAll)
+	}
+	done, failed := []Pool{}, []error{}
+	for i := range pools {
+		p := &pools[i]
+		if want.Paused || p.Spec.Paused {
+			of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+			of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
+			if err := d.API.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), opts...); err != nil {
+				failed = append(failed, refused(p, err))
+				continue
+			}
+		}
+		done = append(done, Pool{p.Namespace, p.Name, reach.StateOf(p), want.Paused, p.Spec.Paused, want.Pause, d.DryRun})
+	}
+	if len(done) > 0 || len(failed) == 0 {
+		failed = append(failed, d.say(done, want.Paused))
+	}
+	return errors.Join(failed...)
+}
+
+// patchTo is the merge patch that leaves nothing of an earlier pause.
+func patchTo(want v1alpha1.BackendPoolSpec) ([]byte, error) {
+	spec := map[string]any{"paused": nil, "pause": nil}
+	if want.Paused {
+		spec["paused"] = true
+	}
+	if is := want.Pause; is != nil {
+		pause := map[string]any{"until": nil, "why": nil, "by": nil}
+		if is.Until != nil {
+			pause["until"] = is.Until
+		}
+		if is.Why != "" {
+			pause["why"] = is.Why
+		}
+		if is.By != "" {
+			pause["by"] = is.By
+		}
+		spec["pause"] = pause
+	}
+	return json.Marshal(map[string]any{"spec": spec})
+}
+
+func refused(p *v1alpha1.BackendPool, err error) error {
+	help := ""
+	if strings.Contains(err.Error(), `unknown field "spec.pause`) {
+		help = ": the definitions in the cluster are older than this weir: kubectl apply --server-side -k config/crd"
+	}
+	return fmt.Errorf("BackendPool %s/%s: %w%s", p.Namespace, p.Name, err, help)
+}
+
+func (d Desk) say(done []Pool, paused bool) error {
+	if d.JSON {
+		return json.NewEncoder(d.Out).Encode(done)
+	}
+	if len(done) == 0 {
+		none := "No BackendPool is paused.\n"
+		if paused {
+			none = "There is no BackendPool.\n"
+		}
+		_, err := io.WriteString(d.Out, none)
+		return err
+	}
+	for _, p := range done {
+		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s\n", p.Namespace, p.Name, p.sentence()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sentence says what became of a pool.
+func (p Pool) sentence() string {
+	is := "is"
+	if p.DryRun {
+		is = "would be"
+	}
+	switch {
+	case p.Paused && (p.Pause == nil || p.Pause.Until == nil):
+		return fmt.Sprintf("%s paused without an end (%s): weir resume -n %s %s ends it", is, p.State, p.Namespace, p.Name)
+	case p.Paused:
+		return fmt.Sprintf("%s paused until %s (%s)", is, words.Stamp(p.Pause.Until.Time), p.State)
+	case p.Was:
+		return fmt.Sprintf("%s kept level again (%s)", is, p.State)
+	}
+	return "was not paused"
+}

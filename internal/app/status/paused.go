@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/words"
+)
+
+// PauseOver is the cause where a pause should have ended, and has not.
+const PauseOver = "PauseOver"
+
+// Paused is a BackendPool that is left as it is, because somebody wants that.
+type Paused struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Service   string `json:"service,omitempty"`
+	// Since is when Weir left it alone.
+	Since time.Time `json:"since,omitzero"`
+	// Until is when it goes on by itself; absent: never.
+	Until time.Time `json:"until,omitzero"`
+	Why   string    `json:"why,omitempty"`
+	// By is who says to have done it, and With by which program it was done.
+	By   string `json:"by,omitempty"`
+	With string `json:"with,omitempty"`
+}
+
+// pausedOf is a BackendPool of which its status says that it is paused.
+func pausedOf(p *v1alpha1.BackendPool) Paused {
+	is := Paused{Namespace: p.Namespace, Name: p.Name}
+	if p.Spec.ServiceRef != nil {
+		is.Service = p.Spec.ServiceRef.Name
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPaused); c != nil {
+		is.Since = c.LastTransitionTime.Time
+	}
+	if d := p.Spec.Pause; d != nil {
+		is.Why, is.By = d.Why, d.By
+		if d.Until != nil {
+			is.Until = d.Until.Time
+		}
+	}
+	for _, m := range p.ManagedFields {
+		if m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:paused"`) {
+			is.With = m.Manager
+		}
+	}
+	return is
+}
+
+// overdue is a BackendPool that should go on, and does not.
+func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
+	if p.Spec.PausedAt(now.Add(-tooLong)) || !p.Spec.Paused || p.Spec.Pause == nil || p.Spec.Pause.Until == nil {
+		return nil
+	}
+	w.Since, w.cause = p.Spec.Pause.Until.Time, PauseOver
+	w.Why = "the pause ended at " + words.Stamp(w.Since) + ", and Weir has not gone on"
+	return []Wrong{w}
+}
+
+// byEnd orders those that are paused: who goes on first comes first, and who never does last.
+func byEnd(all []Paused) {
+	slices.SortFunc(all, func(a, b Paused) int {
+		switch never := a.Until.IsZero(); {
+		case never && !b.Until.IsZero():
+			return 1
+		case !never && b.Until.IsZero():
+			return -1
+		}
+		return cmp.Or(a.Until.Compare(b.Until), a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// paused prints those that are paused.
+func (r Report) paused(b *strings.Builder) {
+	if len(r.Paused) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nPaused, which is no fault: what changes meanwhile is written when they go on.\n  What to do: %s.\n", Remedy(v1alpha1.ReasonPaused))
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	for _, p := range r.Paused[:min(len(r.Paused), shown)] {
+		fmt.Fprintf(w, "  backendpool %s/%s\t%s\t%s\t%s\t%s\n", p.Namespace, printed(p.Name), r.since(p.Since), r.until(p.Until), p.whose(), printed(p.Why))
+	}
+	w.Flush()
+	if n := len(r.Paused) - shown; n > 0 {
+		fmt.Fprintf(b, "  and %d more; -o json has all\n", n)
+	}
+}
+
+func (r Report) until(t time.Time) string {
+	if t.IsZero() {
+		return "without an end"
+	}
+	return fmt.Sprintf("until %s (in %s)", words.Stamp(t), duration.HumanDuration(max(0, t.Sub(r.At))))
+}
+
+// whose is who has paused it, as far as anybody says.
+func (p Paused) whose() string {
+	switch {
+	case p.By != "":
+		return "by " + printed(p.By)
+	case p.With != "":
+		return "with " + printed(p.With)
+	}
+	return ""
+}

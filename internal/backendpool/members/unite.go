@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"net/netip"
+	"slices"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// Unite has the ledger of a status hold what that of another's says, too. What one of two
+// processes has written into a pool must not become foreign because the other did not know
+// of it; an address too many is taken out with the next attempt.
+func Unite(s, other *v1alpha1.BackendPoolStatus) {
+	if s.PoolID == "" {
+		s.PoolID = other.PoolID
+	}
+	all := append(Parse(s.WrittenAddresses), Parse(other.WrittenAddresses)...)
+	slices.SortFunc(all, netip.Addr.Compare)
+	if all = slices.Compact(all); len(all) > len(s.WrittenAddresses) {
+		s.WrittenAddresses = Format(all)
+	}
+	for _, d := range other.Down {
+		if !slices.ContainsFunc(s.Down, func(is v1alpha1.DownAddress) bool { return is.Address == d.Address }) {
+			s.Down = append(s.Down, d)
+		}
+	}
+	if len(s.Down) > 0 {
+		s.DownCount = new(int32(len(s.Down))) //nolint:gosec // a pool has at most some thousands
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/controlplane"
+)
+
+// Who may edit a namespace pauses its pools, and nobody else's. While one is paused Azure is left alone, though
+// endpoints change and the controller starts again; when its time has come, it is level by itself.
+func TestATenantPausesItsPool(t *testing.T) {
+	beside(t)
+	l := newLab(t, armemu.Options{})
+	l.kubectl("apply", "--server-side", "-k", "../../config/edit")
+	l.kubectl("create", "serviceaccount", "editor", "-n", l.namespace)
+	for _, role := range []string{"system:aggregate-to-view", "weir-view", "weir-edit"} { // nobody puts them together into edit here
+		l.kubectl("create", "rolebinding", strings.TrimPrefix(role, "system:"), "-n", l.namespace, "--clusterrole", role, "--serviceaccount", l.namespace+":editor")
+	}
+	editor := filepath.Join(l.dir, "editor")
+	l.must(controlplane.WriteKubeconfig(editor, l.cluster.rest, "system:serviceaccount:"+l.namespace+":editor"))
+	asks := func(command ...string) string {
+		out, _ := exec.CommandContext(t.Context(), filepath.Join(bin, "weir"), append(command, "--kubeconfig", editor)...).CombinedOutput()
+		return string(out)
+	}
+	says := func(text string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("want %q in\n%s", part, text)
+			}
+		}
+	}
+	state := func(want string) {
+		t.Helper()
+		l.eventually("the state "+want, func() error {
+			var report struct{ Paused []struct{ Name, By, Why string } }
+			_, text := l.asks("status", "-o", "json")
+			if err := json.Unmarshal([]byte(text), &report); err != nil {
+				return fmt.Errorf("%w: %s", err, text)
+			}
+			if is := fmt.Sprint(report.Paused); is != want {
+				return fmt.Errorf("paused are %s", is)
+			}
+			return nil
+		})
+	}
+	l.pool("web")
+	n1, n2 := l.node("n1", "10.0.0.1"), l.node("n2", "10.0.0.2")
+	l.service("web", n1)
+	first := l.controller("--leader-elect=false")
+	l.becomes("web", "10.0.0.1")
+
+	says(asks("pause", "-n", l.namespace, "web", "--dry-run"), "would be paused without an end")
+	says(asks("pause", "-n", "weir-system", "--all"), "forbidden")
+	says(asks("pause", "-A", "--all"), "forbidden")
+	by := "system:serviceaccount:" + l.namespace + ":editor"
+	began := time.Now()
+	says(asks("pause", "-n", l.namespace, "service/web", "--for", "15s", "--why", "a move\x1b[2J"), "backendpool "+l.namespace+"/web is paused until ")
+	state("[{web " + by + " a move\x1b[2J}]")
+	_, text := l.asks("status")
+	if says(text, "Something is wrong. Paused: 1. Nobody leads.", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") { // it leads without a Lease
+		t.Errorf("%q", text)
+	}
+	says(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n NAMESPACE NAME")
+	written := len(l.emulator.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch)))
+
+	l.move("web", n1, n2)
+	first.Kill()
+	l.controller("--leader-elect=false")
+	time.Sleep(max(0, time.Until(began.Add(13*time.Second))))
+	if now := len(l.emulator.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch))); now != written {
+		t.Errorf("%d writes while it is paused", now-written)
+	}
+	l.becomes("web", "10.0.0.1", "10.0.0.2")
+	if took := time.Since(began); took < 15*time.Second {
+		t.Errorf("it went on after %s", took)
+	}
+	state("[]")
+	l.eventually("the events", func() error {
+		var events corev1.EventList
+		if err := l.cluster.List(t.Context(), &events, client.InNamespace(l.namespace)); err != nil {
+			return err
+		}
+		said := map[string]int32{}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Kind == "BackendPool" {
+				said[e.Reason] += max(1, e.Count)
+			}
+		}
+		if said["Paused"] != 1 || said["Resumed"] != 1 {
+			return fmt.Errorf("%v", said)
+		}
+		return nil
+	})
+
+	says(asks("pause", "-n", l.namespace, "web"), "without an end")
+	state("[{web " + by + " }]")
+	l.move("web", n2)
+	says(asks("resume", "-n", l.namespace, "--all"), "is kept level again (Paused)")
+	l.becomes("web", "10.0.0.2")
+	var p v1alpha1.BackendPool
+	if l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p)); p.Spec.Paused || p.Spec.Pause != nil {
+		t.Errorf("%+v", p.Spec)
+	}
+}
