@@ -46,7 +46,9 @@ func TestATenantPausesItsPool(t *testing.T) {
 	state := func(want string) {
 		t.Helper()
 		l.eventually("the state "+want, func() error {
-			var report struct{ Paused []struct{ Name, By, Why string } }
+			var report struct {
+				Paused []struct{ Name, By, Why string }
+			}
 			_, text := l.asks("status", "-o", "json")
 			if err := json.Unmarshal([]byte(text), &report); err != nil {
 				return fmt.Errorf("%w: %s", err, text)

@@ -181,8 +181,17 @@ func ofPool(p *v1alpha1.BackendPool, now time.Time) []Wrong {
 	return []Wrong{w}
 }
 
-// leftOut is how the message of a level pool goes on that somebody misses nodes in.
-const leftOut = "; left out: "
+// How the message of a level pool goes on that somebody misses nodes in, and begins where it has none.
+const (
+	leftOut      = "; left out: "
+	levelWithout = "level with no nodes"
+)
+
+// The causes where a pool is level with what it can have: without some nodes, or without any.
+const (
+	NodesLeftOut = "NodesLeftOut"
+	NoNodeLeft   = "NoNodeLeft"
+)
 
 // level finds what is wrong of a pool that is level.
 func level(p *v1alpha1.BackendPool, w Wrong) []Wrong {
@@ -191,7 +200,10 @@ func level(p *v1alpha1.BackendPool, w Wrong) []Wrong {
 		return []Wrong{w}
 	}
 	if _, _, found := strings.Cut(w.Why, leftOut); found {
-		w.State, w.cause = "NodesLeftOut", "NodesLeftOut"
+		if w.cause = NodesLeftOut; strings.HasPrefix(w.Why, levelWithout) {
+			w.cause = NoNodeLeft
+		}
+		w.State = w.cause
 		return []Wrong{w}
 	}
 	return nil
@@ -211,10 +223,13 @@ var (
 	told    = []string{servicelb.WhyNotAccepted, servicelb.WhyContested}
 )
 
+// open are the reasons of conditions that are True, of a Service that everybody may connect to who should not.
+var open = []string{servicelb.WhyOpen, servicelb.WhyNotGuarded}
+
 // notedOf finds what people may want to know of a Service that has what it wants.
 func notedOf(s *corev1.Service) (noted []Wrong) {
 	for _, c := range s.Status.Conditions {
-		if strings.HasPrefix(c.Type, "weir.dev/") && servicelb.Noted(c.Reason) {
+		if strings.HasPrefix(c.Type, "weir.dev/") && c.Reason == servicelb.WhyNoEndpoints {
 			noted = append(noted, Wrong{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: c.Reason, cause: c.Reason, Why: c.Message})
 		}
 	}
@@ -227,8 +242,11 @@ func ofService(s *corev1.Service, now time.Time) (found []Wrong, underWay bool) 
 	for _, c := range s.Status.Conditions {
 		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
 		bad := c.Status == metav1.ConditionFalse
-		if c.Type == view.ConditionContested {
+		switch {
+		case c.Type == view.ConditionContested:
 			bad = c.Status == metav1.ConditionTrue
+		case slices.Contains(open, c.Reason): // since when is not known: the condition was True before
+			bad, c.LastTransitionTime = true, metav1.Time{}
 		}
 		switch {
 		case !ours || !bad || slices.Contains(told, c.Reason):

@@ -11,7 +11,7 @@ import (
 // remedies are what helps, by cause. Messages say what is the matter; these say what to do about it. What
 // is not here either ends by itself or is said by its message.
 var remedies = map[string]string{
-	NoLeader: "start Weir, or see why it does not run: kubectl get pods -A -l app.kubernetes.io/name=weir. With --leader-elect=false it leads without a Lease",
+	NoLeader: "start Weir, or see why it does not run: kubectl get pods -A -l app.kubernetes.io/name=weir. Where it runs with --leader-elect=false there is no Lease, and nothing is wrong",
 
 	"AuthorizationFailed":              "give Weir's identity the role in config/azure-role.json; the message names the missing action. Azure takes some minutes",
 	"LinkedAuthorizationFailed":        "give Weir's identity the role in config/azure-role.json on what the message names as linked. Azure takes some minutes",
@@ -20,30 +20,31 @@ var remedies = map[string]string{
 	"SubscriptionNotFound":             "subscriptionId of azure.json names no subscription that Weir's identity can see",
 	"ScopeLocked":                      "somebody has locked the resource in Azure: az lock list",
 	"RequestDisallowedByPolicy":        "an Azure policy forbids the write: the message names it",
-	"TooManyRequests":                  "nothing: Weir goes on when Azure takes requests again. weir calls shows who asks so much",
-	"SubscriptionRequestsThrottled":    "nothing: Weir goes on when Azure takes requests again. weir calls shows who asks so much",
+	"TooManyRequests":                  "nothing: Weir goes on when Azure takes requests again. weir calls shows what Weir asks, the activity log of the subscription who else does",
+	"SubscriptionRequestsThrottled":    "nothing: Weir goes on when Azure takes requests again. weir calls shows what Weir asks, the activity log of the subscription who else does",
 	"RetryableError":                   "nothing: Weir tries again",
 	"AnotherOperationInProgress":       "nothing: Weir goes on when the other operation has ended. If it does not end, see the load balancer's activity log",
 	fault.CodeUnreachable:              "see what the connection fails at: names, a proxy, a firewall, or Azure itself (its status page). Weir tries again",
-	fault.CodeOutcomeUnknown:           "nothing at first: Weir reads what Azure has, and tries again. If it stays, somebody else writes there: see the load balancer's activity log",
+	fault.CodeOutcomeUnknown:           "nothing at first: Weir reads what Azure has, and tries again. If it stays, see what the message ends with: a connection that fails (names, a proxy, a firewall), or somebody else who writes there (the load balancer's activity log)",
 
 	v1alpha1.ReasonPaused:               "when the reason is over: weir resume -n NAMESPACE NAME",
 	PauseOver:                           "weir resume -n NAMESPACE NAME. If nobody leads, or Weir's clock is behind, that is why",
 	v1alpha1.ReasonDryRun:               "when you have seen enough: kubectl annotate service NAME weir.dev/dry-run-",
-	v1alpha1.ReasonLoadBalancerNotFound: "create the load balancer in Azure, or delete the BackendPool; Weir looks every five minutes",
-	v1alpha1.ReasonPoolNotFound:         "create the pool in Azure, or delete the BackendPool; Weir looks every five minutes",
+	v1alpha1.ReasonLoadBalancerNotFound: "see whether the BackendPool names the right load balancer; then create it in Azure, or delete the BackendPool if nobody needs it. Weir looks every five minutes",
+	v1alpha1.ReasonPoolNotFound:         "see whether the BackendPool names the right pool; then create the pool in Azure, or delete the BackendPool if nobody needs it. Weir looks every five minutes",
 	v1alpha1.ReasonDuplicate:            "delete the BackendPool, or the one that the message names",
 	v1alpha1.ReasonServiceNotFound:      "create the Service, or delete the BackendPool",
 	v1alpha1.ReasonServiceUnfit:         "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",
-	v1alpha1.ReasonInvalid:              "change what the message names; a BackendPool that names what Azure cannot have is deleted, and another created",
+	v1alpha1.ReasonInvalid:              "change what the message names. Of a BackendPool that names what Azure cannot have nothing can be changed: delete it, and create another",
 	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
 	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service NAME " + servicelb.AllowRemovalAnnotation + "=true",
 	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
-	servicelb.WhyOpen:                   "mend what keeps the restriction from having an effect, or take it out of the Service: until then everybody may connect",
-	servicelb.WhyNotGuarded:             "mend what the message says of the security group: until then it does not do what the Service asks for",
+	servicelb.WhyOpen:                   "everybody may connect, until what the message names is mended: mostly securityGroupName of azure.json, which Weir reads when it starts",
+	servicelb.WhyNotGuarded:             "everybody may connect, as far as the message says, until the security group is on the subnet of the nodes",
 	servicelb.WhyRefused:                "the message says what Azure or the load balancer refuses: change that, or the Service",
 	"LoadBalancerContested":             "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
-	"NodesLeftOut":                      "the message names the nodes and what they lack",
+	NodesLeftOut:                        "give each node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NAME",
+	NoNodeLeft:                          "nothing answers there until a node has what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NAME",
 }
 
 // Remedy is what helps against a cause: an error code of Azure, or a state; empty if nothing does, or its

@@ -159,13 +159,11 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A Service that nothing answers for, or that everybody may connect to, is a note, in words for people and
-// for programs: all is level.
-func TestWhatIsNotedIsNoFault(t *testing.T) {
+// A Service that nothing answers for is a note, in words for people and for programs: all is level.
+func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
 	silent := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.WhyNoEndpoints, Message: "no endpoint is ready"}
-	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.WhyOpen, Message: "restrictions without effect"}
 	r := Judge(Seen{At: noon, Leader: leads, Services: []corev1.Service{
-		service("web", []string{view.ServiceFinalizer}, silent, open), service("ok", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
+		service("web", []string{view.ServiceFinalizer}, silent), service("ok", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue}),
 	}})
 	var text, program bytes.Buffer
 	if err := errors.Join(r.Text(&text), r.JSON(&program)); err != nil {
@@ -178,13 +176,36 @@ To note, and no fault of Weir's:
 NoEndpoints: no endpoint is ready
   What to do: kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready.
   service shop/web   NoEndpoints      
-
-RestrictionHasNoEffect: restrictions without effect
-  What to do: mend what keeps the restriction from having an effect, or take it out of the Service: until then everybody may connect.
-  service shop/web   RestrictionHasNoEffect      
 `
 	if !r.Level || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
 		t.Errorf("level %t\n%s\n%s", r.Level, text.String(), program.String())
+	}
+}
+
+// A Service that everybody may connect to who should not is wrong, though its conditions are True; and so is
+// a pool that is level with no node because none can be there.
+func TestWhatLooksWellAndIsNot(t *testing.T) {
+	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.WhyOpen, Message: "restrictions without effect"}
+	r := Judge(Seen{
+		At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer}, open)},
+		Pools: []v1alpha1.BackendPool{
+			pool("bare", v1alpha1.ReasonLevel, "level with no nodes; left out: node n1: it has no InternalIP", time.Minute),
+			pool("some", v1alpha1.ReasonLevel, "level with 2 nodes; left out: node n1: it has no InternalIP", time.Minute),
+		},
+	})
+	var causes []string
+	for _, c := range r.Causes {
+		if c.Do == "" {
+			t.Errorf("%s: nothing helps", c.Name)
+		}
+		causes = append(causes, c.Name+" "+c.Of[0].Name)
+	}
+	if got := strings.Join(causes, ", "); r.Level || got != "NoNodeLeft bare, NodesLeftOut some, RestrictionHasNoEffect web" {
+		t.Errorf("level %t: %s", r.Level, got)
+	}
+	var text bytes.Buffer
+	if err := r.Text(&text); err != nil || !strings.HasPrefix(text.String(), "Something is wrong with 2 of 2 BackendPools and 1 of 1 Service. weir-0 leads. It is 2026-") {
+		t.Errorf("%v: %s", err, text.String())
 	}
 }
 

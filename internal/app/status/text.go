@@ -57,12 +57,7 @@ func (r Report) wrong() (n int) {
 func (r Report) verdict() string {
 	text := fmt.Sprintf("Level: %s, %s.", words.Count(r.Pools.All, "BackendPool"), words.Count(r.Services.All, "Service"))
 	if !r.Level {
-		text = "Something is wrong"
-		if n := r.Pools.Wrong + r.Services.Wrong; n > 0 {
-			text += fmt.Sprintf(" with %d of %s and %d of %s",
-				r.Pools.Wrong, words.Count(r.Pools.All, "BackendPool"), r.Services.Wrong, words.Count(r.Services.All, "Service"))
-		}
-		text += "."
+		text = "Something is wrong" + r.with() + "."
 	}
 	if n := r.Pools.UnderWay + r.Services.UnderWay; n > 0 {
 		text += fmt.Sprintf(" On their way: %d.", n)
@@ -72,11 +67,33 @@ func (r Report) verdict() string {
 	}
 	switch {
 	case !r.Leader.Known:
-		return text + " Who leads is not known: you may not list Leases."
+		text += " Who leads is not known: you may not list Leases."
 	case r.Leader.Holder == "":
-		return text + " Nobody leads."
+		text += " Nobody leads."
+	default:
+		text += fmt.Sprintf(" %s leads.", printed(r.Leader.Holder))
 	}
-	return text + fmt.Sprintf(" %s leads.", printed(r.Leader.Holder))
+	if !r.Level { // messages name times
+		text += " It is " + r.At.UTC().Format(time.RFC3339) + "."
+	}
+	return text
+}
+
+// with says how many of what are wrong.
+func (r Report) with() string {
+	var of []string
+	for _, c := range []struct {
+		Count
+		kind string
+	}{{r.Pools, "BackendPool"}, {r.Services, "Service"}} {
+		if c.Wrong > 0 {
+			of = append(of, fmt.Sprintf("%d of %s", c.Wrong, words.Count(c.All, c.kind)))
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(of, " and ")
 }
 
 func (r Report) cause(b *strings.Builder, c Cause) {
