@@ -76,7 +76,7 @@ func (f *faulty) isFought(pool string) {
 	var fight sync.WaitGroup
 	fight.Go(func() {
 		for every := time.Tick(5 * time.Second); ; {
-			f.lab.pool(pool, "10.9.9.9")
+			f.pool(pool, "10.9.9.9")
 			select {
 			case <-every:
 			case <-ctx.Done():
