@@ -33,6 +33,8 @@ type lane struct {
 	// wholeAfter is when the load balancer may be written whole again. It belongs to whoever
 	// holds the lane.
 	wholeAfter time.Time
+	// rowAfter is when writes may overlap again: before, the read that would end them is refused.
+	rowAfter time.Time
 	// verdicts say whether Azure takes that.
 	verdicts *verdicts.Verdicts
 }

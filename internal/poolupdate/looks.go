@@ -29,7 +29,7 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
 	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
-	b, err := l.cfg.readAll(within, l.id)
+	b, err := l.readAll(within)
 	if err != nil {
 		b = lb.LoadBalancer{} // it shows none
 	}
@@ -52,11 +52,16 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	}
 }
 
-// readAll reads a load balancer for several of its pools.
-func (c *Config) readAll(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
+// readAll reads the load balancer for several of its pools. Before a time that Azure names no row of
+// overlapping writes begins: this read would have to end it.
+func (l *lane) readAll(ctx context.Context) (lb.LoadBalancer, error) {
 	within, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	return c.Whole.GetLoadBalancer(within, id)
+	b, err := l.cfg.Whole.GetLoadBalancer(within, l.id)
+	if f := fault.From(err); f != nil {
+		l.rowAfter = f.RetryAt
+	}
+	return b, err
 }
 
 // isLevel reports whether a pool that was read needs neither a write nor a record.

@@ -450,3 +450,26 @@ func TestWhatIsTakenBackHasAllPoolsLookedAt(t *testing.T) {
 		w.expect("the verdict", w.verdict(), "supersede-discard")
 	})
 }
+
+// Until a time that Azure has named for the read that would end a row, what changes goes by itself, and is
+// told when its own write has ended.
+func TestNoRowBeginsThatNoReadWouldEnd(t *testing.T) {
+	inPipedWorld(t, 6, always, func(w *piped, pools []lb.PoolID) {
+		w.refuse = func(string) *fault.Fault {
+			w.refuse = nil
+			return fault.Classify(fault.Answer{Status: 429, RetryAt: time.Now().Add(3 * time.Minute)}, errors.New("refused"))
+		}
+		rest := pools[3:]
+		w.all(pools[:3], "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expect("a row", w.sent(), sentAll+endsOf3)
+		w.all(rest, "n1=10.0.0.1")
+		w.wait(time.Minute)
+		w.expect("while the read is refused, and then", w.sent(), "GET p4, PUT p4, GET p5, PUT p5, GET p6, PUT p6, GET p1, GET p2, GET p3")
+		w.wait(2 * time.Minute)
+		w.sent()
+		w.all(rest, "n1=10.0.0.2")
+		w.wait(time.Minute)
+		w.expect("afterwards", w.sent(), "GET p4, BEGIN p4, GET p5, BEGIN p5, GET p6, BEGIN p6, END p4, END p5, END p6, GET balancer")
+	})
+}

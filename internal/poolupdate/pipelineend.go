@@ -130,7 +130,7 @@ func (p *pipeline) keys() []lb.PoolKey {
 func (p *pipeline) read() (lb.LoadBalancer, error) {
 	end, rest := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
-		b, err := p.lane.cfg.readAll(p.within, p.lane.id)
+		b, err := p.lane.readAll(p.within)
 		if wait := rest.After(n); err != nil || !moves(b) || time.Now().Add(wait).After(end) || !p.pause(wait) {
 			return b, err
 		}

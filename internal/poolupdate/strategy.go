@@ -61,7 +61,7 @@ func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
 // if they are too few, if such writes are not to be made, or if the pool whose turn it is cannot be
 // one of them.
 func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leave) {
-	if l.cfg.Pipeline == nil || l.cfg.Whole == nil {
+	if l.cfg.Pipeline == nil || l.cfg.Whole == nil || l.rowAfter.After(now) {
 		return nil, wholewrite.No
 	}
 	leave := l.verdicts.MayOverlap(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })

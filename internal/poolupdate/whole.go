@@ -105,7 +105,7 @@ func (j *joint) read() (lb.LoadBalancer, error) {
 	l := j.lane
 	end, rest := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
-		b, err := l.cfg.readAll(j.within, l.id)
+		b, err := l.readAll(j.within)
 		if wait := rest.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || !pause(j.within, wait) {
 			return b, err
 		}

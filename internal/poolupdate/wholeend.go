@@ -81,7 +81,7 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	l := j.lane
 	if !l.verdicts.Proven(l.id.SubscriptionID, changesIn(writes)) {
-		again, err := l.cfg.readAll(j.within, l.id)
+		again, err := l.readAll(j.within)
 		if err != nil { // nothing is believed that was not seen
 			again = lb.LoadBalancer{}
 		}
