@@ -24,6 +24,10 @@ new each time: other users of this machine do not know it.`,
   # What you may see of one namespace
   weir page -n shop
 
+  # With the requests to Azure
+  kubectl -n weir-system port-forward deployment/weir-controller 8082 &
+  weir page
+
   # From another machine
   ssh -L 8030:127.0.0.1:8030 HOST weir page`,
 		Args: flagsOnly,
@@ -40,6 +44,7 @@ new each time: other users of this machine do not know it.`,
 	f.SortFlags = false
 	f.StringVarP(&o.Namespace, "namespace", "n", "", "show this namespace; empty: all")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8030", "where browsers find it: an address of this machine alone")
+	f.StringVar(&o.Server, "server", "http://127.0.0.1:8082", "where the controller's --operator-bind-address is reached, for requests to Azure")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 	return cmd
 }

@@ -12,5 +12,6 @@
 //	front.go    the verdict, causes, and load balancers with their pools
 //	rows.go     all pools, some at a time
 //	story.go    one pool, Service or node as weir explain tells it
+//	calls.go    the last requests to Azure, and what keeps Weir from more
 //	chain.go    the way from clients to nodes
 package page

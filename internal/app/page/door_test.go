@@ -60,7 +60,9 @@ func TestServe(t *testing.T) {
 	for range 2 {
 		ctx, stop := context.WithCancel(t.Context())
 		out, ended := make(said, 1), make(chan error)
-		go func() { ended <- Serve(ctx, Options{API: server(), Listen: "127.0.0.1:0", Out: out}) }()
+		go func() {
+			ended <- Serve(ctx, Options{API: server(), Listen: "127.0.0.1:0", Server: "http://127.0.0.1:8082", Out: out})
+		}()
 		address := strings.Fields(<-out)[2]
 		keys[address[strings.LastIndex(address[:len(address)-1], "/"):]] = true
 		resp, err := http.Get(address)
@@ -90,9 +92,12 @@ func TestWhereThePageIsNot(t *testing.T) {
 			t.Errorf("%q: %v", listen, err)
 		}
 	}
+	if err := Serve(t.Context(), Options{Listen: "127.0.0.1:0", Server: "127.0.0.1:8082", Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--server") {
+		t.Error(err)
+	}
 	taken := httptest.NewServer(http.NotFoundHandler())
 	defer taken.Close()
-	if err := Serve(t.Context(), Options{Listen: taken.Listener.Addr().String(), Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--listen 127.0.0.1:0") {
+	if err := Serve(t.Context(), Options{Listen: taken.Listener.Addr().String(), Server: "http://127.0.0.1:8082", Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--listen 127.0.0.1:0") {
 		t.Error(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 // What is shown at once, at most.
 const (
+	shownGates     = 20
 	shownOfCause   = 10 // objects of one cause, as weir status
 	shownBalancers = 40 // the rest is behind links
 	shownColumns   = 60 // pools of one load balancer
@@ -37,7 +38,9 @@ type pool struct {
 	Is, State                                string
 	Since                                    time.Time
 	// Next is the time before which nothing is tried; zero if nothing waits for one.
-	Next  time.Time
+	Next time.Time
+	// Gate is why: RetryAfter, or GateClosed where the answer was for another pool.
+	Gate  string
 	Level level
 }
 
@@ -85,9 +88,9 @@ type front struct {
 	Causes, Notes []cause
 	Balancers     []balancer
 	MoreBalancers int
-	// Parked are how many pools Azure has asked for patience for.
-	Parked int
-	pools  []pool
+	// Gates are what keeps Weir from asking, those that open first before the others.
+	Gates []gate
+	pools []pool
 }
 
 // ShownCauses are those that the front shows, those with most first.
@@ -119,9 +122,6 @@ func frontOf(seen status.Seen) *front {
 	}
 	for i := range seen.Pools {
 		f.pools = append(f.pools, rowOf(&seen.Pools[i], wrong, seen.At))
-		if !f.pools[i].Next.IsZero() {
-			f.Parked++
-		}
 	}
 	slices.SortFunc(f.pools, func(a, b pool) int {
 		return cmp.Or(order(a.Is)-order(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -131,6 +131,7 @@ func frontOf(seen status.Seen) *front {
 		byName[f.pools[i].Namespace+"/"+f.pools[i].Name] = &f.pools[i]
 	}
 	f.Causes, f.Notes = causesOf(r.Causes, byName), causesOf(r.Notes, byName)
+	f.Gates = gatesOf(f.pools)
 	f.Balancers = balancersOf(f.pools)
 	f.MoreBalancers = max(0, len(f.Balancers)-shownBalancers)
 	f.Balancers = slices.Clip(f.Balancers[:len(f.Balancers)-f.MoreBalancers])
@@ -161,7 +162,7 @@ func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
 	}
 	parked := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked)
 	if at := p.Status.NextEligibleAt; at != nil && at.After(now) && parked != nil && parked.Status == metav1.ConditionTrue {
-		row.Next = at.Time
+		row.Next, row.Gate = at.Time, parked.Reason
 	}
 	return row
 }

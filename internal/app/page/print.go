@@ -35,11 +35,11 @@ type sheet struct {
 // templates are the sheets by name, each within the same frame.
 var templates = func() map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(template.FuncMap{
-		"say": say, "ago": ago, "until": until, "stamp": stamp, "clock": clock, "texts": texts, "link": link, "column": column, "chain": chainOf, "lower": strings.ToLower,
+		"say": say, "ago": ago, "until": until, "stamp": stamp, "clock": clock, "texts": texts, "link": link, "column": column, "chain": chainOf, "callsFor": callsFor, "short": short, "causes": causesIn, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower,
 		"on": func(s sheet, body any) on { return on{s, body} },
 	}).ParseFS(files, "templates/frame.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
-	for _, name := range []string{"front", "pools", "wrong", "story", "problem"} {
+	for _, name := range []string{"front", "pools", "wrong", "story", "calls", "problem"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return all
@@ -152,3 +152,8 @@ func (b balancer) Query() string { return choice{Balancer: b.Name}.link() }
 
 // Query is where all of its objects are.
 func (c cause) Query() string { return "wrong?" + url.Values{"cause": {c.Name}}.Encode() }
+
+// callsFor is where the requests are that were made for an object.
+func callsFor(kind, namespace, name string) string {
+	return query{Since: spans[1], Cause: kind + "/" + namespace + "/" + name}.Link()
+}

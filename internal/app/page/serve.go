@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,8 @@ type Options struct {
 	Cluster string
 	// Listen is an address of this machine alone.
 	Listen string
+	// Server is the URL of a running Weir's --operator-bind-address, as it is reached from here.
+	Server string
 	// Out hears where the page is.
 	Out io.Writer
 }
@@ -40,6 +43,9 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	if !operator.Loopback(host) {
 		return &app.UsageError{Err: fmt.Errorf("--listen %q: only an address of this machine alone, such as 127.0.0.1:8030, for the page shows what you may see; from elsewhere: ssh -L 8030:127.0.0.1:8030 HOST", o.Listen)}
+	}
+	if at, err := url.Parse(o.Server); err != nil || at.Scheme != "http" || at.Host == "" {
+		return &app.UsageError{Err: fmt.Errorf("--server %q: want a URL such as http://127.0.0.1:8082", o.Server)}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {

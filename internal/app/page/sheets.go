@@ -31,6 +31,7 @@ func newSheets(o Options, root string) http.Handler {
 	mux.HandleFunc("/{$}", s.front)
 	mux.HandleFunc("/pools", s.pools)
 	mux.HandleFunc("/wrong", s.wrong)
+	mux.HandleFunc("/calls", s.calls)
 	mux.HandleFunc("/pool/{namespace}/{name}", s.tell("BackendPool", func(ctx context.Context, r explain.Reader, namespace, name string) (explain.Story, error) {
 		return r.OfPool(ctx, namespace, name)
 	}))
