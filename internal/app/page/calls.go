@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/operator"
@@ -205,6 +207,9 @@ func (l timeline) Words() string {
 
 // Most is how many requests the highest column stands for.
 func (l timeline) Most() int { return l.most }
+
+// Each is how long a column stands for, in words.
+func (l timeline) Each() string { return duration.HumanDuration(l.To.Sub(l.From) / slotsOfTimeline) }
 
 // piece is one of a picture, and what it stands for.
 type piece struct {

@@ -28,7 +28,7 @@ func TestCalls(t *testing.T) {
 	defer weir.Close()
 	ask := asks(t, Options{API: server(shop()...), Server: weir.URL})
 	for _, tt := range []struct{ path, has, hasNot string }{
-		{"/calls", "252 requests, 1 throttled (429), 1 failed otherwise|at most 250 at once|no answer|1.5s|loadBalancers/kubernetes/backendAddressPools/&lt;b&gt;|id-429|/KEY/pool/shop/web\"|" +
+		{"/calls", "252 requests, 1 throttled (429), 1 failed otherwise|at most 250 in 15s|no answer|1.5s|loadBalancers/kubernetes/backendAddressPools/&lt;b&gt;|id-429|/KEY/pool/shop/web\"|" +
 			"service/shop/%3Ci%3E|rel=\"next\"|RetryAfter|class=\"throttled\"|1 of 2", "too-old"},
 		{"/calls?page=2", "2 of 2|r0<", "id-429"},
 		{"/calls?since=6h&page=2", "253 requests|too-old", ""},

@@ -22,7 +22,7 @@ const (
 	shownBalancers = 40 // the rest is behind links
 	shownColumns   = 60 // pools of one load balancer
 	shownCauses    = 20 // kinds of what is wrong
-	shownBadPools  = 10 // of a load balancer, with bars of their own
+	shownBusy      = 10 // pools of one load balancer that are on their way
 )
 
 // How a pool or a Service is, in the order of who needs people most.
@@ -48,10 +48,10 @@ type pool struct {
 type balancer struct {
 	Name                       string
 	All, Level, UnderWay, Away int // Away are wrong
-	// Pools are some of them, those that are wrong first.
+	// Pools are some of them, those that are wrong first, and as many of each as there are, by their share.
 	Pools []pool
-	// Bad are those of Pools that are not level, some of them.
-	Bad []pool
+	// Busy are some of those that are on their way; what is wrong is told by its causes.
+	Busy []pool
 }
 
 // More is how many pools are not shown.
@@ -185,18 +185,21 @@ func causesOf(all []status.Cause, pools map[string]*pool) []cause {
 // balancersOf puts pools together by their load balancers, those with most that is wrong first. Pools
 // keep their order.
 func balancersOf(pools []pool) []balancer {
-	of := map[string]*balancer{}
-	for _, p := range pools {
-		b := of[strings.ToLower(p.Balancer)] // names are the same to Azure
-		if b == nil {
-			b = &balancer{Name: p.Balancer}
-			of[strings.ToLower(p.Balancer)] = b
-		}
-		b.add(p)
+	of := map[string][]*pool{}
+	for i := range pools {
+		name := strings.ToLower(pools[i].Balancer) // names are the same to Azure
+		of[name] = append(of[name], &pools[i])
 	}
 	all := make([]balancer, 0, len(of))
-	for _, b := range of {
-		all = append(all, *b)
+	for _, its := range of {
+		b := balancer{Name: its[0].Balancer, All: len(its)}
+		for _, p := range its {
+			b.count(p)
+		}
+		for i := range min(len(its), shownColumns) {
+			b.Pools = append(b.Pools, *its[i*len(its)/min(len(its), shownColumns)])
+		}
+		all = append(all, b)
 	}
 	slices.SortFunc(all, func(a, b balancer) int {
 		return cmp.Or(b.Away-a.Away, b.UnderWay-a.UnderWay, cmp.Compare(a.Name, b.Name))
@@ -204,21 +207,17 @@ func balancersOf(pools []pool) []balancer {
 	return all
 }
 
-func (b *balancer) add(p pool) {
-	b.All++
+func (b *balancer) count(p *pool) {
 	switch p.Is {
 	case isWrong:
 		b.Away++
 	case isUnderWay:
 		b.UnderWay++
+		if len(b.Busy) < shownBusy {
+			b.Busy = append(b.Busy, *p)
+		}
 	default:
 		b.Level++
-	}
-	if len(b.Pools) < shownColumns {
-		b.Pools = append(b.Pools, p)
-		if p.Is != isLevel && len(b.Bad) < shownBadPools {
-			b.Bad = append(b.Bad, p)
-		}
 	}
 }
 

@@ -66,3 +66,29 @@ func TestLawOfBars(t *testing.T) {
 		}
 	})
 }
+
+// The picture of a load balancer with many pools has as many of each kind as there are, by their share, and
+// never leaves out that something is wrong.
+func TestAPictureIsFair(t *testing.T) {
+	pools := make([]pool, 10_000)
+	for i := range pools {
+		pools[i] = pool{Balancer: "kubernetes", Is: isLevel}
+		switch {
+		case i < 1:
+			pools[i].Is = isWrong
+		case i < 2500:
+			pools[i].Is = isUnderWay
+		}
+	}
+	b := balancersOf(pools)[0]
+	drawn := map[string]int{}
+	for _, p := range b.Pools {
+		drawn[p.Is]++
+	}
+	if b.Words() != "10000 pools, 7500 level, 2499 on their way, 1 wrong" || b.More() != 9940 || drawn[isWrong] != 1 || drawn[isUnderWay] != 14 || drawn[isLevel] != 45 {
+		t.Errorf("%s, %v", b.Words(), drawn)
+	}
+	if b := balancersOf(pools[:3])[0]; len(b.Pools) != 3 || len(b.Busy) != 2 {
+		t.Errorf("%+v", b)
+	}
+}

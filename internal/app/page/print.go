@@ -131,7 +131,7 @@ func column(i int, l level) drawn {
 }
 
 // Wide is how wide the picture of a load balancer is.
-func (b balancer) Wide() int { return max(24, len(b.Pools))*columnStep - (columnStep - columnWide) }
+func (b balancer) Wide() int { return max(48, len(b.Pools))*columnStep - (columnStep - columnWide) }
 
 // Words are what the picture shows.
 func (b balancer) Words() string {
