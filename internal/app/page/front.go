@@ -73,6 +73,8 @@ func (c cause) More() int { return len(c.All) - len(c.Shown()) }
 type object struct {
 	status.Wrong
 
+	// Is is how it is: what is only to be noted is not wrong.
+	Is    string
 	Next  time.Time
 	Level level
 }
@@ -130,7 +132,7 @@ func frontOf(seen status.Seen) *front {
 	for i := range f.pools {
 		byName[f.pools[i].Namespace+"/"+f.pools[i].Name] = &f.pools[i]
 	}
-	f.Causes, f.Notes = causesOf(r.Causes, byName), causesOf(r.Notes, byName)
+	f.Causes, f.Notes = causesOf(r.Causes, isWrong, byName), causesOf(r.Notes, isLevel, byName)
 	f.Gates = gatesOf(f.pools)
 	f.Balancers = balancersOf(f.pools)
 	f.MoreBalancers = max(0, len(f.Balancers)-shownBalancers)
@@ -167,12 +169,12 @@ func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
 	return row
 }
 
-func causesOf(all []status.Cause, pools map[string]*pool) []cause {
+func causesOf(all []status.Cause, is string, pools map[string]*pool) []cause {
 	out := make([]cause, len(all))
 	for i, c := range all {
 		out[i] = cause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
 		for _, o := range c.Of {
-			of := object{Wrong: o}
+			of := object{Wrong: o, Is: is}
 			if p := pools[o.Namespace+"/"+o.Name]; p != nil && o.Kind == "BackendPool" {
 				of.Next, of.Level = p.Next, p.Level
 			}
