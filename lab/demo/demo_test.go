@@ -236,7 +236,7 @@ func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 		}})
 		var lines *saboteur
 		lines = &saboteur{at: "logs  ", do: func() {
-			look(t, lines.Buffer.String())
+			look(t, lines.String())
 			of(lab).Crash()
 		}}
 		opts.Stay, opts.Err = true, lines

@@ -95,6 +95,17 @@ func (l level) Percent() int {
 	return min(100, (l.In+l.Down)*100/l.Wanted)
 }
 
+// Over is what stands above the crest: members that are not wanted, of others or of Weir's own.
+func (l level) Over() string {
+	switch {
+	case l.Foreign > 0:
+		return "foreign"
+	case l.Surplus > 0:
+		return "surplus"
+	}
+	return ""
+}
+
 // part is a piece of a bar, in hundredths of its width.
 type part struct {
 	Is       string

@@ -23,21 +23,22 @@ func TestLevels(t *testing.T) {
 		of      v1alpha1.BackendPoolStatus
 		words   string
 		percent int
+		over    string
 	}{
-		{"not read yet", v1alpha1.BackendPoolStatus{}, "not known yet", 0},
-		{"wanted, and not read yet", v1alpha1.BackendPoolStatus{Desired: ptr.To(int32(3))}, "not known yet", 0},
-		{"level", is(3, 3, 0, 0, nil), "3 of 3", 100},
-		{"nothing is wanted", is(0, 0, 0, 0, nil), "0 of 0", 100},
-		{"with somebody else's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100},
-		{"one is missing, by the counts", is(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66},
-		{"one is surplus, by the counts", is(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100},
-		{"as many are missing as surplus", is(3, 3, 0, 0, &v1alpha1.MembersNotLevel{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33},
-		{"one is Down", is(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100},
-		{"none is there", is(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0},
+		{"not read yet", v1alpha1.BackendPoolStatus{}, "not known yet", 0, ""},
+		{"wanted, and not read yet", v1alpha1.BackendPoolStatus{Desired: ptr.To(int32(3))}, "not known yet", 0, ""},
+		{"level", is(3, 3, 0, 0, nil), "3 of 3", 100, ""},
+		{"nothing is wanted", is(0, 0, 0, 0, nil), "0 of 0", 100, ""},
+		{"with somebody else's", is(3, 5, 2, 0, nil), "3 of 3, 2 foreign", 100, "foreign"},
+		{"one is missing, by the counts", is(3, 2, 0, 0, nil), "2 of 3, 1 missing", 66, ""},
+		{"one is surplus, by the counts", is(3, 4, 0, 0, nil), "3 of 3, 1 surplus", 100, "surplus"},
+		{"as many are missing as surplus", is(3, 3, 0, 0, &v1alpha1.MembersNotLevel{Missing: some(2), Surplus: some(2)}), "1 of 3, 2 missing, 2 surplus", 33, "surplus"},
+		{"one is Down", is(3, 3, 0, 1, nil), "3 of 3, 1 Down", 100, ""},
+		{"none is there", is(4, 0, 0, 0, nil), "0 of 4, 4 missing", 0, ""},
 	} {
 		l := levelOf(&tt.of)
-		if l.Words() != tt.words || l.Percent() != tt.percent {
-			t.Errorf("%s: %q, %d; want %q, %d", tt.name, l.Words(), l.Percent(), tt.words, tt.percent)
+		if l.Words() != tt.words || l.Percent() != tt.percent || l.Over() != tt.over {
+			t.Errorf("%s: %q, %d, %q; want %q, %d, %q", tt.name, l.Words(), l.Percent(), l.Over(), tt.words, tt.percent, tt.over)
 		}
 	}
 	p := explain.Pool{Desired: ptr.To(int32(9)), Observed: ptr.To(int32(5)), Foreign: ptr.To(int32(1)), Members: []explain.Member{

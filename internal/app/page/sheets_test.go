@@ -275,9 +275,15 @@ func TestAPageOfTenThousandPools(t *testing.T) {
 		if i%4 == 0 {
 			p = parked(poolOf(p.Namespace, p.Name, p.Spec.LoadBalancer.Name, v1alpha1.ReasonRetrying, "the last attempt failed: 429", 3, 2), "TooManyRequests", time.Minute)
 		}
+		p.Status.WrittenAddresses = []string{"10.0.0.1"}
 		objects = append(objects, p)
 	}
-	ask := asks(t, Options{API: server(append(objects, lease())...)})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
+	ask := asks(t, Options{API: server(append(objects, lease(), node)...)})
+	if _, story := ask("/node/n1"); len(story) > 400<<10 || strings.Count(story, "<article class=\"pool wrong\"") != shownPools || !strings.Contains(story, "And 9900 more pools") {
+		t.Errorf("a node that is in all pools: %d bytes", len(story))
+	}
 	_, front := ask("/")
 	if !strings.Contains(front, "2500 of 10000 BackendPools") || !strings.Contains(front, "2490 more") || len(front) > 1<<20 {
 		t.Errorf("%d bytes", len(front))

@@ -20,7 +20,9 @@ type story struct {
 
 	// Kind, Namespace and Name are what was asked for.
 	Kind, Namespace, Name string
-	Told                  []told
+	// Told are its pools, those that are wrong first; MorePools are not shown.
+	Told      []told
+	MorePools int
 }
 
 // told is a pool of a story.
@@ -34,20 +36,26 @@ type told struct {
 	Shown []explain.Member
 }
 
-// shownMembers is how many members of a pool a story shows.
-const shownMembers = 200
+// What a story shows at most. A node may be in all pools that there are.
+const (
+	shownMembers = 200 // of a pool
+	shownPools   = 100
+)
 
 // More is how many members are not shown.
 func (t told) More() int { return len(t.Members) - len(t.Shown) }
 
 func storyOf(s explain.Story, kind, namespace, name string) *story {
 	out := &story{Story: s, Kind: kind, Namespace: namespace, Name: name}
-	for _, p := range s.Pools {
+	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return order(isOf(a.State)) - order(isOf(b.State)) })
+	out.MorePools = max(0, len(s.Pools)-shownPools)
+	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
 		t := told{Pool: p, Is: isOf(p.State), Level: levelOfMembers(&p), Do: status.Remedy(p.Cause)}
 		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(urgency(a.Is), urgency(b.Is)) })
 		t.Shown = p.Members[:min(len(p.Members), shownMembers)]
 		out.Told = append(out.Told, t)
 	}
+	out.Pools = nil            // what is not shown need not be kept
 	slices.Reverse(out.Events) // the newest is what one asks for
 	return out
 }
