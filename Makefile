@@ -75,7 +75,7 @@ quick: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## In a minute, without kub
 	  fi; \
 	  set -o pipefail; $(GO) test -short -p 4 -vet=off $$($(GO) list ./... | grep -vxFf <($(GO) list $$compiled)) | sed -e '/no test files/d' -e '/(cached)/d' || exit 1; \
 	  $(GO) vet $$compiled || exit 1; \
-	  folders=$$(for f in $$changed; do dirname "./$$f"; done | grep -v -e /testdata -e '^./tools/kubelab' -e '^./tools/alerts' -e '^./tools/chart' | sort -u); \
+	  folders=$$(for f in $$changed; do dirname "./$$f"; done | grep -v -e /testdata -e '^./tools/kubelab' -e '^./tools/alerts' -e '^./tools/chart' -e '^./tools/page' | sort -u); \
 	  if [ -n "$$folders" ]; then echo "weir: lint of" $$folders; $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run --new-from-rev=$(BASE) $$folders || exit 1; fi; \
 	  echo "weir: quick took $$(( $$(date +%s) - begun )) s"
 
@@ -134,6 +134,21 @@ shipped: kubelab ## Tests of what ships beside the program: alerts and the dashb
 	@echo "weir: tests of alerts and the dashboard, with Prometheus' own engine; of the chart, with Helm's library"
 	@cd tools/alerts && $(GO) test .
 	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN) $(GO) test .
+	@$(MAKE) --no-print-directory page
+
+# Debian has Chromium as a package; elsewhere one installs it oneself.
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || { echo "weir: installing Chromium"; apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+
+.PHONY: page
+page: chromium ## Tests of weir page in a real Chromium, half a minute
+	@echo "weir: tests of the page, in a real Chromium"
+	@cd tools/page && $(GO) test .
+
+.PHONY: page-shots
+page-shots: chromium ## The same, with pictures of every sheet in bin/page-shots/
+	@cd tools/page && $(GO) test -count=1 . -args -shots $(BIN)/page-shots
 
 .PHONY: dashboard
 dashboard: ## Write config/grafana/weir.json from tools/dashboard

@@ -43,31 +43,42 @@ func Calls(ctx context.Context, o CallsOptions) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	at, err := url.Parse(o.Server)
-	if err != nil || at.Scheme != "http" || at.Host == "" {
-		return &UsageError{fmt.Errorf("--server %q: want a URL such as http://127.0.0.1:8082", o.Server)}
-	}
-	at.Path, at.RawQuery = operator.PathOfCalls, operator.QueryOf(f, o.Since).Encode()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	lines, err := AskCalls(ctx, o.Server, f, o.Since)
 	if err != nil {
 		return err
+	}
+	defer func() { _ = lines.Close() }() // only read
+	if o.JSON {
+		_, err := io.Copy(o.Out, lines)
+		return err
+	}
+	return showCalls(o.Out, lines)
+}
+
+// AskCalls asks a running Weir for the requests that a filter chooses, of the time since then: one JSON
+// object a line, until ctx ends.
+func AskCalls(ctx context.Context, server string, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
+	at, err := url.Parse(server)
+	if err != nil || at.Scheme != "http" || at.Host == "" {
+		return nil, &UsageError{fmt.Errorf("--server %q: want a URL such as http://127.0.0.1:8082", server)}
+	}
+	at.Path, at.RawQuery = operator.PathOfCalls, operator.QueryOf(f, since).Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return nil, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("nobody answers there: forward the leader's port first, e.g. kubectl -n weir-system port-forward deployment/weir-controller 8082: %w", err)
+		return nil, fmt.Errorf("nobody answers there: forward the leader's port first, e.g. kubectl -n weir-system port-forward deployment/weir-controller 8082: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // only read
 	if resp.StatusCode != http.StatusOK {
+		defer func() { _ = resp.Body.Close() }()              // only read
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // part of it is better than nothing
-		return fmt.Errorf("%s: %s: %s", o.Server, resp.Status, strings.TrimSpace(string(said)))
+		return nil, fmt.Errorf("%s: %s: %s", server, resp.Status, strings.TrimSpace(string(said)))
 	}
-	if o.JSON {
-		_, err := io.Copy(o.Out, resp.Body)
-		return err
-	}
-	return showCalls(o.Out, resp.Body)
+	return resp.Body, nil
 }
 
 // filter is what the flags choose.

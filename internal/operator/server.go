@@ -17,7 +17,7 @@ func Handler(log *calls.Log) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PathOfCalls, serveCalls(log))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !Loopback(hostOf(r.Host)) {
+		if !Local(r) {
 			http.Error(w, "ask for 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}
@@ -26,6 +26,9 @@ func Handler(log *calls.Log) http.Handler {
 		mux.ServeHTTP(w, r)
 	})
 }
+
+// Local reports whether a request knows this machine by a name that nobody else can give it.
+func Local(r *http.Request) bool { return Loopback(hostOf(r.Host)) }
 
 // hostOf is a Host header without its port.
 func hostOf(header string) string {

@@ -186,7 +186,7 @@ func (r *run) run(ctx context.Context) error {
 		err = r.conclude(ctx, err, time.Since(began))
 	}
 	if r.opts.Stay && r.stage != nil && ctx.Err() == nil {
-		r.printStay()
+		r.printStay(ctx)
 		<-ctx.Done()
 		end := r.ended(ctx)
 		r.printFailure(end)

@@ -234,7 +234,11 @@ func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 			lab = s.lab
 			return s.deploy(ctx)
 		}})
-		lines := &saboteur{at: "logs  ", do: func() { of(lab).Crash() }}
+		var lines *saboteur
+		lines = &saboteur{at: "logs  ", do: func() {
+			look(t, lines.String())
+			of(lab).Crash()
+		}}
 		opts.Stay, opts.Err = true, lines
 		err := Run(t.Context(), opts)
 		end, ok := errors.AsType[*process.UnexpectedEnd](err)
@@ -247,6 +251,20 @@ func TestAProcessThatEndsWhileAllStaysIsNamed(t *testing.T) {
 		if !summaryOf(t, out).OK {
 			t.Error("the story itself went well")
 		}
+	}
+}
+
+// look asks for the page where the lines say that it is: it shows the load balancer that Weir has made.
+func look(t *testing.T, lines string) {
+	resp, err := http.Get(regexp.MustCompile(`http://127.0.0.1:\d+/\w{20,}/`).FindString(lines))
+	if err != nil {
+		t.Errorf("%v: %s", err, lines)
+		return
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || !strings.Contains(string(body), loadBalancer+"</a>") {
+		t.Errorf("%v, the page shows %s", err, body)
 	}
 }
 

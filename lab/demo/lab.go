@@ -30,12 +30,14 @@ type lab struct {
 	place
 
 	kubelab, emulator, weir *process.Process
+	page                    *process.Process // nil but while all stays
 
 	kubeconfig      string
 	endpoint, admin string // of the emulator
 	// ignoresNodes has the controller leave admin states alone.
 	ignoresNodes    bool
 	metrics, health string // host:port of the controller
+	operator        string // where it tells of its requests to Azure
 }
 
 // place is what the processes of a lab begin with.
@@ -132,15 +134,15 @@ func (l *lab) startWeir(ctx context.Context) error {
 		return err
 	}
 	if l.metrics == "" {
-		free, err := process.FreeAddresses(ctx, 2)
+		free, err := process.FreeAddresses(ctx, 3)
 		if err != nil {
 			return err
 		}
-		l.metrics, l.health = free[0], free[1]
+		l.metrics, l.health, l.operator = free[0], free[1], free[2]
 	}
 	l.weir, err = l.start(ctx, "weir", program, "controller", "--kubeconfig", l.kubeconfig,
 		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
-		"--metrics-bind-address", l.metrics, "--operator-bind-address", "0", "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1")
+		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.operator, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1")
 	if err != nil {
 		return err
 	}
@@ -202,7 +204,7 @@ const blameAfter = time.Second
 // stop ends what was started: the controller first, so that it meets no cluster
 // that is gone.
 func (l *lab) stop() {
-	process.StopAll(l.weir)
+	process.StopAll(l.weir, l.page)
 	process.StopAll(l.kubelab, l.emulator)
 }
 

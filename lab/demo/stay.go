@@ -3,17 +3,46 @@
 package demo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"weir.dev/weir/lab/process"
 )
 
+// startPage shows the cluster to a browser, and returns where.
+func (l *lab) startPage(ctx context.Context) (string, error) {
+	program, err := l.opts.program("weir", "make build")
+	if err != nil {
+		return "", err
+	}
+	// Nobody ends the rest with it: it is to look at.
+	l.page, err = process.Start(ctx, process.Program{Dir: l.dir, Name: "page", Path: program, Args: []string{
+		"page", "--kubeconfig", l.kubeconfig, "--listen", "127.0.0.1:0", "--server", "http://" + l.operator,
+	}})
+	if err != nil {
+		return "", err
+	}
+	line, err := l.page.FirstLine(ctx)
+	if err != nil {
+		return "", err
+	}
+	_, address, _ := strings.Cut(line, ": ")
+	return address, nil
+}
+
 // printStay says how to look around while all keeps running.
-func (r *run) printStay() {
+func (r *run) printStay(ctx context.Context) {
+	page, err := r.lab.startPage(ctx)
+	if err != nil {
+		page = "is not to be had: " + err.Error()
+	}
 	kubectl := filepath.Join(r.opts.bin, "kubectl")
-	r.print.plainly("", "All keeps running until Ctrl-C. In another terminal:", "")
+	r.print.plainly("", "All keeps running until Ctrl-C. In a browser:", "")
+	r.print.print(plain, "  "+page)
+	r.print.plainly("", "In another terminal:", "")
 	// These lines are to be copied whole, so they are not broken.
 	for _, l := range []string{
 		"  export KUBECONFIG=" + r.lab.kubeconfig,

@@ -33,7 +33,17 @@ type Service struct {
 	Policy        string             `json:"externalTrafficPolicy,omitempty"`
 	Addresses     []string           `json:"addresses"`
 	LoadBalancers []string           `json:"loadBalancers"`
+	Ports         []Port             `json:"ports"`
 	Conditions    []metav1.Condition `json:"conditions"`
+}
+
+// Port is one of a Service: a rule of each of its load balancers.
+type Port struct {
+	Name     string `json:"name,omitempty"`
+	Protocol string `json:"protocol"`
+	Port     int32  `json:"port"`
+	// Error is why it has no rule, if it was refused.
+	Error string `json:"error,omitempty"`
 }
 
 // Node is one that a pool may have.
@@ -90,13 +100,28 @@ const (
 func serviceOf(s *corev1.Service) Service {
 	out := Service{
 		Namespace: s.Namespace, Name: s.Name, Type: string(s.Spec.Type), Policy: string(s.Spec.ExternalTrafficPolicy),
-		Addresses: []string{}, LoadBalancers: []string{}, Conditions: s.Status.Conditions,
+		Addresses: []string{}, LoadBalancers: []string{}, Ports: []Port{}, Conditions: s.Status.Conditions,
+	}
+	for _, p := range s.Spec.Ports {
+		out.Ports = append(out.Ports, Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Error: refused(s, p)})
 	}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		out.Addresses = append(out.Addresses, cmp.Or(in.IP, in.Hostname))
 	}
 	out.LoadBalancers = append(out.LoadBalancers, servicelb.Names(s.Annotations[view.PlaceAnnotation])...)
 	return out
+}
+
+// refused is why the status says that a port cannot be had.
+func refused(s *corev1.Service, p corev1.ServicePort) string {
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		for _, is := range in.Ports {
+			if is.Port == p.Port && is.Protocol == p.Protocol && is.Error != nil {
+				return *is.Error
+			}
+		}
+	}
+	return ""
 }
 
 func nodeOf(n *corev1.Node) Node {

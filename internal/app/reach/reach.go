@@ -20,9 +20,7 @@ import (
 // Cluster returns a client with the rights of whoever calls, and the namespace of the current
 // context. A *app.UsageError is a kubeconfig that has to be corrected.
 func Cluster(kubeconfig string) (client.Client, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	loaded := load(kubeconfig)
 	rc, err := loaded.ClientConfig()
 	if err != nil {
 		return nil, "", &app.UsageError{Err: fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
@@ -41,4 +39,19 @@ func Cluster(kubeconfig string) (client.Client, string, error) {
 		return nil, "", fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
 	return c, namespace, nil
+}
+
+// Name is what whoever calls names the cluster: the context of the kubeconfig; empty if it has none.
+func Name(kubeconfig string) string {
+	raw, err := load(kubeconfig).RawConfig()
+	if err != nil { // Cluster says what is the matter
+		return ""
+	}
+	return raw.CurrentContext
+}
+
+func load(kubeconfig string) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
 }

@@ -28,7 +28,7 @@ func (r Report) JSON(out io.Writer) error {
 // Text prints the report for people: the verdict first, then what is wrong.
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
-	b.WriteString(r.verdict() + "\n")
+	b.WriteString(r.Verdict() + "\n")
 	if len(r.Causes) > 0 && r.Causes[0].Do != "" && len(r.Causes) > 1 {
 		fmt.Fprintf(&b, "What mends most: %s (%d of %d).\n", r.Causes[0].Do, len(r.Causes[0].Of), r.wrong())
 	}
@@ -53,8 +53,8 @@ func (r Report) wrong() (n int) {
 	return n
 }
 
-// verdict is what there is to say in a line or two.
-func (r Report) verdict() string {
+// Verdict is what there is to say in a line or two.
+func (r Report) Verdict() string {
 	text := fmt.Sprintf("Level: %s, %s.", words.Count(r.Pools.All, "BackendPool"), words.Count(r.Services.All, "Service"))
 	if !r.Level {
 		text = "Something is wrong" + r.with() + "."

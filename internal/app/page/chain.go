@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/app/explain"
+)
+
+// shownOfStep is how many nodes a chain names of each kind; the table below it has all.
+const shownOfStep = 8
+
+// step is one of frontend, rule, pool, and nodes.
+type step struct {
+	What string
+	Is   string // that of the worst of it
+	Of   []stone
+}
+
+// stone is one object of a step.
+type stone struct {
+	Name, Note string
+	// Is is how it is, in the colour and the words of states.
+	Is   string
+	Link string
+}
+
+// chainOf is the way from clients to the nodes of a pool, with what is missing on it.
+func chainOf(s *story, t told) []step {
+	var way []step
+	if v := s.Service; v != nil {
+		way = append(way, frontends(v), rules(v))
+	}
+	way = append(way, step{What: "Pool", Is: t.Is, Of: []stone{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: link("BackendPool", t.Namespace, t.Name)}}})
+	return append(way, nodesOf(t))
+}
+
+func frontends(v *explain.Service) step {
+	s := step{What: "Frontend", Is: isLevel}
+	for _, a := range v.Addresses {
+		s.Of = append(s.Of, stone{Name: a, Is: isLevel})
+	}
+	if len(s.Of) == 0 {
+		return step{What: s.What, Is: isUnderWay, Of: []stone{{Name: "no address yet", Is: isUnderWay}}}
+	}
+	return s
+}
+
+func rules(v *explain.Service) step {
+	s := step{What: "Rules", Is: isLevel}
+	for _, p := range v.Ports {
+		one := stone{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: isLevel}
+		if p.Error != "" {
+			one.Is, one.Note, s.Is = isWrong, p.Error, isWrong
+		}
+		s.Of = append(s.Of, one)
+	}
+	return s
+}
+
+// nodesOf are the members of a pool by what they are: those that are not as they should be by name.
+func nodesOf(t told) step {
+	s := step{What: "Nodes", Is: isLevel}
+	by := map[string][]explain.Member{}
+	for _, m := range t.Members {
+		by[m.Is] = append(by[m.Is], m)
+	}
+	for _, is := range []string{explain.InPool, explain.Down, explain.Missing, explain.Leaving, explain.LeftOut, explain.Foreign} {
+		of := by[is]
+		if len(of) == 0 {
+			continue
+		}
+		if is != explain.InPool {
+			s.Is = isWrong
+		}
+		for _, m := range of[:min(len(of), shownOfStep)] {
+			one := stone{Name: m.Node, Is: strings.ToLower(is)}
+			if one.Link = link("Node", "", m.Node); m.Node == "" {
+				one.Name, one.Link = m.Address, ""
+			}
+			if is != explain.InPool {
+				one.Note = is
+			}
+			s.Of = append(s.Of, one)
+		}
+		if more := len(of) - shownOfStep; more > 0 {
+			s.Of = append(s.Of, stone{Name: fmt.Sprintf("%d more", more), Note: is, Is: strings.ToLower(is)})
+		}
+	}
+	if len(s.Of) == 0 {
+		s.Of = []stone{{Name: "none", Is: isUnderWay}}
+	}
+	return s
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page is weir page: what weir status and weir explain say, to look at in a browser, with the
+// rights of whoever started it.
+//
+//	serve.go    where it listens, and how it ends
+//	door.go     who gets in, and what a browser may do with an answer
+//	shelf.go    what was gathered, for all who look at the same time
+//	sheets.go   which address shows what
+//	print.go    how a sheet is printed, and texts of others on it
+//	level.go    members in a pool of those that are wanted, as a bar
+//	front.go    the verdict, causes, and load balancers with their pools
+//	rows.go     all pools, some at a time
+//	story.go    one pool, Service or node as weir explain tells it
+//	calls.go    the last requests to Azure, and what keeps Weir from more
+//	chain.go    the way from clients to nodes
+package page

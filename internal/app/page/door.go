@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"weir.dev/weir/internal/operator"
+)
+
+// headers are what a browser may do with an answer: show it, with the style and the script that come
+// from here, and nothing else.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer", // the address is the key
+	"Cache-Control":                "no-store",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+}
+
+// guard lets through who knows the token, which is the first part of the path: another user of this
+// machine does not. Nor does somebody else's page in a browser, which would know this machine by a name
+// of its own.
+func guard(token string, inside http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		if !operator.Local(r) {
+			http.Error(w, "ask for 127.0.0.1 or localhost", http.StatusForbidden)
+			return
+		}
+		given, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			http.Error(w, "ask for the whole address that weir page has printed", http.StatusNotFound)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "there is nothing to write here", http.StatusMethodNotAllowed)
+			return
+		}
+		http.StripPrefix("/"+token, inside).ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/status"
+)
+
+// What is shown at once, at most.
+const (
+	shownGates     = 20
+	shownOfCause   = 10 // objects of one cause, as weir status
+	shownBalancers = 40 // the rest is behind links
+	shownColumns   = 60 // pools of one load balancer
+	shownCauses    = 20 // kinds of what is wrong
+	shownBusy      = 10 // pools of one load balancer that are on their way
+)
+
+// How a pool or a Service is, in the order of who needs people most.
+const (
+	isWrong    = "wrong"
+	isUnderWay = "underway"
+	isLevel    = "level"
+)
+
+// pool is a BackendPool as lists show it.
+type pool struct {
+	Namespace, Name, Service, Pool, Balancer string
+	Is, State                                string
+	Since                                    time.Time
+	// Next is the time before which nothing is tried; zero if nothing waits for one.
+	Next time.Time
+	// Gate is why: RetryAfter, or GateClosed where the answer was for another pool.
+	Gate  string
+	Level level
+}
+
+// balancer is a load balancer with its pools.
+type balancer struct {
+	Name                       string
+	All, Level, UnderWay, Away int // Away are wrong
+	// Pools are some of them, those that are wrong first, and as many of each as there are, by their share.
+	Pools []pool
+	// Busy are some of those that are on their way; what is wrong is told by its causes.
+	Busy []pool
+}
+
+// More is how many pools are not shown.
+func (b balancer) More() int { return b.All - len(b.Pools) }
+
+// cause is what stands behind some of what is wrong.
+type cause struct {
+	Name, Why, Do string
+	All           []object
+}
+
+// Shown are the objects that the front shows.
+func (c cause) Shown() []object { return c.All[:min(len(c.All), shownOfCause)] }
+
+// More is how many objects the front does not show.
+func (c cause) More() int { return len(c.All) - len(c.Shown()) }
+
+// object is something that is wrong, with the time at which it is tried again, if that is known.
+type object struct {
+	status.Wrong
+
+	// Is is how it is: what is only to be noted is not wrong.
+	Is    string
+	Next  time.Time
+	Level level
+}
+
+// front is what there is to see of a whole cluster, and little enough to be kept for all who look.
+type front struct {
+	At      time.Time
+	Verdict string
+	// Is is that of the worst.
+	Is string
+	// Mends is what helps most, where several things are wrong.
+	Mends         string
+	Causes, Notes []cause
+	Balancers     []balancer
+	MoreBalancers int
+	// Gates are what keeps Weir from asking, those that open first before the others.
+	Gates []gate
+	pools []pool
+}
+
+// ShownCauses are those that the front shows, those with most first.
+func (f *front) ShownCauses() []cause { return f.Causes[:min(len(f.Causes), shownCauses)] }
+
+// MoreCauses is how many causes the front does not show.
+func (f *front) MoreCauses() int { return len(f.Causes) - len(f.ShownCauses()) }
+
+// frontOf is what status.Judge says of what was seen, with all pools beside it.
+func frontOf(seen status.Seen) *front {
+	r := status.Judge(seen)
+	f := &front{At: seen.At, Verdict: r.Verdict(), Is: isLevel}
+	wrong := map[string]bool{} // BackendPools
+	for _, c := range r.Causes {
+		for _, o := range c.Of {
+			if o.Kind == "BackendPool" {
+				wrong[o.Namespace+"/"+o.Name] = true
+			}
+		}
+	}
+	switch {
+	case !r.Level:
+		f.Is = isWrong
+	case r.Pools.UnderWay+r.Services.UnderWay > 0:
+		f.Is = isUnderWay
+	}
+	if len(r.Causes) > 1 {
+		f.Mends = r.Causes[0].Do
+	}
+	for i := range seen.Pools {
+		f.pools = append(f.pools, rowOf(&seen.Pools[i], wrong, seen.At))
+	}
+	slices.SortFunc(f.pools, func(a, b pool) int {
+		return cmp.Or(order(a.Is)-order(b.Is), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	byName := map[string]*pool{}
+	for i := range f.pools {
+		byName[f.pools[i].Namespace+"/"+f.pools[i].Name] = &f.pools[i]
+	}
+	f.Causes, f.Notes = causesOf(r.Causes, isWrong, byName), causesOf(r.Notes, isLevel, byName)
+	f.Gates = gatesOf(f.pools)
+	f.Balancers = balancersOf(f.pools)
+	f.MoreBalancers = max(0, len(f.Balancers)-shownBalancers)
+	f.Balancers = slices.Clip(f.Balancers[:len(f.Balancers)-f.MoreBalancers])
+	return f
+}
+
+func order(is string) int { return slices.Index([]string{isWrong, isUnderWay, isLevel}, is) }
+
+func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
+	row := pool{
+		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, Balancer: p.Spec.LoadBalancer.Name,
+		Is: isUnderWay, State: v1alpha1.ReasonPending, Level: levelOf(&p.Status),
+	}
+	if g := p.Spec.LoadBalancer.ResourceGroup; g != "" {
+		row.Balancer = g + "/" + row.Balancer
+	}
+	if p.Spec.ServiceRef != nil {
+		row.Service = p.Spec.ServiceRef.Name
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
+		row.State, row.Since = c.Reason, c.LastTransitionTime.Time
+	}
+	switch {
+	case wrong[p.Namespace+"/"+p.Name]:
+		row.Is = isWrong
+	case row.State == v1alpha1.ReasonLevel:
+		row.Is = isLevel
+	}
+	parked := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked)
+	if at := p.Status.NextEligibleAt; at != nil && at.After(now) && parked != nil && parked.Status == metav1.ConditionTrue {
+		row.Next, row.Gate = at.Time, parked.Reason
+	}
+	return row
+}
+
+func causesOf(all []status.Cause, is string, pools map[string]*pool) []cause {
+	out := make([]cause, len(all))
+	for i, c := range all {
+		out[i] = cause{Name: c.Name, Why: c.Of[0].Why, Do: c.Do}
+		for _, o := range c.Of {
+			of := object{Wrong: o, Is: is}
+			if p := pools[o.Namespace+"/"+o.Name]; p != nil && o.Kind == "BackendPool" {
+				of.Next, of.Level = p.Next, p.Level
+			}
+			out[i].All = append(out[i].All, of)
+		}
+	}
+	return out
+}
+
+// balancersOf puts pools together by their load balancers, those with most that is wrong first. Pools
+// keep their order.
+func balancersOf(pools []pool) []balancer {
+	of := map[string][]*pool{}
+	for i := range pools {
+		name := strings.ToLower(pools[i].Balancer) // names are the same to Azure
+		of[name] = append(of[name], &pools[i])
+	}
+	all := make([]balancer, 0, len(of))
+	for _, its := range of {
+		b := balancer{Name: its[0].Balancer, All: len(its)}
+		for _, p := range its {
+			b.count(p)
+		}
+		for i := range min(len(its), shownColumns) {
+			b.Pools = append(b.Pools, *its[i*len(its)/min(len(its), shownColumns)])
+		}
+		all = append(all, b)
+	}
+	slices.SortFunc(all, func(a, b balancer) int {
+		return cmp.Or(b.Away-a.Away, b.UnderWay-a.UnderWay, cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func (b *balancer) count(p *pool) {
+	switch p.Is {
+	case isWrong:
+		b.Away++
+	case isUnderWay:
+		b.UnderWay++
+		if len(b.Busy) < shownBusy {
+			b.Busy = append(b.Busy, *p)
+		}
+	default:
+		b.Level++
+	}
+}
+
+// Worst is how the worst of its pools is.
+func (b balancer) Worst() string {
+	switch {
+	case b.Away > 0:
+		return isWrong
+	case b.UnderWay > 0:
+		return isUnderWay
+	}
+	return isLevel
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/status"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// many is what an API server shows of so many pools, a quarter of them wrong.
+func many(n int) status.Seen {
+	seen := status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
+	for i := range n {
+		state, why := v1alpha1.ReasonLevel, "level with 3 nodes"
+		if i%4 == 0 {
+			state, why = v1alpha1.ReasonRetrying, fmt.Sprintf("the last attempt failed: write pool %d: 429 TooManyRequests", i)
+		}
+		p := poolOf(fmt.Sprintf("team-%03d", i%100), fmt.Sprintf("pool-%05d", i), fmt.Sprintf("lb-%02d", i%80), state, why, 3, 2)
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 4000))}}
+		p.Status.WrittenAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+		if i%4 == 0 {
+			parked(p, "TooManyRequests", time.Minute)
+		}
+		seen.Pools = append(seen.Pools, *p)
+	}
+	return seen
+}
+
+// Of ten thousand pools less than 8 MiB are kept for who looks next.
+func TestWhatIsKept(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	f := frontOf(many(10_000))
+	kept := heap() - before
+	if kept > 8<<20 || kept < 1<<20 {
+		t.Errorf("%d bytes", kept)
+	}
+	t.Logf("%d KiB", kept>>10)
+	runtime.KeepAlive(f)
+}
+
+// What nobody can mend but its owner is noted, and is not wrong.
+func TestANoteIsNotWrong(t *testing.T) {
+	f := frontOf(status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Services: []corev1.Service{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{view.ServiceFinalizer}},
+		Status: corev1.ServiceStatus{
+			LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}},
+			Conditions:   []metav1.Condition{{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.WhyNoEndpoints}},
+		},
+	}}})
+	if f.Is != isLevel || len(f.Causes) != 0 || len(f.Notes) != 1 || f.Notes[0].All[0].Is != isLevel {
+		t.Errorf("%s, %+v, %+v", f.Is, f.Causes, f.Notes)
+	}
+}
+
+// BenchmarkFront is what it takes to judge and sort ten thousand pools, once they are read.
+func BenchmarkFront(b *testing.B) {
+	seen := many(10_000)
+	for b.Loop() {
+		frontOf(seen)
+	}
+}

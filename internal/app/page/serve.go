@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/operator"
+)
+
+// Options are what weir page is started with.
+type Options struct {
+	// API is asked with the rights of whoever started it: who looks sees what they may see.
+	API client.Reader
+	// Namespace is the one that is shown; empty is all.
+	Namespace string
+	// Cluster is what whoever started it calls the cluster.
+	Cluster string
+	// Listen is an address of this machine alone.
+	Listen string
+	// Server is the URL of a running Weir's --operator-bind-address, as it is reached from here.
+	Server string
+	// Out hears where the page is.
+	Out io.Writer
+}
+
+// Serve answers browsers of this machine until ctx ends. A *app.UsageError is an address that has to be corrected.
+func Serve(ctx context.Context, o Options) error {
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return &app.UsageError{Err: fmt.Errorf("--listen %q: want an address such as 127.0.0.1:8030", o.Listen)}
+	}
+	if !operator.Loopback(host) {
+		return &app.UsageError{Err: fmt.Errorf("--listen %q: only an address of this machine alone, such as 127.0.0.1:8030, for the page shows what you may see; from elsewhere: ssh -L 8030:127.0.0.1:8030 HOST", o.Listen)}
+	}
+	if at, err := url.Parse(o.Server); err != nil || at.Scheme != "http" || at.Host == "" {
+		return &app.UsageError{Err: fmt.Errorf("--server %q: want a URL such as http://127.0.0.1:8082", o.Server)}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w; another port is --listen %s", err, net.JoinHostPort(host, "0"))
+	}
+	token := rand.Text()
+	server := &http.Server{
+		Handler: guard(token, newSheets(o, "/"+token+"/")), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	if _, err := fmt.Fprintf(o.Out, "Weir's page: http://%s/%s/\nWho has this address sees what you may see. Ctrl-C ends it.\n", listener.Addr(), token); err != nil {
+		_ = listener.Close() // nobody could know of it
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // whoever looks has seen what there was
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

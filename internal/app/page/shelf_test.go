@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// asked counts what was gathered, and how much of it at the same time.
+type asked struct {
+	mu              sync.Mutex
+	all, now, worst int
+	takes           time.Duration
+	err             error
+}
+
+func (a *asked) gather(ctx context.Context) (int, error) {
+	a.mu.Lock()
+	a.all++
+	a.now++
+	a.worst = max(a.worst, a.now)
+	n := a.all
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		a.now--
+		a.mu.Unlock()
+	}()
+	select {
+	case <-time.After(a.takes):
+		return n, a.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// However many look, one thing is gathered at a time, and shown to all for a moment.
+func TestOneIsGatheredForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, a := newShelf(), &asked{takes: 50 * time.Millisecond}
+		var viewers sync.WaitGroup
+		for i := range 30 {
+			viewers.Go(func() {
+				if _, err := take(t.Context(), s, fmt.Sprint("sheet ", i%3), a.gather); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		viewers.Wait()
+		if a.all != 3 || a.worst != 1 {
+			t.Errorf("%d gathered, %d at the same time", a.all, a.worst)
+		}
+		time.Sleep(time.Hour) // nobody looks
+		synctest.Wait()
+		if a.all != 3 {
+			t.Errorf("%d gathered while nobody looked", a.all)
+		}
+		one, err := take(t.Context(), s, "sheet 0", a.gather)
+		if err != nil || one != 4 || len(s.kept) != 1 {
+			t.Errorf("%d, %v, %d are kept", one, err, len(s.kept))
+		}
+	})
+}
+
+// What was gathered is shown for a second, or for ten times as long as it took.
+func TestWhatIsFresh(t *testing.T) {
+	for _, tt := range []struct{ takes, kept time.Duration }{{time.Millisecond, time.Second}, {3 * time.Second, 30 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, a := newShelf(), &asked{takes: tt.takes}
+			look := func(want int) {
+				t.Helper()
+				if n, err := take(t.Context(), s, "front", a.gather); err != nil || n != want {
+					t.Errorf("%d, %v, want %d", n, err, want)
+				}
+			}
+			look(1)
+			time.Sleep(tt.kept - time.Millisecond)
+			look(1)
+			time.Sleep(time.Millisecond)
+			look(2)
+		})
+	}
+}
+
+// Who leaves stops nothing that others wait for; an error is told to all; an API server that does not
+// answer is not waited for without end; and there is room for so many sheets.
+func TestGatheringThatGoesWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, a := newShelf(), &asked{takes: time.Second}
+		leaves, leave := context.WithTimeout(t.Context(), time.Millisecond)
+		defer leave()
+		if _, err := take(leaves, s, "front", a.gather); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if n, err := take(t.Context(), s, "front", a.gather); n != 1 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		bad := &asked{err: errors.New("no rights")}
+		for range 2 {
+			if _, err := take(t.Context(), s, "other", bad.gather); !errors.Is(err, bad.err) || bad.all != 1 {
+				t.Errorf("%v, %d gathered", err, bad.all)
+			}
+		}
+		silent := &asked{takes: time.Hour}
+		if _, err := take(t.Context(), s, "silent", silent.gather); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		for i := range mostKept {
+			go func() { _, _ = take(t.Context(), s, fmt.Sprint(i), a.gather) }()
+		}
+		synctest.Wait()
+		if _, err := take(t.Context(), s, "one more", a.gather); !errors.Is(err, errBusy) {
+			t.Error(err)
+		}
+		time.Sleep(2 * mostKept * time.Second)
+	})
+}

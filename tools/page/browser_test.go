@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+var shots = flag.String("shots", "", "write a picture of each sheet into this folder")
+
+var (
+	program string          // weir, as it ships
+	browser context.Context // one Chromium for all tests
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "weir-page-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program = filepath.Join(dir, "weir")
+	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", program, "./cmd/weir") // as make build
+	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building weir: %v\n%s", err, out)
+		return 1
+	}
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "there is no chromium: make page installs it on Debian:", err)
+		return 1
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.UserDataDir(filepath.Join(dir, "profile")),
+		chromedp.NoSandbox) // root and most containers have none, and it shows nothing but pages of ours
+	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
+	defer end()
+	browser, end = chromedp.NewContext(ctx)
+	defer end()
+	if err := chromedp.Do(browser); err != nil {
+		fmt.Fprintln(os.Stderr, "starting chromium:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// weirPage starts weir page before an API server, and returns its address. stop ends it.
+func weirPage(t *testing.T, api string) (address string, stop func()) {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(`{"clusters":[{"name":"c","cluster":{"server":"`+api+`"}}],"contexts":[{"name":"aks-west","context":{"cluster":"c"}}],"current-context":"aks-west"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, program, "page", "--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig, "--server", api)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	stop = func() { once.Do(func() { end(); _ = cmd.Wait() }) }
+	t.Cleanup(stop)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("weir page says %q: %v", line, err)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(line, "Weir's page: ")), stop
+}
+
+// look is how a browser looks at pages.
+type look struct {
+	name     string
+	wide     int64
+	dark     bool
+	phone    bool
+	noScript bool
+}
+
+var (
+	desktop = look{name: "light", wide: 1200}
+	night   = look{name: "dark", wide: 1200, dark: true}
+	phone   = look{name: "phone", wide: 360, phone: true}
+)
+
+// tab is one of the browser, and what it has complained of.
+type tab struct {
+	context.Context
+
+	t        *testing.T
+	mu       sync.Mutex
+	complain []string
+}
+
+// open returns a tab that looks at an address, and fails the test in the end if the browser complained, asked
+// for anything else than the page's own, or was shown a dialog.
+func open(t *testing.T, l look, address string) *tab {
+	t.Helper()
+	b := &tab{t: t}
+	ctx, end := chromedp.NewContext(browser)
+	t.Cleanup(end)
+	if err := chromedp.Do(ctx); err != nil { // a deadline of the first one would end the browser
+		t.Fatal(err)
+	}
+	b.Context, end = context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(end)
+	at, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Listen(b, func(event any) { b.hear(at, event) }); err != nil {
+		t.Fatal(err)
+	}
+	scheme := "light"
+	if l.dark {
+		scheme = "dark"
+	}
+	b.do(
+		command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}), command(runtime.Enable, cdp.Empty{}),
+		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.wide, Height: 800, DeviceScaleFactor: 1, Mobile: l.phone}),
+		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
+		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
+		chromedp.Navigate(address),
+		chromedp.WaitVisible("main"),
+	)
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, c := range b.complain {
+			t.Errorf("%s: %s", address, c)
+		}
+	})
+	return b
+}
+
+// hear notes what a browser complains of.
+func (b *tab) hear(at *url.URL, event any) {
+	note := func(format string, of ...any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.complain = append(b.complain, fmt.Sprintf(format, of...))
+	}
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		note("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+	case *runtime.EventExceptionThrown:
+		note("exception: %s", e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		note("console.%s", e.Type)
+	case *cdppage.EventJavascriptDialogOpening:
+		note("a dialog: %s", e.Message)
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != at.Host {
+			note("a request to %s", e.Request.URL)
+		}
+	case *network.EventRequestWillBeSentExtraInfo: // as it goes over the wire
+		if e.Headers["Referer"] != nil {
+			note("the address is told by %v", e.Headers["Referer"])
+		}
+	}
+}
+
+// forgive forgets what was complained of, where a test has given cause.
+func (b *tab) forgive() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.complain = nil
+}
+
+// command is one of the browser's own.
+func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, c, params)
+		return err
+	})
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// get is what an action finds.
+func get[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b, action)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+// value is what an expression of the page's says.
+func value[T any](b *tab, expression string) T {
+	b.t.Helper()
+	return get(b, chromedp.Evaluate[T](expression))
+}
+
+// until waits for an expression to be true. While the browser goes elsewhere there is nothing to ask.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	holds := chromedp.Evaluate[bool]("(() => { try { return !!(" + expression + "); } catch { return false; } })()")
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		is, err := chromedp.Run(b, holds)
+		if is && err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%v: not %s, but\n%s", err, expression, value[string](b, "document.body.innerText"))
+		}
+	}
+}
+
+// shoot writes a picture of the whole sheet, if pictures are wanted.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	if *shots == "" {
+		return
+	}
+	picture, err := small(get(b, chromedp.FullScreenshot(100)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.MkdirAll(*shots, 0o750); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// small is a picture with the 256 colours that it has most of: a page needs no more, and it takes a third
+// of the bytes.
+func small(picture []byte) ([]byte, error) {
+	in, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	n, area := map[color.RGBA]int{}, in.Bounds()
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			n[color.RGBAModel.Convert(in.At(x, y)).(color.RGBA)]++
+		}
+	}
+	all := slices.SortedFunc(maps.Keys(n), func(a, b color.RGBA) int {
+		return cmp.Or(n[b]-n[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
+	})
+	var palette color.Palette
+	for _, c := range all[:min(len(all), 256)] {
+		palette = append(palette, c)
+	}
+	nearest := map[color.RGBA]uint8{}
+	for _, c := range all {
+		nearest[c] = uint8(palette.Index(c))
+	}
+	out := image.NewPaletted(area, palette)
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			out.SetColorIndex(x, y, nearest[color.RGBAModel.Convert(in.At(x, y)).(color.RGBA)])
+		}
+	}
+	var b bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, out)
+	return b.Bytes(), err
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// sheets are the addresses of a cluster in trouble, by what they are called.
+var sheets = []struct{ name, path string }{
+	{"overview", ""},
+	{"pools", "pools"},
+	{"found", "pools?find=check"},
+	{"wrong", "wrong?cause=TooManyRequests"},
+	{"pool", "pool/shop/checkout.kubernetes"},
+	{"service", "service/shop/checkout"},
+	{"refused", "service/shop/voice"},
+	{"node", "node/aks-pool1-31200003-vmss000003"},
+	{"calls", "calls"},
+	{"failed-calls", "calls?failed=true"},
+}
+
+// tooWide are the elements that reach beyond the window.
+const tooWide = `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.closest(".unseen, .skip"))
+	.map((e) => e.tagName + "." + e.className + " " + e.textContent.slice(0, 60))`
+
+// pale are texts whose contrast with what is behind them is less than 4.5.
+const pale = `(() => {
+	const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1 }; };
+	const light = (rgb) => { const [r, g, b] = rgb.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.a === 1) { return c.rgb; } } return [255, 255, 255]; };
+	const out = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (walk.nextNode()) {
+		const e = walk.currentNode.parentElement;
+		if (!walk.currentNode.data.trim() || !e.checkVisibility() || e.closest("svg")) { continue; }
+		const a = light(parse(getComputedStyle(e).color).rgb), b = light(behind(e));
+		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < 4.5) { out.push(ratio.toFixed(2) + ": " + walk.currentNode.data.trim().slice(0, 40)); }
+	}
+	return out;
+})()`
+
+// Each sheet is shown by day, by night and on a phone: nothing is cut off, nothing is pale, nothing comes from
+// elsewhere, and the browser has nothing to complain of.
+func TestSheets(t *testing.T) {
+	_, api := serve(t, "troubled.json")
+	address, _ := weirPage(t, api.URL)
+	for _, sheet := range sheets {
+		for _, l := range []look{desktop, night, phone} {
+			t.Run(sheet.name+" "+l.name, func(t *testing.T) {
+				b := open(t, l, address+sheet.path)
+				if wide := value[[]string](b, tooWide); len(wide) > 0 || value[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
+					t.Errorf("wider than the window: %q", wide)
+				}
+				if texts := value[[]string](b, pale); len(texts) > 0 {
+					t.Errorf("hard to read: %q", texts)
+				}
+				paper := value[string](b, "getComputedStyle(document.body).backgroundColor")
+				if dark := strings.HasPrefix(paper, "rgb(16,"); dark != l.dark {
+					t.Errorf("the paper is %s", paper)
+				}
+				if n := value[int](b, `document.querySelectorAll("h1").length`); n != 1 {
+					t.Errorf("%d first headings", n)
+				}
+				b.shoot(sheet.name + "-" + l.name)
+			})
+		}
+	}
+}
+
+// All is level: the page says so, and little else.
+func TestLevel(t *testing.T) {
+	_, api := serve(t, "level.json")
+	address, _ := weirPage(t, api.URL)
+	for _, l := range []look{desktop, phone} {
+		b := open(t, l, address)
+		if text := value[string](b, "document.querySelector('main').innerText"); !strings.HasPrefix(text, "Level: 34 BackendPools, 1 Service.") || strings.Contains(text, "What is wrong") {
+			t.Error(text)
+		}
+		b.shoot("level-" + l.name)
+	}
+}
+
+// What people of other namespaces write is text: no script of theirs runs, and nothing is fetched.
+func TestHostile(t *testing.T) {
+	_, api := serve(t, "hostile.json")
+	address, _ := weirPage(t, api.URL)
+	for _, path := range []string{"", "pools", "service/shop/web", "pool/shop/web.kubernetes"} {
+		b := open(t, phone, address+path)
+		if value[bool](b, "'alerted' in window") || value[int](b, "document.querySelectorAll('main script, main img, style').length") > 0 {
+			t.Errorf("%s: what others wrote is part of the page", path)
+		}
+		if wide := value[[]string](b, tooWide); len(wide) > 0 {
+			t.Errorf("%s: wider than the window: %q", path, wide)
+		}
+		b.shoot("hostile-" + strings.ReplaceAll(path, "/", "-"))
+	}
+}
+
+// With the keyboard alone one comes past the links at the top, sees where one is, and opens a pool.
+func TestKeyboard(t *testing.T) {
+	_, api := serve(t, "troubled.json")
+	address, _ := weirPage(t, api.URL)
+	b := open(t, desktop, address)
+	const focused = `(() => { const e = document.activeElement; return (e.innerText || e.id || e.tagName).trim(); })()`
+	var way []string
+	for range 8 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		way = append(way, value[string](b, focused))
+		if seen := value[bool](b, `(() => { const e = document.activeElement, r = e.getBoundingClientRect(); return r.width > 1 && r.left >= 0 && (e.className === "skip" || getComputedStyle(e).outlineStyle !== "none"); })()`); !seen {
+			t.Errorf("one does not see that one is at %q", way[len(way)-1])
+		}
+	}
+	if want := []string{"Skip to what is so now", "Weir", "Overview", "Pools", "Calls", "find", "Find", "edge/mail"}; !slices.Equal(way[:7], want[:7]) {
+		t.Errorf("%q, want %q", way, want)
+	}
+	if !strings.Contains(way[7], "/") {
+		t.Errorf("after the search comes %q", way[7])
+	}
+	b.do(chromedp.Navigate(address), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
+	if at := value[string](b, focused); at != way[7] {
+		t.Errorf("past the links at the top one is at %q, want %q", at, way[7])
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector("h1").innerText.includes("` + way[7] + `")`)
+}
+
+// The page follows the cluster without being loaded again. Who is at a link stays there, who hears the
+// page hears the new verdict, and times to come are counted down.
+func TestItFollows(t *testing.T) {
+	cluster, api := serve(t, "troubled.json")
+	address, _ := weirPage(t, api.URL)
+	b := open(t, desktop, address)
+	value[any](b, `window.loaded = "once"; document.querySelector("#balancers ~ article h3 a[href*='balancer=edge']").focus()`)
+	first := value[string](b, `document.querySelector("time[data-count]").innerText`)
+	b.until(`document.querySelector("time[data-count]").innerText !== ` + fmt.Sprintf("%q", first))
+	if !strings.HasPrefix(first, "in ") {
+		t.Errorf("the next try is %q", first)
+	}
+	cluster.file.Store("level.json")
+	b.until(`document.querySelector("h1").innerText.startsWith("Level: 34 BackendPools")`)
+	if got := value[string](b, `window.loaded + " " + document.activeElement.innerText + " " + document.querySelector("[role=status]").textContent`); !strings.HasPrefix(got, "once edge Level: 34 BackendPools") {
+		t.Errorf("loaded, focus and what is said: %q", got)
+	}
+}
+
+// What was so stays on the page when the API server, or weir page, does not answer any more, and it says of when it is.
+func TestItSaysWhenItIsOld(t *testing.T) {
+	cluster, api := serve(t, "level.json")
+	address, stop := weirPage(t, api.URL)
+	b := open(t, desktop, address)
+	b.until(`document.getElementById("stale").hidden`)
+	cluster.file.Store("")
+	b.until(`document.getElementById("stale").innerText.includes("could not be asked. This is what was so at ")`)
+	b.shoot("stale")
+	cluster.file.Store("level.json")
+	b.until(`document.getElementById("stale").hidden`)
+	stop()
+	b.until(`document.getElementById("stale").innerText.startsWith("weir page does not answer. This is what was so at ")`)
+	if !value[bool](b, `document.querySelector("h1").innerText.startsWith("Level: ")`) {
+		t.Error("what was so is gone")
+	}
+	b.forgive() // the browser says that nobody answers
+}
+
+// Without its script the page shows all the same.
+func TestWithoutScript(t *testing.T) {
+	_, api := serve(t, "troubled.json")
+	address, _ := weirPage(t, api.URL)
+	b := open(t, look{name: "no script", wide: 800, noScript: true}, address)
+	verdict, next := get(b, chromedp.Text("h1")), get(b, chromedp.Text("time.next"))
+	if !strings.HasPrefix(verdict, "Something is wrong with 5 of 34 BackendPools and 1 of 3 Services.") || !strings.HasPrefix(next, "in ") {
+		t.Errorf("%q, %q", verdict, next)
+	}
+}
+
+// With ten thousand pools, a quarter of them wrong, the front comes in a few seconds and the browser has little to draw.
+func TestTenThousandPools(t *testing.T) {
+	var some, many []map[string]any
+	if err := json.Unmarshal(read(t, "troubled.json"), &some); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10_000 {
+		p := map[string]any{}
+		for name, of := range some[1+i%20] {
+			p[name] = of
+		}
+		p["metadata"] = map[string]any{"namespace": fmt.Sprintf("team-%03d", i%100), "name": fmt.Sprintf("pool-%05d", i)}
+		many = append(many, p)
+	}
+	raw, err := json.Marshal(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "many.json")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, api := serve(t, file)
+	address, _ := weirPage(t, api.URL)
+	began := time.Now()
+	b := open(t, desktop, address)
+	elements := value[int](b, "document.querySelectorAll('*').length")
+	t.Logf("%s, %d elements", time.Since(began).Round(time.Millisecond), elements)
+	if elements > 3000 {
+		t.Errorf("%d elements", elements)
+	}
+	b.shoot("many")
+	b.do(chromedp.Navigate(address + "pools?page=50"))
+	b.until(`document.querySelector(".chosen").innerText.startsWith("9801 to 10000 of 10000")`)
+}

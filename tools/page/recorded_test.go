@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// object is one of Kubernetes, as JSON has it.
+type object = map[string]any
+
+// kinds are what the API server knows, by group and version.
+var kinds = map[string][][2]string{ // plural, kind
+	"v1":                     {{"services", "Service"}, {"nodes", "Node"}, {"events", "Event"}},
+	"discovery.k8s.io/v1":    {{"endpointslices", "EndpointSlice"}},
+	"coordination.k8s.io/v1": {{"leases", "Lease"}},
+	"weir.dev/v1alpha1":      {{"backendpools", "BackendPool"}},
+}
+
+// recorded answers as an API server that has the objects of a file, and as a leader of Weir at /calls.
+type recorded struct {
+	t    *testing.T
+	file atomic.Value // string; empty: it does not answer
+}
+
+func serve(t *testing.T, file string) (*recorded, *httptest.Server) {
+	r := &recorded{t: t}
+	r.file.Store(file)
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return r, server
+}
+
+func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	file := r.file.Load().(string)
+	if file == "" {
+		http.Error(w, "overloaded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if req.URL.Path == "/calls" {
+		_, _ = w.Write(read(r.t, "calls.jsonl"))
+		return
+	}
+	if answer := discovery(req.URL.Path); answer != nil {
+		_ = json.NewEncoder(w).Encode(answer)
+		return
+	}
+	var all []object
+	if err := json.Unmarshal(read(r.t, file), &all); err != nil {
+		r.t.Error(err)
+	}
+	group, parts := split(req.URL.Path)
+	namespace, plural, name := "", "", ""
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		namespace, parts = parts[1], parts[2:]
+	}
+	plural = parts[0]
+	if len(parts) > 1 {
+		name = parts[1]
+	}
+	i := slices.IndexFunc(kinds[group], func(k [2]string) bool { return k[0] == plural })
+	if i < 0 {
+		http.NotFound(w, req)
+		return
+	}
+	kind := kinds[group][i][1]
+	items := []object{}
+	for _, o := range all {
+		if o["kind"] == kind && (namespace == "" || at(o, "metadata.namespace") == namespace) && (name == "" || at(o, "metadata.name") == name) &&
+			selected(o, req.URL.Query().Get("fieldSelector"), "") && selected(o, req.URL.Query().Get("labelSelector"), "metadata.labels") {
+			items = append(items, o)
+		}
+	}
+	switch {
+	case name == "":
+		_ = json.NewEncoder(w).Encode(object{"kind": kind + "List", "apiVersion": group, "metadata": object{"resourceVersion": "1"}, "items": items})
+	case len(items) == 1:
+		_ = json.NewEncoder(w).Encode(items[0])
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": plural + " \"" + name + "\" not found"})
+	}
+}
+
+// split parts a path into the group with its version, and the rest.
+func split(path string) (group string, rest []string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if parts[0] == "api" {
+		return parts[1], parts[2:]
+	}
+	return parts[1] + "/" + parts[2], parts[3:]
+}
+
+// discovery is what an API server says of itself; nil for a path that is about objects.
+func discovery(path string) any {
+	switch path {
+	case "/api":
+		return object{"kind": "APIVersions", "versions": []string{"v1"}}
+	case "/apis":
+		var groups []object
+		for group := range kinds {
+			if name, _, ok := strings.Cut(group, "/"); ok {
+				version := object{"groupVersion": group, "version": group[len(name)+1:]}
+				groups = append(groups, object{"name": name, "versions": []object{version}, "preferredVersion": version})
+			}
+		}
+		return object{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+	}
+	group := strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/")
+	if kinds[group] == nil {
+		return nil
+	}
+	var resources []object
+	for _, k := range kinds[group] {
+		resources = append(resources, object{"name": k[0], "singularName": "", "kind": k[1], "namespaced": k[1] != "Node", "verbs": []string{"get", "list"}})
+	}
+	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}
+}
+
+// at is a value of an object, by a path with dots.
+func at(o object, path string) any {
+	var v any = o
+	for _, name := range strings.Split(path, ".") {
+		o, _ := v.(object)
+		v = o[name]
+	}
+	return v
+}
+
+// selected reports whether an object has all of "name=value,…", below a path.
+func selected(o object, selector, below string) bool {
+	for _, each := range strings.Split(selector, ",") {
+		name, value, ok := strings.Cut(each, "=")
+		if !ok {
+			continue
+		}
+		is := at(o, name)
+		if below != "" { // a label's name has dots
+			labels, _ := at(o, below).(object)
+			is = labels[name]
+		}
+		if is != value {
+			return false
+		}
+	}
+	return true
+}
+
+// relative is a time as it is written down, from the time at which it is read.
+var relative = regexp.MustCompile(`\bnow([+-][0-9hms.]+)(micro)?\b`)
+
+// read is a file of testdata, with its times as of now.
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	if !filepath.IsAbs(name) {
+		name = filepath.Join("testdata", name)
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Error(err)
+	}
+	now := time.Now().UTC()
+	return relative.ReplaceAllFunc(raw, func(b []byte) []byte {
+		m := relative.FindSubmatch(b)
+		d, err := time.ParseDuration(string(m[1]))
+		if err != nil {
+			t.Errorf("%s: %s: %v", name, b, err)
+		}
+		if len(m[2]) > 0 {
+			return []byte(now.Add(d).Format("2006-01-02T15:04:05.000000Z"))
+		}
+		return []byte(now.Add(d).Format(time.RFC3339))
+	})
+}
