@@ -23,12 +23,14 @@ const (
 	shownColumns   = 60 // pools of one load balancer
 	shownCauses    = 20 // kinds of what is wrong
 	shownBusy      = 10 // pools of one load balancer that are on their way
+	shownPaused    = 20
 )
 
 // How a pool or a Service is, in the order of who needs people most.
 const (
 	isWrong    = "wrong"
 	isUnderWay = "underway"
+	isPaused   = "paused"
 	isLevel    = "level"
 )
 
@@ -48,6 +50,7 @@ type pool struct {
 type balancer struct {
 	Name                       string
 	All, Level, UnderWay, Away int // Away are wrong
+	Paused                     int
 	// Pools are some of them, those that are wrong first, and as many of each as there are, by their share.
 	Pools []pool
 	// Busy are some of those that are on their way; what is wrong is told by its causes.
@@ -88,6 +91,8 @@ type front struct {
 	// Mends is what helps most, where several things are wrong.
 	Mends         string
 	Causes, Notes []cause
+	// Paused are pools that somebody has paused, those that go on first first.
+	Paused        []status.Paused
 	Balancers     []balancer
 	MoreBalancers int
 	// Gates are what keeps Weir from asking, those that open first before the others.
@@ -101,10 +106,16 @@ func (f *front) ShownCauses() []cause { return f.Causes[:min(len(f.Causes), show
 // MoreCauses is how many causes the front does not show.
 func (f *front) MoreCauses() int { return len(f.Causes) - len(f.ShownCauses()) }
 
+// ShownPaused are those that the front shows.
+func (f *front) ShownPaused() []status.Paused { return f.Paused[:min(len(f.Paused), shownPaused)] }
+
+// MorePaused is how many paused pools the front does not show.
+func (f *front) MorePaused() int { return len(f.Paused) - len(f.ShownPaused()) }
+
 // frontOf is what status.Judge says of what was seen, with all pools beside it.
 func frontOf(seen status.Seen) *front {
 	r := status.Judge(seen)
-	f := &front{At: seen.At, Verdict: r.Verdict(), Is: isLevel}
+	f := &front{At: seen.At, Verdict: r.Verdict(), Is: isLevel, Paused: r.Paused}
 	wrong := map[string]bool{} // BackendPools
 	for _, c := range r.Causes {
 		for _, o := range c.Of {
@@ -140,7 +151,7 @@ func frontOf(seen status.Seen) *front {
 	return f
 }
 
-func order(is string) int { return slices.Index([]string{isWrong, isUnderWay, isLevel}, is) }
+func order(is string) int { return slices.Index([]string{isWrong, isUnderWay, isPaused, isLevel}, is) }
 
 func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
 	row := pool{
@@ -161,6 +172,8 @@ func rowOf(p *v1alpha1.BackendPool, wrong map[string]bool, now time.Time) pool {
 		row.Is = isWrong
 	case row.State == v1alpha1.ReasonLevel:
 		row.Is = isLevel
+	case row.State == v1alpha1.ReasonPaused:
+		row.Is = isPaused
 	}
 	parked := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionParked)
 	if at := p.Status.NextEligibleAt; at != nil && at.After(now) && parked != nil && parked.Status == metav1.ConditionTrue {
@@ -218,6 +231,8 @@ func (b *balancer) count(p *pool) {
 		if len(b.Busy) < shownBusy {
 			b.Busy = append(b.Busy, *p)
 		}
+	case isPaused:
+		b.Paused++
 	default:
 		b.Level++
 	}

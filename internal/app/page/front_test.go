@@ -70,6 +70,26 @@ func TestANoteIsNotWrong(t *testing.T) {
 	}
 }
 
+// What is paused is neither wrong nor on its way, and is shown with its end and its reason.
+func TestWhatIsPausedIsShownApart(t *testing.T) {
+	p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonPaused, "paused", 3, 2)
+	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
+	seen := status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Pools: []v1alpha1.BackendPool{*p}}
+	f := frontOf(seen)
+	if f.Is != isLevel || len(f.Paused) != 1 || f.Balancers[0].Paused != 1 || f.Balancers[0].Level != 0 {
+		t.Errorf("%s, %+v, %+v", f.Is, f.Paused, f.Balancers)
+	}
+	var out strings.Builder
+	if err := templates["front"].Execute(&out, sheet{At: seen.At, Body: f}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`<h2 id="paused">`, "in 59", "jane", "the &lt;b&gt;database", "1 pool, 1 paused"} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("no %q in %s", part, out.String())
+		}
+	}
+}
+
 // BenchmarkFront is what it takes to judge and sort ten thousand pools, once they are read.
 func BenchmarkFront(b *testing.B) {
 	seen := many(10_000)

@@ -139,7 +139,7 @@ func (b balancer) Words() string {
 	for _, s := range []struct {
 		n    int
 		what string
-	}{{b.Level, "level"}, {b.UnderWay, "on their way"}, {b.Away, "wrong"}} {
+	}{{b.Level, "level"}, {b.UnderWay, "on their way"}, {b.Paused, "paused"}, {b.Away, "wrong"}} {
 		if s.n > 0 {
 			said = append(said, fmt.Sprintf("%d %s", s.n, s.what))
 		}
