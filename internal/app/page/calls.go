@@ -118,7 +118,7 @@ func (c query) Other() query { return query{Since: c.Since, Cause: c.Cause, Fail
 // calls answers with the last requests to Azure.
 func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r.URL.Query())
-	had, err := take(r.Context(), s.shelf, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
+	had, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
 	if err != nil {
 		s.print(w, http.StatusBadGateway, "problem", sheet{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: problem{
 			Is: "No running Weir tells of its requests to Azure.", Why: err.Error(),

@@ -16,11 +16,11 @@ const shownOfStep = 8
 type step struct {
 	What string
 	Is   string // that of the worst of it
-	Of   []stone
+	Of   []item
 }
 
-// stone is one object of a step.
-type stone struct {
+// item is one object of a step.
+type item struct {
 	Name, Note string
 	// Is is how it is, in the colour and the words of states.
 	Is   string
@@ -33,17 +33,17 @@ func chainOf(s *story, t told) []step {
 	if v := s.Service; v != nil {
 		way = append(way, frontends(v), rules(v))
 	}
-	way = append(way, step{What: "Pool", Is: t.Is, Of: []stone{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: link("BackendPool", t.Namespace, t.Name)}}})
+	way = append(way, step{What: "Pool", Is: t.Is, Of: []item{{Name: t.Pool.Pool, Note: "of load balancer " + t.LoadBalancer + ", " + t.State, Is: t.Is, Link: link("BackendPool", t.Namespace, t.Name)}}})
 	return append(way, nodesOf(t))
 }
 
 func frontends(v *explain.Service) step {
 	s := step{What: "Frontend", Is: isLevel}
 	for _, a := range v.Addresses {
-		s.Of = append(s.Of, stone{Name: a, Is: isLevel})
+		s.Of = append(s.Of, item{Name: a, Is: isLevel})
 	}
 	if len(s.Of) == 0 {
-		return step{What: s.What, Is: isUnderWay, Of: []stone{{Name: "no address yet", Is: isUnderWay}}}
+		return step{What: s.What, Is: isUnderWay, Of: []item{{Name: "no address yet", Is: isUnderWay}}}
 	}
 	return s
 }
@@ -51,7 +51,7 @@ func frontends(v *explain.Service) step {
 func rules(v *explain.Service) step {
 	s := step{What: "Rules", Is: isLevel}
 	for _, p := range v.Ports {
-		one := stone{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: isLevel}
+		one := item{Name: fmt.Sprintf("%s %d", p.Protocol, p.Port), Note: p.Name, Is: isLevel}
 		if p.Error != "" {
 			one.Is, one.Note, s.Is = isWrong, p.Error, isWrong
 		}
@@ -76,7 +76,7 @@ func nodesOf(t told) step {
 			s.Is = isWrong
 		}
 		for _, m := range of[:min(len(of), shownOfStep)] {
-			one := stone{Name: m.Node, Is: strings.ToLower(is)}
+			one := item{Name: m.Node, Is: strings.ToLower(is)}
 			if one.Link = link("Node", "", m.Node); m.Node == "" {
 				one.Name, one.Link = m.Address, ""
 			}
@@ -86,11 +86,11 @@ func nodesOf(t told) step {
 			s.Of = append(s.Of, one)
 		}
 		if more := len(of) - shownOfStep; more > 0 {
-			s.Of = append(s.Of, stone{Name: fmt.Sprintf("%d more", more), Note: is, Is: strings.ToLower(is)})
+			s.Of = append(s.Of, item{Name: fmt.Sprintf("%d more", more), Note: is, Is: strings.ToLower(is)})
 		}
 	}
 	if len(s.Of) == 0 {
-		s.Of = []stone{{Name: "none", Is: isUnderWay}}
+		s.Of = []item{{Name: "none", Is: isUnderWay}}
 	}
 	return s
 }

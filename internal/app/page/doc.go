@@ -4,9 +4,9 @@
 // rights of whoever started it.
 //
 //	serve.go    where it listens, and how it ends
-//	door.go     who gets in, and what a browser may do with an answer
-//	shelf.go    what was gathered, for all who look at the same time
-//	sheets.go   which address shows what
+//	access.go   who gets in, and what a browser may do with an answer
+//	cache.go    what was gathered, for all who look at the same time
+//	routes.go   which address shows what
 //	print.go    how a sheet is printed, and texts of others on it
 //	level.go    members in a pool of those that are wanted, as a bar
 //	front.go    the verdict, causes, and load balancers with their pools

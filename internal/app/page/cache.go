@@ -25,16 +25,16 @@ const (
 // errBusy is the answer where too many sheets are asked for at the same time.
 var errBusy = errors.New("too many different pages are asked for at the same time: try again in a few seconds")
 
-// shelf keeps what was gathered for a moment, by name. One thing is gathered at a time, for all who ask
+// cache keeps what was gathered for a moment, by name. One thing is gathered at a time, for all who ask
 // for it, and nothing unless somebody does.
-type shelf struct {
+type cache struct {
 	one chan struct{} // has room for whoever gathers
 
 	mu   sync.Mutex
 	kept map[string]*gathered
 }
 
-// gathered is a thing on the shelf, or on its way there.
+// gathered is a thing in the cache, or on its way there.
 type gathered struct {
 	done  chan struct{}
 	value any
@@ -42,11 +42,11 @@ type gathered struct {
 	until time.Time // of one that is done
 }
 
-func newShelf() *shelf { return &shelf{one: make(chan struct{}, 1), kept: map[string]*gathered{}} }
+func newCache() *cache { return &cache{one: make(chan struct{}, 1), kept: map[string]*gathered{}} }
 
 // take returns what is kept by a name, or has it gathered. What was begun is brought to its end though
 // whoever asked first has gone: others may wait for it.
-func take[T any](ctx context.Context, s *shelf, name string, gather func(context.Context) (T, error)) (T, error) {
+func take[T any](ctx context.Context, s *cache, name string, gather func(context.Context) (T, error)) (T, error) {
 	var none T
 	g, err := s.find(name, func(ctx context.Context) (any, error) { return gather(ctx) })
 	if err != nil {
@@ -63,7 +63,7 @@ func take[T any](ctx context.Context, s *shelf, name string, gather func(context
 	return g.value.(T), nil
 }
 
-func (s *shelf) find(name string, gather func(context.Context) (any, error)) (*gathered, error) {
+func (s *cache) find(name string, gather func(context.Context) (any, error)) (*gathered, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -80,7 +80,7 @@ func (s *shelf) find(name string, gather func(context.Context) (any, error)) (*g
 	return g, nil
 }
 
-func (s *shelf) fill(g *gathered, gather func(context.Context) (any, error)) {
+func (s *cache) fill(g *gathered, gather func(context.Context) (any, error)) {
 	s.one <- struct{}{}
 	defer func() { <-s.one }()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)

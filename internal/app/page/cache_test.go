@@ -43,7 +43,7 @@ func (a *asked) gather(ctx context.Context) (int, error) {
 // However many look, one thing is gathered at a time, and shown to all for a moment.
 func TestOneIsGatheredForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, a := newShelf(), &asked{takes: 50 * time.Millisecond}
+		s, a := newCache(), &asked{takes: 50 * time.Millisecond}
 		var viewers sync.WaitGroup
 		for i := range 30 {
 			viewers.Go(func() {
@@ -72,7 +72,7 @@ func TestOneIsGatheredForAll(t *testing.T) {
 func TestWhatIsFresh(t *testing.T) {
 	for _, tt := range []struct{ takes, kept time.Duration }{{time.Millisecond, time.Second}, {3 * time.Second, 30 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
-			s, a := newShelf(), &asked{takes: tt.takes}
+			s, a := newCache(), &asked{takes: tt.takes}
 			look := func(want int) {
 				t.Helper()
 				if n, err := take(t.Context(), s, "front", a.gather); err != nil || n != want {
@@ -92,7 +92,7 @@ func TestWhatIsFresh(t *testing.T) {
 // answer is not waited for without end; and there is room for so many sheets.
 func TestGatheringThatGoesWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, a := newShelf(), &asked{takes: time.Second}
+		s, a := newCache(), &asked{takes: time.Second}
 		leaves, leave := context.WithTimeout(t.Context(), time.Millisecond)
 		defer leave()
 		if _, err := take(leaves, s, "front", a.gather); !errors.Is(err, context.DeadlineExceeded) {

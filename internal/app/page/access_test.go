@@ -17,7 +17,7 @@ import (
 
 // Who knows the whole address gets in, by a name that nobody else can give this machine, and may only read.
 func TestWhoGetsIn(t *testing.T) {
-	door := guard("KEY", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
+	guarded := guard("KEY", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	for _, tt := range []struct {
 		name, method, host, path string
 		status                   int
@@ -38,7 +38,7 @@ func TestWhoGetsIn(t *testing.T) {
 		r := httptest.NewRequest(tt.method, "/", nil)
 		r.URL.Path, r.Host = tt.path, tt.host
 		w := httptest.NewRecorder()
-		door.ServeHTTP(w, r)
+		guarded.ServeHTTP(w, r)
 		if w.Code != tt.status || tt.status == http.StatusOK && w.Body.String() != strings.TrimPrefix(tt.path, "/KEY") {
 			t.Errorf("%s: %d %s", tt.name, w.Code, w.Body)
 		}

@@ -22,11 +22,11 @@ type sheets struct {
 	Options
 
 	root  string
-	shelf *shelf
+	cache *cache
 }
 
 func newSheets(o Options, root string) http.Handler {
-	s := &sheets{Options: o, root: root, shelf: newShelf()}
+	s := &sheets{Options: o, root: root, cache: newCache()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", s.front)
 	mux.HandleFunc("/pools", s.pools)
@@ -63,7 +63,7 @@ func static(name, kind string) http.HandlerFunc {
 
 // look is the front as it is now, or was a moment ago.
 func (s *sheets) look(ctx context.Context) (*front, error) {
-	return take(ctx, s.shelf, "front", func(ctx context.Context) (*front, error) {
+	return take(ctx, s.cache, "front", func(ctx context.Context) (*front, error) {
 		seen, err := status.Read(ctx, s.API, s.Namespace, time.Now())
 		if err != nil {
 			return nil, err
