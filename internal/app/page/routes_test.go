@@ -147,6 +147,10 @@ func shop() []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e1"}, InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop", Name: "web"},
 			LastTimestamp: earlier(time.Minute), Count: 3, Type: "Warning", Reason: "LoadBalancerBackendPoolUpdateRetrying", Message: "429 <b>",
 		},
+		&corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e2"}, InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop", Name: "web"},
+			LastTimestamp: earlier(time.Hour), Count: 1, Type: "Normal", Reason: "EnsuredLoadBalancer",
+		},
 	}
 	for i := range 3 {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1)}}
@@ -195,6 +199,24 @@ func TestSheets(t *testing.T) {
 		}
 		if tt.hasNot != "" && strings.Contains(body, tt.hasNot) {
 			t.Errorf("%s: %q is in\n%s", tt.path, tt.hasNot, body)
+		}
+	}
+}
+
+// The newest event is what one asks for.
+func TestEventsBeginWithTheLast(t *testing.T) {
+	_, body := asks(t, Options{API: server(shop()...)})("/service/shop/web")
+	if last, first := strings.Index(body, "UpdateRetrying</strong>"), strings.Index(body, "EnsuredLoadBalancer</strong>"); last < 0 || last > first {
+		t.Errorf("%d, %d in\n%s", last, first, body)
+	}
+}
+
+func TestLinks(t *testing.T) {
+	for want, of := range map[string][3]string{
+		"pool/shop/a%2F..%2Fb": {"BackendPool", "shop", "a/../b"}, "service/shop/web%3Fx": {"Service", "shop", "web?x"}, "node/n%231": {"Node", "", "n#1"}, "": {"Lease", "a", "b"},
+	} {
+		if got := link(of[0], of[1], of[2]); got != want {
+			t.Errorf("%v: %s, want %s", of, got, want)
 		}
 	}
 }
@@ -285,7 +307,8 @@ func TestAPageOfTenThousandPools(t *testing.T) {
 		t.Errorf("a node that is in all pools: %d bytes", len(story))
 	}
 	_, front := ask("/")
-	if !strings.Contains(front, "2500 of 10000 BackendPools") || !strings.Contains(front, "2490 more") || len(front) > 1<<20 {
+	if !strings.Contains(front, "2500 of 10000 BackendPools") || !strings.Contains(front, "2490 more") || len(front) > 1<<20 ||
+		strings.Count(front, "<article class=\"balancer") != shownBalancers || !strings.Contains(front, "And 40 more load balancers") {
 		t.Errorf("%d bytes", len(front))
 	}
 	seen := map[string]bool{}
