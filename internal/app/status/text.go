@@ -28,7 +28,11 @@ func (r Report) JSON(out io.Writer) error {
 // Text prints the report for people: the verdict first, then what is wrong.
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
-	b.WriteString(r.Verdict() + "\n")
+	b.WriteString(r.Verdict())
+	if !r.Level { // messages name times
+		b.WriteString(" It is " + r.At.UTC().Format(time.RFC3339) + ".")
+	}
+	b.WriteString("\n")
 	if len(r.Causes) > 0 && r.Causes[0].Do != "" && len(r.Causes) > 1 {
 		fmt.Fprintf(&b, "What mends most: %s (%d of %d).\n", r.Causes[0].Do, len(r.Causes[0].Of), r.wrong())
 	}
@@ -72,9 +76,6 @@ func (r Report) Verdict() string {
 		text += " Nobody leads."
 	default:
 		text += fmt.Sprintf(" %s leads.", printed(r.Leader.Holder))
-	}
-	if !r.Level { // messages name times
-		text += " It is " + r.At.UTC().Format(time.RFC3339) + "."
 	}
 	return text
 }
