@@ -80,7 +80,7 @@ weir migrate plan, weir probe-azure and weir status are in their help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newRetry(), newPause(), newResume(), newCalls(), newProvision(), newBackoffTable(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newVersion())
 	return root
 }
 
