@@ -101,15 +101,17 @@ func TestDoctor(t *testing.T) {
 		"rights weir-leader-election in weir-system": "get leases weir-controller in weir-system",
 		"rights weir-resource-lease in kube-system":  "OK not given, and needed with useResourceLease alone",
 	})
-	code, _, verdicts = asks(l.cluster.weir) // which may ask of itself alone
-	expects(code, 0, verdicts, map[string]string{"rights weir-controller": "OK all of ", "definition backendpools.weir.dev": "UNKNOWN you may not"})
-
 	l.kubectl("create", "serviceaccount", "nobody", "-n", l.namespace)
 	nobody := filepath.Join(l.dir, "nobody")
 	l.must(controlplane.WriteKubeconfig(nobody, l.cluster.rest, "system:serviceaccount:"+l.namespace+":nobody"))
 	code, _, verdicts = asks(nobody)
 	expects(code, 0, verdicts, map[string]string{
 		"API server": "OK ", "rights weir-controller": "UNKNOWN you may not ask", "state": "UNKNOWN you may not", "other controllers": "UNKNOWN you may not",
+	})
+
+	code, _, verdicts = asks(nobody, "--service-account", l.namespace+"/nobody") // of himself everybody may ask
+	expects(code, 3, verdicts, map[string]string{
+		"rights weir-controller": "FAIL ServiceAccount " + l.namespace + "/nobody may not list nodes", "definition backendpools.weir.dev": "UNKNOWN you may not",
 	})
 
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"gone","resourceGruop":"rg","aadClientSecret":"hunter2hunter2"}`)
