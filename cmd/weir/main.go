@@ -61,7 +61,7 @@ Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools say
 why a pool is not level yet.
 
 Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected; those of weir plan,
-weir migrate plan, weir probe-azure and weir status are in their help.`,
+weir migrate plan, weir probe-azure, weir status and weir doctor are in their help.`,
 		Version:       app.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -81,7 +81,7 @@ weir migrate plan, weir probe-azure and weir status are in their help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newCalls(), newProvision(), newBackoffTable(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newVersion())
 	return root
 }
 

@@ -69,3 +69,32 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 	}
 	return opts, nil
 }
+
+// Azure is what azure.json means, and who asks it.
+type Azure struct {
+	Config config.Config
+	// Warning names keys without effect; empty if there are none.
+	Warning string
+	Client  *azure.Client
+	// Endpoint is the base URL of Resource Manager.
+	Endpoint string
+}
+
+// OpenAzure reads azure.json. It sends nothing yet.
+func OpenAzure(o Options) (Azure, error) {
+	cfg, ignored, err := config.Load(o.ConfigFile)
+	if err != nil {
+		return Azure{}, &UsageError{fmt.Errorf("--config: %w", err)}
+	}
+	is := Azure{Config: cfg, Warning: ignored.Warning()}
+	if _, err := balancerSettings(cfg, o.ClusterName); err != nil {
+		return is, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+	}
+	opts, err := azureOptions(o, cfg)
+	if err != nil {
+		return is, err
+	}
+	is.Endpoint = opts.Endpoint.ResourceManager
+	is.Client, err = connect(o, cfg, opts, nil, nil, nil)
+	return is, err
+}

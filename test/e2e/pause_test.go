@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -116,5 +117,10 @@ func TestATenantPausesItsPool(t *testing.T) {
 	var p v1alpha1.BackendPool
 	if l.must(l.cluster.Get(t.Context(), key(l.namespace, "web"), &p)); p.Spec.Paused || p.Spec.Pause != nil {
 		t.Errorf("%+v", p.Spec)
+	}
+	// What weir pause relies on where the definitions are older than it: a field that they do not have is refused.
+	err := l.cluster.Patch(t.Context(), &p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true,"pauseLater":{"until":"x"}}}`)), client.FieldValidation("Strict"))
+	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.pauseLater"`) {
+		t.Errorf("an unknown field: %v", err)
 	}
 }

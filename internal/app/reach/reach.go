@@ -9,7 +9,9 @@ import (
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +22,16 @@ import (
 // Cluster returns a client with the rights of whoever calls, and the namespace of the current
 // context. A *app.UsageError is a kubeconfig that has to be corrected.
 func Cluster(kubeconfig string) (client.Client, string, error) {
+	rc, namespace, err := Config(kubeconfig)
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := Client(rc)
+	return c, namespace, err
+}
+
+// Config says where the API server is, and as whom it is asked; and the namespace of the current context.
+func Config(kubeconfig string) (*rest.Config, string, error) {
 	loaded := load(kubeconfig)
 	rc, err := loaded.ClientConfig()
 	if err != nil {
@@ -30,15 +42,20 @@ func Cluster(kubeconfig string) (client.Client, string, error) {
 		return nil, "", &app.UsageError{Err: fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+app.Version
+	return rc, namespace, nil
+}
+
+// Client returns a client for what commands ask. It sends nothing yet.
+func Client(rc *rest.Config) (client.Client, error) {
 	scheme := view.Scheme()
-	if err := errors.Join(coordinationv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
-		return nil, "", err
+	if err := errors.Join(coordinationv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
+		return nil, err
 	}
 	c, err := client.New(rc, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, "", fmt.Errorf("API server %s: %w", rc.Host, err)
+		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	return c, namespace, nil
+	return c, nil
 }
 
 // Name is what whoever calls names the cluster: the context of the kubeconfig; empty if it has none.

@@ -70,14 +70,14 @@ func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
 
 // byEnd orders those that are paused: who goes on first comes first, and who never does last.
 func byEnd(all []Paused) {
-	slices.SortFunc(all, func(a, b Paused) int {
-		switch never := a.Until.IsZero(); {
-		case never && !b.Until.IsZero():
-			return 1
-		case !never && b.Until.IsZero():
-			return -1
+	end := func(p Paused) time.Time {
+		if p.Until.IsZero() {
+			return time.Unix(1<<40, 0) // after all that people write
 		}
-		return cmp.Or(a.Until.Compare(b.Until), a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return p.Until
+	}
+	slices.SortFunc(all, func(a, b Paused) int {
+		return cmp.Or(end(a).Compare(end(b)), a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/app/doctor"
+	"weir.dev/weir/internal/app/reach"
+)
+
+func newDoctor() *cobra.Command {
+	var opts app.Options
+	var account, output string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say whether Weir has what it needs, before it is installed and after",
+		Long: `Asks the API server for its version and clock, for the definitions that this version needs, field by field,
+and for each right of the controller's ServiceAccount; with --config also reads azure.json, and asks Azure for what the
+controller would read, for its clock, and for what the identity may do. It reads alone, and no question waits for
+more than 5 seconds. Where you may not know something it says UNKNOWN.
+
+Exit codes: 0 nothing fails, 1 the API server could not be asked, 2 a flag has to be corrected, 3 something fails.`,
+		Example: `  # The cluster, before and after it is installed
+  weir doctor
+
+  # Azure, too, as the controller itself
+  kubectl -n weir-system exec deployment/weir-controller -- /weir doctor --config /etc/weir/azure.json`,
+		Args: flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			namespace, name, both := strings.Cut(account, "/")
+			switch {
+			case output != "text" && output != "json":
+				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
+			case !both || namespace == "" || name == "" || strings.Contains(name, "/"):
+				return &app.UsageError{Err: fmt.Errorf("--service-account %q: want NAMESPACE/NAME", account)}
+			case opts.ConfigFile == "" && opts.AzureEndpoint != "":
+				return &app.UsageError{Err: fmt.Errorf("--azure-endpoint goes with --config")}
+			}
+			rc, _, err := reach.Config(opts.Kubeconfig)
+			if err != nil {
+				return err
+			}
+			rc.Timeout = doctor.Within
+			api, err := reach.Client(rc)
+			if err != nil {
+				return err
+			}
+			d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name}
+			if opts.ConfigFile != "" {
+				opts.Log = slog.New(slog.DiscardHandler) // what it would say is in the checks
+				azure, err := app.OpenAzure(opts)
+				d.Azure = &doctor.Azure{Azure: azure, Err: err}
+			}
+			r := d.Examine(cmd.Context())
+			print := r.Text
+			if output == "json" {
+				print = r.JSON
+			}
+			switch err := print(cmd.OutOrStdout()); {
+			case err != nil:
+				return err
+			case !r.Checked():
+				return exitCode(1)
+			case r.Counts(doctor.Fail) > 0:
+				return wrong
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&opts.ConfigFile, "config", "", "azure.json; empty: the cluster alone")
+	f.StringVar(&account, "service-account", "weir-system/weir", "NAMESPACE/NAME of the controller's ServiceAccount")
+	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "as the controller's")
+	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "as the controller's: an emulator on this machine instead of Azure")
+	f.StringVarP(&output, "output", "o", "text", "text, or json")
+	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
+	return cmd
+}

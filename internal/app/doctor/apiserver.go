@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+)
+
+// What docs/reference/support.md says of versions of Kubernetes.
+const (
+	oldestExpected = "1.30"
+	newestTested   = "1.37"
+)
+
+// answerRead bounds what is read of an answer.
+const answerRead = 64 << 10
+
+// apiServer asks the API server for its version, and so for its clock.
+func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
+	const server = "API server"
+	silent := func(err error) ([]Check, bool) {
+		all := notAnswered(ctx, err)
+		all[0].Name, all[0].Why = server, d.REST.Host+": "+all[0].Why
+		all[0].Do = "see whether the kubeconfig names the right cluster, and the way to it: kubectl version"
+		return all, false
+	}
+	base, _, err := rest.DefaultServerUrlFor(d.REST)
+	if err != nil {
+		return silent(err)
+	}
+	hc, err := rest.HTTPClientFor(d.REST)
+	if err != nil {
+		return silent(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), http.NoBody)
+	if err != nil {
+		return silent(err)
+	}
+	sent := time.Now()
+	resp, err := hc.Do(req)
+	if err != nil {
+		return silent(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	took := time.Since(sent)
+	var is apiversion.Info
+	body, err := io.ReadAll(io.LimitReader(resp.Body, answerRead))
+	if err == nil && resp.StatusCode == http.StatusOK {
+		err = json.Unmarshal(body, &is)
+	}
+	switch {
+	case err != nil:
+		return silent(err)
+	case resp.StatusCode != http.StatusOK:
+		return silent(fmt.Errorf("asked for its version it answers %s", resp.Status))
+	}
+	v := judgeVersion(is.GitVersion)
+	v.Name = server
+	return []Check{v, clock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
+}
+
+// judgeVersion says whether a version of Kubernetes is one that Weir is expected to run on.
+func judgeVersion(of string) Check {
+	is, err := version.ParseGeneric(of)
+	if err != nil {
+		return Check{Verdict: Unknown, Why: fmt.Sprintf("its version %q says nothing", of)}
+	}
+	minor := version.MajorMinor(is.Major(), is.Minor())
+	switch {
+	case minor.LessThan(version.MustParseGeneric(oldestExpected)):
+		return Check{Verdict: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", is, oldestExpected), Do: "a newer cluster: docs/reference/support.md says which"}
+	case version.MustParseGeneric(newestTested).LessThan(minor):
+		return Check{Verdict: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", is, newestTested), Do: "see whether there is a newer Weir"}
+	}
+	return Check{Verdict: OK, Why: fmt.Sprintf("Kubernetes %s", is)}
+}
+
+// By how much clocks may differ: a Date has whole seconds, and a token is believed for five minutes before it begins.
+const (
+	skewShown = 5 * time.Second
+	skewFails = 5 * time.Minute
+)
+
+// clock compares the clock of whoever answered with that of this machine.
+func clock(name, date string, sent time.Time, took time.Duration) Check {
+	theirs, err := http.ParseTime(date)
+	if err != nil {
+		return Check{Name: name, Verdict: Unknown, Why: "its answer has no date"}
+	}
+	// The date was cut to a second, and set at some time between question and answer.
+	ahead := theirs.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
+	says, off := "behind", -ahead
+	if ahead > 0 {
+		says, off = "ahead of", ahead
+	}
+	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), says)
+	switch {
+	case off-took/2 >= skewFails:
+		return Check{Name: name, Verdict: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}
+	case off-took/2 >= skewShown:
+		return Check{Name: name, Verdict: Warn, Why: why, Do: "set one of the two right: see chronyc tracking, or timedatectl"}
+	}
+	return Check{Name: name, Verdict: OK, Why: "as that of this machine, to some seconds"}
+}

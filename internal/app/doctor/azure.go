@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/words"
+)
+
+// Azure is what azure.json says, and what is asked of Azure with it.
+type Azure struct {
+	app.Azure
+	// Err is why azure.json cannot be used.
+	Err error
+	// balancers are those of the resource group, once they were read.
+	balancers []lb.LoadBalancer
+}
+
+// Broken reports whether azure.json cannot be used.
+func (a *Azure) Broken() bool { return a.Err != nil }
+
+func (a *Azure) checks() []named {
+	all := []named{{"azure.json", func(context.Context) []Check { return a.file() }}}
+	if a.Broken() {
+		return all
+	}
+	all = append(all, named{"clock of Azure", a.clock},
+		named{"load balancers", a.reads("load balancers of resource group "+a.Config.BackendResourceGroup(), func(ctx context.Context) (n int, err error) {
+			a.balancers, err = a.Client.ListLoadBalancers(ctx, a.Config.SubscriptionID, a.Config.BackendResourceGroup())
+			return len(a.balancers), err
+		})},
+		named{"public IP addresses", a.reads("public IP addresses of resource group "+a.Config.ResourceGroup, func(ctx context.Context) (int, error) {
+			all, err := a.Client.ListPublicIPs(ctx, a.Config.SubscriptionID, a.Config.ResourceGroup)
+			return len(all), err
+		})})
+	if group := a.Config.SecurityGroup(); group.Name != "" {
+		all = append(all, named{"security group", a.reads("security group "+group.Name, func(ctx context.Context) (int, error) {
+			_, err := a.Client.GetSecurityGroup(ctx, group)
+			return 1, err
+		})})
+	}
+	all = append(all, named{"limits", func(context.Context) []Check { return a.limits() }})
+	return append(all, a.actions()...)
+}
+
+// file says what is with azure.json.
+func (a *Azure) file() []Check {
+	switch {
+	case a.Err != nil:
+		return one(Fail, a.Err.Error(), "docs/reference/azure-json.md has all keys")
+	case a.Warning != "":
+		return one(Warn, a.Warning, "correct what is misspelt; docs/reference/azure-json.md has all keys")
+	}
+	return one(OK, a.Config.String(), "")
+}
+
+// clock asks for Resource Manager's, with no credentials.
+func (a *Azure) clock(ctx context.Context) []Check {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.Endpoint, http.NoBody)
+	if err != nil {
+		return notAnswered(ctx, err)
+	}
+	hc := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	sent := time.Now()
+	resp, err := hc.Do(req)
+	if err != nil {
+		return notAnswered(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // its header is all
+	return []Check{clock("", resp.Header.Get("Date"), sent, time.Since(sent))}
+}
+
+// reads makes a read that the controller makes, too, and counts what it shows.
+func (a *Azure) reads(what string, read func(context.Context) (int, error)) func(context.Context) []Check {
+	return func(ctx context.Context) []Check {
+		n, err := read(ctx)
+		if err == nil {
+			return one(OK, fmt.Sprintf("%s: %d", what, n), "")
+		}
+		if ctx.Err() != nil {
+			return notAnswered(ctx, err)
+		}
+		why := words.OfError(err, time.Now())
+		switch fault.From(err).Class {
+		case fault.Stale:
+			return one(Fail, why, "make it in Azure, or correct its name in azure.json")
+		case fault.Terminal:
+			return one(Fail, why, "docs/reference/permissions.md says what Weir's identity needs, and where")
+		}
+		return one(Unknown, why, "see whether Azure is reached from here, as whom azure.json says: a managed identity is that of the machine")
+	}
+}
+
+// limits says which load balancer is nearly full.
+func (a *Azure) limits() []Check {
+	if a.balancers == nil {
+		return one(Unknown, "the load balancers were not read", "")
+	}
+	var near []string
+	most := a.Config.MostRules()
+	for _, b := range a.balancers {
+		if len(b.Rules)*10 > most*9 { // as the alert WeirRulesNearLimit
+			near = append(near, fmt.Sprintf("%s has %d of %d rules", b.ID.Name, len(b.Rules), most))
+		}
+	}
+	if slices.Sort(near); len(near) > 0 {
+		return one(Warn, words.List(near, 5), "docs/runbooks/WeirRulesNearLimit.md")
+	}
+	return one(OK, fmt.Sprintf("no load balancer has nine tenths of %d rules", most), "")
+}

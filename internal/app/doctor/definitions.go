@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/config/crd"
+	"weir.dev/weir/internal/words"
+)
+
+// installDefinitions is what helps against definitions that lack something.
+const installDefinitions = "kubectl apply --server-side -k config/crd"
+
+// needed is the definition without which Weir does not start; the others are for provisioning.
+const needed = "backendpools.weir.dev"
+
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// definitions compares those of the cluster with those that this program was built with.
+func (d Doctor) definitions() []named {
+	var all []named
+	files, err := fs.Glob(crd.Files, "*.yaml")
+	if err != nil { // the pattern is a constant
+		return nil
+	}
+	for _, file := range files {
+		want := &unstructured.Unstructured{}
+		content, err := crd.Files.ReadFile(file)
+		if err == nil {
+			err = yaml.Unmarshal(content, &want.Object)
+		}
+		all = append(all, named{"definition " + want.GetName(), func(ctx context.Context) []Check {
+			if err != nil {
+				return one(Unknown, err.Error(), "")
+			}
+			return d.definition(ctx, want)
+		}})
+	}
+	return all
+}
+
+// definition compares one.
+func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured) []Check {
+	is := &unstructured.Unstructured{}
+	is.SetGroupVersionKind(definitionKind)
+	err := d.API.Get(ctx, client.ObjectKeyFromObject(want), is)
+	lacks, why := Fail, "Weir does not start without it"
+	if want.GetName() != needed {
+		lacks, why = Warn, "controller --provisioning does not start without it"
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return one(lacks, "it is not in the cluster, and "+why, installDefinitions)
+	case apierrors.IsForbidden(err):
+		return one(Unknown, "you may not get customresourcedefinitions", "ask with the rights of who administers the cluster")
+	case err != nil:
+		return notAnswered(ctx, err)
+	}
+	if !established(is) {
+		return one(lacks, "the API server does not serve it: its condition Established is not True", "kubectl describe crd "+is.GetName())
+	}
+	missing, surplus := differ(versions(want), versions(is))
+	switch {
+	case len(missing) > 0:
+		return one(lacks, "the API server drops what it does not know: "+words.List(missing, 5), installDefinitions)
+	case len(surplus) > 0:
+		return one(Warn, "it is newer than this program, which does not know "+words.List(surplus, 5), "see which version of Weir the cluster runs: weir version")
+	}
+	return one(OK, "it has all fields of this version", "")
+}
+
+// established reports whether a definition is served.
+func established(is *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(is.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		of, _ := c.(map[string]any)
+		return of["type"] == "Established" && of["status"] == "True"
+	})
+}
+
+// versions are the paths of all fields of a definition, below each version that is served.
+func versions(of *unstructured.Unstructured) []string {
+	all, _, _ := unstructured.NestedSlice(of.Object, "spec", "versions")
+	var paths []string
+	for _, v := range all {
+		version, _ := v.(map[string]any)
+		if served, _ := version["served"].(bool); !served {
+			continue
+		}
+		name, _ := version["name"].(string)
+		paths = append(paths, name)
+		root, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+		for _, field := range fields(root) {
+			paths = append(paths, name+" "+field)
+		}
+	}
+	return paths
+}
+
+// fields are the paths of the properties of a schema, sorted, with their types and what the API server checks of
+// them by rules.
+func fields(root map[string]any) []string {
+	var all []string
+	var walk func(at string, of map[string]any)
+	walk = func(at string, of map[string]any) {
+		rules, _, _ := unstructured.NestedSlice(of, "x-kubernetes-validations")
+		for _, r := range rules {
+			rule, _ := r.(map[string]any)
+			all = append(all, fmt.Sprintf("%s rule %q", strings.TrimPrefix(at, "."), rule["rule"]))
+		}
+		properties, _, _ := unstructured.NestedMap(of, "properties")
+		for name, p := range properties {
+			property, _ := p.(map[string]any)
+			all = append(all, fmt.Sprintf("%s (%v)", strings.TrimPrefix(at+"."+name, "."), property["type"]))
+			walk(at+"."+name, property)
+		}
+		if items, ok := of["items"].(map[string]any); ok {
+			walk(at+"[]", items)
+		}
+		if values, ok := of["additionalProperties"].(map[string]any); ok {
+			walk(at+"{}", values)
+		}
+	}
+	walk("", root)
+	slices.Sort(all)
+	return all
+}
+
+// differ returns what is in one list alone. Of a field that is missing, those below it are not named.
+func differ(want, is []string) (missing, surplus []string) {
+	return without(want, is), without(is, want)
+}
+
+func without(all, these []string) (left []string) {
+	known := map[string]bool{}
+	for _, t := range these {
+		known[t] = true
+	}
+	for _, a := range all {
+		if path, _, _ := strings.Cut(a, " ("); !known[a] && !slices.ContainsFunc(left, func(l string) bool {
+			above, _, _ := strings.Cut(l, " (")
+			return strings.HasPrefix(path, above+".") || strings.HasPrefix(path, above+"[]")
+		}) {
+			left = append(left, a)
+		}
+	}
+	return left
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Within is how long a check may take.
+const Within = 5 * time.Second
+
+// Doctor asks the cluster, and Azure if it is said which, with the rights of whoever calls.
+type Doctor struct {
+	// REST says where the API server is, and API asks it.
+	REST *rest.Config
+	API  client.Client
+	// Namespace and ServiceAccount are those of the controller.
+	Namespace, ServiceAccount string
+	// Azure is nil where the cluster alone is looked at.
+	Azure *Azure
+}
+
+// Examine makes all checks, one after the other.
+func (d Doctor) Examine(ctx context.Context) Report {
+	r := Report{At: time.Now()}
+	var answers bool
+	r.take(ctx, "API server", func(ctx context.Context) (all []Check) {
+		all, answers = d.apiServer(ctx)
+		return all
+	})
+	if answers {
+		for _, of := range d.definitions() {
+			r.take(ctx, of.name, of.check)
+		}
+		for _, of := range d.rights() {
+			r.take(ctx, of.name, of.check)
+		}
+		r.take(ctx, "state", d.state)
+		r.take(ctx, "other controllers", d.others)
+	}
+	if d.Azure != nil {
+		for _, of := range d.Azure.checks() {
+			r.take(ctx, of.name, of.check)
+		}
+	}
+	return r
+}
+
+// named is a check that is still to be made.
+type named struct {
+	name  string
+	check func(context.Context) []Check
+}
+
+// take makes a check within its time.
+func (r *Report) take(ctx context.Context, name string, check func(context.Context) []Check) {
+	ctx, cancel := context.WithTimeout(ctx, Within)
+	defer cancel()
+	for _, c := range check(ctx) {
+		if c.Name == "" {
+			c.Name = name
+		}
+		r.Checks = append(r.Checks, c)
+	}
+}
+
+// one is a check by itself.
+func one(v Verdict, why, do string) []Check { return []Check{{Verdict: v, Why: why, Do: do}} }
+
+// notAnswered is a check that got no answer.
+func notAnswered(ctx context.Context, err error) []Check {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return one(Unknown, fmt.Sprintf("no answer within %s", Within), "try again, and see whether the network lets it through")
+	}
+	return one(Unknown, err.Error(), "")
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/config"
+	"weir.dev/weir/config/crd"
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/lb"
+)
+
+func TestVersions(t *testing.T) {
+	for of, want := range map[string]Verdict{
+		"v1.37.2": OK, "v1.30.0": OK, "v1.33.4-gke.100": OK, "v1.29.9": Fail, "v1.38.0": Warn, "": Unknown, "unknown": Unknown,
+	} {
+		if got := judgeVersion(of); got.Verdict != want || (want == Fail || want == Warn) != (got.Do != "") {
+			t.Errorf("%q: %+v, want %s", of, got, want)
+		}
+	}
+	page, err := os.ReadFile("../../../docs/reference/support.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"| " + newestTested + " | tested", "| before " + oldestExpected + " | not"} {
+		if !strings.Contains(string(page), line) {
+			t.Errorf("the page has no line %q", line)
+		}
+	}
+}
+
+func TestClocks(t *testing.T) {
+	sent := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		ahead, took time.Duration
+		want        Verdict
+		says        string
+	}{
+		{0, time.Millisecond, OK, ""},
+		{-4 * time.Second, time.Millisecond, OK, ""},
+		{-6 * time.Second, time.Millisecond, Warn, "6s behind"},
+		{7 * time.Second, time.Millisecond, Warn, "7s ahead of"},
+		{7 * time.Second, 5 * time.Second, OK, ""}, // it may have been asked at the end
+		{-time.Hour, time.Millisecond, Fail, "1h0m0s behind"},
+	} {
+		got := clock("c", sent.Add(tt.ahead).Format(http.TimeFormat), sent, tt.took)
+		if got.Verdict != tt.want || !strings.Contains(got.Why, tt.says) {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+	if got := clock("c", "", sent, 0); got.Verdict != Unknown {
+		t.Errorf("without a date: %+v", got)
+	}
+}
+
+// definition is one that the program was built with.
+func definition(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	content, err := crd.Files.ReadFile("weir.dev_backendpools.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &is.Object); err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// What a definition lacks is named, and of what lacks as a whole the whole alone.
+func TestDefinitionsAreComparedByField(t *testing.T) {
+	older, newest := definition(t), definition(t)
+	all, _, _ := unstructured.NestedSlice(older.Object, "spec", "versions")
+	version := all[0].(map[string]any)
+	spec := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)["spec"].(map[string]any)
+	delete(spec["properties"].(map[string]any), "pause")
+	spec["properties"].(map[string]any)["paused"].(map[string]any)["type"] = "string"
+	delete(spec, "x-kubernetes-validations")
+	if err := unstructured.SetNestedSlice(older.Object, all, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	missing, surplus := differ(versions(newest), versions(older))
+	text := strings.Join(missing, "\n")
+	for _, want := range []string{"v1alpha1 spec.pause (object)", "v1alpha1 spec.paused (boolean)", `v1alpha1 spec rule "`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %s in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "spec.pause.until") || !slices.Equal(surplus, []string{"v1alpha1 spec.paused (string)"}) {
+		t.Errorf("missing %s; surplus %s", text, surplus)
+	}
+	version["served"] = false
+	if err := unstructured.SetNestedSlice(older.Object, all, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	if missing, _ := differ(versions(newest), versions(older)); !slices.Contains(missing, "v1alpha1") {
+		t.Errorf("a version that is not served: %s", missing[:1])
+	}
+	if missing, surplus := differ(versions(newest), versions(newest)); len(missing)+len(surplus) > 0 {
+		t.Errorf("with itself: %s, %s", missing, surplus)
+	}
+}
+
+// Every role of config/ that is the controller's is asked for, each verb by itself.
+func TestRightsAreThoseOfTheRoles(t *testing.T) {
+	roles, err := shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for _, r := range roles {
+		for _, what := range demands(r) {
+			asked[r.Name+": "+inWords(what)] = true
+		}
+	}
+	page, err := os.ReadFile("../../../docs/reference/permissions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.SplitSeq(string(page), "\n") { // | [`role`](file) | `resource.group` | verbs | where |
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !strings.HasPrefix(cells[1], " [`weir-") || strings.Contains(cells[1], "provisioning") {
+			continue
+		}
+		role, _, _ := strings.Cut(strings.TrimPrefix(cells[1], " [`"), "`")
+		resource := strings.Trim(cells[2], " `")
+		kind, sub, isSub := strings.Cut(resource, "/")
+		kind, _, _ = strings.Cut(kind, ".")
+		if isSub {
+			kind += "/" + sub
+		}
+		for verb := range strings.SplitSeq(strings.TrimSpace(cells[3]), ", ") {
+			text := role + ": " + verb + " " + kind
+			if !slices.ContainsFunc(keys(asked), func(k string) bool { return k == text || strings.HasPrefix(k, text+" ") }) {
+				t.Errorf("nobody asks for %s", text)
+			}
+			n++
+		}
+	}
+	if n < 30 {
+		t.Errorf("%d rights on the page", n)
+	}
+}
+
+func keys(of map[string]bool) (all []string) {
+	for k := range of {
+		all = append(all, k)
+	}
+	return all
+}
+
+func TestActions(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, action string
+		want            bool
+	}{
+		{"*", "Microsoft.Network/loadBalancers/read", true},
+		{"*/read", "Microsoft.Network/loadBalancers/read", true},
+		{"*/read", "Microsoft.Network/loadBalancers/write", false},
+		{"microsoft.network/LOADBALANCERS/read", "Microsoft.Network/loadBalancers/read", true},
+		{"Microsoft.Network/*", "Microsoft.Network/loadBalancers/read", true},
+		{"Microsoft.Network/*/read", "Microsoft.Network/loadBalancers/backendAddressPools/read", true},
+		{"Microsoft.Network/loadBalancers/*", "Microsoft.Network/publicIPAddresses/read", false},
+		{"Microsoft.*/loadBalancers/*/write", "Microsoft.Network/loadBalancers/write", false},
+		{"Microsoft.Network/loadBalancers/read", "Microsoft.Network/loadBalancers/readx", false},
+		{"", "a", false},
+	} {
+		if got := anyOf([]string{tt.pattern}, tt.action); got != tt.want {
+			t.Errorf("%s means %s: %v", tt.pattern, tt.action, got)
+		}
+	}
+}
+
+// azureAt is a resource group that is asked at a server.
+func azureAt(t *testing.T, server *httptest.Server, settings string) *Azure {
+	t.Helper()
+	file := t.TempDir() + "/azure.json"
+	if err := os.WriteFile(file, []byte(`{"subscriptionId":"sub","resourceGroup":"rg"`+settings+`}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	is, err := app.OpenAzure(app.Options{ConfigFile: file, ClusterName: "kubernetes", AzureEndpoint: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Azure{Azure: is}
+}
+
+// The pages of permissions are read where the first was, and a token goes nowhere else.
+func TestPagesOfPermissions(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another host is asked") }))
+	defer elsewhere.Close()
+	next, status := "", http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if status != http.StatusOK {
+			w.WriteHeader(status)
+			_, _ = fmt.Fprint(w, `{"error":{"code":"AuthorizationFailed","message":"no"}}`)
+			return
+		}
+		page := map[string]any{"value": []permission{{Actions: []string{"Microsoft.Network/*"}, NotActions: []string{"Microsoft.Network/loadBalancers/delete"}}}}
+		if req.URL.Query().Get("page") == "2" {
+			page["value"] = []permission{{Actions: []string{"Microsoft.Network/loadBalancers/delete"}}}
+		} else if next != "" {
+			page["nextLink"] = next
+		}
+		_ = json.NewEncoder(w).Encode(page)
+	}))
+	defer server.Close()
+	a := azureAt(t, server, "")
+	const scope = "/subscriptions/sub/resourceGroups/rg"
+	at := scope + "/providers/Microsoft.Authorization/permissions"
+	actions := []string{"Microsoft.Network/loadBalancers/read", "Microsoft.Network/loadBalancers/delete"}
+	for _, tt := range []struct {
+		next   string
+		status int
+		want   Verdict
+		why    string
+	}{
+		{"", 200, Fail, "lacks Microsoft.Network/loadBalancers/delete"}, // what one role forbids
+		{server.URL + at + "?page=2", 200, OK, "2 actions"},             // another one may give
+		{elsewhere.URL + at + "?page=2", 200, Unknown, "another address"},
+		{server.URL + at + "/x?page=2", 200, Unknown, "another address"},
+		{server.URL + at + "?page=1", 200, Unknown, "more than 20 pages"},
+		{"", 403, Unknown, "403 AuthorizationFailed: no"},
+	} {
+		next, status = tt.next, tt.status
+		got := a.allowed(t.Context(), scope, actions)
+		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
+
+// Each action of the role is asked for somewhere, but for those that few Services need, where azure.json names all.
+func TestWhereActionsAreNeeded(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	a := azureAt(t, server, `,"vnetName":"v","vnetResourceGroup":"net","subnetName":"s","securityGroupName":"g","loadBalancerResourceGroup":"lbs","loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`)
+	var role struct{ Actions []string }
+	content, err := config.Roles.ReadFile("azure-role.json")
+	if err != nil || json.Unmarshal(content, &role) != nil || len(role.Actions) < 15 {
+		t.Fatalf("%v: %s", err, role.Actions)
+	}
+	var left []string
+	for _, action := range role.Actions {
+		if a.scopeOf(action) == "" {
+			left = append(left, action)
+		}
+	}
+	if !slices.Equal(left, []string{"Microsoft.Network/publicIPPrefixes/join/action"}) {
+		t.Errorf("nobody asks for %s", left)
+	}
+	for action, want := range map[string]string{
+		"Microsoft.Network/loadBalancers/backendAddressPools/write": "/subscriptions/sub/resourceGroups/lbs",
+		"Microsoft.Network/publicIPAddresses/write":                 "/subscriptions/sub/resourceGroups/rg",
+		"Microsoft.Network/virtualNetworks/joinLoadBalancer/action": "/subscriptions/sub/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v",
+		"Microsoft.Network/virtualNetworks/subnets/join/action":     "/subscriptions/sub/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/s",
+		"Microsoft.Network/networkSecurityGroups/write":             "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/g",
+		"Microsoft.Compute/virtualMachines/read":                    "/subscriptions/sub/resourceGroups/rg",
+	} {
+		if got := a.scopeOf(action); got != want {
+			t.Errorf("%s is needed on %q, want %q", action, got, want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	a := &Azure{}
+	if got := a.limits(); got[0].Verdict != Unknown {
+		t.Errorf("%+v", got)
+	}
+	for rules, want := range map[int]Verdict{0: OK, 1350: OK, 1351: Warn} {
+		a.balancers = []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Rules: make([]lb.Rule, rules)}}
+		if got := a.limits(); got[0].Verdict != want || want == Warn && got[0].Why != "kubernetes has 1351 of 1500 rules" {
+			t.Errorf("%d rules: %+v", rules, got)
+		}
+	}
+}
+
+// An API server that does not answer in time is not asked for more.
+func TestASilentAPIServer(t *testing.T) {
+	hangs := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hangs }))
+	defer server.Close()
+	defer close(hangs)
+	d := Doctor{REST: &rest.Config{Host: server.URL}}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	r := d.Examine(ctx)
+	if len(r.Checks) != 1 || r.Checks[0].Verdict != Unknown || !strings.Contains(r.Checks[0].Why, "no answer within") || r.Checked() {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhatPeopleSee(t *testing.T) {
+	r := Report{Checks: []Check{{"API server", OK, "Kubernetes 1.37.2", ""}, {"a\tb", Fail, "it\x1b[2J lacks", "give it"}, {"c", Unknown, "who knows", ""}}}
+	var out bytes.Buffer
+	if err := r.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	const want = `3 checks: 1 fail, 0 warn, 1 are not known.
+
+OK        API server   Kubernetes 1.37.2
+FAIL      a b          it [2J lacks
+                       What helps: give it
+UNKNOWN   c            who knows
+`
+	if out.String() != want {
+		t.Errorf("got\n%s", out.String())
+	}
+}
+
+// What the cluster says of the definition without which Weir does not start, and of one for provisioning.
+func TestDefinitions(t *testing.T) {
+	served := func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": "Established", "status": "True"}}, "status", "conditions")
+	}
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "customresourcedefinitions"}, "x")
+	for _, tt := range []struct {
+		name  string
+		needs bool
+		err   error
+		is    func(*unstructured.Unstructured)
+		want  Verdict
+		why   string
+	}{
+		{"as it is to be", true, nil, served, OK, "all fields"},
+		{"not installed", true, gone, nil, Fail, "not in the cluster"},
+		{"not installed, and for provisioning", false, gone, nil, Warn, "controller --provisioning"},
+		{"not served", true, nil, func(*unstructured.Unstructured) {}, Fail, "Established"},
+		{"who may not ask", true, apierrors.NewForbidden(schema.GroupResource{}, "", nil), nil, Unknown, "you may not"},
+		{"no answer", true, errors.New("EOF"), nil, Unknown, "EOF"},
+		{"older", true, nil, func(o *unstructured.Unstructured) {
+			served(o)
+			_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"name": "v1alpha1", "served": true}}, "spec", "versions")
+		}, Fail, "drops what it does not know"},
+		{"newer", true, nil, func(o *unstructured.Unstructured) {
+			served(o)
+			all, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+			_ = unstructured.SetNestedSlice(o.Object, append(all, map[string]any{"name": "v1", "served": true}), "spec", "versions")
+		}, Warn, "newer than this program, which does not know v1"},
+	} {
+		d := Doctor{API: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+				if tt.err != nil {
+					return tt.err
+				}
+				is := definition(t)
+				if key.Name != is.GetName() {
+					t.Errorf("asked for %s", key)
+				}
+				tt.is(is)
+				obj.(*unstructured.Unstructured).Object = is.Object
+				return nil
+			},
+		})}
+		want := definition(t)
+		if !tt.needs {
+			want.SetName("provisions.weir.dev")
+		}
+		got := d.definition(t.Context(), want)
+		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) || (tt.want == Fail || tt.want == Warn) && got[0].Do == "" {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/status"
+	"weir.dev/weir/internal/words"
+)
+
+// state is what weir status says of all namespaces.
+func (d Doctor) state(ctx context.Context) []Check {
+	seen, err := status.Read(ctx, d.API, "", time.Now())
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return one(Unknown, "there are no BackendPools to look at yet", "")
+	case apierrors.IsForbidden(err):
+		return one(Unknown, "you may not list BackendPools and Services of all namespaces", "ask with the rights of who administers the cluster")
+	case err != nil:
+		return notAnswered(ctx, err)
+	}
+	is := status.Judge(seen)
+	if !is.Level {
+		return one(Warn, fmt.Sprintf("something is wrong with %d of %s and %d of %s: %s", is.Pools.Wrong, words.Count(is.Pools.All, "BackendPool"),
+			is.Services.Wrong, words.Count(is.Services.All, "Service"), is.Causes[0].Name), "weir status -A")
+	}
+	return one(OK, fmt.Sprintf("%s and %s are level, on their way or paused", words.Count(is.Pools.All, "BackendPool"), words.Count(is.Services.All, "Service")), "")
+}
+
+// sharedLease is the Lease that controllers of the cluster's load balancers take before they write.
+var sharedLease = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aks-managed-resource-locker"}
+
+// others says who else writes to the load balancers, as far as the cluster knows.
+func (d Doctor) others(ctx context.Context) []Check {
+	var pools v1alpha1.BackendPoolList
+	if err := d.API.List(ctx, &pools); err == nil {
+		contested := 0
+		for _, p := range pools.Items {
+			if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionContested) {
+				contested++
+			}
+		}
+		if contested > 0 {
+			return one(Warn, words.Count(contested, "BackendPool")+": somebody else keeps undoing what Weir writes", "weir status -A; docs/runbooks/WeirContested.md says how to find out who")
+		}
+	}
+	var lease coordinationv1.Lease
+	err := d.API.Get(ctx, sharedLease, &lease)
+	takes := d.Azure != nil && d.Azure.Config.TakesResourceLease()
+	switch {
+	case apierrors.IsForbidden(err):
+		return one(Unknown, "you may not get Lease "+sharedLease.String(), "ask with the rights of who administers the cluster")
+	case client.IgnoreNotFound(err) != nil:
+		return notAnswered(ctx, err)
+	case err == nil && d.Azure != nil && !takes:
+		return one(Warn, "another controller takes Lease "+sharedLease.String()+" before it writes, and Weir does not", "useResourceLease: true in azure.json, if both have the same load balancers")
+	case err == nil && d.Azure == nil:
+		return one(OK, "another controller takes Lease "+sharedLease.String()+": useResourceLease of azure.json has Weir take it, too", "")
+	}
+	return one(OK, "none is known", "")
+}
