@@ -50,7 +50,7 @@ type Service struct {
 // have left that; once it is gone the record stays as it is. With nothing to migrate it returns what it was
 // given.
 func Stock(j Journal, seen Seen, services []Service, location string) Journal {
-	if j.Done {
+	if j.Done || j.Undone != nil {
 		j = Journal{} // that one has come to its end
 	}
 	j = j.clone()
