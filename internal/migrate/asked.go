@@ -9,7 +9,7 @@ import (
 
 // Asked is what people have asked of a migration. It is kept beside the journal, and they write it.
 type Asked struct {
-	// Stop keeps it from its next step until it is taken back.
+	// Stop keeps it from its next step until it is taken back, or has all be taken back that was done.
 	Stop *Wish `json:"stop,omitempty"`
 	// Run has it begin where azure.json says that it does not by itself. It is taken out once it was heard.
 	Run *Wish `json:"run,omitempty"`
@@ -20,6 +20,8 @@ type Wish struct {
 	At  time.Time `json:"requestedAt"`
 	By  string    `json:"by,omitempty"`
 	Why string    `json:"why,omitempty"`
+	// Undo is true of a stop that has all be taken back that was done.
+	Undo bool `json:"undo,omitempty"`
 }
 
 // ParseAsked reads what FormatAsked has written. Whoever wrote what nobody can read has asked for something: until

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,11 +64,25 @@ func (j Journal) Before(s Steps, seen Seen) Journal {
 	case Detach:
 		return j.behind(seen)
 	default:
-		if j.Final == "" {
-			j.Final = "Basic load balancers are gone, or about to go, and Azure makes none any more"
+		if len(s.Delete)+len(s.PublicIPs)+len(s.Put) > 0 {
+			j.Apart, j.Final = true, cmp.Or(j.Final, "Basic load balancers are gone, or about to go, and Azure makes none any more")
 		}
 	}
 	return j
+}
+
+// WayBack says until which step a migration can be taken back, as far as that is known; or why it cannot. One that was not
+// begun is as one that is about to.
+func (j Journal) WayBack(seen Seen) (until Phase, why string) {
+	switch why := j.OneWay(); {
+	case why != "":
+		return "", why
+	case j.Gone(seen):
+		return "", "somebody has deleted a load balancer of it, or made it anew"
+	case j.behind(seen).Final != "":
+		return Detach, j.behind(seen).Final
+	}
+	return Delete, ""
 }
 
 // behind returns the journal with each machine that is behind a load balancer and is not in it yet. Of a machine
@@ -80,14 +95,14 @@ func (j Journal) behind(seen Seen) Journal {
 	if j.Members != nil {
 		next = j.Members.clone()
 	}
-	ours, has := seen.ours(), j.Members.machines()
+	ours, has := seen.ours(), j.Members.Machines()
 	for _, i := range seen.Interfaces {
-		if in := next.places(ours, "", i.InterfaceConfiguration); len(in) > 0 && !has[i.ID.Key()] {
+		if in := next.places(ours, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
 			next.addInterface(i.ID, in)
 		}
 	}
 	for _, set := range seen.ScaleSets {
-		if !has[set.ID.Key()] {
+		if has[set.ID.Key()].Name == "" {
 			next.addSet(set, ours)
 		}
 	}
@@ -178,19 +193,19 @@ func (of InterfaceMembers) id(name string) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: of.Subscription, ResourceGroup: of.Group, Type: lb.TypeNetworkInterface, Name: name}
 }
 
-// machines are the network interfaces and the scale sets of it, by key.
-func (m *Members) machines() map[string]bool {
-	all := map[string]bool{}
+// Machines are the network interfaces and the scale sets of it, by key; of nil there are none.
+func (m *Members) Machines() map[string]lb.ResourceID {
+	all := map[string]lb.ResourceID{}
 	if m == nil {
 		return all
 	}
 	for _, of := range m.Interfaces {
 		for _, name := range of.Names {
-			all[of.id(name).Key()] = true
+			all[of.id(name).Key()] = of.id(name)
 		}
 	}
 	for _, of := range m.ScaleSets {
-		all[of.ID.Key()] = true
+		all[of.ID.Key()] = of.ID
 	}
 	return all
 }

@@ -38,11 +38,7 @@ func (j Journal) OneWay() string {
 // say why nothing can.
 func Undo(j Journal, seen Seen) Steps {
 	s := Steps{Phase: Rejoin}
-	why := j.OneWay()
-	if why == "" && j.Gone(seen) {
-		why = "somebody has deleted a load balancer of it, or made it anew"
-	}
-	if why != "" {
+	if until, why := j.WayBack(seen); until == "" {
 		s.stop("it cannot be taken back: " + why)
 		return s
 	}

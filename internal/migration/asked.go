@@ -32,9 +32,9 @@ func (m *Migration) goesOn() {
 	m.heard = nil
 }
 
-// begins reports whether a migration begins where something is Basic.
-func (m *Migration) begins(asked migrate.Asked) bool {
-	return m.cfg.Begins || m.cfg.Hears && asked.Run != nil
+// begins reports whether a migration begins where something is Basic. Whoever had one taken back says when.
+func (m *Migration) begins(kept migrate.Journal, asked migrate.Asked) bool {
+	return m.cfg.Begins && kept.Undone == nil || m.cfg.Hears && asked.Run != nil
 }
 
 // answered takes out what people have asked to begin, whether it has or not, and reports whether nothing is left of
