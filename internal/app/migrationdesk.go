@@ -107,20 +107,13 @@ func (d MigrationDesk) Undo(ctx context.Context, why string) (migrate.Wish, erro
 	var stands migrate.Wish
 	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
 		j, err := r.Migration()
-		switch why := j.OneWay(); {
-		case err != nil:
+		if err != nil {
 			return err
-		case !j.Open():
-			return fmt.Errorf("nothing is to be taken back: %s. Without --undo, weir migrate stop keeps a migration from beginning", why)
-		case why != "":
-			return fmt.Errorf("the migration cannot be taken back: %s. Nothing was asked: it keeps each address, and goes on to its end. "+
-				"weir migrate status says where each address is, and weir migrate stop has it wait", why)
 		}
-		if wish.Undo = true; a.Stop == nil || !a.Stop.Undo {
-			a.Stop = &wish
+		if *a, err = a.TakeBack(j, wish); err == nil {
+			stands = *a.Stop
 		}
-		stands = *a.Stop
-		return nil
+		return err
 	})
 	return stands, err
 }

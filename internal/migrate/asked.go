@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -47,6 +48,22 @@ func FormatAsked(a Asked) string {
 		panic(err) // values of plain types
 	}
 	return string(text)
+}
+
+// TakeBack returns what is asked once a person wants all be taken back that a migration has done; an earlier wish for
+// that stays, and an earlier stop becomes it. Where there is no way back it is an error that says what holds instead.
+func (a Asked) TakeBack(j Journal, wish Wish) (Asked, error) {
+	switch why := j.OneWay(); {
+	case !j.Open():
+		return a, fmt.Errorf("nothing is to be taken back: %s. Without --undo, weir migrate stop keeps a migration from beginning", why)
+	case why != "":
+		return a, fmt.Errorf("the migration cannot be taken back: %s. Nothing was asked: it keeps each address, and goes on to its end. "+
+			"weir migrate status says where each address is, and weir migrate stop has it wait", why)
+	}
+	if wish.Undo = true; a.Stop == nil || !a.Stop.Undo {
+		a.Stop = &wish
+	}
+	return a, nil
 }
 
 // String is for people: who, since when, and why.

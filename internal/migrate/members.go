@@ -34,7 +34,7 @@ type InterfaceMembers struct {
 	Names        []string `json:"names"`
 }
 
-// SetMembers are a uniform scale set. Its instances, also those that are yet to come, are where its model is, but for
+// SetMembers are a scale set. Its instances, if it is uniform, also those that are yet to come, are where its model is, but for
 // Others.
 type SetMembers struct {
 	ID     lb.ResourceID     `json:"id"`

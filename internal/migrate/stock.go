@@ -25,7 +25,7 @@ type Seen struct {
 	ScaleSets  []ScaleSet
 }
 
-// ScaleSet is a uniform scale set with its instances.
+// ScaleSet is a scale set, with its instances if it is uniform. Those of a flexible one have interfaces among the others.
 type ScaleSet struct {
 	lb.ScaleSet
 	Instances []lb.Instance

@@ -145,7 +145,7 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before
 			return fmt.Errorf("scale sets of resource group %s: %w", of.ResourceGroup, err)
 		}
 		for _, s := range list {
-			if s.Uniform && (slices.ContainsFunc(s.Interfaces, in) || m.level[s.ID.Key()] != nil) {
+			if slices.ContainsFunc(s.Interfaces, in) || m.level[s.ID.Key()] != nil {
 				sets[s.ID.Key()] = s.ID
 			}
 		}
@@ -165,6 +165,10 @@ func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.
 	}
 	if err != nil {
 		return fmt.Errorf("scale set %s: %w", id.Name, err)
+	}
+	if !shown.Uniform {
+		seen.ScaleSets = append(seen.ScaleSets, migrate.ScaleSet{ScaleSet: shown})
+		return nil
 	}
 	instances, err := m.cfg.Azure.ListInstances(ctx, id)
 	if f := fault.From(err); f != nil && f.Class != fault.Stale {
