@@ -39,7 +39,7 @@ func basics() []basicService {
 // addBasic makes the Services, and load balancers of SKU Basic as the Azure cloud provider has left them, with
 // the machines of these nodes behind them.
 func (s *Stage) addBasic(nodes ...int) error {
-	pools, err := s.addBasicBalancers()
+	pools, err := s.addBasicBalancers(basics())
 	if err != nil {
 		return err
 	}
@@ -52,9 +52,9 @@ func (s *Stage) addBasic(nodes ...int) error {
 }
 
 // addBasicBalancers makes the Services, and the load balancers with a rule for each, and returns their pools.
-func (s *Stage) addBasicBalancers() (pools []any, err error) {
+func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 	frontends, rules := map[bool][]any{}, map[bool][]any{}
-	for n, b := range basics() {
+	for n, b := range of {
 		if err := s.AddService(b.key, func(svc *corev1.Service) {
 			if b.internal {
 				setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
@@ -83,7 +83,7 @@ func (s *Stage) addBasicBalancers() (pools []any, err error) {
 		frontends[b.internal] = append(frontends[b.internal], front)
 		at := network + "loadBalancers/" + balancerOf(b.internal)
 		rules[b.internal] = append(rules[b.internal], map[string]any{"name": owner(svc) + "-TCP-80", "properties": map[string]any{
-			"protocol": "Tcp", "frontendPort": 80, "backendPort": 80,
+			"protocol": "Tcp", "frontendPort": 80, "backendPort": 80, "enableFloatingIP": true,
 			"frontendIPConfiguration": idOf(at + "/frontendIPConfigurations/" + owner(svc)), "backendAddressPool": idOf(at + "/backendAddressPools/" + clusterName),
 		}})
 		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: ip}}

@@ -141,7 +141,7 @@ func (s *Stage) somethingFails(r *rand.Rand) error {
 var machineKinds = []string{"availability set", "Manual", "Automatic", "Flexible"}
 
 // addBasicOf makes nodes of one kind, and Basic load balancers with them behind, and nothing besides.
-func (s *Stage) addBasicOf(kind string, count int) error {
+func (s *Stage) addBasicOf(kind string, count int, services []basicService) error {
 	first := map[string]int{"Manual": 1, "Automatic": 2}[kind]
 	var nodes []int
 	for n := range count {
@@ -150,7 +150,7 @@ func (s *Stage) addBasicOf(kind string, count int) error {
 			return err
 		}
 	}
-	pools, err := s.addBasicBalancers()
+	pools, err := s.addBasicBalancers(services)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 			kinds := []func(*config.Config){ofInterfaces, func(*config.Config) {}}
 			pools := kinds[r.IntN(2)]
 			stage(t, Options{Seed: seed, Machines: true, Indoors: true, Configure: func(c *config.Config) { toStandard(c); pools(c) }}, func(s *Stage) {
-				must(s.addBasicOf(machineKinds[r.IntN(len(machineKinds))], 4))
+				must(s.addBasicOf(machineKinds[r.IntN(len(machineKinds))], 4, basics()))
 				s.Pass(time.Minute)
 				was, err := s.standing()
 				must(err)
