@@ -190,6 +190,31 @@ func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
 	}
 }
 
+// A migration that was given up, for Azure has refused before a machine left, is taken back by the next leader.
+func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
+	w := newWorld()
+	w.fails = func(call string) error {
+		if call == "put interface n1" {
+			return refusal("AuthorizationFailed")
+		}
+		return nil
+	}
+	if !w.run(t) || !w.kept.Open() {
+		t.Fatalf("%q\n%s", w.calls, w.said.String())
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := New(w.config())
+		m.Run(t.Context())
+		w.asked.Stop = undo("")
+		m.Listen(t.Context())
+	})
+	if w.again != 1 {
+		t.Fatalf("the lead was given up %d times", w.again)
+	}
+	w.fails = nil
+	w.comesBack(t, "given up")
+}
+
 // Services hear that they are where they were.
 func TestServicesHearThatItIsUndone(t *testing.T) {
 	w := left(t)
