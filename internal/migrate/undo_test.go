@@ -255,6 +255,11 @@ func TestInstancesComeBack(t *testing.T) {
 		{"Azure has had its time", func(s *migrate.ScaleSet) {
 			s.UpgradeMode, s.Known.Overdue = lb.UpgradeRolling, map[string]bool{"0": true}
 		}, "write 0"},
+		{"Azure has upgraded it, and it is out", func(s *migrate.ScaleSet) { s.UpgradeMode, s.Instances[0].LatestModel = lb.UpgradeRolling, true }, "write 0"},
+		{"it is in, and its last write has failed", func(s *migrate.ScaleSet) {
+			s.Instances[0].Interfaces, s.Instances[0].Provisioning = s.Interfaces, lb.Failed
+		}, "write 0"},
+		{"it is in", func(s *migrate.ScaleSet) { s.Instances[0].Interfaces = s.Interfaces }, ""},
 		{"Azure is at work on it", func(s *migrate.ScaleSet) { s.Instances[0].Provisioning = "Deallocating" }, "waits"},
 		{"it is going", func(s *migrate.ScaleSet) { s.Instances[0].Provisioning = lb.Deleting }, ""},
 		{"it is new", func(s *migrate.ScaleSet) { s.Instances[0].ID = "7" }, "write 7"},
@@ -330,6 +335,63 @@ func TestMembersThatNobodyMayWrite(t *testing.T) {
 		bad := strings.Replace(good, tt.was, tt.is, 1)
 		if _, err := migrate.Parse(bad); err == nil || bad == good {
 			t.Errorf("%s is read:\n%s", tt.is, bad)
+		}
+	}
+}
+
+// Of a machine the first look counts, for a later one may find it half-way; and where machines have left before anybody
+// looked, nobody pretends to know where they were.
+func TestTheFirstLookCounts(t *testing.T) {
+	seen, services := small()
+	second := seen.Balancers[0]
+	second.ID, second.Frontends, second.Rules = balancerID("kubernetes-internal"), nil, nil
+	seen.Balancers = append(seen.Balancers, second)
+	seen.ScaleSets, seen.PublicIPs[0].Static = nil, true
+	of := func(pools ...string) []lb.NetworkInterface {
+		i := seen.Interfaces[0]
+		i.IPConfigurations = []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: pools}}
+		return []lb.NetworkInterface{i}
+	}
+	one, two := seen.Balancers[0].ID.String()+"/backendAddressPools/kubernetes", second.ID.String()+"/backendAddressPools/kubernetes"
+	j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+	seen.Interfaces = of(one, two)
+	j = j.Before(migrate.Next(j, seen), seen)
+	seen.Interfaces = of(one)
+	j = j.Before(migrate.Next(j, seen), seen)
+	seen.Interfaces = of()
+	s := migrate.Undo(j, seen)
+	if len(s.Interfaces) != 1 || !slices.Equal(s.Interfaces[0].IPConfigurations[0].Pools, []string{one, two}) {
+		t.Errorf("%+v", s.Interfaces)
+	}
+	j.Apart, j.Members = true, nil
+	if j = j.Before(migrate.Next(j, seen), seen); j.Members != nil || j.OneWay() == "" {
+		t.Errorf("%+v", j.Members)
+	}
+}
+
+// Whoever asks twice has asked once, a stop becomes the wish to take it back, and where there is no way back nothing is asked.
+func TestAskingToTakeItBack(t *testing.T) {
+	j, m := began(t)
+	first, err := migrate.Asked{Run: &migrate.Wish{By: "joe"}}.TakeBack(j, migrate.Wish{By: "jane"})
+	if err != nil || first.Stop == nil || first.Stop.By != "jane" || !first.Stop.Undo || first.Run == nil {
+		t.Fatalf("%+v, %v", first.Stop, err)
+	}
+	if again, err := first.TakeBack(j, migrate.Wish{By: "joe"}); err != nil || again.Stop.By != "jane" {
+		t.Errorf("asked twice: %+v, %v", again.Stop, err)
+	}
+	stopped := migrate.Asked{Stop: &migrate.Wish{By: "joe"}}
+	if now, err := stopped.TakeBack(j, migrate.Wish{By: "jane"}); err != nil || now.Stop.By != "jane" || !now.Stop.Undo || stopped.Stop.Undo {
+		t.Errorf("it was stopped: %+v, %v", now.Stop, err)
+	}
+	for _, tt := range []struct {
+		j    migrate.Journal
+		says string
+	}{
+		{j.Before(migrate.Next(j, m.shown()), m.shown()), "the migration cannot be taken back: Basic load balancers are gone, or about to go"},
+		{migrate.Journal{}, "nothing is to be taken back: none is under way"},
+	} {
+		if now, err := stopped.TakeBack(tt.j, migrate.Wish{}); err == nil || !strings.Contains(err.Error(), tt.says) || *now.Stop != *stopped.Stop {
+			t.Errorf("%s: %+v, %v", tt.says, now.Stop, err)
 		}
 	}
 }
