@@ -63,7 +63,7 @@ func (m *Migration) Listen(ctx context.Context) {
 		kept, asked, err := m.cfg.Store.Read(ctx)
 		switch {
 		case err != nil:
-		case asked.Stop != nil && asked.Stop.Undo && kept.Open(): // it was given up, and something may be left of it
+		case asked.Stop != nil && asked.Stop.Undo && kept.Open() && m.strange(kept) == nil: // it was given up, and something may be left of it
 			m.cfg.Log.Info("a migration to Standard load balancers is to be taken back: the lead is given up, and the next leader begins with that", "by", asked.Stop.By, "at", asked.Stop.At)
 			m.cfg.Again()
 			return

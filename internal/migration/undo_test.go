@@ -215,6 +215,17 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 	w.comesBack(t, "given up")
 }
 
+// A journal of load balancers that are not the cluster's is nothing that the next leader could take back, either.
+func TestAStrangeJournalIsNotTakenBack(t *testing.T) {
+	w := newWorld()
+	w.kept = w.stock()
+	w.kept.Balancers[0].ID.Name, w.asked.Stop = "another", undo("")
+	w.listens(t, false)
+	if w.again > 0 || len(w.writes()) > 0 || !strings.Contains(w.said.String(), "which is not the cluster's any more") {
+		t.Errorf("the lead was given up %d times, after %q\n%s", w.again, w.calls, w.said.String())
+	}
+}
+
 // Services hear that they are where they were.
 func TestServicesHearThatItIsUndone(t *testing.T) {
 	w := left(t)
