@@ -17,6 +17,7 @@ import (
 func newMigrateStop() *cobra.Command {
 	var desk app.MigrationDesk
 	var why string
+	var undo bool
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the migration to Standard load balancers before its next step",
@@ -24,9 +25,27 @@ func newMigrateStop() *cobra.Command {
 nothing else until weir migrate resume, for what is taken apart nobody else may fill. A stop that is
 there when Weir starts keeps it from beginning. It is a key of the ConfigMap weir-controller.
 
-Exit codes: 0 it is asked for, 1 it could not be, 2 a flag has to be corrected.`,
+With --undo the leader takes back what was done: machines join the Basic load balancers again that
+they have left. Addresses are where they were, for no load balancer has gone yet; public IPs that
+were made Static stay so, which changes nothing for anybody. Then Weir works on, and the
+migration begins again with weir migrate run alone. Once the first load balancer is about to be
+deleted there is no way back: nothing is asked then, and it is said what holds instead.
+
+Exit codes: 0 it is asked for, 1 it could not be, or there is no way back, 2 a flag has to be corrected.`,
+		Example: `  # Wait until I say so
+  weir migrate stop --why "the shop is open"
+
+  # Have machines be where they were, and see when they are
+  weir migrate stop --undo && weir migrate status --config azure.json --load-balancer-class="" --watch`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if undo {
+				stands, err := desk.Undo(cmd.Context(), why)
+				if err != nil {
+					return err
+				}
+				return say(cmd, "All that was done is taken back, asked for %s\nweir migrate status says when that is done, and weir migrate resume has the migration go on instead.", stands)
+			}
 			stands, err := desk.Stop(cmd.Context(), why)
 			if err != nil {
 				return err
@@ -35,6 +54,7 @@ Exit codes: 0 it is asked for, 1 it could not be, 2 a flag has to be corrected.`
 		},
 	}
 	askFlags(cmd, &desk)
+	cmd.Flags().BoolVar(&undo, "undo", false, "take back what was done, as long as no load balancer was deleted")
 	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
 	return cmd
 }
@@ -111,13 +131,14 @@ starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked f
 func runMigration(ctx context.Context, cmd *cobra.Command, desk app.MigrationDesk, output string, wait bool) error {
 	asks := false
 	err := watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool {
-		asks = s.Verdict == migration.NotBegun && s.Asked.Run == nil
+		asks = (s.Verdict == migration.NotBegun || s.Verdict == migration.TakenBack) && s.Asked.Run == nil
 		return true
 	})
 	if asks {
 		if err := desk.Begin(ctx); err != nil {
 			return err
 		}
+		err = differs
 	}
 	code, under := errors.AsType[exitCode](err)
 	if !under || code != differs || !wait {
@@ -125,6 +146,6 @@ func runMigration(ctx context.Context, cmd *cobra.Command, desk app.MigrationDes
 	}
 	return watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool {
 		heard := s.Verdict == migration.NotBegun && s.Asked.Run == nil
-		return heard || s.Verdict.Over() || s.Verdict == migration.Halted || s.Verdict == migration.Refused && s.Asked.Run == nil
+		return heard || s.Verdict == migration.TakenBack || s.Verdict.Over() || s.Verdict == migration.Halted || s.Verdict == migration.Refused && s.Asked.Run == nil
 	})
 }

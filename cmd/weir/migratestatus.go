@@ -25,7 +25,7 @@ func migrationCode(v migration.Verdict) error {
 		return nil
 	case migration.Refused:
 		return loses
-	case migration.Halted, migration.Leaderless:
+	case migration.Halted, migration.Leaderless, migration.TakenBack:
 		return halted
 	}
 	return differs
@@ -43,7 +43,8 @@ func newMigrateStatus() *cobra.Command {
 done, what it waits for, and where each address is now. It writes nothing.
 
 Exit codes: 0 nothing is Basic, or it is done, 2 it has not begun, or is under way, 3 something
-keeps it from starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be read.`,
+keeps it from starting, 4 somebody has stopped it, or had it taken back, or no Weir leads, 1 it
+could not be read.`,
 		Example: `  # Until it is done
   weir migrate status --config azure.json --load-balancer-class="" --watch
 
@@ -58,12 +59,12 @@ keeps it from starting, 4 somebody has stopped it, or no Weir leads, 1 it could 
 				ctx, cancel = context.WithTimeout(cmd.Context(), patience)
 			}
 			defer cancel()
-			return watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool { return !watch || s.Verdict.Over() })
+			return watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool { return !watch || s.Verdict.Over() || s.Verdict == migration.TakenBack })
 		},
 	}
 	migrationFlags(cmd, &desk)
 	f := cmd.Flags()
-	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes, until it is done")
+	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes, until it is done or taken back")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
 	f.DurationVar(&patience, "timeout", 2*time.Minute, "give up after so long; not with --watch")
 	return cmd

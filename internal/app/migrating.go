@@ -110,6 +110,14 @@ func (r onRecord) Read(context.Context) (migrate.Journal, migrate.Asked, error) 
 // Keep implements migration.Store.
 func (onRecord) Keep(context.Context, migrate.Journal) error { return errLooks }
 
+// Seal implements migration.Store.
+func (onRecord) Seal(context.Context, migrate.Journal, migrate.Journal) (bool, error) {
+	return false, errLooks
+}
+
+// Undone implements migration.Store.
+func (onRecord) Undone(context.Context, migrate.Journal) (bool, error) { return false, errLooks }
+
 // Answered implements migration.Store.
 func (onRecord) Answered(context.Context) error { return errLooks }
 

@@ -91,11 +91,29 @@ func (d MigrationDesk) Watch(ctx context.Context, show func(migration.Status) (e
 // Stop has the migration stop before its next step, and returns what stands then: an earlier stop stays.
 func (d MigrationDesk) Stop(ctx context.Context, why string) (migrate.Wish, error) {
 	var stands migrate.Wish
-	err := d.ask(ctx, why, func(a *migrate.Asked, wish migrate.Wish) {
+	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
 		if a.Stop == nil {
 			a.Stop = &wish
 		}
 		stands = *a.Stop
+		return nil
+	})
+	return stands, err
+}
+
+// Undo has all of the migration be taken back that was done, and returns what stands then: an earlier stop becomes that.
+// Where there is no way back nothing is asked.
+func (d MigrationDesk) Undo(ctx context.Context, why string) (migrate.Wish, error) {
+	var stands migrate.Wish
+	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
+		j, err := r.Migration()
+		if err != nil {
+			return err
+		}
+		if *a, err = a.TakeBack(j, wish); err == nil {
+			stands = *a.Stop
+		}
+		return err
 	})
 	return stands, err
 }
@@ -103,19 +121,25 @@ func (d MigrationDesk) Stop(ctx context.Context, why string) (migrate.Wish, erro
 // Resume takes a stop back, and returns it; nil if there is none.
 func (d MigrationDesk) Resume(ctx context.Context) (*migrate.Wish, error) {
 	var was *migrate.Wish
-	err := d.ask(ctx, "", func(a *migrate.Asked, _ migrate.Wish) { was, a.Stop = a.Stop, nil })
+	err := d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, _ migrate.Wish) error {
+		was, a.Stop = a.Stop, nil
+		return nil
+	})
 	return was, err
 }
 
 // Begin has the leader begin with a migration that it does not begin by itself.
 func (d MigrationDesk) Begin(ctx context.Context) error {
-	return d.ask(ctx, "", func(a *migrate.Asked, wish migrate.Wish) { a.Run = &wish })
+	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
+		a.Run = &wish
+		return nil
+	})
 }
 
 // mostWhy bounds how long a reason may be, in letters.
 const mostWhy = 200
 
-func (d MigrationDesk) ask(ctx context.Context, why string, change func(*migrate.Asked, migrate.Wish)) error {
+func (d MigrationDesk) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {
 	if n := utf8.RuneCountInString(why); n > mostWhy {
 		return &UsageError{fmt.Errorf("--why has %d letters: want %d at most", n, mostWhy)}
 	}
@@ -135,8 +159,7 @@ func (d MigrationDesk) ask(ctx context.Context, why string, change func(*migrate
 	wish := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: why}
 	return record.Ask(ctx, api, d.namespace(), func(r record.Record) (migrate.Asked, error) {
 		asked := r.Asked()
-		change(&asked, wish)
-		return asked, nil
+		return asked, change(r, &asked, wish)
 	})
 }
 

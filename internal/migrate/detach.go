@@ -42,6 +42,9 @@ func (s *Steps) detach(j Journal, seen Seen) {
 	}
 	for _, set := range seen.ScaleSets {
 		steps := nic.ScaleSet(set.ScaleSet, set.Instances, nic.Desire(nil, nil), ours, set.Known)
+		if !set.Uniform {
+			steps = flexible(set.ScaleSet, ours)
+		}
 		if steps.Done() {
 			continue
 		}
@@ -62,6 +65,25 @@ func (s *Steps) detach(j Journal, seen Seen) {
 			}
 		}
 	}
+}
+
+// flexible is what comes next for a flexible scale set: its model alone, which keeps a load balancer from being deleted and
+// has the next machine join. Its machines have network interfaces of their own.
+func flexible(set lb.ScaleSet, ours nic.Ours) nic.Steps {
+	set.Interfaces = slices.Clone(set.Interfaces)
+	leaves := false
+	for at, i := range set.Interfaces {
+		next, changed := without(lb.NetworkInterface{InterfaceConfiguration: i}, ours)
+		set.Interfaces[at], leaves = next.InterfaceConfiguration, leaves || changed
+	}
+	model := nic.Resource{ID: set.ID}
+	switch {
+	case !leaves || set.Provisioning == lb.Deleting:
+		return nic.Steps{}
+	case busy(set.Provisioning):
+		return nic.Steps{Waits: []nic.Wait{{Resource: model, Why: model.String() + " is " + string(set.Provisioning)}}}
+	}
+	return nic.Steps{Model: &set}
 }
 
 // without returns an interface that is in none of these pools, and whether that changes it. All its

@@ -12,6 +12,8 @@
 //	next.go       the journal, and what Azure shows → what is written next
 //	refuse.go     what Azure refuses for good → which addresses are lost
 //	detach.go     which machines have to leave, and how
+//	members.go    where machines are before they leave
+//	undo.go       the journal, and what Azure shows → what is written next to take it back
 //	rehearse.go   all that would be written, one step after the other
 //	cutoff.go     how long Services are not reached meanwhile
 //	where.go      where each address of the journal is now

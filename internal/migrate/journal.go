@@ -18,8 +18,15 @@ import (
 // nothing is ever taken out of it.
 type Journal struct {
 	Balancers []Balancer `json:"loadBalancers"`
-	// Apart is true once a machine has left, or anything after that: then there is no way back.
+	// Apart is true once a machine has left, or anything after that: then Services are cut off.
 	Apart bool `json:"apart,omitempty"`
+	// Members are where machines were, once the first of them is about to leave.
+	Members *Members `json:"members,omitempty"`
+	// Final is why there is no way back; empty while there is one. It is there before the first request is sent of
+	// which that is so.
+	Final string `json:"final,omitempty"`
+	// Undone is who had it taken back, once nothing of it is left.
+	Undone *Wish `json:"undone,omitempty"`
 	// Heard is when the last stop was asked for at which nothing more is written.
 	Heard time.Time `json:"heard,omitzero"`
 	// Done is true once each address was seen where it belongs.
@@ -73,6 +80,9 @@ func Parse(text string) (Journal, error) {
 				return Journal{}, fmt.Errorf("%w: frontend %q: %w", ErrUnreadable, a.Frontend, err)
 			}
 		}
+	}
+	if err := j.Members.validate(j.Balancers); err != nil {
+		return Journal{}, fmt.Errorf("%w: members: %w", ErrUnreadable, err)
 	}
 	return j, nil
 }
@@ -129,8 +139,8 @@ func (j Journal) clone() Journal {
 	return j
 }
 
-// Open reports whether a migration was begun and has not come to its end.
-func (j Journal) Open() bool { return len(j.Balancers) > 0 && !j.Done }
+// Open reports whether a migration was begun, has not come to its end, and was not taken back.
+func (j Journal) Open() bool { return len(j.Balancers) > 0 && !j.Done && j.Undone == nil }
 
 // Gone reports whether a load balancer that was Basic is so no more: whoever asks first gets its private
 // addresses.

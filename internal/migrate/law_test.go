@@ -104,10 +104,13 @@ func (c *cluster) machines(t *rapid.T, pools []string) {
 	}
 	for n := range rapid.IntRange(0, 2).Draw(t, "scale sets") {
 		set := migrate.ScaleSet{ScaleSet: lb.ScaleSet{
-			ID: resourceID(lb.TypeScaleSet, fmt.Sprint("set", n)), Etag: "1", Uniform: true, Interfaces: inPools(),
+			ID: resourceID(lb.TypeScaleSet, fmt.Sprint("set", n)), Etag: "1", Uniform: rapid.IntRange(0, 2).Draw(t, "flexible") > 0, Interfaces: inPools(),
 			UpgradeMode: rapid.SampledFrom([]lb.UpgradeMode{lb.UpgradeManual, lb.UpgradeAutomatic, lb.UpgradeRolling}).Draw(t, "mode"),
 		}}
 		for i := range rapid.IntRange(0, 2).Draw(t, "instances") {
+			if !set.Uniform {
+				break // those have interfaces of their own
+			}
 			set.Instances = append(set.Instances, lb.Instance{ScaleSet: set.ID, ID: fmt.Sprint(i), Etag: "1", LatestModel: true, Interfaces: inPools()})
 		}
 		c.model.seen.ScaleSets = append(c.model.seen.ScaleSets, set)

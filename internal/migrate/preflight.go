@@ -168,6 +168,9 @@ func (p *preflight) machines() {
 		}
 	}
 	for _, set := range p.seen.ScaleSets {
+		if !set.Uniform {
+			continue // all addresses leave
+		}
 		p.secondary("scale set "+set.ID.Name, set.Interfaces)
 		for _, i := range set.Instances {
 			p.secondary("instance "+i.ID+" of scale set "+set.ID.Name, i.Interfaces)

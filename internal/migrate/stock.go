@@ -25,7 +25,7 @@ type Seen struct {
 	ScaleSets  []ScaleSet
 }
 
-// ScaleSet is a uniform scale set with its instances.
+// ScaleSet is a scale set, with its instances if it is uniform. Those of a flexible one have interfaces among the others.
 type ScaleSet struct {
 	lb.ScaleSet
 	Instances []lb.Instance
@@ -50,7 +50,7 @@ type Service struct {
 // have left that; once it is gone the record stays as it is. With nothing to migrate it returns what it was
 // given.
 func Stock(j Journal, seen Seen, services []Service, location string) Journal {
-	if j.Done {
+	if j.Done || j.Undone != nil {
 		j = Journal{} // that one has come to its end
 	}
 	j = j.clone()

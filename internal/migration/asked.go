@@ -32,9 +32,9 @@ func (m *Migration) goesOn() {
 	m.heard = nil
 }
 
-// begins reports whether a migration begins where something is Basic.
-func (m *Migration) begins(asked migrate.Asked) bool {
-	return m.cfg.Begins || m.cfg.Hears && asked.Run != nil
+// begins reports whether a migration begins where something is Basic. Whoever had one taken back says when.
+func (m *Migration) begins(kept migrate.Journal, asked migrate.Asked) bool {
+	return m.cfg.Begins && kept.Undone == nil || m.cfg.Hears && asked.Run != nil
 }
 
 // answered takes out what people have asked to begin, whether it has or not, and reports whether nothing is left of
@@ -53,15 +53,21 @@ func (m *Migration) answered(ctx context.Context) bool {
 // listensEvery is how often it is looked whether somebody asks for a migration.
 const listensEvery = 10 * time.Second
 
-// Listen ends the lead once somebody asks for a migration, after Run has returned. It returns at once where there is
+// Listen ends the lead once somebody asks for a migration, or has one taken back that was given up, after Run has returned. It returns at once where there is
 // nothing to ask for.
 func (m *Migration) Listen(ctx context.Context) {
 	if !m.cfg.Hears || m.over {
 		return
 	}
 	for ctx.Err() == nil {
-		_, asked, err := m.cfg.Store.Read(ctx)
-		if err == nil && asked.Run != nil {
+		kept, asked, err := m.cfg.Store.Read(ctx)
+		switch {
+		case err != nil:
+		case asked.Stop != nil && asked.Stop.Undo && kept.Open() && m.strange(kept) == nil: // it was given up, and something may be left of it
+			m.cfg.Log.Info("a migration to Standard load balancers is to be taken back: the lead is given up, and the next leader begins with that", "by", asked.Stop.By, "at", asked.Stop.At)
+			m.cfg.Again()
+			return
+		case asked.Run != nil:
 			m.cfg.Log.Info("a migration to Standard load balancers was asked for: the lead is given up, and the next leader begins with it", "by", asked.Run.By, "at", asked.Run.At)
 			m.cfg.Again()
 			return

@@ -5,7 +5,9 @@
 //
 //	ports.go      what it reads and writes
 //	migration.go  from the first look to the end
+//	journal.go    what is on record by when, and what to make of a record that is strange
 //	asked.go      where people have it stop
+//	undo.go       where people have it taken back
 //	tell.go       what people hear of their Services
 //	read.go       what Azure shows of the load balancers, and of the machines behind them
 //	status.go     how it stands, as text and as JSON

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +35,7 @@ type Migration struct {
 	journal migrate.Journal
 	phase   migrate.Phase
 	// apart is true once a machine has left, or anything after that, and began if that is so, or not known
-	// not to be: then there is no way back.
+	// not to be: then it has to come to an end.
 	apart, began bool
 	// asked is true if somebody has asked it to begin, and over if nothing is left to begin with.
 	asked, over bool
@@ -111,11 +110,12 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, m.unreadable(ctx, err)
 	}
 	m.over, m.asked = false, err == nil && asked.Run != nil
-	if err != nil || !kept.Open() && !m.begins(asked) {
+	if err != nil || !kept.Open() && !m.begins(kept, asked) {
 		return 0, err
 	}
 	m.journal, m.began = kept, m.began || kept.Open()
-	if asked.Stop != nil && (kept.Open() || m.found) {
+	undoes := asked.Stop != nil && asked.Stop.Undo && kept.Open()
+	if asked.Stop != nil && !undoes && (kept.Open() || m.found) {
 		return m.waits(ctx, kept, *asked.Stop)
 	}
 	if err := m.strange(kept); err != nil {
@@ -130,7 +130,10 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	m.began = m.apart || kept.Apart || kept.Gone(seen)
+	if undoes {
+		return m.undo(ctx, kept, seen, services, *asked.Stop)
+	}
+	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
 	if m.over = !j.Open(); m.over || !m.began && m.stopped(j, seen, services) {
 		return 0, nil
@@ -146,44 +149,6 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		m.tellBegin(j, seen, services)
 	}
 	return m.step(ctx, j, seen, services)
-}
-
-// unreadable lets go of a journal that nobody can read where nothing is Basic. Elsewhere it may hold the
-// addresses that others would take.
-func (m *Migration) unreadable(ctx context.Context, err error) error {
-	m.began = true // for all that is known
-	services := m.cfg.Services()
-	seen, failed := m.read(ctx, migrate.Journal{}, services)
-	if failed != nil {
-		return failed
-	}
-	err = fmt.Errorf("%w: delete the key if no migration was begun", err)
-	if migrate.Stock(migrate.Journal{}, seen, services, m.cfg.Location).Open() {
-		return err
-	}
-	m.cfg.Log.Error("no load balancer of the cluster is Basic, and nothing is migrated", "err", err)
-	return nil
-}
-
-// strange is an error if a journal that is open has a load balancer that is not the cluster's: names of azure.json
-// have changed since.
-func (m *Migration) strange(j migrate.Journal) error {
-	for _, b := range j.Balancers {
-		if j.Open() && !m.ours(b.ID) {
-			return fmt.Errorf("the journal of the migration has load balancer %s of resource group %s, which is not the cluster's any more: put the names in azure.json back, or delete the key",
-				b.ID.Name, b.ID.ResourceGroup)
-		}
-	}
-	return nil
-}
-
-// keep writes the journal down if it says more than what is kept.
-func (m *Migration) keep(ctx context.Context, kept, j migrate.Journal) error {
-	m.journal = j
-	if migrate.Format(kept) == migrate.Format(j) {
-		return nil
-	}
-	return m.cfg.Store.Keep(ctx, j)
 }
 
 // stopped says what a migration would change besides the load balancers, and reports whether anything keeps
@@ -229,6 +194,9 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 	for _, why := range slices.Concat(s.Stops, s.Waits) {
 		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
 	}
+	if ready, err := m.ready(ctx, j, j.Before(s, seen)); err != nil || !ready {
+		return settles, err
+	}
 	if err := m.carryOut(ctx, s, seen); err != nil {
 		return 0, err
 	}
@@ -238,7 +206,7 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 	return settles, nil
 }
 
-// carryOut writes some steps, and writes down that there is no way back: before what frees addresses, and once a
+// carryOut writes some steps, and writes down that something is taken apart: before what frees addresses, and once a
 // machine has left.
 func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.Seen) error {
 	m.apart = m.apart || s.Phase != migrate.Static && s.Phase != migrate.Detach
@@ -250,13 +218,6 @@ func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.
 		return failed
 	}
 	return cmp.Or(m.giveUp(ctx, s, seen), err)
-}
-
-func (m *Migration) keepApart(ctx context.Context) error {
-	j := m.journal
-	j.Apart = j.Apart || m.apart
-	m.began = m.began || m.apart
-	return m.keep(ctx, m.journal, j)
 }
 
 // giveUp gives the addresses up that Azure will not have, so that the others are made without them.

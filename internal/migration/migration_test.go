@@ -16,8 +16,10 @@ import (
 
 // all are the writes of a migration without failures. The journal is first.
 var all = []string{
-	"keep the journal, apart false, done false", "put public IP Basic Static true", "put interface n1", "keep the journal, apart true, done false", "delete load balancer",
-	"put public IP Standard Static true", "put load balancer Standard with 1 frontends", "keep the journal, apart true, done true",
+	"keep the journal, members false, apart false, done false", "put public IP Basic Static true",
+	"keep the journal, members true, apart false, done false", "put interface n1", "keep the journal, members true, apart true, done false",
+	"keep that there is no way back", "delete load balancer",
+	"put public IP Standard Static true", "put load balancer Standard with 1 frontends", "keep the journal, members true, apart true, done true",
 }
 
 func TestOneMigration(t *testing.T) {

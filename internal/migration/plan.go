@@ -31,6 +31,8 @@ type Plan struct {
 	Steps         []PlannedStep     `json:"steps"`
 	// CutOffSeconds estimates for how long Services are not reached.
 	CutOffSeconds int `json:"cutOffSeconds"`
+	// WayBack says until when all of it can be taken back.
+	WayBack WayBack `json:"wayBack"`
 }
 
 // PlannedBalancer is a load balancer, and the addresses that stay.
@@ -78,7 +80,7 @@ func Look(ctx context.Context, cfg Config) (Plan, error) {
 	if !j.Open() {
 		return p, nil
 	}
-	p.State = Planned
+	p.State, p.WayBack = Planned, wayBack(j, seen)
 	for _, b := range j.Balancers {
 		p.LoadBalancers = append(p.LoadBalancers, PlannedBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
 	}
@@ -151,6 +153,7 @@ func (p Plan) Text() string {
 	}
 	fmt.Fprintf(&b, "\nServices are not reached for about %s, if Azure takes no longer than in half of what was recorded of it", time.Duration(p.CutOffSeconds)*time.Second)
 	b.WriteString(";\nmembers of pools of network interfaces need as long again as they take to leave.\n")
+	fmt.Fprintf(&b, "%s\n", p.WayBack)
 	for _, f := range p.Findings {
 		word := "note"
 		if f.Stops {
@@ -174,6 +177,9 @@ func (s PlannedStep) text() string {
 	} {
 		if s.Phase == migrate.Upgrade && part.what == "public IPs become Static" {
 			part.what = "public IPs become Standard"
+		}
+		if s.Phase == migrate.Rejoin {
+			part.what = strings.Replace(part.what, " leave", " join again", 1)
 		}
 		if len(part.names) > 0 {
 			parts = append(parts, part.what+": "+strings.Join(part.names, ", "))

@@ -35,6 +35,11 @@ type Store interface {
 	// Read returns the journal, and what people have asked meanwhile.
 	Read(ctx context.Context) (migrate.Journal, migrate.Asked, error)
 	Keep(ctx context.Context, j migrate.Journal) error
+	// Seal keeps next in place of kept, unless somebody asks for a stop by then, or has written another journal.
+	Seal(ctx context.Context, kept, next migrate.Journal) (bool, error)
+	// Undone keeps a journal of which nothing is left, and takes out what people have asked, both at once; unless
+	// nobody wants it undone by then.
+	Undone(ctx context.Context, j migrate.Journal) (bool, error)
 	// Answered takes out what people have asked to begin: it was heard.
 	Answered(ctx context.Context) error
 }

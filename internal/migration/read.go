@@ -49,7 +49,7 @@ func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migr
 	if err := m.readPublicIPs(ctx, &seen, j, services); err != nil || !basic {
 		return seen, err
 	}
-	return seen, m.readMachines(ctx, &seen)
+	return seen, m.readMachines(ctx, &seen, j.Members.Machines())
 }
 
 // readPublicIPs reads the resource groups of all public IPs that matter. A group that a Service alone names is
@@ -95,8 +95,8 @@ func groupKey(id lb.ResourceID) string {
 }
 
 // readMachines reads the network interfaces and the scale sets behind the load balancers that are Basic:
-// those of the nodes' resource group, and of each that a pool names.
-func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen) error {
+// those of the nodes' resource group, and of each that a pool names, and those that were there before.
+func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before map[string]lb.ResourceID) error {
 	groups, sets := map[string]lb.ResourceID{groupKey(m.cfg.Home): m.cfg.Home}, map[string]lb.ResourceID{}
 	pools := map[string]bool{}
 	for _, b := range seen.Balancers {
@@ -119,6 +119,11 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen) error 
 			}
 		}
 	}
+	for key, id := range before {
+		if groups[groupKey(id)] = id; id.Type == lb.TypeScaleSet {
+			sets[key] = id
+		}
+	}
 	in := func(c lb.InterfaceConfiguration) bool {
 		return slices.ContainsFunc(c.IPConfigurations, func(ip lb.IPConfiguration) bool {
 			return slices.ContainsFunc(ip.Pools, func(id string) bool { return pools[strings.ToLower(id)] })
@@ -131,7 +136,7 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen) error 
 			return fmt.Errorf("network interfaces of resource group %s: %w", of.ResourceGroup, err)
 		}
 		for _, i := range interfaces {
-			if in(i.InterfaceConfiguration) {
+			if in(i.InterfaceConfiguration) || before[i.ID.Key()].Name != "" {
 				seen.Interfaces = append(seen.Interfaces, i)
 			}
 		}
@@ -140,7 +145,7 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen) error 
 			return fmt.Errorf("scale sets of resource group %s: %w", of.ResourceGroup, err)
 		}
 		for _, s := range list {
-			if s.Uniform && (slices.ContainsFunc(s.Interfaces, in) || m.level[s.ID.Key()] != nil) {
+			if slices.ContainsFunc(s.Interfaces, in) || m.level[s.ID.Key()] != nil {
 				sets[s.ID.Key()] = s.ID
 			}
 		}
@@ -160,6 +165,10 @@ func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.
 	}
 	if err != nil {
 		return fmt.Errorf("scale set %s: %w", id.Name, err)
+	}
+	if !shown.Uniform {
+		seen.ScaleSets = append(seen.ScaleSets, migrate.ScaleSet{ScaleSet: shown})
+		return nil
 	}
 	instances, err := m.cfg.Azure.ListInstances(ctx, id)
 	if f := fault.From(err); f != nil && f.Class != fault.Stale {

@@ -24,6 +24,8 @@ const (
 	Leaderless Verdict = "Leaderless" // it goes on once a Weir leads
 	Stopping   Verdict = "Stopping"   // requests under way come to their end
 	Halted     Verdict = "Stopped"    // a person wants that
+	Undoing    Verdict = "Undoing"    // all that was done is taken back
+	TakenBack  Verdict = "Undone"     // all was taken back, and a person has to begin again
 	Finished   Verdict = "Done"
 )
 
@@ -40,15 +42,43 @@ type Status struct {
 	Phase     migrate.Phase `json:"phase,omitempty"`
 	StepsDone int           `json:"stepsDone"`
 	Steps     int           `json:"steps"`
+	// Next is what is written next.
+	Next PlannedStep `json:"next"`
 	// Begun is true once its journal is written, and Apart once a machine has left.
 	Begun  bool            `json:"begun"`
 	Apart  bool            `json:"apart"`
 	Leader string          `json:"leader,omitempty"`
 	Asked  migrate.Asked   `json:"asked"`
 	Places []StatusAddress `json:"addresses"`
+	// WayBack says whether it can be taken back, and Undone who had that done.
+	WayBack WayBack       `json:"wayBack"`
+	Undone  *migrate.Wish `json:"undone,omitempty"`
 	// Reasons keep it from starting, and Waits from going on at once.
 	Reasons []PlannedFinding `json:"reasons"`
 	Waits   []string         `json:"waits"`
+}
+
+// WayBack says until when a migration can be taken back.
+type WayBack struct {
+	// Until is the first step after which it cannot; empty if that is so already, and Why says why it is so, or will be.
+	Until migrate.Phase `json:"until,omitempty"`
+	Why   string        `json:"why,omitempty"`
+}
+
+func wayBack(j migrate.Journal, seen migrate.Seen) WayBack {
+	until, why := j.WayBack(seen)
+	return WayBack{until, why}
+}
+
+// String is for people.
+func (w WayBack) String() string {
+	switch {
+	case w.Until == "":
+		return "It cannot be taken back: " + w.Why + "."
+	case w.Why != "":
+		return fmt.Sprintf("Once %s begins it cannot be taken back: %s.", w.Until, w.Why)
+	}
+	return fmt.Sprintf("Until %s begins, weir migrate stop --undo takes all of it back; public IPs stay Static.", w.Until)
 }
 
 // StatusAddress is an address of the journal, and where it is now.
@@ -75,7 +105,7 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 		return Status{}, err
 	}
 	j := migrate.Stock(kept, seen, services, cfg.Location)
-	s := Status{Leader: leader, Asked: asked, Begun: kept.Open(), Apart: kept.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
+	s := Status{Leader: leader, Undone: kept.Undone, Asked: asked, Begun: kept.Open(), Apart: kept.Open() && kept.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
 	if !j.Open() {
 		j = kept
 	}
@@ -91,15 +121,20 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 		}
 		return s, nil
 	}
+	s.WayBack = wayBack(j, seen)
 	next := migrate.Next(j, seen)
+	if asked.Stop != nil && asked.Stop.Undo && kept.Open() && s.WayBack.Until != "" {
+		next = migrate.Undo(kept, seen)
+	}
 	s.Phase, s.Waits = next.Phase, append(s.Waits, slices.Concat(next.Stops, next.Waits)...)
-	if kept.Open() {
-		s.StepsDone = slices.Index(migrate.Phases(), next.Phase)
+	s.Next = planned(next)
+	if at := slices.Index(migrate.Phases(), next.Phase); at >= 0 && kept.Open() {
+		s.StepsDone = at
 	}
 	if !cfg.Hears && !kept.Open() {
 		s.Reasons = append(s.Reasons, PlannedFinding{NoSKU, true, `azure.json does not say "loadBalancerSku": "standard": nobody has asked that load balancers are taken apart`})
 	}
-	if !kept.Apart && !kept.Gone(seen) {
+	if (!kept.Open() || !kept.Apart) && !kept.Gone(seen) {
 		for _, f := range migrate.Preflight(j, seen, services, cfg.Terms) {
 			if f.Stops {
 				s.Reasons = append(s.Reasons, PlannedFinding{f.Reason, f.Stops, f.What})
@@ -113,12 +148,18 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 // verdict is that of what is Basic, or was begun.
 func (s Status) verdict(kept migrate.Journal) Verdict {
 	switch stop := s.Asked.Stop; {
+	case stop != nil && stop.Undo && kept.Open() && s.WayBack.Until != "" && s.Leader != "":
+		return Undoing
+	case stop != nil && stop.Undo && kept.Open() && s.WayBack.Until != "":
+		return Leaderless
 	case stop != nil && kept.Open() && s.Leader != "" && !kept.Heard.Equal(stop.At):
 		return Stopping
 	case stop != nil:
 		return Halted
 	case len(s.Reasons) > 0:
 		return Refused
+	case kept.Undone != nil && s.Asked.Run == nil:
+		return TakenBack
 	case !kept.Open():
 		return NotBegun
 	case s.Leader == "":
@@ -137,8 +178,12 @@ func (s Status) JSON() ([]byte, error) {
 func (s Status) Text() string {
 	var b strings.Builder
 	b.WriteString(s.says() + "\n")
-	if s.Begun && s.Phase != "" && s.Verdict != Refused {
-		fmt.Fprintf(&b, "%d of %d steps are done; next is %s.\n", s.StepsDone, s.Steps, s.Phase)
+	switch {
+	case !s.Begun || s.Phase == "" || s.Verdict == Refused:
+	case s.Verdict == Undoing:
+		fmt.Fprintf(&b, "next: %s\n", s.Next.text())
+	default:
+		fmt.Fprintf(&b, "%d of %d steps are done; next is %s.\n%s\n", s.StepsDone, s.Steps, s.Phase, s.WayBack)
 	}
 	for _, f := range s.Reasons {
 		fmt.Fprintf(&b, "\nstops it (%s): %s\n", f.Reason, f.Message)
@@ -171,6 +216,10 @@ func (s Status) says() string {
 		return "Not begun: weir migrate plan shows what would be done."
 	case Stopping:
 		return "Stopping, asked for " + s.Asked.Stop.String() + "\nRequests under way come to their end first."
+	case Undoing:
+		return "Undoing, asked for " + s.Asked.Stop.String() + "\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile."
+	case TakenBack:
+		return "Undone " + s.Undone.String() + "\nLoad balancers are Basic, and machines are behind them as before; public IPs that were made Static stay so. weir migrate run begins again."
 	case Halted:
 		if !s.Begun {
 			return "Stopped " + s.Asked.Stop.String() + "\nIt does not begin until weir migrate resume; a leader that would begin by itself writes nothing else meanwhile."

@@ -15,6 +15,7 @@ const (
 	ReasonMigrating   = "MigratingLoadBalancer"
 	ReasonMigrated    = "MigratedLoadBalancer"
 	ReasonAddressLost = "AddressLost"
+	ReasonUndone      = "MigrationUndone"
 )
 
 // tellBegin tells each Service with an address in the journal what happens to it.
@@ -33,6 +34,13 @@ func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []mig
 		if len(lost) > 0 {
 			m.cfg.Tell(name, true, ReasonAddressLost, fmt.Sprintf("%s could not be kept on a Standard load balancer: weir migrate status says why", listed(lost)))
 		}
+	})
+}
+
+// tellUndone tells each of them that it is where it was.
+func (m *Migration) tellUndone(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
+	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
+		m.cfg.Tell(name, false, ReasonUndone, fmt.Sprintf("Somebody had the migration taken back: its load balancer stays Basic, with %s, and machines are behind it again", listed(append(stay, move...))))
 	})
 }
 

@@ -231,11 +231,33 @@ func (w *world) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
 func (w *world) Keep(_ context.Context, j migrate.Journal) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.call("keep the journal, apart %t, done %t", j.Apart, j.Done); err != nil {
+	if err := w.call("keep the journal, members %t, apart %t, done %t", j.Members != nil, j.Apart, j.Done); err != nil {
 		return err
 	}
 	w.kept = j
 	return nil
+}
+
+func (w *world) Seal(_ context.Context, kept, next migrate.Journal) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.call("keep that there is no way back")
+	if err != nil || w.asked.Stop != nil || migrate.Format(w.kept) != migrate.Format(kept) {
+		return false, err
+	}
+	w.kept = next
+	return true, nil
+}
+
+func (w *world) Undone(_ context.Context, j migrate.Journal) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.call("keep that it is undone")
+	if err != nil || w.asked.Stop == nil || !w.asked.Stop.Undo {
+		return false, err
+	}
+	w.kept, w.asked = j, migrate.Asked{}
+	return true, nil
 }
 
 func (w *world) Answered(context.Context) error {

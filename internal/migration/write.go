@@ -150,6 +150,10 @@ func (m *Migration) writeSet(ctx context.Context, s migrate.SetSteps) error {
 }
 
 func (m *Migration) writeModel(ctx context.Context, model lb.ScaleSet) error {
+	if !model.Uniform {
+		_, err := m.cfg.Azure.PatchModel(ctx, model)
+		return err
+	}
 	instances, err := m.cfg.Azure.ListInstances(ctx, model.ID)
 	if err != nil {
 		return err

@@ -44,7 +44,9 @@ func (s *Stage) Level() error {
 	all = append(all, f.placements()...)
 	all = append(all, s.edges(f, c)...)
 	all = append(all, s.untainted(f)...)
-	all = append(all, c.wayOut()...)
+	if !s.opts.Indoors {
+		all = append(all, c.wayOut()...)
+	}
 	all = append(all, s.kinds(c)...)
 	all = append(all, s.publications(f, c)...)
 	return errors.Join(all...)

@@ -39,18 +39,32 @@ func basics() []basicService {
 // addBasic makes the Services, and load balancers of SKU Basic as the Azure cloud provider has left them, with
 // the machines of these nodes behind them.
 func (s *Stage) addBasic(nodes ...int) error {
-	frontends := map[bool][]any{}
-	for n, b := range basics() {
+	pools, err := s.addBasicBalancers(basics())
+	if err != nil {
+		return err
+	}
+	if err := s.seed(network+"loadBalancers/"+outbound, map[string]any{
+		"location": region, "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": "all"}}},
+	}); err != nil {
+		return err
+	}
+	return s.behind(append(pools, idOf(outboundPool)), nodes)
+}
+
+// addBasicBalancers makes the Services, and the load balancers with a rule for each, and returns their pools.
+func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
+	frontends, rules := map[bool][]any{}, map[bool][]any{}
+	for n, b := range of {
 		if err := s.AddService(b.key, func(svc *corev1.Service) {
 			if b.internal {
 				setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
 			}
 		}); err != nil {
-			return err
+			return nil, err
 		}
 		svc := &corev1.Service{}
 		if err := s.people.Get(ctx, split(b.key), svc); err != nil {
-			return err
+			return nil, err
 		}
 		ip, front := fmt.Sprintf("10.0.9.%d", 10+n), map[string]any{"name": owner(svc)}
 		if b.internal {
@@ -62,36 +76,38 @@ func (s *Stage) addBasic(nodes ...int) error {
 				"location": region, "sku": map[string]any{"name": "Basic"}, "tags": map[string]any{"k8s-azure-service": b.key, "k8s-azure-cluster-name": clusterName},
 				"properties": map[string]any{"publicIPAllocationMethod": b.method, "ipAddress": ip, "publicIPAddressVersion": "IPv4"},
 			}); err != nil {
-				return err
+				return nil, err
 			}
 			front["properties"] = map[string]any{"publicIPAddress": idOf(id)}
 		}
 		frontends[b.internal] = append(frontends[b.internal], front)
+		at := network + "loadBalancers/" + balancerOf(b.internal)
+		rules[b.internal] = append(rules[b.internal], map[string]any{"name": owner(svc) + "-TCP-80", "properties": map[string]any{
+			"protocol": "Tcp", "frontendPort": 80, "backendPort": 80, "enableFloatingIP": true,
+			"frontendIPConfiguration": idOf(at + "/frontendIPConfigurations/" + owner(svc)), "backendAddressPool": idOf(at + "/backendAddressPools/" + clusterName),
+		}})
 		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: ip}}
 		if err := s.people.Status().Update(ctx, svc); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	var pools []any
 	for internal, list := range frontends {
-		name := clusterName
-		if internal {
-			name += "-internal"
-		}
-		id := network + "loadBalancers/" + name
+		id := network + "loadBalancers/" + balancerOf(internal)
 		if err := s.seed(id, map[string]any{"location": region, "sku": map[string]any{"name": "Basic"}, "properties": map[string]any{
-			"frontendIPConfigurations": list, "backendAddressPools": []any{map[string]any{"name": clusterName}},
+			"frontendIPConfigurations": list, "loadBalancingRules": rules[internal], "backendAddressPools": []any{map[string]any{"name": clusterName}},
 		}}); err != nil {
-			return err
+			return nil, err
 		}
 		pools = append(pools, idOf(id+"/backendAddressPools/"+clusterName))
 	}
-	if err := s.seed(network+"loadBalancers/"+outbound, map[string]any{
-		"location": region, "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": "all"}}},
-	}); err != nil {
-		return err
+	return pools, nil
+}
+
+func balancerOf(internal bool) string {
+	if internal {
+		return clusterName + "-internal"
 	}
-	return s.behind(append(pools, idOf(outboundPool)), nodes)
+	return clusterName
 }
 
 func idOf(id string) map[string]any { return map[string]any{"id": id} }

@@ -116,12 +116,15 @@ func (r *replica) launch() {
 // Kill has a process end at once: what it has sent arrives, and no answer reaches it. Another
 // one starts a little later.
 func (s *Stage) Kill(replica int) {
-	p := s.replicas[replica%len(s.replicas)].process.Load()
+	s.replicas[replica%len(s.replicas)].process.Load().dies()
+	s.emu.ForgetRetryAfter() // who leads now cannot know what it was answered
+	s.opts.Settle()
+}
+
+func (p *process) dies() {
 	p.dead.Store(true)
 	p.cancel()
-	s.emu.ForgetRetryAfter() // who leads now cannot know what it was answered
-	s.log.note("%s is killed", p.name)
-	s.opts.Settle()
+	p.stage.log.note("%s is killed", p.name)
 }
 
 // stop has the process end in good order, and none start again.

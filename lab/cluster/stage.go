@@ -38,6 +38,8 @@ type Options struct {
 	// Machines has nodes have machines though pools hold addresses, and Watched that no rule which has had
 	// members has none.
 	Machines, Watched bool
+	// Indoors has machines be in no pool of somebody else, as those behind Basic load balancers are.
+	Indoors bool
 	// Limits are Azure's; nil is none.
 	Limits *armemu.Limits
 	// Latency is how long Azure's operations take; empty is armemu.Quiet.
@@ -93,6 +95,9 @@ type Stage struct {
 	// watching guards fed: the rules that have members, each with its pool, if that is watched.
 	watching sync.Mutex
 	fed      map[string]string
+
+	// fatal is the request at which a process is to die.
+	fatal fatal
 
 	mu     sync.Mutex // guards all below; never held while time passes
 	broken []string   // what never may happen, and did

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -49,7 +50,45 @@ type azureWire struct {
 
 // Do implements azure.Transport.
 func (w *azureWire) Do(req *http.Request) (*http.Response, error) {
-	return w.process.send(req, toAzure, w.next.Do)
+	dies, after := w.process.stage.fatal.counts()
+	if dies && !after {
+		w.process.dies()
+	}
+	resp, err := w.process.send(req, toAzure, w.next.Do)
+	if dies && after {
+		w.process.dies()
+		if err == nil {
+			_ = resp.Body.Close() // nobody reads it
+		}
+		return nil, errLost
+	}
+	return resp, err
+}
+
+// fatal is a request to Azure at which its process dies.
+type fatal struct {
+	mu    sync.Mutex
+	in    int // requests from now; zero is never
+	after bool
+}
+
+// DiesAt has the process die that sends the request to Azure of this number, from now: before it arrives, or once it has
+// been answered.
+func (s *Stage) DiesAt(request int, after bool) {
+	s.fatal.mu.Lock()
+	defer s.fatal.mu.Unlock()
+	s.fatal.in, s.fatal.after = request, after
+}
+
+// counts counts a request, and reports whether its process dies of it.
+func (f *fatal) counts() (dies, after bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.in > 0 {
+		f.in--
+		dies = f.in == 0
+	}
+	return dies, f.after
 }
 
 // send has a request travel, and its answer. What a process has sent when it dies arrives.

@@ -40,15 +40,36 @@ func (l *lab) basic() (publicIP string) {
 // migrates runs a command of weir migrate as a person, and fails unless it ends with this exit code and says this.
 func (l *lab) migrates(code int, says, command string, flags ...string) {
 	l.t.Helper()
+	l.must(l.replies(code, says, command, flags...))
+}
+
+// replies runs a command of weir migrate as a person, and returns an error unless it ends with this exit code and says this.
+func (l *lab) replies(code int, says, command string, flags ...string) error {
+	l.t.Helper()
 	args := []string{"migrate", command, "--kubeconfig", l.cluster.admin}
 	if command == "status" || command == "run" {
 		args = append(args, "--config", filepath.Join(l.dir, "azure.json"), "--azure-endpoint", l.url, "--cluster-name", l.namespace)
 	}
 	of, err := process.Run(l.t.Context(), nil, filepath.Join(bin, "weir"), append(args, flags...)...)
 	l.must(err)
-	if of.Code != code || !strings.Contains(of.Out, says) {
-		l.t.Fatalf("weir migrate %s ends with %d, want %d, and %q:\n%s%s", command, of.Code, code, says, of.Out, of.Err)
+	if of.Code != code || !strings.Contains(of.Out+of.Err, says) {
+		return fmt.Errorf("weir migrate %s ends with %d, want %d, and %q:\n%s%s", command, of.Code, code, says, of.Out, of.Err)
 	}
+	return nil
+}
+
+// startsBeside starts a Weir to which the migration is left by people, and waits until there is its record.
+func (l *lab) startsBeside() *program {
+	l.t.Helper()
+	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
+	p := l.controller("--cluster-name", l.namespace)
+	l.eventually("the record", func() error {
+		if name, _ := l.recordedName(); name != l.namespace {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	return p
 }
 
 // Where the migration is left to people, nothing happens until somebody asks for it, nor while somebody has it stop. Then
@@ -56,7 +77,6 @@ func (l *lab) migrates(code int, says, command string, flags ...string) {
 func TestAMigrationThatPeopleAskFor(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
-	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
 	publicIP := l.basic()
 	is := func(sku string) error {
 		if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), `"`+sku+`"`) || !strings.Contains(string(raw), migratedAddress) {
@@ -64,15 +84,8 @@ func TestAMigrationThatPeopleAskFor(t *testing.T) {
 		}
 		return nil
 	}
-	start := func() *program { return l.controller("--cluster-name", l.namespace) }
-	one := start()
-	l.eventually("the record", func() error {
-		if name, _ := l.recordedName(); name != l.namespace {
-			return errors.New("there is none")
-		}
-		return nil
-	})
-	two := start()
+	one := l.startsBeside()
+	two := l.controller("--cluster-name", l.namespace)
 	l.standsBy(two)
 	l.migrates(2, "Not begun: ", "status")
 	l.migrates(0, "A stop is asked for by ", "stop", "--why", "the shop is open")

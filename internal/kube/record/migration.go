@@ -52,6 +52,32 @@ func (m Migration) Keep(ctx context.Context, j migrate.Journal) error {
 	return m.set(ctx, func(Record) map[string]string { return map[string]string{keyMigration: migrate.Format(j)} })
 }
 
+// Seal implements migration.Store.
+func (m Migration) Seal(ctx context.Context, kept, next migrate.Journal) (bool, error) {
+	sealed := false
+	err := m.set(ctx, func(r Record) map[string]string {
+		is, err := r.Migration()
+		if sealed = err == nil && migrate.Format(is) == migrate.Format(kept) && r.Asked().Stop == nil; !sealed {
+			return nil
+		}
+		return map[string]string{keyMigration: migrate.Format(next)}
+	})
+	return sealed && err == nil, err
+}
+
+// Undone implements migration.Store.
+func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) {
+	wanted := false
+	err := m.set(ctx, func(r Record) map[string]string {
+		stop := r.Asked().Stop
+		if wanted = stop != nil && stop.Undo; !wanted {
+			return nil
+		}
+		return map[string]string{keyMigration: migrate.Format(j), keyAsked: ""}
+	})
+	return wanted && err == nil, err
+}
+
 // Answered implements migration.Store.
 func (m Migration) Answered(ctx context.Context) error {
 	return m.set(ctx, func(r Record) map[string]string {
@@ -61,14 +87,18 @@ func (m Migration) Answered(ctx context.Context) error {
 	})
 }
 
-// set writes keys of the record, made of what it holds then.
+// set writes keys of the record, made of what it holds then; none is no write.
 func (m Migration) set(ctx context.Context, of func(Record) map[string]string) error {
 	for range tries {
 		r, err := Read(ctx, m.Reader, m.Namespace)
 		if err != nil {
 			return err
 		}
-		err = r.set(ctx, m.Writer, of(r))
+		data := of(r)
+		if len(data) == 0 {
+			return nil
+		}
+		err = r.set(ctx, m.Writer, data)
 		if err == nil || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return err
 		}

@@ -37,3 +37,49 @@ func TestKeepingTheJournalOfAMigration(t *testing.T) {
 		t.Error("what nobody can read is taken for nothing")
 	}
 }
+
+// A journal is sealed only in place of the one that was read, and while nobody asks for a stop; what is undone takes out
+// what was asked, unless nobody wants it any more.
+func TestSealingTheJournalOfAMigration(t *testing.T) {
+	begun := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
+	final, undone, other := begun, begun, begun
+	final.Final, undone.Undone, other.Apart = "it is gone", &migrate.Wish{By: "jane"}, true
+	undo := migrate.Asked{Stop: &migrate.Wish{Undo: true}, Run: &migrate.Wish{}}
+	for _, tt := range []struct {
+		about        string
+		is           migrate.Journal
+		asked        migrate.Asked
+		seals, undid bool
+	}{
+		{"nobody asks for anything", begun, migrate.Asked{}, true, false},
+		{"somebody asks it to begin", begun, migrate.Asked{Run: &migrate.Wish{}}, true, false},
+		{"somebody asks for a stop", begun, stop, false, false},
+		{"somebody asks to have it undone", begun, undo, false, true},
+		{"another process has gone on", other, migrate.Asked{}, false, false},
+	} {
+		holding := func() (Migration, func() map[string]string) {
+			api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{
+				"else": "x", keyMigration: migrate.Format(tt.is), keyAsked: migrate.FormatAsked(tt.asked),
+			})).Build()
+			return Migration{Reader: api, Writer: api, Namespace: "weir-system"}, func() map[string]string { return recordOf(t, api) }
+		}
+		m, record := holding()
+		sealed, err := m.Seal(t.Context(), begun, final)
+		want := migrate.Format(tt.is)
+		if tt.seals {
+			want = migrate.Format(final)
+		}
+		if got := record(); err != nil || sealed != tt.seals || got[keyMigration] != want || got[keyAsked] != migrate.FormatAsked(tt.asked) || got["else"] != "x" {
+			t.Errorf("%s: sealed %t, %v: %v", tt.about, sealed, err, got)
+		}
+		m, record = holding()
+		undid, err := m.Undone(t.Context(), undone)
+		want, asked := migrate.Format(tt.is), migrate.FormatAsked(tt.asked)
+		if tt.undid {
+			want, asked = migrate.Format(undone), ""
+		}
+		if got := record(); err != nil || undid != tt.undid || got[keyMigration] != want || got[keyAsked] != asked || got["else"] != "x" {
+			t.Errorf("%s: undone %t, %v: %v", tt.about, undid, err, got)
+		}
+	}
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+// scattered has some machines be in some pools alone.
+func (c *cluster) scattered(t *rapid.T) {
+	some := func(what string, interfaces []lb.InterfaceConfiguration) {
+		for i := range interfaces {
+			ips := slices.Clone(interfaces[i].IPConfigurations)
+			for n := range ips {
+				ips[n].Pools = slices.DeleteFunc(slices.Clone(ips[n].Pools), func(id string) bool {
+					return strings.HasSuffix(id, "/kubernetes") && rapid.IntRange(0, 3).Draw(t, what+" is in no such pool") == 0
+				})
+			}
+			interfaces[i].IPConfigurations = ips
+		}
+	}
+	for i := range c.model.seen.Interfaces {
+		of := []lb.InterfaceConfiguration{c.model.seen.Interfaces[i].InterfaceConfiguration}
+		some("interface", of)
+		c.model.seen.Interfaces[i].InterfaceConfiguration = of[0]
+	}
+	for i := range c.model.seen.ScaleSets {
+		some("model", c.model.seen.ScaleSets[i].Interfaces)
+		for n := range c.model.seen.ScaleSets[i].Instances {
+			some("instance", c.model.seen.ScaleSets[i].Instances[n].Interfaces)
+		}
+	}
+}
+
+// memberships are the pools of each machine, and of each model.
+func (c *cluster) memberships() map[string]string {
+	all := map[string]string{}
+	add := func(what string, interfaces ...lb.InterfaceConfiguration) {
+		for _, i := range interfaces {
+			for _, ip := range i.IPConfigurations {
+				all[what+"/"+ip.Name] = strings.ToLower(strings.Join(slices.Sorted(slices.Values(ip.Pools)), " "))
+			}
+		}
+	}
+	for _, i := range c.model.seen.Interfaces {
+		add(i.ID.Name, i.InterfaceConfiguration)
+	}
+	for _, s := range c.model.seen.ScaleSets {
+		add(s.ID.Name, s.Interfaces...)
+		for _, i := range s.Instances {
+			add(s.ID.Name+"/"+i.ID, i.Interfaces...)
+		}
+	}
+	return all
+}
+
+// kept is the journal as the next process finds it.
+func kept(t *rapid.T, j migrate.Journal) migrate.Journal {
+	again, err := migrate.Parse(migrate.Format(j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// some carries out some of the requests of some steps, in any order: the others fail, or nobody was left to send them.
+func (c *cluster) some(t *rapid.T, s migrate.Steps) {
+	for _, write := range rapid.Permutation(c.model.writes(s)).Draw(t, "order") {
+		if rapid.IntRange(0, 3).Draw(t, "failed") == 0 {
+			continue
+		}
+		if err := write(); err != nil {
+			t.Fatalf("%s: Azure refuses: %v", s.Phase, err)
+		}
+	}
+}
+
+// begun carries out some rounds of a migration, and ends before one from which there would be no way back.
+func (c *cluster) begun(t *rapid.T) migrate.Journal {
+	var j migrate.Journal
+	for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+		j = migrate.Stock(kept(t, j), c.model.shown(), c.services, "eastus")
+		s := migrate.Next(j, c.model.shown())
+		next := j.Before(s, c.model.shown())
+		if next.Final != "" || s.Phase == migrate.Done {
+			break
+		}
+		j = next
+		c.some(t, s)
+		j.Apart = j.Apart || s.Phase == migrate.Detach && rapid.Bool().Draw(t, "apart is on record")
+	}
+	return j
+}
+
+// undone takes it back, through failures.
+func (c *cluster) undone(t *rapid.T, j migrate.Journal) {
+	for range 200 {
+		s := migrate.Undo(kept(t, j), c.model.shown())
+		if len(s.Stops) > 0 || s.Phase == migrate.Undone {
+			if s.Phase != migrate.Undone || len(s.Stops) > 0 {
+				t.Fatalf("%s: %q", s.Phase, s.Stops)
+			}
+			return
+		}
+		if len(c.model.writes(s)) == 0 {
+			t.Fatalf("it waits for %q, and nobody is at work", s.Waits)
+		}
+		c.some(t, s)
+	}
+	t.Fatal("it has no end")
+}
+
+// Whenever somebody takes a migration back before the first load balancer is deleted, each machine is where it was, and
+// each address; and another migration after that ends as the first one would have.
+func TestEveryMembershipComesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCluster(t)
+		c.scattered(t)
+		original := c.addresses()
+		if rapid.Bool().Draw(t, "somebody has begun by hand") {
+			c.byHand(t) // what was done before Weir began is not taken back
+		}
+		were, addresses, balancers := c.memberships(), c.addresses(), fmt.Sprintf("%+v", c.model.seen.Balancers)
+		for range rapid.IntRange(1, 2).Draw(t, "times") {
+			j := c.begun(t)
+			if why := j.OneWay(); why != "" && j.Open() {
+				t.Fatalf("no load balancer is deleted, and there is no way back: %s", why)
+			}
+			if !j.Open() {
+				return // nothing is Basic
+			}
+			c.undone(t, j)
+			if are := c.memberships(); !maps.Equal(are, were) {
+				t.Fatalf("machines were in\n%v\nand are in\n%v", were, are)
+			}
+			if are := c.addresses(); !maps.Equal(are, addresses) {
+				t.Fatalf("addresses were\n%v\nand are\n%v", addresses, are)
+			}
+			if are := fmt.Sprintf("%+v", c.model.seen.Balancers); are != balancers {
+				t.Fatalf("load balancers were\n%s\nand are\n%s", balancers, are)
+			}
+		}
+		c.migrated(t)
+		if are := c.addresses(); !maps.Equal(are, original) {
+			t.Errorf("addresses were\n%v\nand are\n%v", original, are)
+		}
+	})
+}
+
+// began is a journal of a small cluster of which all machines have left, and what Azure shows then.
+func began(t *testing.T) (migrate.Journal, *model) {
+	t.Helper()
+	seen, services := small()
+	m := &model{seen: seen}
+	m.seen.ScaleSets[0].Instances = []lb.Instance{{ScaleSet: m.seen.ScaleSets[0].ID, ID: "0", Interfaces: m.seen.ScaleSets[0].Interfaces}}
+	j := migrate.Stock(migrate.Journal{}, m.shown(), services, "eastus")
+	for range 20 {
+		s := migrate.Next(j, m.shown())
+		if s.Phase == migrate.Delete {
+			return j, m
+		}
+		j = j.Before(s, m.shown())
+		j.Apart = j.Apart || s.Phase == migrate.Detach
+		for _, write := range m.writes(s) {
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatal("no machine has left")
+	return j, m
+}
+
+func TestWhatCannotBeTakenBack(t *testing.T) {
+	for _, tt := range []struct {
+		about   string
+		changed func(*migrate.Journal, *migrate.Seen)
+		phase   migrate.Phase
+		says    string // empty for nothing
+	}{
+		{"nothing", func(*migrate.Journal, *migrate.Seen) {}, migrate.Rejoin, ""},
+		{"a load balancer is about to go", func(j *migrate.Journal, s *migrate.Seen) { *j = j.Before(migrate.Next(*j, *s), *s) }, migrate.Rejoin, "Basic load balancers are gone, or about to go"},
+		{"it has ended", func(j *migrate.Journal, _ *migrate.Seen) { j.Done = true }, migrate.Rejoin, "it has come to its end"},
+		{"it was taken back", func(j *migrate.Journal, _ *migrate.Seen) { j.Undone = &migrate.Wish{} }, migrate.Rejoin, "none is under way"},
+		{"somebody has deleted the load balancer", func(_ *migrate.Journal, s *migrate.Seen) { s.Balancers = nil }, migrate.Rejoin, "somebody has deleted a load balancer"},
+		{"an earlier Weir has not written down where machines were", func(j *migrate.Journal, _ *migrate.Seen) { j.Members = nil }, migrate.Rejoin, "machines have left before"},
+		{"the same, before one has left", func(j *migrate.Journal, _ *migrate.Seen) { j.Members, j.Apart = nil, false }, migrate.Undone, ""},
+		{"all machines are gone", func(_ *migrate.Journal, s *migrate.Seen) { s.Interfaces, s.ScaleSets = nil, nil }, migrate.Undone, "network interface n1 is gone; scale set blue is gone"},
+		{"a machine has no such address any more", func(_ *migrate.Journal, s *migrate.Seen) {
+			s.ScaleSets, s.Interfaces[0].IPConfigurations = nil, nil
+		}, migrate.Undone, "network interface n1 has no IP configuration ip any more; scale set blue is gone"},
+	} {
+		j, m := began(t)
+		seen := m.shown()
+		tt.changed(&j, &seen)
+		s := migrate.Undo(j, seen)
+		if says := strings.Join(s.Stops, "; "); s.Phase != tt.phase || !strings.Contains(says, tt.says) || (says == "") != (tt.says == "") {
+			t.Errorf("%s: %s, %q, want %s, %q", tt.about, s.Phase, says, tt.phase, tt.says)
+		}
+	}
+}
+
+// What Azure is at work on is waited for, and what a failed write shows is written again.
+func TestTakingBackWaitsForAzure(t *testing.T) {
+	for _, tt := range []struct {
+		about   string
+		changed func(*migrate.Seen)
+		waits   string
+	}{
+		{"a network interface", func(s *migrate.Seen) { s.Interfaces[0].Provisioning = lb.Updating }, "network interface n1 is Updating"},
+		{"a scale set", func(s *migrate.Seen) { s.ScaleSets[0].Provisioning = lb.Updating }, "scale set blue is Updating"},
+	} {
+		j, m := began(t)
+		seen := m.shown()
+		tt.changed(&seen)
+		if s := migrate.Undo(j, seen); !slices.Equal(s.Waits, []string{tt.waits}) || len(s.Interfaces)+len(s.ScaleSets) != 1 {
+			t.Errorf("%s: %q, %d and %d are written", tt.about, s.Waits, len(s.Interfaces), len(s.ScaleSets))
+		}
+	}
+	j, m := began(t)
+	for range 5 {
+		for _, write := range m.writes(migrate.Undo(j, m.shown())) {
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if s := migrate.Undo(j, m.shown()); s.Phase != migrate.Undone {
+		t.Fatalf("%s", s.Phase)
+	}
+	m.seen.Interfaces[0].Provisioning = lb.Failed
+	if s := migrate.Undo(j, m.shown()); len(s.Interfaces) != 1 {
+		t.Errorf("what a failed write shows is taken for what holds")
+	}
+}
+
+// Instances are put back as their scale set has them upgraded.
+func TestInstancesComeBack(t *testing.T) {
+	for _, tt := range []struct {
+		about   string
+		changed func(*migrate.ScaleSet)
+		want    string
+	}{
+		{"nobody upgrades it", func(*migrate.ScaleSet) {}, "write 0"},
+		{"nothing but our own write is new to it", func(s *migrate.ScaleSet) { s.Known.Level = map[string]bool{"0": true} }, "upgrade 0"},
+		{"it is protected", func(s *migrate.ScaleSet) {
+			s.Known.Level, s.Instances[0].Protected = map[string]bool{"0": true}, true
+		}, "write 0"},
+		{"Azure upgrades it", func(s *migrate.ScaleSet) { s.UpgradeMode = lb.UpgradeRolling }, "waits"},
+		{"Azure has had its time", func(s *migrate.ScaleSet) {
+			s.UpgradeMode, s.Known.Overdue = lb.UpgradeRolling, map[string]bool{"0": true}
+		}, "write 0"},
+		{"Azure has upgraded it, and it is out", func(s *migrate.ScaleSet) { s.UpgradeMode, s.Instances[0].LatestModel = lb.UpgradeRolling, true }, "write 0"},
+		{"it is in, and its last write has failed", func(s *migrate.ScaleSet) {
+			s.Instances[0].Interfaces, s.Instances[0].Provisioning = s.Interfaces, lb.Failed
+		}, "write 0"},
+		{"it is in", func(s *migrate.ScaleSet) { s.Instances[0].Interfaces = s.Interfaces }, ""},
+		{"Azure is at work on it", func(s *migrate.ScaleSet) { s.Instances[0].Provisioning = "Deallocating" }, "waits"},
+		{"it is going", func(s *migrate.ScaleSet) { s.Instances[0].Provisioning = lb.Deleting }, ""},
+		{"it is new", func(s *migrate.ScaleSet) { s.Instances[0].ID = "7" }, "write 7"},
+	} {
+		j, m := began(t)
+		s := migrate.Undo(j, m.shown())
+		for _, write := range m.writes(s) { // the model, and the interface
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen := m.shown()
+		set := &seen.ScaleSets[0]
+		set.UpgradeMode = lb.UpgradeManual
+		set.Instances[0].LatestModel = false
+		set.Instances[0].Interfaces = []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true}}}}
+		tt.changed(set)
+		s, got := migrate.Undo(j, seen), ""
+		for _, of := range s.ScaleSets {
+			for _, id := range of.Upgrade {
+				got += "upgrade " + id
+			}
+			for _, i := range of.Write {
+				got += "write " + i.ID
+			}
+		}
+		if len(s.Waits) > 0 {
+			got += "waits"
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.about, got, tt.want)
+		}
+	}
+}
+
+// Thousands of machines fit, and whose text would be too long for an object of the cluster cannot be taken back, which
+// is known before the first of them leaves.
+func TestHowManyMembersAreKept(t *testing.T) {
+	for n, fits := range map[int]bool{5000: true, 20000: false} {
+		seen, services := small()
+		one := seen.Interfaces[0]
+		seen.ScaleSets, seen.Interfaces = nil, nil
+		for i := range n {
+			one.ID.Name = fmt.Sprintf("aks-nodepool1-12345678-vmss-nic-%06d", i)
+			seen.Interfaces = append(seen.Interfaces, one)
+		}
+		seen.PublicIPs[0].Static = true
+		j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+		before := len(migrate.Format(j))
+		j = j.Before(migrate.Next(j, seen), seen)
+		grown := len(migrate.Format(j)) - before
+		if (j.Members != nil) != fits || (j.OneWay() == "") != fits || grown > 256<<10+100 {
+			t.Errorf("%d machines are kept in %d KiB: %t, %s", n, grown>>10, j.Members != nil, j.OneWay())
+		}
+	}
+}
+
+// A journal becomes part of requests: what names others than its own load balancers is of no use.
+func TestMembersThatNobodyMayWrite(t *testing.T) {
+	j, _ := began(t)
+	good := migrate.Format(j)
+	if _, err := migrate.Parse(good); err != nil || j.Members == nil {
+		t.Fatalf("%v:\n%s", err, good)
+	}
+	for _, tt := range []struct{ was, is string }{
+		{"loadBalancers/kubernetes/backendAddressPools/kubernetes", "loadBalancers/another/backendAddressPools/kubernetes"},
+		{`"names":["n1"]`, `"names":["n1/../x"]`},
+		{`"in":{"ip":[0]}`, `"in":{"ip":[1]}`},
+		{`"model":{"nic/ip":[0]}`, `"model":{"nic/ip":[-1]}`},
+		{"Microsoft.Compute/virtualMachineScaleSets", "Microsoft.Compute/virtualMachines"},
+		{`"Name":"blue"`, `"Name":"../blue"`},
+	} {
+		bad := strings.Replace(good, tt.was, tt.is, 1)
+		if _, err := migrate.Parse(bad); err == nil || bad == good {
+			t.Errorf("%s is read:\n%s", tt.is, bad)
+		}
+	}
+}
+
+// Of a machine the first look counts, for a later one may find it half-way; and where machines have left before anybody
+// looked, nobody pretends to know where they were.
+func TestTheFirstLookCounts(t *testing.T) {
+	seen, services := small()
+	second := seen.Balancers[0]
+	second.ID, second.Frontends, second.Rules = balancerID("kubernetes-internal"), nil, nil
+	seen.Balancers = append(seen.Balancers, second)
+	seen.ScaleSets, seen.PublicIPs[0].Static = nil, true
+	of := func(pools ...string) []lb.NetworkInterface {
+		i := seen.Interfaces[0]
+		i.IPConfigurations = []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: pools}}
+		return []lb.NetworkInterface{i}
+	}
+	one, two := seen.Balancers[0].ID.String()+"/backendAddressPools/kubernetes", second.ID.String()+"/backendAddressPools/kubernetes"
+	j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
+	seen.Interfaces = of(one, two)
+	j = j.Before(migrate.Next(j, seen), seen)
+	seen.Interfaces = of(one)
+	j = j.Before(migrate.Next(j, seen), seen)
+	seen.Interfaces = of()
+	s := migrate.Undo(j, seen)
+	if len(s.Interfaces) != 1 || !slices.Equal(s.Interfaces[0].IPConfigurations[0].Pools, []string{one, two}) {
+		t.Errorf("%+v", s.Interfaces)
+	}
+	j.Apart, j.Members = true, nil
+	if j = j.Before(migrate.Next(j, seen), seen); j.Members != nil || j.OneWay() == "" {
+		t.Errorf("%+v", j.Members)
+	}
+}
+
+// Whoever asks twice has asked once, a stop becomes the wish to take it back, and where there is no way back nothing is asked.
+func TestAskingToTakeItBack(t *testing.T) {
+	j, m := began(t)
+	first, err := migrate.Asked{Run: &migrate.Wish{By: "joe"}}.TakeBack(j, migrate.Wish{By: "jane"})
+	if err != nil || first.Stop == nil || first.Stop.By != "jane" || !first.Stop.Undo || first.Run == nil {
+		t.Fatalf("%+v, %v", first.Stop, err)
+	}
+	if again, err := first.TakeBack(j, migrate.Wish{By: "joe"}); err != nil || again.Stop.By != "jane" {
+		t.Errorf("asked twice: %+v, %v", again.Stop, err)
+	}
+	stopped := migrate.Asked{Stop: &migrate.Wish{By: "joe"}}
+	if now, err := stopped.TakeBack(j, migrate.Wish{By: "jane"}); err != nil || now.Stop.By != "jane" || !now.Stop.Undo || stopped.Stop.Undo {
+		t.Errorf("it was stopped: %+v, %v", now.Stop, err)
+	}
+	for _, tt := range []struct {
+		j    migrate.Journal
+		says string
+	}{
+		{j.Before(migrate.Next(j, m.shown()), m.shown()), "the migration cannot be taken back: Basic load balancers are gone, or about to go"},
+		{migrate.Journal{}, "nothing is to be taken back: none is under way"},
+	} {
+		if now, err := stopped.TakeBack(tt.j, migrate.Wish{}); err == nil || !strings.Contains(err.Error(), tt.says) || *now.Stop != *stopped.Stop {
+			t.Errorf("%s: %+v, %v", tt.says, now.Stop, err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"time"
+
+	"weir.dev/weir/internal/migrate"
+)
+
+// undo carries out what comes next of taking a migration back. Where that is not possible it is a stop like any
+// other. A machine that Azure refuses is tried until it passes, or until a person has the migration go on.
+func (m *Migration) undo(ctx context.Context, kept migrate.Journal, seen migrate.Seen, services []migrate.Service, stop migrate.Wish) (time.Duration, error) {
+	s := migrate.Undo(kept, seen)
+	for _, why := range s.Stops {
+		if !m.said[why] {
+			m.cfg.Log.Warn("migration to Standard load balancers: "+why, "phase", s.Phase)
+		}
+		m.said[why] = true
+	}
+	switch {
+	case s.Phase == migrate.Undone:
+		return m.undone(ctx, kept, seen, services, stop)
+	case len(s.Stops) > 0:
+		return m.waits(ctx, kept, stop)
+	}
+	if m.phase != s.Phase {
+		m.phase = s.Phase
+		m.cfg.Log.Info("migration to Standard load balancers is taken back: machines join the Basic ones again", "by", stop.By, "at", stop.At, "why", stop.Why)
+	}
+	for _, why := range s.Waits {
+		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
+	}
+	if err := m.write(ctx, s); err != nil {
+		return 0, err
+	}
+	if len(s.Waits) > 0 {
+		return lookAgainAfter, nil
+	}
+	return settles, nil
+}
+
+// undone ends it. Nothing begins it again but a person.
+func (m *Migration) undone(ctx context.Context, kept migrate.Journal, seen migrate.Seen, services []migrate.Service, stop migrate.Wish) (time.Duration, error) {
+	next := kept
+	next.Undone = &stop
+	if wanted, err := m.cfg.Store.Undone(ctx, next); err != nil || !wanted {
+		return settles, err
+	}
+	m.journal, m.asked, m.heard = next, false, nil
+	m.tellUndone(kept, seen, services)
+	m.cfg.Log.Info("migration to Standard load balancers was taken back: load balancers stay Basic until weir migrate run", "by", stop.By, "at", stop.At)
+	return 0, nil
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+func undo(why string) *migrate.Wish {
+	w := wish(why)
+	w.Undo = true
+	return w
+}
+
+// dies runs a process until its call of this number, and kills it there: before that takes effect, or after it. It
+// reports whether the process got that far.
+func (w *world) dies(t *testing.T, at int, after bool) (died bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, kill := context.WithTimeout(t.Context(), time.Hour)
+		defer kill()
+		n := 0
+		w.fails = func(string) error {
+			if n++; n < at {
+				return nil
+			}
+			died = true
+			kill()
+			if after && n == at {
+				return nil
+			}
+			return &fault.Fault{Class: fault.Retriable, Code: "x", Err: context.Canceled}
+		}
+		New(w.config()).Run(ctx)
+	})
+	w.fails = nil
+	return died
+}
+
+// left is a world whose machine has left, and nothing else has happened since.
+func left(t *testing.T) *world {
+	t.Helper()
+	w := newWorld()
+	w.fails = func(call string) error {
+		if call == all[4] {
+			w.asked.Stop = wish("")
+		}
+		return nil
+	}
+	if w.run(t) || len(w.nics[0].IPConfigurations[0].Pools) > 0 || !w.kept.Apart {
+		t.Fatalf("no machine has left: %q", w.calls)
+	}
+	w.fails, w.asked.Stop = nil, nil
+	return w
+}
+
+// comesBack fails unless all is as it was, and stays so until somebody asks; then it migrates.
+func (w *world) comesBack(t *testing.T, about string) {
+	t.Helper()
+	was := newWorld()
+	if !w.run(t) || !slices.Equal(w.nics[0].IPConfigurations[0].Pools, was.nics[0].IPConfigurations[0].Pools) || w.balancer == nil || w.balancer.SKU != lb.Basic ||
+		w.ip.Address != first || w.ip.UsedBy != was.ip.UsedBy || w.kept.Undone == nil || w.asked != (migrate.Asked{}) {
+		t.Fatalf("%s: undone %v; %+v, %+v after %q\n%s", about, w.kept.Undone, w.nics[0], w.ip, w.calls, w.said.String())
+	}
+	sent := len(w.writes())
+	if !w.run(t) || len(w.writes()) > sent {
+		t.Fatalf("%s: it begins again though nobody has asked: %q", about, w.writes()[sent:])
+	}
+	w.asked.Run = wish("")
+	if !w.run(t) || !w.kept.Done || w.kept.Undone != nil || w.ip.SKU != lb.Standard || w.ip.Address != first || w.asked.Run != nil {
+		t.Fatalf("%s: asked for again, %+v after %q", about, w.ip, w.calls[sent:])
+	}
+}
+
+// Whenever somebody has it taken back before there is no way back, all is as it was, and Weir goes on with all else.
+func TestAMigrationIsTakenBack(t *testing.T) {
+	for at, call := range all[:6] {
+		w, once := newWorld(), true
+		w.fails = func(is string) error {
+			if is == call && once {
+				once, w.asked.Stop = false, undo("the shop is open")
+			}
+			return nil
+		}
+		w.comesBack(t, fmt.Sprintf("at call %d, %q", at, call))
+		if !strings.Contains(w.said.String(), `was taken back: load balancers stay Basic until weir migrate run" by=jane`) {
+			t.Errorf("nobody says so:\n%s", w.said.String())
+		}
+	}
+}
+
+// Whoever takes it back is killed before and after each of its calls; the next one goes on.
+func TestWhoTakesItBackIsKilled(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		killed := 0
+		for at := 1; ; at++ {
+			w := left(t)
+			w.asked.Stop = undo("")
+			if !w.dies(t, at, after) {
+				break
+			}
+			killed++
+			w.comesBack(t, fmt.Sprintf("killed at call %d, after it %t", at, after))
+		}
+		if killed < 6 {
+			t.Errorf("it has %d calls alone", killed)
+		}
+	}
+}
+
+// Azure refuses, is away, or answers nobody: it is tried until it passes.
+func TestTakingItBackIsTriedAgain(t *testing.T) {
+	for _, call := range []string{"list load balancers", "list public IPs", "list interfaces", "list scale sets", "put interface n1", "keep that it is undone"} {
+		for _, class := range []fault.Class{fault.Retriable, fault.Terminal} {
+			w, times := left(t), 3
+			w.asked.Stop = undo("")
+			w.fails = func(is string) error {
+				if is != call || times == 0 {
+					return nil
+				}
+				times--
+				return &fault.Fault{Class: class, Code: "x", Err: errors.New("no")}
+			}
+			w.comesBack(t, fmt.Sprint(call, " ", class))
+			if times > 0 {
+				t.Errorf("%s was not called", call)
+			}
+		}
+	}
+}
+
+// Whoever has it go on while it is taken back has it go on.
+func TestAStopThatIsTakenBackWhileItIsUndone(t *testing.T) {
+	for _, call := range []string{"put interface n1", "keep that it is undone"} {
+		w := left(t)
+		w.asked.Stop = undo("")
+		w.fails = func(is string) error {
+			if is == call {
+				w.asked.Stop = nil
+			}
+			return nil
+		}
+		if !w.run(t) || !w.kept.Done || w.kept.Undone != nil || w.ip.Address != first || w.ip.SKU != lb.Standard {
+			t.Errorf("%s: %+v after %q", call, w.ip, w.calls)
+		}
+	}
+}
+
+// Nobody can have a deletion taken back. Who asks for it where somebody else has deleted the load balancer has it stop,
+// and it is said why.
+func TestWhatIsNotTakenBack(t *testing.T) {
+	w := left(t)
+	w.asked.Stop, w.balancer, w.ip.UsedBy = undo(""), nil, ""
+	sent := len(w.toAzure())
+	if w.run(t) || len(w.toAzure()) > sent || !strings.Contains(w.said.String(), "it cannot be taken back: somebody has deleted a load balancer of it") {
+		t.Errorf("%q\n%s", w.toAzure()[sent:], w.said.String())
+	}
+	s, err := Report(t.Context(), w.config(), "me")
+	if err != nil || s.Verdict != Halted || !strings.Contains(s.Text(), "\nIt cannot be taken back: somebody has deleted a load balancer") {
+		t.Errorf("%v:\n%s", err, s.Text())
+	}
+	w.asked = migrate.Asked{}
+	if !w.run(t) || !w.kept.Done || w.ip.Address != first || w.ip.SKU != lb.Standard {
+		t.Errorf("%+v after %q", w.ip, w.calls)
+	}
+}
+
+// What keeps a migration from starting does so again.
+func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
+	w := left(t)
+	w.asked.Stop = undo("")
+	if !w.run(t) || w.kept.Undone == nil {
+		t.Fatal(w.said.String())
+	}
+	sent := len(w.toAzure())
+	w.asked.Run, w.balancer.Rules = wish(""), []lb.Rule{{Name: "ssh"}}
+	if !w.run(t) || len(w.toAzure()) > sent || w.asked.Run != nil || !strings.Contains(w.said.String(), "rule ssh of load balancer kubernetes belongs to no Service") {
+		t.Errorf("%q\n%s", w.toAzure()[sent:], w.said.String())
+	}
+}
+
+// A migration that was given up, for Azure has refused before a machine left, is taken back by the next leader.
+func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
+	w := newWorld()
+	w.fails = func(call string) error {
+		if call == "put interface n1" {
+			return refusal("AuthorizationFailed")
+		}
+		return nil
+	}
+	if !w.run(t) || !w.kept.Open() {
+		t.Fatalf("%q\n%s", w.calls, w.said.String())
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := New(w.config())
+		m.Run(t.Context())
+		w.asked.Stop = undo("")
+		m.Listen(t.Context())
+	})
+	if w.again != 1 {
+		t.Fatalf("the lead was given up %d times", w.again)
+	}
+	w.fails = nil
+	w.comesBack(t, "given up")
+}
+
+// A journal of load balancers that are not the cluster's is nothing that the next leader could take back, either.
+func TestAStrangeJournalIsNotTakenBack(t *testing.T) {
+	w := newWorld()
+	w.kept = w.stock()
+	w.kept.Balancers[0].ID.Name, w.asked.Stop = "another", undo("")
+	w.listens(t, false)
+	if w.again > 0 || len(w.writes()) > 0 || !strings.Contains(w.said.String(), "which is not the cluster's any more") {
+		t.Errorf("the lead was given up %d times, after %q\n%s", w.again, w.calls, w.said.String())
+	}
+}
+
+// Services hear that they are where they were.
+func TestServicesHearThatItIsUndone(t *testing.T) {
+	w := left(t)
+	w.asked.Stop = undo("")
+	w.comesBack(t, "")
+	if want := "ns/web false MigrationUndone: Somebody had the migration taken back: its load balancer stays Basic, with 198.18.0.1, and machines are behind it again"; w.told[1] != want {
+		t.Errorf("%q", w.told)
+	}
+}
+
+// How it stands while it is taken back, and afterwards.
+func TestTheStatusOfWhatIsTakenBack(t *testing.T) {
+	w := left(t)
+	says := func(leader string, verdict Verdict, text string) {
+		t.Helper()
+		s, err := Report(t.Context(), w.config(), leader)
+		if err != nil || s.Verdict != verdict || !strings.Contains(s.Text(), text) {
+			t.Errorf("%s, %v, want %s with %q:\n%s", s.Verdict, err, verdict, text, s.Text())
+		}
+	}
+	says("me", Running, "\n2 of 6 steps are done; next is Delete.\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n")
+	w.asked.Stop = undo("not today")
+	says("me", Undoing, "Undoing, asked for by jane, at 2001-09-09T01:46:40Z: not today\nMachines join the Basic load balancers again, and nothing else of Weir is written meanwhile.\nnext: Rejoin   network interfaces join again: n1\n")
+	says("", Leaderless, "")
+	if !w.run(t) {
+		t.Fatal(w.said.String())
+	}
+	says("me", TakenBack, "Undone by jane, at 2001-09-09T01:46:40Z: not today\nLoad balancers are Basic, and machines are behind them as before; public IPs that were made Static stay so. weir migrate run begins again.\n")
+	w.asked.Run = wish("")
+	says("me", NotBegun, "Asked for by jane")
+	w.asked.Run, w.balancer.Rules = nil, []lb.Rule{{Name: "ssh"}}
+	says("me", Refused, "stops it (ForeignRule)")
+	w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard
+	says("me", NotNeeded, "")
+}

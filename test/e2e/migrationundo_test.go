@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/shipped"
+)
+
+// flexible makes a flexible scale set whose model names the pool of a load balancer, and a machine of it that is there.
+func (l *lab) flexible() (nic, set string) {
+	l.t.Helper()
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
+	pools := `"loadBalancerBackendAddressPools":[{"id":"` + l.loadBalancer() + `/backendAddressPools/` + l.namespace + `"}]`
+	address := `[{"name":"ip","properties":{"primary":true,"subnet":{"id":"` + vnet + `/subnets/nodes"},` + pools + `}}]`
+	nic, set = network+"/networkInterfaces/f1", compute+"/virtualMachineScaleSets/flexible"
+	l.must(l.emulator.Put(set, []byte(`{"location":"eastus","properties":{"orchestrationMode":"Flexible","virtualMachineProfile":{"networkProfile":{"networkApiVersion":"2020-11-01",
+		"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,"ipConfigurations":`+address+`}}]}}}}`)))
+	l.must(l.emulator.Put(nic, []byte(`{"location":"eastus","properties":{"ipConfigurations":`+address+`}}`)))
+	vm := compute + "/virtualMachines/f1"
+	l.must(l.emulator.Put(vm, []byte(`{"location":"eastus","properties":{"virtualMachineScaleSet":{"id":"`+set+`"},"networkProfile":{"networkInterfaces":[{"id":"`+nic+`"}]}}}`)))
+	l.runsOn("f1", vm)
+	return nic, set
+}
+
+// named waits until a resource names the pool of the load balancer, or names it no more.
+func (l *lab) named(id string, want bool) {
+	l.t.Helper()
+	l.eventually("pool of "+id, func() error {
+		if raw, _ := l.emulator.Get(id); strings.Contains(string(raw), l.loadBalancer()+"/backendAddressPools/") != want {
+			return errors.New(string(raw))
+		}
+		return nil
+	})
+}
+
+// Somebody has the migration taken back while the machines of a flexible scale set leave: they are behind the Basic load
+// balancer again, and it begins when somebody asks. Once the load balancer is about to go nobody can have it back, and
+// the address stays all the same.
+func TestAMigrationThatIsTakenBack(t *testing.T) {
+	beside(t)
+	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
+	publicIP := l.basic()
+	l.startsBeside()
+	l.migrates(1, "nothing is to be taken back: none is under way. Without --undo, weir migrate stop keeps", "stop", "--undo")
+
+	before, _ := l.emulator.Get(l.loadBalancer())
+	l.must(l.emulator.Put(l.loadBalancer(), []byte(strings.Replace(string(before), `"loadBalancingRules":[]`, `"loadBalancingRules":[{"name":"ssh","properties":{}}]`, 1))))
+	l.migrates(3, "stops it (ForeignRule): rule ssh", "status")
+	l.migrates(3, "stops it (ForeignRule): rule ssh", "run")
+	l.must(l.emulator.Put(l.loadBalancer(), before))
+	nic, set := l.flexible()
+	l.migrates(1, `-o "xml": want text or json`, "status", "-o", "xml")
+	l.migrates(1, "no-such.json", "status", "--config", "no-such.json")
+
+	l.must(l.emulator.SetFaults(refused("virtualMachineScaleSets/*", "patch")))
+	l.standsBy(l.controller("--cluster-name", l.namespace)) // who is asked ends
+	l.migrates(2, "Not begun: ", "run")
+	l.named(nic, false)
+	l.migrates(2, "\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n", "status")
+	l.migrates(0, "All that was done is taken back, asked for by ", "stop", "--undo", "--why", "the shop is open")
+	l.must(l.emulator.SetFaults(""))
+	l.migrates(4, "Undone by ", "status", "--watch")
+	l.named(nic, true)
+	l.named(set, true)
+	l.migrates(4, ": the shop is open\n", "status")
+	l.migrates(1, "nothing is to be taken back", "stop", "--undo")
+
+	l.must(l.emulator.SetFaults(refused("loadBalancers/*", "delete")))
+	l.standsBy(l.controller("--cluster-name", l.namespace))
+	l.migrates(2, "Undone by ", "run")
+	l.named(nic, false)
+	l.named(set, false)
+	l.eventually("no way back", func() error {
+		return l.replies(2, "\nIt cannot be taken back: Basic load balancers are gone, or about to go", "status")
+	})
+	l.migrates(1, "the migration cannot be taken back: Basic load balancers are gone, or about to go", "stop", "--undo")
+	l.must(l.emulator.SetFaults(""))
+	l.migrates(0, "Done: 1 address is where it was.", "run", "--wait", "--timeout", "2m")
+	if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), migratedAddress) {
+		t.Errorf("%s", raw)
+	}
+	l.migrates(1, "it has come to its end", "stop", "--undo")
+}
+
+func refused(path, kind string) string {
+	return fmt.Sprintf("rules: [{match: {path: %q, kind: %s}, action: {status: 409, code: Conflict, message: busy}}]", path, kind)
+}
