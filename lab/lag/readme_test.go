@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lag
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The figures that the README quotes are those of the page that the bench writes.
+func TestTheReadmeQuotesThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/lag.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, found := strings.Cut(string(page), "### `serial`: latency profile `quiet`, 50 % of the quota")
+	part, _, _ = strings.Cut(part, "\n### ")
+	_, table, quoted := strings.Cut(string(readme), "| | every 30 s | Weir |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !found || !quoted {
+		t.Fatalf("the page has the table: %t; the README: %t", found, quoted)
+	}
+	for row := range strings.Lines(table) {
+		is := regexp.MustCompile(`^\| (.*) \| (.*) \| (.*) \|`).FindStringSubmatch(row)
+		if is == nil {
+			t.Fatalf("a row is %q", row)
+		}
+		var cells []string
+		for line := range strings.Lines(part) {
+			if strings.HasPrefix(line, "| "+is[1]+" |") {
+				cells = strings.Split(line, " | ")
+			}
+		}
+		if len(cells) < 11 || !strings.HasPrefix(cells[1], is[3]+" / ") || cells[8] != is[2] {
+			t.Errorf("of %s the README says %s and %s, the page %q", is[1], is[2], is[3], cells)
+		}
+	}
+}
