@@ -82,10 +82,23 @@ func (p *process) keptAway(req *http.Request, c call) error {
 	s.trace(c.who(), "%-6s goes into silence", c.kind)
 	s.mu.Unlock()
 	p.hand(c, 1)
+	begun := time.Now()
 	<-req.Context().Done()
 	p.hand(c, -1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(begun) <= silence {
+		for _, k := range s.pools {
+			if k.inLane(about[0]) {
+				k.trouble = later(k.trouble, time.Now())
+			}
+		}
+	}
 	return context.Cause(req.Context())
 }
+
+// silence is for how long the stage has a lane wait for one answer.
+const silence = 75 * time.Second
 
 // noConnection is what a dial says of a port on which nobody listens.
 func noConnection() error {
