@@ -54,13 +54,14 @@ type ProvisionSpec struct {
 	// +required
 	Target ProvisionTarget `json:"target"`
 
-	// steps are done one after the other. One that is done is not repeated unless what goes into
-	// it has changed.
+	// steps are done one after the other, in this order as far as dependsOn does not ask for
+	// another. One that is done is not repeated unless what goes into it has changed.
 	// +required
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(s, !has(s.dependsOn) || s.dependsOn.all(d, self.exists(t, t.name == d)))",message="dependsOn names a step that is not there"
 	Steps []ProvisionStep `json:"steps"`
 
 	// policy is how this one is retried, where that differs from what the namespace and its
@@ -102,12 +103,21 @@ type KubeconfigSecret struct {
 
 // ProvisionStep is one thing that is done.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a step cannot depend on itself"
 // +kubebuilder:validation:XValidation:rule="has(self.manifests) != has(self.wait)",message="set exactly one of manifests and wait"
 type ProvisionStep struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
+
+	// dependsOn are the steps that have to be done before this one; an empty list is none.
+	// Absent, they are all steps that are listed before it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=31
+	// +kubebuilder:validation:items:MaxLength=63
+	DependsOn []string `json:"dependsOn,omitzero"`
 
 	// manifests are applied, and all of their objects become ready.
 	// +optional

@@ -22,7 +22,7 @@ const (
 
 // Conditions of a Provision.
 const (
-	// ProvisionAccepted is False while the policy cannot be read.
+	// ProvisionAccepted is False while the policy cannot be read, or steps wait for each other.
 	ProvisionAccepted = "Accepted"
 	// ProvisionProgressing is True while an attempt is under way or to come.
 	ProvisionProgressing = "Progressing"

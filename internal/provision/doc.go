@@ -9,6 +9,7 @@
 //	next.go    what is done next
 //	knock.go   when a target is knocked at during a wait, and what follows if it answers again
 //	end.go     what follows from the end of an attempt
+//	order.go   which step is done when
 //	asked.go   what people ask: cancel, retry now, reset
 //	attempt.go the log of an attempt: bounded, and without secrets
 //

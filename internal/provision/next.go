@@ -50,7 +50,7 @@ func (s State) Next(in Input, now time.Time) (State, Decision) {
 
 const lapsed = "it was interrupted, and its time was over"
 
-// Lapse is Next for as long as the policy cannot be read: nothing begins, and an attempt that nobody is
+// Lapse is Next for as long as the policy or the order of steps is refused: nothing begins, and an attempt that nobody is
 // at work on ends by the built-in timeout.
 func (s State) Lapse(in Input, now time.Time) (State, Decision) {
 	if s.Phase != Running || in.AtWork {
@@ -64,7 +64,7 @@ func (s State) Lapse(in Input, now time.Time) (State, Decision) {
 		s.Phase = Cancelled
 	}
 	return s, Decision{Do: Rest, Lapsed: lapsed, Told: []Word{{true, ReasonRetrying,
-		fmt.Sprintf("attempt %d failed: %s; no other follows before the policy can be read", s.Begun, lapsed)}}}
+		fmt.Sprintf("attempt %d failed: %s; no other follows while its condition Accepted is False", s.Begun, lapsed)}}}
 }
 
 // targetOf is the digest of the target in that of a job; empty if it has none.

@@ -289,6 +289,8 @@ func TestRulesOfProvisioning(t *testing.T) {
 		"exactly one of configMap":        `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, manifests: {sources: [{}]}}]}}`,
 		"spec.target.serviceAccountName":  `{kind: Provision, spec: {target: {serviceAccountName: "a:b"}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
 		"spec.steps[0].wait.name":         `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: ../n}}]}}`,
+		"dependsOn names a step that is":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [b], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
+		"a step cannot depend on itself":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [a], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
 		"its name is default":             `{kind: ProvisioningPolicy, spec: {policy: {}}}`,
 		"spec.policy.factor":              `{kind: Partner, spec: {policy: {factor: "0.5"}}}`,
 		"want at least 1s":                `{kind: Partner, spec: {policy: {initialInterval: 10ms}}}`,

@@ -121,52 +121,6 @@ func (a *run) steps(ctx context.Context) (string, error) {
 	return a.eachStep(ctx)
 }
 
-func (a *run) eachStep(ctx context.Context) (string, error) {
-	var err error
-	for i := range a.p.Spec.Steps {
-		step := &a.p.Spec.Steps[i]
-		a.says("step %s", step.Name)
-		err = a.stepped(ctx, step.Name, func(ctx context.Context) error { return a.step(ctx, step) })
-		if err != nil {
-			return step.Name, err
-		}
-		a.says("step %s is done", step.Name)
-		if i < len(a.p.Spec.Steps)-1 {
-			a.keepLog(ctx)
-		}
-	}
-	if step, err := a.prune(ctx); err != nil {
-		return step, err
-	}
-	return "", a.room.record(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
-		s.Steps = only(s.Steps, a.p.Spec.Steps)
-		a.trim(s)
-	})
-}
-
-func (a *run) step(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	switch {
-	case step.Manifests != nil:
-		return a.manifests(ctx, step)
-	case step.Wait != nil:
-		return a.wait(ctx, step)
-	}
-	return nil
-}
-
-// only leaves out what is on record of steps that are not wanted any more.
-func only(all []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
-	var kept []v1alpha1.StepStatus
-	for _, step := range wanted {
-		for _, s := range all {
-			if s.Name == step.Name {
-				kept = append(kept, s)
-			}
-		}
-	}
-	return kept
-}
-
 // status is what is on record of a step.
 func (a *run) status(step string) v1alpha1.StepStatus {
 	for _, s := range a.p.Status.Steps {

@@ -10,7 +10,8 @@
 //	policy.go      the policy that counts for a Provision
 //	record.go      writes of the status
 //	attempts.go    the attempts under way, and how many there may be
-//	attempt.go     one attempt: the target, the steps, the log
+//	attempt.go     one attempt: the target, its time, the log
+//	steps.go       the steps of an attempt in their order, and which are left out
 //	manifests.go   the step that applies objects
 //	prune.go       what no step wants any more
 //	objects.go     the sources of a step, and the names of objects in an inventory

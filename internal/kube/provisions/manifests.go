@@ -30,7 +30,7 @@ func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error
 		return err
 	}
 	a.remember(step.Name, objects)
-	input, is := digest(step, a.target.name, contents(objects)), a.status(step.Name)
+	input, is := a.inputOf(step, contents(objects)), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {
 		a.says("nothing has changed since it was done")
 		return nil

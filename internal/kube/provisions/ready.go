@@ -44,7 +44,7 @@ func readiness(u *unstructured.Unstructured, secret bool) (bool, string, error) 
 
 // wait waits until an object is there, and has a condition or is ready.
 func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	input, is := digest(step, a.target.name), a.status(step.Name)
+	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {
 		a.says("nothing has changed since it was done")
 		return nil

@@ -4,6 +4,7 @@ package provisions
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -133,6 +134,8 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	if err != nil {
 		return decided{}, err
 	}
+	_, circular := orderOf(p)
+	refused = errors.Join(refused, circular)
 	before := p.Status.DeepCopy()
 	state, d := stateOf(&p.Status), decided{p: p, policy: policy}
 	in := provision.Input{Job: jobOf(p), Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy, Knocks: at.knocks}

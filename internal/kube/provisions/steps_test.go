@@ -4,6 +4,9 @@ package provisions
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +26,10 @@ type stage struct {
 	t      *testing.T
 	here   client.Client
 	target *apiServer
-	log    *provision.Log
+	// handler answers in the place of target, if it is not nil.
+	handler http.Handler
+	run     *run
+	log     *provision.Log
 }
 
 func newStage(t *testing.T) *stage {
@@ -62,8 +68,14 @@ func (s *stage) attempt() (*v1alpha1.Provision, error) {
 		s.t.Fatal(err)
 	}
 	s.log = &provision.Log{}
-	a := &run{room: New(Config{Live: s.here, Writer: s.here}), p: &p, target: s.target.reached(s.t.Context(), s.t), log: s.log}
-	_, err := a.eachStep(s.t.Context())
+	var handler http.Handler = s.target
+	if s.handler != nil {
+		handler = s.handler
+	}
+	server := httptest.NewTLSServer(handler)
+	s.t.Cleanup(server.Close)
+	s.run = &run{room: New(Config{Live: s.here, Writer: s.here, Log: slog.New(slog.DiscardHandler)}), p: &p, target: reached(s.t.Context(), s.t, server), log: s.log}
+	_, err := s.run.eachStep(s.t.Context())
 	return &p, err
 }
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Step is what its place in an order follows from.
+type Step struct {
+	Name string
+	// DependsOn are the steps that have to be done before it. Nil is all that are listed before it, and
+	// empty is none.
+	DependsOn []string
+}
+
+// Order is in which order steps are done, and what each of them depends on: by places in their list.
+type Order struct {
+	Steps []int
+	on    [][]int
+}
+
+// OrderOf returns the order of steps: as they are listed, but each after all that it depends on. An
+// error names a step that is not there, or those that wait for each other.
+func OrderOf(steps []Step) (Order, error) {
+	place := make(map[string]int, len(steps))
+	for i, s := range steps {
+		place[s.Name] = i
+	}
+	o := Order{on: make([][]int, len(steps))}
+	for i, s := range steps {
+		if s.DependsOn == nil {
+			for before := range i {
+				o.on[i] = append(o.on[i], before)
+			}
+		}
+		for _, name := range s.DependsOn {
+			on, known := place[name]
+			if !known {
+				return Order{}, fmt.Errorf("step %s depends on step %s, which is not there", s.Name, name)
+			}
+			o.on[i] = append(o.on[i], on)
+		}
+	}
+	placed := make([]bool, len(steps))
+	for range steps {
+		next := 0
+		for next < len(steps) && (placed[next] || o.Waits(next, placed) >= 0) {
+			next++
+		}
+		if next == len(steps) {
+			return Order{}, o.circle(steps, placed)
+		}
+		placed[next], o.Steps = true, append(o.Steps, next)
+	}
+	return o, nil
+}
+
+// Waits returns a step that another depends on and that is not done; -1 if there is none.
+func (o Order) Waits(step int, done []bool) int {
+	for _, on := range o.on[step] {
+		if !done[on] {
+			return on
+		}
+	}
+	return -1
+}
+
+// circle says which steps wait for each other: from any that has no place, whatever it waits for has
+// none either, so that one comes twice.
+func (o Order) circle(steps []Step, placed []bool) error {
+	var seen []int
+	at := slices.Index(placed, false)
+	for !slices.Contains(seen, at) {
+		seen = append(seen, at)
+		at = o.Waits(at, placed)
+	}
+	seen = append(seen[slices.Index(seen, at):], at)
+	names := make([]string, len(seen))
+	for i, step := range seen {
+		names[i] = steps[step].Name
+	}
+	return fmt.Errorf("steps wait for each other: %s (one without dependsOn waits for all that are listed before it)", strings.Join(names, ", which waits for "))
+}
