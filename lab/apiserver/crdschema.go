@@ -128,6 +128,10 @@ var rules = map[string]rule{
 		_, nodes := is["nodes"]
 		return service != nodes
 	}},
+	"!has(self.pause) || has(self.paused) && self.paused": {holds: func(is, _ map[string]any) bool {
+		_, pause := is["pause"]
+		return !pause || is["paused"] == true
+	}},
 	"self.loadBalancer == oldSelf.loadBalancer && self.poolName == oldSelf.poolName && self.ipFamily == oldSelf.ipFamily": {
 		transition: true,
 		holds: func(is, was map[string]any) bool {
