@@ -56,8 +56,10 @@ func TestALocalServiceIsOpenAtNodesBehindAnotherLoadBalancer(t *testing.T) {
 // A Service says that nothing takes its traffic once that has been so for a while, and at once that something
 // does: what comes and goes faster is not written.
 func TestAServiceThatNothingAnswersFor(t *testing.T) {
-	unguarded := func(c *config.Config) { c.SecurityGroupName = "" } // that the stage's has no effect would be told before
-	stage(t, Options{Configure: unguarded}, func(s *Stage) {
+	stage(t, Options{}, func(s *Stage) {
+		// That the security group has no effect would be told before.
+		must(s.emu.Put(vnetID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/48"]},"subnets":[
+			{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/16","fd00::/64"],"networkSecurityGroup":{"id":"`+securityGroup+`"}}}]}}`)))
 		must(s.AddNode(0))
 		s.Start()
 		must(s.AddService("shop/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
