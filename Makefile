@@ -113,7 +113,7 @@ WAITING := ./internal/kube/... ./lab/demo ./lab/process ./test/...
 COMPUTES := weir.dev/weir/internal/kube/provisions
 # Packages with tests that take long, and that -short leaves out. The race detector, which makes
 # them ten times as slow, sees the others.
-LONG    := ./internal/azure ./internal/balancer ./internal/kube/provisions ./internal/probe ./lab/cluster ./lab/lag ./lab/scenario ./lab/simulate
+LONG    := ./internal/azure ./internal/balancer ./internal/kube/provisions ./internal/probe ./lab/cluster ./lab/lag ./lab/payload ./lab/scenario ./lab/simulate
 
 .PHONY: unit
 unit: kubelab build
@@ -126,7 +126,7 @@ unit: kubelab build
 	    nice $(GO) test -timeout 20m $(LONG); }; computing=$$?; \
 	  wait $$built; built=$$?; wait $$waiting && [ $$built = 0 ] && exit $$computing
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
-	@cd tools/kubelab && CGO_ENABLED=0 GOGC=400 $(GO) test -trimpath -buildvcs=false -gcflags=all=-dwarf=false -gcflags='k8s.io/kubernetes/...=-dwarf=false -l' .
+	@tools/kubelab/build.sh test
 
 # Modules of their own, so that what ships has nothing of Prometheus and of Helm.
 .PHONY: shipped

@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 )
@@ -51,6 +52,10 @@ func startControllers(ctx, starting context.Context, config *rest.Config, dualSt
 		return err
 	}
 	replicaSets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, burstReplicas)
+	jobs, err := job.NewController(ctx, client, core.Pods(), shared.Batch().V1().Jobs(), nil, nil) // those of the gate WorkloadWithJob
+	if err != nil {
+		return fmt.Errorf("Job controller: %w", err)
+	}
 	endpointSlices := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(),
 		shared.Discovery().V1().EndpointSlices(), maxEndpointsPerSlice, client, 0)
 	runNamespaces, err := newNamespaceController(ctx, config, shared)
@@ -72,6 +77,7 @@ func startControllers(ctx, starting context.Context, config *rest.Config, dualSt
 	}
 	go deployments.Run(ctx, workers)
 	go replicaSets.Run(ctx, workers)
+	go jobs.Run(ctx, workers)
 	go endpointSlices.Run(ctx, workers)
 	go runNamespaces(ctx)
 	go runGarbage(ctx)

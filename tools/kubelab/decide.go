@@ -5,6 +5,7 @@ package main
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,10 @@ const (
 	// evictAfter is how long the pods of a dead node stay. Kubernetes waits
 	// five minutes; a demo has one.
 	evictAfter = 3 * time.Second
+	// exitImage is the image of a container that ends by the code in its tag: the pods of Jobs need an end.
+	exitImage = "kubelab.weir.dev/exit:"
+	// exitKilled is how a container ends that is told to.
+	exitKilled = 143
 )
 
 // podStep is what the fake kubelet does with a pod next.
@@ -35,6 +40,7 @@ const (
 	podRest   podStep = "rest"
 	podBind   podStep = "bind"   // give it a node
 	podServe  podStep = "serve"  // report it running and ready
+	podEnd    podStep = "end"    // report its containers ended
 	podSilent podStep = "silent" // report it not ready: nobody hears from its node
 	podRemove podStep = "remove" // delete it without grace
 )
@@ -70,14 +76,32 @@ func nextPodStep(s podSituation) (podStep, time.Duration) {
 		return podSilent, evictAfter - s.nodeDead
 	case isDead(s.node):
 		return podRest, evictAfter - s.nodeDead
+	case deleted && s.terminating >= drain(s.pod) && s.pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+		return podEnd, 0 // a Job wants to see how
 	case deleted && s.terminating >= drain(s.pod):
 		return podRemove, 0
 	case deleted:
 		return podRest, drain(s.pod) - s.terminating
 	case !serves(s.pod):
 		return podServe, 0
+	case ends(s.pod):
+		return podEnd, 0
 	}
 	return podRest, 0
+}
+
+// ends says whether a pod comes to an end by itself.
+func ends(pod *corev1.Pod) bool {
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && strings.HasPrefix(pod.Spec.Containers[0].Image, exitImage)
+}
+
+// podExit is how a pod ends.
+func podExit(pod *corev1.Pod) int32 {
+	code, err := strconv.ParseUint(strings.TrimPrefix(pod.Spec.Containers[0].Image, exitImage), 10, 8)
+	if err != nil || pod.DeletionTimestamp != nil {
+		return exitKilled
+	}
+	return int32(code)
 }
 
 func drain(pod *corev1.Pod) time.Duration {

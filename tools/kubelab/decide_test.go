@@ -31,6 +31,11 @@ func TestNextPodStep(t *testing.T) {
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), &grace
 		return pod
 	}
+	ofJob := func(pod *corev1.Pod, image string) *corev1.Pod {
+		pod = pod.DeepCopy()
+		pod.Spec.RestartPolicy, pod.Spec.Containers = corev1.RestartPolicyNever, []corev1.Container{{Name: "a", Image: image}}
+		return pod
+	}
 	alive, dead := readyNode("n"), readyNode("n")
 	dead.Annotations = map[string]string{deadMark: "true"}
 
@@ -57,6 +62,11 @@ func TestNextPodStep(t *testing.T) {
 		"deleted 400 ms ago":                   {podSituation{pod: deleted(running, 30), node: alive, terminating: 400 * time.Millisecond}, podRest, 600 * time.Millisecond},
 		"drained":                              {podSituation{pod: deleted(running, 30), node: alive, terminating: time.Second}, podRemove, 0},
 		"deleted without grace":                {podSituation{pod: deleted(running, 0), node: alive}, podRemove, 0},
+		"of a Job, running":                    {podSituation{pod: ofJob(running, "fetch"), node: alive}, podRest, 0},
+		"of a Job, has an end":                 {podSituation{pod: ofJob(running, exitImage+"3"), node: alive}, podEnd, 0},
+		"of a Job, not begun":                  {podSituation{pod: ofJob(bound, exitImage+"3"), node: alive}, podServe, 0},
+		"of a Job, drained":                    {podSituation{pod: deleted(ofJob(running, "fetch"), 30), node: alive, terminating: time.Second}, podEnd, 0},
+		"of a Job, drained and ended":          {podSituation{pod: deleted(ofJob(done, "fetch"), 30), node: alive, terminating: time.Second}, podRemove, 0},
 		"finished":                             {podSituation{pod: done, node: alive}, podRest, 0},
 		"finished, deleted":                    {podSituation{pod: deleted(done, 30), node: alive}, podRemove, 0},
 		"deleted before it ran is not started": {podSituation{pod: deleted(bound, 30), node: alive}, podRest, time.Second},
@@ -67,6 +77,19 @@ func TestNextPodStep(t *testing.T) {
 				t.Errorf("got %s, again in %v; want %s, %v", step, again, test.step, test.again)
 			}
 		})
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	of := func(image string) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+	}
+	evicted := of(exitImage + "0")
+	evicted.DeletionTimestamp = new(metav1.Now())
+	for want, pod := range map[int32]*corev1.Pod{0: of(exitImage + "0"), 3: of(exitImage + "3"), exitKilled: evicted} {
+		if got := podExit(pod); got != want {
+			t.Errorf("%s ends by %d, want %d", pod.Spec.Containers[0].Image, got, want)
+		}
 	}
 }
 

@@ -222,6 +222,8 @@ func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 		return k.bind(ctx, pod)
 	case podServe:
 		return k.serve(ctx, pod, situation.node)
+	case podEnd:
+		return k.end(ctx, pod)
 	case podSilent:
 		return k.patchPod(ctx, pod, corev1.PodStatus{Conditions: []corev1.PodCondition{
 			condition(corev1.PodReady, corev1.ConditionFalse, "NodeStatusUnknown"),

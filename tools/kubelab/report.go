@@ -90,6 +90,23 @@ func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node)
 	return k.patchPod(ctx, pod, status)
 }
 
+// end reports that the containers of a pod have ended.
+func (k *kubelet) end(ctx context.Context, pod *corev1.Pod) error {
+	code, now := podExit(pod), metav1.Now()
+	status := corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{
+		condition(corev1.ContainersReady, corev1.ConditionFalse, "PodFailed"), condition(corev1.PodReady, corev1.ConditionFalse, "PodFailed"),
+	}}
+	if code == 0 {
+		status.Phase = corev1.PodSucceeded
+	}
+	for _, c := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: now}},
+		})
+	}
+	return k.patchPod(ctx, pod, status)
+}
+
 func condition(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) corev1.PodCondition {
 	return corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.Now()}
 }
