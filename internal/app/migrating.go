@@ -40,6 +40,9 @@ func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *k
 	c.Tell = func(service string, warning bool, reason, text string) {
 		services.TellMigrated(cluster.Services, service, warning, reason, text)
 	}
+	c.Show = func(ctx context.Context, service, text string) error {
+		return services.ShowMigrating(ctx, cluster.Services, service, text)
+	}
 	c.Again = func() { giveUp(errAsked) }
 	m := migration.New(c)
 	cluster.First(m.Run)

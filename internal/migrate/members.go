@@ -81,6 +81,8 @@ func (j Journal) WayBack(seen Seen) (until Phase, why string) {
 		return "", "somebody has deleted a load balancer of it, or made it anew"
 	case j.behind(seen).Final != "":
 		return Detach, j.behind(seen).Final
+	case len(seen.basic()) == 0: // somebody has deleted them before
+		return Upgrade, ""
 	}
 	return Delete, ""
 }

@@ -399,3 +399,30 @@ func TestAskingToTakeItBack(t *testing.T) {
 		}
 	}
 }
+
+// It is said until when a migration can be taken back: nothing of Basic has to go where nothing of it is left.
+func TestUntilWhenItCanBeTakenBack(t *testing.T) {
+	for _, tt := range []struct {
+		about   string
+		changed func(*migrate.Journal, *migrate.Seen)
+		want    migrate.Phase
+	}{
+		{"a load balancer is there", func(*migrate.Journal, *migrate.Seen) {}, migrate.Delete},
+		{"somebody deleted all before it began", func(j *migrate.Journal, s *migrate.Seen) {
+			s.Balancers = nil
+			for at := range j.Balancers {
+				for a := range j.Balancers[at].Addresses {
+					j.Balancers[at].Addresses[a].Told = true
+				}
+			}
+		}, migrate.Upgrade},
+		{"it has ended", func(j *migrate.Journal, _ *migrate.Seen) { j.Done = true }, ""},
+	} {
+		j, m := began(t)
+		seen := m.shown()
+		tt.changed(&j, &seen)
+		if until, why := j.WayBack(seen); until != tt.want {
+			t.Errorf("%s: until %q (%s), want %q", tt.about, until, why, tt.want)
+		}
+	}
+}

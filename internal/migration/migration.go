@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -171,10 +172,10 @@ func (m *Migration) stopped(j migrate.Journal, seen migrate.Seen, services []mig
 // step carries out what comes next.
 func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (time.Duration, error) {
 	s := migrate.Next(j, seen)
+	at, of := slices.Index(migrate.Phases(), s.Phase)+1, len(migrate.Phases())
 	if s.Phase != m.phase {
 		m.phase = s.Phase
-		at := slices.Index(migrate.Phases(), s.Phase)
-		m.cfg.Log.Info("migration to Standard load balancers", "phase", s.Phase, "step", at+1, "of", len(migrate.Phases()), "addresses", addresses(j))
+		m.cfg.Log.Info("migration to Standard load balancers", "phase", s.Phase, "step", at, "of", of, "addresses", addresses(j))
 	}
 	switch s.Phase {
 	case migrate.Verify: // nothing is left that would bring them back, and all others wait
@@ -185,6 +186,7 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 	case migrate.Done:
 		return 0, m.end(ctx, j, seen, services)
 	}
+	show(ctx, m.cfg, j, seen, services, fmt.Sprintf("step %d of %d, %s", at, of, s.Phase))
 	if len(s.Stops) > 0 && !m.began {
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)

@@ -44,7 +44,7 @@ type Store interface {
 	Answered(ctx context.Context) error
 }
 
-// Config is what a migration works with. All fields but Lease, Again and Tell are needed.
+// Config is what a migration works with. All fields but Lease, Again, Tell and Show are needed.
 type Config struct {
 	Azure Azure
 	Store Store
@@ -66,6 +66,8 @@ type Config struct {
 	Again func()
 	// Tell has people hear of the Service of this namespace and name, with an event; nil is nobody.
 	Tell func(service string, warning bool, reason, text string)
+	// Show keeps in the status of a Service how far its load balancer is, and writes what has changed; nil is nobody.
+	Show func(ctx context.Context, service, text string) error
 	// Lease keeps other controllers away during writes; nil is none.
 	Lease contest.Lease
 	Log   *slog.Logger

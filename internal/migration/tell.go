@@ -3,6 +3,7 @@
 package migration
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -23,6 +24,24 @@ func (m *Migration) tellBegin(j migrate.Journal, seen migrate.Seen, services []m
 	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonMigrating, fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one. It is not reached for some minutes, and keeps %s", listed(append(stay, move...))))
 	})
+}
+
+// show keeps how far it is in the status of each of them, which outlives events and this process. Whoever comes after
+// the migration writes there what is so then.
+func show(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service, far string) {
+	if cfg.Show == nil {
+		return
+	}
+	for _, s := range services {
+		stay, move := j.Of(s, seen)
+		if len(stay)+len(move) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one with %s: %s. weir migrate status shows what it waits for", listed(append(stay, move...)), far)
+		if err := cfg.Show(ctx, s.Name, text); err != nil {
+			cfg.Log.Warn("migration to Standard load balancers: a Service does not show it", "service", s.Name, "err", err)
+		}
+	}
 }
 
 // tellEnd tells each of them which addresses have stayed.

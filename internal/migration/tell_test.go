@@ -3,6 +3,7 @@
 package migration
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
@@ -21,6 +22,22 @@ func TestServicesHearOfAMigration(t *testing.T) {
 	}
 	if !w.run(t) || !slices.Equal(w.told, want) {
 		t.Errorf("%q", w.told)
+	}
+}
+
+// The status of each of them says how far it is, step by step. Where the API server refuses, the migration goes on.
+func TestServicesShowAMigration(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("no rights")} {
+		w := newWorld()
+		w.showFails = fails
+		w.services = append(w.services, migrate.Service{Name: "ns/other", Owner: "a2", Balancer: place, Shown: []netip.Addr{netip.MustParseAddr("198.18.7.7")}})
+		var want []string
+		for _, step := range []string{"1 of 7, Static", "2 of 7, Detach", "3 of 7, Delete", "4 of 7, Upgrade", "5 of 7, Make"} {
+			want = append(want, "ns/web: Its load balancer is Basic, and becomes a Standard one with 198.18.0.1: step "+step+". weir migrate status shows what it waits for")
+		}
+		if !w.run(t) || !slices.Equal(w.shown, want) {
+			t.Errorf("%q", w.shown)
+		}
 	}
 }
 

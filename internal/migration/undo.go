@@ -29,6 +29,7 @@ func (m *Migration) undo(ctx context.Context, kept migrate.Journal, seen migrate
 		m.phase = s.Phase
 		m.cfg.Log.Info("migration to Standard load balancers is taken back: machines join the Basic ones again", "by", stop.By, "at", stop.At, "why", stop.Why)
 	}
+	show(ctx, m.cfg, kept, seen, services, "somebody has that taken back, and machines join the Basic one again")
 	for _, why := range s.Waits {
 		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
 	}

@@ -42,8 +42,11 @@ type world struct {
 	hears bool
 	again int
 	told  []string // events
+	shown []string // in the status, where it changed
 	// brought is true if people made the public IPs, and have not said that they may change.
 	brought bool
+	// showFails is what the API server says to what a Service is to show.
+	showFails error
 }
 
 var (
@@ -88,6 +91,12 @@ func (w *world) config() Config {
 		Terms: migrate.Terms{Pools: []string{"kubernetes"}, Made: func(lb.PublicIP) bool { return !w.brought }, Guarded: true}, Begins: !w.manual,
 		Tell: func(service string, warning bool, reason, text string) {
 			w.told = append(w.told, fmt.Sprintf("%s %t %s: %s", service, warning, reason, text))
+		},
+		Show: func(_ context.Context, service, text string) error {
+			if text = service + ": " + text; len(w.shown) == 0 || w.shown[len(w.shown)-1] != text {
+				w.shown = append(w.shown, text)
+			}
+			return w.showFails
 		},
 		Hears: w.hears, Again: func() { w.again++ },
 		Log: slog.New(slog.NewTextHandler(&w.said, nil)),

@@ -40,6 +40,8 @@ const (
 	WhyKept        = "OtherClass"
 	WhyLeaving     = "Leaving"
 	WhyDryRun      = "DryRun"
+	// WhyMigrating is said before anything else is: its load balancer is Basic, and becomes a Standard one.
+	WhyMigrating = "Migrating"
 )
 
 // Verdict is a condition on a Service. Without a reason it goes.

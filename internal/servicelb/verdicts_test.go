@@ -206,7 +206,7 @@ func TestReasonsOfConditionsAreDocumented(t *testing.T) {
 	}
 	for _, reason := range []string{
 		WhyAccepted, WhyInvalid, WhyProgrammed, WhyNoEndpoints, WhyNotAccepted, WhyUpdating, WhyRetryAfter, WhyRefused, WhyFailed,
-		WhyContested, WhyPoolFilling, WhyHeld, WhyKept, WhyLeaving, WhyDryRun,
+		WhyContested, WhyPoolFilling, WhyHeld, WhyKept, WhyLeaving, WhyDryRun, WhyMigrating,
 	} {
 		if !strings.Contains(string(doc), "| `"+reason+"` |") {
 			t.Errorf("%s is not in the table", reason)

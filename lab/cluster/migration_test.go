@@ -13,8 +13,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/servicelb"
 	"weir.dev/weir/lab/armemu"
 )
 
@@ -160,11 +162,20 @@ func (s *Stage) migrated() error {
 		if is := c.addressOf(labelOf(svc, corev1.IPv4Protocol)); is != want {
 			return fmt.Errorf("%s had %s, and has %q", b.key, want, is)
 		}
+		if migrating(svc) {
+			return fmt.Errorf("%s says that it migrates when that is over", b.key)
+		}
 	}
 	if strings.Contains(string(s.emu.Snapshot()), `"Basic"`) {
 		return errors.New("something is Basic")
 	}
 	return nil
+}
+
+// migrating reports whether the status of a Service says that its load balancer becomes a Standard one.
+func migrating(svc *corev1.Service) bool {
+	c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed)
+	return c != nil && c.Reason == servicelb.WhyMigrating
 }
 
 // bothRoles are the role of load balancers and that of machines together, as they are shipped.
@@ -196,6 +207,13 @@ func TestFromBasicToStandard(t *testing.T) {
 				}
 				must(s.addBasic(0, 1, 2))
 				s.Start()
+				s.Pass(10 * time.Second)
+				for _, b := range basics() {
+					svc := &corev1.Service{}
+					if must(s.people.Get(ctx, split(b.key), svc)); !migrating(svc) {
+						t.Errorf("%s does not say that it migrates: %+v", b.key, svc.Status.Conditions)
+					}
+				}
 				must(s.Settles(20 * time.Minute))
 				must(s.migrated())
 				s.Pass(settled)
@@ -234,6 +252,20 @@ func TestFromBasicToStandardThroughFaults(t *testing.T) {
 	}
 }
 
+// deletes has a person delete a resource.
+func (s *Stage) deletes(id string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, "https://management.azure.com"+id+"?api-version=2024-05-01", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+azureToken)
+	resp, err := s.emu.Transport().Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
 // Somebody has deleted the internal load balancer before: its addresses are taken again, as the Services
 // show them, before anybody else gets them.
 func TestABasicLoadBalancerThatIsGoneAlready(t *testing.T) {
@@ -242,12 +274,7 @@ func TestABasicLoadBalancerThatIsGoneAlready(t *testing.T) {
 			must(s.AddNode(n))
 		}
 		must(s.addBasic())
-		req, err := http.NewRequestWithContext(ctx, http.MethodDelete, "https://management.azure.com"+network+"loadBalancers/"+clusterName+"-internal?api-version=2024-05-01", nil)
-		must(err)
-		req.Header.Set("Authorization", "Bearer "+azureToken)
-		resp, err := s.emu.Transport().Do(req)
-		must(err)
-		must(resp.Body.Close())
+		must(s.deletes(network + "loadBalancers/" + clusterName + "-internal"))
 		s.Pass(time.Minute)
 		s.Start()
 		must(s.Settles(20 * time.Minute))

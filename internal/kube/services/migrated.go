@@ -3,6 +3,7 @@
 package services
 
 import (
+	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +31,20 @@ func TellMigrated(r *Reconciler, service string, warning bool, reason, text stri
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
-	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
-		if view.Key(s.Namespace, s.Name) == service {
-			r.cfg.Events.Add(s, kind, reason, words.Sentence(text, words.MaxMessage))
-		}
+	if s := view.Get[corev1.Service](r.view.Services, service); s != nil {
+		r.cfg.Events.Add(s, kind, reason, words.Sentence(text, words.MaxMessage))
 	}
+}
+
+// ShowMigrating keeps in the status of the Service of this namespace and name how far its load balancer is. The next
+// look at the Service says what is so then.
+func ShowMigrating(ctx context.Context, r *Reconciler, service, text string) error {
+	s := view.Get[corev1.Service](r.view.Services, service)
+	if s == nil {
+		return nil
+	}
+	is := servicelb.Service{Name: service, UID: string(s.UID), Generation: s.Generation}
+	return serviceLedger{r}.Conclude(ctx, is, []servicelb.Verdict{{Type: servicelb.TypeProgrammed, Reason: servicelb.WhyMigrating, Text: text}})
 }
 
 // Migrated returns the Services that are served, each with the frontends that it wants and the addresses
