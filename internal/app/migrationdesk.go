@@ -52,15 +52,15 @@ func (d MigrationDesk) Status(ctx context.Context) (migration.Status, error) {
 	if err != nil {
 		return migration.Status{}, err
 	}
-	leader, in, err := leases.Leader(ctx, api, leaseName, time.Now())
+	leads, err := leases.Leader(ctx, api, leaseName, time.Now())
 	if err != nil {
 		return migration.Status{}, err
 	}
-	if in != d.namespace() {
-		leader = ""
+	if leads.Namespace != d.namespace() {
+		leads.Holder = ""
 	}
 	c.Store = onRecord{r}
-	return migration.Report(ctx, c, leader)
+	return migration.Report(ctx, c, leads.Holder)
 }
 
 // Watch calls show with how a migration stands, and again whenever that has changed, until it says that this is enough,

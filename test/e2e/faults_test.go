@@ -35,9 +35,9 @@ var prepared = []struct {
 	{name: "Azure throttles", occurs: func(f *faulty) {
 		f.must(f.emulator.SetFaults(`rules: [{match: {kind: put}, action: {status: 429, code: TooManyRequests, message: "The limit of writes is exceeded.", headers: {Retry-After: "600"}}}]`))
 		f.move("web", f.node("n2", "10.0.0.2"))
-	}, says: []string{"429 TooManyRequests", "weir calls", "backendpool", "for Service web"}},
+	}, says: []string{"429 TooManyRequests", "weir calls", "backendpool", "Service web"}},
 	{name: "the role lacks an action", lacks: "Microsoft.Network/loadBalancers/backendAddressPools/write", occurs: func(*faulty) {},
-		says: []string{"403 AuthorizationFailed", "backendAddressPools/write", "config/azure-role.json", "for Service web"}},
+		says: []string{"403 AuthorizationFailed", "backendAddressPools/write", "config/azure-role.json", "Service web"}},
 	{name: "a probe that is none", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-health-probe-interval", "often")
 	}, says: []string{"/shop", "health-probe-interval", `"often"`}},
@@ -50,14 +50,14 @@ var prepared = []struct {
 	}, says: []string{"NoNodeLeft", "-bare", "InternalIP", "/web"}},
 	{name: "a restriction without effect", occurs: func(f *faulty) {
 		f.wanted("shop", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
-	}, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "everybody may connect"}},
+	}, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "keeps nobody out"}},
 	{name: "an annotation is refused", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-tcp-idle-timeout", "4 minutes")
 	}, says: []string{"/shop", "tcp-idle-timeout", `"4 minutes"`}},
 	{name: "Azure is out of reach", occurs: func(f *faulty) {
 		f.azure.Refuse()
 		f.move("web", f.node("n2", "10.0.0.2"))
-	}, says: []string{"connection refused", "for Service web"}},
+	}, says: []string{"connection refused", "Service web"}},
 	{name: "the pool is gone", occurs: func(f *faulty) {
 		f.must(f.emulator.Put(f.loadBalancer(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[]}}`)))
 		f.move("web", f.node("n2", "10.0.0.2"))

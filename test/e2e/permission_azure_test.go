@@ -69,7 +69,7 @@ func TestAnActionThatTheRoleLacksIsNamed(t *testing.T) {
 			l.says("web", lacks)
 			code, text := l.asks("status")
 			_, named, _ := strings.Cut(says, " ")
-			for _, want := range []string{named + ": ", lacks, "give Weir's identity the role", "backendpool " + l.namespace + "/web", "for Service web"} {
+			for _, want := range []string{named + ": ", lacks, "give Weir's identity the role", "backendpool " + l.namespace + "/web", "   Service web"} {
 				if code != 3 || !strings.Contains(text, want) {
 					t.Errorf("weir status: exit code %d, no %q in\n%s", code, want, text)
 				}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/status"
 	"weir.dev/weir/internal/kube/view"
 )
 
@@ -234,6 +235,29 @@ func TestWhatComesNextForAPausedPool(t *testing.T) {
 		p.Spec.Pause = pause
 		if is := poolOf(p); is.Next != want || is.Cause != v1alpha1.ReasonPaused || is.Pause == nil {
 			t.Errorf("%+v", is)
+		}
+	}
+}
+
+// A pool that has what is wanted, and is fought over or cannot have all its nodes, is not called level.
+func TestAPoolThatIsNotAsLevelAsItLooks(t *testing.T) {
+	for _, tt := range []struct {
+		message   string
+		contested bool
+		want      string
+	}{
+		{"level with 2 nodes", false, v1alpha1.ReasonLevel},
+		{"level with 2 nodes", true, v1alpha1.ConditionContested},
+		{"level with 2 nodes; left out: n3 has no InternalIP of IPv4", false, status.NodesLeftOut},
+	} {
+		p := &v1alpha1.BackendPool{Status: v1alpha1.BackendPoolStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonLevel, Message: tt.message},
+		}}}
+		if tt.contested {
+			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionContested, Status: metav1.ConditionTrue, Message: "another writer"})
+		}
+		if is := poolOf(p); is.State != tt.want || is.Cause != tt.want {
+			t.Errorf("%q, contested %t: state %s, cause %s, want %s", tt.message, tt.contested, is.State, is.Cause, tt.want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/status"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -142,6 +143,9 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		out.State, out.Why, out.Since = c.Reason, c.Message, c.LastTransitionTime.Time
+	}
+	if cause, since, why := status.Level(p); cause != "" && out.State == v1alpha1.ReasonLevel {
+		out.State, out.Since, out.Why = cause, since, why
 	}
 	out.Cause = out.State
 	if last := p.Status.LastOutcome; last != nil && last.Code != "" && (out.State == v1alpha1.ReasonRetrying || out.State == v1alpha1.ReasonFailed) {

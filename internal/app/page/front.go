@@ -130,9 +130,7 @@ func frontOf(seen status.Seen) *front {
 	case r.Pools.UnderWay+r.Services.UnderWay > 0:
 		f.Is = isUnderWay
 	}
-	if len(r.Causes) > 1 {
-		f.Mends = r.Causes[0].Do
-	}
+	f.Mends, _ = r.Mends()
 	for i := range seen.Pools {
 		f.pools = append(f.pools, rowOf(&seen.Pools[i], wrong, seen.At))
 	}

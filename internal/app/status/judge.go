@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/words"
 )
 
 // tooLong is how long something may be on its way before it counts as wrong: longer than any interval,
@@ -40,9 +41,28 @@ type Report struct {
 
 // Leader says who writes. Known is false where the caller may not see that.
 type Leader struct {
-	Known     bool   `json:"known"`
-	Holder    string `json:"holder,omitempty"`
+	Known  bool   `json:"known"`
+	Holder string `json:"holder,omitempty"`
+	// Last led before nobody did, and Renewed is when the Lease was renewed last.
+	Last    string    `json:"last,omitempty"`
+	Renewed time.Time `json:"renewed,omitzero"`
+	// Namespace is that of the Lease; empty if there is none.
 	Namespace string `json:"namespace,omitempty"`
+}
+
+// nobody reports whether Leases are seen and nobody holds Weir's. Where there is none Weir may run without.
+func (l Leader) nobody() bool { return l.Known && l.Holder == "" && l.Namespace != "" }
+
+// gone says since when nobody leads, and for whom that is so.
+func (l Leader) gone() string {
+	text := "no process of Weir leads"
+	if !l.Renewed.IsZero() {
+		text += " since " + words.Stamp(l.Renewed)
+	}
+	if l.Last != "" {
+		text += ", when " + l.Last + " did"
+	}
+	return text + ": nothing is written for any Service, and Azure keeps what it has"
 }
 
 // Count counts objects.
@@ -83,8 +103,8 @@ const NoLeader = "NoLeader"
 func Judge(s Seen) Report {
 	r := Report{At: s.At, Leader: s.Leader, Causes: []Cause{}}
 	var wrong, noted []Wrong
-	if s.Leader.Known && s.Leader.Holder == "" {
-		wrong = append(wrong, Wrong{Kind: "Lease", Name: LeaseName, State: NoLeader, cause: NoLeader, Why: "no process of Weir leads, so nothing is written"})
+	if s.Leader.nobody() {
+		wrong = append(wrong, Wrong{Kind: "Lease", Namespace: s.Leader.Namespace, Name: LeaseName, State: NoLeader, cause: NoLeader, Since: s.Leader.Renewed, Why: s.Leader.gone()})
 	}
 	for i := range s.Pools {
 		found := ofPool(&s.Pools[i], s.At)
@@ -168,7 +188,10 @@ func ofPool(p *v1alpha1.BackendPool, now time.Time) []Wrong {
 	w.cause = w.State
 	switch {
 	case w.State == v1alpha1.ReasonLevel:
-		return level(p, w)
+		if w.cause, w.Since, w.Why = Level(p); w.cause == "" {
+			return nil
+		}
+		w.State = w.cause
 	case underWay(p) && now.Sub(w.Since) < tooLong:
 		return nil
 	case w.State == v1alpha1.ReasonPaused:
@@ -193,20 +216,21 @@ const (
 	NoNodeLeft   = "NoNodeLeft"
 )
 
-// level finds what is wrong of a pool that is level.
-func level(p *v1alpha1.BackendPool, w Wrong) []Wrong {
+// Level says what is wrong of a pool that is level; the cause is empty if nothing is.
+func Level(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == metav1.ConditionTrue {
-		w.State, w.cause, w.Since, w.Why = c.Type, c.Type, c.LastTransitionTime.Time, c.Message
-		return []Wrong{w}
+		return c.Type, c.LastTransitionTime.Time, c.Message
 	}
-	if _, _, found := strings.Cut(w.Why, leftOut); found {
-		if w.cause = NodesLeftOut; strings.HasPrefix(w.Why, levelWithout) {
-			w.cause = NoNodeLeft
-		}
-		w.State = w.cause
-		return []Wrong{w}
+	is := stateOf(p)
+	switch _, _, found := strings.Cut(is.Message, leftOut); {
+	case !found:
+		return "", time.Time{}, ""
+	case strings.HasPrefix(is.Message, levelWithout):
+		cause = NoNodeLeft
+	default:
+		cause = NodesLeftOut
 	}
-	return nil
+	return cause, is.LastTransitionTime.Time, is.Message
 }
 
 // weirs reports whether Weir has, or had, something in Azure for a Service, or speaks of it.
@@ -219,7 +243,7 @@ func weirs(s *corev1.Service) bool {
 // passing are the reasons of a Service's conditions that end by themselves, and told those that another
 // condition tells.
 var (
-	passing = []string{servicelb.WhyUpdating, servicelb.WhyRetryAfter, servicelb.WhyPoolFilling, servicelb.WhyLeaving}
+	passing = []string{servicelb.WhyUpdating, servicelb.WhyRetryAfter, servicelb.WhyPoolFilling, servicelb.WhyLeaving, servicelb.WhyMigrating}
 	told    = []string{servicelb.WhyNotAccepted, servicelb.WhyContested}
 )
 
@@ -253,10 +277,14 @@ func ofService(s *corev1.Service, now time.Time) (found []Wrong, underWay bool) 
 		case slices.Contains(passing, c.Reason) && now.Sub(c.LastTransitionTime.Time) < tooLong:
 			underWay = true
 		default:
-			found = append(found, Wrong{
-				Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason,
-				Since: c.LastTransitionTime.Time, Why: c.Message,
-			})
+			w := Wrong{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason, Since: c.LastTransitionTime.Time, Why: c.Message}
+			if c.Status == metav1.ConditionFalse {
+				w.State = "not " + w.State
+			}
+			if c.Reason == servicelb.WhyInvalid { // of a BackendPool something else helps
+				w.cause = servicelb.WhyNotAccepted
+			}
+			found = append(found, w)
 		}
 	}
 	return found, underWay

@@ -41,13 +41,13 @@ func Read(ctx context.Context, api client.Reader, namespace string, now time.Tim
 	if err := api.List(ctx, &services, client.InNamespace(namespace)); err != nil {
 		return Seen{}, fmt.Errorf("reading Services: %w", err)
 	}
-	holder, where, err := leases.Leader(ctx, api, LeaseName, now)
+	leads, err := leases.Leader(ctx, api, LeaseName, now)
 	switch {
 	case apierrors.IsForbidden(err):
 	case err != nil:
 		return Seen{}, err
 	default:
-		seen.Leader = Leader{Known: true, Holder: holder, Namespace: where}
+		seen.Leader = Leader{Known: true, Holder: leads.Holder, Last: leads.Last, Renewed: leads.Renewed, Namespace: leads.Namespace}
 	}
 	seen.Pools, seen.Services = pools.Items, services.Items
 	return seen, nil

@@ -11,10 +11,10 @@ import (
 // remedies are what helps, by cause. Messages say what is the matter; these say what to do about it. What
 // is not here either ends by itself or is said by its message.
 var remedies = map[string]string{
-	NoLeader: "start Weir, or see why it does not run: kubectl get pods -A -l app.kubernetes.io/name=weir. Where it runs with --leader-elect=false there is no Lease, and nothing is wrong",
+	NoLeader: "see why it does not run, or start it: kubectl get deployments,pods -A -l app.kubernetes.io/name=weir",
 
-	"AuthorizationFailed":              "give Weir's identity the role in config/azure-role.json; the message names the missing action. Azure takes some minutes",
-	"LinkedAuthorizationFailed":        "give Weir's identity the role in config/azure-role.json on what the message names as linked. Azure takes some minutes",
+	"AuthorizationFailed":              "give Weir's identity the role in config/azure-role.json of Weir's release (az role definition create, az role assignment create); the message names the action that is missing. A new assignment takes Azure some minutes, and Weir tries again by itself",
+	"LinkedAuthorizationFailed":        "give Weir's identity the role in config/azure-role.json of Weir's release on what the message names as linked (az role assignment create --scope). A new assignment takes Azure some minutes, and Weir tries again by itself",
 	"AuthenticationFailed":             "Azure does not take Weir's credentials: see aadClientId, aadClientSecret or useManagedIdentityExtension of azure.json",
 	"InvalidAuthenticationTokenTenant": "tenantId of azure.json is not that of the subscription",
 	"SubscriptionNotFound":             "subscriptionId of azure.json names no subscription that Weir's identity can see",
@@ -36,15 +36,16 @@ var remedies = map[string]string{
 	v1alpha1.ReasonServiceNotFound:      "create the Service, or delete the BackendPool",
 	v1alpha1.ReasonServiceUnfit:         "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",
 	v1alpha1.ReasonInvalid:              "change what the message names. Of a BackendPool that names what Azure cannot have nothing can be changed: delete it, and create another",
-	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
+	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and stop that; or have Weir leave the pool alone: weir pause -n NAMESPACE NAME",
 	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service NAME " + servicelb.AllowRemovalAnnotation + "=true",
 	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
-	servicelb.WhyOpen:                   "everybody may connect, until what the message names is mended: mostly securityGroupName of azure.json, which Weir reads when it starts",
-	servicelb.WhyNotGuarded:             "everybody may connect, as far as the message says, until the security group is on the subnet of the nodes",
+	servicelb.WhyOpen:                   "set what the message says is missing, mostly securityGroupName of azure.json, and restart Weir. Until then Weir keeps nobody out",
+	servicelb.WhyNotGuarded:             "put the security group on the subnet of the nodes. Until then it keeps nobody out, as far as the message says",
+	servicelb.WhyNotAccepted:            "change what the message names (kubectl edit service NAME); what Azure has of the Service stays until then",
 	servicelb.WhyRefused:                "the message says what Azure or the load balancer refuses: change that, or the Service",
 	"LoadBalancerContested":             "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
 	NodesLeftOut:                        "give each node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NAME",
-	NoNodeLeft:                          "nothing answers there until a node has what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NAME",
+	NoNodeLeft:                          "give a node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NAME. Until then nothing answers there",
 }
 
 // Remedy is what helps against a cause: an error code of Azure, or a state; empty if nothing does, or its

@@ -104,8 +104,9 @@ func TestWhatIsWrong(t *testing.T) {
 	}{
 		{"nothing is there", Seen{Leader: leads}, "", 0},
 		{"level", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("web", v1alpha1.ReasonLevel, "level with 2 nodes", time.Hour)}}, "", 0},
-		{"nobody leads", Seen{Leader: Leader{Known: true}}, "NoLeader[weir-controller]", 0},
+		{"nobody leads", Seen{Leader: Leader{Known: true, Namespace: "weir-system"}}, "NoLeader[weir-controller]", 0},
 		{"it is not known who leads", Seen{}, "", 0},
+		{"there is no Lease", Seen{Leader: Leader{Known: true}}, "", 0},
 		{"on its way", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute), pool("b", v1alpha1.ReasonPace, "", time.Minute), pool("c", v1alpha1.ReasonPending, "", 9*time.Minute),
 		}}, "", 3},
@@ -113,7 +114,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"two causes, the one with most first", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
 			failed("a", "TooManyRequests", time.Minute), failed("b", "AuthorizationFailed", time.Minute), failed("c", "AuthorizationFailed", time.Hour),
 		}}, "AuthorizationFailed[c b] TooManyRequests[a]", 0},
-		{"nobody leads, before all else", Seen{Leader: Leader{Known: true}, Pools: []v1alpha1.BackendPool{
+		{"nobody leads, before all else", Seen{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: []v1alpha1.BackendPool{
 			failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute),
 		}}, "NoLeader[weir-controller] TooManyRequests[a b]", 0},
 		{"paused", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil), paused("b", until(time.Hour))}}, "", 0},
@@ -132,7 +133,7 @@ func TestWhatIsWrong(t *testing.T) {
 			service("web", nil,
 				metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionFalse, Reason: servicelb.WhyInvalid},
 				metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyNotAccepted}),
-		}}, "Invalid[web]", 0},
+		}}, "NotAccepted[web]", 0},
 		{"a Service that Azure is asked for", Seen{Leader: leads, Services: []corev1.Service{
 			service("web", nil, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyUpdating, LastTransitionTime: ago(time.Minute)}),
 		}}, "", 1},
@@ -232,6 +233,28 @@ func TestWhatPeopleSee(t *testing.T) {
 	}
 }
 
+// The verdict tells a Lease that nobody holds from none, and what mends most is something that a person can do.
+func TestTheVerdict(t *testing.T) {
+	throttled := []v1alpha1.BackendPool{failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute)}
+	for _, tt := range []struct {
+		seen        Seen
+		says, mends string
+	}{
+		{Seen{Leader: leads}, "Level: 0 BackendPools, 0 Services. weir-0 leads.", ""},
+		{Seen{}, "Level: 0 BackendPools, 0 Services. Who leads is not known: you may not list Leases.", ""},
+		{Seen{Leader: Leader{Known: true, Namespace: "weir-system"}}, "Something is wrong. Nobody leads.", ""},
+		{Seen{Leader: Leader{Known: true}}, "Level: 0 BackendPools, 0 Services. Whether Weir runs is not known: there is no Lease weir-controller, as with --leader-elect=false.", ""},
+		{Seen{Leader: leads, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. weir-0 leads.", ""},
+		{Seen{Leader: leads, Pools: append(throttled, failed("c", "ScopeLocked", time.Minute))}, "Something is wrong with 3 of 3 BackendPools. weir-0 leads.", remedies["ScopeLocked"]},
+		{Seen{Leader: Leader{Known: true, Namespace: "weir-system"}, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. Nobody leads.", remedies[NoLeader]},
+	} {
+		r := Judge(tt.seen)
+		if mends, _ := r.Mends(); r.Verdict() != tt.says || mends != tt.mends {
+			t.Errorf("%q; mends %q\nwant %q; %q", r.Verdict(), mends, tt.says, tt.mends)
+		}
+	}
+}
+
 // Each state that needs somebody, and has no error of Azure, has a remedy, or is said by its message.
 func TestRemedies(t *testing.T) {
 	said := map[string]bool{
@@ -269,9 +292,9 @@ func TestWatchSaysWhatChanges(t *testing.T) {
 			if lines.Decode(&r) != nil {
 				break
 			}
-			levels = append(levels, len(r.Causes) == 1)
+			levels = append(levels, r.Level)
 		}
-		if fmt.Sprint(levels) != "[false true]" { // throttled, and nobody leads; then nobody leads
+		if fmt.Sprint(levels) != "[false true]" { // throttled; then gone
 			t.Error(levels)
 		}
 	})

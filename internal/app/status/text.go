@@ -33,8 +33,8 @@ func (r Report) Text(out io.Writer) error {
 		b.WriteString(" It is " + r.At.UTC().Format(time.RFC3339) + ".")
 	}
 	b.WriteString("\n")
-	if len(r.Causes) > 0 && r.Causes[0].Do != "" && len(r.Causes) > 1 {
-		fmt.Fprintf(&b, "What mends most: %s (%d of %d).\n", r.Causes[0].Do, len(r.Causes[0].Of), r.wrong())
+	if mends, of := r.Mends(); mends != "" {
+		fmt.Fprintf(&b, "What mends most: %s (%d of %d).\n", mends, of, r.wrong())
 	}
 	for _, c := range r.Causes {
 		r.cause(&b, c)
@@ -50,6 +50,19 @@ func (r Report) Text(out io.Writer) error {
 	return err
 }
 
+// Mends is what a person can do that helps against most, and against how much, where there are several causes.
+func (r Report) Mends() (do string, of int) {
+	if len(r.Causes) < 2 {
+		return "", 0
+	}
+	for _, c := range r.Causes {
+		if c.Do != "" && !strings.HasPrefix(c.Do, "nothing") { // others end by themselves
+			return c.Do, len(c.Of)
+		}
+	}
+	return "", 0
+}
+
 func (r Report) wrong() (n int) {
 	for _, c := range r.Causes {
 		n += len(c.Of)
@@ -63,8 +76,8 @@ func (r Report) Verdict() string {
 	if !r.Level {
 		text = "Something is wrong" + r.with() + "."
 	}
-	if n := r.Pools.UnderWay + r.Services.UnderWay; n > 0 {
-		text += fmt.Sprintf(" On their way: %d.", n)
+	if on := r.underWay(); on != "" {
+		text += " " + on + "."
 	}
 	if n := len(r.Paused); n > 0 {
 		text += fmt.Sprintf(" Paused: %d.", n)
@@ -72,12 +85,33 @@ func (r Report) Verdict() string {
 	switch {
 	case !r.Leader.Known:
 		text += " Who leads is not known: you may not list Leases."
-	case r.Leader.Holder == "":
+	case r.Leader.nobody():
 		text += " Nobody leads."
+	case r.Leader.Holder == "":
+		text += fmt.Sprintf(" Whether Weir runs is not known: there is no Lease %s, as with --leader-elect=false.", LeaseName)
 	default:
 		text += fmt.Sprintf(" %s leads.", printed(r.Leader.Holder))
 	}
 	return text
+}
+
+// underWay says how many are on their way, or wait for who would bring them there.
+func (r Report) underWay() string {
+	var of []string
+	if n := r.Pools.UnderWay; n > 0 {
+		of = append(of, words.Count(n, "BackendPool"))
+	}
+	if n := r.Services.UnderWay; n > 0 {
+		of = append(of, words.Count(n, "Service"))
+	}
+	switch text := strings.Join(of, " and "); {
+	case text == "":
+		return ""
+	case r.Leader.nobody():
+		return "Waiting for a leader: " + text
+	default:
+		return "On the way: " + text
+	}
 }
 
 // with says how many of what are wrong.
@@ -123,7 +157,7 @@ func (w Wrong) forWhom() string {
 	if w.Service == "" {
 		return ""
 	}
-	return "for Service " + printed(w.Service)
+	return "Service " + printed(w.Service)
 }
 
 func (r Report) since(t time.Time) string {

@@ -158,21 +158,37 @@ func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElection
 	return nil
 }
 
-// Leader returns who leads by a Lease of this name, and in which namespace that is; empty if
-// nobody does.
-func Leader(ctx context.Context, api client.Reader, name string, now time.Time) (holder, namespace string, err error) {
+// Leading is what a Lease says of who leads.
+type Leading struct {
+	// Holder leads; empty if nobody does.
+	Holder string
+	// Last led before nobody did, and Renewed is when the Lease was renewed last; either may not be known.
+	Last    string
+	Renewed time.Time
+	// Namespace is that of the Lease; empty if there is none, as where Weir runs with --leader-elect=false.
+	Namespace string
+}
+
+// Leader returns who leads by a Lease of this name.
+func Leader(ctx context.Context, api client.Reader, name string, now time.Time) (Leading, error) {
 	var all coordinationv1.LeaseList
 	if err := api.List(ctx, &all); err != nil {
-		return "", "", fmt.Errorf("reading Leases: %w", err)
+		return Leading{}, fmt.Errorf("reading Leases: %w", err)
 	}
+	var seen Leading
 	for _, l := range all.Items {
-		holder := ptr.Deref(l.Spec.HolderIdentity, "")
-		if l.Name != name || holder == "" || l.Spec.RenewTime == nil {
+		if l.Name != name {
 			continue
 		}
-		if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; now.Before(l.Spec.RenewTime.Add(term)) {
-			return holder, l.Namespace, nil
+		seen = Leading{Namespace: l.Namespace, Last: ptr.Deref(l.Spec.HolderIdentity, "")}
+		if l.Spec.RenewTime == nil {
+			continue
+		}
+		seen.Renewed = l.Spec.RenewTime.Time
+		if term := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second; seen.Last != "" && now.Before(seen.Renewed.Add(term)) {
+			seen.Holder, seen.Last = seen.Last, ""
+			return seen, nil
 		}
 	}
-	return "", "", nil
+	return seen, nil
 }

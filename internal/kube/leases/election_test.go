@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"weir.dev/weir/internal/lead"
 )
@@ -240,3 +243,30 @@ func TestAnElectionThatIsNone(t *testing.T) {
 }
 
 var errAPI = errors.New("the API server is away")
+
+// Who leads is told apart from a Lease that nobody holds, and from none at all.
+func TestWhoLeads(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	lease := func(name, holder string, renewed time.Duration) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: now.Add(-renewed)}},
+		}
+	}
+	for _, tt := range []struct {
+		about string
+		has   *coordinationv1.Lease
+		want  Leading
+	}{
+		{"held", lease("weir", "weir-0", time.Second), Leading{Holder: "weir-0", Namespace: "weir-system", Renewed: now.Add(-time.Second)}},
+		{"run out", lease("weir", "weir-0", 15*time.Second), Leading{Last: "weir-0", Namespace: "weir-system", Renewed: now.Add(-15 * time.Second)}},
+		{"given back", lease("weir", "", time.Second), Leading{Namespace: "weir-system", Renewed: now.Add(-time.Second)}},
+		{"of somebody else", lease("other", "other-0", time.Second), Leading{}},
+	} {
+		api := fake.NewClientBuilder().WithObjects(tt.has).Build()
+		is, err := Leader(t.Context(), api, "weir", now)
+		if is.Renewed = is.Renewed.UTC(); is != tt.want || err != nil {
+			t.Errorf("%s: %+v, %v; want %+v", tt.about, is, err, tt.want)
+		}
+	}
+}
