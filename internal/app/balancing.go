@@ -80,7 +80,7 @@ func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kub
 	}
 	ensuring := balancer.Config{
 		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Behaviour: o.known,
-		Done: cluster.Services.Ensured, Overtaken: overtaken, Log: o.Log,
+		Done: cluster.Services.Ensured, Made: func(id lb.LoadBalancerID) { services.LoadBalancerMade(cluster.Services, id) }, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker

@@ -78,7 +78,7 @@ type Cluster interface {
 }
 
 // Config is what the Balancers work with. All fields but PrivateLinks, Emptied,
-// Behaviour and Lease are needed.
+// Behaviour, Lease and Made are needed.
 type Config struct {
 	Settings
 	Azure Azure
@@ -95,6 +95,9 @@ type Config struct {
 	Lease contest.Lease
 	// Done is told what came of a request, from several goroutines at once.
 	Done func(Result)
+	// Made is told of a load balancer that was not there and is made: whoever was on it has to be asked for
+	// again. It is called from several goroutines at once; nil is nobody.
+	Made func(lb.LoadBalancerID)
 	// Overtaken is told that a write met 412 and was tried a second time, and whether that went
 	// well, from several goroutines at once; nil is nobody.
 	Overtaken func(resource string, settled bool)

@@ -116,6 +116,9 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 	}
 	if err == nil {
 		l.settle(ctx, outcome{p, jobs, due, served, shown, ips})
+		if seen.observed.Etag == "" && shown.Etag != "" && l.cfg.Made != nil {
+			l.cfg.Made(l.id)
+		}
 	}
 	return err
 }

@@ -61,7 +61,7 @@ type shown struct {
 	emptying []string
 }
 
-// LostPool is the pool of a BackendPool that is gone.
+// LostPool is the pool of a BackendPool that is gone; without a name it is all that the load balancer had.
 type LostPool struct{ LoadBalancer, Pool string }
 
 // Served is what Azure holds for a Service, as far as this process knows. The BackendPools of these

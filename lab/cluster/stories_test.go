@@ -92,3 +92,29 @@ func TestAServiceThatNothingAnswersFor(t *testing.T) {
 		says(2*time.Second, servicelb.WhyProgrammed, true)
 	})
 }
+
+// Somebody deletes a load balancer. As soon as a change of one Service has it made again, all others that were on it are
+// there, too: nobody waits for the next look.
+func TestALoadBalancerThatIsMadeAgainHasAllOfIt(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		for _, key := range []string{"shop/db", "shop/queue", "blog/db"} {
+			must(s.AddService(key, func(svc *corev1.Service) {
+				setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
+				if key == "shop/db" {
+					setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal)
+				}
+			}))
+			must(s.Endpoints(key, map[int]bool{0: true}))
+		}
+		must(s.Settles(2 * time.Minute))
+		s.Pass(settled)
+		must(s.deletes(network + "loadBalancers/" + clusterName + "-internal"))
+		s.Pass(10 * time.Second)
+		must(s.Endpoints("shop/db", map[int]bool{1: true}))
+		must(s.Settles(20 * time.Second))
+	})
+}

@@ -23,6 +23,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
@@ -41,6 +42,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) Ensured(result balancer.Result) {
 	if r.decide.States.Ensured(result) {
 		r.queue.Add(view.NamespacedName(result.Service))
+	}
+}
+
+// LoadBalancerMade has the Services asked for again that are on a load balancer which was not there and is made: they have lost
+// all that they had on it, but for those that it was made for. It may be called from any goroutine.
+func LoadBalancerMade(r *Reconciler, id lb.LoadBalancerID) {
+	for _, s := range r.own.ServedBy(id.Name) {
+		name := client.ObjectKeyFromObject(s)
+		if r.decide.States.PoolLost(name.String(), servicelb.LostPool{LoadBalancer: id.Name}) {
+			r.queue.Add(name)
+		}
 	}
 }
 
