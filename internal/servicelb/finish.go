@@ -23,7 +23,8 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 	if err := r.linked(ctx, s, e, res); err != nil {
 		return err
 	}
-	st, step := &e.State, Settle(res, s.Ours(r.cfg.Settings.Class))
+	st := &e.State
+	step := Settle(res, s.Ours(r.cfg.Settings.Class), st.Level.looked(res.Request))
 	if step != Hold {
 		r.tell.keptPools(s, &st.Told, res.Kept)
 	}
@@ -39,6 +40,8 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 			r.tell.complain(s, &st.Told, troubleOf(res.Err), failedTo(res), res.Err)
 		}
 		r.tell.warn(ctx, &st.Told, "load balancer not as the Service wants it", res.Service, res.Err)
+		failed = &retryError{error: res.Err}
+	case PutOff:
 		failed = &retryError{error: res.Err}
 	case Drop:
 		st.Level.drop() // Azure holds something else now

@@ -68,10 +68,15 @@ func (l *Level) holds(d Desired, again string, now time.Time) bool {
 		reflect.DeepEqual(l.request.Desired, d.Spec) && (l.lookAt.IsZero() || now.Before(l.lookAt))
 }
 
+// looked reports whether what was asked for was known to be held: Azure was only to be compared with it.
+func (l *Level) looked(r balancer.Request) bool {
+	return l.request != nil && r.Desired != nil && l.request.Again == r.Again && l.request.On == r.On && reflect.DeepEqual(l.request.Desired, r.Desired)
+}
+
 // needs reports whether a BackendPool belongs to what the Service has now.
 func (l *Level) needs(p LostPool) bool {
 	return l.request != nil && strings.EqualFold(l.request.On.Name, p.LoadBalancer) &&
-		slices.ContainsFunc(l.request.Desired.Pools, func(pool service.Pool) bool { return pool.Name == p.Pool })
+		(p.Pool == "" || slices.ContainsFunc(l.request.Desired.Pools, func(pool service.Pool) bool { return pool.Name == p.Pool }))
 }
 
 // lookAt is when the Services of a load balancer are compared next: all at the same time,

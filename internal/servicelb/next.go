@@ -28,6 +28,7 @@ const (
 	Hold     Step = "hold"      // it would lose addresses
 	Complain Step = "complain"  // say what failed, and try again
 	TryAgain Step = "try again" // somebody is just writing there: nobody has to be told
+	PutOff   Step = "put off"   // it was to be compared, and Azure was not asked: nothing is known to be wrong
 	Fill     Step = "fill"      // make the BackendPools that have to be filled first
 	Empty    Step = "empty"     // have network interfaces leave, which keep the load balancer
 	Release  Step = "release"   // nothing is left of it: let go of it
@@ -54,13 +55,18 @@ func Next(st State, s Service, d Desired, now time.Time) Step {
 	return Ask
 }
 
-// Settle says what follows from the result of a request. ours is false for a Service that leaves.
-func Settle(r balancer.Result, ours bool) Step {
+// Settle says what follows from the result of a request. ours is false for a Service that leaves, and
+// looked is true if Azure was known to hold what was asked for.
+func Settle(r balancer.Result, ours, looked bool) Step {
 	if r.Err != nil {
 		if _, held := wouldLose(r.Err); held {
 			return Hold
 		}
-		if f, ok := errors.AsType[*fault.Fault](r.Err); ok && f.Code == contest.CodeUpdating {
+		f, _ := errors.AsType[*fault.Fault](r.Err)
+		switch {
+		case looked && f.Unsent() && !r.Changed:
+			return PutOff
+		case f != nil && f.Code == contest.CodeUpdating:
 			return TryAgain
 		}
 		return Complain

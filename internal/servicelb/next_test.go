@@ -94,12 +94,14 @@ func TestSettle(t *testing.T) {
 	wants := balancer.Request{Desired: &service.Spec{}}
 	failed := func(err error) balancer.Result { return balancer.Result{Request: wants, Err: err} }
 	pools := []lb.PoolID{{Name: "p"}}
+	closed := &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", Err: errors.New("not sent")}
 	for _, tt := range []struct {
 		about string
 		r     balancer.Result
 		ours  bool
 		want  Step
 	}{
+		{"nothing may be sent", failed(closed), true, Complain},
 		{"it has what it wants", balancer.Result{Request: wants}, true, Finish},
 		{"it leaves meanwhile", balancer.Result{Request: wants}, false, Drop},
 		{"pools have to be filled", balancer.Result{Request: wants, Filling: pools}, true, Fill},
@@ -114,8 +116,18 @@ func TestSettle(t *testing.T) {
 		{"somebody is just writing there", failed(fmt.Errorf("pool: %w", &fault.Fault{Code: contest.CodeUpdating, Err: errors.New("busy")})), true, TryAgain},
 		{"an error goes before what has to be filled", balancer.Result{Request: wants, Filling: pools, Err: errors.New("no")}, true, Complain},
 	} {
-		if got := Settle(tt.r, tt.ours); got != tt.want {
+		if got := Settle(tt.r, tt.ours, false); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
+		}
+	}
+	for want, r := range map[Step]balancer.Result{
+		PutOff:   failed(closed),
+		Complain: {Request: wants, Changed: true, Err: closed}, // half of it is done
+		TryAgain: failed(&fault.Fault{Code: contest.CodeUpdating, Err: errors.New("busy")}),
+		Finish:   {Request: wants},
+	} {
+		if got := Settle(r, true, true); got != want {
+			t.Errorf("compared: %s, want %s", got, want)
 		}
 	}
 }

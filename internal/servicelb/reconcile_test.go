@@ -127,6 +127,32 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 	})
 }
 
+// A Service that is only compared with Azure hears nothing where nothing may be sent: nothing is known to be wrong.
+// It is compared when requests may be sent again.
+func TestALookThatIsNotSentIsPutOff(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t, func(o *Settings) { o.LookAgainAfter = time.Hour })
+		time.Sleep(w.looks())
+		written := w.concluded
+		w.answers, w.unchanged = []error{&fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: time.Now().Add(time.Minute), Err: errors.New("not sent")}}, true
+		w.looks()
+		w.ends()
+		if again := w.looks(); again != time.Minute {
+			t.Errorf("compared again after %s, want a minute", again)
+		}
+		w.is("asked all for kubernetes")
+		time.Sleep(time.Minute)
+		w.looks()
+		w.ends()
+		w.looks()
+		w.is("asked all for kubernetes", "pools made on kubernetes")
+		w.counts(Ready)
+		if w.concluded != written {
+			t.Errorf("its conditions are news: %+v", w.verdicts)
+		}
+	})
+}
+
 // A label moves a Service to another load balancer, and Azure refuses that once. It is tried again,
 // and not taken for done because Azure holds what the Service wants elsewhere.
 func TestAMoveThatFailedIsTriedAgain(t *testing.T) {

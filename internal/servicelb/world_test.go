@@ -40,6 +40,8 @@ type world struct {
 	log  []string
 	// answers are what Azure says to the next requests; without any all goes well.
 	answers []error
+	// unchanged is true while Azure has all that is asked for.
+	unchanged bool
 	// asked is the request that is under way.
 	asked *balancer.Request
 	// unwritable fails the writes of the ledger.
@@ -110,7 +112,7 @@ func (w *world) ends() {
 	if w.asked == nil {
 		w.t.Fatal("nothing is asked for")
 	}
-	res := balancer.Result{Request: *w.asked, Changed: true, Filling: w.fills, Link: w.link, Note: w.note}
+	res := balancer.Result{Request: *w.asked, Changed: !w.unchanged, Filling: w.fills, Link: w.link, Note: w.note}
 	if w.asked.Desired != nil {
 		res.Addresses = lost
 	}
