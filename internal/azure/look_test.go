@@ -117,6 +117,23 @@ func TestSlowWritesAreNotLookedAt(t *testing.T) {
 	})
 }
 
+// A first poll that comes before the looks would have says nothing of them.
+func TestAnEarlyPollIsNoSlowWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, over := read(t), at("e3", shown)
+		wire, start := &fakeARM{answer: in(at("e2", slower(accepted, "1")), working, done, over, taken10, over)}, time.Now()
+		client := newClient(t, wire)
+		for range 2 {
+			if _, err := client.Put(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := wire.timeline(start), "0s PUT, 1s poll, 3s poll, 3s GET, 3s PUT, 5s GET"; got != want {
+			t.Errorf("on the wire:\n got %s\nwant %s", got, want)
+		}
+	})
+}
+
 // So is that of a load balancer, whose parts and members decide.
 func TestALoadBalancerShowsTheEndOfItsWrite(t *testing.T) {
 	was, written := reply{status: 200, body: busyBalancer}, at("e3", reply{status: 200, body: busyBalancer})

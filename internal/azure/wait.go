@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/backoff"
 )
 
@@ -22,7 +23,7 @@ import (
 // poll; nil does not.
 func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], first *http.Response, early *looks[T]) (T, error) {
 	var none T
-	answer := first
+	answer, begun := first, time.Now()
 	for n := 1; !poller.Done(); n++ {
 		next := pollAt(answer, time.Now())
 		if n == 1 {
@@ -39,7 +40,7 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 			return none, runtime.NewResponseError(resp)
 		case err == nil:
 			answer = resp
-			if follow.seen(poller.Done(), time.Now()); n == 1 && early != nil {
+			if follow.seen(poller.Done(), time.Now()); n == 1 && early != nil && look.Tells(poller.Done(), time.Since(begun)) {
 				early.polled(poller.Done())
 			}
 		case throttled != nil && !tooLate(ctx, throttled):

@@ -19,6 +19,10 @@ import (
 // it is done with a pool after one or two (recorded 51 times of 51), and with a load balancer after four.
 var After = [...]time.Duration{2 * time.Second, 5 * time.Second}
 
+// Tells reports whether the first poll, so long after the acceptance, says how slow writes are: one that came before
+// the last look would have says nothing, unless the write was over.
+func Tells(over bool, after time.Duration) bool { return over || after >= After[len(After)-1] }
+
 // PoolOver reports whether a pool shows that Azure is done with a write of it, of whose acceptance it knows the etag.
 func PoolOver(written lb.Pool, accepted string, shown lb.Pool) bool {
 	return ended(shown.Provisioning, shown.Etag, accepted, written.Etag) && slices.Equal(members(written), members(shown))
