@@ -127,14 +127,17 @@ func (a *Azure) permissions(ctx context.Context, scope string) ([]permission, er
 			return nil, fmt.Errorf("%d %s: %s", answer.Status, strings.Join(answer.Codes, " "), answer.Message)
 		}
 		var page struct {
-			Value    []permission `json:"value"`
-			NextLink string       `json:"nextLink"`
+			Value    *[]permission `json:"value"`
+			NextLink string        `json:"nextLink"`
 		}
 		text, err := json.Marshal(answer.Body)
 		if err = errors.Join(err, json.Unmarshal(text, &page)); err != nil {
 			return nil, err
 		}
-		if all = append(all, page.Value...); page.NextLink == "" {
+		if page.Value == nil {
+			return nil, errors.New("the answer is no list of permissions")
+		}
+		if all = append(all, *page.Value...); page.NextLink == "" {
 			return all, nil
 		}
 		if !a.continues(at, page.NextLink) {

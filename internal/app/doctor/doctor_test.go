@@ -220,7 +220,9 @@ func TestPagesOfPermissions(t *testing.T) {
 			return
 		}
 		page := map[string]any{"value": []permission{{Actions: []string{"Microsoft.Network/*"}, NotActions: []string{"Microsoft.Network/loadBalancers/delete"}}}}
-		if req.URL.Query().Get("page") == "2" {
+		if next == "no list" {
+			page = map[string]any{"error": "an answer of something else"}
+		} else if req.URL.Query().Get("page") == "2" {
 			page["value"] = []permission{{Actions: []string{"Microsoft.Network/loadBalancers/delete"}}}
 		} else if next != "" {
 			page["nextLink"] = next
@@ -243,6 +245,7 @@ func TestPagesOfPermissions(t *testing.T) {
 		{elsewhere.URL + at + "?page=2", 200, Unknown, "another address"},
 		{server.URL + at + "/x?page=2", 200, Unknown, "another address"},
 		{server.URL + at + "?page=1", 200, Unknown, "more than 20 pages"},
+		{"no list", 200, Unknown, "no list of permissions"},
 		{"", 403, Unknown, "403 AuthorizationFailed: no"},
 	} {
 		next, status = tt.next, tt.status
