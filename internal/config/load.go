@@ -25,7 +25,7 @@ const patience = 5 * time.Second
 // notYet are the keys that users of the Azure cloud provider know and that have no
 // effect here so far.
 var notYet = []string{
-	"networkResourceTenantID",
+	"networkResourceTenantID", "enableMultipleStandardLoadBalancers",
 }
 
 // othersBusiness are the keys that cluster builders write for other parts of the cloud
@@ -35,6 +35,8 @@ var othersBusiness = []string{
 	"vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
 	"routeTableName", "routeTableResourceGroup", "useInstanceMetadata",
 	"providerVaultName", "providerKeyName", "providerKeyVersion", "cloudConfigType",
+	"userAgent", "disableAvailabilitySetNodes", "putVMSSVMBatchSize", "nodePoolsWithoutDedicatedSNAT",
+	"enableMigrateToIPBasedBackendPoolAPI",
 }
 
 // othersPace matches the keys of the cloud provider's own back-off, rate limits and caches.
