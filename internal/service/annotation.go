@@ -119,15 +119,15 @@ func (r *reader) yes(name string) bool {
 	return false
 }
 
-// number reads a whole number within bounds.
-func (r *reader) number(name string, least, most, standard int32) int32 {
+// number reads a whole number within bounds, of a unit if it has one.
+func (r *reader) number(name, unit string, least, most, standard int32) int32 {
 	value, ok := r.text(name)
 	if !ok {
 		return standard
 	}
 	n, err := strconv.ParseInt(value, 10, 32)
 	if err != nil || n < int64(least) || n > int64(most) {
-		r.wrong(name, value, fmt.Sprintf("a whole number from %d to %d", least, most))
+		r.wrong(name, value, fmt.Sprintf("a whole number%s from %d to %d", unit, least, most))
 		return standard
 	}
 	return int32(n)

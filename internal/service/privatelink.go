@@ -79,7 +79,7 @@ func LinkOf(s Service, set Settings) (*PrivateLink, []Problem) {
 		}
 	}
 	r.place(l, s, set)
-	l.Count = int(r.number(PLSCount, 1, lb.MostNATAddresses, 1))
+	l.Count = int(r.number(PLSCount, "", 1, lb.MostNATAddresses, 1))
 	l.Addresses = r.natAddresses(l.Count)
 	l.FQDNs = r.fqdns()
 	l.Visibility, l.AutoApproval = r.subscriptions(PLSVisibility), r.subscriptions(PLSAutoApproval)

@@ -61,8 +61,8 @@ func (r *reader) timed(p Port, probe lb.Probe, own bool) *lb.Probe {
 		interval = r.first(ofPort(p.Port, portProbeInterval), interval)
 		threshold = r.first(ofPort(p.Port, portProbeThreshold), threshold)
 	}
-	probe.IntervalSeconds = r.number(interval, standardInterval, probeSpan-1, standardInterval)
-	probe.Threshold = r.number(threshold, standardThreshold, probeSpan-1, standardThreshold)
+	probe.IntervalSeconds = r.number(interval, " of seconds", standardInterval, probeSpan-1, standardInterval)
+	probe.Threshold = r.number(threshold, "", standardThreshold, probeSpan-1, standardThreshold)
 	if span := probe.IntervalSeconds * probe.Threshold; span >= probeSpan {
 		r.wrong(interval, strconv.Itoa(int(probe.IntervalSeconds)),
 			fmt.Sprintf("interval times number of probes (%d) below %d seconds, and it is %d", probe.Threshold, probeSpan, span))

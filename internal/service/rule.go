@@ -25,7 +25,7 @@ type style struct {
 func (r *reader) style(s Service, internal bool) style {
 	st := style{
 		floatingIP: !r.yes(DisableFloatingIP), reset: !r.yes(DisableTCPReset), haPorts: r.yes(HAPorts),
-		idleMinutes: r.number(IdleTimeout, leastIdle, mostIdle, leastIdle), distribution: lb.Spread,
+		idleMinutes: r.number(IdleTimeout, " of minutes", leastIdle, mostIdle, leastIdle), distribution: lb.Spread,
 	}
 	if s.ClientIP {
 		st.distribution = lb.SourceIP

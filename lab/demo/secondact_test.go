@@ -29,7 +29,7 @@ func TestTheSecondActAgainstRealProcesses(t *testing.T) {
 	if c.Appeared.PublicIPs != crowdSize || c.Changed.PublicIPs != 0 || c.Deleted.PublicIPs != crowdSize-crowdStays || c.Refused.Writes != 0 {
 		t.Errorf("%+v", c)
 	}
-	for _, want := range []string{`azure-load-balanc`, `is "soon": want a whole number from 4 to 100`, "50/50 served, ", "left in Azure: 6 frontends and 6 public IPs for 6 Services"} {
+	for _, want := range []string{`azure-load-balanc`, `is "soon": want a whole number of minutes from 4 to`, "50/50 served, ", "left in Azure: 6 frontends and 6 public IPs for 6 Services"} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("nothing says %q:\n%s", want, lines)
 		}
