@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"time"
@@ -169,23 +167,6 @@ func (l *lab) weirReady(ctx context.Context) error {
 		return resp.StatusCode == http.StatusOK, nil
 	})
 }
-
-// overlapRefused reports whether Weir has found out, by a refusal, that Azure takes no writes that overlap.
-func (l *lab) overlapRefused(ctx context.Context) (bool, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.metrics+"/metrics", nil)
-	if err != nil {
-		return false, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false, fmt.Errorf("the controller's metrics: %w", err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close() // it has been read
-	return overlapRefused.Match(body), err
-}
-
-var overlapRefused = regexp.MustCompile(`(?m)^weir_whole_writes\{changes="overlapping",verdict="(lock-429|conflict-409)"\} [1-9]`)
 
 // blame reports that the emulator cannot be asked. If that is because it has ended,
 // its end is reported instead, by who waits for it.
