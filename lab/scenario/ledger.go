@@ -142,11 +142,15 @@ func (p *process) Wait(w poolupdate.Waiting) {
 	if p.former {
 		return
 	}
-	if k := s.pools[w.Pool.Key()]; w.Cause == poolupdate.CauseGate {
+	k := s.pools[w.Pool.Key()]
+	if w.Cause == poolupdate.CauseGate {
 		k.trouble = later(k.trouble, w.Until)
 	}
-	if s.pools[w.Pool.Key()].looked() { // what waits is not attempted
+	switch { // what waits is not attempted
+	case k.looked():
 		s.endLook(w.Pool.LoadBalancer, nil)
+	case k.underWay() && k.attempt.together:
+		s.putBack(k)
 	}
 	s.journal.texts = append(s.journal.texts, w.Why)
 	until := ""

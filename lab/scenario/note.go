@@ -26,7 +26,7 @@ func (p *process) note(r poolupdate.Report, thereWhenAsked bool) {
 		// Where admin states failed, the change that went along has not been attempted.
 		// A look, or admin states alone, begin no pace.
 		if seen.passed = k.attempt.passed; !postponed && !r.ChangedAt.IsZero() && (!r.Admin || !adminFailed) {
-			s.paces(k, k.attempt.added, r.Admin)
+			s.paces(k, k.attempt.added, r.Admin || r.Outcome == poolwrite.Stale)
 		}
 		if !k.attempt.over {
 			k.ended = time.Now()

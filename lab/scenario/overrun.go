@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -18,11 +19,14 @@ func overran(entry armemu.Call, created bool) bool {
 }
 
 // overrun excuses what such a write has undone: nobody but Azure could have kept it. What
-// others have put there is lost, a pool that was deleted is there again, and what it has to
+// others have put there, or set Down, is lost, a pool that was deleted is there again, and what it has to
 // hold is seen with the next look for drift. The caller holds s.mu.
 func (s *Stage) overrun(k *pool) {
 	held, there := s.holds(k)
 	k.foreign = slices.DeleteFunc(k.foreign, func(f lb.Address) bool { return !slices.Contains(held, f) })
+	maps.DeleteFunc(k.foreignDown, func(ip netip.Addr, _ bool) bool {
+		return !slices.ContainsFunc(held, func(a lb.Address) bool { return a.IP == ip && a.AdminState == lb.Down })
+	})
 	if k.deleted && there { // with what others had there, which Weir has put there now
 		k.deleted, k.left.put = false, map[netip.Addr]bool{}
 		for _, a := range held {

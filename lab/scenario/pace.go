@@ -45,7 +45,7 @@ func (s *Stage) share() int { return quotaOf * s.opts.SharePercent / 100 }
 // paces says what is wrong if an attempt for a change began within an interval of the one before
 // though the share was spent. Each lane may have a write under way that was not sent when that was
 // decided, and who goes with others may be earlier by as long as a change waits for company. A look,
-// what was tried again, and admin states have no pace. The caller holds s.mu.
+// what was tried again, and admin states have no pace, and where the pool is gone nothing is spent. The caller holds s.mu.
 func (s *Stage) paces(k *pool, added int, exempt bool) {
 	p := &k.paced
 	fresh := added > p.added

@@ -114,7 +114,11 @@ func (s *Stage) beginTogether(j *joint) {
 		if k.again.After(now) && !k.admin {
 			s.journal.hasty = append(s.journal.hasty, fmt.Sprintf("%s is tried again at %s, and not at %s", k.id.Name, s.clock(now), s.clock(k.again)))
 		}
-		k.attempt, k.last = &attempt{added: k.added, admin: k.admin, phase: "get", first: k.first, together: true}, answer{}
+		first := k.first
+		if a := k.attempt; first.IsZero() && a != nil && a.together { // it is read once more
+			first = a.first
+		}
+		k.attempt, k.last = &attempt{added: k.added, admin: k.admin, phase: "get", first: first, together: true}, answer{}
 		k.begun, k.waits, k.first, k.putOff, k.admin = now, time.Time{}, time.Time{}, time.Time{}, false
 	}
 }
@@ -228,13 +232,20 @@ func (k *pool) looked() bool { return k.attempt != nil && k.attempt.read }
 func (s *Stage) endLook(id lb.LoadBalancerID, but *pool) {
 	for _, k := range s.lane(id) {
 		if k != but && k.looked() {
-			k.comesBack()
-			if k.first = k.attempt.first; !k.first.IsZero() && !k.attempt.orphan && s.kept(k) { // it was no look for drift
-				k.waits = time.Now()
-			}
-			k.attempt, k.ended = nil, time.Now()
+			s.putBack(k)
 		}
 	}
+}
+
+// putBack ends an attempt that was none: what it took waits again, but for a look for drift. The caller holds s.mu.
+func (s *Stage) putBack(k *pool) {
+	k.comesBack()
+	if first := k.attempt.first; !first.IsZero() {
+		if k.first = first; !k.attempt.orphan && s.kept(k) {
+			k.waits = time.Now()
+		}
+	}
+	k.attempt, k.ended = nil, time.Now()
 }
 
 // asks notes that an operation is about to be attempted. The caller holds s.mu.

@@ -406,7 +406,12 @@ func (w *wire) arrived(c call, resp *http.Response) {
 		if resp.StatusCode == http.StatusTooManyRequests {
 			s.closes(k, c, codes, until, !follows)
 		}
-		if named && !follows && (k.attempt == nil || !k.attempt.orphan) {
+		switch {
+		case named && follows: // the lane waits with it
+			for _, other := range s.lane(k.id.LoadBalancer) {
+				other.trouble = later(other.trouble, until)
+			}
+		case named && (k.attempt == nil || !k.attempt.orphan):
 			k.patience = later(k.patience, until)
 		}
 	}

@@ -35,7 +35,7 @@ type world struct {
 	heedless bool
 	// forgetful is an Azure that takes back what was overtaken long after that. What a process has
 	// overtaken that has died since is level for the next one, until a look finds out, and so is a write
-	// whose answer was lost, which the next one overtakes: such a world has one that lives, and hears.
+	// whose answer was lost, or whose end nobody knows, which the next one overtakes: such a world has one that lives, and hears.
 	forgetful bool
 }
 
@@ -166,7 +166,7 @@ func (w *world) azure() string {
 // fair leaves out what no controller could stand in the world.
 func (w *world) fair(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
-		return w.heedless && strings.Contains(line, " late=") || w.forgetful && (ends(line) || strings.HasPrefix(line, "lose-answer"))
+		return w.heedless && strings.Contains(line, " late=") || w.forgetful && (ends(line) || strings.HasPrefix(line, "lose-answer") || strings.HasPrefix(line, "fail on=poll"))
 	})
 }
 
