@@ -161,12 +161,12 @@ func TestItSaysWhenItIsOld(t *testing.T) {
 	b := open(t, desktop, address)
 	b.until(`document.getElementById("stale").hidden`)
 	cluster.file.Store("")
-	b.until(`document.getElementById("stale").innerText.includes("could not be asked. This is what was so at ")`)
+	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.includes("could not be asked. This is what was so at ")`)
 	b.shoot("stale")
 	cluster.file.Store("level.json")
 	b.until(`document.getElementById("stale").hidden`)
 	stop()
-	b.until(`document.getElementById("stale").innerText.startsWith("weir page does not answer. This is what was so at ")`)
+	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. This is what was so at ")`)
 	if !value[bool](b, `document.querySelector("h1").innerText.startsWith("Level: ")`) {
 		t.Error("what was so is gone")
 	}
